@@ -1,0 +1,89 @@
+// Penstock: RDMA, shared memory and TCP for unmodified gRPC.
+//
+// A server adds one line before BuildAndStart, a client wraps its credentials;
+// stubs, services, ports, targets and security stay as they are:
+//
+//   grpc::ServerBuilder builder;
+//   penstock::Enable(&builder);
+//   builder.AddListeningPort("0.0.0.0:50051", credentials);
+//
+//   auto channel = grpc::CreateChannel("dns:///ps0:50051",
+//                                      penstock::Credentials(credentials));
+//
+// Each connection then finds out by itself which fabric can carry it and says
+// so in one log line. A peer that is not Penstock gets HTTP/2 on the same port.
+//
+// Thread safety: every function here may be called from any thread.
+
+#ifndef PENSTOCK_TRANSPORT_PENSTOCK_H_
+#define PENSTOCK_TRANSPORT_PENSTOCK_H_
+
+#include <cstdint>
+#include <iosfwd>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/optional.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace penstock {
+
+// What can carry a session, best first.
+enum class Fabric {
+  kShm,  // shared memory, for two processes on one host
+  kTcp,  // Penstock's frames on the TCP (or TLS) connection itself
+};
+
+// What happens where none of the wanted fabrics can be had.
+enum class Policy {
+  kRequire,  // the connection is refused, with the reason in its status
+  kPrefer,   // the next best carries it, at the worst stock HTTP/2
+  kOff,      // stock gRPC: Penstock is not even offered
+};
+
+// Settings of one channel or one server. A field that is left empty comes from
+// the environment, or else from its default; docs/settings.md has the table.
+struct Options {
+  absl::optional<Policy> policy;                // PENSTOCK_POLICY, prefer
+  absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS, shm,tcp
+};
+
+// Makes every port of the server that `builder` will start speak Penstock
+// beside HTTP/2. Call it once, before BuildAndStart. Where this process cannot
+// (another gRPC release, a bad setting), it logs one sentence that says why and
+// the server is a stock one.
+void Enable(grpc::ServerBuilder* builder, const Options& options = {});
+
+// Channel credentials that secure a connection as `credentials` would and then
+// offer Penstock to the peer. Channels of different options share nothing.
+std::shared_ptr<grpc::ChannelCredentials> Credentials(
+    std::shared_ptr<grpc::ChannelCredentials> credentials,
+    const Options& options = {});
+
+// What carries one live connection of a channel.
+struct PathReport {
+  std::string peer;    // "ipv4:127.0.0.1:50051"
+  std::string path;    // "shm", "tcp" or "http2"
+  std::string detail;  // what the path is made of, e.g. "ring 1 MiB"
+  std::string reason;  // why it is not a better one; empty if it is the best
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  uint64_t bytes_sent = 0;  // payload of messages, without headers
+  uint64_t bytes_received = 0;
+
+  // One line: "shm (ring 1 MiB)", "tcp: peer is on another host".
+  std::string ToString() const;
+};
+
+std::ostream& operator<<(std::ostream& out, const PathReport& report);
+
+// The live connections of `channel`, one report each; none before the first
+// call has connected it, and none for a channel made without Credentials().
+std::vector<PathReport> DescribePaths(grpc::Channel& channel);
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PENSTOCK_H_
