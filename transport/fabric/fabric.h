@@ -1,0 +1,160 @@
+// What a fabric is: the shape of RDMA, whatever moves the bytes.
+//
+// A fabric connects two processes by a pair of endpoints. An endpoint sends
+// bounded messages and reads memory that the other side exposed. Everything
+// above (protocol, session) sees only these classes.
+//
+// Threads: one endpoint is used by one thread at a time; its owner has the
+// lock. Events are delivered from within Poll(), Read() or the fabric's own
+// input functions, never from within Send(), and always under the owner's lock.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
+#define PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+
+// What an endpoint can do. Constant over its life.
+struct Capabilities {
+  // Every fabric takes at least wire::kMaxFrameBytes.
+  size_t max_message_bytes = 0;
+  // The switch from eager to rendezvous: above this size announcing and
+  // reading costs less than copying through messages.
+  size_t eager_max_bytes = 0;
+  // Reads are cut into pieces of this size, and this many are under way at
+  // once: enough to fill the pipe, few enough not to delay what comes behind.
+  size_t read_chunk_bytes = 0;
+  int max_reads = 0;
+  // Load() works: exposed memory can be used in place.
+  bool can_load = false;
+  // Loses nothing that it took unless it breaks, and the session ends with
+  // it: messages need not be kept for sending them again.
+  bool is_lifeline = false;
+};
+
+// Names memory that the peer exposed. Meaningful to one endpoint pair only;
+// everything in it came from the peer and is checked before use.
+struct RemoteRegion {
+  uint64_t key = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+};
+
+// An exposed payload. `stable` is what the region's bytes are read from: the
+// payload itself, or the fabric's own copy of it, after which the caller may
+// let go of the payload.
+struct Exposure {
+  RemoteRegion region;
+  memory::Payload stable;
+};
+
+// Receives what happens at an endpoint.
+class EndpointEvents {
+ public:
+  virtual ~EndpointEvents() = default;
+  // One message, private memory, valid only during the call.
+  virtual void OnMessage(absl::Span<const uint8_t> message) = 0;
+  // Send() may succeed again after it returned false.
+  virtual void OnWritable() = 0;
+  // The Read() with this cookie has ended, exactly once; the destination is no
+  // longer written to.
+  virtual void OnReadDone(uint64_t cookie, const absl::Status& status) = 0;
+  // The peer rang: something may wait at another endpoint of the session.
+  virtual void OnDoorbell() = 0;
+  // The endpoint is dead; it delivers nothing more, except OnReadDone with an
+  // error for each Read still under way, before this.
+  virtual void OnBroken(const absl::Status& cause) = 0;
+};
+
+// One end of a connection over one fabric. Destroying it ends the connection
+// without further events; memory that was loaded stays valid.
+class Endpoint {
+ public:
+  virtual ~Endpoint() = default;
+
+  virtual const Capabilities& capabilities() const = 0;
+  // What this connection is made of, for people: "ring 1 MiB".
+  virtual std::string Describe() const = 0;
+  // Before anything else; `events` outlives the endpoint.
+  virtual void Start(EndpointEvents* events) = 0;
+
+  // Sends one message, at most max_message_bytes; the bytes are taken or
+  // copied before it returns. False: no credit, and OnWritable() will follow.
+  virtual bool Send(std::string&& message) = 0;
+  // The same, for a caller that keeps the bytes.
+  virtual bool Send(absl::Span<const uint8_t> message) = 0;
+
+  // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a
+  // normal answer: the payload then goes over another fabric.
+  virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;
+  // The session needs the region no more. What the peer has loaded stays its
+  // own until it lets go. An unknown region is ignored.
+  virtual void Withdraw(const RemoteRegion& region) = 0;
+
+  // Copies [offset, offset + into.size()) of the region to `into`, which stays
+  // valid until OnReadDone(cookie).
+  virtual void Read(const RemoteRegion& region, uint64_t offset,
+                    absl::Span<uint8_t> into, uint64_t cookie) = 0;
+  // The whole region in place, where can_load; the peer gets it back when the
+  // last share of the returned bytes is gone.
+  virtual absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) = 0;
+
+  // Delivers what has arrived, a bounded amount. True if there was anything.
+  virtual bool Poll() = 0;
+  // Whether Poll() would find something: cheap, and safe without the lock.
+  virtual bool HasInput() const = 0;
+  // While armed, the peer rings the lifeline's doorbell when it sends. Safe
+  // without the lock. After arming, look at HasInput() once more.
+  virtual void SetArmed(bool armed) = 0;
+  // Whether the peer wants to be rung for what was sent since the last call.
+  virtual bool TakeDoorbellRequest() = 0;
+  // Rings the peer. Only lifelines can.
+  virtual void RingDoorbell() = 0;
+};
+
+using ConnectCallback =
+    std::function<void(absl::StatusOr<std::unique_ptr<Endpoint>>)>;
+
+// Cancels a pending Connect or Listen when destroyed. A callback that has begun
+// by then goes on: it must own what it touches.
+class PendingConnect {
+ public:
+  virtual ~PendingConnect() = default;
+};
+
+// A kind of connection that is set up beside the lifeline. Thread-safe;
+// callbacks run on a thread of the fabric's, holding no lock.
+class Fabric {
+ public:
+  virtual ~Fabric() = default;
+
+  virtual absl::string_view name() const = 0;
+  // What this process's hello says about it: how a peer reaches it. Opaque to
+  // all but the same fabric in the peer. An error is the reason that the
+  // fabric cannot be used here.
+  virtual absl::StatusOr<std::string> Offer() = 0;
+  // Waits for the peer that presents `token`.
+  virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,
+                                                 ConnectCallback done) = 0;
+  // Reaches the peer that made `offer`, presenting `token`.
+  virtual std::unique_ptr<PendingConnect> Connect(absl::string_view offer,
+                                                  absl::string_view token,
+                                                  ConnectCallback done) = 0;
+};
+
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_

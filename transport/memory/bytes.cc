@@ -1,0 +1,58 @@
+#include "transport/memory/bytes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace memory {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+}  // namespace
+
+absl::StatusOr<Block> AllocateBlock(size_t size) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kAlignment, std::max<size_t>(size, 1)) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a message of ", size, " bytes"));
+  }
+  return Block{std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), free),
+               size};
+}
+
+void Payload::Append(Bytes bytes) {
+  if (bytes.size == 0) return;
+  size_ += bytes.size;
+  pieces_.push_back(std::move(bytes));
+}
+
+std::vector<Bytes> Payload::Part(size_t offset, size_t length) const {
+  std::vector<Bytes> parts;
+  for (const Bytes& piece : pieces_) {
+    if (length == 0) break;
+    if (offset >= piece.size) {
+      offset -= piece.size;
+      continue;
+    }
+    size_t take = std::min(length, piece.size - offset);
+    parts.push_back(piece.Part(offset, take));
+    length -= take;
+    offset = 0;
+  }
+  return parts;
+}
+
+void Payload::CopyTo(uint8_t* out) const {
+  for (const Bytes& piece : pieces_) {
+    memcpy(out, piece.data, piece.size);
+    out += piece.size;
+  }
+}
+
+}  // namespace memory
+}  // namespace penstock

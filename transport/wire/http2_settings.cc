@@ -1,0 +1,64 @@
+#include "transport/wire/http2_settings.h"
+
+namespace penstock {
+namespace wire {
+namespace {
+
+constexpr size_t kHeaderBytes = 9;
+constexpr size_t kSettingBytes = 6;
+constexpr uint8_t kSettingsType = 4;
+// Nobody sends more settings than these in the first frame; a longer frame is
+// left to HTTP/2 to judge, and the wait for it is bounded.
+constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
+
+uint32_t BigEndian(absl::string_view bytes) {
+  uint32_t value = 0;
+  for (char c : bytes) value = value << 8 | static_cast<uint8_t>(c);
+  return value;
+}
+
+void AppendBigEndian(uint32_t value, int bytes, std::string* out) {
+  for (int i = bytes - 1; i >= 0; --i) {
+    out->push_back(static_cast<char>(value >> (8 * i)));
+  }
+}
+
+}  // namespace
+
+const char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+std::string PenstockSettingsFrame() {
+  std::string out;
+  AppendBigEndian(kSettingBytes, 3, &out);
+  AppendBigEndian(kSettingsType, 1, &out);
+  AppendBigEndian(0, 5, &out);  // no flags, stream 0
+  AppendBigEndian(kPenstockSetting, 2, &out);
+  AppendBigEndian(kNegotiationMagic, 4, &out);
+  return out;
+}
+
+SettingsVerdict InspectSettings(absl::string_view bytes, size_t* frame_bytes) {
+  if (bytes.size() > 3 && bytes[3] != kSettingsType) {
+    return SettingsVerdict::kOther;
+  }
+  if (bytes.size() < kHeaderBytes) return SettingsVerdict::kNeedMore;
+  const size_t length = BigEndian(bytes.substr(0, 3));
+  // Flags (an ACK has no settings), stream 0, whole settings.
+  if (BigEndian(bytes.substr(4, 1)) != 0 || BigEndian(bytes.substr(5, 4)) != 0 ||
+      length % kSettingBytes != 0 || length > kMaxFrameBytes) {
+    return SettingsVerdict::kOther;
+  }
+  if (bytes.size() < kHeaderBytes + length) return SettingsVerdict::kNeedMore;
+  for (size_t at = kHeaderBytes; at < kHeaderBytes + length;
+       at += kSettingBytes) {
+    if (BigEndian(bytes.substr(at, 2)) == kPenstockSetting &&
+        BigEndian(bytes.substr(at + 2, 4)) == kNegotiationMagic) {
+      *frame_bytes = kHeaderBytes + length;
+      return SettingsVerdict::kPenstock;
+    }
+  }
+  return SettingsVerdict::kOther;
+}
+
+}  // namespace wire
+}  // namespace penstock

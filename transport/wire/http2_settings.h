@@ -1,0 +1,41 @@
+// The part of HTTP/2 that negotiation needs: the client's preface and one
+// SETTINGS frame with a private setting (RFC 9113, sections 3.4 and 6.5).
+
+#ifndef PENSTOCK_TRANSPORT_WIRE_HTTP2_SETTINGS_H_
+#define PENSTOCK_TRANSPORT_WIRE_HTTP2_SETTINGS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+namespace wire {
+
+// "PRI * HTTP/2.0...": the 24 bytes with which an HTTP/2 client begins.
+extern const char kHttp2Preface[];
+constexpr size_t kHttp2PrefaceBytes = 24;
+
+// From the range that peers must ignore if they do not know it. The value is
+// kNegotiationMagic: another one is somebody else's setting.
+constexpr uint16_t kPenstockSetting = 0xfe10;
+constexpr uint32_t kNegotiationMagic = 0x50454e31;  // "PEN1"
+
+// A SETTINGS frame that carries the private setting and nothing else.
+std::string PenstockSettingsFrame();
+
+enum class SettingsVerdict {
+  kNeedMore,  // cut short: more bytes decide
+  kPenstock,  // a SETTINGS frame with the private setting
+  kOther,     // anything else
+};
+
+// Looks at the frame with which `bytes` begins. For kPenstock,
+// `*frame_bytes` is its length: what follows is not HTTP/2.
+SettingsVerdict InspectSettings(absl::string_view bytes, size_t* frame_bytes);
+
+}  // namespace wire
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_WIRE_HTTP2_SETTINGS_H_

@@ -1,0 +1,68 @@
+// Reads fields off a byte range and remembers whether it ever ran short.
+
+#ifndef PENSTOCK_TRANSPORT_WIRE_READER_H_
+#define PENSTOCK_TRANSPORT_WIRE_READER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+#include "transport/base/byte_order.h"
+
+namespace penstock {
+namespace wire {
+
+// After the first short read every further one gives zero or an empty string;
+// check ok() once, at the end.
+class Reader {
+ public:
+  explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
+
+  template <typename T>
+  T Number() {
+    if (rest_.size() < sizeof(T)) {
+      Fail();
+      return 0;
+    }
+    T value = base::LoadLittle<T>(rest_.data());
+    rest_.remove_prefix(sizeof(T));
+    return value;
+  }
+
+  std::string String(size_t length) {
+    if (rest_.size() < length) {
+      Fail();
+      return std::string();
+    }
+    std::string value(reinterpret_cast<const char*>(rest_.data()), length);
+    rest_.remove_prefix(length);
+    return value;
+  }
+
+  // Every read so far was satisfied.
+  bool ok() const { return ok_; }
+  // The same, and nothing is left over.
+  bool Finished() const { return ok_ && rest_.empty(); }
+
+ private:
+  void Fail() {
+    ok_ = false;
+    rest_ = {};
+  }
+
+  absl::Span<const uint8_t> rest_;
+  bool ok_ = true;
+};
+
+// Appends `value` in wire order.
+template <typename T>
+void AppendNumber(T value, std::string* out) {
+  uint8_t bytes[sizeof(T)];
+  base::StoreLittle<T>(value, bytes);
+  out->append(reinterpret_cast<const char*>(bytes), sizeof bytes);
+}
+
+}  // namespace wire
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_WIRE_READER_H_
