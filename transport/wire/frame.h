@@ -14,7 +14,7 @@
 namespace penstock {
 namespace wire {
 
-// The version of all that follows the negotiation. One byte in the hello.
+// The version of all that follows the negotiation, which agrees on it.
 constexpr uint8_t kVersion = 1;
 
 constexpr size_t kFrameHeaderBytes = 32;

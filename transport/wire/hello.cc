@@ -1,8 +1,5 @@
 #include "transport/wire/hello.h"
 
-#include <algorithm>
-
-#include "absl/strings/str_format.h"
 #include "transport/base/token.h"
 #include "transport/wire/reader.h"
 
@@ -39,8 +36,6 @@ bool IsWithinLimits(const FabricOffer& offer) {
 
 std::string EncodeHello(const Hello& hello) {
   std::string out;
-  AppendNumber<uint8_t>(hello.min_version, &out);
-  AppendNumber<uint8_t>(hello.max_version, &out);
   AppendNumber<uint16_t>(hello.token.size(), &out);
   out.append(hello.token);
   AppendNumber<uint32_t>(hello.stream_window, &out);
@@ -52,13 +47,10 @@ std::string EncodeHello(const Hello& hello) {
 absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes) {
   Reader reader(bytes);
   Hello hello;
-  hello.min_version = reader.Number<uint8_t>();
-  hello.max_version = reader.Number<uint8_t>();
   hello.token = reader.String(reader.Number<uint16_t>());
   hello.stream_window = reader.Number<uint32_t>();
   const size_t offers = reader.Number<uint8_t>();
-  bool valid = hello.min_version <= hello.max_version &&
-               (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&
+  bool valid = (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&
                hello.stream_window > 0 && offers <= kMaxOffers;
   for (size_t i = 0; valid && i < offers; ++i) {
     hello.offers.push_back(ReadOffer(&reader));
@@ -68,18 +60,6 @@ absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes) {
     return absl::InvalidArgumentError("malformed hello");
   }
   return hello;
-}
-
-absl::StatusOr<uint8_t> ChooseVersion(const Hello& mine, const Hello& peer) {
-  uint8_t version = std::min(mine.max_version, peer.max_version);
-  if (version < mine.min_version || version < peer.min_version) {
-    return absl::FailedPreconditionError(absl::StrFormat(
-        "no common protocol version: this side speaks %d to %d, the peer %d "
-        "to %d; upgrade the older side",
-        mine.min_version, mine.max_version, peer.min_version,
-        peer.max_version));
-  }
-  return version;
 }
 
 }  // namespace wire

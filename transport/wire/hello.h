@@ -9,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace wire {
@@ -23,8 +22,6 @@ struct FabricOffer {
 };
 
 struct Hello {
-  uint8_t min_version = kVersion;
-  uint8_t max_version = kVersion;
   // The acceptor's secret, to be presented by the peer where it connects a
   // further path; empty from the connecting side.
   std::string token;
@@ -38,9 +35,6 @@ std::string EncodeHello(const Hello& hello);
 // INVALID_ARGUMENT where the bytes are not a hello; a hello of later versions
 // may carry more fields, which are ignored.
 absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes);
-
-// The version that both speak, or FAILED_PRECONDITION naming both ranges.
-absl::StatusOr<uint8_t> ChooseVersion(const Hello& mine, const Hello& peer);
 
 }  // namespace wire
 }  // namespace penstock

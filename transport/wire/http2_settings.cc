@@ -1,5 +1,7 @@
 #include "transport/wire/http2_settings.h"
 
+#include <algorithm>
+
 namespace penstock {
 namespace wire {
 namespace {
@@ -27,17 +29,25 @@ void AppendBigEndian(uint32_t value, int bytes, std::string* out) {
 
 const char kHttp2Preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-std::string PenstockSettingsFrame() {
+uint8_t ChooseVersion(VersionRange mine, VersionRange peer) {
+  const uint8_t version = std::min(mine.max, peer.max);
+  return version >= mine.min && version >= peer.min ? version : 0;
+}
+
+std::string PenstockSettingsFrame(VersionRange versions) {
   std::string out;
   AppendBigEndian(kSettingBytes, 3, &out);
   AppendBigEndian(kSettingsType, 1, &out);
   AppendBigEndian(0, 5, &out);  // no flags, stream 0
   AppendBigEndian(kPenstockSetting, 2, &out);
-  AppendBigEndian(kNegotiationMagic, 4, &out);
+  AppendBigEndian(kNegotiationMagic, 2, &out);
+  AppendBigEndian(versions.min, 1, &out);
+  AppendBigEndian(versions.max, 1, &out);
   return out;
 }
 
-SettingsVerdict InspectSettings(absl::string_view bytes, size_t* frame_bytes) {
+SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
+                                size_t* frame_bytes) {
   if (bytes.size() > 3 && bytes[3] != kSettingsType) {
     return SettingsVerdict::kOther;
   }
@@ -52,7 +62,9 @@ SettingsVerdict InspectSettings(absl::string_view bytes, size_t* frame_bytes) {
   for (size_t at = kHeaderBytes; at < kHeaderBytes + length;
        at += kSettingBytes) {
     if (BigEndian(bytes.substr(at, 2)) == kPenstockSetting &&
-        BigEndian(bytes.substr(at + 2, 4)) == kNegotiationMagic) {
+        BigEndian(bytes.substr(at + 2, 2)) == kNegotiationMagic) {
+      versions->min = static_cast<uint8_t>(bytes[at + 4]);
+      versions->max = static_cast<uint8_t>(bytes[at + 5]);
       *frame_bytes = kHeaderBytes + length;
       return SettingsVerdict::kPenstock;
     }

@@ -17,13 +17,23 @@ namespace wire {
 extern const char kHttp2Preface[];
 constexpr size_t kHttp2PrefaceBytes = 24;
 
-// From the range that peers must ignore if they do not know it. The value is
-// kNegotiationMagic: another one is somebody else's setting.
+// From the range that peers must ignore if they do not know it. Its value is
+// kNegotiationMagic in the high 16 bits (any other is somebody else's setting),
+// then the lowest and the highest protocol version, a byte each.
 constexpr uint16_t kPenstockSetting = 0xfe10;
-constexpr uint32_t kNegotiationMagic = 0x50454e31;  // "PEN1"
+constexpr uint32_t kNegotiationMagic = 0x5045;  // "PE"
 
-// A SETTINGS frame that carries the private setting and nothing else.
-std::string PenstockSettingsFrame();
+struct VersionRange {
+  uint8_t min = 0;
+  uint8_t max = 0;
+};
+
+// The highest version that both ranges hold, or 0 if there is none.
+uint8_t ChooseVersion(VersionRange mine, VersionRange peer);
+
+// A SETTINGS frame that carries the private setting and nothing else. A client
+// sends its range, a server the one version that it chose.
+std::string PenstockSettingsFrame(VersionRange versions);
 
 enum class SettingsVerdict {
   kNeedMore,  // cut short: more bytes decide
@@ -31,9 +41,10 @@ enum class SettingsVerdict {
   kOther,     // anything else
 };
 
-// Looks at the frame with which `bytes` begins. For kPenstock,
-// `*frame_bytes` is its length: what follows is not HTTP/2.
-SettingsVerdict InspectSettings(absl::string_view bytes, size_t* frame_bytes);
+// Looks at the frame with which `bytes` begins. For kPenstock, `*versions` is
+// the setting's value and `*frame_bytes` the frame's length.
+SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
+                                size_t* frame_bytes);
 
 }  // namespace wire
 }  // namespace penstock

@@ -1,0 +1,41 @@
+#include "transport/protocol/outbox.h"
+
+#include <utility>
+
+namespace penstock {
+namespace protocol {
+
+void Outbox::Add(wire::FrameHeader header, absl::string_view payload,
+                 uint64_t ack) {
+  header.ack = ack;
+  while (payload.size() > wire::kMaxFramePayload) {
+    wire::FrameHeader fragment = header;
+    fragment.flags |= wire::kMoreFragments;
+    AddFragment(fragment, payload.substr(0, wire::kMaxFramePayload));
+    payload.remove_prefix(wire::kMaxFramePayload);
+  }
+  AddFragment(header, payload);
+}
+
+void Outbox::AddFragment(const wire::FrameHeader& header,
+                         absl::string_view payload) {
+  const size_t size = wire::kFrameHeaderBytes + payload.size();
+  if (batches_.empty() || batches_.back().bytes.size() + size > max_batch_) {
+    batches_.emplace_back();
+  }
+  Batch& batch = batches_.back();
+  wire::FrameHeader numbered = header;
+  numbered.length = static_cast<uint32_t>(payload.size());
+  numbered.sequence = next_sequence_++;
+  batch.last_sequence = numbered.sequence;
+  wire::AppendFrame(numbered, payload, &batch.bytes);
+}
+
+Batch Outbox::Pop() {
+  Batch batch = std::move(batches_.front());
+  batches_.pop_front();
+  return batch;
+}
+
+}  // namespace protocol
+}  // namespace penstock

@@ -1,0 +1,48 @@
+// Numbers frames, cuts long ones into fragments and packs those that wait
+// together into one message, so that they leave in one send.
+
+#ifndef PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
+#define PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace protocol {
+
+// Frames on their way out, packed.
+struct Batch {
+  std::string bytes;
+  uint64_t last_sequence = 0;  // of the last sequenced frame in it
+};
+
+class Outbox {
+ public:
+  // No batch grows above this; it is at least one frame.
+  explicit Outbox(size_t max_batch_bytes) : max_batch_(max_batch_bytes) {}
+
+  // Adds the sequenced frame that `header` describes (its type, flags, stream
+  // and aux; the rest is filled in), as several if `payload` is long. `ack` is
+  // what has been received so far.
+  void Add(wire::FrameHeader header, absl::string_view payload, uint64_t ack);
+
+  bool empty() const { return batches_.empty(); }
+  const Batch& front() const { return batches_.front(); }
+  Batch Pop();
+
+ private:
+  void AddFragment(const wire::FrameHeader& header, absl::string_view payload);
+
+  const size_t max_batch_;
+  uint64_t next_sequence_ = 1;
+  std::deque<Batch> batches_;
+};
+
+}  // namespace protocol
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_

@@ -1,0 +1,41 @@
+// Joins the fragments of a frame. They follow one another without a gap, so
+// one buffer for the whole session is enough.
+
+#ifndef PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
+#define PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace protocol {
+
+class Reassembler {
+ public:
+  // Metadata may be long, but not without bound; a message above the eager
+  // limit is announced, never fragmented.
+  static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
+
+  // Takes a delivered frame. `*whole` says that it completes one: then
+  // joined() has its payload if was_fragmented(), else the frame's own is all.
+  // INVALID_ARGUMENT: the fragments do not belong together or are too many.
+  absl::Status Accept(const wire::FrameHeader& header,
+                      absl::Span<const uint8_t> payload, bool* whole);
+
+  bool was_fragmented() const { return was_fragmented_; }
+  std::string TakeJoined();
+
+ private:
+  bool in_progress_ = false;
+  bool was_fragmented_ = false;
+  wire::FrameHeader first_;
+  std::string joined_;
+};
+
+}  // namespace protocol
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
