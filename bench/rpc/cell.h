@@ -1,0 +1,69 @@
+// The cells of the benchmark's table: what is measured, over what, through
+// which of gRPC's C++ APIs, with how many bytes.
+
+#ifndef PENSTOCK_BENCH_RPC_CELL_H_
+#define PENSTOCK_BENCH_RPC_CELL_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+namespace bench {
+
+enum class Benchmark {
+  kLatency,    // one unary RPC at a time per caller
+  kBandwidth,  // a window of unary RPCs outstanding per caller
+  kStream,     // messages over one client-streaming call per caller
+};
+
+// gRPC's three C++ APIs; client and server both use the cell's.
+enum class Api { kSync, kAsync, kCallback };
+
+enum class Transport {
+  kTcp,          // stock gRPC, 127.0.0.1
+  kUds,          // stock gRPC, UNIX socket
+  kInproc,       // stock gRPC, within one process
+  kPenstockTcp,  // Penstock's frames on 127.0.0.1
+  kShm,          // Penstock over shared memory
+};
+
+// Every value of an enumeration, in the table's order.
+const std::vector<Benchmark>& AllBenchmarks();
+const std::vector<Api>& AllApis();
+const std::vector<Transport>& AllTransports();
+
+// The names that the flags, the table and the JSON use.
+absl::string_view Name(Benchmark benchmark);
+absl::string_view Name(Api api);
+absl::string_view Name(Transport transport);
+
+// Inverse of Name(); the error is a sentence with the names there are.
+absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name);
+absl::StatusOr<Api> ParseApi(absl::string_view name);
+absl::StatusOr<Transport> ParseTransport(absl::string_view name);
+
+// "64KiB" to 65536 and back. Suffixes: none or B, kB, MB, GB (powers of 1000),
+// KiB, MiB, GiB (powers of 1024). Parsing refuses less than kMinPayload bytes
+// (see payload.h) and more than 1 GiB, because gRPC counts a message's bytes in
+// 31 bits.
+absl::StatusOr<size_t> ParseSize(absl::string_view text);
+std::string FormatSize(size_t bytes);
+
+struct Cell {
+  Benchmark benchmark;
+  Transport transport;
+  Api api;
+  size_t bytes;  // of one message
+};
+
+// "latency, tcp, sync, 64KiB"
+std::string ToString(const Cell& cell);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_CELL_H_

@@ -1,0 +1,20 @@
+#include "bench/rpc/client.h"
+
+namespace penstock {
+namespace bench {
+
+RunLoad ClientFor(Benchmark benchmark, Api api) {
+  const bool stream = benchmark == Benchmark::kStream;
+  switch (api) {
+    case Api::kSync:
+      return stream ? RunStreamSync : RunEchoSync;
+    case Api::kAsync:
+      return stream ? RunStreamAsync : RunEchoAsync;
+    case Api::kCallback:
+      return stream ? RunStreamCallback : RunEchoCallback;
+  }
+  return nullptr;
+}
+
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,105 @@
+#include "bench/rpc/load.h"
+
+#include "bench/rpc/service.h"
+#include "bench/rpc/watchdog.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+// Seeds of different lanes lie this far apart, so that a reply which went to
+// the wrong lane shows.
+constexpr uint64_t kSeedsPerLane = uint64_t{1} << 40;
+
+std::chrono::steady_clock::duration Seconds(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(seconds));
+}
+
+}  // namespace
+
+Lane::Lane(Load* load, uint64_t index)
+    : load_(load), seed_((index + 1) * kSeedsPerLane) {}
+
+bool Lane::Start(grpc::ByteBuffer* message) {
+  start_ = Clock::now();
+  if (!load_->Next(start_)) return false;
+  *message = MakePayload(load_->plan_.bytes, ++seed_);
+  return true;
+}
+
+void Lane::Finish(const grpc::Status& status, const grpc::ByteBuffer& reply) {
+  absl::Status result = FromGrpc(status);
+  if (result.ok()) result = CheckReply(reply, load_->plan_.bytes, seed_);
+  if (!result.ok()) {
+    load_->Fail(result);
+    return;
+  }
+  Record();
+}
+
+void Lane::Written() {
+  tally_.AddSeed(seed_);
+  Record();
+}
+
+void Lane::Close(const grpc::Status& status, const grpc::ByteBuffer& reply) {
+  absl::Status result = FromGrpc(status);
+  if (result.ok()) result = tally_.Check(reply);
+  if (!result.ok()) load_->Fail(result);
+}
+
+void Lane::Record() {
+  const std::chrono::duration<double, std::micro> time = Clock::now() - start_;
+  latencies_us_.push_back(time.count());
+  load_->watchdog_->Progress();
+}
+
+Load::Load(const LoadPlan& plan, Watchdog* watchdog)
+    : plan_(plan),
+      watchdog_(watchdog),
+      start_(Clock::now()),
+      end_(start_ + Seconds(plan.seconds)) {
+  const uint64_t lanes = uint64_t{1} * plan.threads * plan.window;
+  for (uint64_t i = 0; i < lanes; ++i) {
+    lanes_.push_back(std::make_unique<Lane>(this, i));
+  }
+}
+
+std::vector<Lane*> Load::LanesOf(int thread) {
+  std::vector<Lane*> lanes;
+  for (int i = 0; i < plan_.window; ++i) {
+    lanes.push_back(lanes_[thread * plan_.window + i].get());
+  }
+  return lanes;
+}
+
+bool Load::Next(Clock::time_point now) {
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
+  if (plan_.rpcs > 0) return index < plan_.rpcs;
+  // The first message always goes: a burst without one has no median.
+  return index == 0 || now < end_;
+}
+
+void Load::Fail(const absl::Status& status) {
+  failed_.store(true, std::memory_order_relaxed);
+  const std::lock_guard<std::mutex> lock(mu_);
+  error_.Update(status);
+}
+
+absl::StatusOr<LoadResult> Load::Finish() {
+  LoadResult result;
+  result.seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  for (const std::unique_ptr<Lane>& lane : lanes_) {
+    result.latencies_us.insert(result.latencies_us.end(),
+                               lane->latencies_us_.begin(),
+                               lane->latencies_us_.end());
+  }
+  const std::lock_guard<std::mutex> lock(mu_);
+  if (!error_.ok()) return error_;
+  return result;
+}
+
+}  // namespace bench
+}  // namespace penstock

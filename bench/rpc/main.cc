@@ -1,0 +1,122 @@
+// rpc: latency and bandwidth of one RPC over gRPC's and Penstock's transports.
+//
+// What is timed, from the caller's side: write a fresh request buffer of the
+// given size; send it; the server, in another process, reads every byte of it,
+// checks the sum, writes a fresh reply buffer of the same size and sends it;
+// the caller reads every byte of the reply and checks it. So a transport that
+// hands over memory without copying it pays for the reading like every other.
+// A stream times the time from one message to the next and checks at its end
+// that the reader saw all.
+//
+// docs/performance.md describes the method; --help has the flags. Exit codes:
+// 0 measured, 1 an error or a transport asked for by name is unavailable,
+// 2 a wrong flag.
+
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "bench/rpc/cell.h"
+#include "bench/rpc/json_file.h"
+#include "bench/rpc/options.h"
+#include "bench/rpc/report.h"
+#include "bench/rpc/runner.h"
+#include "bench/rpc/server_process.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+constexpr int kOk = 0;
+constexpr int kFailed = 1;
+constexpr int kWrongFlag = 2;
+
+// More than one cell's object takes in the JSON file.
+constexpr size_t kJsonBytesPerCell = 320;
+
+int Complain(int code, absl::string_view message) {
+  std::cerr << "rpc: " << message << std::endl;
+  return code;
+}
+
+// A table that went to a full disk is a failure too.
+int FlushTable(int code) {
+  std::cout.flush();
+  if (!std::cout) return Complain(kFailed, "cannot write the table");
+  return code;
+}
+
+template <typename T>
+void PrintNames(absl::string_view what, const std::vector<T>& values) {
+  std::cout << what << ": "
+            << absl::StrJoin(values, ", ",
+                             [](std::string* out, T value) {
+                               absl::StrAppend(out, Name(value));
+                             })
+            << "\n";
+}
+
+int List() {
+  PrintNames("benchmarks", AllBenchmarks());
+  PrintNames("transports", AllTransports());
+  PrintNames("apis", AllApis());
+  return FlushTable(kOk);
+}
+
+// The transports that were asked for by name, or all, but not measured.
+int ExitCode(const RunOptions& options,
+             const std::vector<CellSummary>& summaries) {
+  size_t missing = 0;
+  for (const CellSummary& summary : summaries) {
+    if (!summary.unavailable.empty()) ++missing;
+  }
+  if (missing == 0) return kOk;
+  if (options.transports_named || missing == summaries.size()) {
+    return Complain(kFailed, "a transport is unavailable, see the table");
+  }
+  return kOk;
+}
+
+int Measure(const RunOptions& options) {
+  std::unique_ptr<JsonFile> json;
+  if (!options.json_path.empty()) {
+    const size_t cells = options.benchmarks.size() * options.apis.size() *
+                         options.sizes.size() * options.transports.size();
+    auto file = JsonFile::Open(options.json_path, cells * kJsonBytesPerCell);
+    if (!file.ok()) return Complain(kFailed, file.status().message());
+    json = *std::move(file);
+  }
+  const auto summaries = Runner(options).Run();
+  if (!summaries.ok()) return Complain(kFailed, summaries.status().message());
+  PrintTable(*summaries, std::cout);
+  if (json != nullptr) {
+    const absl::Status status = json->Write(ToJson(*summaries));
+    if (!status.ok()) return Complain(kFailed, status.message());
+  }
+  return FlushTable(ExitCode(options, *summaries));
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
+  if (!command.ok()) return Complain(kWrongFlag, command.status().message());
+  if (command->help.has_value()) {
+    std::cout << *command->help;
+    return FlushTable(kOk);
+  }
+  const RunOptions& options = command->options;
+  if (options.list) return List();
+  if (options.serve) {
+    return RunServerRole(options.transports.front(), options.apis.front(),
+                         options.threads);
+  }
+  return Measure(options);
+}
+
+}  // namespace
+}  // namespace bench
+}  // namespace penstock
+
+int main(int argc, char** argv) { return penstock::bench::Main(argc, argv); }

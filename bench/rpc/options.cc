@@ -1,0 +1,175 @@
+#include "bench/rpc/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+// A quick run is for a look and for tests: 45 cells in three rounds, each with
+// a fresh server, stay well below ten seconds.
+constexpr int kQuickRounds = 3;
+constexpr double kQuickSeconds = 0.03;
+
+// The flags as CLI11 reads them, before they are checked.
+struct Flags {
+  std::string benchmarks;
+  std::string transports;
+  std::string apis;
+  std::string sizes;
+  bool quick = false;
+};
+
+template <typename T>
+absl::Status ParseList(
+    absl::string_view flag, absl::string_view text,
+    const std::function<absl::StatusOr<T>(absl::string_view)>& parse,
+    std::vector<T>* out) {
+  std::vector<T> values;
+  for (absl::string_view item : absl::StrSplit(text, ',')) {
+    const absl::StatusOr<T> value = parse(item);
+    if (!value.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": ", value.status().message()));
+    }
+    if (std::find(values.begin(), values.end(), *value) != values.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": \"", item, "\" is given twice"));
+    }
+    values.push_back(*value);
+  }
+  *out = std::move(values);
+  return absl::OkStatus();
+}
+
+absl::Status CheckRange(absl::string_view flag, double value, double min,
+                        double max) {
+  // The negation also catches a NaN.
+  if (!(value >= min && value <= max)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(flag, ": ", value, " is not between ", min, " and ", max));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
+  absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
+  status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
+  status.Update(CheckRange("--threads", options.threads, 1, 256));
+  status.Update(CheckRange("--window", options.window, 1, 1024));
+  if (app.count("--rpcs") > 0) {
+    status.Update(CheckRange("--rpcs", options.rpcs, 1, 1e9));
+  }
+  return status;
+}
+
+absl::Status ReadLists(const CLI::App& app, const Flags& flags,
+                       RunOptions* options) {
+  absl::Status status;
+  if (app.count("--benchmark") > 0) {
+    status.Update(ParseList<Benchmark>("--benchmark", flags.benchmarks,
+                                       ParseBenchmark, &options->benchmarks));
+  }
+  if (app.count("--transports") > 0) {
+    options->transports_named = true;
+    status.Update(ParseList<Transport>("--transports", flags.transports,
+                                       ParseTransport, &options->transports));
+  }
+  if (app.count("--api") > 0) {
+    status.Update(
+        ParseList<Api>("--api", flags.apis, ParseApi, &options->apis));
+  }
+  if (app.count("--sizes") > 0) {
+    status.Update(
+        ParseList<size_t>("--sizes", flags.sizes, ParseSize, &options->sizes));
+  }
+  return status;
+}
+
+void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
+  app->add_option("--benchmark", flags->benchmarks,
+                  "latency, bandwidth, stream (default latency)");
+  app->add_option("--transports", flags->transports,
+                  "tcp, uds, inproc, penstock-tcp, shm (default all)");
+  app->add_option("--api", flags->apis, "sync, async, callback (default all)");
+  app->add_option("--sizes", flags->sizes,
+                  "bytes of a message (default 8,64KiB,1MiB)");
+  app->add_option("--rounds", options->rounds,
+                  "each runs every cell once (default 5)");
+  CLI::Option* seconds = app->add_option("--seconds", options->seconds,
+                                         "per cell and round (default 0.2)");
+  app->add_option("--rpcs", options->rpcs,
+                  "per cell and round, instead of --seconds")
+      ->excludes(seconds);
+  app->add_option("--threads", options->threads,
+                  "concurrent callers on one channel (default 1)");
+  app->add_option("--window", options->window,
+                  "RPCs outstanding per caller, bandwidth only (default 1)");
+  app->add_option("--json", options->json_path, "also write the table here");
+  app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
+  app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
+  app->add_flag("--serve", options->serve)->group("");  // hidden
+}
+
+absl::Status Finish(const CLI::App& app, const Flags& flags,
+                    RunOptions* options) {
+  if (flags.quick && app.count("--rounds") == 0) {
+    options->rounds = kQuickRounds;
+  }
+  if (flags.quick && app.count("--seconds") == 0) {
+    options->seconds = kQuickSeconds;
+  }
+  absl::Status status = ReadLists(app, flags, options);
+  status.Update(CheckNumbers(app, *options));
+  if (app.count("--json") > 0 && options->json_path.empty()) {
+    status.Update(absl::InvalidArgumentError("--json: the path is empty"));
+  }
+  if (options->serve &&
+      (options->transports.size() != 1 || options->apis.size() != 1)) {
+    status.Update(absl::InvalidArgumentError(
+        "--serve needs one --transports and one --api"));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc,
+                                             const char* const* argv) {
+  CLI::App app(
+      "Latency and bandwidth of one RPC over gRPC's and Penstock's "
+      "transports.",
+      "rpc");
+  Flags flags;
+  CommandLine command;
+  Declare(&app, &flags, &command.options);
+  // CLI11 reports by exceptions; they end here.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    command.help = app.help();
+    return command;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  const absl::Status status = Finish(app, flags, &command.options);
+  if (!status.ok()) return status;
+  return command;
+}
+
+std::vector<std::string> ServerFlags(Transport transport, Api api,
+                                     int threads) {
+  return {"--serve", absl::StrCat("--transports=", Name(transport)),
+          absl::StrCat("--api=", Name(api)),
+          absl::StrCat("--threads=", threads)};
+}
+
+}  // namespace bench
+}  // namespace penstock

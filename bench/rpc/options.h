@@ -1,0 +1,58 @@
+// The command line of bench/rpc.
+
+#ifndef PENSTOCK_BENCH_RPC_OPTIONS_H_
+#define PENSTOCK_BENCH_RPC_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "bench/rpc/cell.h"
+
+namespace penstock {
+namespace bench {
+
+// Checked values: every list has an element and no doubles, every number is in
+// its range.
+struct RunOptions {
+  std::vector<Benchmark> benchmarks = {Benchmark::kLatency};
+  std::vector<Transport> transports = AllTransports();
+  // Whether the user named the transports. Then one that cannot be measured is
+  // an error; of the default list, those that exist here are measured.
+  bool transports_named = false;
+  std::vector<Api> apis = AllApis();
+  std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
+  // Five rounds give a median that two disturbed ones do not move; 0.2 s is
+  // about 1,000 RPCs of a small message, and the whole default table takes a
+  // minute.
+  int rounds = 5;
+  double seconds = 0.2;   // per cell and round, unless `rpcs` is set
+  int64_t rpcs = 0;       // per cell and round over all callers; 0: by time
+  int threads = 1;        // callers on the one channel
+  int window = 1;         // RPCs outstanding per caller, bandwidth only
+  std::string json_path;  // empty: no JSON
+  bool list = false;      // only name what there is
+  // Set in the child that is one cell's server: one transport, one API.
+  bool serve = false;
+};
+
+// What to do after the command line was read.
+struct CommandLine {
+  RunOptions options;
+  // Set for --help: print it and leave.
+  absl::optional<std::string> help;
+};
+
+// INVALID_ARGUMENT with one sentence for a wrong flag or value.
+absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+// The flags that make this program the server of one (transport, API).
+std::vector<std::string> ServerFlags(Transport transport, Api api, int threads);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_OPTIONS_H_

@@ -1,0 +1,187 @@
+#include "bench/rpc/payload.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpc/slice.h"
+#include "grpcpp/support/slice.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "words are copied as they lie in memory");
+
+// Odd, so that 2^64 words pass before one repeats, and with bits in all of its
+// bytes, so that no byte of a message is constant (2^64 / the golden ratio).
+constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
+
+uint64_t Load(const uint8_t* from) {
+  uint64_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return word;
+}
+
+// Four sums at once: one chain of additions would wait for each load.
+uint64_t SumWords(const uint8_t* data, size_t words) {
+  uint64_t sums[4] = {};
+  size_t i = 0;
+  for (; i + 4 <= words; i += 4) {
+    for (size_t lane = 0; lane < 4; ++lane) {
+      sums[lane] += Load(data + 8 * (i + lane));
+    }
+  }
+  for (; i < words; ++i) sums[0] += Load(data + 8 * i);
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+void Fill(uint8_t* data, size_t bytes, uint64_t seed) {
+  uint64_t word = seed;
+  size_t offset = 0;
+  for (; offset + 8 <= bytes; offset += 8, word += kStep) {
+    std::memcpy(data + offset, &word, sizeof(word));
+  }
+  std::memcpy(data + offset, &word, bytes - offset);
+}
+
+// A gRPC message that `write` fills in.
+template <typename Write>
+grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
+  grpc_slice raw = grpc_slice_malloc(bytes);
+  write(GRPC_SLICE_START_PTR(raw));
+  const grpc::Slice slice(raw, grpc::Slice::STEAL_REF);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// The slices of a message, without copying their bytes. The common case of
+// one slice needs no vector.
+template <typename Visit>
+void ForEachSlice(const grpc::ByteBuffer& message, Visit visit) {
+  grpc::Slice single;
+  if (message.TrySingleSlice(&single).ok()) {
+    visit(single);
+    return;
+  }
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) return;
+  for (const grpc::Slice& slice : slices) visit(slice);
+}
+
+}  // namespace
+
+void WordSum::Add(const uint8_t* data, size_t size) {
+  // A word may begin in one piece and end in the next: its bytes are added
+  // one by one, each with its own weight.
+  const auto add_byte = [this, &data, &size] {
+    sum_ += uint64_t{*data++} << (8 * (offset_++ % 8));
+    --size;
+  };
+  while (size > 0 && offset_ % 8 != 0) add_byte();
+  const size_t words = size / 8;
+  sum_ += SumWords(data, words);
+  offset_ += 8 * words;
+  data += 8 * words;
+  size -= 8 * words;
+  while (size > 0) add_byte();
+}
+
+uint64_t ExpectedSum(size_t bytes, uint64_t seed) {
+  const uint64_t words = bytes / 8;
+  // n words from an arithmetic series: n seed + k (0 + 1 + ... + n-1).
+  uint64_t sum = words * seed;
+  if (words > 0) sum += kStep * (words * (words - 1) / 2);
+  const uint64_t tail_mask = (uint64_t{1} << (8 * (bytes % 8))) - 1;
+  return sum + ((seed + words * kStep) & tail_mask);
+}
+
+grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed) {
+  return MakeMessage(bytes,
+                     [bytes, seed](uint8_t* data) { Fill(data, bytes, seed); });
+}
+
+absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message) {
+  WordSum sum;
+  uint8_t first[kMinPayload];
+  size_t bytes = 0;
+  ForEachSlice(message, [&](const grpc::Slice& slice) {
+    if (bytes < kMinPayload) {
+      std::memcpy(first + bytes, slice.begin(),
+                  std::min(slice.size(), kMinPayload - bytes));
+    }
+    bytes += slice.size();
+    sum.Add(slice.begin(), slice.size());
+  });
+  if (bytes < kMinPayload) {
+    return absl::DataLossError(
+        absl::StrCat("a message of ", bytes, " bytes holds no seed"));
+  }
+  const uint64_t seed = Load(first);
+  if (sum.value() != ExpectedSum(bytes, seed)) {
+    return absl::DataLossError(
+        absl::StrCat("wrong sum of a message of ", bytes, " bytes"));
+  }
+  return seed;
+}
+
+absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request) {
+  const absl::StatusOr<uint64_t> seed = CheckPayload(request);
+  if (!seed.ok()) return seed.status();
+  return MakePayload(request.Length(), ReplySeed(*seed));
+}
+
+absl::Status CheckReply(const grpc::ByteBuffer& reply, size_t bytes,
+                        uint64_t request_seed) {
+  const absl::StatusOr<uint64_t> seed = CheckPayload(reply);
+  if (!seed.ok()) return seed.status();
+  if (reply.Length() != bytes) {
+    return absl::DataLossError(absl::StrCat("a reply of ", reply.Length(),
+                                            " bytes to ", bytes, " bytes"));
+  }
+  if (*seed != ReplySeed(request_seed)) {
+    return absl::DataLossError("the reply belongs to another request");
+  }
+  return absl::OkStatus();
+}
+
+void StreamTally::AddSeed(uint64_t seed) {
+  ++messages_;
+  seeds_ += seed;
+}
+
+absl::Status StreamTally::Add(const grpc::ByteBuffer& message) {
+  const absl::StatusOr<uint64_t> seed = CheckPayload(message);
+  if (!seed.ok()) return seed.status();
+  AddSeed(*seed);
+  return absl::OkStatus();
+}
+
+grpc::ByteBuffer StreamTally::Encode() const {
+  return MakeMessage(2 * sizeof(uint64_t), [this](uint8_t* data) {
+    std::memcpy(data, &messages_, sizeof(messages_));
+    std::memcpy(data + sizeof(messages_), &seeds_, sizeof(seeds_));
+  });
+}
+
+absl::Status StreamTally::Check(const grpc::ByteBuffer& reply) const {
+  std::string bytes;
+  ForEachSlice(reply, [&bytes](const grpc::Slice& slice) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  });
+  if (bytes.size() != 2 * sizeof(uint64_t)) {
+    return absl::DataLossError("the stream's reply is no tally");
+  }
+  const auto* data = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (Load(data) != messages_ || Load(data + 8) != seeds_) {
+    return absl::DataLossError(absl::StrCat(
+        "the stream's reader counted ", Load(data), " messages, its writer ",
+        messages_, ", or their seeds differ"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,49 @@
+// From the rounds of each cell to a table and a JSON file's text.
+
+#ifndef PENSTOCK_BENCH_RPC_REPORT_H_
+#define PENSTOCK_BENCH_RPC_REPORT_H_
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "bench/rpc/cell.h"
+#include "bench/rpc/load.h"
+#include "bench/rpc/statistics.h"
+
+namespace penstock {
+namespace bench {
+
+// One cell in one round.
+struct RoundResult {
+  double p50_us = 0;
+  double p99_us = 0;
+  double mb_per_s = 0;  // 10^6 payload bytes, of one direction
+  double rpcs = 0;      // measured RPCs, or messages of a stream
+};
+
+RoundResult Summarize(const Cell& cell, const LoadResult& load);
+
+// One cell over all rounds: each value is the median of the rounds' values.
+struct CellSummary {
+  Cell cell;
+  RoundResult median;
+  Spread p50_us;            // over the rounds
+  std::string unavailable;  // why there are no values; else empty
+};
+
+CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
+
+// A block of lines for each benchmark, API and size, a line for each
+// transport. The last column compares with the block's tcp line: how many
+// times faster, by p50 for latency, by MB/s for the others.
+void PrintTable(const std::vector<CellSummary>& cells, std::ostream& out);
+
+// An array with an object for each measured cell, times with three decimals;
+// cells without values are left out. Ends with a line feed.
+std::string ToJson(const std::vector<CellSummary>& cells);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_REPORT_H_

@@ -1,0 +1,64 @@
+#include "bench/rpc/server.h"
+
+#include <chrono>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "bench/rpc/transports.h"
+#include "grpcpp/security/server_credentials.h"
+#include "transport/penstock.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+std::unique_ptr<ServiceHost> MakeHost(Api api, int threads) {
+  switch (api) {
+    case Api::kSync:
+      return MakeSyncHost();
+    case Api::kAsync:
+      return MakeAsyncHost(threads);
+    case Api::kCallback:
+      return MakeCallbackHost();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Transport transport,
+                                                      Api api, int threads) {
+  std::unique_ptr<Server> server(new Server);
+  server->host_ = MakeHost(api, threads);
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(-1);
+  builder.SetMaxSendMessageSize(-1);
+  if (const auto options = PenstockOptions(transport)) {
+    Enable(&builder, *options);
+  }
+  const std::string address = ListenAddress(transport);
+  int port = 0;
+  if (!address.empty()) {
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  }
+  server->host_->Register(&builder);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || (!address.empty() && port == 0)) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot start a server on ", address));
+  }
+  server->address_ = ConnectAddress(address, port);
+  server->host_->Start();
+  return server;
+}
+
+Server::~Server() {
+  if (server_ == nullptr) return;
+  // The client has closed its channel before; calls still open are hung ones.
+  server_->Shutdown(std::chrono::system_clock::now());
+  host_->Drain();
+  server_->Wait();
+}
+
+}  // namespace bench
+}  // namespace penstock

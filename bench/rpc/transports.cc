@@ -1,0 +1,119 @@
+#include "bench/rpc/transports.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+Options Require(Fabric fabric) {
+  Options options;
+  options.policy = Policy::kRequire;
+  options.fabrics = std::vector<Fabric>{fabric};
+  return options;
+}
+
+// A name that no other server has: this process's id and a count.
+std::string AbstractSocket() {
+  static std::atomic<int> count{0};
+  return absl::StrCat("unix-abstract:penstock-bench-", getpid(), "-",
+                      count.fetch_add(1));
+}
+
+// PathReport::path of a connection that `transport` carries; empty for stock.
+absl::string_view ExpectedPath(Transport transport) {
+  switch (transport) {
+    case Transport::kTcp:
+    case Transport::kUds:
+    case Transport::kInproc:
+      return "";
+    case Transport::kPenstockTcp:
+      return "tcp";
+    case Transport::kShm:
+      return "shm";
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::optional<Options> PenstockOptions(Transport transport) {
+  switch (transport) {
+    case Transport::kTcp:
+    case Transport::kUds:
+    case Transport::kInproc:
+      return absl::nullopt;
+    case Transport::kPenstockTcp:
+      return Require(Fabric::kTcp);
+    case Transport::kShm:
+      return Require(Fabric::kShm);
+  }
+  return absl::nullopt;
+}
+
+std::string ListenAddress(Transport transport) {
+  switch (transport) {
+    case Transport::kTcp:
+    case Transport::kPenstockTcp:
+    case Transport::kShm:
+      return "127.0.0.1:0";
+    case Transport::kUds:
+      return AbstractSocket();
+    case Transport::kInproc:
+      return "";
+  }
+  return "";
+}
+
+std::string ConnectAddress(const std::string& listen_address, int port) {
+  constexpr absl::string_view kAnyPort = ":0";
+  if (!absl::EndsWith(listen_address, kAnyPort)) return listen_address;
+  return absl::StrCat(
+      listen_address.substr(0, listen_address.size() - kAnyPort.size()), ":",
+      port);
+}
+
+std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
+                                           const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  // A port may be used again by a later server; its channel must not inherit
+  // the connection or the back-off of the earlier one's.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // No HTTP proxy that the environment names comes between.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  std::shared_ptr<grpc::ChannelCredentials> credentials =
+      grpc::InsecureChannelCredentials();
+  if (const auto options = PenstockOptions(transport)) {
+    credentials = Credentials(credentials, *options);
+  }
+  return grpc::CreateCustomChannel(address, credentials, arguments);
+}
+
+absl::Status CheckPaths(Transport transport,
+                        const std::vector<PathReport>& paths) {
+  const absl::string_view expected = ExpectedPath(transport);
+  if (expected.empty()) return absl::OkStatus();
+  if (paths.empty()) {
+    return absl::UnavailableError("carried by stock HTTP/2, not by Penstock");
+  }
+  for (const PathReport& path : paths) {
+    if (path.path != expected) {
+      return absl::UnavailableError(
+          absl::StrCat("carried by ", path.ToString()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace bench
+}  // namespace penstock

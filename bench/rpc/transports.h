@@ -1,0 +1,44 @@
+// What each transport needs on either side, and how a run makes sure that the
+// transport it names is the one that carried it.
+
+#ifndef PENSTOCK_BENCH_RPC_TRANSPORTS_H_
+#define PENSTOCK_BENCH_RPC_TRANSPORTS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "bench/rpc/cell.h"
+#include "grpcpp/channel.h"
+#include "transport/penstock.h"
+
+namespace penstock {
+namespace bench {
+
+// The settings of both sides; nothing for stock gRPC. They require the one
+// fabric, so that another is refused and never measured in its place.
+absl::optional<Options> PenstockOptions(Transport transport);
+
+// What a server passes to AddListeningPort; empty for inproc. A UNIX socket is
+// abstract, so that a killed server leaves no file.
+std::string ListenAddress(Transport transport);
+
+// What its client passes to CreateChannel, once the port is known.
+std::string ConnectAddress(const std::string& listen_address, int port);
+
+// A channel of its own connection to `address`, not connected yet, with no
+// limit on message size. Not for inproc.
+std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
+                                           const std::string& address);
+
+// OK if a channel with these connections was carried by `transport`;
+// UNAVAILABLE with what carried it instead. Stock transports always pass.
+absl::Status CheckPaths(Transport transport,
+                        const std::vector<PathReport>& paths);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_TRANSPORTS_H_

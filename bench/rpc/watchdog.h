@@ -1,0 +1,50 @@
+// Ends the program when nothing moves any more. Every RPC has a deadline, but
+// a transport under test may hang so that no deadline fires, and a stream has
+// none.
+
+#ifndef PENSTOCK_BENCH_RPC_WATCHDOG_H_
+#define PENSTOCK_BENCH_RPC_WATCHDOG_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+
+namespace penstock {
+namespace bench {
+
+// While it lives, a thread of its own prints an error with the current label
+// and ends the process with code 1, once 15 seconds (an RPC's deadline of ten
+// and some) pass without Progress() or SetLabel().
+class Watchdog {
+ public:
+  Watchdog();
+  ~Watchdog();
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  // Something was completed. Any thread; costs one atomic addition.
+  void Progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
+
+  // What the error message would blame from now on.
+  void SetLabel(const std::string& label);
+
+ private:
+  void Watch();
+
+  std::atomic<uint64_t> progress_{0};
+  std::mutex mu_;
+  std::condition_variable wake_;
+  std::string label_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;  // last: it uses all the others
+};
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_WATCHDOG_H_
