@@ -1,0 +1,78 @@
+#!/usr/bin/env -S python3 -B
+"""Tests of check_layers on small trees."""
+
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+TOOL = pathlib.Path(__file__).parent / "check_layers"
+
+
+class CheckLayersTest(unittest.TestCase):
+
+    def check(self, file, text):
+        """Returns the offences in a tree of one file."""
+        with tempfile.TemporaryDirectory() as root:
+            path = pathlib.Path(root, file)
+            path.parent.mkdir(parents=True)
+            path.write_text(text)
+            run = subprocess.run([TOOL, root], stdout=subprocess.PIPE,
+                                 text=True, check=False)
+            self.assertEqual(run.returncode, 1 if run.stdout else 0)
+            return run.stdout
+
+    def forbids(self, file, include, why):
+        self.assertIn(f"{file}:2: includes {include}: {why}",
+                      self.check(file, f'// x\n#include "{include}"\n'))
+
+    def allows(self, file, include):
+        self.assertEqual("", self.check(file, f"#include <{include}>\n"))
+
+    def test_only_the_grpc_layer_and_those_above_know_grpc(self):
+        why = "nothing below transport/grpc knows gRPC"
+        self.forbids("transport/session/a.h", "grpcpp/grpcpp.h", why)
+        self.forbids("transport/wire/a.cc", "grpc/slice.h", why)
+        self.forbids("tests/transport/base/a.cc", "x/echo.grpc.pb.h", why)
+        self.forbids("transport/fabric/tcp/a.h", "transport/grpc/b.h", why)
+        self.allows("transport/grpc/a.h", "grpcpp/grpcpp.h")
+        self.allows("ps/client/a.h", "grpcpp/grpcpp.h")
+
+    def test_internal_headers_stay_in_the_grpc_layer(self):
+        why = "gRPC's internal headers stay in transport/grpc"
+        self.forbids("ps/a.cc", "src/core/lib/slice/slice.h", why)
+        self.forbids("transport/penstock.cc", "src/cpp/server/x.h", why)
+        self.allows("transport/grpc/a.cc", "src/core/lib/slice/slice.h")
+
+    def test_verbs_headers_stay_in_the_verbs_fabric(self):
+        why = "verbs headers stay in transport/fabric/verbs"
+        self.forbids("transport/memory/a.h", "infiniband/verbs.h", why)
+        self.forbids("bench/a.cc", "rdma/rdma_cma.h", why)
+        self.allows("transport/fabric/verbs/a.h", "infiniband/verbs.h")
+
+    def test_fabrics_never_include_one_another(self):
+        why = "fabrics never include one another"
+        self.forbids("transport/fabric/tcp/a.h", "transport/fabric/shm/b.h",
+                     why)
+        self.allows("transport/fabric/tcp/a.h", "transport/fabric/tcp/b.h")
+        self.allows("transport/fabric/tcp/a.h", "transport/fabric/fabric.h")
+        self.allows("tests/transport/session/a.cc",
+                    "transport/fabric/fake/fake.h")
+
+    def test_the_layers_above_the_fabrics_know_only_the_interface(self):
+        for layer in "memory", "protocol", "session":
+            self.forbids(f"transport/{layer}/a.h", "transport/fabric/fake/b.h",
+                         "only fabric.h, never a concrete fabric")
+            self.allows(f"transport/{layer}/a.h", "transport/fabric/fabric.h")
+
+    def test_the_transport_knows_nothing_above_it(self):
+        self.forbids("transport/grpc/a.h", "ps/client.h",
+                     "the transport knows nothing above it")
+
+    def test_long_files_are_to_be_split(self):
+        self.assertEqual("", self.check("ps/a.cc", "\n" * 400))
+        self.assertIn("ps/a.cc: 401 lines", self.check("ps/a.cc", "\n" * 401))
+
+
+if __name__ == "__main__":
+    unittest.main()
