@@ -1,0 +1,134 @@
+#include "examples/digits/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::digits {
+namespace {
+
+std::string OwnFolder() {
+  char path[PATH_MAX];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return ".";
+  std::string program(path, length);
+  return program.substr(0, program.rfind('/'));
+}
+
+// What the child does between fork and exec; only async-signal-safe calls.
+[[noreturn]] void Become(pid_t parent, int output, char* const* arguments) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);  // it died before the line above
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  dup2(output, STDOUT_FILENO);
+  execv(arguments[0], arguments);
+  _exit(127);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindProgram(const std::string& name,
+                                        const std::string& elsewhere) {
+  std::string beside = absl::StrCat(OwnFolder(), "/", name);
+  if (access(beside.c_str(), X_OK) == 0) return beside;
+  std::string other = absl::StrCat(OwnFolder(), "/", elsewhere);
+  if (access(other.c_str(), X_OK) == 0) return other;
+  return absl::NotFoundError(
+      absl::StrCat("no program at ", beside, " nor at ", other));
+}
+
+absl::StatusOr<Process> Process::Start(const std::string& program,
+                                       const std::vector<std::string>& flags) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
+  }
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
+  for (const std::string& flag : flags) {
+    arguments.push_back(const_cast<char*>(flag.c_str()));
+  }
+  arguments.push_back(nullptr);
+  pid_t parent = getpid();
+  pid_t pid = fork();
+  if (pid == 0) Become(parent, ends[1], arguments.data());
+  close(ends[1]);
+  if (pid < 0) {
+    close(ends[0]);
+    return absl::InternalError(absl::StrCat("fork: ", strerror(errno)));
+  }
+  return Process(program.substr(program.rfind('/') + 1), pid, ends[0]);
+}
+
+Process::Process(Process&& other) noexcept
+    : name_(std::move(other.name_)),
+      pid_(std::exchange(other.pid_, -1)),
+      output_(std::exchange(other.output_, -1)),
+      pending_(std::move(other.pending_)) {}
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this == &other) return *this;
+  Kill();
+  name_ = std::move(other.name_);
+  pid_ = std::exchange(other.pid_, -1);
+  output_ = std::exchange(other.output_, -1);
+  pending_ = std::move(other.pending_);
+  return *this;
+}
+
+Process::~Process() { Kill(); }
+
+void Process::Kill() {
+  if (output_ >= 0) close(std::exchange(output_, -1));
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(std::exchange(pid_, -1), nullptr, 0);
+}
+
+bool Process::ReadSome() {
+  char bytes[4096];
+  ssize_t count;
+  do {
+    count = read(output_, bytes, sizeof(bytes));
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) return false;
+  pending_.append(bytes, count);
+  return true;
+}
+
+absl::optional<std::string> Process::NextLine() {
+  size_t end = pending_.find('\n');
+  if (end == std::string::npos) return absl::nullopt;
+  std::string line = pending_.substr(0, end);
+  pending_.erase(0, end + 1);
+  return line;
+}
+
+void Process::Terminate() {
+  if (pid_ >= 0) kill(pid_, SIGTERM);
+}
+
+absl::Status Process::Wait() {
+  if (pid_ < 0) return absl::OkStatus();
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return absl::OkStatus();
+  return absl::InternalError(
+      WIFSIGNALED(status)
+          ? absl::StrCat(name_, " was killed by signal ", WTERMSIG(status))
+          : absl::StrCat(name_, " exited with ", WEXITSTATUS(status)));
+}
+
+}  // namespace penstock::digits

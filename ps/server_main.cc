@@ -1,0 +1,122 @@
+// ps_server: one parameter server, until SIGTERM or SIGINT.
+
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "ps/optimizer.h"
+#include "ps/server.h"
+#include "ps/service.h"
+#include "tensor_service/status.h"
+#include "transport/penstock.h"
+
+namespace {
+
+struct Flags {
+  std::string listen = "127.0.0.1:0";
+  unsigned workers = 1;
+  double learning_rate = 0.1;
+  double lease_seconds = 10;
+  double assemble_seconds = 60;
+  bool off = false;
+};
+
+// Streams of workers that stay are broken off after this.
+constexpr std::chrono::seconds kShutdownGrace{2};
+
+int Fail(const std::string& what) {
+  std::cerr << "ps_server: " << what << "\n";
+  return 1;
+}
+
+// Blocks the signals for every thread that comes later, so that only Run()
+// receives them.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return signals;
+}
+
+std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
+                                     int* port) {
+  penstock::Options options;
+  if (flags.off) options.policy = penstock::Policy::kOff;
+  grpc::ServerBuilder builder;
+  penstock::Enable(&builder, options);
+  penstock::tensor::AllowUnlimitedMessages(&builder);
+  builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(),
+                           port);
+  builder.RegisterService(service);
+  return builder.BuildAndStart();
+}
+
+int Run(const Flags& flags) {
+  sigset_t signals = BlockSignals();
+  auto optimizer = penstock::ps::MakeSgd(flags.learning_rate);
+  if (!optimizer.ok()) return Fail(optimizer.status().ToString());
+  penstock::ps::Server::Options options;
+  options.barrier.expected_workers = flags.workers;
+  options.barrier.lease = absl::Seconds(flags.lease_seconds);
+  options.barrier.assemble_timeout = absl::Seconds(flags.assemble_seconds);
+  penstock::ps::Server core(options, *std::move(optimizer));
+  std::unique_ptr<grpc::Service> service = penstock::ps::MakeService(&core);
+  int port = 0;
+  std::unique_ptr<grpc::Server> server = Listen(flags, service.get(), &port);
+  if (server == nullptr || port == 0) {
+    return Fail(absl::StrCat("cannot listen on ", flags.listen));
+  }
+  // Whoever has started us on port 0 reads this line.
+  printf("port %d\n", port);
+  fflush(stdout);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  core.Drain();
+  server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  server->Wait();
+  penstock::ps::Server::Report report = core.report();
+  std::cerr << absl::StrCat("ps_server: stopped at version ", report.version,
+                            "; pushes counted ", report.pushes_counted,
+                            ", repeated or late ", report.pushes_not_counted,
+                            ", refused ", report.pushes_refused,
+                            "; workers lost ", report.workers_lost, "\n");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Flags flags;
+  CLI::App app("Penstock parameter server: synchronous SGD");
+  app.add_option("--listen", flags.listen, "address; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--workers", flags.workers, "workers that the start waits for")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--learning-rate", flags.learning_rate)->capture_default_str();
+  app.add_option("--lease", flags.lease_seconds,
+                 "seconds of silence after which a worker counts as dead")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--assemble", flags.assemble_seconds,
+                 "seconds from the first worker until the start without the "
+                 "rest")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
+  CLI11_PARSE(app, argc, argv);
+  return Run(flags);
+}

@@ -1,0 +1,63 @@
+// The variables that one server holds.
+
+#ifndef PENSTOCK_PS_VARIABLES_H_
+#define PENSTOCK_PS_VARIABLES_H_
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ps/optimizer.h"
+#include "ps/placement.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// One worker's gradients, in the order of VariableTable's specs.
+using GradientSet = std::vector<tensor::Tensor>;
+
+// What the variables are called and look like. Immutable, so any thread may
+// check a push against it while a step is being applied.
+class VariableTable {
+ public:
+  // INVALID_ARGUMENT for no variables, an empty or repeated name, or a type
+  // that `optimizer` cannot train.
+  static absl::StatusOr<std::shared_ptr<const VariableTable>> Create(
+      const tensor::Bundle& values, const Optimizer& optimizer);
+
+  const std::vector<VariableSpec>& specs() const { return specs_; }
+  size_t byte_size() const { return byte_size_; }
+
+  // The gradients in order and aligned. INVALID_ARGUMENT, which names the
+  // variable, unless `gradients` has each of them once, in its variable's type
+  // and shape, with finite elements only.
+  absl::StatusOr<GradientSet> Check(const tensor::Bundle& gradients) const;
+
+  // Positions of the named variables, of all for no names; NOT_FOUND names
+  // the first that is not here.
+  absl::StatusOr<std::vector<size_t>> Find(
+      absl::Span<const std::string> names) const;
+
+ private:
+  VariableTable() = default;
+
+  std::vector<VariableSpec> specs_;
+  std::map<std::string, size_t> index_;
+  size_t byte_size_ = 0;
+};
+
+// Averages the sets variable by variable, in the order given, and applies the
+// mean to `values` (same order as the table). On an error some variables may
+// have changed and others not: the caller must not go on with them.
+absl::Status ApplyStep(const VariableTable& table,
+                       absl::Span<const GradientSet> sets, Optimizer* optimizer,
+                       std::vector<tensor::Tensor>* values);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_VARIABLES_H_

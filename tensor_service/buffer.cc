@@ -1,0 +1,60 @@
+#include "tensor_service/buffer.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::tensor {
+namespace {
+
+void ReleaseHolder(void* holder) {
+  delete static_cast<std::shared_ptr<Buffer>*>(holder);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
+  // posix_memalign of nothing may give null; one byte keeps data() valid.
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kAlignment, size == 0 ? 1 : size) != 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("allocate tensor of ", size, " bytes: out of memory"));
+  }
+  return Wrap(memory, size, /*writable=*/true, [memory] { free(memory); });
+}
+
+std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice) {
+  std::shared_ptr<Buffer> buffer(new Buffer);
+  // The pointer is taken from the member, not from the argument: a short slice
+  // keeps its bytes inside the handle and they move with it.
+  buffer->slice_ = std::move(slice);
+  buffer->data_ =
+      reinterpret_cast<char*>(const_cast<uint8_t*>(buffer->slice_.begin()));
+  buffer->size_ = buffer->slice_.size();
+  return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size, bool writable,
+                                     std::function<void()> release) {
+  std::shared_ptr<Buffer> buffer(new Buffer);
+  buffer->data_ = static_cast<char*>(data);
+  buffer->size_ = size;
+  buffer->writable_ = writable;
+  buffer->release_ = std::move(release);
+  return buffer;
+}
+
+Buffer::~Buffer() {
+  if (release_) release_();
+}
+
+grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer) {
+  char* data = buffer->mutable_data();
+  size_t size = buffer->size();
+  auto* holder = new std::shared_ptr<Buffer>(std::move(buffer));
+  return grpc::Slice(data, size, &ReleaseHolder, holder);
+}
+
+}  // namespace penstock::tensor

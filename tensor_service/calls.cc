@@ -1,0 +1,83 @@
+#include "tensor_service/calls.h"
+
+#include <utility>
+
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+#include "tensor_service/status.h"
+
+namespace penstock::tensor {
+
+grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
+  grpc::Slice slice(message.SerializeAsString());
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+absl::Status ToProto(const grpc::ByteBuffer& bytes,
+                     google::protobuf::MessageLite* message) {
+  grpc::Slice slice;
+  if (bytes.Valid() && !bytes.DumpToSingleSlice(&slice).ok()) {
+    return absl::InvalidArgumentError("read message: cannot decompress it");
+  }
+  if (slice.size() > INT32_MAX ||
+      !message->ParseFromArray(slice.begin(), static_cast<int>(slice.size()))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("read message: not a ", message->GetTypeName()));
+  }
+  return absl::OkStatus();
+}
+
+struct CallQueue::Call {
+  std::string method;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+};
+
+CallQueue::CallQueue() = default;
+
+CallQueue::~CallQueue() {
+  Wait();
+  queue_.Shutdown();
+  void* tag;
+  bool ok;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
+                      const std::string& method,
+                      const grpc::ByteBuffer& request, absl::Time deadline) {
+  auto call = std::make_unique<Call>();
+  call->method = method;
+  call->context.set_deadline(absl::ToChronoTime(deadline));
+  call->context.set_wait_for_ready(true);
+  grpc::GenericStub stub(channel);
+  call->reader =
+      stub.PrepareUnaryCall(&call->context, method, request, &queue_);
+  call->reader->StartCall();
+  call->reader->Finish(&call->reply, &call->status, call.get());
+  calls_.push_back(std::move(call));
+}
+
+std::vector<CallQueue::Result> CallQueue::Wait() {
+  for (size_t i = 0; i < calls_.size(); ++i) {
+    void* tag;
+    bool ok;
+    queue_.Next(&tag, &ok);
+  }
+  std::vector<Result> results;
+  for (std::unique_ptr<Call>& call : calls_) {
+    Result result;
+    result.status = FromGrpc(
+        call->status, absl::StrCat(call->method, " at ", call->context.peer()));
+    if (result.status.ok()) result.reply = std::move(call->reply);
+    results.push_back(std::move(result));
+  }
+  calls_.clear();
+  return results;
+}
+
+}  // namespace penstock::tensor

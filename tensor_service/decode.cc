@@ -1,0 +1,181 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/slice_reader.h"
+#include "tensor_service/wire.h"
+
+namespace penstock::tensor {
+namespace {
+
+// What has been read of one NamedTensor so far. Protobuf allows its parts to
+// come in any order and repeatedly: scalars are replaced, shapes appended.
+struct Draft {
+  std::string name;
+  int64_t dtype = 0;
+  Shape shape;
+  std::shared_ptr<Buffer> data;
+};
+
+absl::Status Malformed(absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("decode bundle: malformed ", what));
+}
+
+absl::Status AppendDimension(SliceReader* in, size_t end, Draft* draft) {
+  uint64_t dimension;
+  if (!in->ReadVarint(end, &dimension)) return Malformed("shape");
+  if (draft->shape.size() == kMaxRank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decode bundle: tensor ", draft->name, " has more than ",
+                     kMaxRank, " dimensions"));
+  }
+  draft->shape.push_back(static_cast<int64_t>(dimension));
+  return absl::OkStatus();
+}
+
+absl::Status ReadShape(SliceReader* in, size_t end, Draft* draft) {
+  size_t shape_end;
+  if (!in->ReadLength(end, &shape_end)) return Malformed("shape");
+  while (in->position() < shape_end) {
+    absl::Status status = AppendDimension(in, shape_end, draft);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
+  uint64_t number;
+  if (!in->ReadVarint(end, &number)) return Malformed("dtype");
+  // Generated code keeps the low 32 bits of an enum.
+  draft->dtype = static_cast<int32_t>(number);
+  return absl::OkStatus();
+}
+
+absl::Status ReadData(SliceReader* in, size_t end, Draft* draft) {
+  size_t data_end;
+  if (!in->ReadLength(end, &data_end)) return Malformed("data");
+  absl::StatusOr<std::shared_ptr<Buffer>> data = in->TakeBuffer(data_end);
+  if (!data.ok()) return data.status();
+  draft->data = *std::move(data);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTensor(SliceReader* in, size_t end, Draft* draft) {
+  while (in->position() < end) {
+    uint32_t field;
+    uint32_t wire_type;
+    if (!in->ReadTag(end, &field, &wire_type)) return Malformed("tensor");
+    absl::Status status;
+    if (field == kDTypeField && wire_type == kVarint) {
+      status = ReadDType(in, end, draft);
+    } else if (field == kShapeField && wire_type == kLengthDelimited) {
+      status = ReadShape(in, end, draft);
+    } else if (field == kShapeField && wire_type == kVarint) {
+      status = AppendDimension(in, end, draft);
+    } else if (field == kDataField && wire_type == kLengthDelimited) {
+      status = ReadData(in, end, draft);
+    } else if (!in->SkipValue(end, field, wire_type)) {
+      status = Malformed("field of a tensor");
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadName(SliceReader* in, size_t end, Draft* draft) {
+  size_t name_end;
+  if (!in->ReadLength(end, &name_end)) return Malformed("name");
+  draft->name.clear();
+  if (!in->AppendTo(name_end, &draft->name)) return Malformed("name");
+  if (!IsUtf8(draft->name)) return Malformed("name: it is not UTF-8");
+  return absl::OkStatus();
+}
+
+absl::Status ReadNamedTensor(SliceReader* in, size_t end, Draft* draft) {
+  while (in->position() < end) {
+    uint32_t field;
+    uint32_t wire_type;
+    size_t field_end;
+    if (!in->ReadTag(end, &field, &wire_type)) return Malformed("named tensor");
+    absl::Status status;
+    if (field == kNameField && wire_type == kLengthDelimited) {
+      status = ReadName(in, end, draft);
+    } else if (field == kTensorField && wire_type == kLengthDelimited) {
+      status = in->ReadLength(end, &field_end)
+                   ? ReadTensor(in, field_end, draft)
+                   : Malformed("tensor");
+    } else if (!in->SkipValue(end, field, wire_type)) {
+      status = Malformed("field of a named tensor");
+    }
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NamedTensor> Finish(Draft draft) {
+  if (!IsDType(draft.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("decode bundle: tensor ", draft.name,
+                     " has unknown element type ", draft.dtype));
+  }
+  absl::StatusOr<Tensor> tensor =
+      Tensor::FromBuffer(static_cast<DType>(draft.dtype),
+                         std::move(draft.shape), std::move(draft.data));
+  if (!tensor.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "decode bundle: tensor ", draft.name, ": ", tensor.status().message()));
+  }
+  return NamedTensor{std::move(draft.name), *std::move(tensor)};
+}
+
+absl::Status AppendTensor(SliceReader* in, size_t end, Bundle* bundle) {
+  size_t field_end;
+  if (!in->ReadLength(end, &field_end)) return Malformed("named tensor");
+  Draft draft;
+  absl::Status status = ReadNamedTensor(in, field_end, &draft);
+  if (!status.ok()) return status;
+  absl::StatusOr<NamedTensor> named = Finish(std::move(draft));
+  if (!named.ok()) return named.status();
+  bundle->tensors.push_back(*std::move(named));
+  return absl::OkStatus();
+}
+
+absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
+  size_t field_end;
+  // Appending is what merging two parts of one message field means.
+  if (!in->ReadLength(end, &field_end) || !in->AppendTo(field_end, header)) {
+    return Malformed("header");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
+                              std::string* header) {
+  absl::StatusOr<SliceReader> in = SliceReader::Over(message);
+  if (!in.ok()) return in.status();
+  if (header != nullptr) header->clear();
+  Bundle bundle;
+  while (in->position() < in->size()) {
+    uint32_t field;
+    uint32_t wire_type;
+    if (!in->ReadTag(in->size(), &field, &wire_type)) return Malformed("tag");
+    absl::Status status;
+    if (field == kTensorsField && wire_type == kLengthDelimited) {
+      status = AppendTensor(&*in, in->size(), &bundle);
+    } else if (header != nullptr && field == kHeaderField &&
+               wire_type == kLengthDelimited) {
+      status = ReadHeader(&*in, in->size(), header);
+    } else if (!in->SkipValue(in->size(), field, wire_type)) {
+      status = Malformed("field");
+    }
+    if (!status.ok()) return status;
+  }
+  return bundle;
+}
+
+}  // namespace penstock::tensor

@@ -1,0 +1,99 @@
+// Tensors with a header, as one gRPC message that typed stubs take.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
+#define PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/impl/codegen/serialization_traits.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/status.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::tensor {
+
+// The C++ side of a protobuf message of this form, for which it stands on the
+// wire byte by byte:
+//
+//   message Push {
+//     repeated penstock.tensor.v1.NamedTensor tensors = 1;
+//     Header header = 2;
+//   }
+//
+// Header is the generated class of the latter.
+template <typename Header>
+struct Message {
+  Header header;
+  Bundle bundle;
+};
+
+template <typename Header>
+absl::StatusOr<grpc::ByteBuffer> Encode(const Message<Header>& message) {
+  return Encode(message.bundle, message.header.SerializeAsString());
+}
+
+template <typename Header>
+absl::Status Decode(const grpc::ByteBuffer& bytes, Message<Header>* message) {
+  std::string header;
+  absl::StatusOr<Bundle> bundle = Decode(bytes, &header);
+  if (!bundle.ok()) return bundle.status();
+  if (!message->header.ParseFromString(header)) {
+    return absl::InvalidArgumentError("decode message: malformed header");
+  }
+  message->bundle = *std::move(bundle);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::tensor
+
+namespace grpc {
+
+// Lets gRPC's own stubs and handlers, such as TemplatedGenericStub, send and
+// receive bundles and messages.
+template <>
+class SerializationTraits<penstock::tensor::Bundle, void> {
+ public:
+  static Status Serialize(const penstock::tensor::Bundle& bundle,
+                          ByteBuffer* bytes, bool* own_buffer) {
+    *own_buffer = true;
+    auto encoded = penstock::tensor::Encode(bundle);
+    if (!encoded.ok()) return penstock::tensor::ToGrpc(encoded.status());
+    bytes->Swap(&*encoded);
+    return Status::OK;
+  }
+  static Status Deserialize(ByteBuffer* bytes,
+                            penstock::tensor::Bundle* bundle) {
+    auto decoded = penstock::tensor::Decode(*bytes);
+    bytes->Clear();
+    if (!decoded.ok()) return penstock::tensor::ToGrpc(decoded.status());
+    *bundle = *std::move(decoded);
+    return Status::OK;
+  }
+};
+
+template <typename Header>
+class SerializationTraits<penstock::tensor::Message<Header>, void> {
+ public:
+  static Status Serialize(const penstock::tensor::Message<Header>& message,
+                          ByteBuffer* bytes, bool* own_buffer) {
+    *own_buffer = true;
+    auto encoded = penstock::tensor::Encode(message);
+    if (!encoded.ok()) return penstock::tensor::ToGrpc(encoded.status());
+    bytes->Swap(&*encoded);
+    return Status::OK;
+  }
+  static Status Deserialize(ByteBuffer* bytes,
+                            penstock::tensor::Message<Header>* message) {
+    absl::Status status = penstock::tensor::Decode(*bytes, message);
+    bytes->Clear();
+    return penstock::tensor::ToGrpc(status);
+  }
+};
+
+}  // namespace grpc
+
+#endif  // PENSTOCK_TENSOR_SERVICE_MESSAGE_H_

@@ -1,0 +1,58 @@
+#include "tensor_service/status.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::tensor {
+namespace {
+
+// gRPC's own words for "no limit".
+constexpr int kNoLimit = -1;
+
+// The advice is by the text because gRPC gives RESOURCE_EXHAUSTED for much
+// else; 1.51 says it so in its message size filter.
+absl::string_view Advice(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return "";
+  if (absl::StrContains(status.error_message(), "Received message larger")) {
+    return "; raise the receiver's max_receive_message_length: "
+           "tensor::AllowUnlimitedMessages on a server, "
+           "tensor::UnlimitedMessages on a channel";
+  }
+  if (absl::StrContains(status.error_message(), "Sent message larger")) {
+    return "; raise the sender's max_send_message_length: "
+           "tensor::AllowUnlimitedMessages on a server, "
+           "tensor::UnlimitedMessages on a channel";
+  }
+  return "";
+}
+
+}  // namespace
+
+grpc::Status ToGrpc(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
+                      std::string(status.message()));
+}
+
+absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation) {
+  if (status.ok()) return absl::OkStatus();
+  return absl::Status(
+      static_cast<absl::StatusCode>(status.error_code()),
+      absl::StrCat(operation, ": ", status.error_message(), Advice(status)));
+}
+
+grpc::ChannelArguments UnlimitedMessages() {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kNoLimit);
+  arguments.SetMaxSendMessageSize(kNoLimit);
+  return arguments;
+}
+
+void AllowUnlimitedMessages(grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kNoLimit);
+  builder->SetMaxSendMessageSize(kNoLimit);
+}
+
+}  // namespace penstock::tensor

@@ -1,0 +1,145 @@
+#include "tensor_service/tensor.h"
+
+#include <atomic>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace penstock::tensor {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+              "tensor data is little-endian on the wire and used in place");
+
+absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape) {
+  if (shape.size() > kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tensor has ", shape.size(), " dimensions; at most ", kMaxRank));
+  }
+  // Zero dimensions are looked for first: [0, huge, huge] has no elements.
+  bool empty = false;
+  for (int64_t dimension : shape) {
+    if (dimension < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor ", Describe(dtype, shape), " has a negative dimension"));
+    }
+    empty = empty || dimension == 0;
+  }
+  if (empty) return 0;
+  int64_t bytes = static_cast<int64_t>(ElementSize(dtype));
+  for (int64_t dimension : shape) {
+    if (dimension > std::numeric_limits<int64_t>::max() / bytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor ", Describe(dtype, shape), " overflows 63 bits of size"));
+    }
+    bytes *= dimension;
+  }
+  return static_cast<size_t>(bytes);
+}
+
+std::string Describe(DType dtype, absl::Span<const int64_t> shape) {
+  return absl::StrCat(Name(dtype), "[", absl::StrJoin(shape, ","), "]");
+}
+
+absl::StatusOr<Tensor> Tensor::Allocate(DType dtype, Shape shape) {
+  absl::StatusOr<size_t> size = ByteSize(dtype, shape);
+  if (!size.ok()) return size.status();
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = Buffer::Allocate(*size);
+  if (!buffer.ok()) return buffer.status();
+  return FromBuffer(dtype, std::move(shape), *std::move(buffer));
+}
+
+absl::StatusOr<Tensor> Tensor::FromBuffer(DType dtype, Shape shape,
+                                          std::shared_ptr<Buffer> buffer) {
+  absl::StatusOr<size_t> size = ByteSize(dtype, shape);
+  if (!size.ok()) return size.status();
+  size_t have = buffer == nullptr ? 0 : buffer->size();
+  if (have != *size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tensor ", Describe(dtype, shape), " needs ", *size,
+                     " bytes of data and has ", have));
+  }
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = std::move(shape);
+  tensor.buffer_ = std::move(buffer);
+  return tensor;
+}
+
+absl::StatusOr<Tensor> Tensor::FromSlice(DType dtype, Shape shape,
+                                         grpc::Slice slice) {
+  return FromBuffer(dtype, std::move(shape),
+                    Buffer::FromSlice(std::move(slice)));
+}
+
+absl::StatusOr<Tensor> Tensor::CopyOf(DType dtype, Shape shape,
+                                      const void* data, size_t size) {
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = Buffer::Allocate(size);
+  if (!buffer.ok()) return buffer.status();
+  if (size > 0) memcpy((*buffer)->mutable_data(), data, size);
+  return FromBuffer(dtype, std::move(shape), *std::move(buffer));
+}
+
+absl::string_view Tensor::bytes() const {
+  if (buffer_ == nullptr) return absl::string_view();
+  return absl::string_view(buffer_->data(), buffer_->size());
+}
+
+bool Tensor::IsAligned() const {
+  return byte_size() == 0 ||
+         reinterpret_cast<uintptr_t>(buffer_->data()) % ElementSize(dtype_) ==
+             0;
+}
+
+absl::StatusOr<Tensor> Tensor::Aligned() const {
+  if (IsAligned()) return *this;
+  return CopyOf(dtype_, shape_, buffer_->data(), buffer_->size());
+}
+
+absl::Status Tensor::CheckAccess(DType wanted) const {
+  if (dtype_ != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "read tensor ", ToString(), " as ", Name(wanted), " elements"));
+  }
+  if (!IsAligned()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "tensor ", ToString(), " is not aligned; call Aligned() first"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tensor::MakeWritable(DType wanted) {
+  if (dtype_ != wanted) return CheckAccess(wanted);
+  if (byte_size() == 0) return absl::OkStatus();
+  if (buffer_->writable() && buffer_.use_count() == 1 && IsAligned()) {
+    // use_count() is a relaxed load. The fence orders our writes after the
+    // last reads of whoever has just let go.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> copy =
+      CopyOf(dtype_, shape_, buffer_->data(), buffer_->size());
+  if (!copy.ok()) return copy.status();
+  *this = *std::move(copy);
+  return absl::OkStatus();
+}
+
+char* Tensor::MutableBytes() {
+  return buffer_ == nullptr ? nullptr : buffer_->mutable_data();
+}
+
+size_t Bundle::byte_size() const {
+  size_t bytes = 0;
+  for (const NamedTensor& named : tensors) bytes += named.tensor.byte_size();
+  return bytes;
+}
+
+const Tensor* Bundle::Find(absl::string_view name) const {
+  for (auto it = tensors.rbegin(); it != tensors.rend(); ++it) {
+    if (it->name == name) return &it->tensor;
+  }
+  return nullptr;
+}
+
+}  // namespace penstock::tensor

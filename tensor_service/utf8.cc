@@ -1,0 +1,53 @@
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor_service/codec.h"
+
+namespace penstock::tensor {
+namespace {
+
+// Bytes of the sequence that `lead` opens; 0 where none can start with it.
+size_t SequenceLength(uint8_t lead) {
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead < 0xe0) return 2;
+  if (lead >= 0xe0 && lead < 0xf0) return 3;
+  if (lead >= 0xf0 && lead < 0xf5) return 4;
+  return 0;
+}
+
+// Whether the second byte keeps the sequence short, a character of Unicode,
+// and no surrogate: table 3-7 of the Unicode standard.
+bool SecondFits(uint8_t lead, uint8_t second) {
+  switch (lead) {
+    case 0xe0:
+      return second >= 0xa0;
+    case 0xed:
+      return second < 0xa0;
+    case 0xf0:
+      return second >= 0x90;
+    case 0xf4:
+      return second < 0x90;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+bool IsUtf8(absl::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    uint8_t lead = static_cast<uint8_t>(text[at]);
+    size_t length = SequenceLength(lead);
+    if (length == 0 || length > text.size() - at) return false;
+    for (size_t i = 1; i < length; ++i) {
+      uint8_t byte = static_cast<uint8_t>(text[at + i]);
+      if ((byte & 0xc0) != 0x80) return false;
+      if (i == 1 && !SecondFits(lead, byte)) return false;
+    }
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace penstock::tensor
