@@ -80,6 +80,8 @@ def collect(events):
             shard = (key["label"], key.get("run"), key.get("shard"))
             results[shard] = (key["label"],
                               read_result(key["label"], event["testResult"]))
+        elif kind not in ("targetCompleted", "pattern"):
+            continue  # a cause, such as a missing file, is no target
         elif "aborted" in event:
             label = key.get("label") or " ".join(key.get("pattern", []))
             aborted = event["aborted"]
@@ -87,9 +89,8 @@ def collect(events):
                 results[label] = (label, [("skipped", "", "incompatible")])
             elif aborted.get("reason") != "NO_BUILD":
                 broken[label] = one_line(aborted.get("description"))
-        elif kind == "targetCompleted":
-            if not event.get("completed", {}).get("success"):
-                broken.setdefault(key["label"], "does not build")
+        elif "completed" in event and not event["completed"].get("success"):
+            broken.setdefault(key["label"], "does not build")
     tested = {label for label, _ in results.values()}
     return results, {label: reason for label, reason in broken.items()
                      if label not in tested}
