@@ -90,10 +90,8 @@ class Endpoint {
   // Before anything else; `events` outlives the endpoint.
   virtual void Start(EndpointEvents* events) = 0;
 
-  // Sends one message, at most max_message_bytes; the bytes are taken or
-  // copied before it returns. False: no credit, and OnWritable() will follow.
-  virtual bool Send(std::string&& message) = 0;
-  // The same, for a caller that keeps the bytes.
+  // Sends one message, at most max_message_bytes, which is copied before it
+  // returns. False: no credit, and OnWritable() will follow.
   virtual bool Send(absl::Span<const uint8_t> message) = 0;
 
   // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a

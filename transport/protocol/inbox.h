@@ -15,7 +15,7 @@ namespace protocol {
 
 class Inbox {
  public:
-  enum class Kind { kHeaders, kMessage, kHalfClose, kTrailers };
+  enum class Kind { kHeaders, kMessage, kTooLarge, kHalfClose, kTrailers };
 
   struct Item {
     Kind kind = Kind::kMessage;
@@ -23,7 +23,8 @@ class Inbox {
     memory::Bytes message;   // kMessage, when ready
     bool compressed = false;  // kMessage
     bool ready = true;
-    uint64_t id = 0;  // of the announcement, while not ready
+    uint64_t id = 0;      // of the announcement, while not ready
+    uint64_t length = 0;  // kTooLarge: of the message that was dropped
   };
 
   void Add(Item item) { items_.push_back(std::move(item)); }

@@ -5,8 +5,8 @@
 namespace penstock {
 namespace protocol {
 
-void Outbox::Add(wire::FrameHeader header, absl::string_view payload,
-                 uint64_t ack) {
+uint64_t Outbox::Add(wire::FrameHeader header, absl::string_view payload,
+                     uint64_t ack) {
   header.ack = ack;
   while (payload.size() > wire::kMaxFramePayload) {
     wire::FrameHeader fragment = header;
@@ -15,6 +15,7 @@ void Outbox::Add(wire::FrameHeader header, absl::string_view payload,
     payload.remove_prefix(wire::kMaxFramePayload);
   }
   AddFragment(header, payload);
+  return next_sequence_ - 1;
 }
 
 void Outbox::AddFragment(const wire::FrameHeader& header,

@@ -27,8 +27,9 @@ class Outbox {
 
   // Adds the sequenced frame that `header` describes (its type, flags, stream
   // and aux; the rest is filled in), as several if `payload` is long. `ack` is
-  // what has been received so far.
-  void Add(wire::FrameHeader header, absl::string_view payload, uint64_t ack);
+  // what has been received so far. Returns the last sequence number used.
+  uint64_t Add(wire::FrameHeader header, absl::string_view payload,
+               uint64_t ack);
 
   bool empty() const { return batches_.empty(); }
   const Batch& front() const { return batches_.front(); }

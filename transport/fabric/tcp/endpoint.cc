@@ -1,0 +1,263 @@
+#include "transport/fabric/tcp/endpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+namespace {
+
+// Beyond this the session keeps its messages, where they can still be merged.
+constexpr size_t kMaxQueuedBytes = 256 * 1024;
+// What a peer may have us queue by reading; far above what ours asks for.
+constexpr size_t kMaxServedBytes = 64 * 1024 * 1024;
+
+static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
+              "every fabric takes a whole frame");
+
+Capabilities TcpCapabilities() {
+  Capabilities capabilities;
+  capabilities.max_message_bytes = kMaxMessageBytes;
+  // An announcement costs a round trip; below this size copying costs less.
+  capabilities.eager_max_bytes = 48 * 1024;
+  capabilities.read_chunk_bytes = 256 * 1024;
+  capabilities.max_reads = 4;
+  capabilities.is_lifeline = true;
+  return capabilities;
+}
+
+absl::Span<const uint8_t> AsSpan(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Endpoint::Endpoint(ByteStream* stream)
+    : stream_(stream), capabilities_(TcpCapabilities()) {}
+
+bool Endpoint::HasCredit() {
+  if (queued_bytes_ <= kMaxQueuedBytes) return true;
+  wants_credit_ = true;
+  return false;
+}
+
+bool Endpoint::Send(absl::Span<const uint8_t> message) {
+  if (!HasCredit()) return false;
+  QueueSmall(UnitHeader{static_cast<uint32_t>(message.size()),
+                        UnitType::kMessage, 0},
+             message);
+  WriteQueued();
+  return true;
+}
+
+absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload) {
+  Exposure exposure;
+  exposure.region.key = next_key_++;
+  exposure.region.length = payload.size();
+  exposure.stable = payload;
+  exposed_[exposure.region.key] = payload;
+  return exposure;
+}
+
+void Endpoint::Withdraw(const RemoteRegion& region) {
+  exposed_.erase(region.key);
+}
+
+void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
+                    absl::Span<uint8_t> into, uint64_t cookie) {
+  if (broken_) {
+    events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
+    return;
+  }
+  const uint64_t read = next_read_++;
+  reads_[read] = PendingRead{into, cookie};
+  std::string body;
+  AppendReadRequest(ReadRequest{region.key, region.offset + offset,
+                                static_cast<uint32_t>(into.size())},
+                    &body);
+  QueueSmall(UnitHeader{kReadBodyBytes, UnitType::kRead, read}, AsSpan(body));
+  WriteQueued();
+}
+
+absl::StatusOr<memory::Bytes> Endpoint::Load(const RemoteRegion&) {
+  return absl::UnimplementedError("tcp has no memory in common");
+}
+
+void Endpoint::RingDoorbell() {
+  if (doorbell_queued_) return;
+  doorbell_queued_ = true;
+  QueueSmall(UnitHeader{0, UnitType::kDoorbell, 0}, {});
+  WriteQueued();
+}
+
+void Endpoint::QueueSmall(const UnitHeader& header,
+                          absl::Span<const uint8_t> body) {
+  if (broken_) return;
+  if (open_ == nullptr) {
+    open_ = std::make_shared<std::string>();
+    queued_.push_back(memory::Bytes{nullptr, 0, open_});
+  }
+  AppendUnitHeader(header, open_.get());
+  open_->append(reinterpret_cast<const char*>(body.data()), body.size());
+  queued_bytes_ += kUnitHeaderBytes + body.size();
+}
+
+void Endpoint::QueueBytes(memory::Bytes bytes) {
+  if (open_ != nullptr) {  // from here on nothing is appended to it
+    queued_.back() =
+        memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
+    open_ = nullptr;
+  }
+  queued_bytes_ += bytes.size;
+  queued_.push_back(std::move(bytes));
+}
+
+void Endpoint::WriteQueued() {
+  if (writing_ || broken_ || queued_.empty()) return;
+  if (open_ != nullptr) {
+    queued_.back() =
+        memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
+    open_ = nullptr;
+  }
+  writing_ = true;
+  doorbell_queued_ = false;
+  queued_bytes_ = 0;
+  std::vector<memory::Bytes> pieces;
+  pieces.swap(queued_);
+  stream_->Write(std::move(pieces));
+}
+
+void Endpoint::OnWritten() {
+  writing_ = false;
+  WriteQueued();
+  if (wants_credit_ && queued_bytes_ <= kMaxQueuedBytes && !broken_) {
+    wants_credit_ = false;
+    events_->OnWritable();
+  }
+}
+
+void Endpoint::OnBytes(absl::Span<const uint8_t> bytes) {
+  while (!bytes.empty() && !broken_) {
+    bytes.remove_prefix(in_body_ ? TakeBody(bytes) : TakeHeader(bytes));
+  }
+}
+
+size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
+  const size_t take =
+      std::min(bytes.size(), kUnitHeaderBytes - header_bytes_.size());
+  header_bytes_.append(reinterpret_cast<const char*>(bytes.data()), take);
+  if (header_bytes_.size() < kUnitHeaderBytes) return take;
+  absl::StatusOr<UnitHeader> unit =
+      ParseUnitHeader(AsSpan(header_bytes_).data());
+  header_bytes_.clear();
+  if (!unit.ok()) {
+    Break(unit.status());
+    return take;
+  }
+  unit_ = *unit;
+  body_received_ = 0;
+  body_.clear();
+  in_body_ = unit_.length > 0;
+  if (!in_body_) OnUnit({});
+  return take;
+}
+
+size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
+  const size_t take =
+      std::min<size_t>(bytes.size(), unit_.length - body_received_);
+  if (unit_.type == UnitType::kReadData) return TakeReadData(bytes.first(take));
+  if (take == unit_.length) {  // whole: no need to gather it
+    in_body_ = false;
+    OnUnit(bytes.first(take));
+    return take;
+  }
+  body_.append(reinterpret_cast<const char*>(bytes.data()), take);
+  body_received_ += take;
+  if (body_received_ == unit_.length) {
+    in_body_ = false;
+    std::string body = std::move(body_);
+    OnUnit(AsSpan(body));
+  }
+  return take;
+}
+
+size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
+  auto it = reads_.find(unit_.cookie);
+  if (it == reads_.end() || it->second.into.size() != unit_.length) {
+    Break(absl::InvalidArgumentError("tcp: data that was not asked for"));
+    return bytes.size();
+  }
+  memcpy(it->second.into.data() + body_received_, bytes.data(), bytes.size());
+  body_received_ += bytes.size();
+  if (body_received_ == unit_.length) {
+    in_body_ = false;
+    FinishRead(unit_.cookie, absl::OkStatus());
+  }
+  return bytes.size();
+}
+
+void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
+  switch (unit_.type) {
+    case UnitType::kMessage:
+      return events_->OnMessage(body);
+    case UnitType::kDoorbell:
+      return events_->OnDoorbell();
+    case UnitType::kRead:
+      return ServeRead(unit_.cookie, ParseReadRequest(body.data()));
+    case UnitType::kReadError:
+      return FinishRead(unit_.cookie,
+                        absl::NotFoundError("the peer withdrew the message"));
+    case UnitType::kReadData:
+      return;  // taken as it came in
+  }
+}
+
+void Endpoint::ServeRead(uint64_t cookie, const ReadRequest& request) {
+  if (request.length == 0 || request.length > kMaxReadBytes ||
+      queued_bytes_ + request.length > kMaxServedBytes) {
+    return Break(absl::InvalidArgumentError("tcp: read of a forbidden size"));
+  }
+  auto it = exposed_.find(request.key);
+  if (it == exposed_.end() || request.offset > it->second.size() ||
+      request.length > it->second.size() - request.offset) {
+    QueueSmall(UnitHeader{0, UnitType::kReadError, cookie}, {});
+    return WriteQueued();
+  }
+  QueueSmall(UnitHeader{request.length, UnitType::kReadData, cookie}, {});
+  for (memory::Bytes& part : it->second.Part(request.offset, request.length)) {
+    QueueBytes(std::move(part));
+  }
+  WriteQueued();
+}
+
+void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {
+  auto it = reads_.find(read);
+  if (it == reads_.end()) {
+    return Break(absl::InvalidArgumentError("tcp: answer to no read"));
+  }
+  const uint64_t cookie = it->second.cookie;
+  reads_.erase(it);
+  events_->OnReadDone(cookie, status);
+}
+
+void Endpoint::OnClosed(const absl::Status& cause) { Break(cause); }
+
+void Endpoint::Break(const absl::Status& cause) {
+  if (broken_) return;
+  broken_ = true;
+  queued_.clear();
+  open_ = nullptr;
+  exposed_.clear();
+  std::map<uint64_t, PendingRead> reads;
+  reads.swap(reads_);
+  for (const auto& read : reads) events_->OnReadDone(read.second.cookie, cause);
+  events_->OnBroken(cause);
+}
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,101 @@
+// Messages, doorbells and one-sided reads over one byte stream. A read is a
+// request that the other side's endpoint answers by itself, below the session:
+// chunks of a large message interleave with small messages.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
+#define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/tcp/byte_stream.h"
+#include "transport/fabric/tcp/framing.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+
+// The lifeline of every session. Input is pushed: OnBytes() delivers events;
+// Poll() has nothing to do.
+class Endpoint : public fabric::Endpoint {
+ public:
+  // `stream` outlives the endpoint.
+  explicit Endpoint(ByteStream* stream);
+
+  // From the stream's owner, under the session's lock.
+  void OnBytes(absl::Span<const uint8_t> bytes);
+  void OnWritten();
+  // The stream has ended; reads under way end first.
+  void OnClosed(const absl::Status& cause);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::string Describe() const override { return std::string(); }
+  void Start(EndpointEvents* events) override { events_ = events; }
+  bool Send(absl::Span<const uint8_t> message) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  void Withdraw(const RemoteRegion& region) override;
+  void Read(const RemoteRegion& region, uint64_t offset,
+            absl::Span<uint8_t> into, uint64_t cookie) override;
+  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  bool Poll() override { return false; }
+  bool HasInput() const override { return false; }
+  void SetArmed(bool) override {}
+  bool TakeDoorbellRequest() override { return false; }
+  void RingDoorbell() override;
+
+ private:
+  struct PendingRead {
+    absl::Span<uint8_t> into;
+    uint64_t cookie;  // the caller's
+  };
+
+  bool HasCredit();
+  void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
+  void QueueBytes(memory::Bytes bytes);
+  void WriteQueued();
+
+  size_t TakeHeader(absl::Span<const uint8_t> bytes);
+  size_t TakeBody(absl::Span<const uint8_t> bytes);
+  size_t TakeReadData(absl::Span<const uint8_t> bytes);
+  void OnUnit(absl::Span<const uint8_t> body);
+  void ServeRead(uint64_t cookie, const ReadRequest& request);
+  void FinishRead(uint64_t read, const absl::Status& status);
+  void Break(const absl::Status& cause);
+
+  ByteStream* const stream_;
+  EndpointEvents* events_ = nullptr;
+  const Capabilities capabilities_;
+  bool broken_ = false;
+
+  // Out: pieces that wait for the write under way. Small units are gathered
+  // in open_, which is the last piece.
+  std::vector<memory::Bytes> queued_;
+  std::shared_ptr<std::string> open_;
+  size_t queued_bytes_ = 0;
+  bool writing_ = false;
+  bool wants_credit_ = false;
+  bool doorbell_queued_ = false;
+
+  // In: the unit that is being received.
+  std::string header_bytes_;
+  bool in_body_ = false;
+  UnitHeader unit_;
+  std::string body_;
+  size_t body_received_ = 0;
+
+  uint64_t next_key_ = 1;
+  std::unordered_map<uint64_t, memory::Payload> exposed_;
+  uint64_t next_read_ = 1;
+  std::map<uint64_t, PendingRead> reads_;
+};
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_

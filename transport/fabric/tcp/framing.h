@@ -1,0 +1,57 @@
+// What the tcp fabric puts around messages and one-sided reads on the stream.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
+#define PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+
+enum class UnitType : uint8_t {
+  kMessage = 1,    // body: a message
+  kDoorbell = 2,   // no body
+  kRead = 3,       // body: key u64, offset u64, length u32
+  kReadData = 4,   // body: the bytes
+  kReadError = 5,  // no body: no such region, or outside it
+};
+
+// Body length u32, type u8, three zero bytes, cookie u64 (of reads).
+constexpr size_t kUnitHeaderBytes = 16;
+constexpr size_t kReadBodyBytes = 20;
+constexpr size_t kMaxMessageBytes = 64 * 1024;
+constexpr size_t kMaxReadBytes = 1024 * 1024;
+
+struct UnitHeader {
+  uint32_t length = 0;
+  UnitType type = UnitType::kMessage;
+  uint64_t cookie = 0;
+};
+
+void AppendUnitHeader(const UnitHeader& header, std::string* out);
+
+// Needs kUnitHeaderBytes bytes. INVALID_ARGUMENT for an unknown type or a
+// length that the type cannot have.
+absl::StatusOr<UnitHeader> ParseUnitHeader(const uint8_t* in);
+
+struct ReadRequest {
+  uint64_t key = 0;
+  uint64_t offset = 0;
+  uint32_t length = 0;
+};
+
+void AppendReadRequest(const ReadRequest& request, std::string* out);
+// Needs kReadBodyBytes bytes.
+ReadRequest ParseReadRequest(const uint8_t* in);
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_

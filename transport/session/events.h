@@ -1,0 +1,71 @@
+// What a session tells those who use it.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
+#define PENSTOCK_TRANSPORT_SESSION_EVENTS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace session {
+
+// One stream's events, in the order in which the peer caused them. All are
+// called under the session's lock and may call the session.
+class StreamEvents {
+ public:
+  virtual ~StreamEvents() = default;
+
+  virtual void OnHeaders(std::string metadata) = 0;
+  // Call Session::Consumed() once the application has taken it.
+  virtual void OnMessage(memory::Bytes message, bool compressed) = 0;
+  // A message above Config::max_receive_bytes was announced and dropped
+  // before any memory was allocated; nothing more comes in order.
+  virtual void OnMessageTooLarge(uint64_t bytes) = 0;
+  virtual void OnHalfClose() = 0;
+  // The last event of the stream.
+  virtual void OnTrailers(std::string metadata) = 0;
+  // The last event of the stream; overtakes the others. `from_peer` tells a
+  // peer's reset from the end of the session.
+  virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
+  // A SendMessage() that returned false has found room in the window.
+  virtual void OnSendAccepted() = 0;
+};
+
+// What carries the session, as DescribePaths shows it.
+struct PathDescription {
+  std::string fabric;  // "shm", "tcp"
+  std::string detail;
+  std::string reason;  // why not a better one
+};
+
+// The session's own events, called under its lock.
+class SessionEvents {
+ public:
+  virtual ~SessionEvents() = default;
+
+  // The peer opened a stream, larger than all before; what it sends waits for
+  // Session::AttachStream().
+  virtual void OnStreamOpened(uint32_t stream) = 0;
+  // Streams above `last_stream` were not served; no new ones will be.
+  virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
+  virtual void OnPong(uint64_t cookie) = 0;
+
+  // Connect the peer over `fabric`, then call AddFastPath or FastPathFailed.
+  virtual void OnConnectWanted(const std::string& fabric,
+                               const std::string& offer,
+                               const std::string& token) = 0;
+  // The first choice of a path has been made, or it changed later.
+  virtual void OnPathChosen(const PathDescription& path) = 0;
+
+  // The session is over; streams have been told before. Once.
+  virtual void OnClosed(const absl::Status& cause) = 0;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_EVENTS_H_

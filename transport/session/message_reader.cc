@@ -1,0 +1,200 @@
+#include "transport/session/message_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+namespace session {
+namespace {
+
+// The announced region on the wanted kind of path, or null.
+const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
+                                        bool on_lifeline) {
+  for (const wire::AnnouncedRegion& region : announce.regions) {
+    if (region.on_lifeline == on_lifeline) return &region;
+  }
+  return nullptr;
+}
+
+fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
+                              uint64_t length) {
+  fabric::RemoteRegion remote;
+  remote.key = region.key;
+  remote.offset = region.offset;
+  remote.length = length;
+  return remote;
+}
+
+}  // namespace
+
+MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
+                             Owner* owner)
+    : lifeline_(lifeline), budget_(budget), owner_(owner) {}
+
+absl::Status MessageReader::Begin(uint32_t stream,
+                                  const wire::Announce& announce) {
+  if (pulls_.count(announce.id) > 0) {
+    return absl::InvalidArgumentError("the peer announced a message twice");
+  }
+  if (LoadInPlace(stream, announce)) return absl::OkStatus();
+  Pull& pull = pulls_[announce.id];
+  pull.stream = stream;
+  pull.announce = announce;
+  if (MayStart(pull)) {
+    Start(announce.id);
+  } else {
+    deferred_.push_back(announce.id);
+  }
+  return absl::OkStatus();
+}
+
+bool MessageReader::LoadInPlace(uint32_t stream,
+                                const wire::Announce& announce) {
+  const wire::AnnouncedRegion* region = FindRegion(announce, false);
+  if (region == nullptr || fast_path_ == nullptr ||
+      !fast_path_->capabilities().can_load) {
+    return false;
+  }
+  absl::StatusOr<memory::Bytes> bytes =
+      fast_path_->Load(ToRemote(*region, announce.length));
+  if (!bytes.ok()) return false;
+  owner_->OnRegionReleased(announce.id);
+  owner_->OnMessageRead(stream, announce.id, std::move(bytes), 0);
+  return true;
+}
+
+bool MessageReader::MayStart(const Pull& pull) const {
+  return in_use_ == 0 || in_use_ + pull.announce.length <= budget_;
+}
+
+bool MessageReader::ChoosePath(Pull* pull) const {
+  for (bool on_lifeline : {false, true}) {
+    fabric::Endpoint* path = on_lifeline ? lifeline_ : fast_path_;
+    const wire::AnnouncedRegion* region =
+        FindRegion(pull->announce, on_lifeline);
+    if (path == nullptr || region == nullptr) continue;
+    pull->path = path;
+    pull->region = ToRemote(*region, pull->announce.length);
+    return true;
+  }
+  return false;
+}
+
+void MessageReader::Start(uint64_t id) {
+  Pull& pull = pulls_[id];
+  if (!ChoosePath(&pull)) {
+    return Fail(id, absl::UnavailableError("no path leads to the message"));
+  }
+  if (pull.block.data == nullptr) {
+    absl::StatusOr<memory::Block> block =
+        memory::AllocateBlock(pull.announce.length);
+    if (!block.ok()) return Fail(id, block.status());
+    pull.block = *std::move(block);
+    in_use_ += pull.announce.length;
+  }
+  const fabric::Capabilities& path = pull.path->capabilities();
+  pull.puller = std::make_unique<protocol::Puller>(
+      pull.announce.length, path.read_chunk_bytes, path.max_reads);
+  StartReads(id, pull.puller->Start());
+}
+
+void MessageReader::StartReads(
+    uint64_t id, const std::vector<protocol::Puller::Chunk>& reads) {
+  for (const protocol::Puller::Chunk& chunk : reads) {
+    // A read may end within Read() and finish, even erase, the pull.
+    auto it = pulls_.find(id);
+    if (it == pulls_.end()) return;
+    Pull& pull = it->second;
+    pull.path->Read(pull.region, chunk.offset,
+                    pull.block.span().subspan(chunk.offset, chunk.length), id);
+  }
+}
+
+void MessageReader::OnReadDone(uint64_t id, const absl::Status& status) {
+  auto it = pulls_.find(id);
+  if (it == pulls_.end()) return;
+  protocol::Puller* puller = it->second.puller.get();
+  StartReads(id, puller->OnReadDone(status));
+  it = pulls_.find(id);
+  if (it != pulls_.end() && it->second.puller->finished()) Finish(id);
+}
+
+void MessageReader::Finish(uint64_t id) {
+  Pull& pull = pulls_[id];
+  if (pull.puller->state() == protocol::Puller::State::kFailed) {
+    const absl::Status error = pull.puller->error();
+    // Lost with its path: the lifeline leads to the same bytes.
+    if (pull.wanted && pull.path != lifeline_) {
+      fast_path_ = nullptr;
+      return Start(id);
+    }
+    return Fail(id, error);
+  }
+  Pull done = std::move(pull);
+  pulls_.erase(id);
+  owner_->OnRegionReleased(id);
+  owner_->OnMessageRead(done.stream, id, done.block.AsBytes(),
+                        done.announce.length);
+}
+
+void MessageReader::Fail(uint64_t id, const absl::Status& status) {
+  auto it = pulls_.find(id);
+  Pull pull = std::move(it->second);
+  pulls_.erase(it);
+  owner_->OnRegionReleased(id);
+  if (pull.block.data != nullptr) Consumed(pull.announce.length);
+  if (pull.wanted) owner_->OnMessageRead(pull.stream, id, status, 0);
+}
+
+void MessageReader::Want(uint32_t stream) {
+  for (auto it = deferred_.begin(); it != deferred_.end(); ++it) {
+    if (pulls_[*it].stream != stream) continue;
+    const uint64_t id = *it;
+    deferred_.erase(it);
+    return Start(id);
+  }
+}
+
+void MessageReader::Abandon(uint32_t stream) {
+  std::vector<uint64_t> finished;
+  for (auto& entry : pulls_) {
+    Pull& pull = entry.second;
+    if (pull.stream != stream || !pull.wanted) continue;
+    pull.wanted = false;
+    if (pull.puller != nullptr) pull.puller->Abandon();
+    if (pull.puller == nullptr || pull.puller->finished()) {
+      finished.push_back(entry.first);
+    }
+  }
+  for (uint64_t id : finished) {
+    deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), id),
+                    deferred_.end());
+    Fail(id, absl::CancelledError("the stream ended"));
+  }
+}
+
+void MessageReader::Consumed(uint64_t bytes) {
+  in_use_ -= std::min(in_use_, bytes);
+  StartDeferred();
+}
+
+void MessageReader::StartDeferred() {
+  while (!deferred_.empty() && MayStart(pulls_[deferred_.front()])) {
+    const uint64_t id = deferred_.front();
+    deferred_.pop_front();
+    Start(id);
+  }
+}
+
+void MessageReader::Discard(const wire::Announce& announce) {
+  const wire::AnnouncedRegion* region = FindRegion(announce, false);
+  if (region != nullptr && fast_path_ != nullptr &&
+      fast_path_->capabilities().can_load) {
+    // Memory that is shared comes back when it was loaded and let go.
+    (void)fast_path_->Load(ToRemote(*region, announce.length));
+  }
+  owner_->OnRegionReleased(announce.id);
+}
+
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,91 @@
+// Fetches announced messages: in place where the fabric can, else by chunked
+// reads into fresh memory, starting over on the lifeline if a path is lost.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
+#define PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+#include "transport/protocol/puller.h"
+#include "transport/wire/announce.h"
+
+namespace penstock {
+namespace session {
+
+// Not thread-safe. Reads of private memory are admitted by a budget: the bytes
+// that are being read or have not been consumed by the application. A message
+// always starts while nothing is in use, so any size passes.
+class MessageReader {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // The message `id` of `stream` is here, or cannot be had. Called once for
+    // each Begin(), possibly from within it, unless Abandon() came first.
+    // `budgeted` bytes are to be returned with Consumed().
+    virtual void OnMessageRead(uint32_t stream, uint64_t id,
+                               absl::StatusOr<memory::Bytes> message,
+                               uint64_t budgeted) = 0;
+    // Nothing reads from the peer's region `id` any more.
+    virtual void OnRegionReleased(uint64_t id) = 0;
+  };
+
+  MessageReader(fabric::Endpoint* lifeline, uint64_t budget, Owner* owner);
+
+  void UseFastPath(fabric::Endpoint* path) { fast_path_ = path; }
+  // After the path has ended its reads. Those that failed start over.
+  void LoseFastPath() { fast_path_ = nullptr; }
+
+  // INVALID_ARGUMENT: the peer used an id twice.
+  absl::Status Begin(uint32_t stream, const wire::Announce& announce);
+  // The application waits for the stream's message: budget or not.
+  void Want(uint32_t stream);
+  // The stream does not want its messages any more.
+  void Abandon(uint32_t stream);
+  // The application has taken `bytes` that were read, not loaded in place.
+  void Consumed(uint64_t bytes);
+  // A message that nobody wants: lets the peer have its memory back.
+  void Discard(const wire::Announce& announce);
+
+  void OnReadDone(uint64_t id, const absl::Status& status);
+
+ private:
+  struct Pull {
+    uint32_t stream;
+    wire::Announce announce;
+    memory::Block block;
+    std::unique_ptr<protocol::Puller> puller;
+    fabric::Endpoint* path = nullptr;
+    fabric::RemoteRegion region;
+    bool wanted = true;  // by its stream
+  };
+
+  bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
+  bool MayStart(const Pull& pull) const;
+  void Start(uint64_t id);
+  bool ChoosePath(Pull* pull) const;
+  void StartReads(uint64_t id, const std::vector<protocol::Puller::Chunk>& reads);
+  void Finish(uint64_t id);
+  void Fail(uint64_t id, const absl::Status& status);
+  void StartDeferred();
+
+  fabric::Endpoint* const lifeline_;
+  fabric::Endpoint* fast_path_ = nullptr;
+  const uint64_t budget_;
+  Owner* const owner_;
+  uint64_t in_use_ = 0;
+  std::map<uint64_t, Pull> pulls_;
+  std::deque<uint64_t> deferred_;  // wait for budget
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_

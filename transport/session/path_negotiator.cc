@@ -1,0 +1,65 @@
+#include "transport/session/path_negotiator.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace session {
+
+void PathNegotiator::OnPeerOffers(std::vector<wire::FabricOffer> peer) {
+  peer_ = std::move(peer);
+  for (const wire::FabricOffer& mine : mine_) {
+    const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
+    if (!mine.usable) {
+      AddReason(mine.fabric, mine.data);
+    } else if (theirs == nullptr) {
+      AddReason(mine.fabric, "the peer does not offer it");
+    } else if (!theirs->usable) {
+      AddReason(mine.fabric, absl::StrCat("at the peer: ", theirs->data));
+    }
+  }
+  if (mine_.empty()) reason_ = "no other fabric is enabled here";
+}
+
+const wire::FabricOffer* PathNegotiator::PeerOffer(
+    const std::string& fabric) const {
+  for (const wire::FabricOffer& offer : peer_) {
+    if (offer.fabric == fabric) return &offer;
+  }
+  return nullptr;
+}
+
+absl::optional<wire::FabricOffer> PathNegotiator::Next() {
+  while (next_ < mine_.size()) {
+    const wire::FabricOffer& mine = mine_[next_++];
+    const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
+    if (!mine.usable || theirs == nullptr || !theirs->usable) continue;
+    current_ = mine.fabric;
+    return *theirs;
+  }
+  return absl::nullopt;
+}
+
+void PathNegotiator::OnFailure(const std::string& reason) {
+  AddReason(current_, reason);
+}
+
+bool PathNegotiator::HasCommonFabric() const {
+  for (const wire::FabricOffer& mine : mine_) {
+    const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
+    if (mine.usable && theirs != nullptr && theirs->usable) return true;
+  }
+  return false;
+}
+
+std::string PathNegotiator::Reason() const { return reason_; }
+
+void PathNegotiator::AddReason(const std::string& fabric,
+                               const std::string& text) {
+  absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
+                  fabric.empty() ? "" : absl::StrCat(fabric, ": "), text);
+}
+
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,100 @@
+#include "transport/session/sender.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+namespace session {
+namespace {
+
+// What may wait for an acknowledgement on a path that can be lost. The
+// receiver acknowledges in steps of a sixteenth of it, so a sender that waits
+// for the peer's acknowledgement does not wait in vain.
+constexpr size_t kMaxLoggedBytes = 1024 * 1024;
+
+absl::Span<const uint8_t> AsSpan(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+Sender::Sender(fabric::Endpoint* lifeline)
+    : lifeline_(lifeline),
+      outbox_(lifeline->capabilities().max_message_bytes) {}
+
+void Sender::Add(const wire::FrameHeader& header, absl::string_view payload,
+                 uint64_t ack) {
+  last_added_ = outbox_.Add(header, payload, ack);
+}
+
+void Sender::AddControl(wire::FrameHeader header, absl::string_view payload,
+                        uint64_t ack) {
+  header.length = static_cast<uint32_t>(payload.size());
+  header.ack = ack;
+  std::string message;
+  wire::AppendFrame(header, payload, &message);
+  control_.push_back(std::move(message));
+}
+
+void Sender::SendAck(uint64_t ack) {
+  wire::FrameHeader header;
+  header.type = wire::FrameType::kAck;
+  header.ack = ack;
+  std::string message;
+  wire::AppendFrame(header, absl::string_view(), &message);
+  // Without credit the ring is full of frames that carry the number as well.
+  active()->Send(AsSpan(message));
+}
+
+void Sender::UseFastPath(fabric::Endpoint* path) { fast_path_ = path; }
+
+void Sender::LoseFastPath() {
+  fast_path_ = nullptr;
+  while (!log_.empty()) resend_.push_back(log_.TakeOldest());
+}
+
+absl::Status Sender::OnAck(uint64_t ack) {
+  if (ack > last_added_) {
+    return absl::InvalidArgumentError(
+        "the peer acknowledges frames that were never sent");
+  }
+  log_.Acknowledge(ack);
+  return absl::OkStatus();
+}
+
+bool Sender::SendOverLifeline(std::deque<std::string>* messages) {
+  while (!messages->empty()) {
+    if (!lifeline_->Send(AsSpan(messages->front()))) return false;
+    messages->pop_front();
+  }
+  return true;
+}
+
+bool Sender::SendFront() {
+  const protocol::Batch& batch = outbox_.front();
+  // A batch that was packed for another path may be too long for this one.
+  if (fast_path_ == nullptr ||
+      batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
+    if (!lifeline_->Send(AsSpan(batch.bytes))) return false;
+    outbox_.Pop();
+    return true;
+  }
+  if (log_.bytes() >= kMaxLoggedBytes) return false;
+  if (!fast_path_->Send(AsSpan(batch.bytes))) return false;
+  protocol::Batch sent = outbox_.Pop();
+  log_.Add(sent.last_sequence, std::move(sent.bytes));
+  return true;
+}
+
+void Sender::Flush() {
+  if (SendOverLifeline(&control_) && SendOverLifeline(&resend_)) {
+    while (!outbox_.empty() && SendFront()) {
+    }
+  }
+  if (fast_path_ != nullptr && fast_path_->TakeDoorbellRequest()) {
+    lifeline_->RingDoorbell();
+  }
+}
+
+}  // namespace session
+}  // namespace penstock

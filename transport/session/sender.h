@@ -1,0 +1,70 @@
+// Sends a session's frames over whichever path it has, losing none with a path.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_SENDER_H_
+#define PENSTOCK_TRANSPORT_SESSION_SENDER_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/fabric/fabric.h"
+#include "transport/protocol/outbox.h"
+#include "transport/protocol/send_log.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+// Frames leave at Flush(), in the order in which they were added, as far as
+// the paths have credit; call it again when one is writable. Not thread-safe.
+class Sender {
+ public:
+  // `lifeline` outlives the sender.
+  explicit Sender(fabric::Endpoint* lifeline);
+
+  // Adds a sequenced frame; see Outbox::Add.
+  void Add(const wire::FrameHeader& header, absl::string_view payload,
+           uint64_t ack);
+  // Adds a frame about the session, for the lifeline, ahead of what waits.
+  void AddControl(wire::FrameHeader header, absl::string_view payload,
+                  uint64_t ack);
+  // Acknowledges without waiting for a frame to ride on.
+  void SendAck(uint64_t ack);
+
+  // From now on frames go over `path`, which stays alive until LoseFastPath().
+  void UseFastPath(fabric::Endpoint* path);
+  // What the peer has not acknowledged goes over the lifeline again, first.
+  void LoseFastPath();
+
+  // INVALID_ARGUMENT: the peer acknowledges what was never sent.
+  absl::Status OnAck(uint64_t ack);
+  void Flush();
+
+  // Where the next frames go.
+  fabric::Endpoint* active() const {
+    return fast_path_ != nullptr ? fast_path_ : lifeline_;
+  }
+  // Everything added has been handed to a path.
+  bool idle() const {
+    return control_.empty() && resend_.empty() && outbox_.empty();
+  }
+
+ private:
+  bool SendOverLifeline(std::deque<std::string>* messages);
+  bool SendFront();
+
+  fabric::Endpoint* const lifeline_;
+  fabric::Endpoint* fast_path_ = nullptr;
+  protocol::Outbox outbox_;
+  protocol::SendLog log_;
+  std::deque<std::string> control_;
+  std::deque<std::string> resend_;
+  uint64_t last_added_ = 0;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_SENDER_H_

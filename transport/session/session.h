@@ -1,0 +1,216 @@
+// A session: one peer, its streams, and the paths that carry them.
+//
+// It begins on the lifeline, the connection on which it was negotiated. Beside
+// it a fast path may be added, lost and added again; no frame is lost or
+// repeated by that. When the lifeline breaks, the session is over.
+//
+//   state         event                    action                   next
+//   kGreeting     Start                    send hello               kGreeting
+//   kGreeting     peer's hello             connect a path, or       kOpen
+//                                          report the lifeline
+//   kOpen         AddFastPath and peer's   send over it, report     kOpen
+//                 kPathReady
+//   kOpen         path broken, kPathLost   resend over the          kOpen
+//                                          lifeline, report
+//   any           lifeline broken, bad     reset the streams,       kClosed
+//                 frame, Close             report
+//
+// Thread-compatible: its owner's lock is held in every call, and events come
+// within calls. Flush() sends what calls have added; call it before unlocking.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_SESSION_H_
+#define PENSTOCK_TRANSPORT_SESSION_SESSION_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "transport/fabric/fabric.h"
+#include "transport/protocol/reassembler.h"
+#include "transport/protocol/receive_order.h"
+#include "transport/session/events.h"
+#include "transport/session/message_reader.h"
+#include "transport/session/path_negotiator.h"
+#include "transport/session/sender.h"
+#include "transport/session/stream.h"
+#include "transport/wire/hello.h"
+
+namespace penstock {
+namespace session {
+
+struct Config {
+  // The side that opened the connection: opens streams, connects paths.
+  bool is_client = false;
+  // What this side offers besides the lifeline, best first.
+  std::vector<wire::FabricOffer> offers;
+  // The acceptor's secret for paths to come.
+  std::string token;
+  // Announced messages above this are refused; negative: no limit.
+  int64_t max_receive_bytes = -1;
+  // Unread bytes that the peer may have under way on one stream. Two messages
+  // of the largest common tensor chunk; more only delays the reader's push-back.
+  uint32_t stream_window = 4 * 1024 * 1024;
+  // Memory for messages that are being read or wait for the application.
+  uint64_t read_budget = 64 * 1024 * 1024;
+};
+
+struct Counters {
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+};
+
+class Session : private MessageReader::Owner {
+ public:
+  // `events` outlives the session.
+  Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
+          SessionEvents* events);
+  ~Session() override;
+
+  void Start();
+
+  // Streams. An id may be used once, in growing order, by the client only.
+  // Calls about a stream that has ended are ignored.
+  void AttachStream(uint32_t stream, StreamEvents* events);
+  // No more events; messages that wait are dropped.
+  void DetachStream(uint32_t stream);
+  void SendHeaders(uint32_t stream, absl::string_view metadata);
+  // True: the window has taken it. False: OnSendAccepted will follow. The
+  // payload stays alive until the peer has it.
+  bool SendMessage(uint32_t stream, memory::Payload message, bool compressed);
+  void SendHalfClose(uint32_t stream);
+  void SendTrailers(uint32_t stream, absl::string_view metadata);
+  // Drops what the stream has not sent.
+  void SendReset(uint32_t stream, const absl::Status& status);
+  // The application waits for the stream's next message.
+  void WantMessage(uint32_t stream);
+  // The application has taken the stream's oldest message.
+  void Consumed(uint32_t stream);
+
+  void SendGoaway(uint32_t last_stream, const absl::Status& status);
+  void SendPing(uint64_t cookie);
+
+  // Paths.
+  void AddFastPath(const std::string& fabric,
+                   std::shared_ptr<fabric::Endpoint> path);
+  void FastPathFailed(const absl::Status& cause);
+  PathDescription DescribePath() const;
+
+  // Delivers what waits at the fast path, a bounded amount. True if there was
+  // anything.
+  bool Poll();
+  // Null, or the endpoint that Poll() is about.
+  std::shared_ptr<fabric::Endpoint> fast_path() const { return fast_; }
+  void Flush();
+  // Everything sent has been handed to a path.
+  bool drained() const { return sender_.idle(); }
+
+  void Close(const absl::Status& cause);
+  bool closed() const { return state_ == State::kClosed; }
+  const Counters& counters() const { return counters_; }
+
+ private:
+  enum class State { kGreeting, kOpen, kClosed };
+
+  // Tells the endpoints' events apart.
+  class PathEvents : public fabric::EndpointEvents {
+   public:
+    PathEvents(Session* session, bool is_lifeline)
+        : session_(session), is_lifeline_(is_lifeline) {}
+    void OnMessage(absl::Span<const uint8_t> message) override;
+    void OnWritable() override { session_->sender_.Flush(); }
+    void OnReadDone(uint64_t cookie, const absl::Status& status) override;
+    void OnDoorbell() override { session_->Poll(); }
+    void OnBroken(const absl::Status& cause) override;
+
+   private:
+    Session* const session_;
+    const bool is_lifeline_;
+  };
+
+  // session_receive.cc
+  void OnMessage(bool over_lifeline, absl::Span<const uint8_t> message);
+  absl::Status OnFrame(bool over_lifeline, const wire::Frame& frame);
+  absl::Status OnControl(const wire::Frame& frame);
+  absl::Status OnSequenced(const wire::Frame& frame);
+  absl::Status Deliver(const wire::FrameHeader& header,
+                       absl::Span<const uint8_t> payload);
+  absl::Status Dispatch(const wire::FrameHeader& header,
+                        absl::Span<const uint8_t> payload);
+  absl::Status OnHeaders(uint32_t stream, absl::Span<const uint8_t> payload);
+  absl::Status OnEager(const wire::FrameHeader& header,
+                       absl::Span<const uint8_t> payload);
+  absl::Status OnAnnounce(const wire::FrameHeader& header,
+                          absl::Span<const uint8_t> payload);
+  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
+  void AddToInbox(uint32_t stream, protocol::Inbox::Item item);
+  void DeliverInbox(uint32_t stream);
+  void OnPeerReset(uint32_t stream, const absl::Status& status);
+  void OnMessageRead(uint32_t stream, uint64_t id,
+                     absl::StatusOr<memory::Bytes> message,
+                     uint64_t budgeted) override;
+  void OnRegionReleased(uint64_t id) override;
+  void AcknowledgeIfDue();
+
+  // session_send.cc
+  void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
+           absl::string_view payload, uint8_t flags = 0);
+  void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
+  void SendOutgoing(uint32_t stream);
+  void AddMessage(uint32_t stream, const memory::Payload& message,
+                  bool compressed);
+  bool AddAnnounce(uint32_t stream, const memory::Payload& message,
+                   uint8_t flags);
+  void OnRelease(uint64_t id);
+
+  // session.cc
+  absl::Status OnHello(absl::Span<const uint8_t> payload);
+  void TryNextPath();
+  void OnPathReady();
+  void UseFastPath();
+  void LoseFastPath(const absl::Status& cause, bool tell_peer);
+  void Report();
+  Stream* FindStream(uint32_t stream);
+
+  const Config config_;
+  SessionEvents* const events_;
+  State state_ = State::kGreeting;
+  PathEvents lifeline_events_;
+  PathEvents fast_events_;
+  const std::unique_ptr<fabric::Endpoint> lifeline_;
+  std::shared_ptr<fabric::Endpoint> fast_;
+  // Not destroyed before Flush(): they may be what is calling.
+  std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
+  bool peer_ready_ = false;  // for the fast path
+  bool using_fast_ = false;
+  bool in_input_ = false;  // delivering: input that nests would be out of order
+  PathNegotiator negotiator_;
+  std::string fabric_;      // of fast_
+  std::string peer_token_;  // the acceptor's
+  uint32_t peer_window_ = 0;
+
+  Sender sender_;
+  protocol::ReceiveOrder order_;
+  protocol::Reassembler reassembler_;
+  MessageReader reader_;
+  uint64_t received_since_ack_ = 0;
+  uint64_t next_announce_ = 1;
+  struct Announced {
+    fabric::Endpoint* fast_path = nullptr;  // null: not exposed there
+    fabric::RemoteRegion fast;
+    fabric::RemoteRegion lifeline;
+  };
+  std::unordered_map<uint64_t, Announced> announced_;
+  std::unordered_map<uint32_t, std::unique_ptr<Stream>> streams_;
+  uint32_t last_opened_ = 0;
+  Counters counters_;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_SESSION_H_

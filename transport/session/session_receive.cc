@@ -1,0 +1,324 @@
+// From messages of the paths to events of the streams.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/session/session.h"
+#include "transport/wire/announce.h"
+#include "transport/wire/reader.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using wire::FrameType;
+
+// Acknowledge at the latest after this much, a sixteenth of what a sender may
+// keep waiting.
+constexpr uint64_t kAcknowledgeBytes = 64 * 1024;
+
+std::string ToString(absl::Span<const uint8_t> bytes) {
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+absl::StatusOr<uint64_t> ParseId(absl::Span<const uint8_t> payload) {
+  wire::Reader reader(payload);
+  const uint64_t id = reader.Number<uint64_t>();
+  if (!reader.Finished()) return absl::InvalidArgumentError("malformed id");
+  return id;
+}
+
+absl::Status StatusOf(uint32_t code, absl::Span<const uint8_t> message) {
+  if (code == 0 || code > static_cast<uint32_t>(
+                              absl::StatusCode::kUnauthenticated)) {
+    code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
+  }
+  return absl::Status(static_cast<absl::StatusCode>(code), ToString(message));
+}
+
+}  // namespace
+
+void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
+  if (!over_lifeline) received_since_ack_ += message.size();
+  while (!message.empty() && !closed()) {
+    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
+    absl::Status status =
+        frame.ok() ? OnFrame(over_lifeline, *frame) : frame.status();
+    if (!status.ok()) return Close(status);
+  }
+}
+
+absl::Status Session::OnFrame(bool over_lifeline, const wire::Frame& frame) {
+  absl::Status status = sender_.OnAck(frame.header.ack);
+  if (!status.ok()) return status;
+  if (frame.header.type == FrameType::kAck) return absl::OkStatus();
+  if (wire::IsSequenced(frame.header.type)) {
+    if (state_ == State::kGreeting) {
+      return absl::InvalidArgumentError("the peer did not say hello first");
+    }
+    return OnSequenced(frame);
+  }
+  if (!over_lifeline) {
+    return absl::InvalidArgumentError("a control frame on a fast path");
+  }
+  return OnControl(frame);
+}
+
+absl::Status Session::OnControl(const wire::Frame& frame) {
+  if (frame.header.type == FrameType::kHello) return OnHello(frame.payload);
+  if (state_ == State::kGreeting) {
+    return absl::InvalidArgumentError("the peer did not say hello first");
+  }
+  if (frame.header.type == FrameType::kPathReady) {
+    OnPathReady();
+  } else if (fast_ != nullptr) {  // kPathLost
+    LoseFastPath(absl::UnavailableError(ToString(frame.payload)),
+                 /*tell_peer=*/false);
+  } else {
+    negotiator_.OnFailure(absl::StrCat("the peer says: ",
+                                       ToString(frame.payload)));
+    Report();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Session::OnSequenced(const wire::Frame& frame) {
+  protocol::ReceiveOrder::Verdict verdict;
+  absl::Status status = order_.Accept(frame, &verdict);
+  if (!status.ok() || verdict != protocol::ReceiveOrder::Verdict::kDeliver) {
+    return status;
+  }
+  status = Deliver(frame.header, frame.payload);
+  protocol::ReceiveOrder::HeldFrame held;
+  while (status.ok() && !closed() && order_.TakeNext(&held)) {
+    status = Deliver(
+        held.header,
+        {reinterpret_cast<const uint8_t*>(held.payload.data()),
+         held.payload.size()});
+  }
+  return status;
+}
+
+absl::Status Session::Deliver(const wire::FrameHeader& header,
+                              absl::Span<const uint8_t> payload) {
+  bool whole = false;
+  absl::Status status = reassembler_.Accept(header, payload, &whole);
+  if (!status.ok() || !whole) return status;
+  if (!reassembler_.was_fragmented()) return Dispatch(header, payload);
+  const std::string joined = reassembler_.TakeJoined();
+  return Dispatch(header, {reinterpret_cast<const uint8_t*>(joined.data()),
+                           joined.size()});
+}
+
+absl::Status Session::Dispatch(const wire::FrameHeader& header,
+                               absl::Span<const uint8_t> payload) {
+  const uint32_t stream = header.stream;
+  switch (header.type) {
+    case FrameType::kHeaders:
+      return OnHeaders(stream, payload);
+    case FrameType::kMessage:
+      return OnEager(header, payload);
+    case FrameType::kAnnounce:
+      return OnAnnounce(header, payload);
+    case FrameType::kHalfClose:
+    case FrameType::kTrailers: {
+      protocol::Inbox::Item item;
+      item.kind = header.type == FrameType::kTrailers
+                      ? protocol::Inbox::Kind::kTrailers
+                      : protocol::Inbox::Kind::kHalfClose;
+      item.metadata = ToString(payload);
+      AddToInbox(stream, std::move(item));
+      return absl::OkStatus();
+    }
+    case FrameType::kReset:
+      OnPeerReset(stream, StatusOf(header.aux, payload));
+      return absl::OkStatus();
+    case FrameType::kCredit:
+      if (Stream* found = FindStream(stream)) {
+        found->send_window.GiveBack(header.aux);
+        SendOutgoing(stream);
+      }
+      return absl::OkStatus();
+    case FrameType::kGoaway:
+      events_->OnGoaway(stream, StatusOf(header.aux, payload));
+      return absl::OkStatus();
+    case FrameType::kRelease:
+    case FrameType::kPing:
+    case FrameType::kPong: {
+      absl::StatusOr<uint64_t> id = ParseId(payload);
+      if (!id.ok()) return id.status();
+      if (header.type == FrameType::kRelease) {
+        OnRelease(*id);
+      } else if (header.type == FrameType::kPing) {
+        Add(FrameType::kPong, 0, 0, absl::string_view(
+            reinterpret_cast<const char*>(payload.data()), payload.size()));
+      } else {
+        events_->OnPong(*id);
+      }
+      return absl::OkStatus();
+    }
+    case FrameType::kHello:
+    case FrameType::kPathReady:
+    case FrameType::kPathLost:
+    case FrameType::kAck:
+      break;  // unsequenced: never here
+  }
+  return absl::InternalError("unsequenced frame in sequence");
+}
+
+absl::Status Session::OnHeaders(uint32_t stream,
+                                absl::Span<const uint8_t> payload) {
+  bool opened = false;
+  if (!config_.is_client && stream > last_opened_) {
+    last_opened_ = stream;
+    streams_[stream] =
+        std::make_unique<Stream>(peer_window_, config_.stream_window);
+    opened = true;
+  }
+  protocol::Inbox::Item item;
+  item.kind = protocol::Inbox::Kind::kHeaders;
+  item.metadata = ToString(payload);
+  AddToInbox(stream, std::move(item));
+  if (opened) events_->OnStreamOpened(stream);
+  return absl::OkStatus();
+}
+
+absl::Status Session::ChargeWindow(Stream* stream, uint64_t bytes,
+                                   uint64_t id) {
+  if (stream->unconsumed_cost >= config_.stream_window) {
+    return absl::InvalidArgumentError("the peer overran a stream's window");
+  }
+  const uint64_t cost = protocol::MessageCost(bytes);
+  stream->unconsumed_cost += cost;
+  stream->unconsumed.push_back(Stream::Unconsumed{cost, id, 0});
+  ++counters_.messages_received;
+  counters_.bytes_received += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status Session::OnEager(const wire::FrameHeader& header,
+                              absl::Span<const uint8_t> payload) {
+  Stream* stream = FindStream(header.stream);
+  if (stream == nullptr) return absl::OkStatus();
+  absl::Status status = ChargeWindow(stream, payload.size(), 0);
+  if (!status.ok()) return status;
+  absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
+  if (!block.ok()) return block.status();
+  std::copy(payload.begin(), payload.end(), block->data.get());
+  protocol::Inbox::Item item;
+  item.message = block->AsBytes();
+  item.compressed = (header.flags & wire::kCompressed) != 0;
+  AddToInbox(header.stream, std::move(item));
+  return absl::OkStatus();
+}
+
+absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
+                                 absl::Span<const uint8_t> payload) {
+  absl::StatusOr<wire::Announce> announce = wire::ParseAnnounce(payload);
+  if (!announce.ok()) return announce.status();
+  Stream* stream = FindStream(header.stream);
+  if (stream == nullptr) {
+    reader_.Discard(*announce);
+    return absl::OkStatus();
+  }
+  absl::Status status = ChargeWindow(stream, announce->length, announce->id);
+  if (!status.ok()) return status;
+  protocol::Inbox::Item item;
+  item.id = announce->id;
+  if (config_.max_receive_bytes >= 0 &&
+      announce->length > static_cast<uint64_t>(config_.max_receive_bytes)) {
+    item.kind = protocol::Inbox::Kind::kTooLarge;
+    item.length = announce->length;
+    reader_.Discard(*announce);
+    AddToInbox(header.stream, std::move(item));
+    return absl::OkStatus();
+  }
+  item.ready = false;
+  item.compressed = (header.flags & wire::kCompressed) != 0;
+  stream->inbox.Add(std::move(item));
+  return reader_.Begin(header.stream, *announce);
+}
+
+void Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  found->inbox.Add(std::move(item));
+  DeliverInbox(stream);
+}
+
+void Session::DeliverInbox(uint32_t stream) {
+  // An event may detach the stream: look it up each time.
+  Stream* found = FindStream(stream);
+  protocol::Inbox::Item item;
+  while (found != nullptr && found->events != nullptr &&
+         found->inbox.Take(&item)) {
+    switch (item.kind) {
+      case protocol::Inbox::Kind::kHeaders:
+        found->events->OnHeaders(std::move(item.metadata));
+        break;
+      case protocol::Inbox::Kind::kMessage:
+        found->events->OnMessage(std::move(item.message), item.compressed);
+        break;
+      case protocol::Inbox::Kind::kTooLarge:
+        found->events->OnMessageTooLarge(item.length);
+        break;
+      case protocol::Inbox::Kind::kHalfClose:
+        found->events->OnHalfClose();
+        break;
+      case protocol::Inbox::Kind::kTrailers:
+        found->events->OnTrailers(std::move(item.metadata));
+        break;
+    }
+    found = FindStream(stream);
+  }
+}
+
+void Session::OnPeerReset(uint32_t stream, const absl::Status& status) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  if (found->events == nullptr) {
+    found->reset = status;
+    return;
+  }
+  StreamEvents* events = found->events;
+  DetachStream(stream);
+  events->OnReset(status, /*from_peer=*/true);
+}
+
+void Session::OnMessageRead(uint32_t stream, uint64_t id,
+                            absl::StatusOr<memory::Bytes> message,
+                            uint64_t budgeted) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) {
+    reader_.Consumed(budgeted);
+    return;
+  }
+  if (!message.ok()) {
+    SendReset(stream, message.status());
+    StreamEvents* events = found->events;
+    DetachStream(stream);
+    if (events != nullptr) events->OnReset(message.status(), false);
+    return;
+  }
+  for (Stream::Unconsumed& entry : found->unconsumed) {
+    if (entry.id == id) entry.budgeted = budgeted;
+  }
+  found->inbox.Complete(id, *std::move(message));
+  DeliverInbox(stream);
+}
+
+void Session::OnRegionReleased(uint64_t id) {
+  std::string payload;
+  wire::AppendNumber<uint64_t>(id, &payload);
+  Add(FrameType::kRelease, 0, 0, payload);
+}
+
+void Session::AcknowledgeIfDue() {
+  if (received_since_ack_ < kAcknowledgeBytes || !using_fast_) return;
+  received_since_ack_ = 0;
+  sender_.SendAck(order_.delivered());
+}
+
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,205 @@
+// From calls about streams to frames.
+
+#include <utility>
+
+#include "transport/session/session.h"
+#include "transport/wire/announce.h"
+#include "transport/wire/reader.h"
+
+namespace penstock {
+namespace session {
+
+using wire::FrameType;
+
+void Session::Add(FrameType type, uint32_t stream, uint32_t aux,
+                  absl::string_view payload, uint8_t flags) {
+  if (closed()) return;
+  wire::FrameHeader header;
+  header.type = type;
+  header.stream = stream;
+  header.aux = aux;
+  header.flags = flags;
+  if (using_fast_) received_since_ack_ = 0;  // the frame acknowledges
+  sender_.Add(header, payload, order_.delivered());
+}
+
+void Session::AttachStream(uint32_t stream, StreamEvents* events) {
+  if (closed()) {
+    return events->OnReset(absl::UnavailableError("Penstock session closed"),
+                           /*from_peer=*/false);
+  }
+  std::unique_ptr<Stream>& entry = streams_[stream];
+  if (entry == nullptr) {
+    entry = std::make_unique<Stream>(peer_window_, config_.stream_window);
+  }
+  entry->events = events;
+  DeliverInbox(stream);
+  Stream* found = FindStream(stream);
+  if (found != nullptr && found->reset.has_value()) {
+    const absl::Status status = *found->reset;
+    DetachStream(stream);
+    events->OnReset(status, /*from_peer=*/true);
+  }
+}
+
+void Session::DetachStream(uint32_t stream) {
+  auto it = streams_.find(stream);
+  if (it == streams_.end()) return;
+  const std::unique_ptr<Stream> ended = std::move(it->second);
+  streams_.erase(it);
+  reader_.Abandon(stream);
+  for (const Stream::Unconsumed& entry : ended->unconsumed) {
+    reader_.Consumed(entry.budgeted);
+  }
+}
+
+void Session::SendHeaders(uint32_t stream, absl::string_view metadata) {
+  Add(FrameType::kHeaders, stream, 0, metadata);
+}
+
+bool Session::SendMessage(uint32_t stream, memory::Payload message,
+                          bool compressed) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return true;
+  if (found->outgoing.empty() && found->send_window.open()) {
+    AddMessage(stream, message, compressed);
+    return true;
+  }
+  Stream::Outgoing outgoing;
+  outgoing.type = FrameType::kMessage;
+  outgoing.message = std::move(message);
+  outgoing.compressed = compressed;
+  found->outgoing.push_back(std::move(outgoing));
+  return false;
+}
+
+void Session::SendHalfClose(uint32_t stream) {
+  Stream::Outgoing outgoing;
+  outgoing.type = FrameType::kHalfClose;
+  AddOutgoing(stream, std::move(outgoing));
+}
+
+void Session::SendTrailers(uint32_t stream, absl::string_view metadata) {
+  Stream::Outgoing outgoing;
+  outgoing.type = FrameType::kTrailers;
+  outgoing.metadata = std::string(metadata);
+  AddOutgoing(stream, std::move(outgoing));
+}
+
+void Session::AddOutgoing(uint32_t stream, Stream::Outgoing outgoing) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  found->outgoing.push_back(std::move(outgoing));
+  SendOutgoing(stream);
+}
+
+void Session::SendOutgoing(uint32_t stream) {
+  Stream* found = FindStream(stream);
+  while (found != nullptr && !found->outgoing.empty()) {
+    const bool is_message = found->outgoing.front().type == FrameType::kMessage;
+    if (is_message && !found->send_window.open()) return;
+    const Stream::Outgoing next = std::move(found->outgoing.front());
+    found->outgoing.pop_front();
+    if (!is_message) {
+      Add(next.type, stream, 0, next.metadata);
+      continue;
+    }
+    AddMessage(stream, next.message, next.compressed);
+    if (found->events != nullptr) found->events->OnSendAccepted();
+    found = FindStream(stream);
+  }
+}
+
+void Session::AddMessage(uint32_t stream, const memory::Payload& message,
+                         bool compressed) {
+  FindStream(stream)->send_window.Use(protocol::MessageCost(message.size()));
+  ++counters_.messages_sent;
+  counters_.bytes_sent += message.size();
+  const uint8_t flags = compressed ? wire::kCompressed : 0;
+  const size_t eager_max = sender_.active()->capabilities().eager_max_bytes;
+  if (message.size() > eager_max && AddAnnounce(stream, message, flags)) return;
+  std::string bytes(message.size(), '\0');
+  message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
+  Add(FrameType::kMessage, stream, 0, bytes, flags);
+}
+
+bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
+                          uint8_t flags) {
+  wire::Announce announce;
+  announce.id = next_announce_++;
+  announce.length = message.size();
+  Announced announced;
+  memory::Payload stable = message;
+  if (using_fast_) {
+    absl::StatusOr<fabric::Exposure> fast = fast_->Expose(message);
+    if (fast.ok()) {
+      announced.fast_path = fast_.get();
+      announced.fast = fast->region;
+      stable = std::move(fast->stable);
+      announce.regions.push_back(
+          {false, announced.fast.key, announced.fast.offset});
+    }
+  }
+  // A path may be lost before the peer has read: the lifeline leads there too.
+  absl::StatusOr<fabric::Exposure> slow = lifeline_->Expose(stable);
+  if (slow.ok()) {
+    announced.lifeline = slow->region;
+    announce.regions.push_back({true, slow->region.key, slow->region.offset});
+  }
+  if (announce.regions.empty()) return false;
+  announced_[announce.id] = announced;
+  Add(FrameType::kAnnounce, stream, 0, wire::EncodeAnnounce(announce), flags);
+  return true;
+}
+
+void Session::OnRelease(uint64_t id) {
+  auto it = announced_.find(id);
+  if (it == announced_.end()) return;
+  const Announced& announced = it->second;
+  if (announced.fast_path != nullptr) {
+    announced.fast_path->Withdraw(announced.fast);
+  }
+  lifeline_->Withdraw(announced.lifeline);
+  announced_.erase(it);
+}
+
+void Session::SendReset(uint32_t stream, const absl::Status& status) {
+  Stream* found = FindStream(stream);
+  if (found != nullptr) found->outgoing.clear();
+  Add(FrameType::kReset, stream, static_cast<uint32_t>(status.code()),
+      status.message());
+}
+
+void Session::WantMessage(uint32_t stream) { reader_.Want(stream); }
+
+void Session::Consumed(uint32_t stream) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr || found->unconsumed.empty()) return;
+  const Stream::Unconsumed oldest = found->unconsumed.front();
+  found->unconsumed.pop_front();
+  found->unconsumed_cost -= oldest.cost;
+  const uint64_t credit = found->receive_window.Consume(oldest.cost);
+  reader_.Consumed(oldest.budgeted);
+  if (credit == 0) return;
+  // A message may be longer than what a credit frame can say.
+  for (uint64_t rest = credit; rest > 0;) {
+    const uint32_t part = static_cast<uint32_t>(
+        std::min<uint64_t>(rest, UINT32_MAX));
+    Add(FrameType::kCredit, stream, part, absl::string_view());
+    rest -= part;
+  }
+}
+
+void Session::SendGoaway(uint32_t last_stream, const absl::Status& status) {
+  Add(FrameType::kGoaway, last_stream, static_cast<uint32_t>(status.code()),
+      status.message());
+}
+
+void Session::SendPing(uint64_t cookie) {
+  std::string payload;
+  wire::AppendNumber<uint64_t>(cookie, &payload);
+  Add(FrameType::kPing, 0, 0, payload);
+}
+
+}  // namespace session
+}  // namespace penstock

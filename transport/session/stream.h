@@ -1,0 +1,55 @@
+// What a session keeps for each stream.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_H_
+#define PENSTOCK_TRANSPORT_SESSION_STREAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "transport/memory/bytes.h"
+#include "transport/protocol/inbox.h"
+#include "transport/protocol/stream_window.h"
+#include "transport/session/events.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+struct Stream {
+  Stream(uint64_t send_window, uint64_t receive_window)
+      : send_window(send_window), receive_window(receive_window) {}
+
+  // Null until attached; events wait in the inbox until then.
+  StreamEvents* events = nullptr;
+
+  // Outgoing frames that wait for the window, in order. Only a message has to
+  // wait; what comes behind it waits with it.
+  struct Outgoing {
+    wire::FrameType type;
+    memory::Payload message;
+    std::string metadata;
+    bool compressed = false;
+  };
+  std::deque<Outgoing> outgoing;
+  protocol::SendWindow send_window;
+
+  protocol::Inbox inbox;
+  protocol::ReceiveWindow receive_window;
+  // Received and not consumed, oldest first: what each cost the window and the
+  // reading budget. `id` is that of the announcement, or 0.
+  struct Unconsumed {
+    uint64_t cost;
+    uint64_t id;
+    uint64_t budgeted;
+  };
+  std::deque<Unconsumed> unconsumed;
+  uint64_t unconsumed_cost = 0;
+  absl::optional<absl::Status> reset;  // came before it was attached
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_STREAM_H_
