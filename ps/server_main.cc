@@ -30,6 +30,7 @@ struct Flags {
   double lease_seconds = 10;
   double assemble_seconds = 60;
   bool off = false;
+  bool quiet = false;
 };
 
 // Streams of workers that stay are broken off after this.
@@ -72,6 +73,7 @@ int Run(const Flags& flags) {
   options.barrier.expected_workers = flags.workers;
   options.barrier.lease = absl::Seconds(flags.lease_seconds);
   options.barrier.assemble_timeout = absl::Seconds(flags.assemble_seconds);
+  if (flags.quiet) options.log = [](const std::string&) {};
   penstock::ps::Server core(options, *std::move(optimizer));
   std::unique_ptr<grpc::Service> service = penstock::ps::MakeService(&core);
   int port = 0;
@@ -87,6 +89,7 @@ int Run(const Flags& flags) {
   core.Drain();
   server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
   server->Wait();
+  if (flags.quiet) return 0;
   penstock::ps::Server::Report report = core.report();
   std::cerr << absl::StrCat("ps_server: stopped at version ", report.version,
                             "; pushes counted ", report.pushes_counted,
@@ -117,6 +120,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
+  app.add_flag("--quiet", flags.quiet, "no log lines");
   CLI11_PARSE(app, argc, argv);
   return Run(flags);
 }

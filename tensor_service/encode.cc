@@ -54,23 +54,26 @@ Layout Measure(const NamedTensor& named, size_t padding_size) {
   return layout;
 }
 
+// The longest padding field whose length still has one byte, like its tag.
+constexpr size_t kMaxPaddingSize = 2 + 127;
+
 // A layout that puts the payload of a tensor whose encoding starts at `offset`
 // at a multiple of kPayloadAlignment. Padding can widen the lengths before it,
-// so it takes a few rounds; where they do not meet, the payload is merely not
-// aligned.
+// so it takes a few rounds, and only ever grows, so that they end; where they
+// do not meet, the payload is merely not aligned.
 Layout AlignedLayout(const NamedTensor& named, size_t offset) {
   size_t padding = 0;
-  for (int round = 0; round < 4; ++round) {
+  while (padding <= kMaxPaddingSize) {
     Layout layout = Measure(named, padding);
     size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
                         named.tensor.byte_size();
     size_t past = payload_at % kPayloadAlignment;
     if (past == 0) return layout;
-    padding = (padding + kPayloadAlignment - past) % kPayloadAlignment;
-    // The least padding field has a tag and a length; both have one byte.
+    padding += kPayloadAlignment - past;
+    // There is no field of one byte.
     if (padding == 1) padding += kPayloadAlignment;
   }
-  return Measure(named, padding);
+  return Measure(named, /*padding_size=*/0);
 }
 
 void AppendPadding(size_t padding_size, std::string* out) {

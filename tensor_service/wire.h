@@ -1,5 +1,5 @@
 // Field numbers and tags of tensor.proto, for the codec alone.
-// CodecTest.TagsAreThoseOfTheProto holds them to the generated code.
+// CodecTest.GoldenBytes and its neighbours hold them to the generated code.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_WIRE_H_
 #define PENSTOCK_TENSOR_SERVICE_WIRE_H_

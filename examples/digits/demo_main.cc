@@ -109,7 +109,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_flag("--quick", quick, "few steps: a few seconds in all");
   CLI11_PARSE(app, argc, argv);
-  if (quick && steps->count() == 0) options.steps = 80;
+  if (quick && steps->count() == 0) options.steps = 300;
   absl::Status status = penstock::digits::Run(options);
   if (status.ok()) return 0;
   std::cerr << "demo: " << status.ToString() << "\n";

@@ -26,7 +26,8 @@ constexpr int kSilenceLimitMs = 60 * 1000;
 
 std::vector<std::string> ServerFlags(const RunOptions& options) {
   std::vector<std::string> flags = {
-      "--listen=127.0.0.1:0", absl::StrCat("--workers=", options.workers),
+      "--listen=127.0.0.1:0", "--quiet",
+      absl::StrCat("--workers=", options.workers),
       absl::StrCat("--learning-rate=", options.learning_rate)};
   if (options.stock) flags.push_back("--stock");
   return flags;

@@ -14,10 +14,10 @@ namespace penstock::digits {
 struct RunOptions {
   unsigned servers = 2;
   unsigned workers = 2;
-  unsigned steps = 300;
+  unsigned steps = 1500;
   unsigned batch = 32;
   int hidden = 512;
-  double learning_rate = 0.1;
+  double learning_rate = 0.2;
   unsigned seed = 1;
   bool stock = false;  // stock gRPC over TCP instead of Penstock
 };

@@ -1,0 +1,87 @@
+#include "tensor_service/client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/tensor.pb.h"
+
+namespace penstock::tensor {
+
+TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
+                           absl::Duration timeout)
+    : channel_(std::move(channel)), timeout_(timeout) {}
+
+absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
+    const char* method, const grpc::ByteBuffer& request) {
+  CallQueue queue;
+  queue.Start(channel_,
+              absl::StrCat("/penstock.tensor.v1.TensorExchange/", method),
+              request, absl::Now() + timeout_);
+  CallQueue::Result result = std::move(queue.Wait().front());
+  if (!result.status.ok()) return result.status;
+  return std::move(result.reply);
+}
+
+absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  if (!request.ok()) return request.status();
+  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Put", *request);
+  if (!bytes.ok()) return bytes.status();
+  v1::PutReply reply;
+  absl::Status status = ToProto(*bytes, &reply);
+  if (!status.ok()) return status;
+  return reply.stored_bytes();
+}
+
+absl::StatusOr<Bundle> TensorClient::Get(
+    const std::vector<std::string>& names) {
+  v1::GetRequest request;
+  for (const std::string& name : names) request.add_names(name);
+  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Get", FromProto(request));
+  if (!bytes.ok()) return bytes.status();
+  return Decode(*bytes);
+}
+
+absl::StatusOr<Bundle> TensorClient::Exchange(const Bundle& bundle) {
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  if (!request.ok()) return request.status();
+  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Exchange", *request);
+  if (!bytes.ok()) return bytes.status();
+  return Decode(*bytes);
+}
+
+absl::StatusOr<size_t> TensorClient::Delete(
+    const std::vector<std::string>& names) {
+  v1::DeleteRequest request;
+  for (const std::string& name : names) request.add_names(name);
+  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Delete", FromProto(request));
+  if (!bytes.ok()) return bytes.status();
+  v1::DeleteReply reply;
+  absl::Status status = ToProto(*bytes, &reply);
+  if (!status.ok()) return status;
+  return reply.deleted();
+}
+
+absl::StatusOr<std::vector<TensorClient::Entry>> TensorClient::List() {
+  absl::StatusOr<grpc::ByteBuffer> bytes =
+      Call("List", FromProto(v1::ListRequest()));
+  if (!bytes.ok()) return bytes.status();
+  v1::ListReply reply;
+  absl::Status status = ToProto(*bytes, &reply);
+  if (!status.ok()) return status;
+  std::vector<Entry> entries;
+  for (const v1::ListReply::Entry& entry : reply.entries()) {
+    if (!IsDType(entry.dtype())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "list: tensor ", entry.name(), " has an unknown element type"));
+    }
+    entries.push_back({entry.name(), static_cast<DType>(entry.dtype()),
+                       Shape(entry.shape().begin(), entry.shape().end())});
+  }
+  return entries;
+}
+
+}  // namespace penstock::tensor

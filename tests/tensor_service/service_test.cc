@@ -1,0 +1,140 @@
+#include "tensor_service/service.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "tensor_service/client.h"
+#include "tensor_service/status.h"
+#include "tensor_service/tensor.grpc.pb.h"
+
+namespace penstock::tensor {
+namespace {
+
+constexpr size_t kBudget = 64 << 20;
+
+class TensorServiceTest : public testing::Test {
+ protected:
+  void Start(bool unlimited) {
+    service_ = MakeTensorService(&store_);
+    grpc::ServerBuilder builder;
+    if (unlimited) AllowUnlimitedMessages(&builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+  }
+
+  std::shared_ptr<grpc::Channel> Channel(const grpc::ChannelArguments& args) {
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_),
+                                     grpc::InsecureChannelCredentials(), args);
+  }
+
+  static Bundle Floats(const std::string& name, size_t count, float value) {
+    std::vector<float> values(count, value);
+    Bundle bundle;
+    bundle.tensors.push_back(
+        {name, *Tensor::Of<float>({static_cast<int64_t>(count)}, values)});
+    return bundle;
+  }
+
+  TensorStore store_{kBudget};
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  int port_ = 0;
+};
+
+TEST_F(TensorServiceTest, PutGetExchangeListDelete) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  EXPECT_EQ(*client.Put(Floats("w", 10, 1)), 40u);
+  auto old = client.Exchange(Floats("w", 5, 2));
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(old->tensors.size(), 1u);
+  EXPECT_EQ(old->tensors[0].tensor.shape(), Shape{10});
+  auto now = client.Get({"w"});
+  ASSERT_TRUE(now.ok());
+  EXPECT_EQ(now->tensors[0].tensor.shape(), Shape{5});
+  auto list = client.List();
+  ASSERT_TRUE(list.ok());
+  EXPECT_EQ(list->front().name, "w");
+  EXPECT_EQ(*client.Delete({"w", "none"}), 1u);
+  EXPECT_EQ(client.Get({"w"}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(TensorServiceTest, BundleAboveFourMebibytesPasses) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  ASSERT_TRUE(client.Put(Floats("big", 3 << 20, 1.5F)).ok());
+  auto got = client.Get({"big"});
+  ASSERT_TRUE(got.ok()) << got.status();
+  auto aligned = got->tensors[0].tensor.Aligned();
+  EXPECT_EQ((*aligned->flat<float>())[(3 << 20) - 1], 1.5F);
+}
+
+TEST_F(TensorServiceTest, StockLimitIsNamedInTheError) {
+  Start(/*unlimited=*/false);
+  TensorClient client(Channel(UnlimitedMessages()));
+  absl::Status status = client.Put(Floats("big", 3 << 20, 1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("AllowUnlimitedMessages"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST_F(TensorServiceTest, BudgetIsEnforcedAndNothingChanges) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  ASSERT_TRUE(client.Put(Floats("a", 1, 7)).ok());
+  absl::Status status = client.Put(Floats("a", 17 << 20, 1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("budget"), absl::string_view::npos);
+  EXPECT_EQ(client.Get({"a"})->tensors[0].tensor.num_elements(), 1u);
+}
+
+TEST_F(TensorServiceTest, StockProtobufClientIsServed) {
+  Start(/*unlimited=*/true);
+  auto stub = v1::TensorExchange::NewStub(Channel({}));
+  v1::Bundle bundle;
+  v1::NamedTensor* named = bundle.add_tensors();
+  named->set_name("x");
+  named->mutable_tensor()->set_dtype(v1::DTYPE_UINT8);
+  named->mutable_tensor()->add_shape(3);
+  named->mutable_tensor()->set_data("abc");
+  grpc::ClientContext put;
+  v1::PutReply stored;
+  ASSERT_TRUE(stub->Put(&put, bundle, &stored).ok());
+  EXPECT_EQ(stored.stored_bytes(), 3u);
+  grpc::ClientContext get;
+  v1::GetRequest request;
+  request.add_names("x");
+  v1::Bundle reply;
+  ASSERT_TRUE(stub->Get(&get, request, &reply).ok());
+  EXPECT_EQ(reply.tensors(0).tensor().data(), "abc");
+}
+
+TEST_F(TensorServiceTest, MalformedTensorIsRefusedWithAReason) {
+  Start(/*unlimited=*/true);
+  auto stub = v1::TensorExchange::NewStub(Channel({}));
+  v1::Bundle bundle;
+  bundle.add_tensors()->set_name("bad");
+  bundle.mutable_tensors(0)->mutable_tensor()->set_dtype(v1::DTYPE_F32);
+  bundle.mutable_tensors(0)->mutable_tensor()->add_shape(-1);
+  grpc::ClientContext context;
+  v1::PutReply reply;
+  grpc::Status status = stub->Put(&context, bundle, &reply);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_NE(status.error_message().find("bad"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace penstock::tensor
