@@ -36,7 +36,8 @@ class Server {
     SyncBarrier::Options barrier;
     // A wait that no deadline of its caller ends, ends after this.
     absl::Duration max_wait = absl::Minutes(10);
-    // Variables plus one gradient of each live worker must fit.
+    // Bounds the variables alone; each worker can add one gradient of that
+    // size.
     size_t max_variable_bytes = size_t{16} << 30;
     // Gets one line per join, death and refusal; must be callable from any
     // thread. The default writes to standard error.
