@@ -41,10 +41,10 @@ absl::Status Connection::StartServer(Api api, int threads) {
     channel_ = in_process_->grpc_server()->InProcessChannel(arguments);
     return absl::OkStatus();
   }
-  auto process = ServerProcess::Start(transport_, api, threads);
-  if (!process.ok()) return process.status();
-  process_ = *std::move(process);
-  channel_ = MakeChannel(transport_, process_->address());
+  auto remote = StartServerProcess(transport_, api, threads);
+  if (!remote.ok()) return remote.status();
+  remote_ = *std::move(remote);
+  channel_ = MakeChannel(transport_, remote_.address);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/server.h"
-#include "bench/rpc/server_process.h"
+#include "bench/rpc/server_role.h"
 #include "grpcpp/channel.h"
 
 namespace penstock {
@@ -36,8 +36,8 @@ class Connection {
 
   const Transport transport_;
   // Members die in reverse order: the channel before the server.
-  std::unique_ptr<Server> in_process_;      // inproc
-  std::unique_ptr<ServerProcess> process_;  // every other transport
+  std::unique_ptr<Server> in_process_;  // inproc
+  RemoteServer remote_;                 // every other transport
   std::shared_ptr<grpc::Channel> channel_;
 };
 

@@ -20,11 +20,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "bench/rpc/cell.h"
+#include "bench/rpc/client_role.h"
 #include "bench/rpc/json_file.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
 #include "bench/rpc/runner.h"
-#include "bench/rpc/server_process.h"
+#include "bench/rpc/server_role.h"
 
 namespace penstock {
 namespace bench {
@@ -108,10 +109,11 @@ int Main(int argc, char** argv) {
   }
   const RunOptions& options = command->options;
   if (options.list) return List();
-  if (options.serve) {
-    return RunServerRole(options.transports.front(), options.apis.front(),
-                         options.threads);
+  if (options.server_role) {
+    RunServerRole(options.transports.front(), options.apis.front(),
+                  options.threads);
   }
+  if (options.client_role) RunClientRole(options);
   return Measure(options);
 }
 

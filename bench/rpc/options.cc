@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace penstock {
@@ -115,7 +116,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--json", options->json_path, "also write the table here");
   app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
   app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
-  app->add_flag("--serve", options->serve)->group("");  // hidden
+  // Hidden: see ServerFlags() and ClientFlags().
+  app->add_flag("--server-role", options->server_role)->group("");
+  app->add_flag("--client-role", options->client_role)->group("");
 }
 
 absl::Status Finish(const CLI::App& app, const Flags& flags,
@@ -131,10 +134,11 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   if (app.count("--json") > 0 && options->json_path.empty()) {
     status.Update(absl::InvalidArgumentError("--json: the path is empty"));
   }
-  if (options->serve &&
-      (options->transports.size() != 1 || options->apis.size() != 1)) {
+  if ((options->server_role || options->client_role) &&
+      (options->transports.size() != 1 || options->apis.size() != 1 ||
+       options->benchmarks.size() != 1)) {
     status.Update(absl::InvalidArgumentError(
-        "--serve needs one --transports and one --api"));
+        "a role has one --benchmark, one --transports and one --api"));
   }
   return status;
 }
@@ -166,9 +170,23 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
 
 std::vector<std::string> ServerFlags(Transport transport, Api api,
                                      int threads) {
-  return {"--serve", absl::StrCat("--transports=", Name(transport)),
+  return {"--server-role", absl::StrCat("--transports=", Name(transport)),
           absl::StrCat("--api=", Name(api)),
           absl::StrCat("--threads=", threads)};
+}
+
+std::vector<std::string> ClientFlags(const RunOptions& options,
+                                     Benchmark benchmark, Transport transport,
+                                     Api api) {
+  return {"--client-role",
+          absl::StrCat("--benchmark=", Name(benchmark)),
+          absl::StrCat("--transports=", Name(transport)),
+          absl::StrCat("--api=", Name(api)),
+          absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
+          options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
+                           : absl::StrCat("--seconds=", options.seconds),
+          absl::StrCat("--threads=", options.threads),
+          absl::StrCat("--window=", options.window)};
 }
 
 }  // namespace bench

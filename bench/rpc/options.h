@@ -35,8 +35,10 @@ struct RunOptions {
   int window = 1;         // RPCs outstanding per caller, bandwidth only
   std::string json_path;  // empty: no JSON
   bool list = false;      // only name what there is
-  // Set in the child that is one cell's server: one transport, one API.
-  bool serve = false;
+  // Roles of child processes, each with one transport and API; a client also
+  // with one benchmark.
+  bool server_role = false;
+  bool client_role = false;
 };
 
 // What to do after the command line was read.
@@ -51,6 +53,12 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // The flags that make this program the server of one (transport, API).
 std::vector<std::string> ServerFlags(Transport transport, Api api, int threads);
+
+// The flags that make this program a client that measures the sizes of
+// `options` in one round.
+std::vector<std::string> ClientFlags(const RunOptions& options,
+                                     Benchmark benchmark, Transport transport,
+                                     Api api);
 
 }  // namespace bench
 }  // namespace penstock

@@ -11,42 +11,37 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
-#include "bench/rpc/connection.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
-#include "bench/rpc/watchdog.h"
 
 namespace penstock {
 namespace bench {
 
 // Runs every cell once per round, so that a disturbance of the machine falls on
 // all transports alike. Each (benchmark, API, transport) of a round gets a
-// fresh server process and connection: no idle server and no other connection
-// is there while it is measured, and the spread over rounds includes that
-// between connections. The transports' order turns by one in each round.
+// fresh client and server process: nothing else of ours is there while it is
+// measured, and the spread over rounds includes that between connections. The
+// transports' order turns by one in each round.
 class Runner {
  public:
   explicit Runner(const RunOptions& options) : options_(options) {}
 
-  // Blocks for the whole run. A transport that cannot be had is no error, it
-  // is marked in the summary; one that breaks is, and the error names its cell.
+  // Blocks for the whole run; call once. A transport that cannot be had is no
+  // error, it is marked in the summary; one that breaks is, and the error names
+  // its cell.
   absl::StatusOr<std::vector<CellSummary>> Run();
 
  private:
-  using Key = std::pair<Api, Transport>;
-
   std::vector<Transport> TransportsOfRound(int round) const;
   absl::Status RunRound(int round);
   // All sizes over one connection.
-  absl::Status RunConnection(Benchmark benchmark, Api api, Transport transport);
-  absl::Status RunCell(const Cell& cell, const Connection& connection);
+  absl::Status Measure(Benchmark benchmark, Api api, Transport transport);
   std::vector<CellSummary> Summaries() const;
+  CellSummary SummaryOf(const Cell& cell) const;
 
   const RunOptions options_;
-  Watchdog watchdog_;
-  std::map<std::string, std::vector<RoundResult>>
-      results_;                             // by ToString(cell)
-  std::map<Key, std::string> unavailable_;  // and why
+  std::map<std::string, std::vector<RoundResult>> results_;  // by ToString()
+  std::map<std::pair<Api, Transport>, std::string> unavailable_;  // and why
 };
 
 }  // namespace bench

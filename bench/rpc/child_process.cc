@@ -1,4 +1,4 @@
-#include "bench/rpc/server_process.h"
+#include "bench/rpc/child_process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,23 +11,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <vector>
+#include <algorithm>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "bench/rpc/options.h"
-#include "bench/rpc/server.h"
+#include "grpc/grpc.h"
 
 namespace penstock {
 namespace bench {
 namespace {
 
-// A cold start takes some 30 ms; ten seconds is a machine that swaps.
-constexpr int kStartTimeoutMs = 10000;
+// A server ends within some milliseconds; two seconds are a hung one.
 constexpr int kEndTimeoutMs = 2000;
-// The line of a child that cannot serve begins with this.
-constexpr absl::string_view kErrorPrefix = "error: ";
 
 absl::Status SystemError(absl::string_view operation, int error) {
   return absl::InternalError(absl::StrCat(operation, ": ", strerror(error)));
@@ -44,7 +39,7 @@ bool WaitReadable(int fd, int timeout_ms) {
 }
 
 // Starts this program with `flags`, with `input` as its standard input. Not
-// fork(): gRPC's threads hold locks, and its fork handlers are none of this.
+// fork(): gRPC's threads may hold locks.
 absl::StatusOr<pid_t> Spawn(std::vector<std::string> flags, int input) {
   flags.insert(flags.begin(), "rpc");
   std::vector<char*> arguments;
@@ -57,60 +52,45 @@ absl::StatusOr<pid_t> Spawn(std::vector<std::string> flags, int input) {
   const int error = posix_spawn(&pid, "/proc/self/exe", &actions, nullptr,
                                 arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return SystemError("start the server process", error);
+  if (error != 0) return SystemError("start a child process", error);
   return pid;
-}
-
-void WriteLine(const std::string& line) {
-  const std::string text = line + "\n";
-  // A short or failed write means that the parent is gone.
-  if (send(STDIN_FILENO, text.data(), text.size(), MSG_NOSIGNAL) < 0) return;
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ServerProcess>> ServerProcess::Start(
-    Transport transport, Api api, int threads) {
+absl::StatusOr<std::unique_ptr<ChildProcess>> ChildProcess::Start(
+    std::vector<std::string> flags) {
   int sockets[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
     return SystemError("socketpair", errno);
   }
-  const absl::StatusOr<pid_t> pid =
-      Spawn(ServerFlags(transport, api, threads), sockets[1]);
+  const absl::StatusOr<pid_t> pid = Spawn(std::move(flags), sockets[1]);
   close(sockets[1]);
   if (!pid.ok()) {
     close(sockets[0]);
     return pid.status();
   }
-  std::unique_ptr<ServerProcess> process(new ServerProcess(*pid, sockets[0]));
-  const absl::Status status = process->ReadAddress();
-  if (!status.ok()) return status;
-  return process;
+  return std::unique_ptr<ChildProcess>(new ChildProcess(*pid, sockets[0]));
 }
 
-absl::Status ServerProcess::ReadAddress() {
-  std::string line;
-  while (line.empty() || line.back() != '\n') {
-    if (!WaitReadable(socket_, kStartTimeoutMs)) {
-      return absl::UnavailableError("the server process does not start");
+absl::StatusOr<std::string> ChildProcess::ReadLine(int timeout_ms) {
+  size_t end;
+  while ((end = received_.find('\n')) == std::string::npos) {
+    if (!WaitReadable(socket_, timeout_ms)) {
+      return absl::DeadlineExceededError("a child process does not answer");
     }
-    char buffer[256];
+    char buffer[512];
     const ssize_t size = read(socket_, buffer, sizeof(buffer));
-    if (size <= 0) {
-      return absl::UnavailableError("the server process died at its start");
-    }
-    line.append(buffer, size);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return absl::AbortedError("a child process ended early");
+    received_.append(buffer, size);
   }
-  line.pop_back();
-  absl::string_view text = line;
-  if (absl::ConsumePrefix(&text, kErrorPrefix)) {
-    return absl::UnavailableError(text);
-  }
-  address_ = line;
-  return absl::OkStatus();
+  std::string line = received_.substr(0, end);
+  received_.erase(0, end + 1);
+  return line;
 }
 
-ServerProcess::~ServerProcess() {
+ChildProcess::~ChildProcess() {
   close(socket_);
   // Debian 12's <sys/pidfd.h> lacks extern "C".
   const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
@@ -121,23 +101,27 @@ ServerProcess::~ServerProcess() {
   }
 }
 
-int RunServerRole(Transport transport, Api api, int threads) {
-  // For a server that hangs so that it does not see the end of file below.
+void BecomeChild() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(transport, api, threads);
-  if (!server.ok()) {
-    WriteLine(absl::StrCat(kErrorPrefix, server.status().message()));
-    return 1;
-  }
-  WriteLine((*server)->address());
+  grpc_init();
+}
+
+void SendLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text += '\n';
+  // A short or failed write means that the parent is gone.
+  if (send(STDIN_FILENO, text.data(), text.size(), MSG_NOSIGNAL) < 0) return;
+}
+
+void AwaitParent() {
   char byte;
   ssize_t size;
   do {
     size = read(STDIN_FILENO, &byte, 1);
   } while (size > 0 || (size < 0 && errno == EINTR));
-  return 0;
 }
+
+void LeaveChild(int code) { _exit(code); }
 
 }  // namespace bench
 }  // namespace penstock

@@ -1,0 +1,63 @@
+// This program, started again in a role of its own: a cell's client or server.
+//
+// Parent and child share one socket pair, the child's standard input. The child
+// sends lines; it reads only the end of file that tells it to go, so a parent
+// that dies in any way takes its children with it.
+
+#ifndef PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
+#define PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+namespace bench {
+
+// The parent's side. Not thread-safe. Destruction asks the child to end, kills
+// it if it has not ended within two seconds, and reaps it.
+class ChildProcess {
+ public:
+  // `flags` follow the program's name.
+  static absl::StatusOr<std::unique_ptr<ChildProcess>> Start(
+      std::vector<std::string> flags);
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  // The child's next line, without its line feed. DEADLINE_EXCEEDED after the
+  // time limit (none if negative), ABORTED if the child ended instead.
+  absl::StatusOr<std::string> ReadLine(int timeout_ms);
+
+ private:
+  ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
+
+  const pid_t pid_;
+  const int socket_;
+  std::string received_;  // not yet read as a line
+};
+
+// The child's side. Call BecomeChild() first: it has the kernel kill this
+// process when its parent dies, in case it hangs, and keeps gRPC initialised.
+void BecomeChild();
+
+// Sends a line; line feeds in `text` become blanks.
+void SendLine(std::string text);
+
+// Returns when the parent is done with this child, or gone.
+void AwaitParent();
+
+// Ends the process without gRPC's shutdown and without static destructors.
+// gRPC 1.51 has a thread poll for up to ten seconds after a large write (the
+// backup poller of tcp_posix.cc), and grpc_shutdown() joins it.
+[[noreturn]] void LeaveChild(int code);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_

@@ -1,0 +1,50 @@
+#include "bench/rpc/server_role.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "bench/rpc/options.h"
+#include "bench/rpc/server.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+// A cold start takes some 30 ms; ten seconds is a machine that swaps.
+constexpr int kStartTimeoutMs = 10000;
+// The line of a child that cannot serve begins with this.
+constexpr absl::string_view kErrorPrefix = "error: ";
+
+}  // namespace
+
+absl::StatusOr<RemoteServer> StartServerProcess(Transport transport, Api api,
+                                                int threads) {
+  auto process = ChildProcess::Start(ServerFlags(transport, api, threads));
+  if (!process.ok()) return process.status();
+  absl::StatusOr<std::string> line = (*process)->ReadLine(kStartTimeoutMs);
+  if (!line.ok()) return line.status();
+  absl::string_view text = *line;
+  if (absl::ConsumePrefix(&text, kErrorPrefix)) {
+    return absl::UnavailableError(text);
+  }
+  return RemoteServer{*std::move(line), *std::move(process)};
+}
+
+void RunServerRole(Transport transport, Api api, int threads) {
+  BecomeChild();
+  absl::StatusOr<std::unique_ptr<Server>> server =
+      Server::Start(transport, api, threads);
+  if (!server.ok()) {
+    SendLine(absl::StrCat(kErrorPrefix, server.status().message()));
+    LeaveChild(1);
+  }
+  SendLine((*server)->address());
+  AwaitParent();
+  server->reset();
+  LeaveChild(0);
+}
+
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// The server in its own process.
+
+#ifndef PENSTOCK_BENCH_RPC_SERVER_ROLE_H_
+#define PENSTOCK_BENCH_RPC_SERVER_ROLE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/rpc/cell.h"
+#include "bench/rpc/child_process.h"
+
+namespace penstock {
+namespace bench {
+
+struct RemoteServer {
+  std::string address;
+  std::unique_ptr<ChildProcess> process;
+};
+
+// Starts a server process and returns when it serves; waits at most ten
+// seconds. UNAVAILABLE with the child's reason if it cannot serve.
+absl::StatusOr<RemoteServer> StartServerProcess(Transport transport, Api api,
+                                                int threads);
+
+// That process's main(): serves until its parent is done with it.
+[[noreturn]] void RunServerRole(Transport transport, Api api, int threads);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_SERVER_ROLE_H_

@@ -1,0 +1,140 @@
+#include "bench/rpc/report.h"
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include "bench/rpc/json_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+using ::testing::HasSubstr;
+
+Cell MakeCell(Transport transport, Benchmark benchmark = Benchmark::kLatency) {
+  return {benchmark, transport, Api::kSync, 1024};
+}
+
+CellSummary Measured(Transport transport, double p50, double mb_per_s,
+                     Benchmark benchmark = Benchmark::kLatency) {
+  return MedianOf(MakeCell(transport, benchmark),
+                  {{p50, 2 * p50, mb_per_s, 100}});
+}
+
+CellSummary Unavailable(Transport transport) {
+  CellSummary summary;
+  summary.cell = MakeCell(transport);
+  summary.unavailable = "no such thing";
+  return summary;
+}
+
+TEST(SummarizeTest, BandwidthCountsOneDirection) {
+  LoadResult load;
+  load.latencies_us = {30, 10, 20};
+  load.seconds = 0.5;
+  const RoundResult result = Summarize(MakeCell(Transport::kTcp), load);
+  EXPECT_EQ(result.p50_us, 20);
+  EXPECT_EQ(result.p99_us, 30);
+  EXPECT_EQ(result.rpcs, 3);
+  EXPECT_DOUBLE_EQ(result.mb_per_s, 3 * 1024 / 0.5 / 1e6);
+}
+
+TEST(SummarizeTest, NothingMeasuredIsAllZero) {
+  const RoundResult result = Summarize(MakeCell(Transport::kTcp), {});
+  EXPECT_EQ(result.p50_us, 0);
+  EXPECT_EQ(result.mb_per_s, 0);
+}
+
+TEST(MedianOfTest, EachValueIsItsOwnMedian) {
+  const CellSummary summary =
+      MedianOf(MakeCell(Transport::kTcp),
+               {{10, 90, 1, 7}, {12, 50, 3, 9}, {11, 70, 2, 8}});
+  EXPECT_EQ(summary.median.p50_us, 11);
+  EXPECT_EQ(summary.median.p99_us, 70);
+  EXPECT_EQ(summary.median.mb_per_s, 2);
+  EXPECT_EQ(summary.median.rpcs, 8);
+  EXPECT_EQ(summary.p50_us.min, 10);
+  EXPECT_EQ(summary.p50_us.max, 12);
+}
+
+TEST(JsonTest, IsAnArrayWithAnObjectPerMeasuredCell) {
+  EXPECT_EQ(ToJson({MedianOf(MakeCell(Transport::kTcp),
+                             {{99.12345, 250.5, 10.25, 300}}),
+                    Unavailable(Transport::kShm)}),
+            R"([
+  {
+    "benchmark": "latency",
+    "transport": "tcp",
+    "api": "sync",
+    "bytes": 1024,
+    "p50_us": 99.123,
+    "p99_us": 250.5,
+    "mb_per_s": 10.25,
+    "rpcs": 300
+  }
+]
+)");
+}
+
+TEST(JsonTest, NoCellsAreAnEmptyArray) { EXPECT_EQ(ToJson({}), "[]\n"); }
+
+TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
+  std::ostringstream out;
+  PrintTable(
+      {Measured(Transport::kTcp, 100, 5), Measured(Transport::kUds, 40, 12.5),
+       Unavailable(Transport::kShm)},
+      out);
+  EXPECT_EQ(
+      out.str(),
+      "latency, sync, 1KiB\n"
+      "                    p50 us     p99 us        p50 min..max       MB/s  "
+      "   rpcs   vs tcp\n"
+      "  tcp                100.0      200.0        100.0..100.0        5.0  "
+      "    100    1.00x\n"
+      "  uds                 40.0       80.0          40.0..40.0       12.5  "
+      "    100    2.50x\n"
+      "  shm           unavailable: no such thing\n");
+}
+
+TEST(TableTest, BandwidthIsComparedByBandwidth) {
+  std::ostringstream out;
+  PrintTable({Measured(Transport::kTcp, 100, 5, Benchmark::kStream),
+              Measured(Transport::kUds, 100, 20, Benchmark::kStream)},
+             out);
+  EXPECT_THAT(out.str(), HasSubstr("4.00x"));
+}
+
+TEST(TableTest, WithoutTcpThereIsNoRatio) {
+  std::ostringstream out;
+  PrintTable({Unavailable(Transport::kTcp), Measured(Transport::kUds, 40, 1)},
+             out);
+  EXPECT_THAT(out.str(), HasSubstr("       -\n"));
+}
+
+TEST(JsonFileTest, HoldsTheTextAndNoBlanks) {
+  const std::string path = testing::TempDir() + "/result.json";
+  auto file = JsonFile::Open(path, 1000);
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Write("[]\n").ok());
+  std::ifstream in(path);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(text, "[]\n");
+}
+
+TEST(JsonFileTest, FullDiskIsFoundAtOpening) {
+  const auto file = JsonFile::Open("/dev/full", 1000);
+  ASSERT_FALSE(file.ok());
+  EXPECT_THAT(std::string(file.status().message()), HasSubstr("/dev/full"));
+}
+
+TEST(JsonFileTest, MissingFolderIsFoundAtOpening) {
+  EXPECT_FALSE(JsonFile::Open("/nonexistent/result.json", 10).ok());
+}
+
+}  // namespace
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,76 @@
+// The program itself: processes, transports, APIs, exit codes.
+
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace {
+
+// The exit code of bench/rpc with these flags; its table is thrown away unless
+// `flags` send it elsewhere.
+int RunRpc(const std::string& flags) {
+  const std::string command = "bench/rpc/rpc " + flags;
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+nlohmann::json ReadJson(const std::string& path) {
+  std::ifstream in(path);
+  return nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+}
+
+TEST(RpcTest, MeasuresEveryStockCell) {
+  const std::string path = testing::TempDir() + "/stock.json";
+  ASSERT_EQ(
+      RunRpc("--transports=tcp,uds,inproc --rounds=2 --rpcs=5 --threads=2 "
+             "--window=2 --benchmark=latency,bandwidth,stream "
+             "--sizes=8,100003 --json=" +
+             path + " > /dev/null"),
+      0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_TRUE(cells.is_array());
+  EXPECT_EQ(cells.size(), 3u * 3 * 3 * 2);
+  std::set<std::string> names;
+  for (const auto& cell : cells) {
+    EXPECT_EQ(cell["rpcs"], 5) << cell;
+    EXPECT_GT(cell["p50_us"], 0) << cell;
+    EXPECT_GE(cell["p99_us"], cell["p50_us"]) << cell;
+    EXPECT_GT(cell["mb_per_s"], 0) << cell;
+    names.insert(cell["benchmark"].get<std::string>() + " " +
+                 cell["transport"].get<std::string>() + " " +
+                 cell["api"].get<std::string>() + " " +
+                 std::to_string(cell["bytes"].get<int>()));
+  }
+  EXPECT_EQ(names.size(), cells.size());
+}
+
+TEST(RpcTest, QuickRunIsMeasuredByTime) {
+  const std::string path = testing::TempDir() + "/quick.json";
+  ASSERT_EQ(RunRpc("--quick --transports=tcp --api=async --sizes=8 --json=" +
+                   path + " > /dev/null"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 1u);
+  EXPECT_GE(cells[0]["rpcs"], 1);
+}
+
+TEST(RpcTest, WrongFlagExitsWithTwo) {
+  EXPECT_EQ(RunRpc("--transports=pigeon 2> /dev/null"), 2);
+}
+
+TEST(RpcTest, UnwritableJsonFailsBeforeMeasuring) {
+  EXPECT_EQ(RunRpc("--seconds=3600 --json=/dev/full 2> /dev/null"), 1);
+  EXPECT_EQ(RunRpc("--seconds=3600 --json=/nonexistent/x 2> /dev/null"), 1);
+}
+
+TEST(RpcTest, TableOnAFullDiskIsAnError) {
+  EXPECT_EQ(RunRpc("--list > /dev/full 2> /dev/null"), 1);
+}
+
+}  // namespace
