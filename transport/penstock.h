@@ -24,32 +24,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/types/optional.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
+#include "transport/options.h"
 
 namespace penstock {
-
-// What can carry a session, best first.
-enum class Fabric {
-  kShm,  // shared memory, for two processes on one host
-  kTcp,  // Penstock's frames on the TCP (or TLS) connection itself
-};
-
-// What happens where none of the wanted fabrics can be had.
-enum class Policy {
-  kRequire,  // the connection is refused, with the reason in its status
-  kPrefer,   // the next best carries it, at the worst stock HTTP/2
-  kOff,      // stock gRPC: Penstock is not even offered
-};
-
-// Settings of one channel or one server. A field that is left empty comes from
-// the environment, or else from its default; docs/settings.md has the table.
-struct Options {
-  absl::optional<Policy> policy;                // PENSTOCK_POLICY, prefer
-  absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS, shm,tcp
-};
 
 // Makes every port of the server that `builder` will start speak Penstock
 // beside HTTP/2. Call it once, before BuildAndStart. Where this process cannot

@@ -164,7 +164,8 @@ void Session::Close(const absl::Status& cause) {
 
 Stream* Session::FindStream(uint32_t stream) {
   auto it = streams_.find(stream);
-  return it == streams_.end() ? nullptr : it->second.get();
+  if (it == streams_.end() || it->second->draining) return nullptr;
+  return it->second.get();
 }
 
 void Session::PathEvents::OnMessage(absl::Span<const uint8_t> message) {

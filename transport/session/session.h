@@ -76,15 +76,20 @@ class Session : private MessageReader::Owner {
   // Streams. An id may be used once, in growing order, by the client only.
   // Calls about a stream that has ended are ignored.
   void AttachStream(uint32_t stream, StreamEvents* events);
-  // No more events; messages that wait are dropped.
+  // Opened by the peer and not attached yet.
+  bool IsWaiting(uint32_t stream) const;
+  // No more events; messages that were received and wait are dropped. What was
+  // sent and waits for the window still goes.
   void DetachStream(uint32_t stream);
+  // Drops what waits for the window: the stream is being cancelled.
+  void DropUnsent(uint32_t stream);
   void SendHeaders(uint32_t stream, absl::string_view metadata);
   // True: the window has taken it. False: OnSendAccepted will follow. The
   // payload stays alive until the peer has it.
   bool SendMessage(uint32_t stream, memory::Payload message, bool compressed);
   void SendHalfClose(uint32_t stream);
   void SendTrailers(uint32_t stream, absl::string_view metadata);
-  // Drops what the stream has not sent.
+  // Drops what the stream has not sent, and ends it for the peer.
   void SendReset(uint32_t stream, const absl::Status& status);
   // The application waits for the stream's next message.
   void WantMessage(uint32_t stream);
@@ -111,6 +116,7 @@ class Session : private MessageReader::Owner {
 
   void Close(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
+  const Config& config() const { return config_; }
   const Counters& counters() const { return counters_; }
 
  private:
@@ -149,6 +155,7 @@ class Session : private MessageReader::Owner {
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
   void AddToInbox(uint32_t stream, protocol::Inbox::Item item);
   void DeliverInbox(uint32_t stream);
+  void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);
   void OnMessageRead(uint32_t stream, uint64_t id,
                      absl::StatusOr<memory::Bytes> message,
@@ -161,8 +168,8 @@ class Session : private MessageReader::Owner {
            absl::string_view payload, uint8_t flags = 0);
   void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
   void SendOutgoing(uint32_t stream);
-  void AddMessage(uint32_t stream, const memory::Payload& message,
-                  bool compressed);
+  void AddMessage(uint32_t stream, Stream* entry,
+                  const memory::Payload& message, bool compressed);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
                    uint8_t flags);
   void OnRelease(uint64_t id);
@@ -174,6 +181,7 @@ class Session : private MessageReader::Owner {
   void UseFastPath();
   void LoseFastPath(const absl::Status& cause, bool tell_peer);
   void Report();
+  // Null if it has ended, or only drains.
   Stream* FindStream(uint32_t stream);
 
   const Config config_;

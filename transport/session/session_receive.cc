@@ -135,10 +135,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       OnPeerReset(stream, StatusOf(header.aux, payload));
       return absl::OkStatus();
     case FrameType::kCredit:
-      if (Stream* found = FindStream(stream)) {
-        found->send_window.GiveBack(header.aux);
-        SendOutgoing(stream);
-      }
+      OnCredit(stream, header.aux);
       return absl::OkStatus();
     case FrameType::kGoaway:
       events_->OnGoaway(stream, StatusOf(header.aux, payload));
@@ -274,9 +271,20 @@ void Session::DeliverInbox(uint32_t stream) {
   }
 }
 
+void Session::OnCredit(uint32_t stream, uint64_t credit) {
+  auto it = streams_.find(stream);  // one that drains needs it too
+  if (it == streams_.end()) return;
+  it->second->send_window.GiveBack(credit);
+  SendOutgoing(stream);
+}
+
 void Session::OnPeerReset(uint32_t stream, const absl::Status& status) {
   Stream* found = FindStream(stream);
-  if (found == nullptr) return;
+  if (found == nullptr) {
+    streams_.erase(stream);  // what drains is not wanted any more
+    return;
+  }
+  found->outgoing.clear();
   if (found->events == nullptr) {
     found->reset = status;
     return;

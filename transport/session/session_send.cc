@@ -1,5 +1,6 @@
 // From calls about streams to frames.
 
+#include <algorithm>
 #include <utility>
 
 #include "transport/session/session.h"
@@ -42,15 +43,30 @@ void Session::AttachStream(uint32_t stream, StreamEvents* events) {
   }
 }
 
-void Session::DetachStream(uint32_t stream) {
+bool Session::IsWaiting(uint32_t stream) const {
   auto it = streams_.find(stream);
-  if (it == streams_.end()) return;
-  const std::unique_ptr<Stream> ended = std::move(it->second);
-  streams_.erase(it);
+  return it != streams_.end() && it->second->events == nullptr &&
+         !it->second->draining;
+}
+
+void Session::DetachStream(uint32_t stream) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  found->events = nullptr;
+  found->draining = true;
+  const std::deque<Stream::Unconsumed> unconsumed =
+      std::move(found->unconsumed);
+  found->inbox = protocol::Inbox();
+  if (found->outgoing.empty()) streams_.erase(stream);
   reader_.Abandon(stream);
-  for (const Stream::Unconsumed& entry : ended->unconsumed) {
+  for (const Stream::Unconsumed& entry : unconsumed) {
     reader_.Consumed(entry.budgeted);
   }
+}
+
+void Session::DropUnsent(uint32_t stream) {
+  Stream* found = FindStream(stream);
+  if (found != nullptr) found->outgoing.clear();
 }
 
 void Session::SendHeaders(uint32_t stream, absl::string_view metadata) {
@@ -62,7 +78,7 @@ bool Session::SendMessage(uint32_t stream, memory::Payload message,
   Stream* found = FindStream(stream);
   if (found == nullptr) return true;
   if (found->outgoing.empty() && found->send_window.open()) {
-    AddMessage(stream, message, compressed);
+    AddMessage(stream, found, message, compressed);
     return true;
   }
   Stream::Outgoing outgoing;
@@ -94,25 +110,29 @@ void Session::AddOutgoing(uint32_t stream, Stream::Outgoing outgoing) {
 }
 
 void Session::SendOutgoing(uint32_t stream) {
-  Stream* found = FindStream(stream);
-  while (found != nullptr && !found->outgoing.empty()) {
+  // An event may detach the stream: look it up each time.
+  for (auto it = streams_.find(stream);
+       it != streams_.end() && !it->second->outgoing.empty();
+       it = streams_.find(stream)) {
+    Stream* found = it->second.get();
     const bool is_message = found->outgoing.front().type == FrameType::kMessage;
     if (is_message && !found->send_window.open()) return;
     const Stream::Outgoing next = std::move(found->outgoing.front());
     found->outgoing.pop_front();
     if (!is_message) {
       Add(next.type, stream, 0, next.metadata);
-      continue;
+    } else {
+      AddMessage(stream, found, next.message, next.compressed);
+      if (found->events != nullptr) found->events->OnSendAccepted();
     }
-    AddMessage(stream, next.message, next.compressed);
-    if (found->events != nullptr) found->events->OnSendAccepted();
-    found = FindStream(stream);
   }
+  auto it = streams_.find(stream);
+  if (it != streams_.end() && it->second->draining) streams_.erase(it);
 }
 
-void Session::AddMessage(uint32_t stream, const memory::Payload& message,
-                         bool compressed) {
-  FindStream(stream)->send_window.Use(protocol::MessageCost(message.size()));
+void Session::AddMessage(uint32_t stream, Stream* entry,
+                         const memory::Payload& message, bool compressed) {
+  entry->send_window.Use(protocol::MessageCost(message.size()));
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
   const uint8_t flags = compressed ? wire::kCompressed : 0;
@@ -164,8 +184,7 @@ void Session::OnRelease(uint64_t id) {
 }
 
 void Session::SendReset(uint32_t stream, const absl::Status& status) {
-  Stream* found = FindStream(stream);
-  if (found != nullptr) found->outgoing.clear();
+  DropUnsent(stream);
   Add(FrameType::kReset, stream, static_cast<uint32_t>(status.code()),
       status.message());
 }

@@ -33,6 +33,8 @@ struct Stream {
     bool compressed = false;
   };
   std::deque<Outgoing> outgoing;
+  // Detached; here until outgoing is empty.
+  bool draining = false;
   protocol::SendWindow send_window;
 
   protocol::Inbox inbox;

@@ -32,6 +32,8 @@ class Endpoint : public fabric::Endpoint {
   void OnWritten();
   // The stream has ended; reads under way end first.
   void OnClosed(const absl::Status& cause);
+  // Everything sent has been written to the stream.
+  bool idle() const { return !writing_ && queued_.empty(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string Describe() const override { return std::string(); }

@@ -1,0 +1,64 @@
+#include "transport/grpc/endpoint_stream.h"
+
+#include <climits>
+#include <utility>
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/slice_bytes.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+void Forward(void* outer, grpc_error_handle error) {
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, static_cast<grpc_closure*>(outer),
+                          error);
+}
+
+}  // namespace
+
+EndpointStream::EndpointStream(grpc_endpoint* endpoint,
+                               EndpointStreamEvents* events)
+    : endpoint_(endpoint), events_(events) {
+  GRPC_CLOSURE_INIT(
+      &read_outer_,
+      [](void* self, grpc_error_handle error) {
+        static_cast<EndpointStream*>(self)->events_->OnRead(error);
+      },
+      this, nullptr);
+  GRPC_CLOSURE_INIT(
+      &write_outer_,
+      [](void* self, grpc_error_handle error) {
+        static_cast<EndpointStream*>(self)->events_->OnWritten(error);
+      },
+      this, nullptr);
+}
+
+EndpointStream::~EndpointStream() { grpc_endpoint_destroy(endpoint_); }
+
+void EndpointStream::Read() {
+  events_->Ref();
+  GRPC_CLOSURE_INIT(&read_inner_, Forward, &read_outer_, nullptr);
+  grpc_endpoint_read(endpoint_, read_buffer_.c_slice_buffer(), &read_inner_,
+                     /*urgent=*/false, /*min_progress_size=*/1);
+}
+
+void EndpointStream::Write(std::vector<memory::Bytes> pieces) {
+  events_->Ref();
+  write_buffer_.Clear();
+  for (memory::Bytes& piece : pieces) {
+    write_buffer_.Append(ToSlice(std::move(piece)));
+  }
+  GRPC_CLOSURE_INIT(&write_inner_, Forward, &write_outer_, nullptr);
+  grpc_endpoint_write(endpoint_, write_buffer_.c_slice_buffer(), &write_inner_,
+                      nullptr, INT_MAX);
+}
+
+void EndpointStream::Shutdown(grpc_error_handle why) {
+  if (shut_down_) return;
+  shut_down_ = true;
+  grpc_endpoint_shutdown(endpoint_, why);
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,36 @@
+// Include this first in every file that includes gRPC's internal headers.
+//
+// libgrpc was compiled as C++14 without NDEBUG. With C++17 an inline static
+// member of a template becomes read-only data here while libgrpc writes to it
+// at run time; with NDEBUG structs lose members. Either would crash at once.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_
+#define PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_
+
+#include <grpc/support/port_platform.h>
+
+#if __cplusplus >= 201703L
+#error "compile transport/grpc as C++14, as libgrpc was: see grpc_abi.h"
+#endif
+#ifdef NDEBUG
+#error "compile transport/grpc without NDEBUG, as libgrpc was: see grpc_abi.h"
+#endif
+
+#include "src/core/lib/iomgr/closure.h"
+#include "src/core/lib/transport/transport.h"
+
+static_assert(sizeof(grpc_closure) == 72, "not the ABI of Debian's libgrpc");
+static_assert(sizeof(grpc_stream_refcount) == 96,
+              "not the ABI of Debian's libgrpc");
+
+namespace penstock {
+namespace core {
+
+// Null if the libgrpc that is loaded is the one these files were compiled for;
+// else the sentence that says which one is.
+const char* GrpcMismatch();
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_

@@ -1,0 +1,154 @@
+// The grpc_transport: gRPC's streams and operations on a Penstock session.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
+#define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
+
+#include "transport/grpc/grpc_abi.h"
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "src/core/lib/gprpp/sync.h"
+#include "src/core/lib/iomgr/endpoint.h"
+#include "src/core/lib/slice/slice_buffer.h"
+#include "src/core/lib/transport/connectivity_state.h"
+#include "src/core/lib/transport/transport.h"
+#include "src/core/lib/transport/transport_impl.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/grpc/endpoint_stream.h"
+#include "transport/grpc/path_poller.h"
+#include "transport/grpc/side_paths.h"
+#include "transport/session/session.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+
+class Stream;
+
+// Owns the session and the connection it runs on. One mutex guards all; every
+// closure goes to the ExecCtx, so none runs under it.
+//
+// References: gRPC (or the handshaker that made it) holds the first, until
+// grpc_transport_destroy; each stream, the read and the write under way, and
+// each attempt to connect a path hold one. The last destroys it.
+class Transport final : public grpc_transport,
+                        public EndpointStreamEvents,
+                        public session::SessionEvents {
+ public:
+  // Told once, from an ExecCtx and without locks: OK when the session carries
+  // calls as its settings want, or why it does not and has been closed.
+  using Settled = std::function<void(const absl::Status&)>;
+
+  struct Config {
+    bool is_client = false;
+    Settings settings;
+    int64_t max_receive_bytes = -1;
+  };
+
+  // Takes the endpoint and the bytes that came behind the negotiation.
+  // `settled` may be empty.
+  static Transport* Create(const Config& config, grpc_endpoint* endpoint,
+                           grpc_core::SliceBuffer received, Settled settled);
+  static Transport* From(grpc_transport* transport) {
+    return static_cast<Transport*>(transport);
+  }
+
+  // Starts reading. Once.
+  void Start();
+  void Close(const absl::Status& why);
+  session::PathDescription DescribePath();
+  session::Counters counters();
+
+  // For streams, under the lock.
+  session::Session* session() { return session_.get(); }
+  bool is_client() const { return config_.is_client; }
+  const std::string& peer() const { return peer_; }
+  int64_t max_receive_bytes() const { return config_.max_receive_bytes; }
+  bool AcceptsStreams() const;
+  uint32_t NextStreamId() { return next_stream_++; }
+  void AddStream(Stream* stream);
+  void RemoveStream(Stream* stream);
+
+  // For pollers and side paths.
+  bool PollPath();
+  void OnSidePath(const std::string& fabric,
+                  absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
+  void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref();
+
+ private:
+  // Holds the lock, and on the way out sends what was added and does what must
+  // not be done under the lock.
+  class Section {
+   public:
+    explicit Section(Transport* transport);
+    ~Section();
+
+   private:
+    Transport* const transport_;
+  };
+  // What the vtable points to: transport_vtable.cc.
+  struct Operations;
+
+  Transport(const Config& config, grpc_endpoint* endpoint,
+            grpc_core::SliceBuffer received, Settled settled);
+  ~Transport() override;
+
+  static const grpc_transport_vtable* Vtable();
+  // A share that may be dropped on any thread, even outside an ExecCtx.
+  std::shared_ptr<Transport> Share();
+  void AcceptStream(uint32_t id);
+  void Settle(const absl::Status& status);
+  absl::Status CheckPolicy(const session::PathDescription& path) const;
+  void ShutdownWhenWritten();
+  void SyncPathPoller();
+  void DeliverReadBuffer();
+
+  void OnRead(grpc_error_handle error) override;
+  void OnWritten(grpc_error_handle error) override;
+
+  void OnStreamOpened(uint32_t stream) override;
+  void OnGoaway(uint32_t last_stream, const absl::Status& status) override;
+  void OnPong(uint64_t cookie) override;
+  void OnConnectWanted(const std::string& fabric, const std::string& offer,
+                       const std::string& token) override;
+  void OnPathChosen(const session::PathDescription& path) override;
+  void OnClosed(const absl::Status& cause) override;
+
+  const Config config_;
+  const std::string peer_;
+  std::atomic<int> refs_{1};
+
+  grpc_core::Mutex mu_;
+  EndpointStream stream_;
+  SidePaths side_paths_;
+  fabric::tcp::Endpoint* lifeline_;  // the session's
+  std::unique_ptr<session::Session> session_;
+  PathPoller poller_;
+
+  Settled settled_;
+  grpc_core::ConnectivityStateTracker state_;
+  void (*accept_fn_)(void*, grpc_transport*, const void*) = nullptr;
+  void* accept_arg_ = nullptr;
+  std::vector<uint32_t> opened_;  // to be accepted, without the lock
+  std::map<uint32_t, Stream*> streams_;
+  uint32_t next_stream_ = 1;
+  uint32_t last_opened_ = 0;  // by the peer
+  bool going_away_ = false;
+  bool shutdown_when_written_ = false;
+  uint64_t next_ping_ = 1;
+  std::unordered_map<uint64_t, grpc_closure*> pings_;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_

@@ -1,0 +1,104 @@
+#include "transport/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock {
+namespace {
+
+absl::Status BadValue(const char* variable, absl::string_view value,
+                      absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      variable, "=", value, " is not a setting: use ", allowed));
+}
+
+absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
+  if (text == "require") return Policy::kRequire;
+  if (text == "prefer") return Policy::kPrefer;
+  if (text == "off") return Policy::kOff;
+  return BadValue("PENSTOCK_POLICY", text, "require, prefer or off");
+}
+
+absl::StatusOr<std::vector<Fabric>> ParseFabrics(absl::string_view text) {
+  std::vector<Fabric> fabrics;
+  for (absl::string_view name : absl::StrSplit(text, ',')) {
+    if (name == "shm") {
+      fabrics.push_back(Fabric::kShm);
+    } else if (name == "tcp") {
+      fabrics.push_back(Fabric::kTcp);
+    } else {
+      return BadValue("PENSTOCK_FABRICS", text,
+                      "a list of shm and tcp, best first: \"shm,tcp\"");
+    }
+  }
+  return fabrics;
+}
+
+}  // namespace
+
+const char* FabricName(Fabric fabric) {
+  switch (fabric) {
+    case Fabric::kShm:
+      return "shm";
+    case Fabric::kTcp:
+      return "tcp";
+  }
+  return "unknown";
+}
+
+bool Settings::Allows(const std::string& fabric) const {
+  return std::any_of(fabrics.begin(), fabrics.end(), [&](Fabric each) {
+    return fabric == FabricName(each);
+  });
+}
+
+std::string Settings::ToString() const {
+  return absl::StrCat(
+      policy == Policy::kRequire  ? "require "
+      : policy == Policy::kPrefer ? "prefer "
+                                  : "off ",
+      absl::StrJoin(fabrics, ",", [](std::string* out, Fabric fabric) {
+        out->append(FabricName(fabric));
+      }));
+}
+
+absl::StatusOr<Settings> ResolveSettings(const Options& options) {
+  Settings settings;
+  if (options.policy.has_value()) {
+    settings.policy = *options.policy;
+  } else if (const char* text = std::getenv("PENSTOCK_POLICY")) {
+    absl::StatusOr<Policy> policy = ParsePolicy(text);
+    if (!policy.ok()) return policy.status();
+    settings.policy = *policy;
+  }
+  if (options.fabrics.has_value()) {
+    settings.fabrics = *options.fabrics;
+  } else {
+    const char* text = std::getenv("PENSTOCK_FABRICS");
+    absl::StatusOr<std::vector<Fabric>> fabrics =
+        ParseFabrics(text == nullptr ? "shm,tcp" : text);
+    if (!fabrics.ok()) return fabrics.status();
+    settings.fabrics = *std::move(fabrics);
+  }
+  if (settings.fabrics.empty()) {
+    return absl::InvalidArgumentError(
+        "Options::fabrics is empty: name at least one fabric, or set the "
+        "policy to off");
+  }
+  return settings;
+}
+
+absl::StatusOr<progress::PollingMode> ResolvePolling() {
+  const char* text = std::getenv("PENSTOCK_POLLING");
+  const absl::string_view value = text == nullptr ? "adaptive" : text;
+  if (value == "adaptive") return progress::PollingMode::kAdaptive;
+  if (value == "busy") return progress::PollingMode::kBusy;
+  if (value == "event") return progress::PollingMode::kEvent;
+  return BadValue("PENSTOCK_POLLING", value, "adaptive, busy or event");
+}
+
+}  // namespace penstock

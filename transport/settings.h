@@ -1,0 +1,35 @@
+// Options, environment and defaults, resolved into one answer.
+
+#ifndef PENSTOCK_TRANSPORT_SETTINGS_H_
+#define PENSTOCK_TRANSPORT_SETTINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/options.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock {
+
+struct Settings {
+  Policy policy = Policy::kPrefer;
+  std::vector<Fabric> fabrics;  // best first, not empty
+
+  // Whether a connection carried by `fabric` satisfies kRequire.
+  bool Allows(const std::string& fabric) const;
+  // Equal settings give equal text, different ones different text.
+  std::string ToString() const;
+};
+
+// "shm" for Fabric::kShm and so on.
+const char* FabricName(Fabric fabric);
+
+// INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
+absl::StatusOr<Settings> ResolveSettings(const Options& options);
+// PENSTOCK_POLLING, for the whole process.
+absl::StatusOr<progress::PollingMode> ResolvePolling();
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SETTINGS_H_
