@@ -1,0 +1,150 @@
+#include "transport/progress/event_loop.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace progress {
+namespace {
+
+constexpr absl::Duration kDeadline = absl::Seconds(20);
+
+// Shared with callbacks, which may run after the test has gone on.
+using Signal = std::shared_ptr<absl::Notification>;
+Signal NewSignal() { return std::make_shared<absl::Notification>(); }
+
+EventLoop* Loop() { return EventLoop::Get().value(); }
+
+// Everything posted before has run.
+void Flush() {
+  Signal done = NewSignal();
+  Loop()->Post([done] { done->Notify(); });
+  ASSERT_TRUE(done->WaitForNotificationWithTimeout(kDeadline));
+}
+
+struct Pipe {
+  Pipe() {
+    int fds[2];
+    EXPECT_EQ(pipe2(fds, O_CLOEXEC), 0);
+    in.Reset(fds[1]);
+    out.Reset(fds[0]);
+  }
+  base::UniqueFd in;
+  base::UniqueFd out;
+};
+
+TEST(EventLoop, PostedCallsRunInOrder) {
+  auto order = std::make_shared<std::vector<int>>();
+  for (int i = 0; i < 100; ++i) {
+    Loop()->Post([order, i] { order->push_back(i); });
+  }
+  Flush();
+  ASSERT_EQ(order->size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
+}
+
+TEST(EventLoop, TimersRunInTheirOrderAndNotEarly) {
+  const absl::Time begin = absl::Now();
+  auto order = std::make_shared<std::vector<int>>();
+  Signal done = NewSignal();
+  Loop()->RunAfter(absl::Milliseconds(30), [order, done] {
+    order->push_back(2);
+    done->Notify();
+  });
+  Loop()->RunAfter(absl::Milliseconds(10), [order] { order->push_back(1); });
+  ASSERT_TRUE(done->WaitForNotificationWithTimeout(kDeadline));
+  EXPECT_GE(absl::Now() - begin, absl::Milliseconds(29));
+  EXPECT_EQ(*order, (std::vector<int>{1, 2}));
+}
+
+TEST(EventLoop, CancelledTimerDoesNotRun) {
+  auto runs = std::make_shared<std::atomic<int>>(0);
+  Signal done = NewSignal();
+  EventLoop::Id id =
+      Loop()->RunAfter(absl::Milliseconds(5), [runs] { ++*runs; });
+  Loop()->RunAfter(absl::Milliseconds(10), [done] { done->Notify(); });
+  EXPECT_TRUE(Loop()->Cancel(id));
+  EXPECT_FALSE(Loop()->Cancel(id));
+  ASSERT_TRUE(done->WaitForNotificationWithTimeout(kDeadline));
+  EXPECT_EQ(*runs, 0);
+}
+
+TEST(EventLoop, WatchSeesInputUntilUnwatched) {
+  Pipe pipe;
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  Signal first = NewSignal();
+  const int out = pipe.out.get();
+  auto id = Loop()->Watch(out, EPOLLIN, [out, calls, first](uint32_t events) {
+    EXPECT_TRUE(events & EPOLLIN);
+    char byte;
+    EXPECT_EQ(read(out, &byte, 1), 1);
+    if (++*calls == 1) first->Notify();
+  });
+  ASSERT_TRUE(id.ok()) << id.status();
+  ASSERT_EQ(write(pipe.in.get(), "x", 1), 1);
+  ASSERT_TRUE(first->WaitForNotificationWithTimeout(kDeadline));
+  Loop()->Unwatch(*id);
+  ASSERT_EQ(write(pipe.in.get(), "x", 1), 1);
+  Flush();
+  Flush();
+  EXPECT_EQ(*calls, 1);
+}
+
+TEST(EventLoop, CallbackMayUnwatchItself) {
+  Pipe pipe;
+  auto id = std::make_shared<std::atomic<EventLoop::Id>>(0);
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  Signal done = NewSignal();
+  Loop()->Post([&pipe, id, calls, done] {
+    *id = Loop()
+              ->Watch(pipe.out.get(), EPOLLIN,
+                      [id, calls, done](uint32_t events) {
+                        EXPECT_TRUE(events & EPOLLHUP);
+                        Loop()->Unwatch(*id);
+                        if (++*calls == 1) done->Notify();
+                      })
+              .value();
+  });
+  Flush();
+  pipe.in.Reset();
+  ASSERT_TRUE(done->WaitForNotificationWithTimeout(kDeadline));
+  Flush();
+  EXPECT_EQ(*calls, 1);
+}
+
+TEST(EventLoop, WatchOfABadDescriptorIsAnError) {
+  EXPECT_FALSE(Loop()->Watch(-1, EPOLLIN, [](uint32_t) {}).ok());
+}
+
+TEST(EventLoop, ForkedChildHasALoopOfItsOwnAndExits) {
+  EventLoop* parents = Loop();
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    parents->Post([] { _exit(2); });  // nothing happens
+    absl::Notification done;
+    Loop()->Post([&done] { done.Notify(); });
+    if (!done.WaitForNotificationWithTimeout(kDeadline)) _exit(3);
+    exit(Loop() == parents ? 4 : 0);  // with all exit handlers
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace progress
+}  // namespace penstock

@@ -1,0 +1,247 @@
+#include "transport/progress/event_loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <new>
+
+#include "transport/base/status_util.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace progress {
+namespace {
+
+// The id of the eventfd among the epoll set's; real ids begin at 1.
+constexpr uint64_t kWakeId = 0;
+constexpr int kEventsPerWait = 64;
+
+// No thread holds this after a fork: the child's handler makes it anew.
+std::mutex* create_mu() {
+  static std::mutex* const mu = new std::mutex;
+  return mu;
+}
+std::atomic<EventLoop*> current{nullptr};
+
+void ForgetLoopInChild() {
+  current.store(nullptr, std::memory_order_relaxed);
+  new (create_mu()) std::mutex;
+}
+
+absl::Status StartThread(void* (*main)(void*), void* argument) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  // Signals are the application's business: its threads take them.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_t thread;
+  const int error = pthread_create(&thread, &attributes, main, argument);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (error == EAGAIN) {
+    return absl::ResourceExhaustedError(
+        "pthread_create of the event loop: too many threads; raise ulimit -u");
+  }
+  if (error != 0) return base::ErrnoStatus(error, "pthread_create");
+  pthread_setname_np(thread, "penstock-events");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<EventLoop*> EventLoop::Get() {
+  EventLoop* loop = current.load(std::memory_order_acquire);
+  if (loop != nullptr) return loop;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetLoopInChild);
+  (void)registered;
+  std::lock_guard<std::mutex> lock(*create_mu());
+  loop = current.load(std::memory_order_acquire);
+  if (loop != nullptr) return loop;
+  absl::StatusOr<EventLoop*> created = Create();
+  if (created.ok()) current.store(*created, std::memory_order_release);
+  return created;
+}
+
+absl::StatusOr<EventLoop*> EventLoop::Create() {
+  base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll.valid()) return base::ErrnoStatus(errno, "epoll_create1");
+  base::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return base::ErrnoStatus(errno, "eventfd");
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = kWakeId;
+  if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
+    return base::ErrnoStatus(errno, "epoll_ctl");
+  }
+  auto* loop = new EventLoop(std::move(epoll), std::move(wake));
+  absl::Status started = StartThread(&ThreadMain, loop);
+  if (!started.ok()) {
+    delete loop;
+    return started;
+  }
+  return loop;
+}
+
+EventLoop::EventLoop(base::UniqueFd epoll, base::UniqueFd wake)
+    : epoll_(std::move(epoll)),
+      wake_(std::move(wake)),
+      fork_count_(ForkCount()) {}
+
+bool EventLoop::IsForeign() const { return fork_count_ != ForkCount(); }
+
+void* EventLoop::ThreadMain(void* loop) {
+  static_cast<EventLoop*>(loop)->Run();
+  return nullptr;
+}
+
+absl::StatusOr<EventLoop::Id> EventLoop::Watch(int fd, uint32_t events,
+                                               FdCallback callback) {
+  if (IsForeign()) return absl::FailedPreconditionError("watch after a fork");
+  std::lock_guard<std::mutex> lock(mu_);
+  const Id id = next_id_++;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = id;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+    return base::ErrnoStatus(errno, "epoll_ctl");
+  }
+  watched_[id] = {fd, std::make_shared<FdCallback>(std::move(callback))};
+  return id;
+}
+
+void EventLoop::Unwatch(Id id) {
+  if (IsForeign()) return;
+  std::shared_ptr<FdCallback> callback;  // dies outside the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  auto it = watched_.find(id);
+  if (it == watched_.end()) return;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.fd, nullptr);
+  callback = std::move(it->second.callback);
+  watched_.erase(it);
+}
+
+EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
+  if (IsForeign()) return 0;
+  const TimePoint when =
+      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(delay);
+  Id id;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    id = next_id_++;
+    timers_[{when, id}] = std::move(callback);
+    timer_times_[id] = when;
+  }
+  Wake();
+  return id;
+}
+
+bool EventLoop::Cancel(Id id) {
+  if (IsForeign()) return false;
+  Callback callback;  // dies outside the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  auto it = timer_times_.find(id);
+  if (it == timer_times_.end()) return false;
+  auto timer = timers_.find({it->second, id});
+  callback = std::move(timer->second);
+  timers_.erase(timer);
+  timer_times_.erase(it);
+  return true;
+}
+
+void EventLoop::Post(Callback callback) {
+  if (IsForeign()) return;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    posted_.push_back(std::move(callback));
+  }
+  Wake();
+}
+
+void EventLoop::Wake() {
+  // Fails only when the counter is full, and then the loop is awake.
+  (void)eventfd_write(wake_.get(), 1);
+}
+
+void EventLoop::Run() {
+  for (;;) {
+    epoll_event events[kEventsPerWait];
+    const int count =
+        epoll_wait(epoll_.get(), events, kEventsPerWait, WaitMillis());
+    for (int i = 0; i < count; ++i) {
+      if (events[i].data.u64 != kWakeId) {
+        DispatchFd(events[i].data.u64, events[i].events);
+        continue;
+      }
+      eventfd_t ignored;
+      (void)eventfd_read(wake_.get(), &ignored);
+    }
+    RunPosted();
+    RunDueTimers();
+  }
+}
+
+void EventLoop::DispatchFd(Id id, uint32_t events) {
+  std::shared_ptr<FdCallback> callback;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    auto it = watched_.find(id);
+    if (it == watched_.end()) return;  // unwatched since epoll_wait
+    callback = it->second.callback;
+  }
+  (*callback)(events);
+}
+
+void EventLoop::RunPosted() {
+  std::vector<Callback> batch;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    batch.swap(posted_);
+  }
+  for (Callback& callback : batch) {
+    callback();
+    callback = nullptr;
+  }
+}
+
+void EventLoop::RunDueTimers() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  for (;;) {
+    Callback callback;
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      if (timers_.empty() || timers_.begin()->first.first > now) return;
+      auto first = timers_.begin();
+      callback = std::move(first->second);
+      timer_times_.erase(first->first.second);
+      timers_.erase(first);
+    }
+    callback();
+  }
+}
+
+int EventLoop::WaitMillis() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!posted_.empty()) return 0;
+  if (timers_.empty()) return -1;
+  const int64_t left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(
+          timers_.begin()->first.first - std::chrono::steady_clock::now())
+          .count();
+  // Rounded up, so that a wait is not repeated in its last millisecond; at most
+  // a minute, which always fits an int.
+  const int64_t millis = left + 1;
+  return static_cast<int>(
+      std::min<int64_t>(std::max<int64_t>(millis, 0), 60 * 1000));
+}
+
+}  // namespace progress
+}  // namespace penstock

@@ -1,0 +1,24 @@
+#include "transport/progress/fork_count.h"
+
+#include <pthread.h>
+
+#include <atomic>
+
+namespace penstock {
+namespace progress {
+namespace {
+
+std::atomic<uint32_t> fork_count{0};
+
+void CountFork() { fork_count.fetch_add(1, std::memory_order_relaxed); }
+
+}  // namespace
+
+uint32_t ForkCount() {
+  static const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
+  (void)registered;  // fails for want of memory only
+  return fork_count.load(std::memory_order_relaxed);
+}
+
+}  // namespace progress
+}  // namespace penstock

@@ -1,0 +1,202 @@
+#include "transport/progress/poll_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transport/progress/usable_cores.h"
+
+namespace penstock {
+namespace progress {
+namespace {
+
+// How often a thread looks again at a slot that others missed meanwhile, before
+// it leaves and has its caller come again.
+constexpr int kMaxLooks = 4;
+
+}  // namespace
+
+constexpr size_t PollSet::kSlotsPerBlock;
+
+PollSet* PollSet::Get() {
+  static PollSet* const set = new PollSet(std::max(1, UsableCores() - 1));
+  return set;
+}
+
+PollSet::PollSet(int max_spinners) : max_spinners_(max_spinners) {}
+
+PollSet::~PollSet() {
+  Block* block = first_.next.load(std::memory_order_relaxed);
+  while (block != nullptr) {
+    Block* next = block->next.load(std::memory_order_relaxed);
+    delete block;
+    block = next;
+  }
+}
+
+// Calls function(slot, id) for the first `limit` slots until it returns false.
+template <typename Function>
+void PollSet::ForEachSlot(size_t limit, Function function) {
+  Block* block = &first_;
+  for (size_t id = 0; id < limit; ++id) {
+    if (id > 0 && id % kSlotsPerBlock == 0) {
+      block = block->next.load(std::memory_order_acquire);
+    }
+    if (!function(&block->slots[id % kSlotsPerBlock], id)) return;
+  }
+}
+
+PollSet::Slot* PollSet::SlotAt(SlotId id) {
+  Block* block = &first_;
+  for (size_t i = 0; i < id / kSlotsPerBlock; ++i) {
+    if (block->next.load(std::memory_order_relaxed) == nullptr) {
+      block->next.store(new Block, std::memory_order_release);
+    }
+    block = block->next.load(std::memory_order_relaxed);
+  }
+  return &block->slots[id % kSlotsPerBlock];
+}
+
+PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
+  std::lock_guard<std::mutex> lock(mu_);
+  const size_t limit = limit_.load(std::memory_order_relaxed);
+  SlotId id = limit;
+  ForEachSlot(limit, [&id](Slot* slot, SlotId candidate) {
+    if (slot->state.load(std::memory_order_relaxed) != kEmpty) return true;
+    id = candidate;
+    return false;
+  });
+  pollable->SetArmed(spinners_ == 0);
+  Slot* slot = SlotAt(id);
+  slot->pollable = std::move(pollable);
+  slot->state.store(kIdle, std::memory_order_release);
+  if (id == limit) limit_.store(limit + 1, std::memory_order_release);
+  return id;
+}
+
+void PollSet::Remove(SlotId id) {
+  Slot* slot;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    slot = SlotAt(id);
+  }
+  uint32_t state = slot->state.load(std::memory_order_relaxed);
+  for (;;) {
+    // An idle slot is taken, so that no thread begins to poll it.
+    const bool idle = state == kIdle;
+    if (slot->state.compare_exchange_weak(state, kPolledRemoved,
+                                          std::memory_order_acq_rel)) {
+      if (idle) FreeSlot(slot);
+      return;
+    }
+  }
+}
+
+void PollSet::FreeSlot(Slot* slot) {
+  std::shared_ptr<Pollable> pollable;  // dies outside the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  pollable = std::move(slot->pollable);
+  slot->pollable = nullptr;
+  slot->state.store(kEmpty, std::memory_order_release);
+}
+
+bool PollSet::PollOnce() {
+  bool any = false;
+  ForEachSlot(limit_.load(std::memory_order_acquire),
+              [this, &any](Slot* slot, SlotId) {
+                if (PollSlot(slot)) any = true;
+                return true;
+              });
+  return any;
+}
+
+bool PollSet::PollSlot(Slot* slot) {
+  uint32_t state = slot->state.load(std::memory_order_seq_cst);
+  for (;;) {
+    switch (state) {
+      case kIdle:
+        if (slot->state.compare_exchange_weak(state, kPolled,
+                                              std::memory_order_acq_rel)) {
+          return PollTaken(slot);
+        }
+        break;
+      case kPolled:
+        if (slot->state.compare_exchange_weak(state, kPolledMissed,
+                                              std::memory_order_acq_rel)) {
+          return false;
+        }
+        break;
+      case kPolledMissed:
+        // Written again: only a write of its own orders this thread before the
+        // other's next look (argument 3).
+        if (slot->state.compare_exchange_weak(state, kPolledMissed,
+                                              std::memory_order_acq_rel)) {
+          return false;
+        }
+        break;
+      default:
+        return false;
+    }
+  }
+}
+
+// The slot is kPolled, by this thread.
+bool PollSet::PollTaken(Slot* slot) {
+  bool any = false;
+  for (int look = 1;; ++look) {
+    if (slot->pollable->HasInput() && slot->pollable->Poll()) any = true;
+    uint32_t state = kPolled;
+    if (slot->state.compare_exchange_strong(state, kIdle,
+                                            std::memory_order_acq_rel)) {
+      return any;
+    }
+    if (state == kPolledRemoved) {
+      FreeSlot(slot);
+      return any;
+    }
+    // kPolledMissed. After a success the caller comes again in any case.
+    if (any || look == kMaxLooks) {
+      if (slot->state.compare_exchange_strong(state, kIdle,
+                                              std::memory_order_acq_rel)) {
+        return true;
+      }
+      FreeSlot(slot);  // removed this moment
+      return any;
+    }
+    slot->state.compare_exchange_strong(state, kPolled,
+                                        std::memory_order_acq_rel);
+    // Where that failed the slot was removed, which the next round notices; it
+    // may poll once more until then.
+  }
+}
+
+bool PollSet::BeginSpin() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (spinners_ == max_spinners_) return false;
+  if (spinners_++ > 0) return true;
+  ForEachSlot(limit_.load(std::memory_order_relaxed), [](Slot* slot, SlotId) {
+    if (slot->pollable != nullptr) slot->pollable->SetArmed(false);
+    return true;
+  });
+  return true;
+}
+
+bool PollSet::EndSpin() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (--spinners_ > 0) return false;
+  const size_t limit = limit_.load(std::memory_order_relaxed);
+  ForEachSlot(limit, [](Slot* slot, SlotId) {
+    if (slot->pollable != nullptr) slot->pollable->SetArmed(true);
+    return true;
+  });
+  // Redundant beside SetArmed()'s own fences; what all this rests on.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool input = false;
+  ForEachSlot(limit, [&input](Slot* slot, SlotId) {
+    input = slot->pollable != nullptr && slot->pollable->HasInput();
+    return !input;
+  });
+  return input;
+}
+
+}  // namespace progress
+}  // namespace penstock

@@ -1,0 +1,45 @@
+#include "transport/progress/spin_policy.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace progress {
+namespace {
+
+// The least step up, so that zero is not for ever; the budget of less than one
+// poll is none.
+constexpr int64_t kLeastNanos = 5 * 1000;
+
+}  // namespace
+
+constexpr int64_t SpinPolicy::kInitialNanos;
+constexpr int64_t SpinPolicy::kMaxNanos;
+
+absl::Duration SpinPolicy::Budget() const {
+  switch (mode_) {
+    case PollingMode::kBusy:
+      return absl::InfiniteDuration();
+    case PollingMode::kEvent:
+      return absl::ZeroDuration();
+    case PollingMode::kAdaptive:
+      break;
+  }
+  return absl::Nanoseconds(nanos_.load(std::memory_order_relaxed));
+}
+
+void SpinPolicy::Record(bool found, absl::Duration waited) {
+  const int64_t now = nanos_.load(std::memory_order_relaxed);
+  int64_t next = now;
+  if (found && waited <= absl::Nanoseconds(now)) {
+    next = now + now / 8;  // success: some slack for slower ones
+  } else if (found && waited <= absl::Nanoseconds(kMaxNanos)) {
+    next = 2 * now + kLeastNanos;  // a near miss: spinning on would have won
+  } else {
+    next = now - now / 4;
+    if (next < kLeastNanos) next = 0;
+  }
+  nanos_.store(std::min(next, kMaxNanos), std::memory_order_relaxed);
+}
+
+}  // namespace progress
+}  // namespace penstock
