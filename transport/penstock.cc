@@ -1,16 +1,82 @@
 #include "transport/penstock.h"
 
 #include <ostream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/grpc/credentials.h"
+#include "transport/grpc/describe.h"
+#include "transport/grpc/mismatch.h"
+#include "transport/grpc/server_setup.h"
+#include "transport/settings.h"
 
 namespace penstock {
-void Enable(grpc::ServerBuilder*, const Options&) {}
-std::shared_ptr<grpc::ChannelCredentials> Credentials(
-    std::shared_ptr<grpc::ChannelCredentials> credentials, const Options&) {
-  return credentials;
+namespace {
+
+// The settings, or the reason for staying with stock gRPC. What the user asked
+// to be off is no reason to say anything.
+absl::StatusOr<Settings> UsableSettings(const Options& options) {
+  if (const char* mismatch = core::GrpcMismatch()) {
+    return absl::FailedPreconditionError(mismatch);
+  }
+  return ResolveSettings(options);
 }
-std::string PathReport::ToString() const { return path; }
-std::vector<PathReport> DescribePaths(grpc::Channel&) { return {}; }
+
+void SayWhyNot(const absl::Status& reason) {
+  base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
+}
+
+}  // namespace
+
+void Enable(grpc::ServerBuilder* builder, const Options& options) {
+  absl::StatusOr<Settings> settings = UsableSettings(options);
+  if (!settings.ok()) return SayWhyNot(settings.status());
+  if (settings->policy == Policy::kOff) return;
+  const absl::Status status = core::EnableServer(builder, *settings);
+  if (!status.ok()) SayWhyNot(status);
+}
+
+std::shared_ptr<grpc::ChannelCredentials> Credentials(
+    std::shared_ptr<grpc::ChannelCredentials> credentials,
+    const Options& options) {
+  absl::StatusOr<Settings> settings = UsableSettings(options);
+  if (!settings.ok()) {
+    SayWhyNot(settings.status());
+    return credentials;
+  }
+  if (settings->policy == Policy::kOff) return credentials;
+  return core::WrapCredentials(credentials, *settings);
+}
+
+std::string PathReport::ToString() const {
+  std::string text = path;
+  if (!detail.empty()) absl::StrAppend(&text, " (", detail, ")");
+  if (!reason.empty()) absl::StrAppend(&text, ": ", reason);
+  return text;
+}
+
 std::ostream& operator<<(std::ostream& out, const PathReport& report) {
   return out << report.ToString();
 }
+
+std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
+  std::vector<PathReport> reports;
+  if (core::GrpcMismatch() != nullptr) return reports;
+  for (core::ConnectionDescription& connection :
+       core::DescribeConnections(&channel)) {
+    PathReport report;
+    report.peer = std::move(connection.peer);
+    report.path = std::move(connection.path);
+    report.detail = std::move(connection.detail);
+    report.reason = std::move(connection.reason);
+    report.messages_sent = connection.messages_sent;
+    report.messages_received = connection.messages_received;
+    report.bytes_sent = connection.bytes_sent;
+    report.bytes_received = connection.bytes_received;
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 }  // namespace penstock

@@ -23,14 +23,4 @@ static_assert(sizeof(grpc_closure) == 72, "not the ABI of Debian's libgrpc");
 static_assert(sizeof(grpc_stream_refcount) == 96,
               "not the ABI of Debian's libgrpc");
 
-namespace penstock {
-namespace core {
-
-// Null if the libgrpc that is loaded is the one these files were compiled for;
-// else the sentence that says which one is.
-const char* GrpcMismatch();
-
-}  // namespace core
-}  // namespace penstock
-
 #endif  // PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_

@@ -9,6 +9,7 @@
 #include "transport/base/log.h"
 #include "transport/base/token.h"
 #include "transport/grpc/stream.h"
+#include "transport/grpc/transport_registry.h"
 
 namespace penstock {
 namespace core {
@@ -55,6 +56,10 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
                      grpc_core::SliceBuffer received, Settled settled)
     : config_(config),
       peer_(grpc_endpoint_get_peer(endpoint)),
+      socket_node_(
+          grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
+              std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
+              absl::StrCat("penstock ", peer_), nullptr)),
       stream_(endpoint, this),
       poller_(this),
       settled_(std::move(settled)),
@@ -65,12 +70,23 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
   session_ = std::make_unique<session::Session>(SessionConfig(config_),
                                                 std::move(lifeline), this);
   stream_.read_buffer()->Swap(&received);
+  TransportRegistry::Get()->Add(socket_node_->uuid(), this);
 }
 
 Transport::~Transport() = default;
 
 void Transport::Unref() {
-  if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  TransportRegistry::Get()->Remove(socket_node_->uuid());
+  delete this;
+}
+
+bool Transport::RefUnlessDead() {
+  int refs = refs_.load(std::memory_order_relaxed);
+  while (refs > 0) {
+    if (refs_.compare_exchange_weak(refs, refs + 1)) return true;
+  }
+  return false;
 }
 
 std::shared_ptr<Transport> Transport::Share() {

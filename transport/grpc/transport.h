@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 
+#include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
@@ -66,6 +67,10 @@ class Transport final : public grpc_transport,
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
   session::Counters counters();
+  // Names the connection in channelz, and for FindTransport().
+  grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node() const {
+    return socket_node_;
+  }
 
   // For streams, under the lock.
   session::Session* session() { return session_.get(); }
@@ -83,6 +88,8 @@ class Transport final : public grpc_transport,
                   absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref();
+  // For one who found it in a registry: false if it is being destroyed.
+  bool RefUnlessDead();
 
  private:
   // Holds the lock, and on the way out sends what was added and does what must
@@ -125,6 +132,7 @@ class Transport final : public grpc_transport,
 
   const Config config_;
   const std::string peer_;
+  const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
   std::atomic<int> refs_{1};
 
   grpc_core::Mutex mu_;

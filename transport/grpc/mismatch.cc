@@ -1,4 +1,4 @@
-#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/mismatch.h"
 
 #include <grpc/grpc.h>
 

@@ -1,0 +1,155 @@
+#include "transport/fabric/shm/arena.h"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024;
+constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
+// Clearing a segment takes about 50 ms per this many bytes: the longest that a
+// request may wait for growth, unless it is itself larger.
+constexpr uint64_t kMaxStepBytes = 256 * kMiB;
+constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
+
+// Process-wide, so that a peer of two arenas never sees one id twice.
+std::atomic<uint32_t> next_segment_id{1};
+
+uint64_t MachineMemory() {
+  struct sysinfo info;
+  if (sysinfo(&info) != 0) return 0;
+  return static_cast<uint64_t>(info.totalram) * info.mem_unit;
+}
+
+// As a container sees its own group. 0: none.
+uint64_t ControlGroupLimit() {
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  std::string line;
+  std::getline(file, line);
+  uint64_t limit = 0;
+  return absl::SimpleAtoi(line, &limit) ? limit : 0;
+}
+
+}  // namespace
+
+struct Lease::Room {
+  Room(Segment memory, uint32_t id)
+      : memory(std::move(memory)), id(id), ranges(this->memory.size()) {}
+
+  const Segment memory;
+  const uint32_t id;
+  memory::RangeAllocator ranges;  // guarded by the arena's mutex
+};
+
+Lease::Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
+             uint64_t size)
+    : arena_(std::move(arena)), room_(room), offset_(offset), size_(size) {}
+
+Lease::~Lease() { arena_->Free(*this); }
+
+uint8_t* Lease::data() const { return room_->memory.data() + offset_; }
+uint32_t Lease::segment_id() const { return room_->id; }
+int Lease::segment_fd() const { return room_->memory.fd(); }
+uint64_t Lease::segment_size() const { return room_->memory.size(); }
+
+std::shared_ptr<Arena> Arena::Default() {
+  struct Shared {
+    std::mutex mu;
+    uint32_t fork_count;
+    std::shared_ptr<Arena> arena;
+  };
+  static Shared* const shared =
+      new Shared{{}, progress::ForkCount(), Create(DefaultBudget())};
+  std::lock_guard<std::mutex> lock(shared->mu);
+  if (shared->fork_count != progress::ForkCount()) {
+    // The parent's memory is the parent's: both would hand out the same bytes.
+    new std::shared_ptr<Arena>(std::move(shared->arena));
+    shared->arena = Create(DefaultBudget());
+    shared->fork_count = progress::ForkCount();
+  }
+  return shared->arena;
+}
+
+uint64_t Arena::DefaultBudget() {
+  uint64_t memory = MachineMemory();
+  const uint64_t limit = ControlGroupLimit();
+  if (limit > 0) memory = std::min(memory, limit);
+  return std::min(kMaxDefaultBudget, memory / 4);
+}
+
+std::shared_ptr<Arena> Arena::Create(uint64_t budget) {
+  return std::shared_ptr<Arena>(new Arena(budget));
+}
+
+Arena::Arena(uint64_t budget) : budget_(budget) {}
+
+Arena::~Arena() = default;
+
+absl::StatusOr<std::shared_ptr<Lease>> Arena::Allocate(uint64_t size) {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const std::unique_ptr<Lease::Room>& room : rooms_) {
+    const absl::optional<uint64_t> offset = room->ranges.Allocate(size);
+    if (!offset.has_value()) continue;
+    return std::shared_ptr<Lease>(
+        new Lease(shared_from_this(), room.get(), *offset, size));
+  }
+  absl::StatusOr<Lease::Room*> room = GrowLocked(size);
+  if (!room.ok()) return room.status();
+  const absl::optional<uint64_t> offset = (*room)->ranges.Allocate(size);
+  return std::shared_ptr<Lease>(
+      new Lease(shared_from_this(), *room, *offset, size));
+}
+
+absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
+  const uint64_t left = budget_ - reserved_;
+  if (size > left) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no ", size, " bytes of shared memory left of the ",
+                     budget_, " that this process may use"));
+  }
+  uint64_t step = kFirstSegmentBytes;
+  for (size_t i = 0; i < rooms_.size() && step < kMaxStepBytes; ++i) step *= 2;
+  absl::StatusOr<Segment> segment = Segment::Create(
+      "penstock-arena", std::max(size, std::min(step, left)), Touch::kWhenUsed);
+  if (!segment.ok()) return segment.status();
+  rooms_.push_back(absl::make_unique<Lease::Room>(
+      *std::move(segment),
+      next_segment_id.fetch_add(1, std::memory_order_relaxed)));
+  Lease::Room* room = rooms_.back().get();
+  // Rounding up to pages may take the last of the budget and a bit.
+  reserved_ = std::min(budget_, reserved_ + room->memory.size());
+  return room;
+}
+
+void Arena::Free(const Lease& lease) {
+  std::lock_guard<std::mutex> lock(mu_);
+  lease.room_->ranges.Free(lease.offset_, lease.size_);
+}
+
+uint64_t Arena::used() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  uint64_t used = 0;
+  for (const auto& room : rooms_) used += room->ranges.used();
+  return used;
+}
+
+uint64_t Arena::reserved() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return reserved_;
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

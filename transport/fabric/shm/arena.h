@@ -1,0 +1,95 @@
+// Shared memory for payloads that peers read in place.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/memory/range_allocator.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+class Arena;
+
+// A part of an arena. Given back, on any thread, when it is destroyed.
+class Lease {
+ public:
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ~Lease();
+
+  uint8_t* data() const;
+  uint64_t size() const { return size_; }
+  // Where it is, for a peer.
+  uint32_t segment_id() const;
+  int segment_fd() const;
+  uint64_t segment_size() const;
+  uint64_t offset() const { return offset_; }
+
+ private:
+  friend class Arena;
+  struct Room;
+
+  Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
+        uint64_t size);
+
+  const std::shared_ptr<Arena> arena_;
+  Room* const room_;
+  const uint64_t offset_;
+  const uint64_t size_;
+};
+
+// Memory that any peer of one trust domain may read: a peer that has got a
+// segment sees all of it. In this version the one domain is this process's uid.
+//
+// Grows by segments and keeps them for good, for peers keep them mapped. The
+// pages of a segment are cleared when it is made, under the lock: rare, but
+// tens of milliseconds for a large one. Thread-safe.
+class Arena : public std::enable_shared_from_this<Arena> {
+ public:
+  // The process's arena; in a forked child a new one. Never destroyed.
+  static std::shared_ptr<Arena> Default();
+  // 1 GiB, but no more than a quarter of the machine's memory or of the
+  // control group's limit.
+  static uint64_t DefaultBudget();
+  // At most `budget` bytes of segments in all.
+  static std::shared_ptr<Arena> Create(uint64_t budget);
+
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+  ~Arena();
+
+  // RESOURCE_EXHAUSTED where the budget or the memory has no room.
+  absl::StatusOr<std::shared_ptr<Lease>> Allocate(uint64_t size);
+
+  // Bytes in leases, and bytes in segments.
+  uint64_t used() const;
+  uint64_t reserved() const;
+
+ private:
+  friend class Lease;
+
+  explicit Arena(uint64_t budget);
+
+  absl::StatusOr<Lease::Room*> GrowLocked(uint64_t size);
+  void Free(const Lease& lease);
+
+  const uint64_t budget_;
+
+  mutable std::mutex mu_;  // guards the rest
+  uint64_t reserved_ = 0;
+  std::vector<std::unique_ptr<Lease::Room>> rooms_;
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_

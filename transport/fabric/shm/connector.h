@@ -1,0 +1,67 @@
+// Reaches a peer's listener.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONNECTOR_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_CONNECTOR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/attempt.h"
+#include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// One attempt to connect. Everything but Create() runs on the event loop's
+// thread. It lives by its timer and its watch, which share it.
+//
+//   state      event          action                            next
+//   kIdle      Start          connect, check the uid, send      kWaiting
+//                             kHello; on error finish           kEnded
+//   kWaiting   packet, HUP    kWelcome: finish with the         kEnded
+//                             endpoint; else with an error
+//   kWaiting   time is over   finish with DEADLINE_EXCEEDED     kEnded
+//   any        Stop           none                              kEnded
+class Connector : public std::enable_shared_from_this<Connector> {
+ public:
+  // Needs options.arena, and a token of at most kMaxTokenBytes.
+  static std::shared_ptr<Connector> Create(Options options,
+                                           progress::EventLoop* loop,
+                                           std::shared_ptr<Attempt> attempt);
+
+  void StartOnLoop(const std::string& socket_name, const std::string& token);
+  // The attempt was cancelled.
+  void StopOnLoop();
+
+ private:
+  enum class State { kIdle, kWaiting, kEnded };
+
+  Connector(Options options, progress::EventLoop* loop,
+            std::shared_ptr<Attempt> attempt);
+
+  absl::Status Begin(const std::string& socket_name, const std::string& token);
+  absl::StatusOr<std::unique_ptr<Endpoint>> ReceiveWelcome();
+  void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);
+
+  const Options options_;
+  progress::EventLoop* const loop_;
+  const std::shared_ptr<Attempt> attempt_;
+  State state_ = State::kIdle;
+  base::UniqueFd socket_;
+  absl::optional<Segment> control_;
+  progress::EventLoop::Id watch_ = 0;
+  progress::EventLoop::Id timer_ = 0;
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_CONNECTOR_H_

@@ -1,0 +1,53 @@
+#include "transport/fabric/shm/control.h"
+
+#include <new>
+#include <utility>
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint32_t kMagic = 0x4b434e50;  // "PNCK"
+constexpr uint64_t kMinRingBytes = 128 * 1024;
+constexpr uint64_t kMaxRingBytes = 16 * 1024 * 1024;
+
+}  // namespace
+
+bool IsRingSize(uint64_t ring_bytes) {
+  return ring_bytes >= kMinRingBytes && ring_bytes <= kMaxRingBytes &&
+         (ring_bytes & (ring_bytes - 1)) == 0;
+}
+
+absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes) {
+  absl::StatusOr<Segment> segment = Segment::Create(
+      "penstock-control", kRingOffset + ring_bytes, Touch::kNow);
+  if (!segment.ok()) return segment.status();
+  ControlPage* page = new (segment->data()) ControlPage();
+  page->magic = kMagic;
+  page->version = kLayoutVersion;
+  page->ring_bytes = ring_bytes;
+  // A peer that writes before the endpoint is polled rings once too often.
+  page->armed.store(1, std::memory_order_release);
+  return segment;
+}
+
+absl::StatusOr<PeerSegment> MapControl(base::UniqueFd fd, uint64_t ring_bytes) {
+  if (!IsRingSize(ring_bytes)) {
+    return absl::InvalidArgumentError("the peer's ring has a bad size");
+  }
+  absl::StatusOr<PeerSegment> segment =
+      PeerSegment::Map(std::move(fd), kRingOffset + ring_bytes, Touch::kNow);
+  if (!segment.ok()) return segment.status();
+  const ControlPage* page = PageOf(*segment);
+  if (page->magic != kMagic || page->version != kLayoutVersion ||
+      page->ring_bytes != ring_bytes) {
+    return absl::InvalidArgumentError(
+        "the peer's control page is of another layout");
+  }
+  return segment;
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

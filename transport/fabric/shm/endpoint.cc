@@ -1,0 +1,226 @@
+#include "transport/fabric/shm/endpoint.h"
+
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+// Messages per Poll(): some tens of microseconds, after which the poller looks
+// at its other connections.
+constexpr int kPollBudget = 64;
+// Above this, one copy into the arena and none out of it costs less than two
+// copies through the ring, the announcement included.
+constexpr size_t kEagerMaxBytes = 8 * 1024;
+// Reads are plain copies: no use in several at once, and pieces only so that
+// other connections have their turn.
+constexpr size_t kReadChunkBytes = 1024 * 1024;
+
+Capabilities MakeCapabilities() {
+  Capabilities capabilities;
+  capabilities.max_message_bytes = kMaxMessageBytes;
+  capabilities.eager_max_bytes = kEagerMaxBytes;
+  capabilities.read_chunk_bytes = kReadChunkBytes;
+  capabilities.max_reads = 1;
+  capabilities.can_load = true;
+  return capabilities;
+}
+
+// The owner of loaded bytes. Its last action keeps the link alive.
+struct LoadedRegion {
+  LoadedRegion(std::shared_ptr<ReadingShare> reading, uint64_t key)
+      : reading(std::move(reading)), key(key) {}
+  ~LoadedRegion() {
+    Link* link = reading->link();
+    if (!link->IsForeign()) link->borrower()->GiveBack(key);
+  }
+
+  const std::shared_ptr<ReadingShare> reading;
+  const uint64_t key;
+};
+
+}  // namespace
+
+ShmEndpoint::ShmEndpoint(const std::shared_ptr<Link>& link)
+    : link_(link),
+      reading_(std::make_shared<ReadingShare>(link)),
+      sender_(link->own_page(), link->peer_page()),
+      receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()),
+      scratch_(new uint8_t[kMaxMessageBytes]) {}
+
+ShmEndpoint::~ShmEndpoint() {
+  if (destroyed_ != nullptr) *destroyed_ = true;
+  link_->Close();
+}
+
+const Capabilities& ShmEndpoint::capabilities() const {
+  static const Capabilities capabilities = MakeCapabilities();
+  return capabilities;
+}
+
+std::string ShmEndpoint::Describe() const {
+  return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB");
+}
+
+void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }
+
+bool ShmEndpoint::Send(absl::Span<const uint8_t> message) {
+  assert(message.size() <= kMaxMessageBytes);
+  if (failed_.load(std::memory_order_relaxed)) return false;
+  if (message.size() > kMaxMessageBytes) {
+    Fail(absl::InternalError("a message above max_message_bytes was sent"));
+    return false;
+  }
+  switch (sender_.Send(message)) {
+    case RingSender::Result::kSent:
+      unannounced_ = true;
+      return true;
+    case RingSender::Result::kFull:
+      return false;
+    case RingSender::Result::kBroken:
+      break;
+  }
+  Fail(absl::DataLossError("the peer claims to have read more than was sent"));
+  return false;
+}
+
+absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload) {
+  absl::StatusOr<Exposure> exposure = link_->lender()->Expose(payload);
+  if (absl::IsDataLoss(exposure.status())) Fail(exposure.status());
+  return exposure;
+}
+
+void ShmEndpoint::Withdraw(const RemoteRegion& region) {}
+
+void ShmEndpoint::Read(const RemoteRegion& region, uint64_t offset,
+                       absl::Span<uint8_t> into, uint64_t cookie) {
+  events_->OnReadDone(cookie, CopyRegion(region, offset, into));
+}
+
+absl::Status ShmEndpoint::CopyRegion(const RemoteRegion& region,
+                                     uint64_t offset,
+                                     absl::Span<uint8_t> into) {
+  if (offset > region.length || into.size() > region.length - offset) {
+    return absl::OutOfRangeError("read beyond the region");
+  }
+  absl::StatusOr<absl::Span<const uint8_t>> bytes =
+      link_->borrower()->Find(region);
+  if (!bytes.ok()) return bytes.status();
+  if (!into.empty()) {
+    std::memcpy(into.data(), bytes->data() + offset, into.size());
+  }
+  if (offset + into.size() == region.length) {
+    link_->borrower()->GiveBack(region.key);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<memory::Bytes> ShmEndpoint::Load(const RemoteRegion& region) {
+  absl::StatusOr<absl::Span<const uint8_t>> bytes =
+      link_->borrower()->Find(region);
+  if (!bytes.ok()) return bytes.status();
+  return memory::Bytes{bytes->data(), bytes->size(),
+                       std::make_shared<LoadedRegion>(reading_, region.key)};
+}
+
+bool ShmEndpoint::Poll() {
+  if (events_ == nullptr || broken_.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  bool destroyed = false;
+  destroyed_ = &destroyed;
+  // Asked before the ring is looked at: what a peer wrote before it went is
+  // delivered before its end.
+  const bool gone = link_->PeerIsGone();
+  Lender* lender = link_->lender();
+  if (lender->count() > 0) {
+    absl::Status reclaimed = lender->Reclaim();
+    if (!reclaimed.ok()) Fail(std::move(reclaimed));
+  }
+  const int delivered = Deliver(destroyed);
+  if (destroyed) return true;
+  bool any = delivered > 0;
+  if (sender_.RoomHasCome()) {
+    any = true;
+    sender_.StopWaiting();
+    events_->OnWritable();
+    if (destroyed) return true;
+  }
+  destroyed_ = nullptr;
+  if (failed_.load(std::memory_order_relaxed)) {
+    Break(failure_);
+    return true;
+  }
+  if (gone && delivered < kPollBudget) {
+    Break(absl::UnavailableError("peer closed its shared memory"));
+    return true;
+  }
+  return any;
+}
+
+int ShmEndpoint::Deliver(const bool& destroyed) {
+  int count = 0;
+  bool more = true;
+  while (more && count < kPollBudget) {
+    size_t size = 0;
+    switch (receiver_.Receive(scratch_.get(), &size)) {
+      case RingReceiver::Result::kMessage:
+        ++count;
+        events_->OnMessage(absl::MakeConstSpan(scratch_.get(), size));
+        if (destroyed) return count;
+        break;
+      case RingReceiver::Result::kBroken:
+        Fail(absl::DataLossError("the peer's ring holds no message"));
+        more = false;
+        break;
+      case RingReceiver::Result::kEmpty:
+        more = false;
+        break;
+    }
+  }
+  if (count > 0 && receiver_.PeerWaits()) unannounced_ = true;
+  return count;
+}
+
+void ShmEndpoint::Fail(absl::Status cause) {
+  if (failed_.load(std::memory_order_relaxed)) return;
+  failure_ = std::move(cause);
+  failed_.store(true, std::memory_order_release);
+}
+
+void ShmEndpoint::Break(const absl::Status& cause) {
+  const absl::Status copy = cause;  // outlives this, if the event ends it
+  broken_.store(true, std::memory_order_release);
+  events_->OnBroken(copy);
+}
+
+bool ShmEndpoint::HasInput() const {
+  if (broken_.load(std::memory_order_relaxed)) return false;
+  return receiver_.HasInput() || link_->PeerIsGone() ||
+         failed_.load(std::memory_order_relaxed) || sender_.RoomHasCome();
+}
+
+void ShmEndpoint::SetArmed(bool armed) {
+  link_->own_page()->armed.store(armed ? 1 : 0, std::memory_order_relaxed);
+  // Before the caller's look at HasInput(), against the peer's fence between
+  // its writing and its look at the flag (TakeDoorbellRequest()).
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+bool ShmEndpoint::TakeDoorbellRequest() {
+  if (!unannounced_) return false;
+  unannounced_ = false;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return link_->peer_page()->armed.load(std::memory_order_relaxed) != 0;
+}
+
+void ShmEndpoint::RingDoorbell() {}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,113 @@
+#include "transport/fabric/shm/fabric.h"
+
+#include <utility>
+
+#include "transport/fabric/shm/address.h"
+#include "transport/fabric/shm/connector.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+// A callback never runs within the call that was given it. Where there is no
+// event loop to run it elsewhere there is no choice.
+void FinishLater(const std::shared_ptr<Attempt>& attempt,
+                 const absl::Status& status) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) {
+    attempt->Finish(status);
+    return;
+  }
+  (*loop)->Post([attempt, status] { attempt->Finish(status); });
+}
+
+}  // namespace
+
+ShmFabric::ShmFabric(Options options) : options_(std::move(options)) {}
+
+Options ShmFabric::FullOptions() const {
+  Options full = options_;
+  // Asked each time: a forked child has another one.
+  if (full.arena == nullptr) full.arena = Arena::Default();
+  return full;
+}
+
+absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
+  if (!IsRingSize(options_.ring_bytes)) {
+    return absl::InvalidArgumentError(
+        "the ring's size is no power of two from 128 KiB to 16 MiB");
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  if (listener_ != nullptr && listener_->IsForeign()) {
+    // The parent's; its lock may be held by a thread that is not here.
+    new std::shared_ptr<Listener>(std::move(listener_));
+    listener_ = nullptr;
+  }
+  if (listener_ == nullptr) {
+    absl::StatusOr<std::shared_ptr<Listener>> created =
+        Listener::Create(FullOptions());
+    if (!created.ok()) return created.status();
+    listener_ = *std::move(created);
+  }
+  return listener_;
+}
+
+absl::StatusOr<std::string> ShmFabric::Offer() {
+  absl::StatusOr<std::shared_ptr<Listener>> listener = GetListener();
+  if (!listener.ok()) return listener.status();
+  return MakeOffer((*listener)->socket_name());
+}
+
+std::unique_ptr<PendingConnect> ShmFabric::Listen(absl::string_view token,
+                                                  ConnectCallback done) {
+  auto attempt = std::make_shared<Attempt>(std::move(done));
+  absl::StatusOr<std::shared_ptr<Listener>> listener = GetListener();
+  const std::string key(token);
+  absl::Status expected =
+      listener.ok() ? (*listener)->Expect(key, attempt) : listener.status();
+  if (!expected.ok()) {
+    FinishLater(attempt, expected);
+    return absl::make_unique<AttemptHandle>(attempt, nullptr);
+  }
+  std::weak_ptr<Listener> weak = *listener;
+  std::weak_ptr<Attempt> weak_attempt = attempt;
+  return absl::make_unique<AttemptHandle>(attempt, [weak, weak_attempt, key] {
+    std::shared_ptr<Listener> self = weak.lock();
+    std::shared_ptr<Attempt> cancelled = weak_attempt.lock();
+    if (self != nullptr) self->Forget(key, cancelled.get());
+  });
+}
+
+std::unique_ptr<PendingConnect> ShmFabric::Connect(absl::string_view offer,
+                                                   absl::string_view token,
+                                                   ConnectCallback done) {
+  auto attempt = std::make_shared<Attempt>(std::move(done));
+  absl::StatusOr<std::string> name = SocketNameIn(offer);
+  if (name.ok() && (token.empty() || token.size() > kMaxTokenBytes)) {
+    name = absl::InvalidArgumentError("a token has 1 to 64 bytes");
+  }
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!name.ok() || !loop.ok()) {
+    FinishLater(attempt, name.ok() ? loop.status() : name.status());
+    return absl::make_unique<AttemptHandle>(attempt, nullptr);
+  }
+  std::shared_ptr<Connector> connector =
+      Connector::Create(FullOptions(), *loop, attempt);
+  (*loop)->Post([connector, name = *name, key = std::string(token)] {
+    connector->StartOnLoop(name, key);
+  });
+  std::weak_ptr<Connector> weak = connector;
+  progress::EventLoop* const where = *loop;
+  return absl::make_unique<AttemptHandle>(attempt, [weak, where] {
+    where->Post([weak] {
+      if (std::shared_ptr<Connector> late = weak.lock()) late->StopOnLoop();
+    });
+  });
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

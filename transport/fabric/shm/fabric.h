@@ -1,0 +1,57 @@
+// Shared memory between two processes of one user on one host.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/shm/listener.h"
+#include "transport/fabric/shm/options.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// Connections are set up over abstract UNIX sockets, by the process's event
+// loop; callbacks run on its thread. The two processes trust one another as far
+// as processes of one uid must: neither can write to the other's memory, crash
+// it or make it wait, but each can change what it has lent while the other
+// reads. Needs Linux 5.1.
+//
+// Destroying the fabric ends what is being set up, without callbacks for
+// Listen(); connections stay. In a forked child it begins anew.
+class ShmFabric : public Fabric {
+ public:
+  ShmFabric() : ShmFabric(Options()) {}
+  explicit ShmFabric(Options options);
+
+  absl::string_view name() const override { return "shm"; }
+  absl::StatusOr<std::string> Offer() override;
+  std::unique_ptr<PendingConnect> Listen(absl::string_view token,
+                                         ConnectCallback done) override;
+  std::unique_ptr<PendingConnect> Connect(absl::string_view offer,
+                                          absl::string_view token,
+                                          ConnectCallback done) override;
+
+ private:
+  // The listener, made on first use.
+  absl::StatusOr<std::shared_ptr<Listener>> GetListener();
+  // As given, with an arena.
+  Options FullOptions() const;
+
+  const Options options_;
+
+  std::mutex mu_;
+  std::shared_ptr<Listener> listener_;  // guarded by mu_
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_

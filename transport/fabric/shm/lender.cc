@@ -1,0 +1,92 @@
+#include "transport/fabric/shm/lender.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+Lender::Lender(std::shared_ptr<Arena> arena, int socket,
+               const ControlPage* peer)
+    : arena_(std::move(arena)), socket_(socket), peer_(peer) {}
+
+absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
+  // First: what has come back makes room.
+  absl::Status reclaimed = Reclaim();
+  if (!reclaimed.ok()) return reclaimed;
+  if (count() >= kMaxLoans) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the peer still reads ", count(), " messages"));
+  }
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      arena_->Allocate(payload.size());
+  if (!lease.ok()) return lease.status();
+  payload.CopyTo((*lease)->data());
+
+  std::lock_guard<std::mutex> lock(mu_);
+  absl::StatusOr<uint32_t> loan = AddLocked(*lease);
+  if (!loan.ok()) return loan.status();
+  Exposure exposure;
+  exposure.region.key = RegionKey((*lease)->segment_id(), *loan);
+  exposure.region.offset = (*lease)->offset();
+  exposure.region.length = payload.size();
+  exposure.stable =
+      memory::Payload(memory::Bytes{(*lease)->data(), payload.size(), *lease});
+  return exposure;
+}
+
+absl::StatusOr<uint32_t> Lender::AddLocked(std::shared_ptr<Lease> lease) {
+  if (ended_) return absl::UnavailableError("the peer hung up");
+  absl::Status sent = SendSegmentLocked(*lease);
+  if (!sent.ok()) return sent;
+  // 32 bits come round: an id may still be out.
+  while (loans_.count(next_loan_) > 0) ++next_loan_;
+  const uint32_t loan = next_loan_++;
+  loans_[loan] = std::move(lease);
+  count_.store(loans_.size(), std::memory_order_relaxed);
+  return loan;
+}
+
+absl::Status Lender::SendSegmentLocked(const Lease& lease) {
+  if (sent_segments_.count(lease.segment_id()) > 0) return absl::OkStatus();
+  SetupMessage message;
+  message.kind = SetupMessage::Kind::kSegment;
+  message.size = lease.segment_size();
+  message.segment_id = lease.segment_id();
+  absl::Status sent = SendSetup(socket_, message, lease.segment_fd());
+  if (!sent.ok()) {
+    // The payload goes another way; the next one may try again.
+    return absl::ResourceExhaustedError(sent.message());
+  }
+  sent_segments_.insert(lease.segment_id());
+  return absl::OkStatus();
+}
+
+absl::Status Lender::Reclaim() {
+  std::lock_guard<std::mutex> lock(mu_);
+  const uint64_t head = peer_->release_head.load(std::memory_order_acquire);
+  if (head - reclaimed_ > kMaxLoans) {
+    return absl::DataLossError("the peer gave back more than it had");
+  }
+  for (; reclaimed_ != head; ++reclaimed_) {
+    const auto& entry = peer_->releases[reclaimed_ % kMaxLoans];
+    loans_.erase(entry.load(std::memory_order_relaxed));
+  }
+  count_.store(loans_.size(), std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+void Lender::EndAll() {
+  std::lock_guard<std::mutex> lock(mu_);
+  ended_ = true;
+  loans_.clear();
+  count_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

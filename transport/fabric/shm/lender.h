@@ -1,0 +1,64 @@
+// Lends a peer memory to read.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LENDER_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_LENDER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/control.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// The loans of one connection. A loan keeps its lease from being used again
+// until the peer gives it back, or will read no more at all; nothing that this
+// side does ends it earlier. Thread-safe.
+class Lender {
+ public:
+  // `socket` and `peer`, where the peer gives loans back, outlive this.
+  Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer);
+
+  // Copies `payload` into a lease and lends it. RESOURCE_EXHAUSTED is a normal
+  // answer; UNAVAILABLE after EndAll().
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
+
+  // Ends the loans that the peer has given back. DATA_LOSS: it claims more than
+  // it can have had; ids that are none of its loans are ignored.
+  absl::Status Reclaim();
+  // The peer reads nothing any more: it said so, or is dead.
+  void EndAll();
+  // Loans that are out.
+  size_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  absl::Status SendSegmentLocked(const Lease& lease);
+  absl::StatusOr<uint32_t> AddLocked(std::shared_ptr<Lease> lease);
+
+  const std::shared_ptr<Arena> arena_;
+  const int socket_;
+  const ControlPage* const peer_;
+  std::atomic<size_t> count_{0};
+
+  std::mutex mu_;  // guards all below; before the arena's
+  bool ended_ = false;
+  uint32_t next_loan_ = 1;
+  uint64_t reclaimed_ = 0;  // entries read of the peer's releases
+  std::map<uint32_t, std::shared_ptr<Lease>> loans_;
+  std::set<uint32_t> sent_segments_;
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_LENDER_H_

@@ -1,0 +1,93 @@
+#include "transport/fabric/shm/link.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "absl/time/time.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+// Loans that come back after the endpoint is gone are noticed this late:
+// nobody rings for them.
+constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
+
+}  // namespace
+
+Link::Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
+           std::shared_ptr<Arena> arena, progress::EventLoop* loop)
+    : socket_(std::move(socket)),
+      control_(std::move(control)),
+      peer_control_(std::move(peer_control)),
+      loop_(loop),
+      fork_count_(progress::ForkCount()),
+      lender_(std::move(arena), socket_.get(), peer_page()),
+      borrower_(socket_.get(), own_page()) {}
+
+Link::~Link() = default;
+
+absl::StatusOr<std::shared_ptr<Link>> Link::Create(
+    base::UniqueFd socket, Segment control, PeerSegment peer_control,
+    std::shared_ptr<Arena> arena) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return loop.status();
+  control.CloseFd();
+  std::shared_ptr<Link> link(new Link(std::move(socket), std::move(control),
+                                      std::move(peer_control), std::move(arena),
+                                      *loop));
+  // The watch has a share: this is the event loop's care. Data is none of its
+  // events: segments are taken out of the socket when they are needed.
+  absl::StatusOr<progress::EventLoop::Id> watch = (*loop)->Watch(
+      link->socket_.get(), EPOLLRDHUP, [link](uint32_t) { link->OnHangUp(); });
+  if (!watch.ok()) return watch.status();
+  link->watch_.store(*watch);
+  return link;
+}
+
+bool Link::PeerIsGone() const {
+  return hung_up_.load(std::memory_order_acquire) ||
+         peer_page()->closed.load(std::memory_order_acquire) != 0;
+}
+
+bool Link::IsForeign() const { return fork_count_ != progress::ForkCount(); }
+
+void Link::OnHangUp() {
+  lender_.EndAll();
+  hung_up_.store(true, std::memory_order_release);
+  // Where Create() has not stored the id yet, the next call does it.
+  Leave();
+}
+
+void Link::Leave() { loop_->Unwatch(watch_.load()); }
+
+void Link::Close() {
+  if (IsForeign()) return;
+  own_page()->closed.store(1, std::memory_order_release);
+  Linger();
+}
+
+void Link::Linger() {
+  // A peer that counts wrongly keeps its loans until it hangs up.
+  (void)lender_.Reclaim();
+  if (lender_.count() == 0) {
+    Leave();
+    return;
+  }
+  std::weak_ptr<Link> weak = shared_from_this();
+  loop_->RunAfter(kLingerPeriod, [weak] {
+    if (std::shared_ptr<Link> link = weak.lock()) link->Linger();
+  });
+}
+
+void Link::EndReading() {
+  if (!IsForeign()) shutdown(socket_.get(), SHUT_WR);
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

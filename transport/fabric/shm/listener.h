@@ -1,0 +1,84 @@
+// Accepts peers that know a token.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LISTENER_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_LISTENER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/attempt.h"
+#include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/setup_message.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// One listening socket. A connection's first packet decides: with a token that
+// is waited for it becomes an endpoint, else it is closed, and nothing else is
+// touched. Thread-safe; works on the event loop's thread.
+class Listener : public std::enable_shared_from_this<Listener> {
+ public:
+  // Needs options.arena.
+  static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener();
+
+  const std::string& socket_name() const { return name_; }
+  // This is a copy in a forked child.
+  bool IsForeign() const;
+
+  // Finishes `attempt` when a peer shows `token`, or the time is over.
+  absl::Status Expect(const std::string& token,
+                      std::shared_ptr<Attempt> attempt);
+  // Unless `token` stands for another attempt by now.
+  void Forget(const std::string& token, const Attempt* attempt);
+
+ private:
+  struct HalfOpen {
+    base::UniqueFd socket;
+    progress::EventLoop::Id watch = 0;
+    progress::EventLoop::Id timer = 0;
+  };
+
+  Listener(Options options, std::string name, base::UniqueFd socket,
+           progress::EventLoop* loop);
+
+  absl::Status Watch();
+  void AcceptOnLoop();
+  void PauseOnLoop();
+  void AddHalfOpenOnLoop(base::UniqueFd socket);
+  // The half-open connection `key` has sent, hung up or run out of time.
+  void DecideOnLoop(uint64_t key);
+  base::UniqueFd TakeHalfOpen(uint64_t key);
+  std::shared_ptr<Attempt> TakeAttempt(const std::string& token);
+  absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(base::UniqueFd socket,
+                                                    ReceivedSetup hello);
+
+  const Options options_;
+  const std::string name_;
+  const base::UniqueFd socket_;
+  progress::EventLoop* const loop_;
+  const uint32_t fork_count_;
+
+  std::mutex mu_;  // guards all below
+  progress::EventLoop::Id watch_ = 0;
+  uint64_t next_key_ = 1;
+  std::map<uint64_t, HalfOpen> half_open_;
+  std::map<std::string, std::shared_ptr<Attempt>> expected_;
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_LISTENER_H_

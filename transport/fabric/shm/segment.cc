@@ -1,0 +1,147 @@
+#include "transport/fabric/shm/segment.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/status_util.h"
+
+#ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1; missing in older C libraries
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr int kSeals =
+    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+// More than any machine's memory share; keeps sums of sizes from overflowing.
+constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 40;
+constexpr uint64_t kStatBlockBytes = 512;
+
+absl::Status AllocatePages(int fd, uint64_t size) {
+  int result;
+  do {
+    result = fallocate(fd, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return absl::OkStatus();
+  if (errno != ENOSPC && errno != ENOMEM) {
+    return base::ErrnoStatus(errno, "fallocate of shared memory");
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("fallocate of ", size,
+                   " bytes of shared memory: no memory; raise the "
+                   "memory limit of the control group (the size of /dev/shm "
+                   "plays no part)"));
+}
+
+absl::StatusOr<Mapping> MapShared(int fd, uint64_t size, int protection,
+                                  Touch touch) {
+  const int flags = MAP_SHARED | (touch == Touch::kNow ? MAP_POPULATE : 0);
+  void* data = mmap(nullptr, size, protection, flags, fd, 0);
+  if (data == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a memfd");
+  return Mapping(data, size);
+}
+
+absl::Status CheckSeals(int fd) {
+  const int seals = fcntl(fd, F_GET_SEALS);
+  if (seals < 0) {
+    return absl::FailedPreconditionError("the peer's descriptor is no memfd");
+  }
+  if ((seals & kSeals) != kSeals) {
+    return absl::FailedPreconditionError(
+        "the peer's memory is not sealed: it could vanish while it is read");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAllocated(int fd, uint64_t size) {
+  struct stat status;
+  if (fstat(fd, &status) != 0) return base::ErrnoStatus(errno, "fstat");
+  if (static_cast<uint64_t>(status.st_size) != size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer's memory has ", status.st_size, " bytes, not ",
+                     size, " as announced"));
+  }
+  // Huge pages are reserved elsewhere and may run out at the first touch.
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
+  if (system.f_type != TMPFS_MAGIC ||
+      static_cast<uint64_t>(status.st_blocks) * kStatBlockBytes < size) {
+    return absl::FailedPreconditionError(
+        "the peer's memory is not allocated: reading it could fail");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Mapping::~Mapping() {
+  if (data_ != nullptr) munmap(data_, size_);
+}
+
+Segment::Segment(base::UniqueFd fd, Mapping mapping)
+    : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
+
+absl::StatusOr<Segment> Segment::Create(const char* name, uint64_t size,
+                                        Touch touch) {
+  if (size == 0 || size > kMaxSegmentBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no shared memory of ", size, " bytes"));
+  }
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  size = (size + page - 1) / page * page;
+  base::UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return base::ErrnoStatus(errno, "memfd_create");
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
+    return base::ErrnoStatus(errno, "ftruncate of a memfd");
+  }
+  absl::Status allocated = AllocatePages(fd.get(), size);
+  if (!allocated.ok()) return allocated;
+  // Mapped before the seal, which forbids further writable mappings.
+  absl::StatusOr<Mapping> mapping =
+      MapShared(fd.get(), size, PROT_READ | PROT_WRITE, touch);
+  if (!mapping.ok()) return mapping.status();
+  if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    return base::ErrnoStatus(errno, "F_ADD_SEALS (needs Linux 5.1)");
+  }
+  return Segment(std::move(fd), *std::move(mapping));
+}
+
+absl::StatusOr<PeerSegment> PeerSegment::Map(base::UniqueFd fd, uint64_t size,
+                                             Touch touch) {
+  if (size == 0 || size > kMaxSegmentBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer announced ", size, " bytes of shared memory"));
+  }
+  absl::Status sealed = CheckSeals(fd.get());
+  if (!sealed.ok()) return sealed;
+  absl::Status allocated = CheckAllocated(fd.get(), size);
+  if (!allocated.ok()) return allocated;
+  absl::StatusOr<Mapping> mapping = MapShared(fd.get(), size, PROT_READ, touch);
+  if (!mapping.ok()) return mapping.status();
+  return PeerSegment(*std::move(mapping));
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

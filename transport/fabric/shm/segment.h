@@ -1,0 +1,85 @@
+// Sealed anonymous memory that is shared between two processes.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SEGMENT_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_SEGMENT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// The one owner of a mapping.
+class Mapping {
+ public:
+  Mapping() = default;
+  // Takes over what mmap returned.
+  Mapping(void* data, size_t size) : data_(data), size_(size) {}
+  Mapping(Mapping&& other) noexcept;
+  Mapping& operator=(Mapping&& other) noexcept;
+  ~Mapping();
+
+  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
+  size_t size() const { return size_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+enum class Touch {
+  kWhenUsed,
+  kNow,  // page tables too: no faults on the way of the first messages
+};
+
+// Memory of this process's, which its peers may read. All of it is allocated
+// and it is sealed, so nobody can make an access to it fail (SIGBUS), and
+// nobody but this mapping can write to it.
+class Segment {
+ public:
+  // `size` is rounded up to pages. RESOURCE_EXHAUSTED where memory lacks.
+  static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
+                                        Touch touch);
+
+  uint8_t* data() const { return mapping_.data(); }
+  size_t size() const { return mapping_.size(); }
+  // What a peer is sent. Closed on exec.
+  int fd() const { return fd_.get(); }
+  // No further peer gets it.
+  void CloseFd() { fd_.Reset(); }
+
+ private:
+  Segment(base::UniqueFd fd, Mapping mapping);
+
+  base::UniqueFd fd_;
+  Mapping mapping_;
+};
+
+// A peer's segment, mapped to be read only. What is in it may change at any
+// time: copy, then check, then use.
+class PeerSegment {
+ public:
+  // Refuses (FAILED_PRECONDITION, INVALID_ARGUMENT) what is not a memfd of
+  // exactly `size` bytes, or what the peer could make to fail under a reader:
+  // not sealed, or not allocated.
+  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size,
+                                         Touch touch);
+
+  const uint8_t* data() const { return mapping_.data(); }
+  size_t size() const { return mapping_.size(); }
+
+ private:
+  explicit PeerSegment(Mapping mapping) : mapping_(std::move(mapping)) {}
+
+  Mapping mapping_;
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_SEGMENT_H_

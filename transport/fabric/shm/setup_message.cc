@@ -1,0 +1,152 @@
+#include "transport/fabric/shm/setup_message.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/byte_order.h"
+#include "transport/base/status_util.h"
+#include "transport/fabric/shm/control.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
+constexpr size_t kHeaderBytes = kMaxSetupBytes - kMaxTokenBytes;
+// A hostile peer may pass several: all must be taken to be closed.
+constexpr size_t kMaxFds = 8;
+
+// Takes over every descriptor in `header`; all but the first are closed.
+// Returns their number.
+size_t TakeFds(msghdr* header, base::UniqueFd* first) {
+  size_t count = 0;
+  for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr;
+       part = CMSG_NXTHDR(header, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+      continue;
+    }
+    const size_t here = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < here; ++i, ++count) {
+      int fd;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
+      base::UniqueFd owned(fd);
+      if (count == 0) *first = std::move(owned);
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+std::string EncodeSetup(const SetupMessage& message) {
+  std::string bytes(kHeaderBytes, '\0');
+  auto* out = reinterpret_cast<uint8_t*>(&bytes[0]);
+  base::StoreLittle<uint32_t>(kMagic, out);
+  base::StoreLittle<uint16_t>(kLayoutVersion, out + 4);
+  out[6] = static_cast<uint8_t>(message.kind);
+  out[7] = static_cast<uint8_t>(message.token.size());
+  base::StoreLittle<uint64_t>(message.size, out + 8);
+  base::StoreLittle<uint32_t>(message.segment_id, out + 16);
+  return bytes + message.token;
+}
+
+absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
+  const auto* in = reinterpret_cast<const uint8_t*>(bytes.data());
+  if (bytes.size() < kHeaderBytes || base::LoadLittle<uint32_t>(in) != kMagic) {
+    return absl::InvalidArgumentError("not a shared memory set-up message");
+  }
+  const uint16_t version = base::LoadLittle<uint16_t>(in + 4);
+  if (version != kLayoutVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the peer's shared memory has layout ", version,
+                     ", this process's ", kLayoutVersion));
+  }
+  const uint8_t kind = in[6];
+  const size_t token_size = in[7];
+  if (kind < 1 || kind > 3 || token_size > kMaxTokenBytes ||
+      bytes.size() != kHeaderBytes + token_size) {
+    return absl::InvalidArgumentError("malformed shared memory set-up message");
+  }
+  SetupMessage message;
+  message.kind = static_cast<SetupMessage::Kind>(kind);
+  message.size = base::LoadLittle<uint64_t>(in + 8);
+  message.segment_id = base::LoadLittle<uint32_t>(in + 16);
+  message.token = std::string(bytes.substr(kHeaderBytes));
+  return message;
+}
+
+absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
+  std::string bytes = EncodeSetup(message);
+  iovec data = {&bytes[0], bytes.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  ssize_t sent;
+  do {
+    sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  if (sent >= 0) return absl::OkStatus();  // a packet goes whole or not at all
+  if (errno == EAGAIN || errno == ETOOMANYREFS) {
+    return absl::UnavailableError("the shared memory set-up socket is full");
+  }
+  return base::ErrnoStatus(errno, "sendmsg of a memfd");
+}
+
+absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
+  char bytes[kMaxSetupBytes + 1];
+  iovec data = {bytes, sizeof bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do {
+    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && errno == EAGAIN) return absl::NotFoundError("no message");
+  if (got < 0) return base::ErrnoStatus(errno, "recvmsg of a memfd");
+  ReceivedSetup received;
+  const size_t fds = TakeFds(&header, &received.fd);
+  if (got == 0 && fds == 0) return absl::UnavailableError("the peer hung up");
+  if (fds != 1 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return absl::InvalidArgumentError(
+        "set-up message is too long, or not with one descriptor");
+  }
+  absl::StatusOr<SetupMessage> message =
+      DecodeSetup({bytes, static_cast<size_t>(got)});
+  if (!message.ok()) return message.status();
+  received.message = *std::move(message);
+  return received;
+}
+
+absl::Status CheckPeerUid(int socket) {
+  ucred peer;
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return base::ErrnoStatus(errno, "SO_PEERCRED");
+  }
+  if (peer.uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "peer runs as uid ", peer.uid, ", this process as uid ", geteuid(),
+      ": memory is shared between processes of one uid only"));
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

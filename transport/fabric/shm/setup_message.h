@@ -1,0 +1,65 @@
+// What goes over the UNIX socket beside a connection, each with a descriptor:
+// the two halves of the set-up, then arena segments.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+constexpr size_t kMaxTokenBytes = 64;
+constexpr size_t kMaxSetupBytes = 20 + kMaxTokenBytes;
+
+// Bytes, little-endian: u32 "PSHM", u16 version, u8 kind, u8 token length,
+// u64 size, u32 segment id, token.
+struct SetupMessage {
+  enum class Kind : uint8_t {
+    kHello = 1,    // connecting side: its control segment, and the token
+    kWelcome = 2,  // listening side: its control segment
+    kSegment = 3,  // either: an arena segment
+  };
+  Kind kind = Kind::kHello;
+  uint64_t size = 0;        // of the ring, or of the arena segment
+  uint32_t segment_id = 0;  // kSegment
+  std::string token;        // kHello
+};
+
+// Needs token.size() <= kMaxTokenBytes.
+std::string EncodeSetup(const SetupMessage& message);
+// INVALID_ARGUMENT for anything but exactly one message; FAILED_PRECONDITION
+// for one of another version.
+absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
+
+struct ReceivedSetup {
+  SetupMessage message;
+  base::UniqueFd fd;
+};
+
+// Sends `message` with a duplicate of `fd`, without waiting: UNAVAILABLE where
+// the socket is full, and nothing was sent.
+absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
+
+// Receives one, without waiting: NOT_FOUND if there is none, UNAVAILABLE if the
+// peer has hung up. A message without exactly one descriptor is an error.
+absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
+
+// The peer of a connected UNIX socket runs as this process's user; else
+// PERMISSION_DENIED.
+absl::Status CheckPeerUid(int socket);
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_

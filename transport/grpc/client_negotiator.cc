@@ -1,0 +1,100 @@
+#include "transport/grpc/client_negotiator.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/log.h"
+#include "transport/grpc/receive_limit.h"
+#include "transport/grpc/resumed_endpoint.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/http2_settings.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+constexpr wire::VersionRange kVersions = {wire::kVersion, wire::kVersion};
+
+}  // namespace
+
+constexpr const char* ClientNegotiator::kTransportArg;
+
+void ClientNegotiator::BeginLocked() {
+  WriteLocked(std::string(wire::kHttp2Preface, wire::kHttp2PrefaceBytes) +
+              wire::PenstockSettingsFrame(kVersions));
+}
+
+void ClientNegotiator::OnReadLocked() {
+  wire::VersionRange chosen;
+  size_t frame_bytes = 0;
+  switch (wire::InspectSettings(received(), &chosen, &frame_bytes)) {
+    case wire::SettingsVerdict::kNeedMore:
+      return ReadLocked();
+    case wire::SettingsVerdict::kOther:
+      return FallBackLocked();
+    case wire::SettingsVerdict::kPenstock:
+      break;
+  }
+  if (wire::ChooseVersion(kVersions, chosen) != chosen.min ||
+      chosen.min != chosen.max) {
+    return FinishLocked(GRPC_ERROR_CREATE(absl::StrCat(
+        "the peer chose Penstock protocol version ", chosen.max,
+        ", which was not offered")));
+  }
+  TakeOverClientLocked(frame_bytes);
+}
+
+void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
+  Transport::Config config;
+  config.is_client = true;
+  config.settings = settings_;
+  config.max_receive_bytes = MaxReceiveBytes(args()->args);
+  Ref().release();  // until OnSettled
+  opened_ = TakeOverLocked(config, consumed, [this](const absl::Status& s) {
+    OnSettled(s);
+    Unref();
+  });
+  Transport* transport = opened_;
+  // Not under the lock: what has been received may settle it at once.
+  grpc_core::ExecCtx::Run(
+      DEBUG_LOCATION,
+      grpc_core::NewClosure([transport](grpc_error_handle) {
+        transport->Start();
+      }),
+      absl::OkStatus());
+}
+
+void ClientNegotiator::OnSettled(const absl::Status& status) {
+  grpc_core::MutexLock lock(mu());
+  Transport* transport = std::exchange(opened_, nullptr);
+  if (!status.ok()) {
+    transport->Unref();
+    FinishLocked(GRPC_ERROR_CREATE(std::string(status.message())));
+    return;
+  }
+  static const grpc_arg_pointer_vtable vtable = {
+      [](void* transport) { return transport; }, [](void*) {},
+      [](void* a, void* b) { return grpc_core::QsortCompare(a, b); }};
+  args()->args = args()->args.Set(
+      kTransportArg, grpc_core::ChannelArgs::Pointer(transport, &vtable));
+  FinishLocked(absl::OkStatus());
+}
+
+void ClientNegotiator::FallBackLocked() {
+  if (settings_.policy == Policy::kRequire) {
+    return FinishLocked(GRPC_ERROR_CREATE(absl::StrCat(
+        "Penstock policy is \"", settings_.ToString(),
+        "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer "
+        "would fall back to HTTP/2)")));
+  }
+  base::LogInfo(absl::StrCat(
+      "connection to ", grpc_endpoint_get_peer(args()->endpoint),
+      ": http2; not better because the peer does not speak Penstock"));
+  args()->endpoint = NewResumedEndpoint(args()->endpoint);
+  LeaveToHttp2Locked();
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,43 @@
+// The connecting side: offers Penstock in an HTTP/2 preface and looks at the
+// answer.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
+#define PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
+
+#include "transport/grpc/grpc_abi.h"
+
+#include "transport/grpc/negotiator.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+
+// Ends with one of
+//  - an open transport in the channel argument kTransportArg, its path chosen;
+//  - an endpoint on which stock HTTP/2 may begin as if nothing had happened;
+//  - an error, where the policy wants what cannot be had.
+class ClientNegotiator : public Negotiator {
+ public:
+  // A Transport*, whose reference goes to whoever takes it from the arguments.
+  static constexpr const char* kTransportArg = "penstock.internal.transport";
+
+  explicit ClientNegotiator(Settings settings)
+      : settings_(std::move(settings)) {}
+  const char* name() const override { return "penstock"; }
+
+ private:
+  void BeginLocked() override;
+  void OnReadLocked() override;
+  void OnWrittenLocked() override { ReadLocked(); }
+  void TakeOverClientLocked(size_t consumed);
+  void FallBackLocked();
+  void OnSettled(const absl::Status& status);
+
+  const Settings settings_;
+  Transport* opened_ = nullptr;  // until it is handed on
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_

@@ -1,0 +1,115 @@
+#include "transport/grpc/connector.h"
+
+#include <utility>
+
+#include <grpc/support/alloc.h>
+
+#include "src/core/ext/transport/chttp2/transport/chttp2_transport.h"
+#include "src/core/lib/address_utils/sockaddr_utils.h"
+#include "src/core/lib/config/core_configuration.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/transport/handshaker_registry.h"
+#include "src/core/lib/transport/tcp_connect_handshaker.h"
+#include "transport/grpc/client_negotiator.h"
+
+namespace penstock {
+namespace core {
+
+void Connector::Connect(const Args& args, Result* result,
+                        grpc_closure* notify) {
+  grpc_core::RefCountedPtr<grpc_core::HandshakeManager> handshakes;
+  grpc_core::ChannelArgs channel_args;
+  {
+    grpc_core::MutexLock lock(&mu_);
+    args_ = args;
+    result_ = result;
+    notify_ = notify;
+    absl::StatusOr<std::string> address = grpc_sockaddr_to_uri(args.address);
+    if (!address.ok() || shut_down_) {
+      grpc_core::ExecCtx::Run(
+          DEBUG_LOCATION, std::exchange(notify_, nullptr),
+          shut_down_ ? GRPC_ERROR_CREATE("connector shutdown")
+                     : GRPC_ERROR_CREATE(address.status().ToString()));
+      return;
+    }
+    channel_args =
+        args.channel_args
+            .Set(GRPC_ARG_TCP_HANDSHAKER_RESOLVED_ADDRESS, *address)
+            .Set(GRPC_ARG_TCP_HANDSHAKER_BIND_ENDPOINT_TO_POLLSET, 1);
+    handshakes_ = grpc_core::MakeRefCounted<grpc_core::HandshakeManager>();
+    handshakes = handshakes_;
+  }
+  grpc_core::CoreConfiguration::Get().handshaker_registry().AddHandshakers(
+      grpc_core::HANDSHAKER_CLIENT, channel_args, args.interested_parties,
+      handshakes.get());
+  handshakes->Add(grpc_core::MakeRefCounted<ClientNegotiator>(settings_));
+  Ref().release();  // OnHandshakeDone's
+  handshakes->DoHandshake(/*endpoint=*/nullptr, channel_args, args.deadline,
+                          /*acceptor=*/nullptr, OnHandshakeDone, this);
+}
+
+void Connector::Shutdown(grpc_error_handle error) {
+  grpc_core::MutexLock lock(&mu_);
+  shut_down_ = true;
+  if (handshakes_ != nullptr) handshakes_->Shutdown(error);
+}
+
+void Connector::OnHandshakeDone(void* arg, grpc_error_handle error) {
+  auto* args = static_cast<grpc_core::HandshakerArgs*>(arg);
+  auto* self = static_cast<Connector*>(args->user_data);
+  {
+    grpc_core::MutexLock lock(&self->mu_);
+    if (error.ok() && self->shut_down_) {
+      error = GRPC_ERROR_CREATE("connector shutdown");
+      Discard(args, error);
+    }
+    if (error.ok()) {
+      self->DeliverLocked(args);
+    } else {
+      self->result_->Reset();
+    }
+    self->handshakes_.reset();
+    grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                            std::exchange(self->notify_, nullptr), error);
+  }
+  self->Unref();
+}
+
+void Connector::Discard(grpc_core::HandshakerArgs* args,
+                        grpc_error_handle why) {
+  if (auto* transport = args->args.GetPointer<Transport>(
+          ClientNegotiator::kTransportArg)) {
+    grpc_transport_destroy(transport);
+  } else if (args->endpoint != nullptr) {
+    grpc_endpoint_shutdown(args->endpoint, why);
+    grpc_endpoint_destroy(args->endpoint);
+    grpc_slice_buffer_destroy(args->read_buffer);
+    gpr_free(args->read_buffer);
+  }
+}
+
+void Connector::DeliverLocked(grpc_core::HandshakerArgs* args) {
+  auto* transport =
+      args->args.GetPointer<Transport>(ClientNegotiator::kTransportArg);
+  result_->channel_args = args->args.Remove(ClientNegotiator::kTransportArg);
+  if (transport != nullptr) {
+    result_->transport = transport;
+    result_->socket_node = transport->socket_node();
+    grpc_endpoint_delete_from_pollset_set(
+        grpc_transport_get_endpoint(transport), args_.interested_parties);
+    return;
+  }
+  // The negotiation has seen the server's SETTINGS: no need to wait for them.
+  result_->transport =
+      grpc_create_chttp2_transport(args->args, args->endpoint,
+                                   /*is_client=*/true);
+  result_->socket_node =
+      grpc_chttp2_transport_get_socket_node(result_->transport);
+  grpc_endpoint_delete_from_pollset_set(args->endpoint,
+                                        args_.interested_parties);
+  grpc_chttp2_transport_start_reading(result_->transport, args->read_buffer,
+                                      nullptr, nullptr);
+}
+
+}  // namespace core
+}  // namespace penstock

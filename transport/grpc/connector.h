@@ -1,0 +1,43 @@
+// Connects one address of a channel: TCP, security, then the negotiation.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
+#define PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
+
+#include "transport/grpc/grpc_abi.h"
+
+#include "src/core/ext/filters/client_channel/connector.h"
+#include "src/core/lib/gprpp/sync.h"
+#include "src/core/lib/transport/handshaker.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+
+// gRPC's subchannel calls it for each attempt, one at a time; back-off, load
+// balancing and retries stay gRPC's.
+class Connector : public grpc_core::SubchannelConnector {
+ public:
+  explicit Connector(Settings settings) : settings_(std::move(settings)) {}
+
+  void Connect(const Args& args, Result* result,
+               grpc_closure* notify) override;
+  void Shutdown(grpc_error_handle error) override;
+
+ private:
+  static void OnHandshakeDone(void* arg, grpc_error_handle error);
+  void DeliverLocked(grpc_core::HandshakerArgs* args);
+  static void Discard(grpc_core::HandshakerArgs* args, grpc_error_handle why);
+
+  const Settings settings_;
+  grpc_core::Mutex mu_;
+  bool shut_down_ = false;
+  Args args_;
+  Result* result_ = nullptr;
+  grpc_closure* notify_ = nullptr;
+  grpc_core::RefCountedPtr<grpc_core::HandshakeManager> handshakes_;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_

@@ -1,0 +1,125 @@
+#include "transport/grpc/credentials.h"
+
+#include "transport/grpc/grpc_abi.h"
+
+#include <utility>
+
+#include <grpc/grpc_security.h>
+
+#include "src/core/ext/filters/client_channel/client_channel_factory.h"
+#include "src/core/ext/filters/client_channel/subchannel.h"
+#include "src/core/lib/channel/channel_args.h"
+#include "src/core/lib/security/credentials/credentials.h"
+#include "src/core/lib/security/security_connector/security_connector.h"
+#include "src/cpp/client/secure_credentials.h"
+#include "transport/grpc/connector.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+grpc_core::UniqueTypeName CredentialsType() {
+  static grpc_core::UniqueTypeName::Factory factory("Penstock");
+  return factory.Create();
+}
+
+class PenstockCredentials;
+
+// Subchannels that connect by our Connector. The settings are those of the
+// credentials in the channel's arguments.
+class ChannelFactory : public grpc_core::ClientChannelFactory {
+ public:
+  grpc_core::RefCountedPtr<grpc_core::Subchannel> CreateSubchannel(
+      const grpc_resolved_address& address,
+      const grpc_core::ChannelArgs& args) override;
+};
+
+class PenstockCredentials : public grpc_channel_credentials {
+ public:
+  PenstockCredentials(grpc_core::RefCountedPtr<grpc_channel_credentials> inner,
+                      Settings settings)
+      : inner_(std::move(inner)), settings_(std::move(settings)) {}
+
+  grpc_core::RefCountedPtr<grpc_channel_security_connector>
+  create_security_connector(
+      grpc_core::RefCountedPtr<grpc_call_credentials> call_credentials,
+      const char* target, grpc_core::ChannelArgs* args) override {
+    return inner_->create_security_connector(std::move(call_credentials),
+                                             target, args);
+  }
+
+  grpc_core::RefCountedPtr<grpc_channel_credentials>
+  duplicate_without_call_credentials() override {
+    // gRPC's default would hand call credentials on to load balancers.
+    return grpc_core::MakeRefCounted<PenstockCredentials>(
+        inner_->duplicate_without_call_credentials(), settings_);
+  }
+
+  grpc_core::ChannelArgs update_arguments(
+      grpc_core::ChannelArgs args) override {
+    static auto* const factory = new ChannelFactory();  // lives for ever
+    return inner_->update_arguments(std::move(args))
+        .SetObject<grpc_core::ClientChannelFactory>(factory);
+  }
+
+  grpc_core::UniqueTypeName type() const override { return CredentialsType(); }
+
+  const Settings& settings() const { return settings_; }
+
+ private:
+  // Channels whose credentials are equal share connections: so settings count.
+  int cmp_impl(const grpc_channel_credentials* other) const override {
+    const auto* peer = static_cast<const PenstockCredentials*>(other);
+    const int order =
+        settings_.ToString().compare(peer->settings_.ToString());
+    return order != 0 ? order : inner_->cmp(peer->inner_.get());
+  }
+
+  const grpc_core::RefCountedPtr<grpc_channel_credentials> inner_;
+  const Settings settings_;
+};
+
+grpc_core::RefCountedPtr<grpc_core::Subchannel>
+ChannelFactory::CreateSubchannel(const grpc_resolved_address& address,
+                                 const grpc_core::ChannelArgs& args) {
+  auto* credentials = args.GetObject<grpc_channel_credentials>();
+  absl::optional<std::string> authority =
+      args.GetOwnedString(GRPC_ARG_DEFAULT_AUTHORITY);
+  if (credentials == nullptr || !authority.has_value() ||
+      credentials->type() != CredentialsType()) {
+    return nullptr;
+  }
+  grpc_core::ChannelArgs new_args = args;
+  auto security = credentials->create_security_connector(
+      /*call_creds=*/nullptr, authority->c_str(), &new_args);
+  if (security == nullptr) return nullptr;
+  const Settings& settings =
+      static_cast<PenstockCredentials*>(credentials)->settings();
+  return grpc_core::Subchannel::Create(
+      grpc_core::MakeOrphanable<Connector>(settings), address,
+      new_args.SetObject(std::move(security)));
+}
+
+// AsSecureCredentials() is protected; a pointer to it through a derived class
+// may be applied to any object of the base.
+struct Access : public grpc::ChannelCredentials {
+  using grpc::ChannelCredentials::AsSecureCredentials;
+};
+
+}  // namespace
+
+std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const Settings& settings) {
+  if (credentials == nullptr) return nullptr;
+  grpc::SecureChannelCredentials* secure =
+      (credentials.get()->*(&Access::AsSecureCredentials))();
+  grpc_core::RefCountedPtr<grpc_channel_credentials> inner(
+      secure != nullptr ? secure->GetRawCreds()->Ref().release()
+                        : grpc_insecure_credentials_create());
+  return std::make_shared<grpc::SecureChannelCredentials>(
+      new PenstockCredentials(std::move(inner), settings));
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,22 @@
+// Channel credentials that make a channel's connections offer Penstock.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
+#define PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
+
+#include <memory>
+
+#include "grpcpp/security/credentials.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+
+// Credentials that secure a connection as `credentials` would; null for null.
+std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+    const Settings& settings);
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_

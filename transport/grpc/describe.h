@@ -1,0 +1,32 @@
+// What carries the connections of a channel, read through channelz.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
+#define PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "grpcpp/channel.h"
+
+namespace penstock {
+namespace core {
+
+struct ConnectionDescription {
+  std::string peer;
+  std::string path;
+  std::string detail;
+  std::string reason;
+  uint64_t messages_sent = 0;
+  uint64_t messages_received = 0;
+  uint64_t bytes_sent = 0;
+  uint64_t bytes_received = 0;
+};
+
+// One for each live connection; empty where the channel has channelz disabled.
+std::vector<ConnectionDescription> DescribeConnections(grpc::Channel* channel);
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_

@@ -1,0 +1,103 @@
+#include "transport/grpc/server_negotiator.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+#include "src/core/lib/gprpp/status_helper.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/log.h"
+#include "transport/grpc/receive_limit.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/http2_settings.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+constexpr wire::VersionRange kVersions = {wire::kVersion, wire::kVersion};
+
+enum class Preface { kNeedMore, kYes, kNo };
+
+Preface InspectPreface(absl::string_view bytes) {
+  const absl::string_view preface(wire::kHttp2Preface,
+                                  wire::kHttp2PrefaceBytes);
+  const size_t known = std::min(bytes.size(), preface.size());
+  if (bytes.substr(0, known) != preface.substr(0, known)) return Preface::kNo;
+  return known < preface.size() ? Preface::kNeedMore : Preface::kYes;
+}
+
+}  // namespace
+
+void ServerNegotiator::OnReadLocked() {
+  switch (InspectPreface(received())) {
+    case Preface::kNeedMore:
+      return ReadLocked();
+    case Preface::kNo:
+      return LeaveToHttp2Locked();  // which will say what is wrong with it
+    case Preface::kYes:
+      break;
+  }
+  wire::VersionRange offered;
+  size_t frame_bytes = 0;
+  const absl::string_view rest =
+      absl::string_view(received()).substr(wire::kHttp2PrefaceBytes);
+  const wire::SettingsVerdict verdict =
+      wire::InspectSettings(rest, &offered, &frame_bytes);
+  if (verdict == wire::SettingsVerdict::kNeedMore) return ReadLocked();
+  const uint8_t version = verdict == wire::SettingsVerdict::kPenstock
+                              ? wire::ChooseVersion(kVersions, offered)
+                              : 0;
+  if (version == 0) {
+    if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
+    return LeaveToHttp2Locked();
+  }
+  consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
+  WriteLocked(wire::PenstockSettingsFrame({version, version}));
+}
+
+void ServerNegotiator::RefuseHttp2Locked() {
+  const std::string text = absl::StrCat(
+      "connection from ", grpc_endpoint_get_peer(args()->endpoint),
+      " refused: Penstock policy is \"", settings_.ToString(),
+      "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer would "
+      "serve it over HTTP/2)");
+  base::LogWarning(text);
+  FinishLocked(GRPC_ERROR_CREATE(text));
+}
+
+void ServerNegotiator::OnWrittenLocked() {
+  Transport::Config config;
+  config.settings = settings_;
+  config.max_receive_bytes = MaxReceiveBytes(args()->args);
+  const grpc_core::ChannelArgs channel_args = args()->args;
+  Transport* transport = TakeOverLocked(config, consumed_, nullptr);
+  Ref().release();
+  // Not under the lock: the server has locks of its own.
+  grpc_core::ExecCtx::Run(
+      DEBUG_LOCATION,
+      grpc_core::NewClosure([this, transport, channel_args](grpc_error_handle) {
+        SetUp(transport, channel_args);
+        Unref();
+      }),
+      absl::OkStatus());
+}
+
+void ServerNegotiator::SetUp(Transport* transport,
+                             const grpc_core::ChannelArgs& channel_args) {
+  // The server's from here on, even where it refuses it.
+  const grpc_error_handle error =
+      server_->SetupTransport(transport, nullptr, channel_args, nullptr);
+  if (error.ok()) {
+    transport->Start();
+  } else {
+    base::LogError(absl::StrCat("a connection could not be set up: ",
+                                grpc_core::StatusToString(error)));
+  }
+  grpc_core::MutexLock lock(mu());
+  FinishLocked(absl::OkStatus());
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,40 @@
+// The accepting side: looks whether the client offers Penstock, and answers.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
+#define PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
+
+#include "transport/grpc/grpc_abi.h"
+
+#include "src/core/lib/surface/server.h"
+#include "transport/grpc/negotiator.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+
+// A client that does not offer Penstock is left to HTTP/2 untouched, whatever
+// it sent.
+class ServerNegotiator : public Negotiator {
+ public:
+  // `server` is that of the listener which runs this handshake: gRPC keeps it
+  // alive until its handshakes have ended.
+  ServerNegotiator(Settings settings, grpc_core::Server* server)
+      : settings_(std::move(settings)), server_(server) {}
+  const char* name() const override { return "penstock"; }
+
+ private:
+  void BeginLocked() override { OnReadLocked(); }
+  void OnReadLocked() override;
+  void OnWrittenLocked() override;
+  void RefuseHttp2Locked();
+  void SetUp(Transport* transport, const grpc_core::ChannelArgs& channel_args);
+
+  const Settings settings_;
+  grpc_core::Server* const server_;
+  size_t consumed_ = 0;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_

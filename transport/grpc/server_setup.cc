@@ -1,0 +1,145 @@
+#include "transport/grpc/server_setup.h"
+
+#include "transport/grpc/grpc_abi.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grpcpp/impl/server_builder_option.h"
+#include "grpcpp/impl/server_builder_plugin.h"
+#include "grpcpp/impl/server_initializer.h"
+#include "grpcpp/server.h"
+
+#include "src/core/lib/config/core_configuration.h"
+#include "src/core/lib/surface/server.h"
+#include "src/core/lib/transport/handshaker_factory.h"
+#include "src/core/lib/transport/handshaker_registry.h"
+#include "transport/grpc/mismatch.h"
+#include "transport/grpc/server_negotiator.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+constexpr char kServerArg[] = "penstock.internal.server";
+
+// What the handshaker factory finds in the arguments of a Penstock server.
+// Shared by the arguments and the plugin. `server` is set before ports open
+// and is valid while their handshakes run.
+struct ServerContext {
+  Settings settings;
+  grpc_core::Server* server = nullptr;
+};
+
+// gRPC's plugins see the server only as this private member. An explicit
+// instantiation may name it; the friend function hands it out.
+grpc::Server* ServerOf(grpc::ServerInitializer* initializer);
+template <grpc::Server* grpc::ServerInitializer::*kMember>
+struct ServerAccess {
+  friend grpc::Server* ServerOf(grpc::ServerInitializer* initializer) {
+    return initializer->*kMember;
+  }
+};
+template struct ServerAccess<&grpc::ServerInitializer::server_>;
+
+class Plugin : public grpc::ServerBuilderPlugin {
+ public:
+  explicit Plugin(std::shared_ptr<ServerContext> context)
+      : context_(std::move(context)) {}
+  std::string name() override { return "penstock"; }
+  void InitServer(grpc::ServerInitializer* initializer) override {
+    context_->server =
+        grpc_core::Server::FromC(ServerOf(initializer)->c_server());
+  }
+  void Finish(grpc::ServerInitializer*) override {}
+  void ChangeArguments(const std::string&, void*) override {}
+
+ private:
+  const std::shared_ptr<ServerContext> context_;
+};
+
+// gRPC copies and drops the argument as it likes: each copy is a share.
+using Share = std::shared_ptr<ServerContext>;
+const grpc_arg_pointer_vtable kShareVtable = {
+    [](void* share) -> void* { return new Share(*static_cast<Share*>(share)); },
+    [](void* share) { delete static_cast<Share*>(share); },
+    [](void* a, void* b) {
+      return grpc_core::QsortCompare(static_cast<Share*>(a)->get(),
+                                     static_cast<Share*>(b)->get());
+    }};
+
+class Option : public grpc::ServerBuilderOption {
+ public:
+  explicit Option(const Settings& settings)
+      : context_(std::make_shared<ServerContext>()) {
+    context_->settings = settings;
+  }
+  void UpdateArguments(grpc::ChannelArguments* arguments) override {
+    arguments->SetPointerWithVtable(kServerArg, &context_, &kShareVtable);
+  }
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    plugins->push_back(std::make_unique<Plugin>(context_));
+  }
+
+ private:
+  std::shared_ptr<ServerContext> context_;
+};
+
+class NegotiatorFactory : public grpc_core::HandshakerFactory {
+ public:
+  void AddHandshakers(const grpc_core::ChannelArgs& args, grpc_pollset_set*,
+                      grpc_core::HandshakeManager* manager) override {
+    auto* share = args.GetPointer<Share>(kServerArg);
+    if (share == nullptr || (*share)->server == nullptr) return;
+    manager->Add(grpc_core::MakeRefCounted<ServerNegotiator>(
+        (*share)->settings, (*share)->server));
+  }
+  HandshakerPriority Priority() override {
+    // After all of gRPC's, security's too; its enumeration ends before.
+    return static_cast<HandshakerPriority>(1000);
+  }
+};
+
+// Whether gRPC's configuration exists already, in which case it would abort if
+// anything were registered. The member is private, see ServerAccess.
+bool IsConfigured();
+template <std::atomic<grpc_core::CoreConfiguration*>* kMember>
+struct ConfigAccess {
+  friend bool IsConfigured() { return kMember->load() != nullptr; }
+};
+template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
+
+// gRPC's configuration is built once, on first use, and then closed: so this
+// runs before main(), and does nothing for servers that were not enabled.
+bool Register() {
+  if (GrpcMismatch() != nullptr || IsConfigured()) return false;
+  grpc_core::CoreConfiguration::RegisterBuilder(
+      [](grpc_core::CoreConfiguration::Builder* builder) {
+        builder->handshaker_registry()->RegisterHandshakerFactory(
+            grpc_core::HANDSHAKER_SERVER,
+            std::make_unique<NegotiatorFactory>());
+      });
+  return true;
+}
+
+const bool g_registered = Register();
+
+}  // namespace
+
+absl::Status EnableServer(grpc::ServerBuilder* builder,
+                          const Settings& settings) {
+  if (!g_registered) {
+    return absl::FailedPreconditionError(
+        "the Penstock library was loaded after gRPC had been used: link it "
+        "into the program, or load it first");
+  }
+  builder->SetOption(std::make_unique<Option>(settings));
+  return absl::OkStatus();
+}
+
+}  // namespace core
+}  // namespace penstock
