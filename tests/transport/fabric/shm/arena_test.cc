@@ -1,0 +1,95 @@
+#include "transport/fabric/shm/arena.h"
+
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(Arena, MemoryIsUsedAgain) {
+  auto arena = Arena::Create(64 * kMiB);
+  const uint8_t* first;
+  {
+    auto lease = arena->Allocate(kMiB);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    first = (*lease)->data();
+    EXPECT_EQ(arena->used(), kMiB);
+  }
+  EXPECT_EQ(arena->used(), 0u);
+  auto again = arena->Allocate(kMiB);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->data(), first);
+}
+
+TEST(Arena, GrowsByLargerSegments) {
+  auto arena = Arena::Create(64 * kMiB);
+  std::vector<std::shared_ptr<Lease>> leases;
+  leases.push_back(arena->Allocate(12 * kMiB).value());
+  EXPECT_EQ(arena->reserved(), 16 * kMiB);
+  leases.push_back(arena->Allocate(12 * kMiB).value());
+  EXPECT_EQ(arena->reserved(), 48 * kMiB);
+  EXPECT_NE(leases[0]->segment_id(), leases[1]->segment_id());
+  EXPECT_EQ(leases[1]->segment_size(), 32 * kMiB);
+}
+
+TEST(Arena, RequestLargerThanTheStepGetsItsOwnSegment) {
+  auto arena = Arena::Create(64 * kMiB);
+  auto lease = arena->Allocate(40 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_EQ((*lease)->segment_size(), 40 * kMiB);
+}
+
+TEST(Arena, BudgetIsKept) {
+  auto arena = Arena::Create(20 * kMiB);
+  EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(21 * kMiB).status()));
+  auto lease = arena->Allocate(10 * kMiB);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(arena->Allocate(7 * kMiB).status()));
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(arena->Allocate(~uint64_t{0}).status()));
+  EXPECT_TRUE(arena->Allocate(3 * kMiB).ok());
+  EXPECT_LE(arena->reserved(), 20 * kMiB);
+}
+
+TEST(Arena, LeaseOutlivesTheArenasOtherOwners) {
+  auto arena = Arena::Create(16 * kMiB);
+  std::shared_ptr<Lease> lease = arena->Allocate(kMiB).value();
+  arena.reset();
+  lease->data()[kMiB - 1] = 5;
+  EXPECT_EQ(lease->data()[kMiB - 1], 5);
+}
+
+TEST(Arena, ThreadsShareIt) {
+  auto arena = Arena::Create(16 * kMiB);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&arena, t] {
+      for (int i = 0; i < 2000; ++i) {
+        auto lease = arena->Allocate(1000 + 64 * t);
+        ASSERT_TRUE(lease.ok());
+        (*lease)->data()[0] = static_cast<uint8_t>(t);
+        ASSERT_EQ((*lease)->data()[0], t);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(arena->used(), 0u);
+}
+
+TEST(Arena, DefaultBudgetIsBounded) {
+  EXPECT_GT(Arena::DefaultBudget(), 0u);
+  EXPECT_LE(Arena::DefaultBudget(), 1024 * kMiB);
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,345 @@
+// Messages, doorbells and large payloads between two ends.
+
+#include "transport/fabric/shm/endpoint.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+class ShmEndpointTest : public ::testing::Test {
+ protected:
+  ShmEndpointTest() : arena_(Arena::Create(64 * kMiB)) {
+    Options options;
+    options.arena = arena_;
+    fabric_ = absl::make_unique<ShmFabric>(options);
+    pair_ = MakePair(fabric_.get(), fabric_.get());
+  }
+  void SetUp() override { ASSERT_NE(pair_, nullptr); }
+
+  Endpoint* a() { return pair_->listening.endpoint.get(); }
+  Endpoint* b() { return pair_->connecting.endpoint.get(); }
+  Recorder& at_a() { return pair_->listening.events; }
+  Recorder& at_b() { return pair_->connecting.events; }
+
+  std::shared_ptr<Arena> arena_;
+  std::unique_ptr<ShmFabric> fabric_;
+  std::unique_ptr<Pair> pair_;
+};
+
+TEST_F(ShmEndpointTest, MessagesGoBothWays) {
+  EXPECT_FALSE(a()->HasInput());
+  EXPECT_FALSE(a()->Poll());
+  ASSERT_TRUE(Send(b(), "one"));
+  ASSERT_TRUE(Send(b(), ""));
+  ASSERT_TRUE(Send(a(), "three"));
+  EXPECT_TRUE(a()->HasInput());
+  EXPECT_TRUE(a()->Poll());
+  EXPECT_TRUE(b()->Poll());
+  EXPECT_EQ(at_a().messages, (std::vector<std::string>{"one", ""}));
+  EXPECT_EQ(at_b().messages, (std::vector<std::string>{"three"}));
+  EXPECT_FALSE(a()->HasInput());
+  EXPECT_FALSE(a()->Poll());
+}
+
+TEST_F(ShmEndpointTest, CapabilitiesAreThoseOfSharedMemory) {
+  EXPECT_EQ(a()->capabilities().max_message_bytes, 64u * 1024);
+  EXPECT_EQ(a()->capabilities().eager_max_bytes, 8u * 1024);
+  EXPECT_TRUE(a()->capabilities().can_load);
+  EXPECT_FALSE(a()->capabilities().is_lifeline);
+  EXPECT_EQ(a()->Describe(), "ring 256 KiB");
+}
+
+TEST_F(ShmEndpointTest, OnePollIsBounded) {
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Send(b(), "x"));
+  EXPECT_TRUE(a()->Poll());
+  EXPECT_EQ(at_a().messages.size(), 64u);
+  EXPECT_TRUE(a()->HasInput());
+  EXPECT_TRUE(a()->Poll());
+  EXPECT_EQ(at_a().messages.size(), 100u);
+}
+
+TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
+  const std::string message(60000, 'm');
+  while (Send(b(), message)) {
+  }
+  EXPECT_FALSE(b()->HasInput());
+  EXPECT_FALSE(b()->Poll());
+  (void)b()->TakeDoorbellRequest();
+  b()->SetArmed(true);
+  EXPECT_TRUE(a()->Poll());
+  // The sender sleeps: it is to be rung, though nothing was sent to it.
+  EXPECT_TRUE(a()->TakeDoorbellRequest());
+  EXPECT_TRUE(b()->HasInput());
+  EXPECT_TRUE(b()->Poll());
+  EXPECT_EQ(at_b().writable, 1);
+  EXPECT_FALSE(b()->HasInput());
+  EXPECT_TRUE(Send(b(), message));
+}
+
+TEST_F(ShmEndpointTest, DoorbellIsAskedForWhileArmedOncePerBatch) {
+  a()->SetArmed(true);
+  EXPECT_FALSE(b()->TakeDoorbellRequest());
+  ASSERT_TRUE(Send(b(), "x"));
+  ASSERT_TRUE(Send(b(), "y"));
+  EXPECT_TRUE(b()->TakeDoorbellRequest());
+  EXPECT_FALSE(b()->TakeDoorbellRequest());
+  a()->SetArmed(false);
+  ASSERT_TRUE(Send(b(), "z"));
+  EXPECT_FALSE(b()->TakeDoorbellRequest());
+}
+
+TEST_F(ShmEndpointTest, NothingIsDeliveredBeforeStart) {
+  const std::string token = NewTestToken();
+  Outcome listened;
+  Outcome connected;
+  auto listen = fabric_->Listen(token, listened.callback());
+  auto connect =
+      fabric_->Connect(fabric_->Offer().value(), token, connected.callback());
+  std::unique_ptr<Endpoint> one = listened.Take().value();
+  std::unique_ptr<Endpoint> other = connected.Take().value();
+  ASSERT_TRUE(Send(one.get(), "early"));
+  EXPECT_FALSE(other->Poll());
+  Recorder events;
+  other->Start(&events);
+  EXPECT_TRUE(other->Poll());
+  EXPECT_EQ(events.messages, std::vector<std::string>{"early"});
+}
+
+TEST_F(ShmEndpointTest, EventMayDestroyTheEndpoint) {
+  ASSERT_TRUE(Send(b(), "x"));
+  ASSERT_TRUE(Send(b(), "y"));
+  at_a().on_message = [this] { pair_->listening.endpoint.reset(); };
+  EXPECT_TRUE(a()->Poll());
+  EXPECT_EQ(at_a().messages.size(), 1u);
+}
+
+TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
+  for (size_t size : {size_t{1}, size_t{100000}, size_t{20 * kMiB}}) {
+    auto exposure = b()->Expose(PatternPayload(size, 7));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    EXPECT_EQ(exposure->stable.size(), size);
+    auto bytes = a()->Load(exposure->region);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(bytes->size, size);
+    EXPECT_TRUE(HasPattern(bytes->span(), 7));
+    // The same memory, mapped twice: no copy lies between them.
+    const memory::Bytes& stable = exposure->stable.pieces()[0];
+    EXPECT_NE(stable.data, bytes->data);
+    const_cast<uint8_t*>(stable.data)[0] = 99;
+    EXPECT_EQ(bytes->data[0], 99);
+  }
+}
+
+TEST_F(ShmEndpointTest, PiecesOfAPayloadBecomeOne) {
+  memory::Payload payload = PatternPayload(5000, 1);
+  payload.Append(PatternPayload(3000, 2).pieces()[0]);
+  auto exposure = a()->Expose(payload);
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  auto bytes = b()->Load(exposure->region);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(HasPattern(bytes->span().subspan(0, 5000), 1));
+  EXPECT_TRUE(HasPattern(bytes->span().subspan(5000), 2));
+}
+
+TEST_F(ShmEndpointTest, DroppingTheLastShareEndsTheLoan) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  auto bytes = a()->Load(exposure->region);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  memory::Bytes part = bytes->Part(10, 10);
+  b()->Withdraw(exposure->region);
+  *exposure = Exposure();
+  *bytes = memory::Bytes();
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), kMiB);
+  part = memory::Bytes();
+  EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), 0u);
+}
+
+TEST_F(ShmEndpointTest, LendersOwnShareKeepsTheLeaseToo) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  (void)a()->Load(exposure->region);
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), kMiB);
+  EXPECT_TRUE(HasPattern(exposure->stable.pieces()[0].span(), 3));
+}
+
+TEST_F(ShmEndpointTest, ReadCopiesAndItsLastByteEndsTheLoan) {
+  auto exposure = b()->Expose(PatternPayload(3 * kMiB, 4));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  const RemoteRegion region = exposure->region;
+  *exposure = Exposure();
+  std::vector<uint8_t> into(3 * kMiB);
+  for (uint64_t i = 0; i < 3; ++i) {
+    b()->Poll();
+    EXPECT_EQ(arena_->used(), 3 * kMiB);
+    a()->Read(region, i * kMiB, absl::MakeSpan(into).subspan(i * kMiB, kMiB),
+              i);
+    EXPECT_TRUE(at_a().reads[i].ok()) << at_a().reads[i];
+  }
+  EXPECT_TRUE(HasPattern(into, 4));
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), 0u);
+}
+
+TEST_F(ShmEndpointTest, RegionsOutsideWhatWasPassedAreRefused) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 5));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  const RemoteRegion good = exposure->region;
+  const uint64_t end = 16 * kMiB;
+  for (RemoteRegion bad : {
+           RemoteRegion{good.key, 0, end + 1},
+           RemoteRegion{good.key, end + 1, 0},
+           RemoteRegion{good.key, ~uint64_t{0}, 2},
+           RemoteRegion{good.key, 2, ~uint64_t{0}},
+           RemoteRegion{good.key + (uint64_t{1} << 32), 0, 1},
+           RemoteRegion{0, 0, 1},
+       }) {
+    EXPECT_FALSE(a()->Load(bad).ok()) << bad.key << " " << bad.offset;
+    uint8_t byte;
+    a()->Read(bad, 0, absl::MakeSpan(&byte, 1), 9);
+    EXPECT_FALSE(at_a().reads[9].ok());
+  }
+  uint8_t byte;
+  a()->Read(good, good.length, absl::MakeSpan(&byte, 1), 10);
+  EXPECT_FALSE(at_a().reads[10].ok());
+  EXPECT_TRUE(a()->Load(good).ok());
+}
+
+TEST_F(ShmEndpointTest, NoRoomIsANormalAnswer) {
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      b()->Expose(PatternPayload(65 * kMiB, 1)).status()));
+  auto large = b()->Expose(PatternPayload(60 * kMiB, 1));
+  ASSERT_TRUE(large.ok()) << large.status();
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      b()->Expose(PatternPayload(10 * kMiB, 1)).status()));
+  const RemoteRegion region = large->region;
+  *large = Exposure();
+  (void)a()->Load(region);  // and drop it
+  EXPECT_TRUE(b()->Expose(PatternPayload(10 * kMiB, 1)).ok());
+}
+
+TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
+  std::vector<RemoteRegion> regions;
+  for (uint32_t i = 0; i < kMaxLoans; ++i) {
+    auto exposure = b()->Expose(PatternPayload(64, 1));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    regions.push_back(exposure->region);
+  }
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(b()->Expose(PatternPayload(64, 1)).status()));
+  for (int round = 0; round < 3; ++round) {
+    for (RemoteRegion& region : regions) {
+      ASSERT_TRUE(a()->Load(region).ok());
+      region = b()->Expose(PatternPayload(64, 1)).value().region;
+    }
+  }
+}
+
+// The next tests write what an honest end never does.
+class ShmHostileEnd : public ShmEndpointTest {
+ protected:
+  // An end whose peer's control page and socket are the test's.
+  void SetUp() override {
+    const std::string token = NewTestToken();
+    const std::string offer = fabric_->Offer().value();
+    auto listen = fabric_->Listen(token, listened_.callback());
+    control_ = absl::make_unique<Segment>(CreateControl(kRing).value());
+    socket_ = RawConnect(offer);
+    SetupMessage hello;
+    hello.size = kRing;
+    hello.token = token;
+    ASSERT_TRUE(SendSetup(socket_.get(), hello, control_->fd()).ok());
+    auto endpoint = listened_.Take();
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    endpoint_ = *std::move(endpoint);
+    endpoint_->Start(&events_);
+  }
+  ControlPage* page() { return PageOf(*control_); }
+  void ExpectBroken() {
+    EXPECT_TRUE(endpoint_->HasInput());
+    EXPECT_TRUE(endpoint_->Poll());
+    ASSERT_EQ(events_.broken.size(), 1u);
+    EXPECT_TRUE(absl::IsDataLoss(events_.broken[0])) << events_.broken[0];
+    EXPECT_FALSE(endpoint_->HasInput());
+    EXPECT_FALSE(endpoint_->Poll());
+    EXPECT_FALSE(Send(endpoint_.get(), "x"));
+  }
+
+  static constexpr uint32_t kRing = 256 * 1024;
+  Outcome listened_;
+  std::unique_ptr<Segment> control_;
+  base::UniqueFd socket_;
+  Recorder events_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+TEST_F(ShmHostileEnd, NonsenseHeadBreaks) {
+  page()->head.store(12345);
+  ExpectBroken();
+}
+
+TEST_F(ShmHostileEnd, NonsenseTailBreaks) {
+  page()->tail.store(1 << 30);
+  const std::string message(60000, 'm');
+  while (Send(endpoint_.get(), message)) {
+  }
+  ExpectBroken();
+}
+
+TEST_F(ShmHostileEnd, ReleaseOfMoreThanThereIsBreaks) {
+  ASSERT_TRUE(endpoint_->Expose(PatternPayload(100, 1)).ok());
+  page()->release_head.store(kMaxLoans + 1);
+  EXPECT_FALSE(endpoint_->Expose(PatternPayload(100, 1)).ok());
+  ExpectBroken();
+}
+
+TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
+  auto exposure = endpoint_->Expose(PatternPayload(100, 1));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  for (uint32_t i = 0; i < kMaxLoans; ++i) page()->releases[i] = 1000000 + i;
+  page()->release_head.store(kMaxLoans);
+  endpoint_->Poll();
+  EXPECT_TRUE(events_.broken.empty());
+  *exposure = Exposure();
+  EXPECT_EQ(arena_->used(), 128u);  // still lent
+}
+
+TEST_F(ShmHostileEnd, UnsealedSegmentIsRefused) {
+  base::UniqueFd memory(memfd_create("hostile", MFD_CLOEXEC));
+  ASSERT_EQ(posix_fallocate(memory.get(), 0, 4096), 0);
+  SetupMessage segment;
+  segment.kind = SetupMessage::Kind::kSegment;
+  segment.size = 4096;
+  segment.segment_id = 5;
+  ASSERT_TRUE(SendSetup(socket_.get(), segment, memory.get()).ok());
+  const RemoteRegion region{uint64_t{5} << 32, 0, 100};
+  EXPECT_TRUE(absl::IsFailedPrecondition(endpoint_->Load(region).status()));
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,152 @@
+// What happens to memory when one end goes.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/fabric.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+class ShmLifetime : public ::testing::Test {
+ protected:
+  ShmLifetime() : lender_(Arena::Create(16 * kMiB)) {
+    Options options;
+    options.arena = lender_;
+    server_ = absl::make_unique<ShmFabric>(options);
+    pair_ = MakePair(server_.get(), &client_);
+  }
+  void SetUp() override { ASSERT_NE(pair_, nullptr); }
+
+  End& lender() { return pair_->listening; }
+  End& borrower() { return pair_->connecting; }
+  // Lends a pattern, and loads it on the other side.
+  memory::Bytes Lend(size_t size, uint8_t seed) {
+    auto exposure = lender().endpoint->Expose(PatternPayload(size, seed));
+    EXPECT_TRUE(exposure.ok()) << exposure.status();
+    auto bytes = borrower().endpoint->Load(exposure->region);
+    EXPECT_TRUE(bytes.ok()) << bytes.status();
+    return *std::move(bytes);
+  }
+  std::shared_ptr<Arena> lender_;
+  std::unique_ptr<ShmFabric> server_;
+  ShmFabric client_;
+  std::unique_ptr<Pair> pair_;
+};
+
+TEST_F(ShmLifetime, DestroyedEndIsSeenOnceAfterItsLastMessages) {
+  ASSERT_TRUE(Send(lender().endpoint.get(), "last words"));
+  lender().endpoint.reset();
+  End& end = borrower();
+  EXPECT_TRUE(end.endpoint->HasInput());
+  EXPECT_TRUE(end.endpoint->Poll());
+  EXPECT_EQ(end.events.messages, std::vector<std::string>{"last words"});
+  ASSERT_EQ(end.events.broken.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(end.events.broken[0]));
+  EXPECT_EQ(end.events.broken[0].message(), "peer closed its shared memory");
+  EXPECT_FALSE(end.endpoint->HasInput());
+  EXPECT_FALSE(end.endpoint->Poll());
+  EXPECT_EQ(end.events.broken.size(), 1u);
+}
+
+TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
+  memory::Bytes bytes = Lend(4 * kMiB, 9);
+  lender().endpoint.reset();
+  borrower().endpoint.reset();
+  // Another connection uses up all that is left of the arena.
+  auto other = MakePair(server_.get(), &client_);
+  ASSERT_NE(other, nullptr);
+  std::vector<Exposure> exposures;
+  for (;;) {
+    auto more = other->listening.endpoint->Expose(PatternPayload(kMiB, 200));
+    if (!more.ok()) break;
+    exposures.push_back(*std::move(more));
+  }
+  EXPECT_EQ(exposures.size(), 12u);
+  EXPECT_TRUE(HasPattern(bytes.span(), 9));
+
+  exposures.clear();
+  other.reset();
+  EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 4 * kMiB; }));
+  bytes = memory::Bytes();
+  EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
+}
+
+TEST_F(ShmLifetime, LastShareOfLoadedBytesClosesEverything) {
+  {
+    memory::Bytes bytes = Lend(kMiB, 9);
+    pair_.reset();
+    EXPECT_TRUE(HasPattern(bytes.span(), 9));
+    std::thread([&bytes] { bytes = memory::Bytes(); }).join();
+  }
+  EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
+}
+
+TEST_F(ShmLifetime, LoansThatNobodyLoadedEndWithTheBorrower) {
+  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  EXPECT_EQ(lender_->used(), kMiB);
+  borrower().endpoint.reset();
+  EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
+}
+
+TEST_F(ShmLifetime, BothSidesWithLoansOutDoNotWaitForEachOther) {
+  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  // The client's arena is the process's.
+  auto theirs = Arena::Default();
+  const uint64_t before = theirs->used();
+  ASSERT_TRUE(borrower().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  pair_.reset();
+  EXPECT_TRUE(WaitUntil(
+      [&] { return lender_->used() == 0 && theirs->used() == before; }));
+}
+
+TEST_F(ShmLifetime, LingeringLenderNoticesSingleReleases) {
+  memory::Bytes first = Lend(kMiB, 1);
+  memory::Bytes second = Lend(kMiB, 2);
+  pair_.reset();
+  first = memory::Bytes();
+  EXPECT_TRUE(WaitUntil([this] { return lender_->used() == kMiB; }));
+  EXPECT_TRUE(HasPattern(second.span(), 2));
+}
+
+TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
+  // What the process keeps from its first connection: the event loop's, the
+  // listener's, the arena's segment. What is above it goes away again.
+  (void)Lend(kMiB, 1);
+  const size_t with_one_pair = CountFds();
+  constexpr size_t kSockets = 2;
+  for (int i = 0; i < 20; ++i) {
+    pair_ = MakePair(server_.get(), &client_);
+    ASSERT_NE(pair_, nullptr);
+    memory::Bytes bytes = Lend(1000, 1);
+    if (i % 2 == 0) lender().endpoint.reset();
+    if (i % 3 == 0) bytes = memory::Bytes();
+    pair_.reset();
+  }
+  EXPECT_TRUE(WaitUntil([=] { return CountFds() == with_one_pair - kSockets; }))
+      << CountFds() << " after " << with_one_pair;
+}
+
+TEST_F(ShmLifetime, ExposeToAGonePeerIsUnavailable) {
+  borrower().endpoint.reset();
+  EXPECT_TRUE(WaitUntil([this] {
+    return absl::IsUnavailable(
+        lender().endpoint->Expose(PatternPayload(10, 1)).status());
+  }));
+  EXPECT_EQ(lender_->used(), 0u);
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,195 @@
+// The peer is another process, and dies.
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/fabric.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+// The child: connects, and answers "load <region>" by loading and holding it.
+[[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
+  ShmFabric fabric;
+  Outcome outcome;
+  auto connect = fabric.Connect(offer, token, outcome.callback());
+  auto connected = outcome.Take();
+  if (!connected.ok()) _exit(2);
+  std::unique_ptr<Endpoint> endpoint = *std::move(connected);
+  Recorder events;
+  endpoint->Start(&events);
+  memory::Bytes held;
+  events.on_message = [&] {
+    RemoteRegion region;
+    if (events.messages.back().size() != sizeof region) _exit(3);
+    memcpy(&region, events.messages.back().data(), sizeof region);
+    auto bytes = endpoint->Load(region);
+    if (!bytes.ok() || !HasPattern(bytes->span(), 11)) _exit(4);
+    held = *std::move(bytes);
+    // And lends something itself, which the other side will hold.
+    auto exposure = endpoint->Expose(PatternPayload(kMiB, 12));
+    if (!exposure.ok()) _exit(5);
+    if (!Send(endpoint.get(), absl::string_view(reinterpret_cast<const char*>(
+                                                    &exposure->region),
+                                                sizeof exposure->region))) {
+      _exit(6);
+    }
+  };
+  (void)WaitUntil([&] {
+    endpoint->Poll();
+    return !events.broken.empty();
+  });
+  _exit(events.broken.empty() ? 7 : 0);
+}
+
+class ShmPeerDeath : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    arena_ = Arena::Create(64 * kMiB);
+    Options options;
+    options.arena = arena_;
+    fabric_ = absl::make_unique<ShmFabric>(options);
+    const std::string offer = fabric_->Offer().value();
+    const std::string token = NewTestToken();
+    Outcome outcome;
+    auto listen = fabric_->Listen(token, outcome.callback());
+    child_ = fork();
+    ASSERT_GE(child_, 0);
+    if (child_ == 0) RunPeer(offer, token);
+    auto endpoint = outcome.Take();
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    endpoint_ = *std::move(endpoint);
+    endpoint_->Start(&events_);
+  }
+  void TearDown() override {
+    if (child_ > 0) Kill();
+  }
+
+  void Kill() {
+    kill(child_, SIGKILL);
+    (void)WaitForChild();
+    child_ = 0;
+  }
+  int WaitForChild() {
+    int status = 0;
+    EXPECT_EQ(waitpid(child_, &status, 0), child_);
+    child_ = 0;
+    return status;
+  }
+  // Has the peer hold 4 MiB of this process, and this process 1 MiB of it.
+  void Exchange() {
+    auto exposure = endpoint_->Expose(PatternPayload(4 * kMiB, 11));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    const RemoteRegion region = exposure->region;
+    ASSERT_TRUE(Send(endpoint_.get(),
+                     absl::string_view(reinterpret_cast<const char*>(&region),
+                                       sizeof region)));
+    ASSERT_TRUE(WaitUntil([this] {
+      endpoint_->Poll();
+      return !events_.messages.empty();
+    }));
+    RemoteRegion theirs;
+    ASSERT_EQ(events_.messages[0].size(), sizeof theirs);
+    memcpy(&theirs, events_.messages[0].data(), sizeof theirs);
+    auto bytes = endpoint_->Load(theirs);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    held_ = *std::move(bytes);
+    EXPECT_EQ(arena_->used(), 4 * kMiB);
+  }
+
+  std::shared_ptr<Arena> arena_;
+  std::unique_ptr<ShmFabric> fabric_;
+  pid_t child_ = 0;
+  Recorder events_;
+  std::unique_ptr<Endpoint> endpoint_;
+  memory::Bytes held_;
+};
+
+TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  Kill();
+  ASSERT_TRUE(WaitUntil([this] { return endpoint_->HasInput(); }));
+  endpoint_->Poll();
+  ASSERT_EQ(events_.broken.size(), 1u);
+  EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
+  EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
+  // What was loaded from the dead stays.
+  EXPECT_TRUE(HasPattern(held_.span(), 12));
+  endpoint_.reset();
+  EXPECT_TRUE(HasPattern(held_.span(), 12));
+}
+
+TEST_F(ShmPeerDeath, AfterOurEndIsGoneLoansComeBackToo) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  // Stopped, it cannot give anything back itself.
+  kill(child_, SIGSTOP);
+  endpoint_.reset();
+  EXPECT_EQ(arena_->used(), 4 * kMiB);
+  Kill();
+  EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
+}
+
+TEST_F(ShmPeerDeath, PeerNoticesThatOurEndIsGone) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  endpoint_.reset();
+  EXPECT_EQ(WaitForChild(), 0);
+  EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
+}
+
+TEST_F(ShmPeerDeath, DeathRightAfterSetUpIsNoticed) {
+  Kill();
+  ASSERT_TRUE(WaitUntil([this] {
+    endpoint_->Poll();
+    return !events_.broken.empty();
+  }));
+}
+
+TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  const pid_t copy = fork();
+  ASSERT_GE(copy, 0);
+  if (copy == 0) {
+    held_ = memory::Bytes();
+    endpoint_.reset();
+    fabric_.reset();
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(copy, &status, 0), copy);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(HasPattern(held_.span(), 12));
+  endpoint_->Poll();
+  EXPECT_TRUE(events_.broken.empty());
+  // Still working.
+  events_.messages.clear();
+  ASSERT_NO_FATAL_FAILURE({
+    auto exposure = endpoint_->Expose(PatternPayload(kMiB, 11));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    ASSERT_TRUE(
+        Send(endpoint_.get(),
+             absl::string_view(reinterpret_cast<const char*>(&exposure->region),
+                               sizeof exposure->region)));
+    ASSERT_TRUE(WaitUntil([this] {
+      endpoint_->Poll();
+      return !events_.messages.empty();
+    }));
+  });
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

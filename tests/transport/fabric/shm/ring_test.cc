@@ -1,0 +1,171 @@
+#include "transport/fabric/shm/ring.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint32_t kRingBytes = 128 * 1024;
+using Sent = RingSender::Result;
+using Got = RingReceiver::Result;
+
+// One direction: `writer`'s ring, read by `reader`.
+class RingTest : public ::testing::Test {
+ protected:
+  RingTest()
+      : writer_(CreateControl(kRingBytes).value()),
+        reader_(CreateControl(kRingBytes).value()),
+        sender_(PageOf(writer_), PageOf(reader_)),
+        receiver_(PageOf(reader_), PageOf(writer_), kRingBytes) {}
+
+  Sent Send(const std::string& text) { return sender_.Send(AsBytes(text)); }
+  Got Receive(std::string* text) {
+    size_t size = 0;
+    const Got got = receiver_.Receive(scratch_.get(), &size);
+    if (got == Got::kMessage)
+      text->assign(scratch_.get(), scratch_.get() + size);
+    return got;
+  }
+  // What a hostile peer writes.
+  uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
+  void WriteLength(uint32_t length) {
+    std::memcpy(RingBytes(), &length, sizeof length);
+  }
+
+  Segment writer_;
+  Segment reader_;
+  RingSender sender_;
+  RingReceiver receiver_;
+  std::unique_ptr<uint8_t[]> scratch_{new uint8_t[kMaxMessageBytes]};
+};
+
+TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
+  for (size_t round = 0; round < 40; ++round) {
+    std::vector<std::string> sent;
+    for (size_t size : {0, 1, 3, 4, 5, 12, 1000, 65536}) {
+      sent.emplace_back((size + round * 97) % 65537, static_cast<char>(round));
+      ASSERT_EQ(Send(sent.back()), Sent::kSent);
+    }
+    for (const std::string& expected : sent) {
+      std::string got;
+      ASSERT_EQ(Receive(&got), Got::kMessage);
+      ASSERT_EQ(got, expected);
+    }
+    std::string none;
+    ASSERT_EQ(Receive(&none), Got::kEmpty);
+  }
+}
+
+TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
+  const std::string message(30000, 'm');
+  int count = 0;
+  while (Send(message) == Sent::kSent) ++count;
+  EXPECT_EQ(count, 4);
+  EXPECT_FALSE(sender_.RoomHasCome());
+  EXPECT_TRUE(receiver_.PeerWaits());
+  std::string got;
+  ASSERT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_TRUE(sender_.RoomHasCome());
+  // A smaller one that fits meanwhile does not take the word back.
+  EXPECT_EQ(Send("small"), Sent::kSent);
+  EXPECT_TRUE(receiver_.PeerWaits());
+  sender_.StopWaiting();
+  EXPECT_FALSE(sender_.RoomHasCome());
+  EXPECT_FALSE(receiver_.PeerWaits());
+}
+
+TEST_F(RingTest, RingIsFilledToTheLastByte) {
+  const std::string message(1020, 'm');  // 1024 with its length
+  for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
+    ASSERT_EQ(Send(message), Sent::kSent);
+  }
+  EXPECT_EQ(Send(""), Sent::kFull);
+  std::string got;
+  for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
+    ASSERT_EQ(Receive(&got), Got::kMessage);
+    ASSERT_EQ(got, message);
+  }
+  EXPECT_EQ(Receive(&got), Got::kEmpty);
+}
+
+TEST_F(RingTest, HostileHeadBreaks) {
+  std::string got;
+  for (uint64_t head : {uint64_t{kRingBytes} + 8, uint64_t{4}, uint64_t{7},
+                        ~uint64_t{0}, uint64_t{1} << 63}) {
+    PageOf(writer_)->head.store(head);
+    EXPECT_TRUE(receiver_.HasInput());
+    EXPECT_EQ(Receive(&got), Got::kBroken) << head;
+  }
+}
+
+TEST_F(RingTest, HostileLengthBreaks) {
+  PageOf(writer_)->head.store(1024);
+  std::string got;
+  for (uint32_t length :
+       {1021u, 65537u, 0x7fffffffu, 0xffffffffu, 0xfffffffcu}) {
+    WriteLength(length);
+    EXPECT_EQ(Receive(&got), Got::kBroken) << length;
+  }
+  WriteLength(1020);
+  EXPECT_EQ(Receive(&got), Got::kMessage);
+}
+
+TEST_F(RingTest, HostileTailBreaksOnceItIsLookedAt) {
+  const std::string message(60000, 'm');
+  ASSERT_EQ(Send(message), Sent::kSent);
+  ASSERT_EQ(Send(message), Sent::kSent);
+  for (uint64_t tail :
+       {uint64_t{1} << 40, uint64_t{200000}, uint64_t{1} << 63}) {
+    PageOf(reader_)->tail.store(tail);
+    EXPECT_EQ(Send(message), Sent::kBroken) << tail;
+    EXPECT_EQ(Send(message), Sent::kBroken) << tail;
+  }
+}
+
+TEST_F(RingTest, TwoThreadsLoseNothing) {
+  constexpr uint32_t kMessages = 200000;
+  std::thread writer([this] {
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      std::string message(4 + i % 3000, 'x');
+      std::memcpy(&message[0], &i, sizeof i);
+      while (Send(message) != Sent::kSent) std::this_thread::yield();
+    }
+  });
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kMessages;) {
+    std::string got;
+    if (Receive(&got) != Got::kMessage) {
+      std::this_thread::yield();
+      continue;
+    }
+    uint32_t number = 0;
+    std::memcpy(&number, got.data(), sizeof number);
+    if (number != i || got.size() != 4 + i % 3000) ++wrong;
+    ++i;
+  }
+  writer.join();
+  EXPECT_EQ(wrong, 0u);
+}
+
+TEST(Control, RingSizesAreBoundedPowersOfTwo) {
+  EXPECT_TRUE(IsRingSize(128 * 1024));
+  EXPECT_TRUE(IsRingSize(16 * 1024 * 1024));
+  for (uint64_t size : {uint64_t{0}, uint64_t{64} << 10, uint64_t{200000},
+                        uint64_t{32} << 20, uint64_t{1} << 63}) {
+    EXPECT_FALSE(IsRingSize(size)) << size;
+  }
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,142 @@
+#include "transport/fabric/shm/setup_message.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/segment.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+SetupMessage Hello() {
+  SetupMessage hello;
+  hello.kind = SetupMessage::Kind::kHello;
+  hello.size = 0x0102030405060708;
+  hello.segment_id = 9;
+  hello.token = "token";
+  return hello;
+}
+
+struct SocketPair {
+  SocketPair() {
+    int fds[2];
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                         0, fds),
+              0);
+    a.Reset(fds[0]);
+    b.Reset(fds[1]);
+  }
+  base::UniqueFd a;
+  base::UniqueFd b;
+};
+
+// As a hostile peer sends, with `count` copies of descriptor 0.
+void SendRaw(int socket, const std::string& bytes, size_t count) {
+  iovec data = {const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[256] = {};
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (count > 0) {
+    header.msg_control = control;
+    header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(count * sizeof(int));
+    std::memset(CMSG_DATA(part), 0, count * sizeof(int));
+  }
+  ASSERT_GE(sendmsg(socket, &header, 0), 0);
+}
+
+TEST(SetupMessage, HasTheseBytes) {
+  const std::string expected(
+      "PSHM\x01\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x09\x00\x00\x00"
+      "token",
+      25);
+  EXPECT_EQ(EncodeSetup(Hello()), expected);
+}
+
+TEST(SetupMessage, DecodesWhatWasEncoded) {
+  auto decoded = DecodeSetup(EncodeSetup(Hello()));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->kind, SetupMessage::Kind::kHello);
+  EXPECT_EQ(decoded->size, Hello().size);
+  EXPECT_EQ(decoded->segment_id, 9u);
+  EXPECT_EQ(decoded->token, "token");
+}
+
+TEST(SetupMessage, AnythingElseIsRejected) {
+  const std::string good = EncodeSetup(Hello());
+  for (size_t size = 0; size < good.size(); ++size) {
+    EXPECT_FALSE(DecodeSetup(good.substr(0, size)).ok()) << size;
+  }
+  EXPECT_FALSE(DecodeSetup(good + "x").ok());
+  for (auto change : {std::make_pair(0, 'Q'), std::make_pair(4, '\x02'),
+                      std::make_pair(6, '\x00'), std::make_pair(6, '\x04'),
+                      std::make_pair(7, '\x04'), std::make_pair(7, '\xff')}) {
+    std::string bad = good;
+    bad[change.first] = change.second;
+    EXPECT_FALSE(DecodeSetup(bad).ok()) << change.first;
+  }
+}
+
+TEST(SetupMessage, CarriesADescriptor) {
+  SocketPair sockets;
+  auto segment = Segment::Create("test", 4096, Touch::kWhenUsed);
+  ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
+  auto received = ReceiveSetup(sockets.b.get());
+  ASSERT_TRUE(received.ok()) << received.status();
+  EXPECT_EQ(received->message.token, "token");
+  EXPECT_TRUE(fcntl(received->fd.get(), F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(SetupMessage, NothingThereAndHungUpAreToldApart) {
+  SocketPair sockets;
+  EXPECT_TRUE(absl::IsNotFound(ReceiveSetup(sockets.b.get()).status()));
+  sockets.a.Reset();
+  EXPECT_TRUE(absl::IsUnavailable(ReceiveSetup(sockets.b.get()).status()));
+  EXPECT_FALSE(SendSetup(sockets.b.get(), Hello(), 0).ok());
+}
+
+TEST(SetupMessage, FullSocketIsUnavailable) {
+  SocketPair sockets;
+  absl::Status sent;
+  for (int i = 0; i < 10000 && sent.ok(); ++i) {
+    sent = SendSetup(sockets.a.get(), Hello(), 0);
+  }
+  EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
+}
+
+TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {
+  const size_t before = CountFds();
+  {
+    SocketPair sockets;
+    for (size_t count : {0, 2, 3, 8, 20}) {
+      SendRaw(sockets.a.get(), EncodeSetup(Hello()), count);
+      EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok()) << count;
+    }
+    SendRaw(sockets.a.get(), std::string(1000, 'x'), 1);
+    EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok());
+    SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);
+    EXPECT_TRUE(ReceiveSetup(sockets.b.get()).ok());
+  }
+  EXPECT_EQ(CountFds(), before);
+}
+
+TEST(SetupMessage, OwnUidIsTrusted) {
+  SocketPair sockets;
+  EXPECT_TRUE(CheckPeerUid(sockets.a.get()).ok());
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

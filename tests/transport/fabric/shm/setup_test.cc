@@ -1,0 +1,286 @@
+// How connections come about, and how they do not.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/address.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+class ShmSetup : public ::testing::Test {
+ protected:
+  static Options Short() {
+    Options options;
+    options.setup_timeout = absl::Milliseconds(50);
+    return options;
+  }
+  // Connects and expects an error.
+  absl::Status Refusal(const std::string& offer, const std::string& token) {
+    Outcome outcome;
+    auto pending = client_.Connect(offer, token, outcome.callback());
+    return outcome.Take().status();
+  }
+  void ExpectStillWorks() { EXPECT_NE(MakePair(&server_, &client_), nullptr); }
+
+  ShmFabric server_;
+  ShmFabric client_;
+};
+
+SetupMessage HelloWith(const std::string& token, uint64_t ring_bytes) {
+  SetupMessage hello;
+  hello.token = token;
+  hello.size = ring_bytes;
+  return hello;
+}
+
+TEST_F(ShmSetup, OneFabricConnectsToItselfManyTimes) {
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (int i = 0; i < 20; ++i) pairs.push_back(MakePair(&server_, &server_));
+  for (auto& pair : pairs) ASSERT_NE(pair, nullptr);
+}
+
+TEST_F(ShmSetup, OfferStaysTheSame) {
+  EXPECT_EQ(server_.Offer().value(), server_.Offer().value());
+}
+
+TEST_F(ShmSetup, RingsMayDiffer) {
+  Options options;
+  options.ring_bytes = 1024 * 1024;
+  ShmFabric large(options);
+  auto pair = MakePair(&server_, &large);
+  ASSERT_NE(pair, nullptr);
+  EXPECT_EQ(pair->listening.endpoint->Describe(), "ring 256 KiB");
+  EXPECT_EQ(pair->connecting.endpoint->Describe(), "ring 1024 KiB");
+  ASSERT_TRUE(Send(pair->connecting.endpoint.get(), "hello"));
+  EXPECT_TRUE(pair->listening.endpoint->Poll());
+  EXPECT_EQ(pair->listening.events.messages.size(), 1u);
+}
+
+TEST_F(ShmSetup, OtherHostIsRefused) {
+  const absl::Status status = Refusal("another-boot-id\npenstock-00", "token");
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_TRUE(absl::StrContains(status.message(), "another host")) << status;
+  EXPECT_TRUE(absl::IsUnavailable(Refusal("\npenstock-00", "token")));
+}
+
+TEST_F(ShmSetup, GarbageOffersAreRefused) {
+  const std::string good = server_.Offer().value();
+  for (const std::string& offer :
+       {std::string(), std::string("x"), good.substr(0, good.size() - 1),
+        good + "0", good.substr(0, good.find('\n') + 1)}) {
+    EXPECT_FALSE(Refusal(offer, "token").ok()) << offer;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(Refusal(good, "")));
+  EXPECT_TRUE(absl::IsInvalidArgument(Refusal(good, std::string(65, 't'))));
+}
+
+TEST_F(ShmSetup, MissingSocketIsExplained) {
+  std::string offer;
+  {
+    ShmFabric gone;
+    offer = gone.Offer().value();
+  }
+  absl::Status status;
+  EXPECT_TRUE(WaitUntil([&] {
+    status = Refusal(offer, NewTestToken());
+    return absl::StrContains(status.message(), "no such socket here");
+  })) << status;
+  EXPECT_TRUE(absl::IsUnavailable(status));
+}
+
+TEST_F(ShmSetup, UnknownTokenIsRefused) {
+  const std::string offer = server_.Offer().value();
+  Outcome waiting;
+  auto listen = server_.Listen(NewTestToken(), waiting.callback());
+  EXPECT_TRUE(absl::IsUnavailable(Refusal(offer, NewTestToken())));
+  EXPECT_FALSE(waiting.finished());
+  ExpectStillWorks();
+}
+
+TEST_F(ShmSetup, TokenServesOnce) {
+  const std::string offer = server_.Offer().value();
+  const std::string token = NewTestToken();
+  Outcome listened;
+  Outcome connected;
+  auto listen = server_.Listen(token, listened.callback());
+  auto connect = client_.Connect(offer, token, connected.callback());
+  EXPECT_TRUE(listened.Take().ok());
+  EXPECT_TRUE(connected.Take().ok());
+  EXPECT_TRUE(absl::IsUnavailable(Refusal(offer, token)));
+}
+
+TEST_F(ShmSetup, TokenInUseIsRefused) {
+  const std::string token = NewTestToken();
+  Outcome first;
+  Outcome second;
+  auto one = server_.Listen(token, first.callback());
+  auto two = server_.Listen(token, second.callback());
+  EXPECT_TRUE(absl::IsAlreadyExists(second.Take().status()));
+  EXPECT_FALSE(first.finished());
+}
+
+TEST_F(ShmSetup, CancelledListenIsForgotten) {
+  const std::string offer = server_.Offer().value();
+  const std::string token = NewTestToken();
+  Outcome outcome;
+  server_.Listen(token, outcome.callback()).reset();
+  EXPECT_TRUE(absl::IsUnavailable(Refusal(offer, token)));
+  EXPECT_FALSE(outcome.finished());
+}
+
+TEST_F(ShmSetup, CancelledConnectIsNotReported) {
+  for (int i = 0; i < 50; ++i) {
+    const std::string token = NewTestToken();
+    Outcome listened;
+    auto listen = server_.Listen(token, listened.callback());
+    auto called = std::make_shared<bool>(false);
+    client_
+        .Connect(server_.Offer().value(), token,
+                 [called](absl::StatusOr<std::unique_ptr<Endpoint>>) {
+                   *called = true;
+                 })
+        .reset();
+  }
+  ExpectStillWorks();
+}
+
+TEST_F(ShmSetup, ListenEndsInTime) {
+  ShmFabric fabric(Short());
+  Outcome outcome;
+  auto listen = fabric.Listen(NewTestToken(), outcome.callback());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(outcome.Take().status()));
+}
+
+TEST_F(ShmSetup, SilentListenerEndsInTime) {
+  // A socket that accepts and says nothing.
+  const std::string name = NewSocketName().value();
+  base::UniqueFd socket = ListenAt(name).value();
+  ShmFabric fabric(Short());
+  Outcome outcome;
+  auto connect = fabric.Connect(MakeOffer(name).value(), NewTestToken(),
+                                outcome.callback());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(outcome.Take().status()));
+}
+
+TEST_F(ShmSetup, GarbageOnTheSocketHarmsNobody) {
+  const std::string offer = server_.Offer().value();
+  for (const std::string& bytes :
+       {std::string("x"), std::string(1000, '\0'),
+        EncodeSetup(HelloWith("unknown", 1 << 18))}) {
+    base::UniqueFd socket = RawConnect(offer);
+    ASSERT_GT(send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), 0);
+    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+  }
+  ExpectStillWorks();
+}
+
+TEST_F(ShmSetup, UnsealedMemoryIsRefused) {
+  const std::string token = NewTestToken();
+  Outcome listened;
+  const std::string offer = server_.Offer().value();
+  auto listen = server_.Listen(token, listened.callback());
+  constexpr uint64_t kRing = 1 << 18;
+  base::UniqueFd memory(memfd_create("hostile", MFD_CLOEXEC));
+  ASSERT_EQ(posix_fallocate(memory.get(), 0, kRingOffset + kRing), 0);
+  base::UniqueFd socket = RawConnect(offer);
+  ASSERT_TRUE(
+      SendSetup(socket.get(), HelloWith(token, kRing), memory.get()).ok());
+  const absl::Status status = listened.Take().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+  ExpectStillWorks();
+}
+
+TEST_F(ShmSetup, SealedMemoryOfAnotherLayoutIsRefused) {
+  const std::string token = NewTestToken();
+  Outcome listened;
+  const std::string offer = server_.Offer().value();
+  auto listen = server_.Listen(token, listened.callback());
+  constexpr uint64_t kRing = 1 << 18;
+  auto zeros = Segment::Create("hostile", kRingOffset + kRing, Touch::kNow);
+  base::UniqueFd socket = RawConnect(offer);
+  ASSERT_TRUE(
+      SendSetup(socket.get(), HelloWith(token, kRing), zeros->fd()).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(listened.Take().status()));
+}
+
+TEST_F(ShmSetup, FloodOfHalfOpenConnectionsIsBounded) {
+  Options options;
+  options.max_half_open = 8;
+  options.setup_timeout = absl::Seconds(1);
+  ShmFabric fabric(options);
+  const std::string offer = fabric.Offer().value();
+  std::vector<base::UniqueFd> sockets;
+  for (int i = 0; i < 20; ++i) sockets.push_back(RawConnect(offer));
+  auto closed = [&sockets] {
+    size_t count = 0;
+    for (const base::UniqueFd& socket : sockets) count += IsHungUp(socket);
+    return count;
+  };
+  EXPECT_TRUE(WaitUntil([&] { return closed() >= 12; }));
+  // The others run out of time, and then there is room again.
+  EXPECT_TRUE(WaitUntil([&] { return closed() == 20; }));
+  EXPECT_NE(MakePair(&fabric, &client_), nullptr);
+}
+
+TEST_F(ShmSetup, LeavesNoDescriptorBehind) {
+  { ExpectStillWorks(); }  // the process's own are there
+  const std::string offer = server_.Offer().value();
+  const size_t before = CountFds();
+  for (int i = 0; i < 10; ++i) {
+    ExpectStillWorks();
+    (void)Refusal(offer, NewTestToken());
+    base::UniqueFd socket = RawConnect(offer);
+  }
+  EXPECT_TRUE(WaitUntil([before] { return CountFds() == before; }))
+      << CountFds() << " instead of " << before;
+}
+
+TEST_F(ShmSetup, AnotherUserIsRefusedWithTheReason) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  const std::string offer = server_.Offer().value();
+  const std::string token = NewTestToken();
+  Outcome listened;
+  auto listen = server_.Listen(token, listened.callback());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (setuid(12345) != 0) _exit(2);
+    ShmFabric fabric;
+    Outcome outcome;
+    auto connect = fabric.Connect(offer, token, outcome.callback());
+    const absl::Status status = outcome.Take().status();
+    const bool right =
+        absl::IsPermissionDenied(status) &&
+        absl::StrContains(status.message(), "peer runs as uid 0") &&
+        absl::StrContains(status.message(), "this process as uid 12345");
+    _exit(right ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(listened.finished() && listened.Take().ok());
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

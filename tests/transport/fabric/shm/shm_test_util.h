@@ -1,0 +1,104 @@
+// Two ends of shared memory in one process, and waiting with a deadline.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_SHM_TEST_UTIL_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_SHM_TEST_UTIL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+constexpr absl::Duration kTestDeadline = absl::Seconds(20);
+
+// Calls `condition` until it is true. False when the deadline has passed.
+bool WaitUntil(const std::function<bool()>& condition);
+
+// What came out of a Listen() or a Connect().
+class Outcome {
+ public:
+  Outcome() : state_(std::make_shared<State>()) {}
+
+  ConnectCallback callback() const;
+  // Waits for it.
+  absl::StatusOr<std::unique_ptr<Endpoint>> Take();
+  bool finished() const { return state_->done.HasBeenNotified(); }
+
+ private:
+  struct State {
+    absl::Notification done;
+    absl::StatusOr<std::unique_ptr<Endpoint>> result;
+  };
+  std::shared_ptr<State> state_;
+};
+
+// Keeps all events.
+class Recorder : public EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override {
+    messages.emplace_back(message.begin(), message.end());
+    if (on_message) on_message();
+  }
+  void OnWritable() override { ++writable; }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) override {
+    reads[cookie] = status;
+  }
+  void OnDoorbell() override {}
+  void OnBroken(const absl::Status& cause) override { broken.push_back(cause); }
+
+  std::function<void()> on_message;
+  std::vector<std::string> messages;
+  std::map<uint64_t, absl::Status> reads;
+  std::vector<absl::Status> broken;
+  int writable = 0;
+};
+
+struct End {
+  Recorder events;
+  std::unique_ptr<Endpoint> endpoint;
+};
+
+struct Pair {
+  End listening;
+  End connecting;
+};
+
+// Two started ends, between two fabrics or within one. Null on failure, which
+// is then a failure of the test.
+std::unique_ptr<Pair> MakePair(ShmFabric* listening, ShmFabric* connecting);
+
+std::string NewTestToken();
+absl::Span<const uint8_t> AsBytes(absl::string_view text);
+bool Send(Endpoint* endpoint, absl::string_view text);
+// Bytes of a pattern that `seed` changes.
+memory::Payload PatternPayload(size_t size, uint8_t seed);
+bool HasPattern(absl::Span<const uint8_t> bytes, uint8_t seed);
+
+// Open descriptors of this process.
+size_t CountFds();
+// A raw connection to the socket in `offer`.
+base::UniqueFd RawConnect(const std::string& offer);
+// Whether the other side has closed the connection.
+bool IsHungUp(const base::UniqueFd& socket);
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_SHM_TEST_UTIL_H_
