@@ -12,8 +12,8 @@ namespace {
 
 absl::Status BadValue(const char* variable, absl::string_view value,
                       absl::string_view allowed) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      variable, "=", value, " is not a setting: use ", allowed));
+  return absl::InvalidArgumentError(
+      absl::StrCat(variable, "=", value, " is not a setting: use ", allowed));
 }
 
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
@@ -51,9 +51,8 @@ const char* FabricName(Fabric fabric) {
 }
 
 bool Settings::Allows(const std::string& fabric) const {
-  return std::any_of(fabrics.begin(), fabrics.end(), [&](Fabric each) {
-    return fabric == FabricName(each);
-  });
+  return std::any_of(fabrics.begin(), fabrics.end(),
+                     [&](Fabric each) { return fabric == FabricName(each); });
 }
 
 std::string Settings::ToString() const {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
 #include "transport/grpc/receive_limit.h"
@@ -39,9 +38,9 @@ void ClientNegotiator::OnReadLocked() {
   }
   if (wire::ChooseVersion(kVersions, chosen) != chosen.min ||
       chosen.min != chosen.max) {
-    return FinishLocked(GRPC_ERROR_CREATE(absl::StrCat(
-        "the peer chose Penstock protocol version ", chosen.max,
-        ", which was not offered")));
+    return FinishLocked(GRPC_ERROR_CREATE(
+        absl::StrCat("the peer chose Penstock protocol version ", chosen.max,
+                     ", which was not offered")));
   }
   TakeOverClientLocked(frame_bytes);
 }
@@ -58,12 +57,11 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
   });
   Transport* transport = opened_;
   // Not under the lock: what has been received may settle it at once.
-  grpc_core::ExecCtx::Run(
-      DEBUG_LOCATION,
-      grpc_core::NewClosure([transport](grpc_error_handle) {
-        transport->Start();
-      }),
-      absl::OkStatus());
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          grpc_core::NewClosure([transport](grpc_error_handle) {
+                            transport->Start();
+                          }),
+                          absl::OkStatus());
 }
 
 void ClientNegotiator::OnSettled(const absl::Status& status) {

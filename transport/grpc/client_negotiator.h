@@ -5,7 +5,6 @@
 #define PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
 
 #include "transport/grpc/grpc_abi.h"
-
 #include "transport/grpc/negotiator.h"
 #include "transport/settings.h"
 

@@ -1,8 +1,8 @@
 #include "transport/grpc/connector.h"
 
-#include <utility>
-
 #include <grpc/support/alloc.h>
+
+#include <utility>
 
 #include "src/core/ext/transport/chttp2/transport/chttp2_transport.h"
 #include "src/core/lib/address_utils/sockaddr_utils.h"
@@ -77,8 +77,8 @@ void Connector::OnHandshakeDone(void* arg, grpc_error_handle error) {
 
 void Connector::Discard(grpc_core::HandshakerArgs* args,
                         grpc_error_handle why) {
-  if (auto* transport = args->args.GetPointer<Transport>(
-          ClientNegotiator::kTransportArg)) {
+  if (auto* transport =
+          args->args.GetPointer<Transport>(ClientNegotiator::kTransportArg)) {
     grpc_transport_destroy(transport);
   } else if (args->endpoint != nullptr) {
     grpc_endpoint_shutdown(args->endpoint, why);
@@ -100,9 +100,8 @@ void Connector::DeliverLocked(grpc_core::HandshakerArgs* args) {
     return;
   }
   // The negotiation has seen the server's SETTINGS: no need to wait for them.
-  result_->transport =
-      grpc_create_chttp2_transport(args->args, args->endpoint,
-                                   /*is_client=*/true);
+  result_->transport = grpc_create_chttp2_transport(args->args, args->endpoint,
+                                                    /*is_client=*/true);
   result_->socket_node =
       grpc_chttp2_transport_get_socket_node(result_->transport);
   grpc_endpoint_delete_from_pollset_set(args->endpoint,

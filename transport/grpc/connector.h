@@ -3,11 +3,10 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include "src/core/ext/filters/client_channel/connector.h"
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/transport/handshaker.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/settings.h"
 
 namespace penstock {
@@ -19,8 +18,7 @@ class Connector : public grpc_core::SubchannelConnector {
  public:
   explicit Connector(Settings settings) : settings_(std::move(settings)) {}
 
-  void Connect(const Args& args, Result* result,
-               grpc_closure* notify) override;
+  void Connect(const Args& args, Result* result, grpc_closure* notify) override;
   void Shutdown(grpc_error_handle error) override;
 
  private:

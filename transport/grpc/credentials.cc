@@ -1,10 +1,8 @@
 #include "transport/grpc/credentials.h"
 
-#include "transport/grpc/grpc_abi.h"
+#include <grpc/grpc_security.h>
 
 #include <utility>
-
-#include <grpc/grpc_security.h>
 
 #include "src/core/ext/filters/client_channel/client_channel_factory.h"
 #include "src/core/ext/filters/client_channel/subchannel.h"
@@ -13,6 +11,7 @@
 #include "src/core/lib/security/security_connector/security_connector.h"
 #include "src/cpp/client/secure_credentials.h"
 #include "transport/grpc/connector.h"
+#include "transport/grpc/grpc_abi.h"
 
 namespace penstock {
 namespace core {
@@ -70,8 +69,7 @@ class PenstockCredentials : public grpc_channel_credentials {
   // Channels whose credentials are equal share connections: so settings count.
   int cmp_impl(const grpc_channel_credentials* other) const override {
     const auto* peer = static_cast<const PenstockCredentials*>(other);
-    const int order =
-        settings_.ToString().compare(peer->settings_.ToString());
+    const int order = settings_.ToString().compare(peer->settings_.ToString());
     return order != 0 ? order : inner_->cmp(peer->inner_.get());
   }
 

@@ -1,7 +1,5 @@
 #include "transport/grpc/describe.h"
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <cstdlib>
 
 #include "src/core/lib/channel/channelz.h"
@@ -9,6 +7,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/json/json.h"
 #include "src/core/lib/surface/channel.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/transport.h"
 #include "transport/grpc/transport_registry.h"
 
@@ -81,21 +80,20 @@ ConnectionDescription Describe(intptr_t socket) {
 
 }  // namespace
 
-std::vector<ConnectionDescription> DescribeConnections(
-    grpc::Channel* channel) {
+std::vector<ConnectionDescription> DescribeConnections(grpc::Channel* channel) {
   grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
   grpc_core::ExecCtx exec_ctx;
   std::vector<ConnectionDescription> result;
   auto* node =
       grpc_core::Channel::FromC(CoreChannelOf(channel))->channelz_node();
   if (node == nullptr) return result;
-  ForEachReference(
-      node->RenderJson(), "subchannelRef", "subchannelId",
-      [&](intptr_t subchannel) {
-        ForEachReference(
-            Render(subchannel), "socketRef", "socketId",
-            [&](intptr_t socket) { result.push_back(Describe(socket)); });
-      });
+  ForEachReference(node->RenderJson(), "subchannelRef", "subchannelId",
+                   [&](intptr_t subchannel) {
+                     ForEachReference(Render(subchannel), "socketRef",
+                                      "socketId", [&](intptr_t socket) {
+                                        result.push_back(Describe(socket));
+                                      });
+                   });
   return result;
 }
 

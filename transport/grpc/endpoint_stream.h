@@ -3,13 +3,12 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <vector>
 
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "transport/fabric/tcp/byte_stream.h"
+#include "transport/grpc/grpc_abi.h"
 
 namespace penstock {
 namespace core {

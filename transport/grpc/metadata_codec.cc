@@ -1,7 +1,6 @@
 #include "transport/grpc/metadata_codec.h"
 
 #include "absl/strings/str_cat.h"
-
 #include "src/core/lib/slice/percent_encoding.h"
 #include "transport/base/byte_order.h"
 
@@ -86,12 +85,11 @@ absl::Status DecodeMetadata(absl::string_view bytes,
         !Cut(base::LoadLittle<uint32_t>(lengths + 4), &bytes, &value)) {
       return absl::InvalidArgumentError("metadata is cut short");
     }
-    batch->Append(
-        key, grpc_core::Slice::FromCopiedString(std::string(value)),
-        [&](absl::string_view error, const grpc_core::Slice&) {
-          status = absl::InvalidArgumentError(
-              absl::StrCat("bad metadata ", key, ": ", error));
-        });
+    batch->Append(key, grpc_core::Slice::FromCopiedString(std::string(value)),
+                  [&](absl::string_view error, const grpc_core::Slice&) {
+                    status = absl::InvalidArgumentError(
+                        absl::StrCat("bad metadata ", key, ": ", error));
+                  });
   }
   return status;
 }

@@ -4,14 +4,12 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-
 #include "src/core/lib/transport/metadata_batch.h"
+#include "transport/grpc/grpc_abi.h"
 
 namespace penstock {
 namespace core {

@@ -20,8 +20,8 @@ const char* GrpcMismatch() {
     auto* text = new std::string;
     if (std::string(grpc_version_string()) != kCoreVersion) {
       *text = absl::StrCat(
-          "gRPC core ", grpc_version_string(), " is loaded, but Penstock needs ",
-          kCoreVersion,
+          "gRPC core ", grpc_version_string(),
+          " is loaded, but Penstock needs ", kCoreVersion,
           " (gRPC 1.51.1 of Debian 12); connections stay with stock gRPC");
     }
     return text;

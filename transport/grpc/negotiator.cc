@@ -1,9 +1,9 @@
 #include "transport/grpc/negotiator.h"
 
+#include <grpc/support/alloc.h>
+
 #include <climits>
 #include <utility>
-
-#include <grpc/support/alloc.h>
 
 #include "src/core/lib/iomgr/exec_ctx.h"
 
@@ -119,8 +119,7 @@ Transport* Negotiator::TakeOverLocked(const Transport::Config& config,
                                       Transport::Settled settled) {
   grpc_core::SliceBuffer rest;
   if (received_.size() > consumed) {
-    rest.Append(
-        grpc_core::Slice::FromCopiedString(received_.substr(consumed)));
+    rest.Append(grpc_core::Slice::FromCopiedString(received_.substr(consumed)));
   }
   transport_ = Transport::Create(config, args_->endpoint, std::move(rest),
                                  std::move(settled));

@@ -4,13 +4,12 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <string>
 
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/handshaker.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/transport.h"
 
 namespace penstock {

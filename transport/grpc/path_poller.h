@@ -3,11 +3,10 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <memory>
 
 #include "transport/fabric/fabric.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {

@@ -3,11 +3,10 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_RECEIVE_LIMIT_H_
 #define PENSTOCK_TRANSPORT_GRPC_RECEIVE_LIMIT_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <grpc/impl/codegen/grpc_types.h>
 
 #include "src/core/lib/channel/channel_args.h"
+#include "transport/grpc/grpc_abi.h"
 
 namespace penstock {
 namespace core {

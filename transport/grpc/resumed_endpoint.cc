@@ -21,8 +21,8 @@ ResumedEndpoint* Self(grpc_endpoint* endpoint) {
 
 grpc_endpoint* Inner(grpc_endpoint* endpoint) { return Self(endpoint)->inner; }
 
-void Read(grpc_endpoint* endpoint, grpc_slice_buffer* slices, grpc_closure* done,
-          bool urgent, int min_progress_size) {
+void Read(grpc_endpoint* endpoint, grpc_slice_buffer* slices,
+          grpc_closure* done, bool urgent, int min_progress_size) {
   grpc_endpoint_read(Inner(endpoint), slices, done, urgent, min_progress_size);
 }
 
@@ -76,8 +76,8 @@ bool CanTrackErr(grpc_endpoint* endpoint) {
 }
 
 constexpr grpc_endpoint_vtable kVtable = {
-    Read,     Write,   AddToPollset, AddToPollsetSet, DeleteFromPollsetSet,
-    Shutdown, Destroy, GetPeer,      GetLocalAddress, GetFd,
+    Read,       Write,   AddToPollset, AddToPollsetSet, DeleteFromPollsetSet,
+    Shutdown,   Destroy, GetPeer,      GetLocalAddress, GetFd,
     CanTrackErr};
 
 }  // namespace

@@ -4,9 +4,8 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_RESUMED_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_GRPC_RESUMED_ENDPOINT_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include "src/core/lib/iomgr/endpoint.h"
+#include "transport/grpc/grpc_abi.h"
 
 namespace penstock {
 namespace core {

@@ -3,9 +3,8 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include "src/core/lib/surface/server.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/negotiator.h"
 #include "transport/settings.h"
 

@@ -1,7 +1,5 @@
 #include "transport/grpc/server_setup.h"
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <atomic>
 #include <memory>
 #include <string>
@@ -12,11 +10,11 @@
 #include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/impl/server_initializer.h"
 #include "grpcpp/server.h"
-
 #include "src/core/lib/config/core_configuration.h"
 #include "src/core/lib/surface/server.h"
 #include "src/core/lib/transport/handshaker_factory.h"
 #include "src/core/lib/transport/handshaker_registry.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/server_negotiator.h"
 
@@ -95,8 +93,8 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
                       grpc_core::HandshakeManager* manager) override {
     auto* share = args.GetPointer<Share>(kServerArg);
     if (share == nullptr || (*share)->server == nullptr) return;
-    manager->Add(grpc_core::MakeRefCounted<ServerNegotiator>(
-        (*share)->settings, (*share)->server));
+    manager->Add(grpc_core::MakeRefCounted<ServerNegotiator>((*share)->settings,
+                                                             (*share)->server));
   }
   HandshakerPriority Priority() override {
     // After all of gRPC's, security's too; its enumeration ends before.

@@ -17,11 +17,11 @@ fabric::Fabric* FindFabric(const std::string& name) {
 
 fabric::ConnectCallback Adapt(const std::string& fabric,
                               const SidePaths::Done& done) {
-  return [fabric, done](
-             absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
-    if (!path.ok()) return done(fabric, path.status());
-    done(fabric, std::shared_ptr<fabric::Endpoint>(*std::move(path)));
-  };
+  return
+      [fabric, done](absl::StatusOr<std::unique_ptr<fabric::Endpoint>> path) {
+        if (!path.ok()) return done(fabric, path.status());
+        done(fabric, std::shared_ptr<fabric::Endpoint>(*std::move(path)));
+      };
 }
 
 }  // namespace
@@ -44,8 +44,8 @@ void SidePaths::Listen(const std::vector<wire::FabricOffer>& offers,
                        const std::string& token, const Done& done) {
   for (const wire::FabricOffer& offer : offers) {
     if (!offer.usable) continue;
-    pending_.push_back(FindFabric(offer.fabric)
-                           ->Listen(token, Adapt(offer.fabric, done)));
+    pending_.push_back(
+        FindFabric(offer.fabric)->Listen(token, Adapt(offer.fabric, done)));
   }
 }
 

@@ -3,10 +3,9 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
 #define PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include "src/core/lib/slice/slice.h"
 #include "src/core/lib/slice/slice_buffer.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "src/core/lib/gprpp/status_helper.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/transport/error_utils.h"
@@ -17,11 +16,9 @@ namespace {
 
 using grpc_core::StatusIntProperty;
 
-grpc_error_handle ErrorWithCode(absl::string_view text,
-                                grpc_status_code code) {
-  return grpc_error_set_int(
-      GRPC_ERROR_CREATE(std::string(text)),
-      StatusIntProperty::kRpcStatus, code);
+grpc_error_handle ErrorWithCode(absl::string_view text, grpc_status_code code) {
+  return grpc_error_set_int(GRPC_ERROR_CREATE(std::string(text)),
+                            StatusIntProperty::kRpcStatus, code);
 }
 
 absl::Status ToStatus(const grpc_error_handle& error) {
@@ -216,10 +213,10 @@ void Stream::OnMessage(memory::Bytes message, bool compressed) {
 }
 
 void Stream::OnMessageTooLarge(uint64_t bytes) {
-  Cancel(ErrorWithCode(
-      absl::StrCat("Received message larger than max (", bytes, " vs. ",
-                   transport_->max_receive_bytes(), ")"),
-      GRPC_STATUS_RESOURCE_EXHAUSTED));
+  Cancel(
+      ErrorWithCode(absl::StrCat("Received message larger than max (", bytes,
+                                 " vs. ", transport_->max_receive_bytes(), ")"),
+                    GRPC_STATUS_RESOURCE_EXHAUSTED));
 }
 
 void Stream::OnHalfClose() {
@@ -242,9 +239,8 @@ void Stream::OnTrailers(std::string metadata) {
 void Stream::OnReset(const absl::Status& status, bool from_peer) {
   (void)from_peer;
   attached_ = false;  // the session has let go by itself
-  const grpc_error_handle error =
-      ErrorWithCode(status.message(),
-                    static_cast<grpc_status_code>(status.code()));
+  const grpc_error_handle error = ErrorWithCode(
+      status.message(), static_cast<grpc_status_code>(status.code()));
   Close(error);
   transport_->RemoveStream(this);
   grpc_stream_unref(refcount_, "penstock");

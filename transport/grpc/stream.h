@@ -3,17 +3,15 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <deque>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
-
 #include "src/core/lib/resource_quota/arena.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/metadata_batch.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/session/events.h"
 #include "transport/session/session.h"
 
@@ -81,8 +79,8 @@ class Stream : public session::StreamEvents {
   bool attached_ = false;  // to the session, which then holds a reference
 
   bool write_closed_ = false;
-  bool trailers_sent_ = false;    // by a server
-  bool read_closed_ = false;      // the peer sends no more messages
+  bool trailers_sent_ = false;  // by a server
+  bool read_closed_ = false;    // the peer sends no more messages
   bool headers_received_ = false;
   bool closed_ = false;
   grpc_error_handle close_error_;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/transport/error_utils.h"
 #include "transport/base/log.h"
@@ -46,8 +45,7 @@ Transport::Section::~Section() {
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
-                             grpc_core::SliceBuffer received,
-                             Settled settled) {
+                             grpc_core::SliceBuffer received, Settled settled) {
   return new Transport(config, endpoint, std::move(received),
                        std::move(settled));
 }
@@ -56,10 +54,9 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
                      grpc_core::SliceBuffer received, Settled settled)
     : config_(config),
       peer_(grpc_endpoint_get_peer(endpoint)),
-      socket_node_(
-          grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
-              std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
-              absl::StrCat("penstock ", peer_), nullptr)),
+      socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
+          std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
+          absl::StrCat("penstock ", peer_), nullptr)),
       stream_(endpoint, this),
       poller_(this),
       settled_(std::move(settled)),
@@ -148,6 +145,26 @@ bool Transport::PollPath() {
   return session_->Poll();
 }
 
+// After a doorbell: nobody else may be about to poll, so all that has come is
+// taken in, with room for others between two bounded amounts.
+void Transport::PollUntilEmpty() {
+  std::shared_ptr<fabric::Endpoint> path;
+  {
+    grpc_core::MutexLock lock(&mu_);
+    path = session_->fast_path();
+  }
+  if (path == nullptr || !path->HasInput()) return;
+  PollPath();
+  if (!path->HasInput()) return;
+  Ref();
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          grpc_core::NewClosure([this](grpc_error_handle) {
+                            PollUntilEmpty();
+                            Unref();
+                          }),
+                          absl::OkStatus());
+}
+
 void Transport::OnSidePath(
     const std::string& fabric,
     absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
@@ -161,9 +178,7 @@ void Transport::OnSidePath(
   }
 }
 
-void Transport::SyncPathPoller() {
-  poller_.Watch(session_->fast_path());
-}
+void Transport::SyncPathPoller() { poller_.Watch(session_->fast_path()); }
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {
@@ -191,6 +206,7 @@ void Transport::OnRead(grpc_error_handle error) {
       if (!session_->closed()) stream_.Read();
     }
   }
+  PollUntilEmpty();
   Unref();
 }
 
@@ -280,8 +296,11 @@ absl::Status Transport::CheckPolicy(
 void Transport::OnPathChosen(const session::PathDescription& path) {
   base::LogInfo(absl::StrCat(
       config_.is_client ? "connection to " : "connection from ", peer_, ": ",
-      path.fabric, path.detail.empty() ? "" : absl::StrCat(" (", path.detail, ")"),
-      path.reason.empty() ? "" : absl::StrCat("; not better because ", path.reason)));
+      path.fabric,
+      path.detail.empty() ? "" : absl::StrCat(" (", path.detail, ")"),
+      path.reason.empty()
+          ? ""
+          : absl::StrCat("; not better because ", path.reason)));
   const absl::Status status = CheckPolicy(path);
   if (!status.ok()) session_->Close(status);
   Settle(status);

@@ -3,8 +3,6 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 
-#include "transport/grpc/grpc_abi.h"
-
 #include <atomic>
 #include <functional>
 #include <map>
@@ -14,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/iomgr/endpoint.h"
@@ -24,6 +21,7 @@
 #include "src/core/lib/transport/transport_impl.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/endpoint_stream.h"
+#include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/side_paths.h"
 #include "transport/session/session.h"
@@ -68,7 +66,8 @@ class Transport final : public grpc_transport,
   session::PathDescription DescribePath();
   session::Counters counters();
   // Names the connection in channelz, and for FindTransport().
-  grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node() const {
+  grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node()
+      const {
     return socket_node_;
   }
 
@@ -117,6 +116,7 @@ class Transport final : public grpc_transport,
   absl::Status CheckPolicy(const session::PathDescription& path) const;
   void ShutdownWhenWritten();
   void SyncPathPoller();
+  void PollUntilEmpty();
   void DeliverReadBuffer();
 
   void OnRead(grpc_error_handle error) override;

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/transport/error_utils.h"
 #include "transport/grpc/stream.h"
@@ -130,7 +129,8 @@ struct Transport::Operations {
 
   static void Destroy(grpc_transport* base) {
     Transport* transport = From(base);
-    transport->Close(absl::UnavailableError("the transport is not used any more"));
+    transport->Close(
+        absl::UnavailableError("the transport is not used any more"));
     transport->Unref();
   }
 

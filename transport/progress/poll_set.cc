@@ -65,6 +65,7 @@ PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
     id = candidate;
     return false;
   });
+  count_.fetch_add(1, std::memory_order_relaxed);
   pollable->SetArmed(spinners_ == 0);
   Slot* slot = SlotAt(id);
   slot->pollable = std::move(pollable);
@@ -74,6 +75,7 @@ PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
 }
 
 void PollSet::Remove(SlotId id) {
+  count_.fetch_sub(1, std::memory_order_relaxed);
   Slot* slot;
   {
     std::lock_guard<std::mutex> lock(mu_);

@@ -90,6 +90,8 @@ class PollSet {
   bool EndSpin();
 
   int max_spinners() const { return max_spinners_; }
+  // Nothing to poll.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   enum State : uint32_t {
@@ -124,6 +126,7 @@ class PollSet {
   Block first_;
   // Slots from here on were never used.
   std::atomic<size_t> limit_{0};
+  std::atomic<size_t> count_{0};  // of added pollables
 
   std::mutex mu_;
   int spinners_ = 0;  // guarded by mu_, as the armed flags

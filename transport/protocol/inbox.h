@@ -19,8 +19,8 @@ class Inbox {
 
   struct Item {
     Kind kind = Kind::kMessage;
-    std::string metadata;    // kHeaders, kTrailers
-    memory::Bytes message;   // kMessage, when ready
+    std::string metadata;     // kHeaders, kTrailers
+    memory::Bytes message;    // kMessage, when ready
     bool compressed = false;  // kMessage
     bool ready = true;
     uint64_t id = 0;      // of the announcement, while not ready

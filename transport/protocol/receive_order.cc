@@ -24,10 +24,10 @@ absl::Status ReceiveOrder::Accept(const wire::Frame& frame, Verdict* verdict) {
         "the peer sent too much ahead of a missing frame");
   }
   held_bytes_ += size;
-  held_[sequence] = HeldFrame{
-      frame.header,
-      std::string(reinterpret_cast<const char*>(frame.payload.data()),
-                  frame.payload.size())};
+  held_[sequence] =
+      HeldFrame{frame.header,
+                std::string(reinterpret_cast<const char*>(frame.payload.data()),
+                            frame.payload.size())};
   *verdict = Verdict::kHeld;
   return absl::OkStatus();
 }

@@ -71,7 +71,8 @@ class MessageReader {
   bool MayStart(const Pull& pull) const;
   void Start(uint64_t id);
   bool ChoosePath(Pull* pull) const;
-  void StartReads(uint64_t id, const std::vector<protocol::Puller::Chunk>& reads);
+  void StartReads(uint64_t id,
+                  const std::vector<protocol::Puller::Chunk>& reads);
   void Finish(uint64_t id);
   void Fail(uint64_t id, const absl::Status& status);
   void StartDeferred();

@@ -23,7 +23,8 @@ class PathNegotiator {
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
   // The offer of the peer to try next; none: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();
-  // The attempt on what Next() returned last, or a path that was in use, failed.
+  // The attempt on what Next() returned last, or a path that was in use,
+  // failed.
   void OnFailure(const std::string& reason);
 
   // Whether both sides could use some fabric besides the lifeline.

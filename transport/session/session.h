@@ -51,7 +51,8 @@ struct Config {
   // Announced messages above this are refused; negative: no limit.
   int64_t max_receive_bytes = -1;
   // Unread bytes that the peer may have under way on one stream. Two messages
-  // of the largest common tensor chunk; more only delays the reader's push-back.
+  // of the largest common tensor chunk; more only delays the reader's
+  // push-back.
   uint32_t stream_window = 4 * 1024 * 1024;
   // Memory for messages that are being read or wait for the application.
   uint64_t read_budget = 64 * 1024 * 1024;

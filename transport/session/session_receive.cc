@@ -30,8 +30,8 @@ absl::StatusOr<uint64_t> ParseId(absl::Span<const uint8_t> payload) {
 }
 
 absl::Status StatusOf(uint32_t code, absl::Span<const uint8_t> message) {
-  if (code == 0 || code > static_cast<uint32_t>(
-                              absl::StatusCode::kUnauthenticated)) {
+  if (code == 0 ||
+      code > static_cast<uint32_t>(absl::StatusCode::kUnauthenticated)) {
     code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
   }
   return absl::Status(static_cast<absl::StatusCode>(code), ToString(message));
@@ -76,8 +76,8 @@ absl::Status Session::OnControl(const wire::Frame& frame) {
     LoseFastPath(absl::UnavailableError(ToString(frame.payload)),
                  /*tell_peer=*/false);
   } else {
-    negotiator_.OnFailure(absl::StrCat("the peer says: ",
-                                       ToString(frame.payload)));
+    negotiator_.OnFailure(
+        absl::StrCat("the peer says: ", ToString(frame.payload)));
     Report();
   }
   return absl::OkStatus();
@@ -92,10 +92,9 @@ absl::Status Session::OnSequenced(const wire::Frame& frame) {
   status = Deliver(frame.header, frame.payload);
   protocol::ReceiveOrder::HeldFrame held;
   while (status.ok() && !closed() && order_.TakeNext(&held)) {
-    status = Deliver(
-        held.header,
-        {reinterpret_cast<const uint8_t*>(held.payload.data()),
-         held.payload.size()});
+    status = Deliver(held.header,
+                     {reinterpret_cast<const uint8_t*>(held.payload.data()),
+                      held.payload.size()});
   }
   return status;
 }
@@ -107,8 +106,8 @@ absl::Status Session::Deliver(const wire::FrameHeader& header,
   if (!status.ok() || !whole) return status;
   if (!reassembler_.was_fragmented()) return Dispatch(header, payload);
   const std::string joined = reassembler_.TakeJoined();
-  return Dispatch(header, {reinterpret_cast<const uint8_t*>(joined.data()),
-                           joined.size()});
+  return Dispatch(
+      header, {reinterpret_cast<const uint8_t*>(joined.data()), joined.size()});
 }
 
 absl::Status Session::Dispatch(const wire::FrameHeader& header,
@@ -148,8 +147,9 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       if (header.type == FrameType::kRelease) {
         OnRelease(*id);
       } else if (header.type == FrameType::kPing) {
-        Add(FrameType::kPong, 0, 0, absl::string_view(
-            reinterpret_cast<const char*>(payload.data()), payload.size()));
+        Add(FrameType::kPong, 0, 0,
+            absl::string_view(reinterpret_cast<const char*>(payload.data()),
+                              payload.size()));
       } else {
         events_->OnPong(*id);
       }

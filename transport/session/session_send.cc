@@ -202,8 +202,8 @@ void Session::Consumed(uint32_t stream) {
   if (credit == 0) return;
   // A message may be longer than what a credit frame can say.
   for (uint64_t rest = credit; rest > 0;) {
-    const uint32_t part = static_cast<uint32_t>(
-        std::min<uint64_t>(rest, UINT32_MAX));
+    const uint32_t part =
+        static_cast<uint32_t>(std::min<uint64_t>(rest, UINT32_MAX));
     Add(FrameType::kCredit, stream, part, absl::string_view());
     rest -= part;
   }

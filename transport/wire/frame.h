@@ -30,16 +30,16 @@ enum class FrameType : uint8_t {
   kPathLost = 3,   // payload: the reason
   kAck = 4,        // nothing but the header's acknowledgement
   // Sequenced.
-  kHeaders = 16,     // payload: metadata; the first of a stream opens it
-  kMessage = 17,     // payload: a message, eagerly
-  kAnnounce = 18,    // payload: Announce, a message to be read
-  kRelease = 19,     // aux 0; payload: u64, the announced id
-  kHalfClose = 20,   // the client sends no more messages
-  kTrailers = 21,    // payload: metadata; ends the stream
-  kReset = 22,       // aux: status code; payload: its message
-  kCredit = 23,      // aux: bytes of the stream's window given back
-  kGoaway = 24,      // aux: status code; stream: last one served
-  kPing = 25,        // payload: u64, returned in the kPong
+  kHeaders = 16,    // payload: metadata; the first of a stream opens it
+  kMessage = 17,    // payload: a message, eagerly
+  kAnnounce = 18,   // payload: Announce, a message to be read
+  kRelease = 19,    // aux 0; payload: u64, the announced id
+  kHalfClose = 20,  // the client sends no more messages
+  kTrailers = 21,   // payload: metadata; ends the stream
+  kReset = 22,      // aux: status code; payload: its message
+  kCredit = 23,     // aux: bytes of the stream's window given back
+  kGoaway = 24,     // aux: status code; stream: last one served
+  kPing = 25,       // payload: u64, returned in the kPong
   kPong = 26,
 };
 

@@ -50,8 +50,9 @@ absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes) {
   hello.token = reader.String(reader.Number<uint16_t>());
   hello.stream_window = reader.Number<uint32_t>();
   const size_t offers = reader.Number<uint8_t>();
-  bool valid = (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&
-               hello.stream_window > 0 && offers <= kMaxOffers;
+  bool valid =
+      (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&
+      hello.stream_window > 0 && offers <= kMaxOffers;
   for (size_t i = 0; valid && i < offers; ++i) {
     hello.offers.push_back(ReadOffer(&reader));
     valid = reader.ok() && IsWithinLimits(hello.offers.back());

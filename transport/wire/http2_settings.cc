@@ -54,8 +54,9 @@ SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
   if (bytes.size() < kHeaderBytes) return SettingsVerdict::kNeedMore;
   const size_t length = BigEndian(bytes.substr(0, 3));
   // Flags (an ACK has no settings), stream 0, whole settings.
-  if (BigEndian(bytes.substr(4, 1)) != 0 || BigEndian(bytes.substr(5, 4)) != 0 ||
-      length % kSettingBytes != 0 || length > kMaxFrameBytes) {
+  if (BigEndian(bytes.substr(4, 1)) != 0 ||
+      BigEndian(bytes.substr(5, 4)) != 0 || length % kSettingBytes != 0 ||
+      length > kMaxFrameBytes) {
     return SettingsVerdict::kOther;
   }
   if (bytes.size() < kHeaderBytes + length) return SettingsVerdict::kNeedMore;

@@ -47,9 +47,9 @@ bool Endpoint::HasCredit() {
 
 bool Endpoint::Send(absl::Span<const uint8_t> message) {
   if (!HasCredit()) return false;
-  QueueSmall(UnitHeader{static_cast<uint32_t>(message.size()),
-                        UnitType::kMessage, 0},
-             message);
+  QueueSmall(
+      UnitHeader{static_cast<uint32_t>(message.size()), UnitType::kMessage, 0},
+      message);
   WriteQueued();
   return true;
 }
@@ -108,8 +108,7 @@ void Endpoint::QueueSmall(const UnitHeader& header,
 
 void Endpoint::QueueBytes(memory::Bytes bytes) {
   if (open_ != nullptr) {  // from here on nothing is appended to it
-    queued_.back() =
-        memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
+    queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
     open_ = nullptr;
   }
   queued_bytes_ += bytes.size;
@@ -119,8 +118,7 @@ void Endpoint::QueueBytes(memory::Bytes bytes) {
 void Endpoint::WriteQueued() {
   if (writing_ || broken_ || queued_.empty()) return;
   if (open_ != nullptr) {
-    queued_.back() =
-        memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
+    queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
     open_ = nullptr;
   }
   writing_ = true;

@@ -1,0 +1,129 @@
+#include "transport/grpc/polling_engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "src/core/lib/iomgr/ev_epoll1_linux.h"
+#include "src/core/lib/iomgr/ev_posix.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/log.h"
+#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/mismatch.h"
+#include "transport/progress/poll_set.h"
+#include "transport/progress/spin_policy.h"
+#include "transport/settings.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+grpc_event_engine_vtable g_engine;  // epoll1's, with our pollset_work
+const grpc_event_engine_vtable* g_inner = nullptr;
+size_t g_mutex_offset = 0;  // behind epoll1's part of a pollset
+
+gpr_mu** MutexOf(grpc_pollset* pollset) {
+  return reinterpret_cast<gpr_mu**>(reinterpret_cast<char*>(pollset) +
+                                    g_mutex_offset);
+}
+
+progress::SpinPolicy* Policy() {
+  static auto* const policy = [] {
+    absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
+    if (!mode.ok()) base::LogError(mode.status().message());
+    return new progress::SpinPolicy(
+        mode.ok() ? *mode : progress::PollingMode::kAdaptive);
+  }();
+  return policy;
+}
+
+absl::Duration SinceStart(int64_t start) {
+  return absl::Nanoseconds(absl::GetCurrentTimeNanos() - start);
+}
+
+// Polls until the caller's completion is here or `budget` is over. Other
+// threads need the core too: peers that run on it, for one.
+bool SpinOnce(absl::Duration budget) {
+  constexpr int kPollsPerYield = 8;
+  progress::PollSet* set = progress::PollSet::Get();
+  grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
+  const int64_t start = absl::GetCurrentTimeNanos();
+  for (int polls = 1;; ++polls) {
+    if (set->PollOnce()) context->InvalidateNow();  // deadlines start now
+    context->Flush();
+    if (context->IsReadyToFinish()) return true;
+    if (polls % kPollsPerYield != 0) continue;
+    if (SinceStart(start) >= budget) return false;
+    sched_yield();
+  }
+}
+
+bool Spin(absl::Duration budget) {
+  progress::PollSet* set = progress::PollSet::Get();
+  while (set->BeginSpin()) {
+    const bool ready = SpinOnce(budget);
+    const bool more = set->EndSpin();
+    if (ready) return true;
+    if (!more) return false;
+  }
+  return false;
+}
+
+grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
+                       grpc_core::Timestamp deadline) {
+  grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
+  if (progress::PollSet::Get()->empty() || deadline <= context->Now()) {
+    return g_inner->pollset_work(pollset, worker, deadline);
+  }
+  const int64_t start = absl::GetCurrentTimeNanos();
+  const bool busy = Policy()->Budget() == absl::InfiniteDuration();
+  const absl::Duration budget = std::min(
+      Policy()->Budget(), absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
+  if (budget > absl::ZeroDuration()) {
+    // A kick while we are not in epoll is remembered by the pollset.
+    gpr_mu* mu = *MutexOf(pollset);
+    gpr_mu_unlock(mu);
+    const bool ready = Spin(budget);
+    gpr_mu_lock(mu);
+    if (ready) {
+      Policy()->Record(true, SinceStart(start));
+      return absl::OkStatus();
+    }
+    context->InvalidateNow();
+  }
+  // Who never sleeps still has to look after the sockets between two spins.
+  grpc_error_handle error =
+      g_inner->pollset_work(pollset, worker, busy ? context->Now() : deadline);
+  context->InvalidateNow();
+  Policy()->Record(context->Now() < deadline, SinceStart(start));
+  return error;
+}
+
+void InitPollset(grpc_pollset* pollset, gpr_mu** mu) {
+  g_inner->pollset_init(pollset, mu);
+  *MutexOf(pollset) = *mu;
+}
+
+bool Wrap() {
+  if (GrpcMismatch() != nullptr) return false;
+  g_inner = &grpc_ev_epoll1_posix;
+  g_engine = *g_inner;
+  constexpr size_t kAlign = 16;
+  g_mutex_offset = (g_inner->pollset_size + kAlign - 1) / kAlign * kAlign;
+  g_engine.pollset_size = g_mutex_offset + kAlign;
+  g_engine.pollset_init = InitPollset;
+  g_engine.pollset_work = Work;
+  grpc_register_event_engine_factory(&g_engine, /*add_at_head=*/true);
+  return true;
+}
+
+const bool g_wrapped = Wrap();
+
+}  // namespace
+
+bool PollingIsWrapped() { return g_wrapped; }
+
+}  // namespace core
+}  // namespace penstock
