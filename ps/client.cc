@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tensor_service/message.h"
 
 namespace penstock::ps {
@@ -16,12 +15,8 @@ using v1::AwaitRequest;
 using v1::InitializeHeader;
 using v1::JoinReply;
 using v1::JoinRequest;
-using v1::PullHeader;
-using v1::PullRequest;
 using v1::PushHeader;
 using v1::PushReply;
-
-constexpr char kService[] = "/penstock.ps.v1.ParameterServer/";
 
 uint64_t RandomIncarnation() {
   std::random_device device;
@@ -31,7 +26,10 @@ uint64_t RandomIncarnation() {
 }  // namespace
 
 Worker::Worker(Options options, std::vector<size_t> placement)
-    : options_(std::move(options)), placement_(std::move(placement)) {}
+    : options_(std::move(options)),
+      placement_(std::move(placement)),
+      calls_(options_.servers),
+      reader_(options_.servers, options_.variables) {}
 
 Worker::~Worker() = default;
 
@@ -57,9 +55,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(Options options) {
 absl::Status Worker::JoinAll() {
   JoinRequest request;
   *request.mutable_worker() = id();
-  std::vector<grpc::ByteBuffer> requests(options_.servers.size(),
-                                         tensor::FromProto(request));
-  auto replies = CallAll("Join", requests, options_.join_timeout);
+  auto replies = calls_.Call("Join", request, options_.join_timeout);
   if (!replies.ok()) return replies.status();
   absl::Duration lease = absl::InfiniteDuration();
   for (const grpc::ByteBuffer& bytes : *replies) {
@@ -71,26 +67,6 @@ absl::Status Worker::JoinAll() {
   heartbeats_ =
       std::make_unique<HeartbeatSender>(options_.servers, id(), lease);
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<grpc::ByteBuffer>> Worker::CallAll(
-    const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
-    absl::Duration timeout) {
-  absl::Time deadline = absl::Now() + timeout;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    calls_.Start(options_.servers[i], absl::StrCat(kService, method),
-                 requests[i], deadline);
-  }
-  std::vector<grpc::ByteBuffer> replies;
-  for (tensor::CallQueue::Result& result : calls_.Wait()) {
-    if (!result.status.ok()) {
-      return absl::Status(result.status.code(),
-                          absl::StrCat("server ", replies.size(), ": ",
-                                       result.status.message()));
-    }
-    replies.push_back(std::move(result.reply));
-  }
-  return replies;
 }
 
 absl::StatusOr<std::vector<tensor::Bundle>> Worker::Split(
@@ -123,40 +99,13 @@ absl::Status Worker::Initialize(const tensor::Bundle& values) {
     if (!bytes.ok()) return bytes.status();
     requests.push_back(*std::move(bytes));
   }
-  return CallAll("Initialize", requests, options_.transfer_timeout).status();
+  return calls_.Call("Initialize", requests, options_.transfer_timeout)
+      .status();
 }
 
 absl::StatusOr<Worker::Pulled> Worker::Pull(uint64_t min_version) {
-  PullRequest request;
-  request.set_min_version(min_version);
-  std::vector<grpc::ByteBuffer> requests(options_.servers.size(),
-                                         tensor::FromProto(request));
-  auto replies = CallAll("Pull", requests,
-                         options_.transfer_timeout + options_.barrier_timeout);
-  if (!replies.ok()) return replies.status();
-  Pulled pulled{UINT64_MAX, {}};
-  std::map<std::string, tensor::Tensor> by_name;
-  for (const grpc::ByteBuffer& bytes : *replies) {
-    tensor::Message<PullHeader> message;
-    absl::Status status = tensor::Decode(bytes, &message);
-    if (!status.ok()) return status;
-    pulled.version = std::min(pulled.version, message.header.version());
-    for (tensor::NamedTensor& named : message.bundle.tensors) {
-      by_name[named.name] = std::move(named.tensor);
-    }
-  }
-  for (const VariableSpec& spec : options_.variables) {
-    auto found = by_name.find(spec.name);
-    if (found == by_name.end() || found->second.dtype() != spec.dtype ||
-        found->second.shape() != spec.shape) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "pull: variable ", spec.name, " is ",
-          found == by_name.end() ? "missing" : found->second.ToString(),
-          ", expected ", Describe(spec.dtype, spec.shape)));
-    }
-    pulled.variables.tensors.push_back({spec.name, found->second});
-  }
-  return pulled;
+  return reader_.Pull(min_version,
+                      options_.transfer_timeout + options_.barrier_timeout);
 }
 
 absl::StatusOr<Worker::Pushed> Worker::Push(uint64_t step,
@@ -173,7 +122,7 @@ absl::StatusOr<Worker::Pushed> Worker::Push(uint64_t step,
     if (!bytes.ok()) return bytes.status();
     requests.push_back(*std::move(bytes));
   }
-  auto replies = CallAll("Push", requests, options_.transfer_timeout);
+  auto replies = calls_.Call("Push", requests, options_.transfer_timeout);
   if (!replies.ok()) return replies.status();
   Pushed pushed{true, 0};
   for (const grpc::ByteBuffer& bytes : *replies) {
@@ -190,9 +139,7 @@ absl::Status Worker::Await(uint64_t version) {
   AwaitRequest request;
   *request.mutable_worker() = id();
   request.set_version(version);
-  std::vector<grpc::ByteBuffer> requests(options_.servers.size(),
-                                         tensor::FromProto(request));
-  return CallAll("Await", requests, options_.barrier_timeout).status();
+  return calls_.Call("Await", request, options_.barrier_timeout).status();
 }
 
 void Worker::Leave() {

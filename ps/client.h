@@ -13,10 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "ps/fanout.h"
 #include "ps/heartbeat.h"
 #include "ps/placement.h"
 #include "ps/ps.pb.h"
-#include "tensor_service/calls.h"
+#include "ps/reader.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::ps {
@@ -66,10 +67,7 @@ class Worker {
   // chief that has been restarted just calls it again.
   absl::Status Initialize(const tensor::Bundle& values);
 
-  struct Pulled {
-    uint64_t version;          // the lowest among the servers
-    tensor::Bundle variables;  // in the order of Options::variables
-  };
+  using Pulled = Reader::Pulled;
   absl::StatusOr<Pulled> Pull(uint64_t min_version);
 
   struct Pushed {
@@ -99,15 +97,12 @@ class Worker {
   // What goes to each server, in the order of the servers.
   absl::StatusOr<std::vector<tensor::Bundle>> Split(
       const tensor::Bundle& bundle) const;
-  // Sends requests[i] to server i; replies in the same order.
-  absl::StatusOr<std::vector<grpc::ByteBuffer>> CallAll(
-      const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
-      absl::Duration timeout);
   v1::WorkerId id() const;
 
   const Options options_;
   const std::vector<size_t> placement_;  // server of each variable
-  tensor::CallQueue calls_;
+  Fanout calls_;
+  Reader reader_;
   std::unique_ptr<HeartbeatSender> heartbeats_;
 };
 

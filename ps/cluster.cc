@@ -1,12 +1,12 @@
 #include "ps/cluster.h"
 
 #include <cstdint>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace penstock::ps {
 namespace {
@@ -97,10 +97,6 @@ absl::StatusOr<int64_t> ReadIndex(const Json& task) {
   return index->get<int64_t>();
 }
 
-std::vector<std::string> SplitAddresses(absl::string_view list) {
-  return absl::StrSplit(list, ',', absl::SkipWhitespace());
-}
-
 }  // namespace
 
 const std::vector<std::string>& Cluster::peers() const {
@@ -142,19 +138,12 @@ absl::StatusOr<Cluster> ParseTfConfig(absl::string_view json) {
   return Assemble(std::move(jobs), type->get_ref<const std::string&>(), *index);
 }
 
-absl::StatusOr<Cluster> ParseClusterFlags(absl::string_view servers,
-                                          absl::string_view workers,
-                                          absl::string_view task_type,
-                                          int task_index) {
-  Jobs jobs;
-  jobs.servers = SplitAddresses(servers);
-  jobs.workers = SplitAddresses(workers);
-  // With flags the chief is simply the first of the workers.
-  if (task_type == "chief") {
-    if (task_index != 0) return Bad("task.index", "there is only one chief");
-    task_type = "worker";
+absl::StatusOr<Cluster> ClusterFromEnvironment() {
+  const char* json = std::getenv("TF_CONFIG");
+  if (json == nullptr || *json == '\0') {
+    return absl::NotFoundError("TF_CONFIG is not set");
   }
-  return Assemble(std::move(jobs), task_type, task_index);
+  return ParseTfConfig(json);
 }
 
 }  // namespace penstock::ps

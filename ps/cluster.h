@@ -40,12 +40,9 @@ struct Cluster {
 // type, unknown or out of range.
 absl::StatusOr<Cluster> ParseTfConfig(absl::string_view json);
 
-// From flags: comma-separated addresses, and "ps", "worker", "chief" or
-// "evaluator" with an index. Same rules, same errors.
-absl::StatusOr<Cluster> ParseClusterFlags(absl::string_view servers,
-                                          absl::string_view workers,
-                                          absl::string_view task_type,
-                                          int task_index);
+// ParseTfConfig of the TF_CONFIG that this process was started with. NOT_FOUND
+// where there is none or it is empty.
+absl::StatusOr<Cluster> ClusterFromEnvironment();
 
 }  // namespace penstock::ps
 

@@ -1,4 +1,7 @@
 // ps_server: one parameter server, until SIGTERM or SIGINT.
+//
+// Address and number of workers come from flags, and what flags leave open from
+// TF_CONFIG, where the server is a task of type "ps".
 
 #include <signal.h>
 
@@ -10,11 +13,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "ps/cluster.h"
 #include "ps/optimizer.h"
 #include "ps/server.h"
 #include "ps/service.h"
@@ -24,8 +29,8 @@
 namespace {
 
 struct Flags {
-  std::string listen = "127.0.0.1:0";
-  unsigned workers = 1;
+  std::string listen;    // empty: not given
+  unsigned workers = 0;  // 0: not given
   double learning_rate = 0.1;
   double lease_seconds = 10;
   double assemble_seconds = 60;
@@ -35,6 +40,8 @@ struct Flags {
 
 // Streams of workers that stay are broken off after this.
 constexpr std::chrono::seconds kShutdownGrace{2};
+
+constexpr char kAnyLocalPort[] = "127.0.0.1:0";
 
 int Fail(const std::string& what) {
   std::cerr << "ps_server: " << what << "\n";
@@ -52,6 +59,32 @@ sigset_t BlockSignals() {
   return signals;
 }
 
+// Fills in what the flags leave open.
+absl::Status CompleteFromEnvironment(Flags* flags) {
+  if (flags->listen.empty() || flags->workers == 0) {
+    auto cluster = penstock::ps::ClusterFromEnvironment();
+    if (cluster.ok() && cluster->role != penstock::ps::Role::kServer) {
+      return absl::InvalidArgumentError(
+          "task.type in TF_CONFIG is not ps, but this is a parameter server");
+    }
+    if (cluster.ok()) {
+      if (flags->listen.empty())
+        flags->listen = cluster->peers()[cluster->index];
+      if (flags->workers == 0) {
+        flags->workers = static_cast<unsigned>(cluster->workers.size());
+      }
+    } else if (!absl::IsNotFound(cluster.status())) {
+      return cluster.status();
+    }
+  }
+  if (flags->workers == 0) {
+    return absl::InvalidArgumentError(
+        "no cluster: give --workers (and --listen), or set TF_CONFIG");
+  }
+  if (flags->listen.empty()) flags->listen = kAnyLocalPort;
+  return absl::OkStatus();
+}
+
 std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
                                      int* port) {
   penstock::Options options;
@@ -59,13 +92,17 @@ std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
   grpc::ServerBuilder builder;
   penstock::Enable(&builder, options);
   penstock::tensor::AllowUnlimitedMessages(&builder);
+  // Else two servers with the same address would silently share its workers.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(),
                            port);
   builder.RegisterService(service);
   return builder.BuildAndStart();
 }
 
-int Run(const Flags& flags) {
+int Run(Flags flags) {
+  absl::Status complete = CompleteFromEnvironment(&flags);
+  if (!complete.ok()) return Fail(std::string(complete.message()));
   sigset_t signals = BlockSignals();
   auto optimizer = penstock::ps::MakeSgd(flags.learning_rate);
   if (!optimizer.ok()) return Fail(optimizer.status().ToString());
@@ -104,11 +141,12 @@ int Run(const Flags& flags) {
 int main(int argc, char** argv) {
   Flags flags;
   CLI::App app("Penstock parameter server: synchronous SGD");
-  app.add_option("--listen", flags.listen, "address; port 0 takes a free one")
-      ->capture_default_str();
-  app.add_option("--workers", flags.workers, "workers that the start waits for")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  app.add_option("--listen", flags.listen,
+                 "address; port 0 takes a free one; else this task's in "
+                 "TF_CONFIG, else 127.0.0.1:0");
+  app.add_option("--workers", flags.workers,
+                 "workers that the start waits for; else those in TF_CONFIG")
+      ->check(CLI::PositiveNumber);
   app.add_option("--learning-rate", flags.learning_rate)->capture_default_str();
   app.add_option("--lease", flags.lease_seconds,
                  "seconds of silence after which a worker counts as dead")

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
+
 namespace penstock::ps {
 namespace {
 
@@ -76,14 +79,19 @@ TEST(ClusterTest, ErrorsNameTheField) {
       "cluster.ps");
 }
 
-TEST(ClusterTest, Flags) {
-  auto cluster = ParseClusterFlags("p0:1,p1:1", "w0:1,w1:1", "worker", 1);
-  ASSERT_TRUE(cluster.ok());
-  EXPECT_EQ(cluster->servers.size(), 2u);
-  EXPECT_EQ(cluster->index, 1u);
-  EXPECT_EQ(ParseClusterFlags("p:1", "w:1", "chief", 0)->index, 0u);
-  ExpectNames(ParseClusterFlags("p:1", "w:1", "worker", 1), "task.index");
-  ExpectNames(ParseClusterFlags("", "w:1", "worker", 0), "cluster.ps");
+TEST(ClusterTest, EnvironmentMayLackIt) {
+  unsetenv("TF_CONFIG");
+  EXPECT_EQ(ClusterFromEnvironment().status().code(),
+            absl::StatusCode::kNotFound);
+  setenv("TF_CONFIG", "", 1);
+  EXPECT_EQ(ClusterFromEnvironment().status().code(),
+            absl::StatusCode::kNotFound);
+  setenv("TF_CONFIG", Config(kCluster, R"({"type": "ps", "index": 1})").c_str(),
+         1);
+  auto server = ClusterFromEnvironment();
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_EQ(server->role, Role::kServer);
+  EXPECT_EQ(server->peers()[server->index], "p1:1");
 }
 
 }  // namespace

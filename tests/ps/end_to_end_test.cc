@@ -17,6 +17,7 @@
 #include "grpcpp/server_builder.h"
 #include "ps/client.h"
 #include "ps/optimizer.h"
+#include "ps/reader.h"
 #include "ps/server.h"
 #include "ps/service.h"
 #include "tensor_service/status.h"
@@ -64,17 +65,27 @@ class EndToEndTest : public testing::Test {
     }
   }
 
-  absl::StatusOr<std::unique_ptr<Worker>> Join(uint32_t rank) {
-    Worker::Options options;
-    for (Node& node : nodes_) {
+  std::vector<std::shared_ptr<grpc::Channel>> Channels() const {
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
+    for (const Node& node : nodes_) {
       grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
       // Workers in one process must not share a connection.
       arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-      options.servers.push_back(grpc::CreateCustomChannel(
+      channels.push_back(grpc::CreateCustomChannel(
           absl::StrCat("127.0.0.1:", node.port),
           grpc::InsecureChannelCredentials(), arguments));
     }
-    options.variables = {{"a", DType::kF32, {kBig}}, {"b", DType::kF64, {2}}};
+    return channels;
+  }
+
+  static std::vector<VariableSpec> Specs() {
+    return {{"a", DType::kF32, {kBig}}, {"b", DType::kF64, {2}}};
+  }
+
+  absl::StatusOr<std::unique_ptr<Worker>> Join(uint32_t rank) {
+    Worker::Options options;
+    options.servers = Channels();
+    options.variables = Specs();
     options.rank = rank;
     return Worker::Join(std::move(options));
   }
@@ -142,6 +153,45 @@ TEST_F(EndToEndTest, WorkerThatDiesDoesNotHoldTheBarrier) {
   ASSERT_TRUE(released.ok()) << released;
   EXPECT_EQ(First(*(*chief)->Pull(1)), 4);
   EXPECT_EQ(nodes_[0].core->report().workers_lost, 1u);
+}
+
+TEST_F(EndToEndTest, ReaderNeitherDelaysTheBarrierNorCounts) {
+  Start(1);
+  // It comes first, and would be the one worker that the start waits for.
+  auto reader = std::make_unique<Reader>(Channels(), Specs());
+  EXPECT_EQ(reader->Pull(0, absl::Milliseconds(1)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  auto before = reader->Describe(absl::Minutes(1));
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_FALSE(before->initialized);
+  EXPECT_EQ(before->live_workers, 0u);
+  auto chief = Join(0);
+  ASSERT_TRUE(chief.ok());
+  ASSERT_TRUE((*chief)->Initialize(Values(5, 5)).ok());
+  EXPECT_EQ(First(*reader->Pull(0, absl::Minutes(1))), 5);
+  // Step 0 completes by the chief alone, while the reader waits in a Pull.
+  std::thread waiting([&] {
+    auto pulled = reader->Pull(2, absl::Minutes(1));
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    EXPECT_EQ(pulled->version, 2u);
+    EXPECT_EQ(First(*pulled), 3);
+  });
+  for (uint64_t step = 0; step < 2; ++step) {
+    ASSERT_TRUE((*chief)->Push(step, Values(1, 1)).ok());
+    ASSERT_TRUE((*chief)->Await(step + 1).ok());
+  }
+  waiting.join();
+  auto during = reader->Describe(absl::Minutes(1));
+  EXPECT_EQ(during->version, 2u);
+  EXPECT_EQ(during->live_workers, 1u);
+  reader.reset();  // nobody's loss
+  ASSERT_TRUE((*chief)->Push(2, Values(1, 1)).ok());
+  ASSERT_TRUE((*chief)->Await(3).ok());
+  for (Node& node : nodes_) {
+    EXPECT_EQ(node.core->report().live_workers, 1u);
+    EXPECT_EQ(node.core->report().workers_lost, 0u);
+    EXPECT_EQ(node.core->report().pushes_counted, 3u);
+  }
 }
 
 TEST_F(EndToEndTest, NotANumberIsRefusedByNameAndTheStepGoesOn) {
