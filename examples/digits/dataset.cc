@@ -70,9 +70,10 @@ absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed) {
     if (!status.ok()) return status;
   }
   std::vector<size_t> order = Shuffled(lines.size(), seed);
-  size_t train = lines.size() * 4 / 5;
-  return Dataset{Select(all, order, 0, train),
-                 Select(all, order, train, lines.size())};
+  size_t train = lines.size() * 3 / 5;
+  size_t seen = lines.size() * 4 / 5;
+  return Dataset{Select(all, order, 0, train), Select(all, order, train, seen),
+                 Select(all, order, seen, lines.size())};
 }
 
 Images BatchOf(const Images& train, uint64_t step, uint32_t rank,

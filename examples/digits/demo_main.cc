@@ -1,15 +1,24 @@
-// demo: trains digits in several processes, once over Penstock and once over
-// stock gRPC, and compares. See README.md.
+// demo: trains digits in several processes, over Penstock and over stock gRPC,
+// in turns, and compares. See README.md.
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "examples/digits/training.h"
 
 namespace penstock::digits {
@@ -17,64 +26,127 @@ namespace {
 
 constexpr double kGoodAccuracy = 0.95;
 
-// A bar where somebody watches, else a line every quarter.
-void ShowProgress(unsigned steps, unsigned done, double loss) {
-  constexpr unsigned kWidth = 30;
-  static const bool kTerminal = isatty(STDOUT_FILENO) != 0;
-  if (kTerminal) {
-    std::string bar(kWidth * done / steps, '#');
-    bar.resize(kWidth, '.');
-    printf("\r  [%s] step %u/%u  loss %.4f%s", bar.c_str(), done, steps, loss,
-           done == steps ? "\n" : "");
-    fflush(stdout);
-  } else if (done * 4 / steps != (done - 1) * 4 / steps) {
-    printf("  step %u/%u  loss %.4f\n", done, steps, loss);
-    fflush(stdout);
-  }
+absl::Status Named(const char* name, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(name, ": ", status.message()));
 }
 
-absl::StatusOr<RunResult> TrainAloud(const std::string& title,
-                                     const RunOptions& options) {
-  printf("%s: %u servers, %u workers, %u steps\n", title.c_str(),
-         options.servers, options.workers, options.steps);
-  auto result = Train(options, [&](unsigned done, double loss) {
-    ShowProgress(options.steps, done, loss);
-  });
-  if (!result.ok()) return result;
-  printf("  accuracy %.2f %% on held-out digits, loss %.4f, %.1f s\n\n",
-         result->accuracy * 100, result->final_loss, result->seconds);
+// A bar where somebody watches, else nothing.
+void ShowProgress(const char* name, unsigned steps, unsigned done) {
+  constexpr unsigned kWidth = 30;
+  static const bool kTerminal = isatty(STDOUT_FILENO) != 0;
+  if (!kTerminal) return;
+  std::string bar(kWidth * done / steps, '#');
+  bar.resize(kWidth, '.');
+  printf("\r  %-8s [%s] %u/%u", name, bar.c_str(), done, steps);
+  fflush(stdout);
+}
+
+// One of the two that take turns.
+struct Side {
+  const char* name;
+  std::unique_ptr<Training> training;
+  double loss = 0;  // of the chief's last step
+};
+
+absl::Status PlayRound(Side* side, unsigned until, unsigned steps) {
+  absl::Status status =
+      side->training->RunTo(until, [&](unsigned done, double loss) {
+        side->loss = loss;
+        ShowProgress(side->name, steps, done);
+      });
+  return Named(side->name, status);
+}
+
+// Both stay alive the whole time, but while one trains the other stands at its
+// gate: what disturbs the machine for longer than a round hits both alike.
+absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
+                       Side* stock) {
+  for (unsigned round = 1; round <= rounds; ++round) {
+    auto until =
+        static_cast<unsigned>(uint64_t{options.steps} * round / rounds);
+    absl::Status status = PlayRound(ours, until, options.steps);
+    if (status.ok()) status = PlayRound(stock, until, options.steps);
+    if (!status.ok()) return status;
+    printf("%sround %u of %u: step %u, loss %.4f and %.4f\n",
+           isatty(STDOUT_FILENO) != 0 ? "\r\033[K" : "", round, rounds, until,
+           ours->loss, stock->loss);
+    fflush(stdout);
+  }
+  return absl::OkStatus();
+}
+
+// One name where all connections agree, else every one.
+std::string PathColumn(const std::vector<RunResult::Path>& paths) {
+  bool agree = true;
+  std::vector<std::string> all;
+  for (const RunResult::Path& path : paths) {
+    agree = agree && path.description == paths.front().description;
+    all.push_back(absl::StrCat("worker ", path.worker, " - server ",
+                               path.server, ": ", path.description));
+  }
+  if (paths.empty()) return "unknown";
+  return agree ? paths.front().description : absl::StrJoin(all, "; ");
+}
+
+void PrintTable(const RunResult& ours, const RunResult& stock) {
+  const StepTimes& a = ours.times;
+  const StepTimes& b = stock.times;
+  printf(
+      "\nMilliseconds of a worker's step, without the wait at the barrier;\n"
+      "the median of each round, and of those the median:\n");
+  printf("%-12s %9s %9s   %s\n", "", "pull", "push", "path");
+  printf("%-12s %9.3f %9.3f   %s\n", "Penstock", a.pull_us / 1000,
+         a.push_us / 1000, PathColumn(ours.paths).c_str());
+  printf("%-12s %9.3f %9.3f   %s\n", "stock", b.pull_us / 1000,
+         b.push_us / 1000, PathColumn(stock.paths).c_str());
+  printf("%-12s %9.2f %9.2f\n", "stock / ours", b.pull_us / a.pull_us,
+         b.push_us / a.push_us);
+}
+
+absl::StatusOr<RunResult> Finish(Side* side) {
+  absl::StatusOr<RunResult> result = side->training->Finish();
+  if (!result.ok()) return Named(side->name, result.status());
+  printf("%-8s: accuracy %.2f %% on held-out digits, loss %.4f\n", side->name,
+         result->accuracy * 100, result->final_loss);
   if (result->accuracy < kGoodAccuracy) {
-    return absl::InternalError(
-        absl::StrCat(title, ": accuracy is below ", kGoodAccuracy * 100, " %"));
+    return absl::InternalError(absl::StrCat(side->name, ": accuracy is below ",
+                                            kGoodAccuracy * 100, " %"));
   }
   return result;
 }
 
-void PrintRow(const char* name, const RunResult& r) {
-  printf("%-9s %9.3f %9.3f %9.3f   %s\n", name, r.pull_us / 1000,
-         r.push_us / 1000, r.wait_us / 1000, r.path.c_str());
+absl::StatusOr<Side> Start(const char* name, RunOptions options, bool stock) {
+  options.stock = stock;
+  auto training = Training::Start(options);
+  if (!training.ok()) return Named(name, training.status());
+  return Side{name, *std::move(training)};
 }
 
-void PrintTable(const RunResult& ours, const RunResult& stock) {
-  printf("Median of a worker's step, in milliseconds:\n");
-  printf("%-9s %9s %9s %9s   %s\n", "", "pull", "push", "barrier", "path");
-  PrintRow("Penstock", ours);
-  PrintRow("stock", stock);
-  printf("Pull and push take %.2f times as long over stock gRPC.\n",
-         (stock.pull_us + stock.push_us) / (ours.pull_us + ours.push_us));
-}
-
-absl::Status Run(RunOptions options) {
-  options.stock = false;
-  auto ours = TrainAloud("Penstock (shm, tcp)", options);
+absl::Status Run(const RunOptions& options, unsigned rounds) {
+  absl::Time start = absl::Now();
+  rounds = std::min(rounds, options.steps);
+  printf(
+      "Penstock (shm, tcp) and stock gRPC over TCP in turns, each with "
+      "%u servers, %u workers, %u steps\n",
+      options.servers, options.workers, options.steps);
+  fflush(stdout);
+  auto ours = Start("Penstock", options, /*stock=*/false);
   if (!ours.ok()) return ours.status();
-  options.stock = true;
-  auto stock = TrainAloud("Stock gRPC over TCP", options);
+  auto stock = Start("stock", options, /*stock=*/true);
   if (!stock.ok()) return stock.status();
-  PrintTable(*ours, *stock);
+  absl::Status status = TakeTurns(options, rounds, &*ours, &*stock);
+  if (!status.ok()) return status;
+  auto our_result = Finish(&*ours);
+  if (!our_result.ok()) return our_result.status();
+  auto stock_result = Finish(&*stock);
+  if (!stock_result.ok()) return stock_result.status();
+  PrintTable(*our_result, *stock_result);
+  printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
   // The same seeds, and gradients averaged in the order of the ranks: not one
   // bit may depend on what carried them.
-  if (ours->final_loss != stock->final_loss) {
+  if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");
   }
   return absl::OkStatus();
@@ -85,6 +157,7 @@ absl::Status Run(RunOptions options) {
 
 int main(int argc, char** argv) {
   penstock::digits::RunOptions options;
+  unsigned rounds = 4;
   bool quick = false;
   CLI::App app("Trains handwritten digits over Penstock and over stock gRPC");
   auto* steps = app.add_option("--steps", options.steps)
@@ -107,10 +180,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_option("--rounds", rounds, "turns of each of the two")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("--quick", quick, "few steps: a few seconds in all");
   CLI11_PARSE(app, argc, argv);
   if (quick && steps->count() == 0) options.steps = 300;
-  absl::Status status = penstock::digits::Run(options);
+  absl::Status status = penstock::digits::Run(options, rounds);
   if (status.ok()) return 0;
   std::cerr << "demo: " << status.ToString() << "\n";
   return 1;

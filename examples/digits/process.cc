@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,17 +25,57 @@ std::string OwnFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
+// What exec needs, made before fork, after which nothing may allocate.
+class Arguments {
+ public:
+  Arguments(const std::string& program, const std::vector<std::string>& flags,
+            const std::vector<std::string>& environment) {
+    argv_.push_back(const_cast<char*>(program.c_str()));
+    for (const std::string& flag : flags) {
+      argv_.push_back(const_cast<char*>(flag.c_str()));
+    }
+    argv_.push_back(nullptr);
+    // Whoever looks a name up finds its first entry.
+    for (const std::string& entry : environment) {
+      environment_.push_back(const_cast<char*>(entry.c_str()));
+    }
+    for (char** own = environ; *own != nullptr; ++own) {
+      environment_.push_back(*own);
+    }
+    environment_.push_back(nullptr);
+  }
+
+  void Exec() const { execve(argv_[0], argv_.data(), environment_.data()); }
+
+ private:
+  std::vector<char*> argv_;
+  std::vector<char*> environment_;
+};
+
 // What the child does between fork and exec; only async-signal-safe calls.
-[[noreturn]] void Become(pid_t parent, int output, char* const* arguments) {
+[[noreturn]] void Become(pid_t parent, int output, int input,
+                         const Arguments& arguments) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);  // it died before the line above
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   dup2(output, STDOUT_FILENO);
-  execv(arguments[0], arguments);
+  dup2(input, STDIN_FILENO);
+  arguments.Exec();
   _exit(127);
 }
+
+// A pair of descriptors that close themselves.
+struct Pair {
+  int ends[2] = {-1, -1};
+  ~Pair() {
+    for (int end : ends) {
+      if (end >= 0) close(end);
+    }
+  }
+  int Release(int side) { return std::exchange(ends[side], -1); }
+};
 
 }  // namespace
 
@@ -48,32 +89,34 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
       absl::StrCat("no program at ", beside, " nor at ", other));
 }
 
-absl::StatusOr<Process> Process::Start(const std::string& program,
-                                       const std::vector<std::string>& flags) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::InternalError(absl::StrCat("pipe: ", strerror(errno)));
+absl::StatusOr<Process> Process::Start(
+    const std::string& program, const std::vector<std::string>& flags,
+    const std::vector<std::string>& environment) {
+  Pair output;
+  Pair input;
+  // A socket for the input: writing to one whose reader has died need not
+  // raise SIGPIPE.
+  if (pipe2(output.ends, O_CLOEXEC) != 0 ||
+      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, input.ends) != 0) {
+    return absl::InternalError(
+        absl::StrCat("start ", program, ": ", strerror(errno)));
   }
-  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
-  for (const std::string& flag : flags) {
-    arguments.push_back(const_cast<char*>(flag.c_str()));
-  }
-  arguments.push_back(nullptr);
+  Arguments arguments(program, flags, environment);
   pid_t parent = getpid();
   pid_t pid = fork();
-  if (pid == 0) Become(parent, ends[1], arguments.data());
-  close(ends[1]);
+  if (pid == 0) Become(parent, output.ends[1], input.ends[1], arguments);
   if (pid < 0) {
-    close(ends[0]);
     return absl::InternalError(absl::StrCat("fork: ", strerror(errno)));
   }
-  return Process(program.substr(program.rfind('/') + 1), pid, ends[0]);
+  return Process(program.substr(program.rfind('/') + 1), pid, output.Release(0),
+                 input.Release(0));
 }
 
 Process::Process(Process&& other) noexcept
     : name_(std::move(other.name_)),
       pid_(std::exchange(other.pid_, -1)),
       output_(std::exchange(other.output_, -1)),
+      input_(std::exchange(other.input_, -1)),
       pending_(std::move(other.pending_)) {}
 
 Process& Process::operator=(Process&& other) noexcept {
@@ -82,6 +125,7 @@ Process& Process::operator=(Process&& other) noexcept {
   name_ = std::move(other.name_);
   pid_ = std::exchange(other.pid_, -1);
   output_ = std::exchange(other.output_, -1);
+  input_ = std::exchange(other.input_, -1);
   pending_ = std::move(other.pending_);
   return *this;
 }
@@ -90,6 +134,7 @@ Process::~Process() { Kill(); }
 
 void Process::Kill() {
   if (output_ >= 0) close(std::exchange(output_, -1));
+  if (input_ >= 0) close(std::exchange(input_, -1));
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
   waitpid(std::exchange(pid_, -1), nullptr, 0);
@@ -112,6 +157,15 @@ absl::optional<std::string> Process::NextLine() {
   std::string line = pending_.substr(0, end);
   pending_.erase(0, end + 1);
   return line;
+}
+
+absl::Status Process::Tell(const std::string& line) {
+  std::string bytes = line + "\n";
+  // Lines are few and short: they fit the socket's buffer.
+  ssize_t sent = send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(bytes.size())) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("tell ", name_, ": ", strerror(errno)));
 }
 
 void Process::Terminate() {

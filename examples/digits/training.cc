@@ -11,14 +11,12 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
-#include "examples/digits/process.h"
+#include "absl/types/optional.h"
 
 namespace penstock::digits {
 namespace {
 
-// Steps that connections and memory pools take to warm up.
+// Steps of each round that connections, pools and caches take to warm up.
 constexpr uint64_t kWarmUpSteps = 5;
 
 // Longer than any step takes; a run without output for so long hangs.
@@ -42,7 +40,8 @@ std::vector<std::string> WorkerFlags(const RunOptions& options, unsigned rank,
       absl::StrCat("--steps=", options.steps),
       absl::StrCat("--batch=", options.batch),
       absl::StrCat("--hidden=", options.hidden),
-      absl::StrCat("--seed=", options.seed)};
+      absl::StrCat("--seed=", options.seed),
+      "--gate"};
   if (options.stock) flags.push_back("--stock");
   return flags;
 }
@@ -63,25 +62,27 @@ absl::StatusOr<std::string> ReadAddress(Process* server) {
   return absl::StrCat("127.0.0.1:", port);
 }
 
-double Median(std::vector<double>* values) {
-  if (values->empty()) return 0;
-  auto middle = values->begin() + values->size() / 2;
-  std::nth_element(values->begin(), middle, values->end());
-  return *middle;
+}  // namespace
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  size_t half = values.size() / 2;
+  auto middle = values.begin() + half;
+  std::nth_element(values.begin(), middle, values.end());
+  if (values.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// What the workers' lines add up to.
-class Ledger {
+// What the workers' lines of one round add up to.
+class Training::Ledger {
  public:
-  Ledger(const Progress& progress) : progress_(progress) {}
+  Ledger(size_t workers, const Progress& progress)
+      : progress_(progress), at_gate_(workers, false) {}
 
   absl::Status Take(unsigned rank, const std::string& line) {
-    std::pair<std::string, std::string> parts =
+    std::pair<absl::string_view, absl::string_view> parts =
         absl::StrSplit(line, absl::MaxSplits(' ', 1));
-    if (parts.first == "path") {
-      if (rank == 0) result_.path = parts.second;
-      return absl::OkStatus();
-    }
+    if (parts.first == "path") return TakePath(rank, line, parts.second);
     std::vector<double> numbers;
     for (absl::string_view field : absl::StrSplit(parts.second, ' ')) {
       numbers.emplace_back();
@@ -89,6 +90,8 @@ class Ledger {
     }
     if (parts.first == "step" && numbers.size() == 5) {
       TakeStep(rank, numbers);
+    } else if (parts.first == "gate" && numbers.size() == 1) {
+      at_gate_[rank] = true;
     } else if (parts.first == "result" && numbers.size() == 2) {
       result_.accuracy = numbers[0];
       result_.final_loss = numbers[1];
@@ -99,11 +102,19 @@ class Ledger {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<RunResult> Close() {
+  bool AtGate(unsigned rank) const { return at_gate_[rank]; }
+
+  StepTimes times() const {
+    return {Median(pull_), Median(push_), Median(wait_)};
+  }
+
+  absl::StatusOr<RunResult> result() {
     if (!has_result_) return absl::InternalError("worker 0 gave no result");
-    result_.pull_us = Median(&pull_);
-    result_.push_us = Median(&push_);
-    result_.wait_us = Median(&wait_);
+    std::sort(result_.paths.begin(), result_.paths.end(),
+              [](const RunResult::Path& a, const RunResult::Path& b) {
+                return std::make_pair(a.worker, a.server) <
+                       std::make_pair(b.worker, b.server);
+              });
     return result_;
   }
 
@@ -112,34 +123,44 @@ class Ledger {
     return absl::InternalError(absl::StrCat("a worker said: ", line));
   }
 
+  absl::Status TakePath(unsigned rank, const std::string& line,
+                        absl::string_view rest) {
+    std::pair<absl::string_view, std::string> parts =
+        absl::StrSplit(rest, absl::MaxSplits(' ', 1));
+    unsigned server;
+    if (!absl::SimpleAtoi(parts.first, &server)) return Bad(line);
+    result_.paths.push_back({rank, server, parts.second});
+    return absl::OkStatus();
+  }
+
   void TakeStep(unsigned rank, const std::vector<double>& numbers) {
     if (rank == 0) progress_(static_cast<unsigned>(numbers[0]) + 1, numbers[1]);
-    if (numbers[0] < kWarmUpSteps) return;
+    if (!first_step_.has_value()) first_step_ = numbers[0];
+    if (numbers[0] < *first_step_ + kWarmUpSteps) return;
     pull_.push_back(numbers[2]);
     push_.push_back(numbers[3]);
     wait_.push_back(numbers[4]);
   }
 
   const Progress& progress_;
-  RunResult result_ = {};
+  std::vector<bool> at_gate_;
+  absl::optional<double> first_step_;
+  RunResult result_;
   bool has_result_ = false;
   std::vector<double> pull_;
   std::vector<double> push_;
   std::vector<double> wait_;
 };
 
-// Reads all workers side by side until each has ended well. The servers'
-// output is watched too: its end is their death.
-absl::Status Follow(std::vector<Process>* servers,
-                    std::vector<Process>* workers, Ledger* ledger) {
-  std::vector<bool> running(workers->size(), true);
+absl::Status Training::Follow(bool to_end, Ledger* ledger) {
+  std::vector<bool> running(workers_.size(), true);
   while (std::find(running.begin(), running.end(), true) != running.end()) {
     std::vector<pollfd> polls;
-    for (size_t i = 0; i < workers->size(); ++i) {
+    for (size_t i = 0; i < workers_.size(); ++i) {
       // poll() passes over negative descriptors.
-      polls.push_back({running[i] ? (*workers)[i].output() : -1, POLLIN, 0});
+      polls.push_back({running[i] ? workers_[i].output() : -1, POLLIN, 0});
     }
-    for (Process& server : *servers) {
+    for (Process& server : servers_) {
       polls.push_back({server.output(), POLLIN, 0});
     }
     if (poll(polls.data(), polls.size(), kSilenceLimitMs) <= 0) {
@@ -147,60 +168,106 @@ absl::Status Follow(std::vector<Process>* servers,
     }
     for (size_t i = 0; i < polls.size(); ++i) {
       if (polls[i].revents == 0) continue;
-      bool is_worker = i < workers->size();
+      bool is_worker = i < workers_.size();
       Process& process =
-          is_worker ? (*workers)[i] : (*servers)[i - workers->size()];
+          is_worker ? workers_[i] : servers_[i - workers_.size()];
       bool more = process.ReadSome();
       while (absl::optional<std::string> line = process.NextLine()) {
         absl::Status status = ledger->Take(i, *line);
         if (!status.ok()) return status;
       }
+      if (is_worker && more) running[i] = to_end || !ledger->AtGate(i);
       if (more) continue;
       absl::Status status = process.Wait();
       if (!status.ok()) return status;
-      if (!is_worker) return absl::InternalError("a ps_server ended too early");
+      if (!is_worker || !to_end) {
+        return absl::InternalError(absl::StrCat(
+            is_worker ? "a worker" : "a ps_server", " ended too early"));
+      }
       running[i] = false;
     }
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<RunResult> Train(const RunOptions& options,
-                                const Progress& progress) {
-  absl::Time start = absl::Now();
-  auto server = FindProgram("ps_server", "../../ps/ps_server");
-  if (!server.ok()) return server.status();
-  auto worker = FindProgram("digits_worker", "digits_worker");
-  if (!worker.ok()) return worker.status();
-  std::vector<Process> servers;
-  std::vector<std::string> addresses;
-  for (unsigned i = 0; i < options.servers; ++i) {
-    auto process = Process::Start(*server, ServerFlags(options));
+absl::Status Training::StartServers(std::vector<std::string>* addresses) {
+  auto program = FindProgram("ps_server", "../../ps/ps_server");
+  if (!program.ok()) return program.status();
+  for (unsigned i = 0; i < options_.servers; ++i) {
+    auto process = Process::Start(*program, ServerFlags(options_));
     if (!process.ok()) return process.status();
-    servers.push_back(*std::move(process));
-    auto address = ReadAddress(&servers.back());
+    servers_.push_back(*std::move(process));
+    auto address = ReadAddress(&servers_.back());
     if (!address.ok()) return address.status();
-    addresses.push_back(*address);
+    addresses->push_back(*address);
   }
-  std::vector<Process> workers;
-  for (unsigned rank = 0; rank < options.workers; ++rank) {
+  return absl::OkStatus();
+}
+
+absl::Status Training::StartWorkers(const std::vector<std::string>& addresses) {
+  auto program = FindProgram("digits_worker", "digits_worker");
+  if (!program.ok()) return program.status();
+  for (unsigned rank = 0; rank < options_.workers; ++rank) {
     auto process =
-        Process::Start(*worker, WorkerFlags(options, rank, addresses));
+        Process::Start(*program, WorkerFlags(options_, rank, addresses));
     if (!process.ok()) return process.status();
-    workers.push_back(*std::move(process));
+    workers_.push_back(*std::move(process));
   }
-  Ledger ledger(progress);
-  absl::Status status = Follow(&servers, &workers, &ledger);
+  return absl::OkStatus();
+}
+
+absl::Status Training::Tell(const std::string& line) {
+  for (Process& worker : workers_) {
+    absl::Status status = worker.Tell(line);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Training>> Training::Start(
+    const RunOptions& options) {
+  std::unique_ptr<Training> training(new Training(options));
+  std::vector<std::string> addresses;
+  absl::Status status = training->StartServers(&addresses);
+  if (status.ok()) status = training->StartWorkers(addresses);
   if (!status.ok()) return status;
-  for (Process& process : servers) process.Terminate();
-  for (Process& process : servers) {
+  Progress ignore = [](unsigned, double) {};
+  Ledger ledger(options.workers, ignore);
+  status = training->Follow(/*to_end=*/false, &ledger);
+  if (!status.ok()) return status;
+  return training;
+}
+
+absl::Status Training::RunTo(unsigned step, const Progress& progress) {
+  absl::Status status = Tell(absl::StrCat(step));
+  if (!status.ok()) return status;
+  Ledger ledger(workers_.size(), progress);
+  status = Follow(/*to_end=*/false, &ledger);
+  if (status.ok()) rounds_.push_back(ledger.times());
+  return status;
+}
+
+absl::StatusOr<RunResult> Training::Finish() {
+  absl::Status status = Tell(absl::StrCat(options_.steps));
+  if (!status.ok()) return status;
+  Progress ignore = [](unsigned, double) {};
+  Ledger ledger(workers_.size(), ignore);
+  status = Follow(/*to_end=*/true, &ledger);
+  if (!status.ok()) return status;
+  for (Process& process : servers_) process.Terminate();
+  for (Process& process : servers_) {
     absl::Status ended = process.Wait();
     if (!ended.ok()) return ended;
   }
-  absl::StatusOr<RunResult> result = ledger.Close();
-  if (result.ok()) result->seconds = absl::ToDoubleSeconds(absl::Now() - start);
+  absl::StatusOr<RunResult> result = ledger.result();
+  if (!result.ok()) return result;
+  std::vector<double> pull, push, wait;
+  for (const StepTimes& round : rounds_) {
+    pull.push_back(round.pull_us);
+    push.push_back(round.push_us);
+    wait.push_back(round.wait_us);
+  }
+  result->times = {Median(pull), Median(push), Median(wait)};
   return result;
 }
 

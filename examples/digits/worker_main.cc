@@ -1,9 +1,14 @@
-// digits_worker: trains on the digits together with others of its kind.
+// digits_worker: trains on the digits together with others of its kind, or, as
+// the evaluator, watches them.
+//
+// Where --servers is not given, servers, role and rank come from TF_CONFIG.
 //
 // Standard output is for the program that started it, one line each:
+//   gate <n>            (only with --gate: waits before step n)
 //   step <n> <loss> <pull us> <push us> <wait us>
-//   path <what carries the connection to the first server>
-//   result <accuracy> <final loss>      (worker 0 only)
+//   path <server> <what carries the connection to it>
+//   result <held-out accuracy> <final loss>      (worker 0 only)
+//   evaluated <version> <held-out accuracy>      (evaluator only)
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,17 +19,18 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "examples/digits/connection.h"
 #include "examples/digits/dataset.h"
+#include "examples/digits/evaluator.h"
 #include "examples/digits/model.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "ps/client.h"
-#include "tensor_service/status.h"
-#include "transport/penstock.h"
+#include "ps/cluster.h"
+#include "ps/reader.h"
 
 namespace penstock::digits {
 namespace {
@@ -33,28 +39,48 @@ struct Flags {
   std::string servers;
   unsigned rank = 0;
   unsigned workers = 1;
+  bool evaluator = false;
   unsigned steps = 300;
+  unsigned every = 100;
   unsigned batch = 32;
   int hidden = 512;
   unsigned seed = 1;
   bool stock = false;
+  bool gate = false;
 };
 
-std::vector<std::shared_ptr<grpc::Channel>> Connect(const Flags& flags) {
-  Options options;
-  if (flags.stock) {
-    options.policy = Policy::kOff;
-  } else {
-    options.fabrics = std::vector<Fabric>{Fabric::kShm, Fabric::kTcp};
+// Which part this process plays.
+struct Part {
+  std::vector<std::string> servers;
+  unsigned rank = 0;
+  unsigned workers = 1;
+  bool evaluator = false;
+};
+
+absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
+  if (flags.rank >= flags.workers) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--rank=", flags.rank, " is out of range: --workers=", flags.workers));
   }
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (absl::string_view server : absl::StrSplit(flags.servers, ',')) {
-    channels.push_back(grpc::CreateCustomChannel(
-        std::string(server),
-        Credentials(grpc::InsecureChannelCredentials(), options),
-        tensor::UnlimitedMessages()));
+  return Part{absl::StrSplit(flags.servers, ',', absl::SkipWhitespace()),
+              flags.rank, flags.workers, flags.evaluator};
+}
+
+absl::StatusOr<Part> PartFromEnvironment() {
+  absl::StatusOr<ps::Cluster> cluster = ps::ClusterFromEnvironment();
+  if (absl::IsNotFound(cluster.status())) {
+    return absl::InvalidArgumentError(
+        "no cluster: give --servers (with --rank and --workers), or set "
+        "TF_CONFIG");
   }
-  return channels;
+  if (!cluster.ok()) return cluster.status();
+  if (cluster->role == ps::Role::kServer) {
+    return absl::InvalidArgumentError(
+        "task.type in TF_CONFIG is ps, but this is a worker: run ps_server");
+  }
+  return Part{cluster->servers, static_cast<unsigned>(cluster->index),
+              static_cast<unsigned>(cluster->workers.size()),
+              cluster->role == ps::Role::kEvaluator};
 }
 
 // Microseconds since the last call, for timing one thing after another.
@@ -72,13 +98,14 @@ class Lap {
 };
 
 // One step; moves `step` on to the next one.
-absl::Status TrainStep(const Flags& flags, const Images& train,
-                       ps::Worker* worker, uint64_t* step) {
+absl::Status TrainStep(const Flags& flags, const Part& part,
+                       const Images& train, ps::Worker* worker,
+                       uint64_t* step) {
   Lap lap;
   absl::StatusOr<ps::Worker::Pulled> pulled = worker->Pull(*step);
   int64_t pull = lap();
   if (!pulled.ok()) return pulled.status();
-  Images batch = BatchOf(train, *step, flags.rank, flags.workers, flags.batch);
+  Images batch = BatchOf(train, *step, part.rank, part.workers, flags.batch);
   absl::StatusOr<Gradients> gradients =
       ComputeGradients(pulled->variables, batch);
   if (!gradients.ok()) return gradients.status();
@@ -98,10 +125,24 @@ absl::Status TrainStep(const Flags& flags, const Images& train,
   return absl::OkStatus();
 }
 
-void PrintPath(const ps::Worker& worker) {
-  std::vector<PathReport> paths = DescribePaths(*worker.channels().front());
-  printf("path %s\n", paths.empty() ? "stock gRPC (http2)"
-                                    : paths.front().ToString().c_str());
+void PrintPaths(const ps::Worker& worker) {
+  for (size_t i = 0; i < worker.channels().size(); ++i) {
+    printf("path %zu %s\n", i, DescribePath(*worker.channels()[i]).c_str());
+  }
+}
+
+// Waits at `step` for whoever holds the gate; the step up to which to train.
+absl::StatusOr<uint64_t> PassGate(uint64_t step) {
+  printf("gate %llu\n", static_cast<unsigned long long>(step));
+  fflush(stdout);
+  std::string line;
+  uint64_t limit;
+  if (!std::getline(std::cin, line) || !absl::SimpleAtoi(line, &limit) ||
+      limit < step) {
+    return absl::AbortedError(
+        absl::StrCat("the gate has closed: '", line, "' at step ", step));
+  }
+  return limit;
 }
 
 absl::Status PrintResult(const Flags& flags, const Dataset& digits,
@@ -116,30 +157,69 @@ absl::Status PrintResult(const Flags& flags, const Dataset& digits,
   return absl::OkStatus();
 }
 
-absl::Status Run(const Flags& flags) {
-  absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
-  if (!digits.ok()) return digits.status();
+absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
+                      ps::Worker* worker) {
+  uint64_t limit = flags.gate ? 0 : flags.steps;
+  for (uint64_t step = 0; step < flags.steps;) {
+    while (step >= limit) {
+      absl::StatusOr<uint64_t> passed = PassGate(step);
+      if (!passed.ok()) return passed.status();
+      limit = *passed;
+    }
+    absl::Status status = TrainStep(flags, part, train, worker, &step);
+    if (!status.ok()) return status;
+  }
+  return flags.gate ? PassGate(flags.steps).status() : absl::OkStatus();
+}
+
+absl::Status RunWorker(const Flags& flags, const Part& part,
+                       const Dataset& digits) {
   ps::Worker::Options options;
-  options.servers = Connect(flags);
+  options.servers = Connect(part.servers, flags.stock);
   options.variables = Variables(flags.hidden);
-  options.rank = flags.rank;
+  options.rank = part.rank;
   auto worker = ps::Worker::Join(std::move(options));
   if (!worker.ok()) return worker.status();
-  if (flags.rank == 0) {
+  if (part.rank == 0) {
     auto values = InitialValues(flags.hidden, flags.seed);
     if (!values.ok()) return values.status();
     absl::Status status = (*worker)->Initialize(*values);
     if (!status.ok()) return status;
   }
-  for (uint64_t step = 0; step < flags.steps;) {
-    absl::Status status = TrainStep(flags, digits->train, worker->get(), &step);
-    if (!status.ok()) return status;
-  }
-  PrintPath(**worker);
-  absl::Status status;
-  if (flags.rank == 0) status = PrintResult(flags, *digits, worker->get());
+  absl::Status status = TrainAll(flags, part, digits.train, worker->get());
+  if (!status.ok()) return status;
+  PrintPaths(**worker);
+  if (part.rank == 0) status = PrintResult(flags, digits, worker->get());
   (*worker)->Leave();
   return status;
+}
+
+absl::Status RunEvaluator(const Flags& flags, const Part& part,
+                          const Dataset& digits) {
+  ps::Reader reader(Connect(part.servers, flags.stock),
+                    Variables(flags.hidden));
+  EvaluatorOptions options;
+  options.steps = flags.steps;
+  options.every = flags.every;
+  return Evaluate(options, &reader,
+                  [&](uint64_t version, const tensor::Bundle& variables) {
+                    auto accuracy = Accuracy(variables, digits.test);
+                    if (!accuracy.ok()) return accuracy.status();
+                    printf("evaluated %llu %.9g\n",
+                           static_cast<unsigned long long>(version), *accuracy);
+                    fflush(stdout);
+                    return absl::OkStatus();
+                  });
+}
+
+absl::Status Run(const Flags& flags) {
+  absl::StatusOr<Part> part =
+      flags.servers.empty() ? PartFromEnvironment() : PartFromFlags(flags);
+  if (!part.ok()) return part.status();
+  absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
+  if (!digits.ok()) return digits.status();
+  return part->evaluator ? RunEvaluator(flags, *part, *digits)
+                         : RunWorker(flags, *part, *digits);
 }
 
 }  // namespace
@@ -148,20 +228,27 @@ absl::Status Run(const Flags& flags) {
 int main(int argc, char** argv) {
   penstock::digits::Flags flags;
   CLI::App app("Digits: one worker of synchronous training");
-  app.add_option("--servers", flags.servers, "addresses, with commas")
-      ->required();
-  app.add_option("--rank", flags.rank, "0 is the chief");
-  app.add_option("--workers", flags.workers)->check(CLI::PositiveNumber);
+  auto* servers = app.add_option("--servers", flags.servers,
+                                 "addresses, with commas; else TF_CONFIG");
+  app.add_option("--rank", flags.rank, "0 is the chief")->needs(servers);
+  app.add_option("--workers", flags.workers)
+      ->check(CLI::PositiveNumber)
+      ->needs(servers);
+  app.add_flag("--evaluator", flags.evaluator, "watches, outside the barrier")
+      ->needs(servers);
+  app.add_option("--every", flags.every, "steps between two evaluations")
+      ->check(CLI::PositiveNumber);
   app.add_option("--steps", flags.steps)->check(CLI::PositiveNumber);
   app.add_option("--batch", flags.batch, "images a step and worker")
       ->check(CLI::PositiveNumber);
   app.add_option("--hidden", flags.hidden)->check(CLI::Range(1, 32768));
   app.add_option("--seed", flags.seed);
   app.add_flag("--stock", flags.stock, "stock gRPC, without Penstock");
+  app.add_flag("--gate", flags.gate,
+               "wait for lines on standard input: the step to train up to");
   CLI11_PARSE(app, argc, argv);
   absl::Status status = penstock::digits::Run(flags);
   if (status.ok()) return 0;
-  std::cerr << absl::StrCat("digits_worker ", flags.rank, ": ",
-                            status.ToString(), "\n");
+  std::cerr << absl::StrCat("digits_worker: ", status.ToString(), "\n");
   return 1;
 }

@@ -13,7 +13,8 @@ namespace {
 TEST(DatasetTest, EmbeddedDigitsAreWholeAndSplitBySeed) {
   auto digits = LoadDigits(EmbeddedCsv(), 1);
   ASSERT_TRUE(digits.ok()) << digits.status();
-  EXPECT_EQ(digits->train.labels.size(), 1437u);
+  EXPECT_EQ(digits->train.labels.size(), 1078u);
+  EXPECT_EQ(digits->validation.labels.size(), 359u);
   EXPECT_EQ(digits->test.labels.size(), 360u);
   EXPECT_EQ(digits->train.pixels.maxCoeff(), 1.0F);
   std::set<int> labels(digits->test.labels.begin(), digits->test.labels.end());

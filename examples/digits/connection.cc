@@ -1,0 +1,37 @@
+#include "examples/digits/connection.h"
+
+#include "absl/strings/str_join.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "tensor_service/status.h"
+#include "transport/penstock.h"
+
+namespace penstock::digits {
+
+std::vector<std::shared_ptr<grpc::Channel>> Connect(
+    const std::vector<std::string>& servers, bool stock) {
+  Options options;
+  if (stock) {
+    options.policy = Policy::kOff;
+  } else {
+    options.fabrics = std::vector<Fabric>{Fabric::kShm, Fabric::kTcp};
+  }
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (const std::string& server : servers) {
+    channels.push_back(grpc::CreateCustomChannel(
+        server, Credentials(grpc::InsecureChannelCredentials(), options),
+        tensor::UnlimitedMessages()));
+  }
+  return channels;
+}
+
+std::string DescribePath(grpc::Channel& channel) {
+  std::vector<PathReport> paths = DescribePaths(channel);
+  if (paths.empty()) return "http2 (stock gRPC)";
+  return absl::StrJoin(paths, " + ",
+                       [](std::string* out, const PathReport& report) {
+                         out->append(report.ToString());
+                       });
+}
+
+}  // namespace penstock::digits

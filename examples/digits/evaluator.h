@@ -1,0 +1,37 @@
+// Watches a training run from outside.
+
+#ifndef PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
+#define PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/reader.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::digits {
+
+struct EvaluatorOptions {
+  uint64_t steps = 0;    // the length of the training
+  uint64_t every = 100;  // steps from one evaluation to the next, at least
+  // How often to look whether the workers have gone before the last step.
+  absl::Duration check_interval = absl::Seconds(2);
+  // Without a new version for so long, the training counts as hung.
+  absl::Duration patience = absl::Minutes(5);
+};
+
+// Evaluates one version; an error ends the evaluator with it.
+using EvaluateFn =
+    std::function<absl::Status(uint64_t version, const tensor::Bundle&)>;
+
+// Calls `evaluate` with a version now and then, the last one included, and
+// returns when the training ends: at its last step, or when no worker is left.
+// DEADLINE_EXCEEDED after `patience`, or when a server cannot be reached.
+absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
+                      const EvaluateFn& evaluate);
+
+}  // namespace penstock::digits
+
+#endif  // PENSTOCK_EXAMPLES_DIGITS_EVALUATOR_H_

@@ -1,0 +1,51 @@
+#!/bin/sh
+# Where a process learns its part from: flags win over TF_CONFIG, and a process
+# that has neither, or the part of another program, says so.
+set -eu
+server=ps/ps_server
+worker=examples/digits/digits_worker
+error="$TEST_TMPDIR/error"
+unset TF_CONFIG
+
+# refused PATTERN COMMAND... : it fails and says PATTERN.
+refused() {
+  pattern=$1
+  shift
+  if "$@" > /dev/null 2> "$error"; then
+    echo "should fail: $*" >&2
+    exit 1
+  fi
+  grep -q -e "$pattern" "$error" || {
+    cat "$error" >&2
+    exit 1
+  }
+}
+
+refused 'give --workers .* or set TF_CONFIG' "$server"
+refused 'give --servers .* or set TF_CONFIG' "$worker"
+refused 'rank=2 is out of range' "$worker" --servers=x:1 --rank=2 --workers=2
+refused '--servers' "$worker" --rank=1
+
+export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
+  "task": {"type": "worker", "index": 0}}'
+refused 'is not ps' "$server"
+export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
+  "task": {"type": "ps", "index": 0}}'
+refused 'run ps_server' "$worker"
+refused 'cannot listen on nowhere.invalid:1' "$server"
+TF_CONFIG='{' refused 'not valid JSON' "$server"
+
+# --listen wins over the address in TF_CONFIG, whose workers still count; with
+# both flags even a broken TF_CONFIG does not matter.
+greets() {
+  mkfifo "$TEST_TMPDIR/said"
+  "$@" > "$TEST_TMPDIR/said" &
+  read -r line < "$TEST_TMPDIR/said"
+  rm "$TEST_TMPDIR/said"
+  kill $!
+  wait $!
+  test "${line%% *}" = port
+}
+greets "$server" --quiet --listen=127.0.0.1:0
+TF_CONFIG='{'
+greets "$server" --quiet --listen=127.0.0.1:0 --workers=1
