@@ -1,4 +1,4 @@
-// Tensors with a header, as one gRPC message that typed stubs take.
+// Tensors with a header, as one gRPC message.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
 #define PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
@@ -8,10 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "grpcpp/impl/codegen/serialization_traits.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/codec.h"
-#include "tensor_service/status.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -49,51 +47,5 @@ absl::Status Decode(const grpc::ByteBuffer& bytes, Message<Header>* message) {
 }
 
 }  // namespace penstock::tensor
-
-namespace grpc {
-
-// Lets gRPC's own stubs and handlers, such as TemplatedGenericStub, send and
-// receive bundles and messages.
-template <>
-class SerializationTraits<penstock::tensor::Bundle, void> {
- public:
-  static Status Serialize(const penstock::tensor::Bundle& bundle,
-                          ByteBuffer* bytes, bool* own_buffer) {
-    *own_buffer = true;
-    auto encoded = penstock::tensor::Encode(bundle);
-    if (!encoded.ok()) return penstock::tensor::ToGrpc(encoded.status());
-    bytes->Swap(&*encoded);
-    return Status::OK;
-  }
-  static Status Deserialize(ByteBuffer* bytes,
-                            penstock::tensor::Bundle* bundle) {
-    auto decoded = penstock::tensor::Decode(*bytes);
-    bytes->Clear();
-    if (!decoded.ok()) return penstock::tensor::ToGrpc(decoded.status());
-    *bundle = *std::move(decoded);
-    return Status::OK;
-  }
-};
-
-template <typename Header>
-class SerializationTraits<penstock::tensor::Message<Header>, void> {
- public:
-  static Status Serialize(const penstock::tensor::Message<Header>& message,
-                          ByteBuffer* bytes, bool* own_buffer) {
-    *own_buffer = true;
-    auto encoded = penstock::tensor::Encode(message);
-    if (!encoded.ok()) return penstock::tensor::ToGrpc(encoded.status());
-    bytes->Swap(&*encoded);
-    return Status::OK;
-  }
-  static Status Deserialize(ByteBuffer* bytes,
-                            penstock::tensor::Message<Header>* message) {
-    absl::Status status = penstock::tensor::Decode(*bytes, message);
-    bytes->Clear();
-    return penstock::tensor::ToGrpc(status);
-  }
-};
-
-}  // namespace grpc
 
 #endif  // PENSTOCK_TENSOR_SERVICE_MESSAGE_H_

@@ -91,6 +91,33 @@ TEST_F(TensorServiceTest, StockLimitIsNamedInTheError) {
       << status;
 }
 
+TEST_F(TensorServiceTest, ReplyAboveTheClientsLimitNamesTheClientsSetting) {
+  Start(/*unlimited=*/true);
+  // Puts of any size, but Gets of no more than stock gRPC allows.
+  TensorClient client(Channel({}));
+  ASSERT_TRUE(client.Put(Floats("big", 3 << 20, 1)).ok());
+  absl::Status status = client.Get({"big"}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("max_receive_message_length"),
+            absl::string_view::npos)
+      << status;
+  EXPECT_NE(status.message().find("tensor::UnlimitedMessages on a channel"),
+            absl::string_view::npos)
+      << status;
+}
+
+TEST_F(TensorServiceTest, RequestAboveTheClientsLimitNamesTheSendersSetting) {
+  Start(/*unlimited=*/true);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxSendMessageSize(1 << 20);
+  TensorClient client(Channel(arguments));
+  absl::Status status = client.Put(Floats("big", 3 << 20, 1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("max_send_message_length"),
+            absl::string_view::npos)
+      << status;
+}
+
 TEST_F(TensorServiceTest, BudgetIsEnforcedAndNothingChanges) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
