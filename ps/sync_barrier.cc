@@ -63,6 +63,7 @@ void SyncBarrier::Advance(absl::Time now, Outcome* outcome) {
   }
   if (state_ == State::kGathering && StepIsComplete()) {
     outcome->apply = Apply{version_, {pushed_.begin(), pushed_.end()}};
+    apply_is_out_ = true;
     state_ = State::kApplying;
   }
 }
@@ -110,6 +111,8 @@ SyncBarrier::Verdict SyncBarrier::OnPush(const MemberId& id, uint64_t step,
 }
 
 void SyncBarrier::OnApplied() {
+  if (!apply_is_out_) return;
+  apply_is_out_ = false;
   ++version_;
   pushed_.clear();
   if (state_ == State::kApplying) state_ = State::kGathering;

@@ -33,12 +33,13 @@ struct MemberId {
 //               lost/tick
 //   applying    applied    -                           ++version     gathering
 //   any         drain      -                           -             draining
-//   draining    applied    -                           ++version     draining
+//   draining    applied    a step was being applied    ++version     draining
 //
-// On the way into gathering the guard of gathering holds at once, for pushes
-// that came while assembling. Everything else leaves the state as it is:
-// joins, heartbeats, leaves and deaths change the membership in every state but
-// draining, where they and pushes are refused.
+// Applied means nothing while no step is being applied. On the way into
+// gathering the guard of gathering holds at once, for pushes that came while
+// assembling. Everything else leaves the state as it is: joins, heartbeats,
+// leaves and deaths change the membership in every state but draining, where
+// they and pushes are refused.
 //
 // A member is required from the step it can first have computed: one that
 // joins while others already gather is required from the next step on, though
@@ -133,6 +134,7 @@ class SyncBarrier {
   uint64_t version_ = 0;
   std::map<uint32_t, Member> members_;  // by rank
   std::set<uint32_t> pushed_;           // ranks, of step version_
+  bool apply_is_out_ = false;           // the shell owes a kApplied
   absl::Time assemble_deadline_ = absl::InfiniteFuture();
   uint64_t members_lost_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace penstock::ps {
@@ -208,6 +209,162 @@ TEST_F(SyncBarrierTest, DrainingRefusesEverythingInEveryState) {
   EXPECT_EQ(barrier_.version(), 1u);
   EXPECT_EQ(barrier_.state(), State::kDraining);
   EXPECT_EQ(barrier_.NextDeadline(), absl::InfiniteFuture());
+}
+
+// Every state with every event. Two workers are expected, of ranks 0 and 1:
+//   assembling  0 has joined and pushed, 1 is not there
+//   gathering   both have joined, 0 has pushed
+//   applying    both have pushed
+//   draining    drained while applying
+// Events are of rank 1, which acts for the first time where it can: its push is
+// for step 0, a tick comes when its lease is over, rank 0's having been
+// renewed.
+struct PairCase {
+  State state;
+  EventKind kind;
+  Verdict verdict;
+  State next;
+  Ranks applied;  // the ranks of `apply`; empty for none
+  uint64_t version;
+  size_t members;
+};
+
+std::string NameOf(State state) {
+  switch (state) {
+    case State::kAssembling:
+      return "Assembling";
+    case State::kGathering:
+      return "Gathering";
+    case State::kApplying:
+      return "Applying";
+    case State::kDraining:
+      return "Draining";
+  }
+  return "";
+}
+
+std::string NameOf(EventKind kind) {
+  switch (kind) {
+    case EventKind::kJoin:
+      return "Join";
+    case EventKind::kHeartbeat:
+      return "Heartbeat";
+    case EventKind::kLeave:
+      return "Leave";
+    case EventKind::kLost:
+      return "Lost";
+    case EventKind::kPush:
+      return "Push";
+    case EventKind::kApplied:
+      return "Applied";
+    case EventKind::kTick:
+      return "Tick";
+    case EventKind::kDrain:
+      return "Drain";
+  }
+  return "";
+}
+
+class SyncBarrierPairTest : public SyncBarrierTest,
+                            public testing::WithParamInterface<PairCase> {
+ protected:
+  void Reach(State state) {
+    Send(EventKind::kJoin, 0);
+    Send(EventKind::kPush, 0);
+    if (state == State::kAssembling) return;
+    Send(EventKind::kJoin, 1);
+    if (state == State::kGathering) return;
+    Send(EventKind::kPush, 1);
+    if (state == State::kApplying) return;
+    Send(EventKind::kDrain);
+  }
+
+  void LetRankOneFallSilent() {
+    now_ += absl::Seconds(6);
+    Send(EventKind::kHeartbeat, 0);
+    now_ += absl::Seconds(6);
+  }
+};
+
+TEST_P(SyncBarrierPairTest, DoesWhatTheTableSays) {
+  const PairCase& expected = GetParam();
+  Reach(expected.state);
+  ASSERT_EQ(barrier_.state(), expected.state);
+  if (expected.kind == EventKind::kTick) LetRankOneFallSilent();
+  SyncBarrier::Outcome outcome = Send(expected.kind, 1);
+  EXPECT_EQ(outcome.verdict, expected.verdict);
+  EXPECT_EQ(barrier_.state(), expected.next);
+  EXPECT_EQ(outcome.apply.has_value() ? outcome.apply->ranks : Ranks{},
+            expected.applied);
+  EXPECT_EQ(barrier_.version(), expected.version);
+  EXPECT_EQ(barrier_.live_members(), expected.members);
+}
+
+constexpr State kAssembling = State::kAssembling;
+constexpr State kGathering = State::kGathering;
+constexpr State kApplying = State::kApplying;
+constexpr State kDraining = State::kDraining;
+constexpr Verdict kAccepted = Verdict::kAccepted;
+constexpr Verdict kRefused = Verdict::kDraining;
+
+const PairCase kPairs[] = {
+    // The second join completes the workers and, with 0's push waiting, opens
+    // step 0, which now waits for 1.
+    {kAssembling, EventKind::kJoin, kAccepted, kGathering, {}, 0, 2},
+    {kAssembling, EventKind::kHeartbeat, kAccepted, kGathering, {}, 0, 2},
+    {kAssembling, EventKind::kLeave, kAccepted, kAssembling, {}, 0, 1},
+    {kAssembling, EventKind::kLost, kAccepted, kAssembling, {}, 0, 1},
+    {kAssembling, EventKind::kPush, Verdict::kNotMember, kAssembling, {}, 0, 1},
+    {kAssembling, EventKind::kApplied, kAccepted, kAssembling, {}, 0, 1},
+    {kAssembling, EventKind::kTick, kAccepted, kAssembling, {}, 0, 1},
+    {kAssembling, EventKind::kDrain, kAccepted, kDraining, {}, 0, 1},
+
+    {kGathering, EventKind::kJoin, kAccepted, kGathering, {}, 0, 2},
+    {kGathering, EventKind::kHeartbeat, kAccepted, kGathering, {}, 0, 2},
+    {kGathering, EventKind::kLeave, kAccepted, kApplying, {0}, 0, 1},
+    {kGathering, EventKind::kLost, kAccepted, kApplying, {0}, 0, 1},
+    {kGathering, EventKind::kPush, kAccepted, kApplying, {0, 1}, 0, 2},
+    {kGathering, EventKind::kApplied, kAccepted, kGathering, {}, 0, 2},
+    {kGathering, EventKind::kTick, kAccepted, kApplying, {0}, 0, 1},
+    {kGathering, EventKind::kDrain, kAccepted, kDraining, {}, 0, 2},
+
+    {kApplying, EventKind::kJoin, kAccepted, kApplying, {}, 0, 2},
+    {kApplying, EventKind::kHeartbeat, kAccepted, kApplying, {}, 0, 2},
+    {kApplying, EventKind::kLeave, kAccepted, kApplying, {}, 0, 1},
+    {kApplying, EventKind::kLost, kAccepted, kApplying, {}, 0, 1},
+    {kApplying, EventKind::kPush, Verdict::kDuplicate, kApplying, {}, 0, 2},
+    {kApplying, EventKind::kApplied, kAccepted, kGathering, {}, 1, 2},
+    {kApplying, EventKind::kTick, kAccepted, kApplying, {}, 0, 1},
+    {kApplying, EventKind::kDrain, kAccepted, kDraining, {}, 0, 2},
+
+    {kDraining, EventKind::kJoin, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kHeartbeat, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kLeave, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kLost, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kPush, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kApplied, kAccepted, kDraining, {}, 1, 2},
+    {kDraining, EventKind::kTick, kRefused, kDraining, {}, 0, 2},
+    {kDraining, EventKind::kDrain, kRefused, kDraining, {}, 0, 2},
+};
+
+INSTANTIATE_TEST_SUITE_P(EveryPair, SyncBarrierPairTest,
+                         testing::ValuesIn(kPairs),
+                         [](const testing::TestParamInfo<PairCase>& info) {
+                           return NameOf(info.param.state) +
+                                  NameOf(info.param.kind);
+                         });
+
+TEST_F(SyncBarrierTest, AppliedTwiceCountsOnce) {
+  JoinBoth();
+  CompleteStep(0);
+  Send(EventKind::kApplied);
+  EXPECT_EQ(barrier_.version(), 1u);
+  Send(EventKind::kPush, 0, 1);
+  Send(EventKind::kPush, 1, 1);
+  Send(EventKind::kDrain);
+  Send(EventKind::kApplied);
+  Send(EventKind::kApplied);
+  EXPECT_EQ(barrier_.version(), 2u);
 }
 
 }  // namespace
