@@ -18,7 +18,7 @@ namespace penstock::digits {
 namespace {
 
 struct Flags {
-  std::vector<double> rates = {0.02, 0.05, 0.1, 0.2, 0.4};
+  std::vector<double> rates = {0.05, 0.1, 0.2, 0.4, 0.8};
   std::vector<unsigned> steps = {300, 1500};  // the demo's, quick and whole
   size_t batch = 64;                          // of all its workers together
   int hidden = 512;

@@ -27,11 +27,12 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
 
 std::string DescribePath(grpc::Channel& channel) {
   std::vector<PathReport> paths = DescribePaths(channel);
-  if (paths.empty()) return "http2 (stock gRPC)";
-  return absl::StrJoin(paths, " + ",
-                       [](std::string* out, const PathReport& report) {
-                         out->append(report.ToString());
-                       });
+  if (paths.empty()) return "http2";
+  return absl::StrJoin(
+      paths, " + ", [](std::string* out, const PathReport& report) {
+        // That HTTP/2 has no better path is no news here.
+        out->append(report.path == "http2" ? report.path : report.ToString());
+      });
 }
 
 }  // namespace penstock::digits

@@ -15,7 +15,7 @@ namespace penstock::digits {
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers, bool stock);
 
-// "shm (...)", "tcp: ...", or "http2 (stock gRPC)". Several live connections
+// "shm (ring 1 MiB)", "tcp: ..." with why, or "http2". Several live connections
 // of one channel are joined by " + ".
 std::string DescribePath(grpc::Channel& channel);
 

@@ -48,14 +48,16 @@ Images Select(const Images& all, const std::vector<size_t>& order, size_t from,
   return chosen;
 }
 
+// Which digits are held out is fixed: were it to depend on the run's seed, what
+// was chosen on one run's validation digits would have seen another's test.
+constexpr uint32_t kSplitSeed = 1;
+
 // Fisher and Yates, by hand: std::shuffle may differ between libraries.
-std::vector<size_t> Shuffled(size_t count, uint32_t seed) {
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
+void Shuffle(uint32_t seed, size_t count, std::vector<size_t>* order) {
   std::mt19937 random(seed);
-  for (size_t i = count; i > 1; --i)
-    std::swap(order[i - 1], order[random() % i]);
-  return order;
+  for (size_t i = count; i > 1; --i) {
+    std::swap((*order)[i - 1], (*order)[random() % i]);
+  }
 }
 
 }  // namespace
@@ -69,9 +71,12 @@ absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed) {
     absl::Status status = ParseLine(lines[row], row, &all);
     if (!status.ok()) return status;
   }
-  std::vector<size_t> order = Shuffled(lines.size(), seed);
+  std::vector<size_t> order(lines.size());
+  std::iota(order.begin(), order.end(), 0);
+  Shuffle(kSplitSeed, order.size(), &order);
   size_t train = lines.size() * 3 / 5;
   size_t seen = lines.size() * 4 / 5;
+  Shuffle(seed, train, &order);
   return Dataset{Select(all, order, 0, train), Select(all, order, train, seen),
                  Select(all, order, seen, lines.size())};
 }

@@ -34,7 +34,8 @@ struct Dataset {
 // The text of optdigits.csv.
 absl::string_view EmbeddedCsv();
 
-// Splits by `seed`: the same seed gives the same split everywhere.
+// The split is always the same; `seed` gives the training digits their order,
+// the same one everywhere.
 // INVALID_ARGUMENT names the line that is not 64 pixels and a digit.
 absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed);
 

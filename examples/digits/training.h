@@ -20,7 +20,7 @@ struct RunOptions {
   unsigned steps = 1500;
   unsigned batch = 32;
   int hidden = 512;
-  double learning_rate = 0.2;  // README.md says how it was chosen
+  double learning_rate = 0.4;  // README.md says how it was chosen
   unsigned seed = 1;
   bool stock = false;  // stock gRPC over TCP instead of Penstock
 };

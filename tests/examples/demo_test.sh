@@ -6,7 +6,8 @@ demo=examples/digits/demo
 
 "$demo" --quick | tee "$TEST_TMPDIR/out"
 grep -q '^Penstock ' "$TEST_TMPDIR/out"
-grep -q '^stock .*http2' "$TEST_TMPDIR/out"
+grep -q "^stock .* http2$" "$TEST_TMPDIR/out"
+grep -q "^stock / ours" "$TEST_TMPDIR/out"
 
 if "$demo" --steps 2 > /dev/null 2> "$TEST_TMPDIR/error"; then
   echo "two steps should not suffice" >&2
