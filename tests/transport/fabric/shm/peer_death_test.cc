@@ -14,6 +14,10 @@
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/fabric.h"
 
+// For ThreadSanitizer, which by default kills a forked child that makes
+// threads.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
 namespace penstock {
 namespace fabric {
 namespace shm {

@@ -27,16 +27,26 @@ bool WaitUntil(const std::function<bool()>& condition) {
 ConnectCallback Outcome::callback() const {
   std::shared_ptr<State> state = state_;
   return [state](absl::StatusOr<std::unique_ptr<Endpoint>> result) {
+    std::lock_guard<std::mutex> lock(state->mu);
+    EXPECT_FALSE(state->done) << "called twice";
     state->result = std::move(result);
-    state->done.Notify();
+    state->done = true;
+    state->changed.notify_all();
   };
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Outcome::Take() {
-  if (!state_->done.WaitForNotificationWithTimeout(kTestDeadline)) {
+  std::unique_lock<std::mutex> lock(state_->mu);
+  if (!state_->changed.wait_for(lock, absl::ToChronoSeconds(kTestDeadline),
+                                [this] { return state_->done; })) {
     return absl::InternalError("the callback was not called");
   }
   return std::move(state_->result);
+}
+
+bool Outcome::finished() const {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  return state_->done;
 }
 
 std::unique_ptr<Pair> MakePair(ShmFabric* listening, ShmFabric* connecting) {
