@@ -1,0 +1,55 @@
+// One end of a fake link.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_ENDPOINT_H_
+#define PENSTOCK_TRANSPORT_FABRIC_FAKE_ENDPOINT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/fake/medium.h"
+
+namespace penstock {
+namespace fabric {
+namespace fake {
+
+// Poll() delivers a bounded number of the events that wait for this end, as
+// Link::Step() does one by one. An event may destroy the endpoint. Both ends
+// and the link are used by one thread at a time; HasInput() and SetArmed() are
+// for any thread.
+class Endpoint : public fabric::Endpoint {
+ public:
+  Endpoint(std::shared_ptr<Medium> medium, Side side)
+      : medium_(std::move(medium)), side_(side) {}
+  ~Endpoint() override;
+
+  const Capabilities& capabilities() const override;
+  std::string Describe() const override;
+  void Start(EndpointEvents* events) override;
+  // Above max_message_bytes, the link breaks.
+  bool Send(absl::Span<const uint8_t> message) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  void Withdraw(const RemoteRegion& region) override;
+  // Copies when its completion is delivered. Above read_chunk_bytes, the
+  // completion is an error.
+  void Read(const RemoteRegion& region, uint64_t offset,
+            absl::Span<uint8_t> into, uint64_t cookie) override;
+  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  bool Poll() override;
+  bool HasInput() const override;
+  void SetArmed(bool armed) override;
+  bool TakeDoorbellRequest() override;
+  void RingDoorbell() override;
+
+ private:
+  const std::shared_ptr<Medium> medium_;
+  const Side side_;
+};
+
+}  // namespace fake
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_FAKE_ENDPOINT_H_

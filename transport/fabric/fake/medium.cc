@@ -1,0 +1,301 @@
+#include "transport/fabric/fake/medium.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace fabric {
+namespace fake {
+namespace {
+
+// Where exposures begin, times their key: far from zero and from one another,
+// so that a region whose offset is forgotten is never found.
+constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
+
+Capabilities CapabilitiesOf(const LinkOptions& options) {
+  Capabilities capabilities;
+  capabilities.max_message_bytes = options.max_message_bytes;
+  capabilities.eager_max_bytes = options.eager_max_bytes;
+  capabilities.read_chunk_bytes = options.read_chunk_bytes;
+  capabilities.max_reads = options.max_reads;
+  capabilities.can_load = options.can_load;
+  capabilities.is_lifeline = options.is_lifeline;
+  return capabilities;
+}
+
+// Counts down to the call that is to fail.
+bool IsNth(int* n) { return *n > 0 && --*n == 0; }
+
+// The owner of loaded bytes.
+struct Loan {
+  Loan(memory::Bytes bytes, std::shared_ptr<std::atomic<int>> loans)
+      : bytes(std::move(bytes)), loans(std::move(loans)) {
+    ++*this->loans;
+  }
+  ~Loan() { --*loans; }
+
+  const memory::Bytes bytes;
+  const std::shared_ptr<std::atomic<int>> loans;
+};
+
+}  // namespace
+
+Medium::Medium(const LinkOptions& options)
+    : capabilities_(CapabilitiesOf(options)), credits_(options.credits) {}
+
+void Medium::Start(Side side, EndpointEvents* events) {
+  end(side).events = events;
+}
+
+void Medium::Close(Side side) {
+  End& closed = end(side);
+  closed.events = nullptr;
+  if (!closed.cut_off) {
+    closed.cause = absl::UnavailableError("the peer closed the fake link");
+  }
+  closed.cut_off = true;
+  closed.queue.clear();
+  closed.waiting = 0;
+  closed.exposed.clear();
+  // What was sent before still arrives; reads find nothing any more.
+  End& peer = end(Other(side));
+  if (peer.cut_off) return;
+  Event broken;
+  broken.kind = Event::Kind::kBroken;
+  broken.status = closed.cause;
+  Queue(Other(side), broken);
+  peer.cut_off = true;
+  peer.cause = broken.status;
+}
+
+void Medium::Queue(Side to, Event event) {
+  End& receiver = end(to);
+  if (receiver.cut_off) return;
+  event.number = next_number_++;
+  receiver.queue.push_back(std::move(event));
+  receiver.waiting = receiver.queue.size();
+}
+
+bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
+  End& sender = end(from);
+  // The sender may not have learnt it yet: its message is lost.
+  if (sender.cut_off) return true;
+  if (sender.under_way == credits_) {
+    sender.wants_credit = true;
+    return false;
+  }
+  ++sender.counters.messages;
+  sender.counters.message_bytes += message.size();
+  if (IsNth(&sender.fail_send) ||
+      message.size() > capabilities_.max_message_bytes) {
+    const absl::Status cause = absl::UnavailableError("a fake send failed");
+    Break(from, cause);
+    Break(Other(from), cause);
+    return true;
+  }
+  ++sender.under_way;
+  sender.unannounced = true;
+  Event event;
+  event.message.assign(message.begin(), message.end());
+  Queue(Other(from), std::move(event));
+  return true;
+}
+
+absl::StatusOr<Exposure> Medium::Expose(Side owner,
+                                        const memory::Payload& payload) {
+  End& lender = end(owner);
+  if (IsNth(&lender.fail_expose)) {
+    return absl::ResourceExhaustedError("a fake exposure failed");
+  }
+  if (lender.cut_off) return lender.cause;
+  Exposure exposure;
+  exposure.stable = payload;
+  if (capabilities_.can_load) {
+    absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
+    if (!block.ok()) return block.status();
+    payload.CopyTo(block->data.get());
+    exposure.stable = memory::Payload(block->AsBytes());
+  }
+  const uint64_t key = next_key_++;
+  exposure.region.key = key;
+  exposure.region.offset = key * kRegionSpacing;
+  exposure.region.length = payload.size();
+  lender.exposed[key] = Exposed{exposure.region.offset, exposure.stable};
+  ++lender.counters.exposures;
+  return exposure;
+}
+
+void Medium::Withdraw(Side owner, const RemoteRegion& region) {
+  end(owner).exposed.erase(region.key);
+}
+
+absl::StatusOr<const Medium::Exposed*> Medium::Find(Side owner,
+                                                    const RemoteRegion& region,
+                                                    uint64_t offset,
+                                                    uint64_t length) const {
+  const End& lender = end(owner);
+  if (lender.cut_off) return lender.cause;
+  auto it = lender.exposed.find(region.key);
+  if (it == lender.exposed.end()) {
+    return absl::NotFoundError("nothing is exposed under this key");
+  }
+  const Exposed& exposed = it->second;
+  const uint64_t size = exposed.payload.size();
+  if (region.offset != exposed.base || region.length > size ||
+      offset > region.length || length > region.length - offset) {
+    return absl::OutOfRangeError("not within what is exposed");
+  }
+  return &exposed;
+}
+
+void Medium::Read(Side reader, const RemoteRegion& region, uint64_t offset,
+                  absl::Span<uint8_t> into, uint64_t cookie) {
+  End& end = this->end(reader);
+  ++end.counters.reads;
+  end.counters.read_bytes += into.size();
+  const bool fails = IsNth(&end.fail_read);
+  if (end.cut_off) return end.events->OnReadDone(cookie, end.cause);
+  Event event;
+  event.kind = Event::Kind::kReadDone;
+  event.region = region;
+  event.offset = offset;
+  event.into = into;
+  event.cookie = cookie;
+  if (fails) event.status = absl::UnavailableError("a fake read failed");
+  Queue(reader, std::move(event));
+}
+
+absl::Status Medium::Copy(Side reader, const Event& read) const {
+  if (!read.status.ok()) return read.status;
+  if (read.into.size() > capabilities_.read_chunk_bytes) {
+    return absl::InvalidArgumentError("a read above read_chunk_bytes");
+  }
+  absl::StatusOr<const Exposed*> exposed =
+      Find(Other(reader), read.region, read.offset, read.into.size());
+  if (!exposed.ok()) return exposed.status();
+  uint8_t* out = read.into.data();
+  for (const memory::Bytes& part :
+       (*exposed)->payload.Part(read.offset, read.into.size())) {
+    memcpy(out, part.data, part.size);
+    out += part.size;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<memory::Bytes> Medium::Load(Side reader,
+                                           const RemoteRegion& region) {
+  if (!capabilities_.can_load) {
+    return absl::UnimplementedError("this fake link cannot load");
+  }
+  End& borrower = end(reader);
+  if (borrower.cut_off) return borrower.cause;
+  absl::StatusOr<const Exposed*> exposed =
+      Find(Other(reader), region, 0, region.length);
+  if (!exposed.ok()) return exposed.status();
+  memory::Bytes bytes;
+  for (const memory::Bytes& whole : (*exposed)->payload.pieces()) bytes = whole;
+  ++borrower.counters.loads;
+  auto loan = std::make_shared<Loan>(bytes, borrower.loans);
+  return memory::Bytes{bytes.data, static_cast<size_t>(region.length), loan};
+}
+
+bool Medium::TakeDoorbellRequest(Side side) {
+  const bool unannounced = end(side).unannounced;
+  end(side).unannounced = false;
+  return unannounced && end(Other(side)).armed;
+}
+
+void Medium::RingDoorbell(Side from) {
+  if (!capabilities_.is_lifeline) return;
+  ++end(from).counters.doorbells;
+  Event event;
+  event.kind = Event::Kind::kDoorbell;
+  if (!end(from).cut_off) Queue(Other(from), std::move(event));
+}
+
+void Medium::Break(Side side, const absl::Status& cause) {
+  End& broken = end(side);
+  if (broken.cut_off) return;
+  auto lost = std::remove_if(
+      broken.queue.begin(), broken.queue.end(),
+      [](const Event& event) { return event.kind != Event::Kind::kReadDone; });
+  broken.queue.erase(lost, broken.queue.end());
+  for (Event& read : broken.queue) read.status = cause;
+  Event event;
+  event.kind = Event::Kind::kBroken;
+  event.status = cause;
+  Queue(side, std::move(event));
+  broken.cut_off = true;
+  broken.cause = cause;
+  broken.exposed.clear();
+}
+
+void Medium::SetReadOrder(Side reader, ReadOrder order) {
+  end(reader).read_order = std::move(order);
+}
+
+uint64_t Medium::OldestFor(Side to) const {
+  const End& receiver = end(to);
+  if (receiver.events == nullptr || receiver.queue.empty()) return 0;
+  return receiver.queue.front().number;
+}
+
+Medium::Event Medium::TakeNext(End* to) {
+  auto next = to->queue.begin();
+  if (next->kind == Event::Kind::kReadDone && to->read_order != nullptr) {
+    std::vector<std::deque<Event>::iterator> reads;
+    for (auto it = to->queue.begin(); it != to->queue.end(); ++it) {
+      if (it->kind == Event::Kind::kReadDone) reads.push_back(it);
+    }
+    next = reads[to->read_order(reads.size()) % reads.size()];
+  }
+  Event event = std::move(*next);
+  to->queue.erase(next);
+  to->waiting = to->queue.size();
+  return event;
+}
+
+void Medium::ReturnCredit(Side sender) {
+  End& to = end(sender);
+  --to.under_way;
+  if (!to.wants_credit) return;
+  to.wants_credit = false;
+  end(Other(sender)).unannounced = true;
+  Event event;
+  event.kind = Event::Kind::kWritable;
+  Queue(sender, std::move(event));
+}
+
+bool Medium::Deliver(Side to) {
+  if (OldestFor(to) == 0) return false;
+  End& receiver = end(to);
+  EndpointEvents* const events = receiver.events;
+  const Event event = TakeNext(&receiver);
+  switch (event.kind) {
+    case Event::Kind::kMessage:
+      ReturnCredit(Other(to));
+      events->OnMessage(absl::MakeConstSpan(
+          reinterpret_cast<const uint8_t*>(event.message.data()),
+          event.message.size()));
+      break;
+    case Event::Kind::kWritable:
+      events->OnWritable();
+      break;
+    case Event::Kind::kReadDone:
+      events->OnReadDone(event.cookie, Copy(to, event));
+      break;
+    case Event::Kind::kDoorbell:
+      events->OnDoorbell();
+      break;
+    case Event::Kind::kBroken:
+      events->OnBroken(event.status);
+      break;
+  }
+  return true;
+}
+
+}  // namespace fake
+}  // namespace fabric
+}  // namespace penstock
