@@ -11,12 +11,10 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "examples/digits/training.h"
@@ -77,19 +75,6 @@ absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
   return absl::OkStatus();
 }
 
-// One name where all connections agree, else every one.
-std::string PathColumn(const std::vector<RunResult::Path>& paths) {
-  bool agree = true;
-  std::vector<std::string> all;
-  for (const RunResult::Path& path : paths) {
-    agree = agree && path.description == paths.front().description;
-    all.push_back(absl::StrCat("worker ", path.worker, " - server ",
-                               path.server, ": ", path.description));
-  }
-  if (paths.empty()) return "unknown";
-  return agree ? paths.front().description : absl::StrJoin(all, "; ");
-}
-
 void PrintTable(const RunResult& ours, const RunResult& stock) {
   const StepTimes& a = ours.times;
   const StepTimes& b = stock.times;
@@ -98,9 +83,9 @@ void PrintTable(const RunResult& ours, const RunResult& stock) {
       "the median of each round, and of those the median:\n");
   printf("%-12s %9s %9s   %s\n", "", "pull", "push", "path");
   printf("%-12s %9.3f %9.3f   %s\n", "Penstock", a.pull_us / 1000,
-         a.push_us / 1000, PathColumn(ours.paths).c_str());
+         a.push_us / 1000, Summarize(ours.paths).c_str());
   printf("%-12s %9.3f %9.3f   %s\n", "stock", b.pull_us / 1000,
-         b.push_us / 1000, PathColumn(stock.paths).c_str());
+         b.push_us / 1000, Summarize(stock.paths).c_str());
   printf("%-12s %9.2f %9.2f\n", "stock / ours", b.pull_us / a.pull_us,
          b.push_us / a.push_us);
 }

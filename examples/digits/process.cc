@@ -12,7 +12,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace penstock::digits {
 namespace {
@@ -25,6 +27,16 @@ std::string OwnFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
+// Whether `environment` has an entry of the same name as `entry`.
+bool IsGiven(absl::string_view entry,
+             const std::vector<std::string>& environment) {
+  absl::string_view name = entry.substr(0, entry.find('=') + 1);
+  for (const std::string& given : environment) {
+    if (absl::StartsWith(given, name)) return true;
+  }
+  return false;
+}
+
 // What exec needs, made before fork, after which nothing may allocate.
 class Arguments {
  public:
@@ -35,12 +47,13 @@ class Arguments {
       argv_.push_back(const_cast<char*>(flag.c_str()));
     }
     argv_.push_back(nullptr);
-    // Whoever looks a name up finds its first entry.
     for (const std::string& entry : environment) {
       environment_.push_back(const_cast<char*>(entry.c_str()));
     }
+    // A name given twice would mean its first entry to some programs and its
+    // last to others.
     for (char** own = environ; *own != nullptr; ++own) {
-      environment_.push_back(*own);
+      if (!IsGiven(*own, environment)) environment_.push_back(*own);
     }
     environment_.push_back(nullptr);
   }

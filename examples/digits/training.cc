@@ -73,6 +73,18 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
+std::string Summarize(const std::vector<RunResult::Path>& paths) {
+  if (paths.empty()) return "unknown";
+  bool agree = true;
+  std::vector<std::string> all;
+  for (const RunResult::Path& path : paths) {
+    agree = agree && path.description == paths.front().description;
+    all.push_back(absl::StrCat("worker ", path.worker, " - server ",
+                               path.server, ": ", path.description));
+  }
+  return agree ? paths.front().description : absl::StrJoin(all, "; ");
+}
+
 // What the workers' lines of one round add up to.
 class Training::Ledger {
  public:

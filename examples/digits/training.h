@@ -46,6 +46,10 @@ struct RunResult {
   StepTimes times;          // medians over the rounds
 };
 
+// The one description where all connections agree, else each with its worker
+// and server; "unknown" for none.
+std::string Summarize(const std::vector<RunResult::Path>& paths);
+
 // Called with the steps that the chief has done and its loss.
 using Progress = std::function<void(unsigned steps_done, double loss)>;
 
