@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Checks the documents against the tree: settings, links, golden bytes.
+
+Usage: docs_test.py [ROOT]. Under Bazel the tree is found through this file,
+which is a link into it: the test reads the working tree, so its result is
+never taken from the cache (see BUILD).
+"""
+
+import os
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+GETENV = re.compile(r'getenv\(\s*"(PENSTOCK_\w+)"\s*\)')
+VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
+# Of the tools, not of the library; docs/testing.md has it.
+NOT_OF_THE_TRANSPORT = {"PENSTOCK_BAZEL_OUTPUT_BASE"}
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^ *(```|~~~)")
+# A path of this tree, or of a folder of it, between back quotes.
+QUOTED_PATH = re.compile(
+    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench)/"
+    r"[\w./-]*)`")
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def documents(root):
+    found = sorted((root / "docs").glob("*.md"))
+    found += sorted(root.glob("*.md"))
+    for top in ("examples", "bench", "ps", "tensor_service", "transport"):
+        found += sorted((root / top).glob("**/README.md"))
+    return found
+
+
+def variables_in_code(root):
+    names = set()
+    for path in sorted((root / "transport").glob("**/*.cc")):
+        names.update(GETENV.findall(text_of(path)))
+    return names
+
+
+def without_code_blocks(text):
+    lines, inside = [], False
+    for line in text.splitlines():
+        if FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def anchors(text):
+    """The anchors of the headings, made as GitHub makes them."""
+    found = set()
+    for line in without_code_blocks(text).splitlines():
+        heading = re.match(r"#+ +(.*)", line)
+        if heading:
+            words = re.sub(r"[^\w\- ]", "", heading[1].lower())
+            found.add(words.strip().replace(" ", "-"))
+    return found
+
+
+def broken_links(root, path):
+    for target in LINK.findall(without_code_blocks(text_of(path))):
+        if re.match(r"[a-z]+:", target):
+            continue  # another site's affair
+        name, _, anchor = target.partition("#")
+        file = (path.parent / name).resolve() if name else path
+        if not file.exists():
+            yield f"{path.relative_to(root)}: no such file: {target}"
+        elif anchor and file.suffix == ".md":
+            if anchor not in anchors(text_of(file)):
+                yield f"{path.relative_to(root)}: no such heading: {target}"
+
+
+def unresolved_paths(root, path):
+    for target in QUOTED_PATH.findall(without_code_blocks(text_of(path))):
+        if not (root / target).exists():
+            yield f"{path.relative_to(root)}: no such path: {target}"
+
+
+class SettingsTest(unittest.TestCase):
+
+    def setUp(self):
+        self.code = variables_in_code(ROOT)
+        self.document = set(VARIABLE.findall(
+            text_of(ROOT / "docs/settings.md"))) - NOT_OF_THE_TRANSPORT
+
+    def test_the_code_reads_some_variables(self):
+        # Else the pattern, not the document, is what is out of date.
+        self.assertIn("PENSTOCK_POLICY", self.code)
+
+    def test_every_variable_of_the_code_is_documented(self):
+        self.assertEqual(sorted(self.code - self.document), [])
+
+    def test_every_documented_variable_is_read_by_the_code(self):
+        self.assertEqual(sorted(self.document - self.code), [])
+
+
+class LinksTest(unittest.TestCase):
+
+    def test_every_link_leads_to_a_file_and_heading_of_the_tree(self):
+        self.assertEqual([problem for path in documents(ROOT)
+                          for problem in broken_links(ROOT, path)], [])
+
+    def test_every_quoted_path_is_in_the_tree(self):
+        # docs/ only: an example's README quotes paths of its own folder.
+        self.assertEqual([problem
+                          for path in sorted((ROOT / "docs").glob("*.md"))
+                          for problem in unresolved_paths(ROOT, path)], [])
+
+
+class ProtocolTest(unittest.TestCase):
+    """docs/protocol.md names each frame type with its number."""
+
+    def numbers(self, file, enum):
+        body = re.search(rf"enum class {enum}[^{{]*{{(.*?)}};",
+                         text_of(ROOT / file), re.DOTALL)[1]
+        return dict(re.findall(r"(k\w+) = (\d+)", body))
+
+    def check(self, file, enum):
+        rows = set(re.findall(r"^\| (\d+) \| `(k\w+)` \|",
+                              text_of(ROOT / "docs/protocol.md"),
+                              re.MULTILINE))
+        wanted = {(number, name)
+                  for name, number in self.numbers(file, enum).items()}
+        self.assertTrue(wanted)
+        self.assertEqual(sorted(wanted - rows), [])
+
+    def test_every_frame_type_has_a_row(self):
+        self.check("transport/wire/frame.h", "FrameType")
+
+    def test_every_unit_type_has_a_row(self):
+        self.check("transport/fabric/tcp/framing.h", "UnitType")
+
+
+class CheckerTest(unittest.TestCase):
+    """The checks themselves find what they look for."""
+
+    def test_headings_become_anchors(self):
+        self.assertEqual(anchors("# One `two`, three\n```\n# not\n```\n"),
+                         {"one-two-three"})
+
+    def test_a_link_in_a_code_block_is_no_link(self):
+        self.assertEqual(
+            LINK.findall(without_code_blocks("```\n[a](b)\n```\n[c](d)")),
+            ["d"])
+
+    def test_a_variable_read_on_two_lines_is_found(self):
+        self.assertEqual(GETENV.findall('std::getenv(\n    "PENSTOCK_X")'),
+                         ["PENSTOCK_X"])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1 and os.path.isdir(sys.argv[1]):
+        ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main()
