@@ -22,7 +22,7 @@ struct AnnouncedRegion {
 
 struct Announce {
   uint64_t id = 0;                       // named by the kRelease that answers
-  uint64_t length = 0;                   // of the message and of every region
+  uint64_t length = 0;                   // of every region; at least 1
   std::vector<AnnouncedRegion> regions;  // best first, one or two
 };
 

@@ -71,12 +71,19 @@ TEST(AnnounceWire, UnknownPathIsRejected) {
   EXPECT_TRUE(IsMalformed(bytes));
 }
 
+// Nobody could tell when it has been read.
+TEST(AnnounceWire, EmptyMessageIsRejected) {
+  Announce announce = TwoRegions();
+  announce.length = 0;
+  EXPECT_TRUE(IsMalformed(EncodeAnnounce(announce)));
+}
+
 TEST(AnnounceWire, EncodeThenParseIsIdentity) {
   Mutator random(3);
   for (int i = 0; i < 2000; ++i) {
     Announce announce;
     announce.id = random.Below(~uint64_t{0});
-    announce.length = random.Below(~uint64_t{0});
+    announce.length = 1 + random.Below(~uint64_t{0} - 1);
     for (uint64_t n = 1 + random.Below(2); n > 0; --n) {
       announce.regions.push_back({random.Below(2) == 1,
                                   random.Below(~uint64_t{0}),
