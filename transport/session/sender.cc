@@ -91,9 +91,6 @@ void Sender::Flush() {
     while (!outbox_.empty() && SendFront()) {
     }
   }
-  if (fast_path_ != nullptr && fast_path_->TakeDoorbellRequest()) {
-    lifeline_->RingDoorbell();
-  }
 }
 
 }  // namespace session

@@ -45,6 +45,8 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   if (config_.is_client) {
     peer_token_ = std::move(hello->token);
     TryNextPath();
+  } else if (fast_ != nullptr) {  // it was quicker than the hello
+    OfferFastPath();
   } else if (!negotiator_.HasCommonFabric()) {
     Report();
   }
@@ -73,9 +75,15 @@ void Session::AddFastPath(const std::string& fabric,
   fabric_ = fabric;
   fast_->Start(&fast_events_);
   reader_.UseFastPath(fast_.get());
+  if (state_ == State::kOpen) OfferFastPath();
+}
+
+// The peer may send over the path once it knows: so not before its hello is
+// here, which travels by another path than what it would send.
+void Session::OfferFastPath() {
   wire::FrameHeader header;
   header.type = wire::FrameType::kPathReady;
-  sender_.AddControl(header, fabric, order_.delivered());
+  sender_.AddControl(header, fabric_, order_.delivered());
   if (peer_ready_) UseFastPath();
 }
 
@@ -138,6 +146,10 @@ void Session::Flush() {
   if (closed()) return;
   AcknowledgeIfDue();
   sender_.Flush();
+  // For what was sent, and for a peer that waits for what was received.
+  if (fast_ != nullptr && fast_->TakeDoorbellRequest()) {
+    lifeline_->RingDoorbell();
+  }
   lost_paths_.clear();
 }
 

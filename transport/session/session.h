@@ -178,6 +178,7 @@ class Session : private MessageReader::Owner {
   // session.cc
   absl::Status OnHello(absl::Span<const uint8_t> payload);
   void TryNextPath();
+  void OfferFastPath();
   void OnPathReady();
   void UseFastPath();
   void LoseFastPath(const absl::Status& cause, bool tell_peer);
