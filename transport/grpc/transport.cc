@@ -321,8 +321,8 @@ void Transport::Settle(const absl::Status& status) {
 
 void Transport::OnClosed(const absl::Status& cause) {
   if (!absl::IsUnavailable(cause)) {  // not just an end
-    base::LogWarning(absl::StrCat("session with ", peer_,
-                                  " ended: ", cause.ToString()));
+    base::LogWarning(
+        absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
   }
   Settle(cause);
   side_paths_.Cancel();

@@ -1,0 +1,103 @@
+#include "transport/protocol/inbox.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace protocol {
+namespace {
+
+using Kind = Inbox::Kind;
+
+Inbox::Item Ready(Kind kind) {
+  Inbox::Item item;
+  item.kind = kind;
+  return item;
+}
+
+Inbox::Item Announced(uint64_t id) {
+  Inbox::Item item;
+  item.id = id;
+  item.ready = false;
+  return item;
+}
+
+memory::Bytes OfSize(size_t size) {
+  return memory::AllocateBlock(size).value().AsBytes();
+}
+
+TEST(Inbox, IsEmptyAtFirst) {
+  Inbox inbox;
+  Inbox::Item item;
+  EXPECT_FALSE(inbox.Take(&item));
+  EXPECT_FALSE(inbox.Complete(1, OfSize(1)));
+}
+
+TEST(Inbox, ItemsComeOutInOrder) {
+  Inbox inbox;
+  const Kind kinds[] = {Kind::kHeaders, Kind::kMessage, Kind::kTooLarge,
+                        Kind::kHalfClose, Kind::kTrailers};
+  for (Kind kind : kinds) inbox.Add(Ready(kind));
+  Inbox::Item item;
+  for (Kind kind : kinds) {
+    ASSERT_TRUE(inbox.Take(&item));
+    EXPECT_EQ(item.kind, kind);
+  }
+  EXPECT_FALSE(inbox.Take(&item));
+}
+
+TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
+  Inbox inbox;
+  inbox.Add(Ready(Kind::kHeaders));
+  inbox.Add(Announced(7));
+  inbox.Add(Ready(Kind::kTrailers));
+  Inbox::Item item;
+  EXPECT_TRUE(inbox.Take(&item));
+  EXPECT_FALSE(inbox.Take(&item));
+  EXPECT_TRUE(inbox.Complete(7, OfSize(9)));
+  ASSERT_TRUE(inbox.Take(&item));
+  EXPECT_EQ(item.kind, Kind::kMessage);
+  EXPECT_EQ(item.message.size, 9u);
+  ASSERT_TRUE(inbox.Take(&item));
+  EXPECT_EQ(item.kind, Kind::kTrailers);
+}
+
+TEST(Inbox, MessagesMayBeReadInAnyOrder) {
+  Inbox inbox;
+  for (uint64_t id : {1, 2, 3}) inbox.Add(Announced(id));
+  Inbox::Item item;
+  EXPECT_TRUE(inbox.Complete(3, OfSize(30)));
+  EXPECT_TRUE(inbox.Complete(2, OfSize(20)));
+  EXPECT_FALSE(inbox.Take(&item));
+  EXPECT_TRUE(inbox.Complete(1, OfSize(10)));
+  for (size_t size : {10, 20, 30}) {
+    ASSERT_TRUE(inbox.Take(&item));
+    EXPECT_EQ(item.message.size, size);
+  }
+}
+
+TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
+  Inbox inbox;
+  inbox.Add(Announced(1));
+  EXPECT_FALSE(inbox.Complete(2, OfSize(1)));
+  EXPECT_TRUE(inbox.Complete(1, OfSize(1)));
+  EXPECT_FALSE(inbox.Complete(1, OfSize(2)));
+  Inbox::Item item;
+  ASSERT_TRUE(inbox.Take(&item));
+  EXPECT_EQ(item.message.size, 1u);
+}
+
+// Eager messages have no id: one must not be taken for announcement 0.
+TEST(Inbox, ReadyItemsAreNeverCompleted) {
+  Inbox inbox;
+  inbox.Add(Ready(Kind::kMessage));
+  EXPECT_FALSE(inbox.Complete(0, OfSize(1)));
+}
+
+}  // namespace
+}  // namespace protocol
+}  // namespace penstock

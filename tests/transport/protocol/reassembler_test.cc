@@ -1,0 +1,99 @@
+#include "transport/protocol/reassembler.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace protocol {
+namespace {
+
+using wire::FrameType;
+
+class ReassemblerTest : public ::testing::Test {
+ protected:
+  absl::Status Accept(const std::string& payload, bool more, bool* whole,
+                      FrameType type = FrameType::kHeaders,
+                      uint32_t stream = 1) {
+    wire::FrameHeader header;
+    header.type = type;
+    header.stream = stream;
+    header.flags = more ? wire::kMoreFragments : 0;
+    return reassembler_.Accept(
+        header,
+        {reinterpret_cast<const uint8_t*>(payload.data()), payload.size()},
+        whole);
+  }
+  // Whether it completed a frame.
+  bool Take(const std::string& payload, bool more) {
+    bool whole = false;
+    const absl::Status status = Accept(payload, more, &whole);
+    EXPECT_TRUE(status.ok()) << status;
+    return whole;
+  }
+
+  Reassembler reassembler_;
+};
+
+TEST_F(ReassemblerTest, FrameInOnePieceIsNotCopied) {
+  EXPECT_TRUE(Take("whole", false));
+  EXPECT_FALSE(reassembler_.was_fragmented());
+}
+
+TEST_F(ReassemblerTest, FragmentsAreJoined) {
+  EXPECT_FALSE(Take("one ", true));
+  EXPECT_FALSE(Take("", true));
+  EXPECT_FALSE(Take("two ", true));
+  EXPECT_TRUE(Take("three", false));
+  EXPECT_TRUE(reassembler_.was_fragmented());
+  EXPECT_EQ(reassembler_.TakeJoined(), "one two three");
+}
+
+TEST_F(ReassemblerTest, NextFrameStartsAnew) {
+  Take("a", true);
+  Take("b", false);
+  reassembler_.TakeJoined();
+  EXPECT_TRUE(Take("whole", false));
+  EXPECT_FALSE(reassembler_.was_fragmented());
+  Take("c", true);
+  EXPECT_TRUE(Take("d", false));
+  EXPECT_EQ(reassembler_.TakeJoined(), "cd");
+}
+
+TEST_F(ReassemblerTest, UntakenFrameIsForgotten) {
+  Take("a", true);
+  Take("b", false);
+  Take("c", true);
+  Take("d", false);
+  EXPECT_EQ(reassembler_.TakeJoined(), "cd");
+}
+
+TEST_F(ReassemblerTest, AnotherTypeInterrupts) {
+  Take("a", true);
+  bool whole = false;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Accept("b", false, &whole, FrameType::kTrailers)));
+}
+
+TEST_F(ReassemblerTest, AnotherStreamInterrupts) {
+  Take("a", true);
+  bool whole = false;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Accept("b", true, &whole, FrameType::kHeaders, 2)));
+}
+
+TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
+  const std::string half(Reassembler::kMaxBytes / 2, 'x');
+  bool whole = false;
+  EXPECT_FALSE(Take(half, true));
+  EXPECT_FALSE(Take(half, true));  // just fits
+  EXPECT_FALSE(Take("", true));
+  EXPECT_TRUE(absl::IsInvalidArgument(Accept("x", false, &whole)));
+}
+
+}  // namespace
+}  // namespace protocol
+}  // namespace penstock

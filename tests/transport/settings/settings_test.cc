@@ -1,0 +1,186 @@
+#include "transport/settings.h"
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "transport/progress/spin_policy.h"
+
+namespace penstock {
+namespace {
+
+using Fabrics = std::vector<Fabric>;
+
+// Each test begins with none of the variables set.
+class SettingsTest : public ::testing::Test {
+ protected:
+  SettingsTest() { Clear(); }
+  ~SettingsTest() override { Clear(); }
+
+  static void Clear() {
+    for (const char* name :
+         {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING"}) {
+      unsetenv(name);
+    }
+  }
+  static void Set(const char* name, const char* value) {
+    setenv(name, value, /*replace=*/1);
+  }
+  // The text of an error that must be there.
+  static std::string ErrorOf(const absl::Status& status) {
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  }
+  static std::string Error() { return ErrorOf(ResolveSettings({}).status()); }
+};
+
+TEST_F(SettingsTest, Defaults) {
+  absl::StatusOr<Settings> settings = ResolveSettings({});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->policy, Policy::kPrefer);
+  EXPECT_EQ(settings->fabrics, (Fabrics{Fabric::kShm, Fabric::kTcp}));
+  EXPECT_EQ(*ResolvePolling(), progress::PollingMode::kAdaptive);
+}
+
+TEST_F(SettingsTest, EnvironmentGoesBeforeDefaults) {
+  Set("PENSTOCK_POLICY", "require");
+  Set("PENSTOCK_FABRICS", "tcp");
+  absl::StatusOr<Settings> settings = ResolveSettings({});
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->policy, Policy::kRequire);
+  EXPECT_EQ(settings->fabrics, Fabrics{Fabric::kTcp});
+}
+
+TEST_F(SettingsTest, CodeGoesBeforeEnvironment) {
+  Set("PENSTOCK_POLICY", "require");
+  Set("PENSTOCK_FABRICS", "tcp");
+  Options options;
+  options.policy = Policy::kOff;
+  options.fabrics = Fabrics{Fabric::kShm};
+  absl::StatusOr<Settings> settings = ResolveSettings(options);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->policy, Policy::kOff);
+  EXPECT_EQ(settings->fabrics, Fabrics{Fabric::kShm});
+}
+
+TEST_F(SettingsTest, EachFieldIsResolvedByItself) {
+  Set("PENSTOCK_POLICY", "off");
+  Options options;
+  options.fabrics = Fabrics{Fabric::kTcp, Fabric::kShm};
+  absl::StatusOr<Settings> settings = ResolveSettings(options);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->policy, Policy::kOff);
+  EXPECT_EQ(settings->fabrics, (Fabrics{Fabric::kTcp, Fabric::kShm}));
+}
+
+TEST_F(SettingsTest, BadVariableDoesNotMatterWhereCodeDecides) {
+  Set("PENSTOCK_POLICY", "nonsense");
+  Set("PENSTOCK_FABRICS", "nonsense");
+  Options options;
+  options.policy = Policy::kPrefer;
+  options.fabrics = Fabrics{Fabric::kTcp};
+  EXPECT_TRUE(ResolveSettings(options).ok());
+}
+
+TEST_F(SettingsTest, EveryPolicyHasItsWord) {
+  const struct {
+    const char* word;
+    Policy policy;
+  } kWords[] = {{"require", Policy::kRequire},
+                {"prefer", Policy::kPrefer},
+                {"off", Policy::kOff}};
+  for (const auto& row : kWords) {
+    Set("PENSTOCK_POLICY", row.word);
+    EXPECT_EQ(ResolveSettings({})->policy, row.policy);
+  }
+}
+
+TEST_F(SettingsTest, BadPolicyNamesTheVariableAndTheRemedy) {
+  for (const char* value : {"", "Require", "require ", "on", "shm"}) {
+    Set("PENSTOCK_POLICY", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_POLICY=") + value +
+                           " is not a setting: use require, prefer or off");
+  }
+}
+
+TEST_F(SettingsTest, BadFabricsNameTheVariableAndTheRemedy) {
+  for (const char* value :
+       {"", ",", "shm,", ",tcp", "verbs", "shm tcp", "SHM", "shm, tcp"}) {
+    Set("PENSTOCK_FABRICS", value);
+    EXPECT_EQ(Error(),
+              std::string("PENSTOCK_FABRICS=") + value +
+                  " is not a setting: use a list of shm and tcp, best first: "
+                  "\"shm,tcp\"");
+  }
+}
+
+TEST_F(SettingsTest, EmptyListInCodeNamesTheFieldAndTheRemedy) {
+  Options options;
+  options.fabrics = Fabrics();
+  const std::string error = ErrorOf(ResolveSettings(options).status());
+  EXPECT_TRUE(absl::StrContains(error, "Options::fabrics")) << error;
+  EXPECT_TRUE(absl::StrContains(error, "name at least one fabric")) << error;
+}
+
+TEST_F(SettingsTest, EveryPollingModeHasItsWord) {
+  const struct {
+    const char* word;
+    progress::PollingMode mode;
+  } kWords[] = {{"adaptive", progress::PollingMode::kAdaptive},
+                {"busy", progress::PollingMode::kBusy},
+                {"event", progress::PollingMode::kEvent}};
+  for (const auto& row : kWords) {
+    Set("PENSTOCK_POLLING", row.word);
+    EXPECT_EQ(*ResolvePolling(), row.mode);
+  }
+}
+
+TEST_F(SettingsTest, BadPollingNamesTheVariableAndTheRemedy) {
+  for (const char* value : {"", "spin", "Busy"}) {
+    Set("PENSTOCK_POLLING", value);
+    EXPECT_EQ(ErrorOf(ResolvePolling().status()),
+              std::string("PENSTOCK_POLLING=") + value +
+                  " is not a setting: use adaptive, busy or event");
+  }
+}
+
+TEST_F(SettingsTest, FabricNamesAreThoseOfTheVariable) {
+  for (Fabric fabric : {Fabric::kShm, Fabric::kTcp}) {
+    Set("PENSTOCK_FABRICS", FabricName(fabric));
+    EXPECT_EQ(ResolveSettings({})->fabrics, Fabrics{fabric});
+  }
+}
+
+TEST_F(SettingsTest, AllowsWhatIsListed) {
+  Settings settings;
+  settings.fabrics = {Fabric::kShm};
+  EXPECT_TRUE(settings.Allows("shm"));
+  EXPECT_FALSE(settings.Allows("tcp"));
+  EXPECT_FALSE(settings.Allows(""));
+  EXPECT_FALSE(settings.Allows("unknown"));
+}
+
+TEST_F(SettingsTest, TextTellsSettingsApart) {
+  std::vector<std::string> texts;
+  for (Policy policy : {Policy::kRequire, Policy::kPrefer, Policy::kOff}) {
+    for (const Fabrics& fabrics : {Fabrics{Fabric::kShm}, Fabrics{Fabric::kTcp},
+                                   Fabrics{Fabric::kShm, Fabric::kTcp},
+                                   Fabrics{Fabric::kTcp, Fabric::kShm}}) {
+      Settings settings;
+      settings.policy = policy;
+      settings.fabrics = fabrics;
+      for (const std::string& other : texts) {
+        EXPECT_NE(settings.ToString(), other);
+      }
+      texts.push_back(settings.ToString());
+    }
+  }
+  EXPECT_EQ(texts[2], "require shm,tcp");
+}
+
+}  // namespace
+}  // namespace penstock
