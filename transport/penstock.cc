@@ -27,14 +27,24 @@ void SayWhyNot(const absl::Status& reason) {
   base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
 }
 
+// The one way to have BuildAndStart() fail: a port that cannot be bound.
+void Refuse(grpc::ServerBuilder* builder) {
+  builder->AddListeningPort("unix:/dev/null/penstock-is-required-but-not-usable",
+                            grpc::InsecureServerCredentials());
+}
+
 }  // namespace
 
 void Enable(grpc::ServerBuilder* builder, const Options& options) {
   absl::StatusOr<Settings> settings = UsableSettings(options);
-  if (!settings.ok()) return SayWhyNot(settings.status());
-  if (settings->policy == Policy::kOff) return;
-  const absl::Status status = core::EnableServer(builder, *settings);
-  if (!status.ok()) SayWhyNot(status);
+  absl::Status status = settings.status();
+  if (status.ok()) {
+    if (settings->policy == Policy::kOff) return;
+    status = core::EnableServer(builder, *settings);
+  }
+  if (status.ok()) return;
+  SayWhyNot(status);
+  if (Requires(options)) Refuse(builder);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
@@ -43,7 +53,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
   absl::StatusOr<Settings> settings = UsableSettings(options);
   if (!settings.ok()) {
     SayWhyNot(settings.status());
-    return credentials;
+    return Requires(options) ? nullptr : credentials;
   }
   if (settings->policy == Policy::kOff) return credentials;
   return core::WrapCredentials(credentials, *settings);

@@ -34,11 +34,14 @@ namespace penstock {
 // Makes every port of the server that `builder` will start speak Penstock
 // beside HTTP/2. Call it once, before BuildAndStart. Where this process cannot
 // (another gRPC release, a bad setting), it logs one sentence that says why and
-// the server is a stock one.
+// the server is a stock one; with Policy::kRequire BuildAndStart then fails.
 void Enable(grpc::ServerBuilder* builder, const Options& options = {});
 
 // Channel credentials that secure a connection as `credentials` would and then
 // offer Penstock to the peer. Channels of different options share nothing.
+// Where this process cannot, it logs one sentence that says why and returns
+// `credentials`; with Policy::kRequire null, and the calls of a channel made
+// with that fail.
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
     std::shared_ptr<grpc::ChannelCredentials> credentials,
     const Options& options = {});

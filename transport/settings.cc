@@ -38,6 +38,21 @@ absl::StatusOr<std::vector<Fabric>> ParseFabrics(absl::string_view text) {
   return fabrics;
 }
 
+absl::Status CheckFabrics(const std::vector<Fabric>& fabrics) {
+  if (fabrics.empty()) {
+    return absl::InvalidArgumentError(
+        "Options::fabrics is empty: name at least one fabric, or set the "
+        "policy to off");
+  }
+  for (auto it = fabrics.begin(); it != fabrics.end(); ++it) {
+    if (std::find(fabrics.begin(), it, *it) == it) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the list of fabrics names ", FabricName(*it),
+                     " twice: name each fabric once, best first"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 const char* FabricName(Fabric fabric) {
@@ -83,12 +98,15 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options) {
     if (!fabrics.ok()) return fabrics.status();
     settings.fabrics = *std::move(fabrics);
   }
-  if (settings.fabrics.empty()) {
-    return absl::InvalidArgumentError(
-        "Options::fabrics is empty: name at least one fabric, or set the "
-        "policy to off");
-  }
+  absl::Status status = CheckFabrics(settings.fabrics);
+  if (!status.ok()) return status;
   return settings;
+}
+
+bool Requires(const Options& options) {
+  if (options.policy.has_value()) return *options.policy == Policy::kRequire;
+  const char* text = std::getenv("PENSTOCK_POLICY");
+  return text != nullptr && absl::string_view(text) == "require";
 }
 
 absl::StatusOr<progress::PollingMode> ResolvePolling() {

@@ -27,6 +27,8 @@ const char* FabricName(Fabric fabric);
 
 // INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);
+// Whether the policy is kRequire, be the other settings good or not.
+bool Requires(const Options& options);
 // PENSTOCK_POLLING, for the whole process.
 absl::StatusOr<progress::PollingMode> ResolvePolling();
 

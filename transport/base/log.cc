@@ -11,6 +11,21 @@ namespace penstock {
 namespace base {
 namespace {
 
+spdlog::string_view_t View(absl::string_view text) {
+  return spdlog::string_view_t(text.data(), text.size());
+}
+
+void SetLevel(const std::string& text, spdlog::logger* logger) {
+  // For spdlog, what it does not know is "off".
+  const spdlog::level::level_enum level = spdlog::level::from_str(text);
+  logger->set_level(level);
+  if (level != spdlog::level::off || text == "off") return;
+  logger->set_level(spdlog::level::info);
+  logger->error(
+      "PENSTOCK_LOG={} is not a level: use debug, info, warning, error or off",
+      text);
+}
+
 spdlog::logger& Logger() {
   // Leaked: lines may come from threads that outlive main().
   static spdlog::logger* const logger = [] {
@@ -18,15 +33,10 @@ spdlog::logger& Logger() {
         "penstock", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
     const char* level = std::getenv("PENSTOCK_LOG");
-    made->set_level(level == nullptr ? spdlog::level::info
-                                     : spdlog::level::from_str(level));
+    SetLevel(level == nullptr ? "info" : level, made);
     return made;
   }();
   return *logger;
-}
-
-spdlog::string_view_t View(absl::string_view text) {
-  return spdlog::string_view_t(text.data(), text.size());
 }
 
 }  // namespace

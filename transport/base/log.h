@@ -10,7 +10,8 @@ namespace penstock {
 namespace base {
 
 // PENSTOCK_LOG=debug|info|warning|error|off says from which level on lines are
-// written; info where it is not set. Thread-safe; never on a message's path.
+// written; info where it is not set, or not one of these, which is logged.
+// Thread-safe; never on a message's path.
 void LogInfo(absl::string_view text);
 void LogWarning(absl::string_view text);
 void LogError(absl::string_view text);

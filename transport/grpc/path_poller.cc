@@ -25,14 +25,14 @@ class PathPoller::Polled : public progress::Pollable {
   const std::shared_ptr<fabric::Endpoint> path_;
 };
 
-void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
-  if (path == path_) return;
+bool PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
+  if (path == path_) return false;
   if (path_ != nullptr) progress::PollSet::Get()->Remove(slot_);
   path_ = std::move(path);
-  if (path_ != nullptr) {
-    slot_ = progress::PollSet::Get()->Add(
-        std::make_shared<Polled>(transport_, path_));
-  }
+  if (path_ == nullptr) return false;
+  slot_ =
+      progress::PollSet::Get()->Add(std::make_shared<Polled>(transport_, path_));
+  return path_->HasInput();
 }
 
 }  // namespace core

@@ -22,7 +22,8 @@ class PathPoller {
 
   // Polls `path` from now on, instead of the one before; null: none. A thread
   // that polls the one before may go on for a while, and keeps it alive.
-  void Watch(std::shared_ptr<fabric::Endpoint> path);
+  // True: there is input already, which nobody will be rung for.
+  bool Watch(std::shared_ptr<fabric::Endpoint> path);
 
  private:
   class Polled;

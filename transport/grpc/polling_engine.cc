@@ -65,8 +65,12 @@ bool Spin(absl::Duration budget) {
   while (set->BeginSpin()) {
     const bool ready = SpinOnce(budget);
     const bool more = set->EndSpin();
-    if (ready) return true;
-    if (!more) return false;
+    if (!more) return ready;
+    if (!ready) continue;
+    // Nobody is rung for what came while this thread was the last to spin.
+    while (set->PollOnce()) {
+    }
+    return true;
   }
   return false;
 }

@@ -232,6 +232,7 @@ void Stream::OnTrailers(std::string metadata) {
     return;
   }
   read_closed_ = true;
+  session()->DropUnsent(id_);  // the server reads no more
   trailing_.Set(grpc_core::GrpcStatusFromWire(), true);
   Close(absl::OkStatus());
 }

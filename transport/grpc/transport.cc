@@ -26,6 +26,10 @@ session::Config SessionConfig(const Transport::Config& config) {
   return result;
 }
 
+// Both sides say hello as soon as they have negotiated: a few round trips, on
+// a bad day with some packets lost.
+constexpr grpc_core::Duration kHelloLimit = grpc_core::Duration::Seconds(5);
+
 }  // namespace
 
 Transport::Section::Section(Transport* transport) : transport_(transport) {
@@ -35,10 +39,12 @@ Transport::Section::Section(Transport* transport) : transport_(transport) {
 
 Transport::Section::~Section() {
   transport_->session_->Flush();
+  transport_->CloseWhenDrained();
   transport_->SyncPathPoller();
   transport_->ShutdownWhenWritten();
   std::vector<uint32_t> opened;
   if (transport_->accept_fn_ != nullptr) opened.swap(transport_->opened_);
+  transport_->accepting_ += opened.size();
   transport_->mu_.Unlock();
   for (uint32_t id : opened) transport_->AcceptStream(id);
   transport_->Unref();
@@ -107,8 +113,24 @@ void Transport::Start() {
         });
   }
   session_->Start();
+  StartHelloTimer();
   DeliverReadBuffer();
   if (!session_->closed()) stream_.Read();
+}
+
+void Transport::StartHelloTimer() {
+  Ref();
+  hello_timer_.Start(kHelloLimit, [this](bool expired) {
+    {
+      Section section(this);
+      hello_timer_.Ended();
+      if (expired && !session_->greeted()) {
+        session_->Close(absl::DeadlineExceededError(absl::StrCat(
+            "the peer said no hello within ", kHelloLimit.seconds(), " s")));
+      }
+    }
+    Unref();
+  });
 }
 
 void Transport::Close(const absl::Status& why) {
@@ -135,9 +157,6 @@ void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }
 
 void Transport::RemoveStream(Stream* stream) {
   streams_.erase(stream->id());
-  if (going_away_ && streams_.empty()) {
-    session_->Close(absl::UnavailableError("drained after GOAWAY"));
-  }
 }
 
 bool Transport::PollPath() {
@@ -155,7 +174,10 @@ void Transport::PollUntilEmpty() {
   }
   if (path == nullptr || !path->HasInput()) return;
   PollPath();
-  if (!path->HasInput()) return;
+  if (path->HasInput()) SchedulePolling();
+}
+
+void Transport::SchedulePolling() {
   Ref();
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([this](grpc_error_handle) {
@@ -178,7 +200,18 @@ void Transport::OnSidePath(
   }
 }
 
-void Transport::SyncPathPoller() { poller_.Watch(session_->fast_path()); }
+void Transport::SyncPathPoller() {
+  if (poller_.Watch(session_->fast_path())) SchedulePolling();
+}
+
+// After a GOAWAY the connection ends with its last call, but not before the
+// peer has all of it.
+void Transport::CloseWhenDrained() {
+  if (!going_away_ || session_->closed()) return;
+  if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
+  if (!session_->drained()) return;
+  session_->Close(absl::UnavailableError("drained after GOAWAY"));
+}
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {
@@ -226,6 +259,7 @@ void Transport::AcceptStream(uint32_t id) {
   accept_fn_(accept_arg_, this,
              reinterpret_cast<const void*>(static_cast<uintptr_t>(id)));
   Section section(this);
+  --accepting_;
   if (!session_->IsWaiting(id)) return;
   // gRPC takes no more calls: it is shutting down.
   session_->SendReset(id, absl::UnavailableError("server is shutting down"));
@@ -257,9 +291,6 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
     stream->CloseUnseen(grpc_error_set_int(
         GRPC_ERROR_CREATE("GOAWAY received before the call was seen"),
         grpc_core::StatusIntProperty::kRpcStatus, GRPC_STATUS_UNAVAILABLE));
-  }
-  if (streams_.empty()) {
-    session_->Close(absl::UnavailableError("GOAWAY received"));
   }
 }
 
@@ -301,6 +332,7 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
       path.reason.empty()
           ? ""
           : absl::StrCat("; not better because ", path.reason)));
+  hello_timer_.Cancel();
   const absl::Status status = CheckPolicy(path);
   if (!status.ok()) session_->Close(status);
   Settle(status);
@@ -325,6 +357,7 @@ void Transport::OnClosed(const absl::Status& cause) {
         absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
   }
   Settle(cause);
+  hello_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
   state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");

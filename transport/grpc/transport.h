@@ -24,6 +24,7 @@
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/side_paths.h"
+#include "transport/grpc/timer.h"
 #include "transport/session/session.h"
 #include "transport/settings.h"
 
@@ -114,9 +115,12 @@ class Transport final : public grpc_transport,
   void AcceptStream(uint32_t id);
   void Settle(const absl::Status& status);
   absl::Status CheckPolicy(const session::PathDescription& path) const;
+  void CloseWhenDrained();
   void ShutdownWhenWritten();
   void SyncPathPoller();
+  void SchedulePolling();
   void PollUntilEmpty();
+  void StartHelloTimer();
   void DeliverReadBuffer();
 
   void OnRead(grpc_error_handle error) override;
@@ -141,12 +145,14 @@ class Transport final : public grpc_transport,
   fabric::tcp::Endpoint* lifeline_;  // the session's
   std::unique_ptr<session::Session> session_;
   PathPoller poller_;
+  Timer hello_timer_;
 
   Settled settled_;
   grpc_core::ConnectivityStateTracker state_;
   void (*accept_fn_)(void*, grpc_transport*, const void*) = nullptr;
   void* accept_arg_ = nullptr;
   std::vector<uint32_t> opened_;  // to be accepted, without the lock
+  size_t accepting_ = 0;          // taken from opened_, not accepted yet
   std::map<uint32_t, Stream*> streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer

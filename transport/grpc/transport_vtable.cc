@@ -114,9 +114,6 @@ struct Transport::Operations {
           transport->last_opened_,
           absl::UnavailableError(grpc_core::StatusToString(error)));
     }
-    if (transport->streams_.empty() && transport->opened_.empty()) {
-      transport->session_->Close(absl::UnavailableError("going away"));
-    }
   }
 
   static void DestroyStream(grpc_transport* base, grpc_stream* memory,

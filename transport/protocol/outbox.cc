@@ -29,6 +29,7 @@ void Outbox::AddFragment(const wire::FrameHeader& header,
   numbered.length = static_cast<uint32_t>(payload.size());
   numbered.sequence = next_sequence_++;
   batch.last_sequence = numbered.sequence;
+  batch.ack = numbered.ack;
   wire::AppendFrame(numbered, payload, &batch.bytes);
 }
 

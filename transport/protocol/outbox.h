@@ -18,6 +18,7 @@ namespace protocol {
 struct Batch {
   std::string bytes;
   uint64_t last_sequence = 0;  // of the last sequenced frame in it
+  uint64_t ack = 0;            // what that frame acknowledges
 };
 
 class Outbox {

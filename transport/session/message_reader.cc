@@ -69,6 +69,7 @@ bool MessageReader::MayStart(const Pull& pull) const {
 
 bool MessageReader::ChoosePath(Pull* pull) const {
   for (bool on_lifeline : {false, true}) {
+    if (pull->lifeline_only && !on_lifeline) continue;
     fabric::Endpoint* path = on_lifeline ? lifeline_ : fast_path_;
     const wire::AnnouncedRegion* region =
         FindRegion(pull->announce, on_lifeline);
@@ -123,9 +124,9 @@ void MessageReader::Finish(uint64_t id) {
   Pull& pull = pulls_[id];
   if (pull.puller->state() == protocol::Puller::State::kFailed) {
     const absl::Status error = pull.puller->error();
-    // Lost with its path: the lifeline leads to the same bytes.
+    // Perhaps lost with its path: the lifeline leads to the same bytes.
     if (pull.wanted && pull.path != lifeline_) {
-      fast_path_ = nullptr;
+      pull.lifeline_only = true;
       return Start(id);
     }
     return Fail(id, error);
@@ -146,13 +147,11 @@ void MessageReader::Fail(uint64_t id, const absl::Status& status) {
   if (pull.wanted) owner_->OnMessageRead(pull.stream, id, status, 0);
 }
 
-void MessageReader::Want(uint32_t stream) {
-  for (auto it = deferred_.begin(); it != deferred_.end(); ++it) {
-    if (pulls_[*it].stream != stream) continue;
-    const uint64_t id = *it;
-    deferred_.erase(it);
-    return Start(id);
-  }
+void MessageReader::Want(uint64_t id) {
+  auto it = std::find(deferred_.begin(), deferred_.end(), id);
+  if (it == deferred_.end()) return;
+  deferred_.erase(it);
+  Start(id);
 }
 
 void MessageReader::Abandon(uint32_t stream) {

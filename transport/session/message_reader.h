@@ -45,8 +45,9 @@ class MessageReader {
 
   // INVALID_ARGUMENT: the peer used an id twice.
   absl::Status Begin(uint32_t stream, const wire::Announce& announce);
-  // The application waits for the stream's message: budget or not.
-  void Want(uint32_t stream);
+  // The application waits for the message: it starts, budget or not. One that
+  // is under way, or unknown, is left alone.
+  void Want(uint64_t id);
   // The stream does not want its messages any more.
   void Abandon(uint32_t stream);
   // The application has taken `bytes` that were read, not loaded in place.
@@ -64,7 +65,8 @@ class MessageReader {
     std::unique_ptr<protocol::Puller> puller;
     fabric::Endpoint* path = nullptr;
     fabric::RemoteRegion region;
-    bool wanted = true;  // by its stream
+    bool lifeline_only = false;  // the fast path has failed it
+    bool wanted = true;          // by its stream
   };
 
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);

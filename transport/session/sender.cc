@@ -36,14 +36,15 @@ void Sender::AddControl(wire::FrameHeader header, absl::string_view payload,
   control_.push_back(std::move(message));
 }
 
-void Sender::SendAck(uint64_t ack) {
+bool Sender::SendAck(uint64_t ack) {
   wire::FrameHeader header;
   header.type = wire::FrameType::kAck;
   header.ack = ack;
   std::string message;
   wire::AppendFrame(header, absl::string_view(), &message);
-  // Without credit the ring is full of frames that carry the number as well.
-  active()->Send(AsSpan(message));
+  if (!active()->Send(AsSpan(message))) return false;
+  acknowledged_ = ack;
+  return true;
 }
 
 void Sender::UseFastPath(fabric::Endpoint* path) { fast_path_ = path; }
@@ -76,11 +77,13 @@ bool Sender::SendFront() {
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
     if (!lifeline_->Send(AsSpan(batch.bytes))) return false;
+    acknowledged_ = std::max(acknowledged_, batch.ack);
     outbox_.Pop();
     return true;
   }
   if (log_.bytes() >= kMaxLoggedBytes) return false;
   if (!fast_path_->Send(AsSpan(batch.bytes))) return false;
+  acknowledged_ = std::max(acknowledged_, batch.ack);
   protocol::Batch sent = outbox_.Pop();
   log_.Add(sent.last_sequence, std::move(sent.bytes));
   return true;

@@ -30,8 +30,11 @@ class Sender {
   // Adds a frame about the session, for the lifeline, ahead of what waits.
   void AddControl(wire::FrameHeader header, absl::string_view payload,
                   uint64_t ack);
-  // Acknowledges without waiting for a frame to ride on.
-  void SendAck(uint64_t ack);
+  // Acknowledges without waiting for a frame to ride on. False: no credit.
+  bool SendAck(uint64_t ack);
+  // The highest acknowledgement that was handed to a path. A frame that waits
+  // has not told the peer anything yet.
+  uint64_t acknowledged() const { return acknowledged_; }
 
   // From now on frames go over `path`, which stays alive until LoseFastPath().
   void UseFastPath(fabric::Endpoint* path);
@@ -62,6 +65,7 @@ class Sender {
   std::deque<std::string> control_;
   std::deque<std::string> resend_;
   uint64_t last_added_ = 0;
+  uint64_t acknowledged_ = 0;
 };
 
 }  // namespace session

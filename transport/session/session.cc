@@ -70,7 +70,7 @@ void Session::TryNextPath() {
 
 void Session::AddFastPath(const std::string& fabric,
                           std::shared_ptr<fabric::Endpoint> path) {
-  if (closed() || fast_ != nullptr) return;
+  if (closed() || fast_ != nullptr || reported_) return;  // too late
   fast_ = std::move(path);
   fabric_ = fabric;
   fast_->Start(&fast_events_);
@@ -88,7 +88,7 @@ void Session::OfferFastPath() {
 }
 
 void Session::FastPathFailed(const absl::Status& cause) {
-  if (closed() || fast_ != nullptr) return;
+  if (closed() || fast_ != nullptr || reported_) return;
   negotiator_.OnFailure(std::string(cause.message()));
   if (config_.is_client) {
     TryNextPath();
@@ -131,7 +131,10 @@ PathDescription Session::DescribePath() const {
   return PathDescription{"tcp", lifeline_->Describe(), negotiator_.Reason()};
 }
 
-void Session::Report() { events_->OnPathChosen(DescribePath()); }
+void Session::Report() {
+  reported_ = true;
+  events_->OnPathChosen(DescribePath());
+}
 
 bool Session::Poll() {
   if (fast_ == nullptr || in_input_ || closed()) return false;
@@ -142,10 +145,19 @@ bool Session::Poll() {
   return any;
 }
 
+// What the peer sent before it went may still be in the fast path: replies, for
+// one. The bound is for a peer that goes on sending there.
+void Session::OnLifelineBroken(const absl::Status& cause) {
+  constexpr int kMaxPolls = 1024;
+  for (int i = 0; i < kMaxPolls && Poll(); ++i) {
+  }
+  Close(cause);
+}
+
 void Session::Flush() {
-  if (closed()) return;
-  AcknowledgeIfDue();
+  if (closed()) return lost_paths_.clear();
   sender_.Flush();
+  AcknowledgeIfDue();
   // For what was sent, and for a peer that waits for what was received.
   if (fast_ != nullptr && fast_->TakeDoorbellRequest()) {
     lifeline_->RingDoorbell();
@@ -191,7 +203,7 @@ void Session::PathEvents::OnReadDone(uint64_t cookie,
 
 void Session::PathEvents::OnBroken(const absl::Status& cause) {
   if (is_lifeline_) {
-    session_->Close(cause);
+    session_->OnLifelineBroken(cause);
   } else {
     session_->LoseFastPath(cause, /*tell_peer=*/true);
   }

@@ -112,9 +112,14 @@ class Session : private MessageReader::Owner {
   // Null, or the endpoint that Poll() is about.
   std::shared_ptr<fabric::Endpoint> fast_path() const { return fast_; }
   void Flush();
-  // Everything sent has been handed to a path.
-  bool drained() const { return sender_.idle(); }
+  // Nothing that was sent waits any more: not for a path, nor for the window,
+  // nor for the peer to read it here. True too when there is no stream.
+  bool drained() const {
+    return sender_.idle() && announced_.empty() && streams_.empty();
+  }
 
+  // Whether the peer's hello has come.
+  bool greeted() const { return state_ != State::kGreeting; }
   void Close(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }
@@ -169,6 +174,7 @@ class Session : private MessageReader::Owner {
            absl::string_view payload, uint8_t flags = 0);
   void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
   void SendOutgoing(uint32_t stream);
+  void StartIfWanted(const Stream& stream);
   void AddMessage(uint32_t stream, Stream* entry,
                   const memory::Payload& message, bool compressed);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
@@ -182,6 +188,7 @@ class Session : private MessageReader::Owner {
   void OnPathReady();
   void UseFastPath();
   void LoseFastPath(const absl::Status& cause, bool tell_peer);
+  void OnLifelineBroken(const absl::Status& cause);
   void Report();
   // Null if it has ended, or only drains.
   Stream* FindStream(uint32_t stream);
@@ -197,6 +204,7 @@ class Session : private MessageReader::Owner {
   std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
   bool peer_ready_ = false;  // for the fast path
   bool using_fast_ = false;
+  bool reported_ = false;  // the first choice of a path has been made
   bool in_input_ = false;  // delivering: input that nests would be out of order
   PathNegotiator negotiator_;
   std::string fabric_;      // of fast_

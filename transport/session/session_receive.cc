@@ -75,7 +75,7 @@ absl::Status Session::OnControl(const wire::Frame& frame) {
   } else if (fast_ != nullptr) {  // kPathLost
     LoseFastPath(absl::UnavailableError(ToString(frame.payload)),
                  /*tell_peer=*/false);
-  } else {
+  } else if (!reported_) {
     negotiator_.OnFailure(
         absl::StrCat("the peer says: ", ToString(frame.payload)));
     Report();
@@ -234,7 +234,10 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
   item.ready = false;
   item.compressed = (header.flags & wire::kCompressed) != 0;
   stream->inbox.Add(std::move(item));
-  return reader_.Begin(header.stream, *announce);
+  status = reader_.Begin(header.stream, *announce);
+  stream = FindStream(header.stream);  // it may have failed at once
+  if (stream != nullptr) StartIfWanted(*stream);
+  return status;
 }
 
 void Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
@@ -322,10 +325,14 @@ void Session::OnRegionReleased(uint64_t id) {
   Add(FrameType::kRelease, 0, 0, payload);
 }
 
+// After what waits has been sent: most of the time a frame has acknowledged.
 void Session::AcknowledgeIfDue() {
-  if (received_since_ack_ < kAcknowledgeBytes || !using_fast_) return;
-  received_since_ack_ = 0;
-  sender_.SendAck(order_.delivered());
+  if (sender_.acknowledged() == order_.delivered()) {
+    received_since_ack_ = 0;
+  } else if (received_since_ack_ >= kAcknowledgeBytes && using_fast_ &&
+             sender_.SendAck(order_.delivered())) {
+    received_since_ack_ = 0;
+  }
 }
 
 }  // namespace session

@@ -20,7 +20,6 @@ void Session::Add(FrameType type, uint32_t stream, uint32_t aux,
   header.stream = stream;
   header.aux = aux;
   header.flags = flags;
-  if (using_fast_) received_since_ack_ = 0;  // the frame acknowledges
   sender_.Add(header, payload, order_.delivered());
 }
 
@@ -189,11 +188,24 @@ void Session::SendReset(uint32_t stream, const absl::Status& status) {
       status.message());
 }
 
-void Session::WantMessage(uint32_t stream) { reader_.Want(stream); }
+void Session::WantMessage(uint32_t stream) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  found->wants_message = true;
+  StartIfWanted(*found);
+}
+
+// The budget may not hold back what the application waits for: it could wait
+// for ever.
+void Session::StartIfWanted(const Stream& stream) {
+  if (!stream.wants_message || stream.unconsumed.empty()) return;
+  reader_.Want(stream.unconsumed.front().id);
+}
 
 void Session::Consumed(uint32_t stream) {
   Stream* found = FindStream(stream);
   if (found == nullptr || found->unconsumed.empty()) return;
+  found->wants_message = false;
   const Stream::Unconsumed oldest = found->unconsumed.front();
   found->unconsumed.pop_front();
   found->unconsumed_cost -= oldest.cost;

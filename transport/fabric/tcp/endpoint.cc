@@ -13,8 +13,11 @@ namespace {
 
 // Beyond this the session keeps its messages, where they can still be merged.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
-// What a peer may have us queue by reading; far above what ours asks for.
-constexpr size_t kMaxServedBytes = 64 * 1024 * 1024;
+// Chunks of large messages in one write: two of ours keep the pipe full, and
+// a message that is sent meanwhile waits for no more than these.
+constexpr size_t kServedBytesPerWrite = 512 * 1024;
+// Reads that a peer may have waiting here; far above what ours asks for.
+constexpr size_t kMaxWaitingReads = 64 * 1024;
 
 static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
@@ -107,20 +110,23 @@ void Endpoint::QueueSmall(const UnitHeader& header,
 }
 
 void Endpoint::QueueBytes(memory::Bytes bytes) {
-  if (open_ != nullptr) {  // from here on nothing is appended to it
-    queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
-    open_ = nullptr;
-  }
+  CloseOpen();
   queued_bytes_ += bytes.size;
   queued_.push_back(std::move(bytes));
 }
 
+// From here on nothing is appended to it.
+void Endpoint::CloseOpen() {
+  if (open_ == nullptr) return;
+  queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
+  open_ = nullptr;
+}
+
 void Endpoint::WriteQueued() {
-  if (writing_ || broken_ || queued_.empty()) return;
-  if (open_ != nullptr) {
-    queued_.back() = memory::Bytes{AsSpan(*open_).data(), open_->size(), open_};
-    open_ = nullptr;
-  }
+  if (writing_ || broken_) return;
+  ServeReads();
+  if (queued_.empty()) return;
+  CloseOpen();
   writing_ = true;
   doorbell_queued_ = false;
   queued_bytes_ = 0;
@@ -205,7 +211,7 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
     case UnitType::kDoorbell:
       return events_->OnDoorbell();
     case UnitType::kRead:
-      return ServeRead(unit_.cookie, ParseReadRequest(body.data()));
+      return AcceptRead(unit_.cookie, ParseReadRequest(body.data()));
     case UnitType::kReadError:
       return FinishRead(unit_.cookie,
                         absl::NotFoundError("the peer withdrew the message"));
@@ -214,22 +220,36 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
   }
 }
 
-void Endpoint::ServeRead(uint64_t cookie, const ReadRequest& request) {
-  if (request.length == 0 || request.length > kMaxReadBytes ||
-      queued_bytes_ + request.length > kMaxServedBytes) {
+void Endpoint::AcceptRead(uint64_t cookie, const ReadRequest& request) {
+  if (request.length == 0 || request.length > kMaxReadBytes) {
     return Break(absl::InvalidArgumentError("tcp: read of a forbidden size"));
   }
+  if (to_serve_.size() >= kMaxWaitingReads) {
+    return Break(absl::ResourceExhaustedError("tcp: too many reads at once"));
+  }
+  to_serve_.push_back(ServedRead{cookie, request});
+  WriteQueued();
+}
+
+void Endpoint::ServeReads() {
+  const size_t end = queued_bytes_ + kServedBytesPerWrite;
+  while (!to_serve_.empty() && queued_bytes_ < end) {
+    ServeRead(to_serve_.front());
+    to_serve_.pop_front();
+  }
+}
+
+void Endpoint::ServeRead(const ServedRead& read) {
+  const ReadRequest& request = read.request;
   auto it = exposed_.find(request.key);
   if (it == exposed_.end() || request.offset > it->second.size() ||
       request.length > it->second.size() - request.offset) {
-    QueueSmall(UnitHeader{0, UnitType::kReadError, cookie}, {});
-    return WriteQueued();
+    return QueueSmall(UnitHeader{0, UnitType::kReadError, read.cookie}, {});
   }
-  QueueSmall(UnitHeader{request.length, UnitType::kReadData, cookie}, {});
+  QueueSmall(UnitHeader{request.length, UnitType::kReadData, read.cookie}, {});
   for (memory::Bytes& part : it->second.Part(request.offset, request.length)) {
     QueueBytes(std::move(part));
   }
-  WriteQueued();
 }
 
 void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {
@@ -250,6 +270,7 @@ void Endpoint::Break(const absl::Status& cause) {
   queued_.clear();
   open_ = nullptr;
   exposed_.clear();
+  to_serve_.clear();
   std::map<uint64_t, PendingRead> reads;
   reads.swap(reads_);
   for (const auto& read : reads) events_->OnReadDone(read.second.cookie, cause);

@@ -1,11 +1,12 @@
 // Messages, doorbells and one-sided reads over one byte stream. A read is a
-// request that the other side's endpoint answers by itself, below the session:
-// chunks of a large message interleave with small messages.
+// request that the other side's endpoint answers by itself, below the session,
+// some of them with each write: chunks interleave with small messages.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,7 +34,9 @@ class Endpoint : public fabric::Endpoint {
   // The stream has ended; reads under way end first.
   void OnClosed(const absl::Status& cause);
   // Everything sent has been written to the stream.
-  bool idle() const { return !writing_ && queued_.empty(); }
+  bool idle() const {
+    return !writing_ && queued_.empty() && to_serve_.empty();
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string Describe() const override { return std::string(); }
@@ -55,17 +58,24 @@ class Endpoint : public fabric::Endpoint {
     absl::Span<uint8_t> into;
     uint64_t cookie;  // the caller's
   };
+  struct ServedRead {
+    uint64_t cookie;  // the peer's
+    ReadRequest request;
+  };
 
   bool HasCredit();
   void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
   void QueueBytes(memory::Bytes bytes);
+  void CloseOpen();
   void WriteQueued();
 
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
   void OnUnit(absl::Span<const uint8_t> body);
-  void ServeRead(uint64_t cookie, const ReadRequest& request);
+  void AcceptRead(uint64_t cookie, const ReadRequest& request);
+  void ServeReads();
+  void ServeRead(const ServedRead& read);
   void FinishRead(uint64_t read, const absl::Status& status);
   void Break(const absl::Status& cause);
 
@@ -92,6 +102,7 @@ class Endpoint : public fabric::Endpoint {
 
   uint64_t next_key_ = 1;
   std::unordered_map<uint64_t, memory::Payload> exposed_;
+  std::deque<ServedRead> to_serve_;
   uint64_t next_read_ = 1;
   std::map<uint64_t, PendingRead> reads_;
 };

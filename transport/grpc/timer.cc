@@ -1,0 +1,30 @@
+#include "transport/grpc/timer.h"
+
+#include <utility>
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+
+namespace penstock {
+namespace core {
+
+void Timer::Start(grpc_core::Duration delay, Callback callback) {
+  pending_ = true;
+  callback_ = std::move(callback);
+  GRPC_CLOSURE_INIT(
+      &closure_,
+      [](void* self, grpc_error_handle error) {
+        // A copy: the next Start() may come from within.
+        const Callback callback = static_cast<Timer*>(self)->callback_;
+        callback(error.ok());
+      },
+      this, nullptr);
+  grpc_timer_init(&timer_, grpc_core::ExecCtx::Get()->Now() + delay,
+                  &closure_);
+}
+
+void Timer::Cancel() {
+  if (pending_) grpc_timer_cancel(&timer_);
+}
+
+}  // namespace core
+}  // namespace penstock
