@@ -63,8 +63,8 @@ struct PathReport {
 
 std::ostream& operator<<(std::ostream& out, const PathReport& report);
 
-// The live connections of `channel`, one report each; none before the first
-// call has connected it, and none for a channel made without Credentials().
+// The live connections of `channel`, one report each, those of a channel made
+// without Credentials() too; none before the first call has connected it.
 std::vector<PathReport> DescribePaths(grpc::Channel& channel);
 
 }  // namespace penstock

@@ -90,8 +90,9 @@ void ClientNegotiator::FallBackLocked() {
   base::LogInfo(absl::StrCat(
       "connection to ", grpc_endpoint_get_peer(args()->endpoint),
       ": http2; not better because the peer does not speak Penstock"));
-  args()->endpoint = NewResumedEndpoint(args()->endpoint);
-  LeaveToHttp2Locked();
+  std::string rest;
+  args()->endpoint = NewResumedEndpoint(args()->endpoint, received(), &rest);
+  LeaveToHttp2Locked(rest);
 }
 
 }  // namespace core

@@ -59,7 +59,10 @@ ConnectionDescription Describe(intptr_t socket) {
   Transport* transport = TransportRegistry::Get()->Find(socket);
   if (transport == nullptr) {
     auto node = grpc_core::channelz::ChannelzRegistry::Get(socket);
-    if (node != nullptr) result.peer = node->name();
+    if (node != nullptr) {
+      result.peer =
+          static_cast<grpc_core::channelz::SocketNode*>(node.get())->remote();
+    }
     result.path = "http2";
     result.reason = "the peer does not speak Penstock, or it is off here";
     return result;

@@ -106,10 +106,10 @@ void Negotiator::OnIo(grpc_error_handle error, bool read) {
   Unref();
 }
 
-void Negotiator::LeaveToHttp2Locked() {
-  if (!received_.empty()) {
+void Negotiator::LeaveToHttp2Locked(const std::string& received) {
+  if (!received.empty()) {
     grpc_slice_buffer_add(args_->read_buffer,
-                          grpc_slice_from_cpp_string(received_));
+                          grpc_slice_from_cpp_string(received));
   }
   FinishLocked(absl::OkStatus());
 }

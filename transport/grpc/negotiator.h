@@ -34,8 +34,8 @@ class Negotiator : public grpc_core::Handshaker {
 
   void ReadLocked();
   void WriteLocked(const std::string& bytes);
-  // HTTP/2 goes on, with what was received.
-  void LeaveToHttp2Locked();
+  // HTTP/2 goes on, with `received`.
+  void LeaveToHttp2Locked(const std::string& received);
   // The connection now belongs to a new transport, which is not started;
   // `consumed` bytes of received() were the negotiation. The caller has its
   // first reference.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/slice/slice_internal.h"
 #include "src/core/lib/slice/slice_refcount.h"
 #include "transport/wire/http2_settings.h"
+#include "transport/wire/settings_ack_filter.h"
 
 namespace penstock {
 namespace core {
@@ -13,6 +16,11 @@ struct ResumedEndpoint {
   grpc_endpoint base;
   grpc_endpoint* inner;
   size_t preface_left = wire::kHttp2PrefaceBytes;
+  wire::SettingsAckFilter filter;
+  // The read under way, while there is something to filter.
+  grpc_slice_buffer* read_slices = nullptr;
+  grpc_closure* read_done = nullptr;
+  grpc_closure filter_read;
 };
 
 ResumedEndpoint* Self(grpc_endpoint* endpoint) {
@@ -21,9 +29,29 @@ ResumedEndpoint* Self(grpc_endpoint* endpoint) {
 
 grpc_endpoint* Inner(grpc_endpoint* endpoint) { return Self(endpoint)->inner; }
 
+void FilterRead(void* arg, grpc_error_handle error) {
+  auto* self = static_cast<ResumedEndpoint*>(arg);
+  std::string passed;
+  for (size_t i = 0; i < self->read_slices->count; ++i) {
+    passed += self->filter.Pass(
+        grpc_core::StringViewFromSlice(self->read_slices->slices[i]));
+  }
+  grpc_slice_buffer_reset_and_unref(self->read_slices);
+  grpc_slice_buffer_add(self->read_slices,
+                        grpc_slice_from_cpp_string(std::move(passed)));
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, self->read_done, error);
+}
+
 void Read(grpc_endpoint* endpoint, grpc_slice_buffer* slices,
           grpc_closure* done, bool urgent, int min_progress_size) {
-  grpc_endpoint_read(Inner(endpoint), slices, done, urgent, min_progress_size);
+  ResumedEndpoint* self = Self(endpoint);
+  if (!self->filter.done()) {
+    self->read_slices = slices;
+    self->read_done = done;
+    GRPC_CLOSURE_INIT(&self->filter_read, FilterRead, self, nullptr);
+    done = &self->filter_read;
+  }
+  grpc_endpoint_read(self->inner, slices, done, urgent, min_progress_size);
 }
 
 void Write(grpc_endpoint* endpoint, grpc_slice_buffer* slices,
@@ -82,10 +110,13 @@ constexpr grpc_endpoint_vtable kVtable = {
 
 }  // namespace
 
-grpc_endpoint* NewResumedEndpoint(grpc_endpoint* inner) {
+grpc_endpoint* NewResumedEndpoint(grpc_endpoint* inner,
+                                  absl::string_view received,
+                                  std::string* rest) {
   auto* endpoint = new ResumedEndpoint();
   endpoint->base.vtable = &kVtable;
   endpoint->inner = inner;
+  *rest = endpoint->filter.Pass(received);
   return &endpoint->base;
 }
 

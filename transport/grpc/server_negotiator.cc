@@ -34,7 +34,7 @@ void ServerNegotiator::OnReadLocked() {
     case Preface::kNeedMore:
       return ReadLocked();
     case Preface::kNo:
-      return LeaveToHttp2Locked();  // which will say what is wrong with it
+      return LeaveToHttp2Locked(received());  // which will say what is wrong with it
     case Preface::kYes:
       break;
   }
@@ -50,7 +50,7 @@ void ServerNegotiator::OnReadLocked() {
                               : 0;
   if (version == 0) {
     if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
-    return LeaveToHttp2Locked();
+    return LeaveToHttp2Locked(received());
   }
   consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
   WriteLocked(wire::PenstockSettingsFrame({version, version}));

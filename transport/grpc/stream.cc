@@ -82,7 +82,12 @@ void Stream::PerformOp(grpc_transport_stream_op_batch* op) {
 }
 
 void Stream::Cancel(const grpc_error_handle& error) {
-  if (closed_) return;
+  if (closed_) {
+    // The trailers wait behind messages that nobody will ask for any more.
+    messages_.clear();
+    CompleteReceives();
+    return;
+  }
   if (attached_) Abort(ToStatus(error));
   Close(error);
 }
