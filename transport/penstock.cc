@@ -29,8 +29,9 @@ void SayWhyNot(const absl::Status& reason) {
 
 // The one way to have BuildAndStart() fail: a port that cannot be bound.
 void Refuse(grpc::ServerBuilder* builder) {
-  builder->AddListeningPort("unix:/dev/null/penstock-is-required-but-not-usable",
-                            grpc::InsecureServerCredentials());
+  builder->AddListeningPort(
+      "unix:/dev/null/penstock-is-required-but-not-usable",
+      grpc::InsecureServerCredentials());
 }
 
 }  // namespace

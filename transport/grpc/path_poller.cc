@@ -30,8 +30,8 @@ bool PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
   if (path_ != nullptr) progress::PollSet::Get()->Remove(slot_);
   path_ = std::move(path);
   if (path_ == nullptr) return false;
-  slot_ =
-      progress::PollSet::Get()->Add(std::make_shared<Polled>(transport_, path_));
+  slot_ = progress::PollSet::Get()->Add(
+      std::make_shared<Polled>(transport_, path_));
   return path_->HasInput();
 }
 

@@ -14,9 +14,9 @@ namespace penstock {
 namespace core {
 
 // Takes `inner`. Drops the preface that the transport on top writes first, for
-// the peer has it, and the peer's acknowledgement of the negotiation's SETTINGS.
-// `received` has been read already; `*rest` is what the transport is to have of
-// it.
+// the peer has it, and the peer's acknowledgement of the negotiation's
+// SETTINGS. `received` has been read already; `*rest` is what the transport is
+// to have of it.
 grpc_endpoint* NewResumedEndpoint(grpc_endpoint* inner,
                                   absl::string_view received,
                                   std::string* rest);

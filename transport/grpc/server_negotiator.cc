@@ -34,7 +34,8 @@ void ServerNegotiator::OnReadLocked() {
     case Preface::kNeedMore:
       return ReadLocked();
     case Preface::kNo:
-      return LeaveToHttp2Locked(received());  // which will say what is wrong with it
+      return LeaveToHttp2Locked(
+          received());  // which will say what is wrong with it
     case Preface::kYes:
       break;
   }

@@ -29,6 +29,36 @@ absl::Status ToStatus(const grpc_error_handle& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), message);
 }
 
+// The visitor that grpc_metadata_batch::Encode() wants: finds keys that are the
+// application's, not gRPC's own.
+class CustomKeyFinder {
+ public:
+  void Encode(const grpc_core::Slice&, const grpc_core::Slice&) {
+    found_ = true;
+  }
+  template <typename Trait, typename Value>
+  void Encode(Trait, const Value&) {}
+  bool found() const { return found_; }
+
+ private:
+  bool found_ = false;
+};
+
+bool HasCustomKeys(const grpc_metadata_batch& metadata) {
+  CustomKeyFinder finder;
+  metadata.Encode(&finder);
+  return finder.found();
+}
+
+// An answer of nothing but a status, which clients tell from one with headers.
+// Stock HTTP/2 sends it under the same condition.
+bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
+  return op.send_initial_metadata && op.send_trailing_metadata &&
+         !op.send_message &&
+         !HasCustomKeys(
+             *op.payload->send_initial_metadata.send_initial_metadata);
+}
+
 }  // namespace
 
 Stream::Stream(Transport* transport, grpc_stream_refcount* refcount,
@@ -63,7 +93,10 @@ void Stream::PerformOp(grpc_transport_stream_op_batch* op) {
   grpc_error_handle error;
   bool complete = true;
   if (op->cancel_stream) Cancel(payload->cancel_stream.cancel_error);
-  if (op->send_initial_metadata) error = SendInitialMetadata(payload);
+  if (op->send_initial_metadata &&
+      (transport_->is_client() || !IsTrailersOnly(*op))) {
+    error = SendInitialMetadata(payload);
+  }
   if (op->send_message) complete = SendMessage(payload);
   if (op->send_trailing_metadata) {
     grpc_error_handle sent = SendTrailingMetadata(payload);

@@ -18,8 +18,7 @@ void Timer::Start(grpc_core::Duration delay, Callback callback) {
         callback(error.ok());
       },
       this, nullptr);
-  grpc_timer_init(&timer_, grpc_core::ExecCtx::Get()->Now() + delay,
-                  &closure_);
+  grpc_timer_init(&timer_, grpc_core::ExecCtx::Get()->Now() + delay, &closure_);
 }
 
 void Timer::Cancel() {

@@ -155,9 +155,7 @@ bool Transport::AcceptsStreams() const {
 
 void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }
 
-void Transport::RemoveStream(Stream* stream) {
-  streams_.erase(stream->id());
-}
+void Transport::RemoveStream(Stream* stream) { streams_.erase(stream->id()); }
 
 bool Transport::PollPath() {
   Section section(this);

@@ -48,7 +48,7 @@ struct Stream {
   };
   std::deque<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;
-  bool wants_message = false;  // the application waits for the next one
+  bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came before it was attached
 };
 

@@ -28,8 +28,8 @@ bool IsSettingsAck(absl::string_view header) {
 std::string SettingsAckFilter::Pass(absl::string_view bytes) {
   std::string out;
   while (!bytes.empty() && !done_) {
-    bytes = payload_left_ > 0 ? PassPayload(bytes, &out)
-                              : PassHeader(bytes, &out);
+    bytes =
+        payload_left_ > 0 ? PassPayload(bytes, &out) : PassHeader(bytes, &out);
   }
   out.append(bytes.data(), bytes.size());
   return out;
