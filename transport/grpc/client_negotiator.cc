@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
-#include "transport/grpc/receive_limit.h"
+#include "transport/grpc/channel_limits.h"
 #include "transport/grpc/resumed_endpoint.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
@@ -49,7 +49,7 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
   Transport::Config config;
   config.is_client = true;
   config.settings = settings_;
-  config.max_receive_bytes = MaxReceiveBytes(args()->args);
+  config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
   Ref().release();  // until OnSettled
   opened_ = TakeOverLocked(config, consumed, [this](const absl::Status& s) {
     OnSettled(s);

@@ -7,7 +7,7 @@
 #include "src/core/lib/gprpp/status_helper.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
-#include "transport/grpc/receive_limit.h"
+#include "transport/grpc/channel_limits.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
 
@@ -70,7 +70,7 @@ void ServerNegotiator::RefuseHttp2Locked() {
 void ServerNegotiator::OnWrittenLocked() {
   Transport::Config config;
   config.settings = settings_;
-  config.max_receive_bytes = MaxReceiveBytes(args()->args);
+  config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
   const grpc_core::ChannelArgs channel_args = args()->args;
   Transport* transport = TakeOverLocked(config, consumed_, nullptr);
   Ref().release();

@@ -228,15 +228,32 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
   }
 }
 
+absl::Status Stream::ReceiveMetadata(const std::string& metadata,
+                                     grpc_metadata_batch* batch) {
+  absl::Status status = DecodeMetadata(metadata, batch);
+  if (!status.ok()) return absl::InternalError(status.message());
+  const size_t limit = transport_->limits().max_metadata_bytes;
+  // HTTP/2 counts 32 bytes for each entry beside key and value, which is at
+  // most four times what an entry takes here.
+  if (metadata.size() > limit / 4 && batch->TransportSize() > limit) {
+    batch->Clear();
+    return absl::ResourceExhaustedError(
+        "received initial metadata size exceeds limit");
+  }
+  return absl::OkStatus();
+}
+
+void Stream::CancelFor(const absl::Status& status) {
+  Cancel(ErrorWithCode(status.message(),
+                       static_cast<grpc_status_code>(status.code())));
+}
+
 void Stream::OnHeaders(std::string metadata) {
   stats_.incoming.header_bytes += metadata.size();
-  absl::Status status = headers_received_
-                            ? absl::InternalError("initial metadata came twice")
-                            : DecodeMetadata(metadata, &initial_);
-  if (!status.ok()) {
-    Cancel(ErrorWithCode(status.message(), GRPC_STATUS_INTERNAL));
-    return;
-  }
+  const absl::Status status =
+      headers_received_ ? absl::InternalError("initial metadata came twice")
+                        : ReceiveMetadata(metadata, &initial_);
+  if (!status.ok()) return CancelFor(status);
   headers_received_ = true;
   CompleteReceives();
 }
@@ -251,10 +268,10 @@ void Stream::OnMessage(memory::Bytes message, bool compressed) {
 }
 
 void Stream::OnMessageTooLarge(uint64_t bytes) {
-  Cancel(
-      ErrorWithCode(absl::StrCat("Received message larger than max (", bytes,
-                                 " vs. ", transport_->max_receive_bytes(), ")"),
-                    GRPC_STATUS_RESOURCE_EXHAUSTED));
+  Cancel(ErrorWithCode(
+      absl::StrCat("Received message larger than max (", bytes, " vs. ",
+                   transport_->limits().max_receive_bytes, ")"),
+      GRPC_STATUS_RESOURCE_EXHAUSTED));
 }
 
 void Stream::OnHalfClose() {
@@ -264,11 +281,8 @@ void Stream::OnHalfClose() {
 
 void Stream::OnTrailers(std::string metadata) {
   stats_.incoming.header_bytes += metadata.size();
-  absl::Status status = DecodeMetadata(metadata, &trailing_);
-  if (!status.ok()) {
-    Cancel(ErrorWithCode(status.message(), GRPC_STATUS_INTERNAL));
-    return;
-  }
+  const absl::Status status = ReceiveMetadata(metadata, &trailing_);
+  if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->DropUnsent(id_);  // the server reads no more
   trailing_.Set(grpc_core::GrpcStatusFromWire(), true);

@@ -53,6 +53,10 @@ class Stream : public session::StreamEvents {
     uint32_t flags;
   };
 
+  // RESOURCE_EXHAUSTED: too much of it. INTERNAL: gRPC does not take it.
+  absl::Status ReceiveMetadata(const std::string& metadata,
+                               grpc_metadata_batch* batch);
+  void CancelFor(const absl::Status& status);
   void Cancel(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);

@@ -1,5 +1,7 @@
 #include "transport/grpc/transport.h"
 
+#include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,7 +20,8 @@ session::Config SessionConfig(const Transport::Config& config) {
   session::Config result;
   result.is_client = config.is_client;
   result.offers = SidePaths::Offers(config.settings);
-  result.max_receive_bytes = config.max_receive_bytes;
+  result.max_receive_bytes = config.limits.max_receive_bytes;
+  result.max_streams = config.limits.max_streams;
   if (!config.is_client) {
     absl::StatusOr<std::string> token = base::NewToken();
     if (token.ok()) result.token = *std::move(token);
@@ -30,6 +33,16 @@ session::Config SessionConfig(const Transport::Config& config) {
 // a bad day with some packets lost.
 constexpr grpc_core::Duration kHelloLimit = grpc_core::Duration::Seconds(5);
 
+// For what still waits to be written when a session has ended: a peer that does
+// not read gets no more of it.
+constexpr grpc_core::Duration kLingerLimit = grpc_core::Duration::Seconds(5);
+
+// What gRPC's HTTP/2 transport says in such a GOAWAY.
+constexpr char kTooManyPings[] = "too_many_pings";
+
+// Names pings of our own; gRPC's are numbered from 1.
+constexpr uint64_t kKeepalivePing = 0;
+
 }  // namespace
 
 Transport::Section::Section(Transport* transport) : transport_(transport) {
@@ -39,6 +52,7 @@ Transport::Section::Section(Transport* transport) : transport_(transport) {
 
 Transport::Section::~Section() {
   transport_->session_->Flush();
+  transport_->liveness_.Observe(transport_->session_->counters());
   transport_->CloseWhenDrained();
   transport_->SyncPathPoller();
   transport_->ShutdownWhenWritten();
@@ -65,6 +79,7 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
           absl::StrCat("penstock ", peer_), nullptr)),
       stream_(endpoint, this),
       poller_(this),
+      liveness_(config.limits),
       settled_(std::move(settled)),
       state_("penstock", GRPC_CHANNEL_READY) {
   vtable = Vtable();
@@ -104,33 +119,59 @@ std::shared_ptr<Transport> Transport::Share() {
 void Transport::Start() {
   Section section(this);
   if (!config_.is_client) {
-    std::shared_ptr<Transport> self = Share();
-    side_paths_.Listen(
-        session_->config().offers, session_->config().token,
-        [self](const std::string& fabric,
-               absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
-          self->OnSidePath(fabric, std::move(path));
-        });
+    side_paths_.Listen(session_->config().offers, session_->config().token,
+                       OnSidePath());
   }
   session_->Start();
-  StartHelloTimer();
+  StartTimer(&hello_timer_, kHelloLimit, &Transport::OnHelloTimer);
+  StartKeepaliveTimer();
   DeliverReadBuffer();
   if (!session_->closed()) stream_.Read();
 }
 
-void Transport::StartHelloTimer() {
+// Under the lock, as `expired` will be.
+void Transport::StartTimer(Timer* timer, grpc_core::Duration delay,
+                           void (Transport::*expired)()) {
   Ref();
-  hello_timer_.Start(kHelloLimit, [this](bool expired) {
+  timer->Start(delay, [this, timer, expired](bool is_over) {
     {
       Section section(this);
-      hello_timer_.Ended();
-      if (expired && !session_->greeted()) {
-        session_->Close(absl::DeadlineExceededError(absl::StrCat(
-            "the peer said no hello within ", kHelloLimit.seconds(), " s")));
-      }
+      timer->Ended();
+      if (is_over) (this->*expired)();
     }
     Unref();
   });
+}
+
+void Transport::OnHelloTimer() {
+  if (session_->greeted()) return;
+  session_->Close(absl::DeadlineExceededError(absl::StrCat(
+      "the peer said no hello within ", kHelloLimit.seconds(), " s")));
+}
+
+void Transport::OnLingerTimer() {
+  stream_.Shutdown(GRPC_ERROR_CREATE("the peer did not read in time"));
+}
+
+void Transport::StartKeepaliveTimer() {
+  if (!liveness_.enabled()) return;
+  StartTimer(&keepalive_timer_, liveness_.UntilTimer(),
+             &Transport::OnKeepaliveTimer);
+}
+
+void Transport::OnKeepaliveTimer() {
+  if (session_->closed()) return;
+  switch (liveness_.OnTimer(!streams_.empty())) {
+    case session::Keepalive::Action::kPeerIsDead:
+      return session_->Close(
+          absl::UnavailableError("keepalive watchdog timeout"));
+    case session::Keepalive::Action::kPing:
+      session_->SendPing(kKeepalivePing);
+      break;
+    case session::Keepalive::Action::kNone:
+      break;
+  }
+  StartKeepaliveTimer();
 }
 
 void Transport::Close(const absl::Status& why) {
@@ -157,51 +198,6 @@ void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }
 
 void Transport::RemoveStream(Stream* stream) { streams_.erase(stream->id()); }
 
-bool Transport::PollPath() {
-  Section section(this);
-  return session_->Poll();
-}
-
-// After a doorbell: nobody else may be about to poll, so all that has come is
-// taken in, with room for others between two bounded amounts.
-void Transport::PollUntilEmpty() {
-  std::shared_ptr<fabric::Endpoint> path;
-  {
-    grpc_core::MutexLock lock(&mu_);
-    path = session_->fast_path();
-  }
-  if (path == nullptr || !path->HasInput()) return;
-  PollPath();
-  if (path->HasInput()) SchedulePolling();
-}
-
-void Transport::SchedulePolling() {
-  Ref();
-  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
-                          grpc_core::NewClosure([this](grpc_error_handle) {
-                            PollUntilEmpty();
-                            Unref();
-                          }),
-                          absl::OkStatus());
-}
-
-void Transport::OnSidePath(
-    const std::string& fabric,
-    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
-  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
-  grpc_core::ExecCtx exec_ctx;
-  Section section(this);
-  if (path.ok()) {
-    session_->AddFastPath(fabric, *std::move(path));
-  } else {
-    session_->FastPathFailed(path.status());
-  }
-}
-
-void Transport::SyncPathPoller() {
-  if (poller_.Watch(session_->fast_path())) SchedulePolling();
-}
-
 // After a GOAWAY the connection ends with its last call, but not before the
 // peer has all of it.
 void Transport::CloseWhenDrained() {
@@ -213,6 +209,7 @@ void Transport::CloseWhenDrained() {
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {
+    linger_timer_.Cancel();
     stream_.Shutdown(GRPC_ERROR_CREATE("Penstock session closed"));
   }
 }
@@ -276,10 +273,10 @@ void Transport::OnStreamOpened(uint32_t stream) {
 void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   if (!config_.is_client) return;
   going_away_ = true;
-  state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE,
-                  absl::UnavailableError(
-                      absl::StrCat("GOAWAY received: ", status.message())),
-                  "goaway");
+  absl::Status state = absl::UnavailableError(
+      absl::StrCat("GOAWAY received: ", status.message()));
+  if (status.message() == kTooManyPings) SlowDown(&state);
+  state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, state, "goaway");
   std::vector<Stream*> unseen;
   for (auto it = streams_.upper_bound(last_stream); it != streams_.end();
        ++it) {
@@ -292,48 +289,32 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   }
 }
 
+// The channel's next connections ping half as often: gRPC's subchannel reads
+// that from the state.
+void Transport::SlowDown(absl::Status* state) {
+  const absl::Duration time = config_.limits.keepalive.time;
+  base::LogError(absl::StrCat(
+      "connection to ", peer_,
+      ": the server counts too many pings; GRPC_ARG_KEEPALIVE_TIME_MS, now ",
+      absl::FormatDuration(time), ", is doubled for the next connection"));
+  const int64_t doubled =
+      std::min<int64_t>(absl::ToInt64Milliseconds(time) * 2, INT_MAX);
+  state->SetPayload(grpc_core::kKeepaliveThrottlingKey,
+                    absl::Cord(absl::StrCat(doubled)));
+}
+
+void Transport::OnPing() {
+  if (config_.is_client || liveness_.MayPing(!streams_.empty())) return;
+  const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
+  session_->SendGoaway(last_opened_, status);
+  session_->Close(status);
+}
+
 void Transport::OnPong(uint64_t cookie) {
   auto it = pings_.find(cookie);
   if (it == pings_.end()) return;
   grpc_core::ExecCtx::Run(DEBUG_LOCATION, it->second, absl::OkStatus());
   pings_.erase(it);
-}
-
-void Transport::OnConnectWanted(const std::string& fabric,
-                                const std::string& offer,
-                                const std::string& token) {
-  std::shared_ptr<Transport> self = Share();
-  side_paths_.Connect(
-      fabric, offer, token,
-      [self](const std::string& name,
-             absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
-        self->OnSidePath(name, std::move(path));
-      });
-}
-
-absl::Status Transport::CheckPolicy(
-    const session::PathDescription& path) const {
-  if (config_.settings.policy != Policy::kRequire ||
-      config_.settings.Allows(path.fabric)) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrCat(
-      "Penstock policy is \"", config_.settings.ToString(), "\", but ",
-      path.reason, " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
-}
-
-void Transport::OnPathChosen(const session::PathDescription& path) {
-  base::LogInfo(absl::StrCat(
-      config_.is_client ? "connection to " : "connection from ", peer_, ": ",
-      path.fabric,
-      path.detail.empty() ? "" : absl::StrCat(" (", path.detail, ")"),
-      path.reason.empty()
-          ? ""
-          : absl::StrCat("; not better because ", path.reason)));
-  hello_timer_.Cancel();
-  const absl::Status status = CheckPolicy(path);
-  if (!status.ok()) session_->Close(status);
-  Settle(status);
 }
 
 void Transport::Settle(const absl::Status& status) {
@@ -356,8 +337,11 @@ void Transport::OnClosed(const absl::Status& cause) {
   }
   Settle(cause);
   hello_timer_.Cancel();
+  keepalive_timer_.Cancel();
+  retry_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
+  StartTimer(&linger_timer_, kLingerLimit, &Transport::OnLingerTimer);
   state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");
   for (auto& ping : pings_) {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);

@@ -20,8 +20,10 @@
 #include "src/core/lib/transport/transport.h"
 #include "src/core/lib/transport/transport_impl.h"
 #include "transport/fabric/tcp/endpoint.h"
+#include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/liveness.h"
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/side_paths.h"
 #include "transport/grpc/timer.h"
@@ -50,7 +52,7 @@ class Transport final : public grpc_transport,
   struct Config {
     bool is_client = false;
     Settings settings;
-    int64_t max_receive_bytes = -1;
+    ChannelLimits limits;
   };
 
   // Takes the endpoint and the bytes that came behind the negotiation.
@@ -76,7 +78,7 @@ class Transport final : public grpc_transport,
   session::Session* session() { return session_.get(); }
   bool is_client() const { return config_.is_client; }
   const std::string& peer() const { return peer_; }
-  int64_t max_receive_bytes() const { return config_.max_receive_bytes; }
+  const ChannelLimits& limits() const { return config_.limits; }
   bool AcceptsStreams() const;
   uint32_t NextStreamId() { return next_stream_++; }
   void AddStream(Stream* stream);
@@ -84,8 +86,6 @@ class Transport final : public grpc_transport,
 
   // For pollers and side paths.
   bool PollPath();
-  void OnSidePath(const std::string& fabric,
-                  absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref();
   // For one who found it in a registry: false if it is being destroyed.
@@ -113,6 +113,8 @@ class Transport final : public grpc_transport,
   // A share that may be dropped on any thread, even outside an ExecCtx.
   std::shared_ptr<Transport> Share();
   void AcceptStream(uint32_t id);
+  void LogPath(const session::PathDescription& path);
+  void SlowDown(absl::Status* state);
   void Settle(const absl::Status& status);
   absl::Status CheckPolicy(const session::PathDescription& path) const;
   void CloseWhenDrained();
@@ -120,7 +122,18 @@ class Transport final : public grpc_transport,
   void SyncPathPoller();
   void SchedulePolling();
   void PollUntilEmpty();
-  void StartHelloTimer();
+  void StartTimer(Timer* timer, grpc_core::Duration delay,
+                  void (Transport::*expired)());
+  void OnHelloTimer();
+  void OnKeepaliveTimer();
+  void StartKeepaliveTimer();
+  void OnLingerTimer();
+  void OnRetryTimer();
+  void RetryPathLater();
+  // What the fabrics call, on threads of theirs.
+  SidePaths::Done OnSidePath();
+  void AddSidePath(uint32_t epoch, const std::string& fabric,
+                   absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
   void DeliverReadBuffer();
 
   void OnRead(grpc_error_handle error) override;
@@ -128,9 +141,11 @@ class Transport final : public grpc_transport,
 
   void OnStreamOpened(uint32_t stream) override;
   void OnGoaway(uint32_t last_stream, const absl::Status& status) override;
+  void OnPing() override;
   void OnPong(uint64_t cookie) override;
   void OnConnectWanted(const std::string& fabric, const std::string& offer,
                        const std::string& token) override;
+  void OnListenWanted() override;
   void OnPathChosen(const session::PathDescription& path) override;
   void OnClosed(const absl::Status& cause) override;
 
@@ -145,7 +160,13 @@ class Transport final : public grpc_transport,
   fabric::tcp::Endpoint* lifeline_;  // the session's
   std::unique_ptr<session::Session> session_;
   PathPoller poller_;
+  Liveness liveness_;
   Timer hello_timer_;
+  Timer keepalive_timer_;
+  Timer retry_timer_;
+  Timer linger_timer_;
+  grpc_core::Duration next_retry_;
+  std::string path_logged_;
 
   Settled settled_;
   grpc_core::ConnectivityStateTracker state_;

@@ -52,12 +52,18 @@ class SessionEvents {
   virtual void OnStreamOpened(uint32_t stream) = 0;
   // Streams above `last_stream` were not served; no new ones will be.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
+  // The peer asked whether this side lives; it is answered already.
+  virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
 
-  // Connect the peer over `fabric`, then call AddFastPath or FastPathFailed.
+  // Connect the peer over `fabric`, then call AddFastPath or FastPathFailed,
+  // unless path_epoch() is another one by then.
   virtual void OnConnectWanted(const std::string& fabric,
                                const std::string& offer,
                                const std::string& token) = 0;
+  // The client tries again: wait for it on all that was offered, with a new
+  // token for Session::OfferPath(); then as above.
+  virtual void OnListenWanted() = 0;
   // The first choice of a path has been made, or it changed later.
   virtual void OnPathChosen(const PathDescription& path) = 0;
 

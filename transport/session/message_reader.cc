@@ -7,14 +7,7 @@ namespace penstock {
 namespace session {
 namespace {
 
-// The announced region on the wanted kind of path, or null.
-const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
-                                        bool on_lifeline) {
-  for (const wire::AnnouncedRegion& region : announce.regions) {
-    if (region.on_lifeline == on_lifeline) return &region;
-  }
-  return nullptr;
-}
+constexpr uint32_t kLifeline = 0;
 
 fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
                               uint64_t length) {
@@ -30,6 +23,22 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
 MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
                              Owner* owner)
     : lifeline_(lifeline), budget_(budget), owner_(owner) {}
+
+const wire::AnnouncedRegion* MessageReader::FindRegion(
+    const wire::Announce& announce, uint32_t path) const {
+  for (const wire::AnnouncedRegion& region : announce.regions) {
+    if (region.path == path) return &region;
+  }
+  return nullptr;
+}
+
+const wire::AnnouncedRegion* MessageReader::FindLoadable(
+    const wire::Announce& announce) const {
+  if (fast_path_ == nullptr || !fast_path_->capabilities().can_load) {
+    return nullptr;
+  }
+  return FindRegion(announce, fast_epoch_);
+}
 
 absl::Status MessageReader::Begin(uint32_t stream,
                                   const wire::Announce& announce) {
@@ -50,11 +59,8 @@ absl::Status MessageReader::Begin(uint32_t stream,
 
 bool MessageReader::LoadInPlace(uint32_t stream,
                                 const wire::Announce& announce) {
-  const wire::AnnouncedRegion* region = FindRegion(announce, false);
-  if (region == nullptr || fast_path_ == nullptr ||
-      !fast_path_->capabilities().can_load) {
-    return false;
-  }
+  const wire::AnnouncedRegion* region = FindLoadable(announce);
+  if (region == nullptr) return false;
   absl::StatusOr<memory::Bytes> bytes =
       fast_path_->Load(ToRemote(*region, announce.length));
   if (!bytes.ok()) return false;
@@ -68,13 +74,13 @@ bool MessageReader::MayStart(const Pull& pull) const {
 }
 
 bool MessageReader::ChoosePath(Pull* pull) const {
-  for (bool on_lifeline : {false, true}) {
-    if (pull->lifeline_only && !on_lifeline) continue;
-    fabric::Endpoint* path = on_lifeline ? lifeline_ : fast_path_;
+  const bool may_be_fast = fast_path_ != nullptr && !pull->lifeline_only;
+  for (bool fast : {true, false}) {
+    if (fast && !may_be_fast) continue;
     const wire::AnnouncedRegion* region =
-        FindRegion(pull->announce, on_lifeline);
-    if (path == nullptr || region == nullptr) continue;
-    pull->path = path;
+        FindRegion(pull->announce, fast ? fast_epoch_ : kLifeline);
+    if (region == nullptr) continue;
+    pull->path = fast ? fast_path_ : lifeline_;
     pull->region = ToRemote(*region, pull->announce.length);
     return true;
   }
@@ -186,9 +192,8 @@ void MessageReader::StartDeferred() {
 }
 
 void MessageReader::Discard(const wire::Announce& announce) {
-  const wire::AnnouncedRegion* region = FindRegion(announce, false);
-  if (region != nullptr && fast_path_ != nullptr &&
-      fast_path_->capabilities().can_load) {
+  const wire::AnnouncedRegion* region = FindLoadable(announce);
+  if (region != nullptr) {
     // Memory that is shared comes back when it was loaded and let go.
     (void)fast_path_->Load(ToRemote(*region, announce.length));
   }

@@ -39,7 +39,11 @@ class MessageReader {
 
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, Owner* owner);
 
-  void UseFastPath(fabric::Endpoint* path) { fast_path_ = path; }
+  // `epoch` is how announcements name it.
+  void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
+    fast_path_ = path;
+    fast_epoch_ = epoch;
+  }
   // After the path has ended its reads. Those that failed start over.
   void LoseFastPath() { fast_path_ = nullptr; }
 
@@ -69,6 +73,12 @@ class MessageReader {
     bool wanted = true;          // by its stream
   };
 
+  // The announced region on that path, or null.
+  const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
+                                          uint32_t path) const;
+  // That on the fast path, if it can be used in place.
+  const wire::AnnouncedRegion* FindLoadable(
+      const wire::Announce& announce) const;
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
   void Start(uint64_t id);
@@ -81,6 +91,7 @@ class MessageReader {
 
   fabric::Endpoint* const lifeline_;
   fabric::Endpoint* fast_path_ = nullptr;
+  uint32_t fast_epoch_ = 0;
   const uint64_t budget_;
   Owner* const owner_;
   uint64_t in_use_ = 0;

@@ -9,6 +9,17 @@ namespace session {
 
 void PathNegotiator::OnPeerOffers(std::vector<wire::FabricOffer> peer) {
   peer_ = std::move(peer);
+  JudgeOffers();
+}
+
+void PathNegotiator::Restart() {
+  next_ = 0;
+  current_.clear();
+  reason_.clear();
+  JudgeOffers();
+}
+
+void PathNegotiator::JudgeOffers() {
   for (const wire::FabricOffer& mine : mine_) {
     const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
     if (!mine.usable) {

@@ -23,6 +23,8 @@ class PathNegotiator {
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
   // The offer of the peer to try next; none: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();
+  // Begins anew, with the peer's offers of before.
+  void Restart();
   // The attempt on what Next() returned last, or a path that was in use,
   // failed.
   void OnFailure(const std::string& reason);
@@ -35,6 +37,7 @@ class PathNegotiator {
   const std::string& current() const { return current_; }
 
  private:
+  void JudgeOffers();
   const wire::FabricOffer* PeerOffer(const std::string& fabric) const;
   void AddReason(const std::string& fabric, const std::string& text);
 

@@ -1,4 +1,4 @@
-// Lifecycle, paths, and who is told about them.
+// Lifecycle.
 
 #include "transport/session/session.h"
 
@@ -18,7 +18,8 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       lifeline_(std::move(lifeline)),
       negotiator_(config_.offers),
       sender_(lifeline_.get()),
-      reader_(lifeline_.get(), config_.read_budget, this) {}
+      reader_(lifeline_.get(), config_.read_budget, this),
+      max_streams_(config_.max_streams) {}
 
 Session::~Session() = default;
 
@@ -27,6 +28,7 @@ void Session::Start() {
   wire::Hello hello;
   hello.token = config_.token;
   hello.stream_window = config_.stream_window;
+  hello.max_streams = config_.max_streams;
   hello.offers = config_.offers;
   wire::FrameHeader header;
   header.type = wire::FrameType::kHello;
@@ -41,99 +43,17 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   if (!hello.ok()) return hello.status();
   state_ = State::kOpen;
   peer_window_ = hello->stream_window;
+  if (config_.is_client) max_streams_ = hello->max_streams;
   negotiator_.OnPeerOffers(std::move(hello->offers));
   if (config_.is_client) {
     peer_token_ = std::move(hello->token);
     TryNextPath();
   } else if (fast_ != nullptr) {  // it was quicker than the hello
-    OfferFastPath();
+    Apply(handshake_.OnLocalReady());
   } else if (!negotiator_.HasCommonFabric()) {
-    Report();
+    Apply(handshake_.OnNothingToTry());
   }
   return absl::OkStatus();
-}
-
-void Session::TryNextPath() {
-  absl::optional<wire::FabricOffer> offer = negotiator_.Next();
-  if (offer.has_value()) {
-    events_->OnConnectWanted(offer->fabric, offer->data, peer_token_);
-    return;
-  }
-  // The acceptor waits for a path: tell it that none will come.
-  if (negotiator_.HasCommonFabric()) {
-    wire::FrameHeader header;
-    header.type = wire::FrameType::kPathLost;
-    sender_.AddControl(header, negotiator_.Reason(), order_.delivered());
-  }
-  Report();
-}
-
-void Session::AddFastPath(const std::string& fabric,
-                          std::shared_ptr<fabric::Endpoint> path) {
-  if (closed() || fast_ != nullptr || reported_) return;  // too late
-  fast_ = std::move(path);
-  fabric_ = fabric;
-  fast_->Start(&fast_events_);
-  reader_.UseFastPath(fast_.get());
-  if (state_ == State::kOpen) OfferFastPath();
-}
-
-// The peer may send over the path once it knows: so not before its hello is
-// here, which travels by another path than what it would send.
-void Session::OfferFastPath() {
-  wire::FrameHeader header;
-  header.type = wire::FrameType::kPathReady;
-  sender_.AddControl(header, fabric_, order_.delivered());
-  if (peer_ready_) UseFastPath();
-}
-
-void Session::FastPathFailed(const absl::Status& cause) {
-  if (closed() || fast_ != nullptr || reported_) return;
-  negotiator_.OnFailure(std::string(cause.message()));
-  if (config_.is_client) {
-    TryNextPath();
-  } else {
-    Report();
-  }
-}
-
-void Session::OnPathReady() {
-  peer_ready_ = true;
-  if (fast_ != nullptr) UseFastPath();
-}
-
-void Session::UseFastPath() {
-  using_fast_ = true;
-  sender_.UseFastPath(fast_.get());
-  Report();
-}
-
-void Session::LoseFastPath(const absl::Status& cause, bool tell_peer) {
-  peer_ready_ = false;
-  using_fast_ = false;
-  if (fast_ == nullptr) return;
-  for (auto& entry : announced_) entry.second.fast_path = nullptr;
-  reader_.LoseFastPath();
-  sender_.LoseFastPath();
-  lost_paths_.push_back(std::move(fast_));
-  fast_ = nullptr;
-  if (tell_peer) {
-    wire::FrameHeader header;
-    header.type = wire::FrameType::kPathLost;
-    sender_.AddControl(header, cause.message(), order_.delivered());
-  }
-  negotiator_.OnFailure(absl::StrCat("lost: ", cause.message()));
-  Report();
-}
-
-PathDescription Session::DescribePath() const {
-  if (using_fast_) return PathDescription{fabric_, fast_->Describe(), ""};
-  return PathDescription{"tcp", lifeline_->Describe(), negotiator_.Reason()};
-}
-
-void Session::Report() {
-  reported_ = true;
-  events_->OnPathChosen(DescribePath());
 }
 
 bool Session::Poll() {
@@ -169,12 +89,7 @@ void Session::Close(const absl::Status& cause) {
   if (closed()) return;
   sender_.Flush();  // a reset or trailers may wait
   state_ = State::kClosed;
-  using_fast_ = false;
-  sender_.LoseFastPath();
-  reader_.LoseFastPath();
-  for (auto& entry : announced_) entry.second.fast_path = nullptr;
-  if (fast_ != nullptr) lost_paths_.push_back(std::move(fast_));
-  fast_ = nullptr;
+  DropFastPath();
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("Penstock session closed: ", cause.message()));
   while (!streams_.empty()) {
@@ -205,7 +120,7 @@ void Session::PathEvents::OnBroken(const absl::Status& cause) {
   if (is_lifeline_) {
     session_->OnLifelineBroken(cause);
   } else {
-    session_->LoseFastPath(cause, /*tell_peer=*/true);
+    session_->LoseFastPath(cause);
   }
 }
 

@@ -8,12 +8,10 @@
 //   kGreeting     Start                    send hello               kGreeting
 //   kGreeting     peer's hello             connect a path, or       kOpen
 //                                          report the lifeline
-//   kOpen         AddFastPath and peer's   send over it, report     kOpen
-//                 kPathReady
-//   kOpen         path broken, kPathLost   resend over the          kOpen
-//                                          lifeline, report
 //   any           lifeline broken, bad     reset the streams,       kClosed
 //                 frame, Close             report
+//
+// While it is kOpen, a PathHandshake says which path is used.
 //
 // Thread-compatible: its owner's lock is held in every call, and events come
 // within calls. Flush() sends what calls have added; call it before unlocking.
@@ -22,6 +20,7 @@
 #define PENSTOCK_TRANSPORT_SESSION_SESSION_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,6 +32,7 @@
 #include "transport/protocol/receive_order.h"
 #include "transport/session/events.h"
 #include "transport/session/message_reader.h"
+#include "transport/session/path_handshake.h"
 #include "transport/session/path_negotiator.h"
 #include "transport/session/sender.h"
 #include "transport/session/stream.h"
@@ -48,6 +48,8 @@ struct Config {
   std::vector<wire::FabricOffer> offers;
   // The acceptor's secret for paths to come.
   std::string token;
+  // A server's: streams that the client may have open at once.
+  uint32_t max_streams = UINT32_MAX;
   // Announced messages above this are refused; negative: no limit.
   int64_t max_receive_bytes = -1;
   // Unread bytes that the peer may have under way on one stream. Two messages
@@ -63,6 +65,9 @@ struct Counters {
   uint64_t messages_received = 0;
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
+  // For keepalive: whatever came over a path, and frames of streams sent.
+  uint64_t inputs = 0;
+  uint64_t stream_frames_sent = 0;
 };
 
 class Session : private MessageReader::Owner {
@@ -75,7 +80,8 @@ class Session : private MessageReader::Owner {
   void Start();
 
   // Streams. An id may be used once, in growing order, by the client only.
-  // Calls about a stream that has ended are ignored.
+  // Calls about a stream that has ended are ignored. A client's streams above
+  // the server's limit wait, and what is sent on them, until others end.
   void AttachStream(uint32_t stream, StreamEvents* events);
   // Opened by the peer and not attached yet.
   bool IsWaiting(uint32_t stream) const;
@@ -100,10 +106,15 @@ class Session : private MessageReader::Owner {
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
   void SendPing(uint64_t cookie);
 
-  // Paths.
+  // Paths. An attempt has a number; what comes of an earlier one is too late.
+  uint32_t path_epoch() const { return handshake_.epoch(); }
   void AddFastPath(const std::string& fabric,
                    std::shared_ptr<fabric::Endpoint> path);
   void FastPathFailed(const absl::Status& cause);
+  void OfferPath(const std::string& token);
+  // For a client that has only the lifeline and could have more.
+  bool CanRetryPath() const;
+  void RetryPath();
   PathDescription DescribePath() const;
 
   // Delivers what waits at the fast path, a bounded amount. True if there was
@@ -172,6 +183,9 @@ class Session : private MessageReader::Owner {
   // session_send.cc
   void Add(wire::FrameType type, uint32_t stream, uint32_t aux,
            absl::string_view payload, uint8_t flags = 0);
+  bool MustWait(Stream* stream, uint32_t id);
+  void OpenWaitingStreams();
+  void EndStream(uint32_t stream);
   void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
   void SendOutgoing(uint32_t stream);
   void StartIfWanted(const Stream& stream);
@@ -183,13 +197,15 @@ class Session : private MessageReader::Owner {
 
   // session.cc
   absl::Status OnHello(absl::Span<const uint8_t> payload);
-  void TryNextPath();
-  void OfferFastPath();
-  void OnPathReady();
-  void UseFastPath();
-  void LoseFastPath(const absl::Status& cause, bool tell_peer);
   void OnLifelineBroken(const absl::Status& cause);
-  void Report();
+
+  // session_paths.cc
+  absl::Status OnPathFrame(const wire::Frame& frame);
+  void Apply(const PathHandshake::Actions& actions);
+  void AddControl(wire::FrameType type, absl::string_view payload);
+  void TryNextPath();
+  void DropFastPath();
+  void LoseFastPath(const absl::Status& cause);
   // Null if it has ended, or only drains.
   Stream* FindStream(uint32_t stream);
 
@@ -202,10 +218,9 @@ class Session : private MessageReader::Owner {
   std::shared_ptr<fabric::Endpoint> fast_;
   // Not destroyed before Flush(): they may be what is calling.
   std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
-  bool peer_ready_ = false;  // for the fast path
   bool using_fast_ = false;
-  bool reported_ = false;  // the first choice of a path has been made
   bool in_input_ = false;  // delivering: input that nests would be out of order
+  PathHandshake handshake_;
   PathNegotiator negotiator_;
   std::string fabric_;      // of fast_
   std::string peer_token_;  // the acceptor's
@@ -225,6 +240,9 @@ class Session : private MessageReader::Owner {
   std::unordered_map<uint64_t, Announced> announced_;
   std::unordered_map<uint32_t, std::unique_ptr<Stream>> streams_;
   uint32_t last_opened_ = 0;
+  uint32_t max_streams_;  // that may be open at once
+  uint32_t open_streams_ = 0;
+  std::deque<uint32_t> blocked_streams_;
   Counters counters_;
 };
 

@@ -40,6 +40,7 @@ absl::Status StatusOf(uint32_t code, absl::Span<const uint8_t> message) {
 }  // namespace
 
 void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
+  ++counters_.inputs;
   if (!over_lifeline) received_since_ack_ += message.size();
   while (!message.empty() && !closed()) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
@@ -70,17 +71,7 @@ absl::Status Session::OnControl(const wire::Frame& frame) {
   if (state_ == State::kGreeting) {
     return absl::InvalidArgumentError("the peer did not say hello first");
   }
-  if (frame.header.type == FrameType::kPathReady) {
-    OnPathReady();
-  } else if (fast_ != nullptr) {  // kPathLost
-    LoseFastPath(absl::UnavailableError(ToString(frame.payload)),
-                 /*tell_peer=*/false);
-  } else if (!reported_) {
-    negotiator_.OnFailure(
-        absl::StrCat("the peer says: ", ToString(frame.payload)));
-    Report();
-  }
-  return absl::OkStatus();
+  return OnPathFrame(frame);
 }
 
 absl::Status Session::OnSequenced(const wire::Frame& frame) {
@@ -147,6 +138,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       if (header.type == FrameType::kRelease) {
         OnRelease(*id);
       } else if (header.type == FrameType::kPing) {
+        events_->OnPing();
         Add(FrameType::kPong, 0, 0,
             absl::string_view(reinterpret_cast<const char*>(payload.data()),
                               payload.size()));
@@ -158,6 +150,8 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
     case FrameType::kHello:
     case FrameType::kPathReady:
     case FrameType::kPathLost:
+    case FrameType::kPathWanted:
+    case FrameType::kPathOffered:
     case FrameType::kAck:
       break;  // unsequenced: never here
   }
@@ -169,8 +163,15 @@ absl::Status Session::OnHeaders(uint32_t stream,
   bool opened = false;
   if (!config_.is_client && stream > last_opened_) {
     last_opened_ = stream;
+    if (open_streams_ >= max_streams_) {
+      SendReset(stream, absl::UnavailableError(
+                            "more streams than the server takes at once"));
+      return absl::OkStatus();
+    }
+    ++open_streams_;
     streams_[stream] =
         std::make_unique<Stream>(peer_window_, config_.stream_window);
+    streams_[stream]->counted = true;
     opened = true;
   }
   protocol::Inbox::Item item;
@@ -284,7 +285,7 @@ void Session::OnCredit(uint32_t stream, uint64_t credit) {
 void Session::OnPeerReset(uint32_t stream, const absl::Status& status) {
   Stream* found = FindStream(stream);
   if (found == nullptr) {
-    streams_.erase(stream);  // what drains is not wanted any more
+    EndStream(stream);  // what drains is not wanted any more
     return;
   }
   found->outgoing.clear();

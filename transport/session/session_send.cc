@@ -15,6 +15,9 @@ using wire::FrameType;
 void Session::Add(FrameType type, uint32_t stream, uint32_t aux,
                   absl::string_view payload, uint8_t flags) {
   if (closed()) return;
+  if (type <= FrameType::kTrailers && stream != 0) {
+    ++counters_.stream_frames_sent;
+  }
   wire::FrameHeader header;
   header.type = type;
   header.stream = stream;
@@ -56,7 +59,8 @@ void Session::DetachStream(uint32_t stream) {
   const std::deque<Stream::Unconsumed> unconsumed =
       std::move(found->unconsumed);
   found->inbox = protocol::Inbox();
-  if (found->outgoing.empty()) streams_.erase(stream);
+  if (found->blocked) found->outgoing.clear();
+  if (found->outgoing.empty()) EndStream(stream);
   reader_.Abandon(stream);
   for (const Stream::Unconsumed& entry : unconsumed) {
     reader_.Consumed(entry.budgeted);
@@ -68,15 +72,59 @@ void Session::DropUnsent(uint32_t stream) {
   if (found != nullptr) found->outgoing.clear();
 }
 
+// A client's stream becomes an open one with its first frame, if there is room.
+bool Session::MustWait(Stream* stream, uint32_t id) {
+  if (!config_.is_client || stream->counted) return false;
+  if (stream->blocked) return true;
+  if (open_streams_ < max_streams_) {
+    stream->counted = true;
+    ++open_streams_;
+    return false;
+  }
+  stream->blocked = true;
+  blocked_streams_.push_back(id);
+  return true;
+}
+
+void Session::OpenWaitingStreams() {
+  while (!blocked_streams_.empty() && open_streams_ < max_streams_) {
+    const uint32_t id = blocked_streams_.front();
+    blocked_streams_.pop_front();
+    Stream* found = FindStream(id);
+    if (found == nullptr) continue;  // it was cancelled
+    found->blocked = false;
+    found->counted = true;
+    ++open_streams_;
+    SendOutgoing(id);
+  }
+}
+
+void Session::EndStream(uint32_t stream) {
+  auto it = streams_.find(stream);
+  if (it == streams_.end()) return;
+  if (it->second->counted) --open_streams_;
+  streams_.erase(it);
+  OpenWaitingStreams();
+}
+
 void Session::SendHeaders(uint32_t stream, absl::string_view metadata) {
-  Add(FrameType::kHeaders, stream, 0, metadata);
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return;
+  if (!MustWait(found, stream) && found->outgoing.empty()) {
+    return Add(FrameType::kHeaders, stream, 0, metadata);
+  }
+  Stream::Outgoing outgoing;
+  outgoing.type = FrameType::kHeaders;
+  outgoing.metadata = std::string(metadata);
+  AddOutgoing(stream, std::move(outgoing));
 }
 
 bool Session::SendMessage(uint32_t stream, memory::Payload message,
                           bool compressed) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return true;
-  if (found->outgoing.empty() && found->send_window.open()) {
+  const bool waits = MustWait(found, stream) || !found->outgoing.empty();
+  if (!waits && found->send_window.open()) {
     AddMessage(stream, found, message, compressed);
     return true;
   }
@@ -105,7 +153,7 @@ void Session::AddOutgoing(uint32_t stream, Stream::Outgoing outgoing) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return;
   found->outgoing.push_back(std::move(outgoing));
-  SendOutgoing(stream);
+  if (!MustWait(found, stream)) SendOutgoing(stream);
 }
 
 void Session::SendOutgoing(uint32_t stream) {
@@ -126,7 +174,7 @@ void Session::SendOutgoing(uint32_t stream) {
     }
   }
   auto it = streams_.find(stream);
-  if (it != streams_.end() && it->second->draining) streams_.erase(it);
+  if (it != streams_.end() && it->second->draining) EndStream(stream);
 }
 
 void Session::AddMessage(uint32_t stream, Stream* entry,
@@ -156,14 +204,14 @@ bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
       announced.fast = fast->region;
       stable = std::move(fast->stable);
       announce.regions.push_back(
-          {false, announced.fast.key, announced.fast.offset});
+          {handshake_.epoch(), announced.fast.key, announced.fast.offset});
     }
   }
   // A path may be lost before the peer has read: the lifeline leads there too.
   absl::StatusOr<fabric::Exposure> slow = lifeline_->Expose(stable);
   if (slow.ok()) {
     announced.lifeline = slow->region;
-    announce.regions.push_back({true, slow->region.key, slow->region.offset});
+    announce.regions.push_back({0, slow->region.key, slow->region.offset});
   }
   if (announce.regions.empty()) return false;
   announced_[announce.id] = announced;
@@ -184,6 +232,8 @@ void Session::OnRelease(uint64_t id) {
 
 void Session::SendReset(uint32_t stream, const absl::Status& status) {
   DropUnsent(stream);
+  Stream* found = FindStream(stream);
+  if (found != nullptr && found->blocked) return;  // the peer never saw it
   Add(FrameType::kReset, stream, static_cast<uint32_t>(status.code()),
       status.message());
 }

@@ -24,8 +24,13 @@ struct Stream {
   // Null until attached; events wait in the inbox until then.
   StreamEvents* events = nullptr;
 
-  // Outgoing frames that wait for the window, in order. Only a message has to
-  // wait; what comes behind it waits with it.
+  // A client's: not opened yet, for the peer takes no more of them at once.
+  bool blocked = false;
+  // Counts among the open ones.
+  bool counted = false;
+  // Outgoing frames that wait for the window, or for the stream to be opened,
+  // in order. Only a message waits for the window; what comes behind it waits
+  // with it.
   struct Outgoing {
     wire::FrameType type;
     memory::Payload message;

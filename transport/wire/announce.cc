@@ -11,7 +11,7 @@ std::string EncodeAnnounce(const Announce& announce) {
   AppendNumber<uint64_t>(announce.length, &out);
   AppendNumber<uint8_t>(announce.regions.size(), &out);
   for (const AnnouncedRegion& region : announce.regions) {
-    AppendNumber<uint8_t>(region.on_lifeline ? 1 : 0, &out);
+    AppendNumber<uint32_t>(region.path, &out);
     AppendNumber<uint64_t>(region.key, &out);
     AppendNumber<uint64_t>(region.offset, &out);
   }
@@ -27,12 +27,10 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes) {
   // An empty message needs no reading, so no read would ever end it.
   bool valid = announce.length > 0 && (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {
-    const uint8_t path = reader.Number<uint8_t>();
     AnnouncedRegion region;
-    region.on_lifeline = path == 1;
+    region.path = reader.Number<uint32_t>();
     region.key = reader.Number<uint64_t>();
     region.offset = reader.Number<uint64_t>();
-    valid = path <= 1;
     announce.regions.push_back(region);
   }
   if (!valid || !reader.Finished()) {

@@ -15,7 +15,7 @@ namespace wire {
 
 // Where the message can be read, over one path.
 struct AnnouncedRegion {
-  bool on_lifeline = false;  // else on the session's fast path
+  uint32_t path = 0;  // the path's epoch; 0: the lifeline
   uint64_t key = 0;
   uint64_t offset = 0;
 };

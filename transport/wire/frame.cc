@@ -9,7 +9,7 @@ namespace {
 
 bool IsKnown(uint8_t type) {
   return (type >= static_cast<uint8_t>(FrameType::kHello) &&
-          type <= static_cast<uint8_t>(FrameType::kAck)) ||
+          type <= static_cast<uint8_t>(FrameType::kPathOffered)) ||
          (type >= static_cast<uint8_t>(FrameType::kHeaders) &&
           type <= static_cast<uint8_t>(FrameType::kPong));
 }

@@ -25,10 +25,13 @@ constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 
 enum class FrameType : uint8_t {
   // About the session: unsequenced, over the lifeline only.
-  kHello = 1,      // payload: Hello
-  kPathReady = 2,  // aux: index of the fabric in the hello's offers
-  kPathLost = 3,   // payload: the reason
-  kAck = 4,        // nothing but the header's acknowledgement
+  // Each attempt at a path has a number, its epoch.
+  kHello = 1,        // payload: Hello
+  kPathReady = 2,    // aux: epoch; payload: name of the fabric, for people
+  kPathLost = 3,     // aux: epoch; payload: the reason
+  kAck = 4,          // nothing but the header's acknowledgement; any path
+  kPathWanted = 5,   // aux: epoch that is to begin; from the client
+  kPathOffered = 6,  // aux: epoch; payload: token; answers kPathWanted
   // Sequenced.
   kHeaders = 16,    // payload: metadata; the first of a stream opens it
   kMessage = 17,    // payload: a message, eagerly

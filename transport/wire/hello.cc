@@ -39,6 +39,7 @@ std::string EncodeHello(const Hello& hello) {
   AppendNumber<uint16_t>(hello.token.size(), &out);
   out.append(hello.token);
   AppendNumber<uint32_t>(hello.stream_window, &out);
+  AppendNumber<uint32_t>(hello.max_streams, &out);
   AppendNumber<uint8_t>(hello.offers.size(), &out);
   for (const FabricOffer& offer : hello.offers) AppendOffer(offer, &out);
   return out;
@@ -49,6 +50,7 @@ absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes) {
   Hello hello;
   hello.token = reader.String(reader.Number<uint16_t>());
   hello.stream_window = reader.Number<uint32_t>();
+  hello.max_streams = reader.Number<uint32_t>();
   const size_t offers = reader.Number<uint8_t>();
   bool valid =
       (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&

@@ -27,6 +27,8 @@ struct Hello {
   std::string token;
   // Largest window of unread message bytes that the peer may fill, per stream.
   uint32_t stream_window = 0;
+  // Streams that the peer may have open at once.
+  uint32_t max_streams = UINT32_MAX;
   std::vector<FabricOffer> offers;  // best first, at most 8
 };
 

@@ -16,14 +16,14 @@ Announce TwoRegions() {
   Announce announce;
   announce.id = 0x0102;
   announce.length = 0x030405;
-  announce.regions = {{false, 0x11, 0x22}, {true, 0x33, 0x44}};
+  announce.regions = {{7, 0x11, 0x22}, {0, 0x33, 0x44}};
   return announce;
 }
 
 constexpr char kTwoRegions[] =
     "0201000000000000 0504030000000000 02"
-    "00 1100000000000000 2200000000000000"
-    "01 3300000000000000 4400000000000000";
+    "07000000 1100000000000000 2200000000000000"
+    "00000000 3300000000000000 4400000000000000";
 
 bool IsMalformed(const std::string& bytes) {
   return absl::IsInvalidArgument(ParseAnnounce(AsSpan(bytes)).status());
@@ -37,10 +37,10 @@ TEST(AnnounceWire, GoldenBytes) {
   EXPECT_EQ(parsed->id, 0x0102u);
   EXPECT_EQ(parsed->length, 0x030405u);
   ASSERT_EQ(parsed->regions.size(), 2u);
-  EXPECT_FALSE(parsed->regions[0].on_lifeline);
+  EXPECT_EQ(parsed->regions[0].path, 7u);
   EXPECT_EQ(parsed->regions[0].key, 0x11u);
   EXPECT_EQ(parsed->regions[0].offset, 0x22u);
-  EXPECT_TRUE(parsed->regions[1].on_lifeline);
+  EXPECT_EQ(parsed->regions[1].path, 0u);
   EXPECT_EQ(parsed->regions[1].key, 0x33u);
   EXPECT_EQ(parsed->regions[1].offset, 0x44u);
 }
@@ -63,12 +63,6 @@ TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
     EXPECT_EQ(IsMalformed(EncodeAnnounce(announce)), count != 1 && count != 2)
         << count;
   }
-}
-
-TEST(AnnounceWire, UnknownPathIsRejected) {
-  std::string bytes = FromHex(kTwoRegions);
-  bytes[17] = 2;
-  EXPECT_TRUE(IsMalformed(bytes));
 }
 
 // Nobody could tell when it has been read.

@@ -16,12 +16,13 @@ Hello TwoOffers() {
   Hello hello;
   hello.token = "0123456789abcdef";
   hello.stream_window = 0x00400000;
+  hello.max_streams = 100;
   hello.offers = {{"shm", true, "@name"}, {"verbs", false, "no device"}};
   return hello;
 }
 
 constexpr char kTwoOffers[] =
-    "1000 30313233343536373839616263646566 00004000 02"
+    "1000 30313233343536373839616263646566 00004000 64000000 02"
     "01 03 73686d 0500 406e616d65"
     "00 05 7665726273 0900 6e6f20646576696365";
 
@@ -36,6 +37,7 @@ TEST(HelloWire, GoldenBytes) {
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->token, "0123456789abcdef");
   EXPECT_EQ(parsed->stream_window, 0x00400000u);
+  EXPECT_EQ(parsed->max_streams, 100u);
   ASSERT_EQ(parsed->offers.size(), 2u);
   EXPECT_EQ(parsed->offers[0].fabric, "shm");
   EXPECT_TRUE(parsed->offers[0].usable);
@@ -48,7 +50,7 @@ TEST(HelloWire, GoldenBytes) {
 TEST(HelloWire, ConnectingSideHasNoToken) {
   Hello hello;
   hello.stream_window = 1;
-  EXPECT_EQ(EncodeHello(hello), FromHex("0000 01000000 00"));
+  EXPECT_EQ(EncodeHello(hello), FromHex("0000 01000000 ffffffff 00"));
   EXPECT_TRUE(ParseHello(AsSpan(EncodeHello(hello))).ok());
 }
 

@@ -1,0 +1,49 @@
+#include "transport/grpc/liveness.h"
+
+#include <algorithm>
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+absl::Time Now() {
+  return absl::UnixEpoch() +
+         absl::Milliseconds(grpc_core::ExecCtx::Get()
+                                ->Now()
+                                .milliseconds_after_process_epoch());
+}
+
+}  // namespace
+
+Liveness::Liveness(const ChannelLimits& limits)
+    : keepalive_(limits.keepalive, Now()), police_(limits.ping_police) {}
+
+void Liveness::Observe(const session::Counters& counters) {
+  if (counters.inputs != inputs_) {
+    inputs_ = counters.inputs;
+    if (enabled()) keepalive_.OnReceived(Now());
+  }
+  if (counters.stream_frames_sent != stream_frames_sent_) {
+    stream_frames_sent_ = counters.stream_frames_sent;
+    keepalive_.OnDataSent();
+    police_.OnDataSent();
+  }
+}
+
+bool Liveness::MayPing(bool has_calls) {
+  return !police_.OnPing(Now(), has_calls);
+}
+
+grpc_core::Duration Liveness::UntilTimer() const {
+  return grpc_core::Duration::Milliseconds(
+      absl::ToInt64Milliseconds(keepalive_.NextTimer() - Now()) + 1);
+}
+
+session::Keepalive::Action Liveness::OnTimer(bool has_calls) {
+  return keepalive_.OnTimer(Now(), has_calls);
+}
+
+}  // namespace core
+}  // namespace penstock

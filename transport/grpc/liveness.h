@@ -1,0 +1,38 @@
+// A transport's keepalive: what was heard and said, on gRPC's clock.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_LIVENESS_H_
+#define PENSTOCK_TRANSPORT_GRPC_LIVENESS_H_
+
+#include "src/core/lib/gprpp/time.h"
+#include "transport/grpc/channel_limits.h"
+#include "transport/grpc/grpc_abi.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace core {
+
+// Used under the transport's lock, in an ExecCtx.
+class Liveness {
+ public:
+  explicit Liveness(const ChannelLimits& limits);
+
+  // After each use of the session: what has it heard and said since?
+  void Observe(const session::Counters& counters);
+  // False: the client pings too often.
+  bool MayPing(bool has_calls);
+
+  bool enabled() const { return keepalive_.enabled(); }
+  grpc_core::Duration UntilTimer() const;
+  session::Keepalive::Action OnTimer(bool has_calls);
+
+ private:
+  session::Keepalive keepalive_;
+  session::PingPolice police_;
+  uint64_t inputs_ = 0;
+  uint64_t stream_frames_sent_ = 0;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_LIVENESS_H_

@@ -1,0 +1,137 @@
+// Paths beside the lifeline: had, polled, lost, tried again, and announced.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/log.h"
+#include "transport/base/token.h"
+#include "transport/grpc/transport.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// A better path that was lost is tried again: soon, as most losses are over
+// soon, then ever more seldom, as an attempt costs both sides some work.
+constexpr grpc_core::Duration kFirstRetry = grpc_core::Duration::Seconds(1);
+constexpr grpc_core::Duration kLongestRetry = grpc_core::Duration::Seconds(60);
+
+}  // namespace
+
+bool Transport::PollPath() {
+  Section section(this);
+  return session_->Poll();
+}
+
+// After a doorbell: nobody else may be about to poll, so all that has come is
+// taken in, with room for others between two bounded amounts.
+void Transport::PollUntilEmpty() {
+  std::shared_ptr<fabric::Endpoint> path;
+  {
+    grpc_core::MutexLock lock(&mu_);
+    path = session_->fast_path();
+  }
+  if (path == nullptr || !path->HasInput()) return;
+  PollPath();
+  if (path->HasInput()) SchedulePolling();
+}
+
+void Transport::SchedulePolling() {
+  Ref();
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          grpc_core::NewClosure([this](grpc_error_handle) {
+                            PollUntilEmpty();
+                            Unref();
+                          }),
+                          absl::OkStatus());
+}
+
+SidePaths::Done Transport::OnSidePath() {
+  std::shared_ptr<Transport> self = Share();
+  const uint32_t epoch = session_->path_epoch();
+  return [self, epoch](const std::string& fabric,
+                       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
+    self->AddSidePath(epoch, fabric, std::move(path));
+  };
+}
+
+void Transport::AddSidePath(
+    uint32_t epoch, const std::string& fabric,
+    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
+  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+  grpc_core::ExecCtx exec_ctx;
+  Section section(this);
+  if (epoch != session_->path_epoch()) return;  // too late
+  if (path.ok()) {
+    session_->AddFastPath(fabric, *std::move(path));
+  } else {
+    session_->FastPathFailed(path.status());
+  }
+}
+
+void Transport::SyncPathPoller() {
+  if (poller_.Watch(session_->fast_path())) SchedulePolling();
+}
+
+void Transport::OnConnectWanted(const std::string& fabric,
+                                const std::string& offer,
+                                const std::string& token) {
+  side_paths_.Connect(fabric, offer, token, OnSidePath());
+}
+
+void Transport::OnListenWanted() {
+  absl::StatusOr<std::string> token = base::NewToken();
+  if (!token.ok()) return session_->FastPathFailed(token.status());
+  side_paths_.Cancel();  // those of the attempt before
+  side_paths_.Listen(session_->config().offers, *token, OnSidePath());
+  session_->OfferPath(*token);
+}
+
+absl::Status Transport::CheckPolicy(
+    const session::PathDescription& path) const {
+  if (config_.settings.policy != Policy::kRequire ||
+      config_.settings.Allows(path.fabric)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "Penstock policy is \"", config_.settings.ToString(), "\", but ",
+      path.reason, " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
+}
+
+void Transport::OnPathChosen(const session::PathDescription& path) {
+  LogPath(path);
+  hello_timer_.Cancel();
+  if (path.reason.empty()) next_retry_ = kFirstRetry;
+  const absl::Status status = CheckPolicy(path);
+  if (!status.ok()) session_->Close(status);
+  Settle(status);
+  RetryPathLater();
+}
+
+// Once, however often an attempt fails for the same reason.
+void Transport::LogPath(const session::PathDescription& path) {
+  std::string text = path.fabric;
+  if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");
+  if (!path.reason.empty()) {
+    absl::StrAppend(&text, "; not better because ", path.reason);
+  }
+  if (text == path_logged_) return;
+  base::LogInfo(
+      absl::StrCat(config_.is_client ? "connection to " : "connection from ",
+                   peer_, ": ", text));
+  path_logged_ = std::move(text);
+}
+
+void Transport::RetryPathLater() {
+  if (!session_->CanRetryPath() || retry_timer_.pending()) return;
+  next_retry_ = std::max(next_retry_, kFirstRetry);
+  StartTimer(&retry_timer_, next_retry_, &Transport::OnRetryTimer);
+  next_retry_ = std::min(next_retry_ * 2, kLongestRetry);
+}
+
+void Transport::OnRetryTimer() { session_->RetryPath(); }
+
+}  // namespace core
+}  // namespace penstock

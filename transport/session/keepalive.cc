@@ -1,0 +1,56 @@
+#include "transport/session/keepalive.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace session {
+namespace {
+
+// What RFC 1122 asks of TCP's own keepalive: the most that a connection without
+// calls may be pinged.
+constexpr absl::Duration kIdleInterval = absl::Hours(2);
+
+}  // namespace
+
+void Keepalive::OnReceived(absl::Time now) {
+  last_heard_ = std::max(last_heard_, now);
+  pinged_ = absl::InfiniteFuture();
+}
+
+absl::Time Keepalive::NextTimer() const {
+  if (!enabled()) return absl::InfiniteFuture();
+  return pinged_ < absl::InfiniteFuture() ? pinged_ + config_.timeout
+                                          : last_heard_ + config_.time;
+}
+
+Keepalive::Action Keepalive::OnTimer(absl::Time now, bool has_calls) {
+  if (now < NextTimer()) return Action::kNone;
+  if (pinged_ < absl::InfiniteFuture()) return Action::kPeerIsDead;
+  const bool exhausted = config_.max_pings_without_data > 0 &&
+                         pings_without_data_ >= config_.max_pings_without_data;
+  if (exhausted || !(has_calls || config_.permit_without_calls)) {
+    last_heard_ = now;
+    return Action::kNone;
+  }
+  ++pings_without_data_;
+  pinged_ = now;
+  return Action::kPing;
+}
+
+bool PingPolice::OnPing(absl::Time now, bool has_calls) {
+  const absl::Duration interval = has_calls || config_.permit_without_calls
+                                      ? config_.min_interval
+                                      : kIdleInterval;
+  const bool too_early = now < last_ping_ + interval;
+  last_ping_ = now;
+  if (!too_early) return false;
+  return ++strikes_ > config_.max_strikes && config_.max_strikes > 0;
+}
+
+void PingPolice::OnDataSent() {
+  last_ping_ = absl::InfinitePast();
+  strikes_ = 0;
+}
+
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,152 @@
+// Paths beside the lifeline: got, used, lost, and who is told.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/token.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using wire::FrameType;
+
+absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
+
+void Session::AddControl(FrameType type, absl::string_view payload) {
+  wire::FrameHeader header;
+  header.type = type;
+  header.aux = handshake_.epoch();
+  sender_.AddControl(header, payload, order_.delivered());
+}
+
+absl::Status Session::OnPathFrame(const wire::Frame& frame) {
+  const uint32_t epoch = frame.header.aux;
+  PathHandshake::Actions actions;
+  absl::Status status;
+  switch (frame.header.type) {
+    case FrameType::kPathReady:
+      status = handshake_.OnPeerReady(epoch, &actions);
+      break;
+    case FrameType::kPathLost:
+      status = handshake_.OnPeerLost(epoch, &actions);
+      if (actions.drop) {
+        negotiator_.OnFailure(
+            absl::StrCat("the peer says: ", AsText(frame.payload)));
+      }
+      break;
+    case FrameType::kPathWanted:
+      if (config_.is_client) {
+        return absl::InvalidArgumentError("a server asked for a path");
+      }
+      status = handshake_.OnPeerWanted(epoch, &actions);
+      break;
+    default:  // kPathOffered
+      if (!config_.is_client || frame.payload.size() != base::kTokenBytes) {
+        return absl::InvalidArgumentError("malformed offer of a path");
+      }
+      if (epoch != handshake_.epoch() || !handshake_.open()) break;
+      peer_token_ = std::string(AsText(frame.payload));
+      TryNextPath();
+  }
+  if (status.ok()) Apply(actions);
+  return status;
+}
+
+void Session::Apply(const PathHandshake::Actions& actions) {
+  if (actions.drop) DropFastPath();
+  if (actions.send_lost) {
+    AddControl(FrameType::kPathLost, negotiator_.Reason());
+  }
+  if (actions.send_ready) AddControl(FrameType::kPathReady, fabric_);
+  if (actions.send_wanted) {
+    AddControl(FrameType::kPathWanted, absl::string_view());
+  }
+  if (actions.use) {
+    using_fast_ = true;
+    sender_.UseFastPath(fast_.get());
+  }
+  if (actions.use || actions.report) events_->OnPathChosen(DescribePath());
+  if (actions.listen) {
+    negotiator_.Restart();
+    events_->OnListenWanted();
+  }
+}
+
+void Session::TryNextPath() {
+  absl::optional<wire::FabricOffer> offer = negotiator_.Next();
+  if (offer.has_value()) {
+    events_->OnConnectWanted(offer->fabric, offer->data, peer_token_);
+  } else if (negotiator_.HasCommonFabric()) {
+    Apply(handshake_.OnLocalLost());  // the acceptor waits for a path
+  } else {
+    Apply(handshake_.OnNothingToTry());
+  }
+}
+
+void Session::AddFastPath(const std::string& fabric,
+                          std::shared_ptr<fabric::Endpoint> path) {
+  if (closed() || fast_ != nullptr || !handshake_.open()) return;
+  fast_ = std::move(path);
+  fabric_ = fabric;
+  fast_->Start(&fast_events_);
+  reader_.UseFastPath(fast_.get(), handshake_.epoch());
+  // The peer may send over the path once it knows: so not before its hello is
+  // here, which travels by another path than what it would send.
+  if (greeted()) Apply(handshake_.OnLocalReady());
+}
+
+void Session::FastPathFailed(const absl::Status& cause) {
+  if (closed() || fast_ != nullptr || !handshake_.open()) return;
+  negotiator_.OnFailure(std::string(cause.message()));
+  if (config_.is_client) {
+    TryNextPath();
+  } else {
+    Apply(handshake_.OnLocalLost());
+  }
+}
+
+void Session::OfferPath(const std::string& token) {
+  if (!closed()) AddControl(FrameType::kPathOffered, token);
+}
+
+bool Session::CanRetryPath() const {
+  return config_.is_client && !closed() && negotiator_.HasCommonFabric() &&
+         handshake_.state() == PathHandshake::State::kSettled;
+}
+
+void Session::RetryPath() {
+  if (!CanRetryPath()) return;
+  negotiator_.Restart();
+  Apply(handshake_.Retry());
+}
+
+void Session::LoseFastPath(const absl::Status& cause) {
+  if (fast_ == nullptr) return;
+  negotiator_.OnFailure(absl::StrCat("lost: ", cause.message()));
+  Apply(handshake_.OnLocalLost());
+}
+
+// What the peer has not acknowledged goes over the lifeline.
+void Session::DropFastPath() {
+  using_fast_ = false;
+  if (fast_ == nullptr) return;
+  for (auto& entry : announced_) entry.second.fast_path = nullptr;
+  reader_.LoseFastPath();
+  sender_.LoseFastPath();
+  lost_paths_.push_back(std::move(fast_));
+  fast_ = nullptr;
+}
+
+PathDescription Session::DescribePath() const {
+  if (using_fast_) return PathDescription{fabric_, fast_->Describe(), ""};
+  return PathDescription{"tcp", lifeline_->Describe(), negotiator_.Reason()};
+}
+
+}  // namespace session
+}  // namespace penstock
