@@ -23,9 +23,15 @@ class SendWindow {
   explicit SendWindow(uint64_t window) : window_(window) {}
 
   bool open() const { return used_ < window_; }
+  uint64_t used() const { return used_; }
   void Use(uint64_t cost) { used_ += cost; }
-  // A peer that gives back more than it got gains nothing.
-  void GiveBack(uint64_t cost) { used_ -= std::min(used_, cost); }
+  // A peer that gives back more than it got gains nothing. Returns how much it
+  // was.
+  uint64_t GiveBack(uint64_t cost) {
+    const uint64_t given = std::min(used_, cost);
+    used_ -= given;
+    return given;
+  }
 
  private:
   const uint64_t window_;

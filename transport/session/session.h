@@ -56,6 +56,10 @@ struct Config {
   // of the largest common tensor chunk; more only delays the reader's
   // push-back.
   uint32_t stream_window = 4 * 1024 * 1024;
+  // What the peer has not read on all streams together, above which even small
+  // messages are announced: the peer then has them when it wants them, and its
+  // memory is bounded however many streams it leaves unread.
+  uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Memory for messages that are being read or wait for the application.
   uint64_t read_budget = 64 * 1024 * 1024;
 };
@@ -189,6 +193,7 @@ class Session : private MessageReader::Owner {
   void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
   void SendOutgoing(uint32_t stream);
   void StartIfWanted(const Stream& stream);
+  bool IsEager(size_t bytes) const;
   void AddMessage(uint32_t stream, Stream* entry,
                   const memory::Payload& message, bool compressed);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
@@ -242,6 +247,7 @@ class Session : private MessageReader::Owner {
   uint32_t last_opened_ = 0;
   uint32_t max_streams_;  // that may be open at once
   uint32_t open_streams_ = 0;
+  uint64_t unread_by_peer_ = 0;  // on all streams, as their windows count
   std::deque<uint32_t> blocked_streams_;
   Counters counters_;
 };

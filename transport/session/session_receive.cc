@@ -278,7 +278,7 @@ void Session::DeliverInbox(uint32_t stream) {
 void Session::OnCredit(uint32_t stream, uint64_t credit) {
   auto it = streams_.find(stream);  // one that drains needs it too
   if (it == streams_.end()) return;
-  it->second->send_window.GiveBack(credit);
+  unread_by_peer_ -= it->second->send_window.GiveBack(credit);
   SendOutgoing(stream);
 }
 

@@ -103,6 +103,7 @@ void Session::EndStream(uint32_t stream) {
   auto it = streams_.find(stream);
   if (it == streams_.end()) return;
   if (it->second->counted) --open_streams_;
+  unread_by_peer_ -= it->second->send_window.used();
   streams_.erase(it);
   OpenWaitingStreams();
 }
@@ -177,14 +178,22 @@ void Session::SendOutgoing(uint32_t stream) {
   if (it != streams_.end() && it->second->draining) EndStream(stream);
 }
 
+bool Session::IsEager(size_t bytes) const {
+  if (bytes == 0) return true;  // there is nothing to read
+  return bytes <= sender_.active()->capabilities().eager_max_bytes &&
+         unread_by_peer_ < config_.max_eager_unread;
+}
+
 void Session::AddMessage(uint32_t stream, Stream* entry,
                          const memory::Payload& message, bool compressed) {
-  entry->send_window.Use(protocol::MessageCost(message.size()));
+  const bool eager = IsEager(message.size());
+  const uint64_t cost = protocol::MessageCost(message.size());
+  entry->send_window.Use(cost);
+  unread_by_peer_ += cost;
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
   const uint8_t flags = compressed ? wire::kCompressed : 0;
-  const size_t eager_max = sender_.active()->capabilities().eager_max_bytes;
-  if (message.size() > eager_max && AddAnnounce(stream, message, flags)) return;
+  if (!eager && AddAnnounce(stream, message, flags)) return;
   std::string bytes(message.size(), '\0');
   message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
   Add(FrameType::kMessage, stream, 0, bytes, flags);
