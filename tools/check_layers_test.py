@@ -26,6 +26,9 @@ class CheckLayersTest(unittest.TestCase):
         self.assertIn(f"{file}:2: includes {include}: {why}",
                       self.check(file, f'// x\n#include "{include}"\n'))
 
+    def forbids_layer(self, file, include, layer):
+        self.forbids(file, include, f"{layer} may not, see CONTRIBUTING.md")
+
     def allows(self, file, include):
         self.assertEqual("", self.check(file, f"#include <{include}>\n"))
 
@@ -51,9 +54,8 @@ class CheckLayersTest(unittest.TestCase):
         self.allows("transport/fabric/verbs/a.h", "infiniband/verbs.h")
 
     def test_fabrics_never_include_one_another(self):
-        why = "fabrics never include one another"
-        self.forbids("transport/fabric/tcp/a.h", "transport/fabric/shm/b.h",
-                     why)
+        self.forbids_layer("transport/fabric/tcp/a.h",
+                           "transport/fabric/shm/b.h", "transport/fabric/tcp")
         self.allows("transport/fabric/tcp/a.h", "transport/fabric/tcp/b.h")
         self.allows("transport/fabric/tcp/a.h", "transport/fabric/fabric.h")
         self.allows("tests/transport/session/a.cc",
@@ -61,13 +63,25 @@ class CheckLayersTest(unittest.TestCase):
 
     def test_the_layers_above_the_fabrics_know_only_the_interface(self):
         for layer in "memory", "protocol", "session":
-            self.forbids(f"transport/{layer}/a.h", "transport/fabric/fake/b.h",
-                         "only fabric.h, never a concrete fabric")
+            self.forbids_layer(f"transport/{layer}/a.h",
+                               "transport/fabric/fake/b.h",
+                               f"transport/{layer}")
             self.allows(f"transport/{layer}/a.h", "transport/fabric/fabric.h")
 
+    def test_no_layer_includes_one_above_it(self):
+        self.forbids_layer("transport/base/a.h", "transport/wire/b.h",
+                           "transport/base")
+        self.forbids_layer("transport/protocol/a.h",
+                           "transport/session/b.h", "transport/protocol")
+        self.forbids_layer("tensor_service/a.h", "ps/b.h", "tensor_service")
+        self.forbids_layer("ps/a.h", "examples/digits/b.h", "ps")
+        self.allows("transport/session/a.h", "transport/protocol/b.h")
+        self.allows("ps/a.h", "tensor_service/b.h")
+
     def test_the_transport_knows_nothing_above_it(self):
-        self.forbids("transport/grpc/a.h", "ps/client.h",
-                     "the transport knows nothing above it")
+        self.forbids_layer("transport/grpc/a.h", "ps/client.h",
+                           "transport/grpc")
+        self.forbids_layer("transport/settings.h", "bench/a.h", "transport")
 
     def test_long_files_are_to_be_split(self):
         self.assertEqual("", self.check("ps/a.cc", "\n" * 400))
