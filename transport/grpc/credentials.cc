@@ -22,10 +22,21 @@ grpc_core::UniqueTypeName CredentialsType() {
   return factory.Create();
 }
 
-class PenstockCredentials;
+// The channel's settings among its arguments, where they are found whatever
+// credentials gRPC has put around ours. Compared by value: equal settings share
+// connections.
+constexpr char kSettingsArg[] = "penstock.internal.settings";
+const grpc_arg_pointer_vtable kSettingsVtable = {
+    [](void* settings) -> void* {
+      return new Settings(*static_cast<Settings*>(settings));
+    },
+    [](void* settings) { delete static_cast<Settings*>(settings); },
+    [](void* a, void* b) {
+      return static_cast<Settings*>(a)->ToString().compare(
+          static_cast<Settings*>(b)->ToString());
+    }};
 
-// Subchannels that connect by our Connector. The settings are those of the
-// credentials in the channel's arguments.
+// Subchannels that connect by our Connector.
 class ChannelFactory : public grpc_core::ClientChannelFactory {
  public:
   grpc_core::RefCountedPtr<grpc_core::Subchannel> CreateSubchannel(
@@ -58,12 +69,12 @@ class PenstockCredentials : public grpc_channel_credentials {
       grpc_core::ChannelArgs args) override {
     static auto* const factory = new ChannelFactory();  // lives for ever
     return inner_->update_arguments(std::move(args))
-        .SetObject<grpc_core::ClientChannelFactory>(factory);
+        .SetObject<grpc_core::ClientChannelFactory>(factory)
+        .Set(kSettingsArg, grpc_core::ChannelArgs::Pointer(
+                               new Settings(settings_), &kSettingsVtable));
   }
 
   grpc_core::UniqueTypeName type() const override { return CredentialsType(); }
-
-  const Settings& settings() const { return settings_; }
 
  private:
   // Channels whose credentials are equal share connections: so settings count.
@@ -83,18 +94,16 @@ ChannelFactory::CreateSubchannel(const grpc_resolved_address& address,
   auto* credentials = args.GetObject<grpc_channel_credentials>();
   absl::optional<std::string> authority =
       args.GetOwnedString(GRPC_ARG_DEFAULT_AUTHORITY);
-  if (credentials == nullptr || !authority.has_value() ||
-      credentials->type() != CredentialsType()) {
+  const auto* settings = args.GetPointer<Settings>(kSettingsArg);
+  if (credentials == nullptr || !authority.has_value() || settings == nullptr) {
     return nullptr;
   }
   grpc_core::ChannelArgs new_args = args;
   auto security = credentials->create_security_connector(
       /*call_creds=*/nullptr, authority->c_str(), &new_args);
   if (security == nullptr) return nullptr;
-  const Settings& settings =
-      static_cast<PenstockCredentials*>(credentials)->settings();
   return grpc_core::Subchannel::Create(
-      grpc_core::MakeOrphanable<Connector>(settings), address,
+      grpc_core::MakeOrphanable<Connector>(*settings), address,
       new_args.SetObject(std::move(security)));
 }
 
