@@ -22,11 +22,21 @@ enum class Policy {
   kOff,      // stock gRPC: Penstock is not even offered
 };
 
+// How large messages go through shared memory.
+enum class ShmSharing {
+  // Read where the sender has put them, without a copy. The sender, a process
+  // of the same user, could change one while it is parsed.
+  kSameUid,
+  kCopy,  // copied to private memory before the application sees them
+  kOff,   // no shared memory at all
+};
+
 // Settings of one channel or one server. A field that is left empty comes from
 // the environment, or else from its default; docs/settings.md has the table.
 struct Options {
   absl::optional<Policy> policy;                // PENSTOCK_POLICY, prefer
   absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS, shm,tcp
+  absl::optional<ShmSharing> shm_sharing;  // PENSTOCK_SHM_SHARING, same-uid
 };
 
 }  // namespace penstock

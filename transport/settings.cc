@@ -17,10 +17,18 @@ absl::Status BadValue(const char* variable, absl::string_view value,
 }
 
 absl::StatusOr<Policy> ParsePolicy(absl::string_view text) {
-  if (text == "require") return Policy::kRequire;
-  if (text == "prefer") return Policy::kPrefer;
-  if (text == "off") return Policy::kOff;
+  for (Policy policy : {Policy::kRequire, Policy::kPrefer, Policy::kOff}) {
+    if (text == PolicyName(policy)) return policy;
+  }
   return BadValue("PENSTOCK_POLICY", text, "require, prefer or off");
+}
+
+absl::StatusOr<ShmSharing> ParseShmSharing(absl::string_view text) {
+  for (ShmSharing sharing :
+       {ShmSharing::kSameUid, ShmSharing::kCopy, ShmSharing::kOff}) {
+    if (text == ShmSharingName(sharing)) return sharing;
+  }
+  return BadValue("PENSTOCK_SHM_SHARING", text, "same-uid, copy or off");
 }
 
 absl::StatusOr<std::vector<Fabric>> ParseFabrics(absl::string_view text) {
@@ -65,6 +73,30 @@ const char* FabricName(Fabric fabric) {
   return "unknown";
 }
 
+const char* PolicyName(Policy policy) {
+  switch (policy) {
+    case Policy::kRequire:
+      return "require";
+    case Policy::kPrefer:
+      return "prefer";
+    case Policy::kOff:
+      return "off";
+  }
+  return "unknown";
+}
+
+const char* ShmSharingName(ShmSharing sharing) {
+  switch (sharing) {
+    case ShmSharing::kSameUid:
+      return "same-uid";
+    case ShmSharing::kCopy:
+      return "copy";
+    case ShmSharing::kOff:
+      return "off";
+  }
+  return "unknown";
+}
+
 bool Settings::Allows(const std::string& fabric) const {
   return std::any_of(fabrics.begin(), fabrics.end(),
                      [&](Fabric each) { return fabric == FabricName(each); });
@@ -72,12 +104,14 @@ bool Settings::Allows(const std::string& fabric) const {
 
 std::string Settings::ToString() const {
   return absl::StrCat(
-      policy == Policy::kRequire  ? "require "
-      : policy == Policy::kPrefer ? "prefer "
-                                  : "off ",
-      absl::StrJoin(fabrics, ",", [](std::string* out, Fabric fabric) {
-        out->append(FabricName(fabric));
-      }));
+      PolicyName(policy), " ",
+      absl::StrJoin(fabrics, ",",
+                    [](std::string* out, Fabric fabric) {
+                      out->append(FabricName(fabric));
+                    }),
+      shm_sharing == ShmSharing::kSameUid
+          ? ""
+          : absl::StrCat(" shm_sharing=", ShmSharingName(shm_sharing)));
 }
 
 absl::StatusOr<Settings> ResolveSettings(const Options& options) {
@@ -97,6 +131,13 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options) {
         ParseFabrics(text == nullptr ? "shm,tcp" : text);
     if (!fabrics.ok()) return fabrics.status();
     settings.fabrics = *std::move(fabrics);
+  }
+  if (options.shm_sharing.has_value()) {
+    settings.shm_sharing = *options.shm_sharing;
+  } else if (const char* text = std::getenv("PENSTOCK_SHM_SHARING")) {
+    absl::StatusOr<ShmSharing> sharing = ParseShmSharing(text);
+    if (!sharing.ok()) return sharing.status();
+    settings.shm_sharing = *sharing;
   }
   absl::Status status = CheckFabrics(settings.fabrics);
   if (!status.ok()) return status;

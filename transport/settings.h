@@ -15,6 +15,7 @@ namespace penstock {
 struct Settings {
   Policy policy = Policy::kPrefer;
   std::vector<Fabric> fabrics;  // best first, not empty
+  ShmSharing shm_sharing = ShmSharing::kSameUid;
 
   // Whether a connection carried by `fabric` satisfies kRequire.
   bool Allows(const std::string& fabric) const;
@@ -22,8 +23,10 @@ struct Settings {
   std::string ToString() const;
 };
 
-// "shm" for Fabric::kShm and so on.
+// "shm" for Fabric::kShm and so on, as the environment has them.
 const char* FabricName(Fabric fabric);
+const char* PolicyName(Policy policy);
+const char* ShmSharingName(ShmSharing sharing);
 
 // INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);

@@ -32,7 +32,10 @@ std::vector<wire::FabricOffer> SidePaths::Offers(const Settings& settings) {
     if (wanted == Fabric::kTcp) break;  // good enough: nothing behind it
     wire::FabricOffer offer;
     offer.fabric = FabricName(wanted);
-    absl::StatusOr<std::string> data = FindFabric(offer.fabric)->Offer();
+    absl::StatusOr<std::string> data =
+        wanted == Fabric::kShm && settings.shm_sharing == ShmSharing::kOff
+            ? absl::FailedPreconditionError("shm_sharing is off")
+            : FindFabric(offer.fabric)->Offer();
     offer.usable = data.ok();
     offer.data = data.ok() ? *data : std::string(data.status().message());
     offers.push_back(std::move(offer));

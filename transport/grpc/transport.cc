@@ -22,6 +22,7 @@ session::Config SessionConfig(const Transport::Config& config) {
   result.offers = SidePaths::Offers(config.settings);
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
+  result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
   if (!config.is_client) {
     absl::StatusOr<std::string> token = base::NewToken();
     if (token.ok()) result.token = *std::move(token);

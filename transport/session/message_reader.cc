@@ -21,8 +21,11 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
 }  // namespace
 
 MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
-                             Owner* owner)
-    : lifeline_(lifeline), budget_(budget), owner_(owner) {}
+                             bool load_in_place, Owner* owner)
+    : lifeline_(lifeline),
+      budget_(budget),
+      load_in_place_(load_in_place),
+      owner_(owner) {}
 
 const wire::AnnouncedRegion* MessageReader::FindRegion(
     const wire::Announce& announce, uint32_t path) const {
@@ -60,7 +63,7 @@ absl::Status MessageReader::Begin(uint32_t stream,
 bool MessageReader::LoadInPlace(uint32_t stream,
                                 const wire::Announce& announce) {
   const wire::AnnouncedRegion* region = FindLoadable(announce);
-  if (region == nullptr) return false;
+  if (region == nullptr || !load_in_place_) return false;
   absl::StatusOr<memory::Bytes> bytes =
       fast_path_->Load(ToRemote(*region, announce.length));
   if (!bytes.ok()) return false;
@@ -148,6 +151,7 @@ void MessageReader::Fail(uint64_t id, const absl::Status& status) {
   auto it = pulls_.find(id);
   Pull pull = std::move(it->second);
   pulls_.erase(it);
+  GiveBackUnread(pull.announce);
   owner_->OnRegionReleased(id);
   if (pull.block.data != nullptr) Consumed(pull.announce.length);
   if (pull.wanted) owner_->OnMessageRead(pull.stream, id, status, 0);
@@ -191,12 +195,15 @@ void MessageReader::StartDeferred() {
   }
 }
 
-void MessageReader::Discard(const wire::Announce& announce) {
+// Memory that is shared comes back when it was loaded and let go.
+void MessageReader::GiveBackUnread(const wire::Announce& announce) {
   const wire::AnnouncedRegion* region = FindLoadable(announce);
-  if (region != nullptr) {
-    // Memory that is shared comes back when it was loaded and let go.
-    (void)fast_path_->Load(ToRemote(*region, announce.length));
-  }
+  if (region == nullptr) return;
+  (void)fast_path_->Load(ToRemote(*region, announce.length));
+}
+
+void MessageReader::Discard(const wire::Announce& announce) {
+  GiveBackUnread(announce);
   owner_->OnRegionReleased(announce.id);
 }
 

@@ -37,7 +37,8 @@ class MessageReader {
     virtual void OnRegionReleased(uint64_t id) = 0;
   };
 
-  MessageReader(fabric::Endpoint* lifeline, uint64_t budget, Owner* owner);
+  MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,
+                Owner* owner);
 
   // `epoch` is how announcements name it.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
@@ -79,6 +80,7 @@ class MessageReader {
   // That on the fast path, if it can be used in place.
   const wire::AnnouncedRegion* FindLoadable(
       const wire::Announce& announce) const;
+  void GiveBackUnread(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
   void Start(uint64_t id);
@@ -93,6 +95,7 @@ class MessageReader {
   fabric::Endpoint* fast_path_ = nullptr;
   uint32_t fast_epoch_ = 0;
   const uint64_t budget_;
+  const bool load_in_place_;
   Owner* const owner_;
   uint64_t in_use_ = 0;
   std::map<uint64_t, Pull> pulls_;

@@ -18,7 +18,8 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       lifeline_(std::move(lifeline)),
       negotiator_(config_.offers),
       sender_(lifeline_.get()),
-      reader_(lifeline_.get(), config_.read_budget, this),
+      reader_(lifeline_.get(), config_.read_budget, config_.load_in_place,
+              this),
       max_streams_(config_.max_streams) {}
 
 Session::~Session() = default;

@@ -56,6 +56,8 @@ struct Config {
   // of the largest common tensor chunk; more only delays the reader's
   // push-back.
   uint32_t stream_window = 4 * 1024 * 1024;
+  // Messages may be used in the peer's memory, where a fabric can do that.
+  bool load_in_place = true;
   // What the peer has not read on all streams together, above which even small
   // messages are announced: the peer then has them when it wants them, and its
   // memory is bounded however many streams it leaves unread.

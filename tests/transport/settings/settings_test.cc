@@ -22,8 +22,8 @@ class SettingsTest : public ::testing::Test {
   ~SettingsTest() override { Clear(); }
 
   static void Clear() {
-    for (const char* name :
-         {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING"}) {
+    for (const char* name : {"PENSTOCK_POLICY", "PENSTOCK_FABRICS",
+                             "PENSTOCK_POLLING", "PENSTOCK_SHM_SHARING"}) {
       unsetenv(name);
     }
   }
@@ -44,6 +44,36 @@ TEST_F(SettingsTest, Defaults) {
   EXPECT_EQ(settings->policy, Policy::kPrefer);
   EXPECT_EQ(settings->fabrics, (Fabrics{Fabric::kShm, Fabric::kTcp}));
   EXPECT_EQ(*ResolvePolling(), progress::PollingMode::kAdaptive);
+}
+
+TEST_F(SettingsTest, ShmSharingFromCodeEnvironmentAndDefault) {
+  EXPECT_EQ(ResolveSettings({})->shm_sharing, ShmSharing::kSameUid);
+  Set("PENSTOCK_SHM_SHARING", "copy");
+  EXPECT_EQ(ResolveSettings({})->shm_sharing, ShmSharing::kCopy);
+  Options options;
+  options.shm_sharing = ShmSharing::kOff;
+  EXPECT_EQ(ResolveSettings(options)->shm_sharing, ShmSharing::kOff);
+  Set("PENSTOCK_SHM_SHARING", "yes");
+  EXPECT_EQ(Error(),
+            "PENSTOCK_SHM_SHARING=yes is not a setting: use same-uid, copy or "
+            "off");
+}
+
+TEST_F(SettingsTest, FabricNamedTwiceIsRefused) {
+  Set("PENSTOCK_FABRICS", "shm,tcp,shm");
+  EXPECT_EQ(Error(),
+            "the list of fabrics names shm twice: name each fabric once, best "
+            "first");
+}
+
+TEST_F(SettingsTest, RequireIsKnownWhateverElseIsWrong) {
+  Set("PENSTOCK_FABRICS", "nonsense");
+  EXPECT_FALSE(Requires({}));
+  Set("PENSTOCK_POLICY", "require");
+  EXPECT_TRUE(Requires({}));
+  Options options;
+  options.policy = Policy::kPrefer;
+  EXPECT_FALSE(Requires(options));
 }
 
 TEST_F(SettingsTest, EnvironmentGoesBeforeDefaults) {
