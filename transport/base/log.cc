@@ -16,10 +16,11 @@ spdlog::string_view_t View(absl::string_view text) {
 }
 
 void SetLevel(const std::string& text, spdlog::logger* logger) {
-  // For spdlog, what it does not know is "off".
-  const spdlog::level::level_enum level = spdlog::level::from_str(text);
-  logger->set_level(level);
-  if (level != spdlog::level::off || text == "off") return;
+  for (const char* known : {"debug", "info", "warning", "error", "off"}) {
+    if (text != known) continue;
+    logger->set_level(spdlog::level::from_str(text));
+    return;
+  }
   logger->set_level(spdlog::level::info);
   logger->error(
       "PENSTOCK_LOG={} is not a level: use debug, info, warning, error or off",

@@ -50,6 +50,8 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
   config.is_client = true;
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
+  config.security =
+      args()->args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Ref().release();  // until OnSettled
   opened_ = TakeOverLocked(config, consumed, [this](const absl::Status& s) {
     OnSettled(s);

@@ -72,6 +72,8 @@ void ServerNegotiator::OnWrittenLocked() {
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
   const grpc_core::ChannelArgs channel_args = args()->args;
+  config.security =
+      channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Transport* transport = TakeOverLocked(config, consumed_, nullptr);
   Ref().release();
   // Not under the lock: the server has locks of its own.
@@ -87,8 +89,10 @@ void ServerNegotiator::OnWrittenLocked() {
 void ServerNegotiator::SetUp(Transport* transport,
                              const grpc_core::ChannelArgs& channel_args) {
   // The server's from here on, even where it refuses it.
-  const grpc_error_handle error =
-      server_->SetupTransport(transport, nullptr, channel_args, nullptr);
+  const bool has_channelz = server_->channelz_node() != nullptr;
+  const grpc_error_handle error = server_->SetupTransport(
+      transport, nullptr, channel_args,
+      has_channelz ? transport->socket_node() : nullptr);
   if (error.ok()) {
     transport->Start();
   } else {

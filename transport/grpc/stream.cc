@@ -77,6 +77,7 @@ void Stream::Accept(uint32_t id) {
   attached_ = true;
   grpc_stream_ref(refcount_, "penstock");
   transport_->AddStream(this);
+  transport_->socket_node()->RecordStreamStartedFromRemote();
   session()->AttachStream(id, this);
 }
 
@@ -85,6 +86,7 @@ void Stream::Open() {
   attached_ = true;
   grpc_stream_ref(refcount_, "penstock");
   transport_->AddStream(this);
+  transport_->socket_node()->RecordStreamStartedFromLocal();
   session()->AttachStream(id_, this);
 }
 
@@ -170,6 +172,7 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload) {
     op.stream_write_closed = true;
   } else {
     stats_.outgoing.data_bytes += op.send_message->Length();
+    transport_->socket_node()->RecordMessagesSent(1);
     accepted =
         session()->SendMessage(id_, ToPayload(*op.send_message),
                                (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0);
@@ -260,6 +263,7 @@ void Stream::OnHeaders(std::string metadata) {
 
 void Stream::OnMessage(memory::Bytes message, bool compressed) {
   stats_.incoming.data_bytes += message.size;
+  transport_->socket_node()->RecordMessageReceived();
   messages_.emplace_back();
   Message& received = messages_.back();
   received.buffer.Append(ToSlice(std::move(message)));
@@ -295,8 +299,7 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   const grpc_error_handle error = ErrorWithCode(
       status.message(), static_cast<grpc_status_code>(status.code()));
   Close(error);
-  transport_->RemoveStream(this);
-  grpc_stream_unref(refcount_, "penstock");
+  Leave();
 }
 
 void Stream::OnSendAccepted() {
@@ -327,8 +330,18 @@ void Stream::Close(const grpc_error_handle& error) {
   }
   CompleteReceives();
   if (!attached_) return;
-  attached_ = false;
   session()->DetachStream(id_);
+  Leave();
+}
+
+// The session knows the stream no more.
+void Stream::Leave() {
+  attached_ = false;
+  if (close_error_.ok()) {
+    transport_->socket_node()->RecordStreamSucceeded();
+  } else {
+    transport_->socket_node()->RecordStreamFailed();
+  }
   transport_->RemoveStream(this);
   grpc_stream_unref(refcount_, "penstock");
 }

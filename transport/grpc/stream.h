@@ -66,6 +66,7 @@ class Stream : public session::StreamEvents {
       grpc_transport_stream_op_batch_payload* payload);
   void StartReceives(grpc_transport_stream_op_batch* op);
   void Open();
+  void Leave();
   void Abort(const absl::Status& status);
 
   // Complete what gRPC waits for, as far as it has arrived.

@@ -77,7 +77,7 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       peer_(grpc_endpoint_get_peer(endpoint)),
       socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
           std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
-          absl::StrCat("penstock ", peer_), nullptr)),
+          absl::StrCat("penstock ", peer_), config.security)),
       stream_(endpoint, this),
       poller_(this),
       liveness_(config.limits),
@@ -167,6 +167,7 @@ void Transport::OnKeepaliveTimer() {
       return session_->Close(
           absl::UnavailableError("keepalive watchdog timeout"));
     case session::Keepalive::Action::kPing:
+      socket_node_->RecordKeepaliveSent();
       session_->SendPing(kKeepalivePing);
       break;
     case session::Keepalive::Action::kNone:

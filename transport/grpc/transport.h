@@ -53,6 +53,9 @@ class Transport final : public grpc_transport,
     bool is_client = false;
     Settings settings;
     ChannelLimits limits;
+    // What channelz shows; may be null.
+    grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
+        security;
   };
 
   // Takes the endpoint and the bytes that came behind the negotiation.
@@ -68,8 +71,8 @@ class Transport final : public grpc_transport,
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
   session::Counters counters();
-  // Names the connection in channelz, and for FindTransport().
-  grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node()
+  // Names the connection in channelz and in the registry, and counts for them.
+  const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode>& socket_node()
       const {
     return socket_node_;
   }

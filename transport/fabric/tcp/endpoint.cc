@@ -76,6 +76,11 @@ void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
     events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
     return;
   }
+  // The peer named the region: a sum that overflows is not to hit another part.
+  if (offset > UINT64_MAX - region.offset) {
+    events_->OnReadDone(cookie, absl::OutOfRangeError("tcp: no such region"));
+    return;
+  }
   const uint64_t read = next_read_++;
   reads_[read] = PendingRead{into, cookie};
   std::string body;
