@@ -101,8 +101,9 @@ class Endpoint {
   // own until it lets go. An unknown region is ignored.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
-  // Copies [offset, offset + into.size()) of the region to `into`, which stays
-  // valid until OnReadDone(cookie).
+  // Copies [offset, offset + into.size()) of the region, 1 to read_chunk_bytes
+  // of them, to `into`, which stays valid until OnReadDone(cookie). After
+  // OnBroken() it is an error, or still the right bytes.
   virtual void Read(const RemoteRegion& region, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
   // The whole region in place, where can_load; the peer gets it back when the
@@ -114,7 +115,8 @@ class Endpoint {
   // Whether Poll() would find something: cheap, and safe without the lock.
   virtual bool HasInput() const = 0;
   // While armed, the peer rings the lifeline's doorbell when it sends. Safe
-  // without the lock. After arming, look at HasInput() once more.
+  // without the lock. After arming, look at HasInput() once more. A fresh
+  // endpoint may be armed.
   virtual void SetArmed(bool armed) = 0;
   // Whether the peer wants to be rung for what was sent since the last call.
   virtual bool TakeDoorbellRequest() = 0;

@@ -34,6 +34,8 @@ class ReceiveOrder {
 
   // Everything up to here has been delivered.
   uint64_t delivered() const { return delivered_; }
+  // Whether frames wait for one before them.
+  bool holding() const { return !held_.empty(); }
 
  private:
   uint64_t delivered_ = 0;

@@ -43,6 +43,31 @@ const wire::AnnouncedRegion* MessageReader::FindLoadable(
   return FindRegion(announce, fast_epoch_);
 }
 
+std::vector<memory::Block> MessageReader::LoseFastPath() {
+  std::vector<uint64_t> cut_off;
+  for (const auto& entry : pulls_) {
+    const Pull& pull = entry.second;
+    if (fast_path_ == nullptr || pull.path != fast_path_) continue;
+    if (pull.puller != nullptr) cut_off.push_back(entry.first);
+  }
+  fast_path_ = nullptr;
+  std::vector<memory::Block> blocks;
+  for (uint64_t id : cut_off) {
+    auto it = pulls_.find(id);
+    if (it == pulls_.end()) continue;
+    Pull& pull = it->second;
+    blocks.push_back(std::exchange(pull.block, memory::Block()));
+    pull.puller = nullptr;
+    in_use_ -= pull.announce.length;
+    if (pull.wanted) {
+      Start(id);
+    } else {
+      Fail(id, absl::CancelledError("the stream ended"));
+    }
+  }
+  return blocks;
+}
+
 absl::Status MessageReader::Begin(uint32_t stream,
                                   const wire::Announce& announce) {
   if (pulls_.count(announce.id) > 0) {

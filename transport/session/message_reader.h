@@ -45,8 +45,9 @@ class MessageReader {
     fast_path_ = path;
     fast_epoch_ = epoch;
   }
-  // After the path has ended its reads. Those that failed start over.
-  void LoseFastPath() { fast_path_ = nullptr; }
+  // Reads that are under way there start over on the lifeline; what they were
+  // filling is returned, to be kept until the path is destroyed.
+  std::vector<memory::Block> LoseFastPath();
 
   // INVALID_ARGUMENT: the peer used an id twice.
   absl::Status Begin(uint32_t stream, const wire::Announce& announce);

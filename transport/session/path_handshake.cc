@@ -25,7 +25,7 @@ Actions PathHandshake::OnLocalLost() {
 
 Actions PathHandshake::OnNothingToTry() {
   Actions actions;
-  if (state_ != State::kTrying) return actions;
+  if (state_ != State::kTrying && state_ != State::kLostHere) return actions;
   actions.report = true;
   state_ = State::kSettled;
   return actions;

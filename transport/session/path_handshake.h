@@ -13,6 +13,7 @@
 //                PeerLost         drop, send lost,      kSettled
 //                                 report
 //   kLostHere    PeerLost         report                kSettled
+//                NothingToTry     report                kSettled
 //   kSettled     Retry            send wanted           kTrying, next epoch
 //                PeerWanted       listen                kTrying, next epoch
 //

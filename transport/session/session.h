@@ -180,6 +180,8 @@ class Session : private MessageReader::Owner {
   void DeliverInbox(uint32_t stream);
   void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);
+  // It exists.
+  void ResetStream(uint32_t stream, const absl::Status& status, bool from_peer);
   void OnMessageRead(uint32_t stream, uint64_t id,
                      absl::StatusOr<memory::Bytes> message,
                      uint64_t budgeted) override;
@@ -191,6 +193,7 @@ class Session : private MessageReader::Owner {
            absl::string_view payload, uint8_t flags = 0);
   bool MustWait(Stream* stream, uint32_t id);
   void OpenWaitingStreams();
+  void Uncount(Stream* stream);
   void EndStream(uint32_t stream);
   void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
   void SendOutgoing(uint32_t stream);
@@ -223,8 +226,13 @@ class Session : private MessageReader::Owner {
   PathEvents fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   std::shared_ptr<fabric::Endpoint> fast_;
-  // Not destroyed before Flush(): they may be what is calling.
-  std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
+  // Not destroyed before Flush(): they may be what is calling. With each the
+  // memory that its reads may still write to, which is to outlive it.
+  struct LostPath {
+    std::vector<memory::Block> blocks;
+    std::shared_ptr<fabric::Endpoint> path;  // destroyed first
+  };
+  std::vector<LostPath> lost_paths_;
   bool using_fast_ = false;
   bool in_input_ = false;  // delivering: input that nests would be out of order
   PathHandshake handshake_;

@@ -137,10 +137,10 @@ void Session::DropFastPath() {
   using_fast_ = false;
   if (fast_ == nullptr) return;
   for (auto& entry : announced_) entry.second.fast_path = nullptr;
-  reader_.LoseFastPath();
-  sender_.LoseFastPath();
-  lost_paths_.push_back(std::move(fast_));
+  lost_paths_.push_back(LostPath{{}, std::move(fast_)});
   fast_ = nullptr;
+  if (!closed()) lost_paths_.back().blocks = reader_.LoseFastPath();
+  sender_.LoseFastPath();
 }
 
 PathDescription Session::DescribePath() const {

@@ -283,19 +283,25 @@ void Session::OnCredit(uint32_t stream, uint64_t credit) {
 }
 
 void Session::OnPeerReset(uint32_t stream, const absl::Status& status) {
-  Stream* found = FindStream(stream);
-  if (found == nullptr) {
+  if (FindStream(stream) == nullptr) {
     EndStream(stream);  // what drains is not wanted any more
     return;
   }
+  ResetStream(stream, status, /*from_peer=*/true);
+}
+
+void Session::ResetStream(uint32_t stream, const absl::Status& status,
+                          bool from_peer) {
+  Stream* found = FindStream(stream);
   found->outgoing.clear();
   if (found->events == nullptr) {
     found->reset = status;
+    Uncount(found);
     return;
   }
   StreamEvents* events = found->events;
   DetachStream(stream);
-  events->OnReset(status, /*from_peer=*/true);
+  events->OnReset(status, from_peer);
 }
 
 void Session::OnMessageRead(uint32_t stream, uint64_t id,
@@ -308,10 +314,7 @@ void Session::OnMessageRead(uint32_t stream, uint64_t id,
   }
   if (!message.ok()) {
     SendReset(stream, message.status());
-    StreamEvents* events = found->events;
-    DetachStream(stream);
-    if (events != nullptr) events->OnReset(message.status(), false);
-    return;
+    return ResetStream(stream, message.status(), /*from_peer=*/false);
   }
   for (Stream::Unconsumed& entry : found->unconsumed) {
     if (entry.id == id) entry.budgeted = budgeted;
@@ -329,7 +332,8 @@ void Session::OnRegionReleased(uint64_t id) {
 // After what waits has been sent: most of the time a frame has acknowledged.
 void Session::AcknowledgeIfDue() {
   if (sender_.acknowledged() == order_.delivered()) {
-    received_since_ack_ = 0;
+    // What is held will be acknowledged once it is delivered.
+    if (!order_.holding()) received_since_ack_ = 0;
   } else if (received_since_ack_ >= kAcknowledgeBytes && using_fast_ &&
              sender_.SendAck(order_.delivered())) {
     received_since_ack_ = 0;

@@ -99,10 +99,15 @@ void Session::OpenWaitingStreams() {
   }
 }
 
+void Session::Uncount(Stream* stream) {
+  if (stream->counted) --open_streams_;
+  stream->counted = false;
+}
+
 void Session::EndStream(uint32_t stream) {
   auto it = streams_.find(stream);
   if (it == streams_.end()) return;
-  if (it->second->counted) --open_streams_;
+  Uncount(it->second.get());
   unread_by_peer_ -= it->second->send_window.used();
   streams_.erase(it);
   OpenWaitingStreams();

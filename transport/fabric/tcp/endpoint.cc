@@ -77,8 +77,10 @@ void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
     return;
   }
   // The peer named the region: a sum that overflows is not to hit another part.
-  if (offset > UINT64_MAX - region.offset) {
-    events_->OnReadDone(cookie, absl::OutOfRangeError("tcp: no such region"));
+  if (offset > region.length || into.size() > region.length - offset ||
+      offset > UINT64_MAX - region.offset) {
+    events_->OnReadDone(cookie,
+                        absl::OutOfRangeError("read beyond the region"));
     return;
   }
   const uint64_t read = next_read_++;

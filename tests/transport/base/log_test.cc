@@ -1,0 +1,143 @@
+// What comes to stderr at each level. The level is read once per process, so
+// each case has a process of its own.
+
+#include "transport/base/log.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace base {
+namespace {
+
+[[noreturn]] void LogAtAllLevels(const char* level, int output) {
+  if (dup2(output, STDERR_FILENO) < 0) _exit(1);
+  if (level == nullptr) {
+    unsetenv("PENSTOCK_LOG");
+  } else {
+    setenv("PENSTOCK_LOG", level, 1);
+  }
+  LogInfo("an info line");
+  LogWarning("a warning line");
+  LogError("an error line");
+  _exit(0);
+}
+
+std::string ReadAll(const UniqueFd& fd) {
+  std::string text;
+  char buffer[4096];
+  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
+    text.append(buffer, size);
+  }
+  return text;
+}
+
+// What a process logs with PENSTOCK_LOG=`level`. Null: not set.
+std::string LogOf(const char* level) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  const pid_t child = fork();
+  EXPECT_GE(child, 0);
+  if (child == 0) LogAtAllLevels(level, writing.get());
+  writing.Reset();
+  const std::string text = ReadAll(reading);
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  return text;
+}
+
+bool HasInfo(absl::string_view log) {
+  return absl::StrContains(log, "an info line");
+}
+bool HasWarning(absl::string_view log) {
+  return absl::StrContains(log, "a warning line");
+}
+bool HasError(absl::string_view log) {
+  return absl::StrContains(log, "an error line");
+}
+
+TEST(Log, EachLevelWritesItselfAndWhatIsWorse) {
+  const struct {
+    const char* level;
+    bool info;
+    bool warning;
+    bool error;
+  } kTable[] = {
+      {nullptr, true, true, true},   {"debug", true, true, true},
+      {"info", true, true, true},    {"warning", false, true, true},
+      {"error", false, false, true}, {"off", false, false, false},
+  };
+  for (const auto& row : kTable) {
+    SCOPED_TRACE(row.level == nullptr ? "not set" : row.level);
+    const std::string log = LogOf(row.level);
+    EXPECT_EQ(HasInfo(log), row.info) << log;
+    EXPECT_EQ(HasWarning(log), row.warning) << log;
+    EXPECT_EQ(HasError(log), row.error) << log;
+    EXPECT_FALSE(absl::StrContains(log, "PENSTOCK_LOG")) << log;
+  }
+}
+
+TEST(Log, OffIsSilent) { EXPECT_EQ(LogOf("off"), ""); }
+
+TEST(Log, LineSaysWhenHowBadAndWho) {
+  const std::string log = LogOf("error");
+  // 2024-01-31T12:34:56.789 error penstock[123]: an error line
+  const auto digits = [&log](size_t at, size_t count) {
+    for (size_t i = at; i < at + count; ++i) {
+      if (i >= log.size() || !isdigit(log[i])) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(digits(0, 4) && log[4] == '-' && digits(11, 2)) << log;
+  const size_t at = log.find(" error penstock[");
+  ASSERT_EQ(at, 23u) << log;
+  const size_t end = log.find("]: an error line\n");
+  ASSERT_NE(end, std::string::npos) << log;
+  EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
+}
+
+// Who mistypes the level wants to see something. The names that only the
+// library below knows are mistyped, too.
+TEST(Log, MistypedLevelSilencesNoErrorAndSaysWhatIsAllowed) {
+  for (const char* level :
+       {"wraning", "verbose", "2", "critical", "info ", "debug,info"}) {
+    SCOPED_TRACE(level);
+    const std::string log = LogOf(level);
+    EXPECT_TRUE(HasError(log)) << log;
+    EXPECT_TRUE(absl::StrContains(log, "PENSTOCK_LOG")) << log;
+    EXPECT_TRUE(absl::StrContains(log, level)) << log;
+    for (const char* allowed : {"debug", "info", "warning", "error", "off"}) {
+      EXPECT_TRUE(absl::StrContains(log, allowed)) << allowed << ": " << log;
+    }
+  }
+}
+
+TEST(Log, MistypedLevelIsSaidOnce) {
+  const std::string log = LogOf("wraning");
+  const size_t first = log.find("wraning");
+  ASSERT_NE(first, std::string::npos) << log;
+  EXPECT_EQ(log.find("wraning", first + 1), std::string::npos) << log;
+}
+
+// Accepted or not: what cannot be read silences nothing.
+TEST(Log, EmptyOrCapitalLevelSilencesNoError) {
+  for (const char* level : {"", "INFO", "Error", "WARNING"}) {
+    EXPECT_TRUE(HasError(LogOf(level))) << level;
+  }
+}
+
+}  // namespace
+}  // namespace base
+}  // namespace penstock

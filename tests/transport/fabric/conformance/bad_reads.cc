@@ -1,0 +1,157 @@
+// Reads of what is not there. A region comes from the peer, so every field of
+// it may be nonsense.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/conformance/conformance.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+namespace {
+
+// A pair of which side A exposes 1,000 bytes, and what B makes of the region.
+class ConformanceBadReads : public Conformance {
+ protected:
+  static constexpr uint64_t kSize = 1000;
+
+  RemoteRegion NewRegion() {
+    EXPECT_NO_FATAL_FAILURE(Connect());
+    exposure_ = Expose(Side::kA, PayloadOf(RandomBytes(kSize, 1)));
+    return exposure_.region;
+  }
+  // The read ends with an error, once. It may break the connection only where
+  // the fabric's header says so.
+  void ExpectRefused(const RemoteRegion& region, uint64_t offset, size_t size) {
+    SCOPED_TRACE(::testing::Message()
+                 << "[" << offset << ", +" << size << ") of region at "
+                 << region.offset << " of " << region.length);
+    Target target(size);
+    Read(Side::kB, region, offset, target.span(), 5);
+    Pump();
+    EXPECT_TRUE(at_b().Failed(5)) << "a byte that is not in the region";
+    EXPECT_TRUE(target.margins_are_untouched());
+    if (harness_->survives_bad_reads()) ExpectAlive();
+  }
+
+  // As much as one read may take, and less than all.
+  size_t part() const {
+    return std::min<size_t>(capabilities().read_chunk_bytes, kSize / 2);
+  }
+
+  Exposure exposure_;
+};
+
+TEST_P(ConformanceBadReads, BeyondTheRegionFail) {
+  for (uint64_t offset : {kSize, kSize - 1, kSize + 1, 2 * kSize}) {
+    const RemoteRegion region = NewRegion();
+    ExpectRefused(region, offset, 2);
+  }
+  const RemoteRegion region = NewRegion();
+  ExpectRefused(region, kSize - part(), part() + 1);
+}
+
+TEST_P(ConformanceBadReads, AtOffsetsThatOverflowFail) {
+  for (uint64_t before_end : {1, 2, 3, 1000}) {
+    const RemoteRegion region = NewRegion();
+    ExpectRefused(region, ~uint64_t{0} - before_end + 1, 3);
+  }
+}
+
+// Offset of the region and offset in it add up to where there are bytes.
+TEST_P(ConformanceBadReads, OfRegionsThatOverflowFail) {
+  for (uint64_t length : {kSize, ~uint64_t{0}}) {
+    RemoteRegion region = NewRegion();
+    const uint64_t start = region.offset;
+    region.offset = ~uint64_t{0};
+    region.length = length;
+    ExpectRefused(region, start + 1, 3);
+  }
+}
+
+TEST_P(ConformanceBadReads, OfRegionsFarLargerThanWhatIsExposedFail) {
+  RemoteRegion region = NewRegion();
+  region.length = uint64_t{1} << 50;
+  ExpectRefused(region, uint64_t{1} << 49, 3);
+}
+
+// The region says how much there is, even if more is exposed.
+TEST_P(ConformanceBadReads, BeyondANarrowRegionFail) {
+  RemoteRegion region = NewRegion();
+  region.length = 10;
+  ExpectRefused(region, 8, 3);
+}
+
+TEST_P(ConformanceBadReads, OfAnUnknownKeyFail) {
+  for (uint64_t flipped :
+       {uint64_t{1} << 63, uint64_t{1} << 40, ~uint64_t{0}}) {
+    RemoteRegion region = NewRegion();
+    region.key ^= flipped;
+    ExpectRefused(region, 0, 3);
+  }
+}
+
+TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
+  // The keys of both ends may be alike; the bytes are not.
+  NewRegion();
+  const Exposure own = Expose(Side::kB, PayloadOf(RandomBytes(kSize, 2)));
+  Target target(part());
+  Read(Side::kB, own.region, 0, target.span(), 5);
+  Pump();
+  EXPECT_EQ(at_b().reads.size(), 1u);
+  EXPECT_FALSE(target.text() == RandomBytes(kSize, 2).substr(0, part()));
+  EXPECT_TRUE(target.margins_are_untouched());
+}
+
+// Error or what was exposed, as the fabric's header says; but not what lies
+// there by then.
+TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
+  const RemoteRegion region = NewRegion();
+  a()->Withdraw(region);
+  exposure_ = Exposure();
+  Pump();
+  for (uint32_t i = 0; i < 30; ++i) {
+    const Exposure later = Expose(Side::kA, PayloadOf(RandomBytes(kSize, i)));
+    Target target(part());
+    Read(Side::kB, region, 0, target.span(), i);
+    Pump();
+    if (!at_b().Failed(i)) {
+      EXPECT_TRUE(target.text() == RandomBytes(kSize, 1).substr(0, part()));
+    }
+    a()->Withdraw(later.region);
+  }
+}
+
+// The request is under way when the region goes.
+TEST_P(ConformanceBadReads, OvertakenByWithdrawEndOnceAndNeverWrong) {
+  const RemoteRegion region = NewRegion();
+  const size_t count = capabilities().max_reads;
+  const size_t size = std::min(part(), kSize / count);
+  Target target(kSize);
+  for (size_t i = 0; i < count; ++i) {
+    Read(Side::kB, region, i * size, target.span().subspan(i * size, size), i);
+    if (i == count / 2) harness_->Step();
+  }
+  a()->Withdraw(region);
+  exposure_ = Exposure();
+  Pump();
+  EXPECT_EQ(at_b().reads.size(), count);
+  const std::string bytes = RandomBytes(kSize, 1);
+  for (size_t i = 0; i < count; ++i) {
+    if (!at_b().Succeeded(i)) continue;
+    EXPECT_TRUE(target.text().substr(i * size, size) ==
+                bytes.substr(i * size, size));
+  }
+  if (harness_->survives_bad_reads()) ExpectAlive();
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, ConformanceBadReads,
+                         ::testing::ValuesIn(Fabrics()), NameOf);
+
+}  // namespace
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,152 @@
+#include "tests/transport/fabric/conformance/conformance.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/memory/memory.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+namespace {
+
+// Cookies of ReadWhole(): none that a test uses.
+constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
+// More than any fabric has credits.
+constexpr int kManyMessages = 100 * 1000;
+constexpr char kIsDestroyed[] = "after its endpoint was destroyed";
+
+}  // namespace
+
+void Conformance::Disconnect() {
+  if (harness_ == nullptr) return;
+  for (Side side : kSides) Kill(side);
+  harness_ = nullptr;
+}
+
+void Conformance::Connect() {
+  Disconnect();
+  harness_ = GetParam().make();
+  ASSERT_NE(harness_, nullptr);
+  for (Side side : kSides) {
+    auto& recorder = recorders_[static_cast<int>(side)];
+    recorder = absl::make_unique<Recorder>();
+    end(side)->Start(recorder.get());
+  }
+  capabilities_ = a()->capabilities();
+}
+
+size_t Conformance::several_chunks() const {
+  // Three and a bit, or more where chunks are short; not too much to run often.
+  const size_t chunk = capabilities().read_chunk_bytes;
+  return std::max<size_t>(3 * chunk + chunk / 3, 1000);
+}
+
+bool Conformance::Send(Side from, absl::string_view message) {
+  ForbidEvents("from within Send()");
+  const bool sent = end(from)->Send(AsSpan(message));
+  AllowEvents();
+  return sent;
+}
+
+void Conformance::ForbidEvents(const char* why) {
+  for (Side side : kSides) at(side).forbidden = why;
+}
+
+void Conformance::AllowEvents() {
+  for (Side side : kSides) {
+    at(side).forbidden = end(side) == nullptr ? kIsDestroyed : nullptr;
+  }
+}
+
+void Conformance::SendSurely(Side from, absl::string_view message) {
+  if (Send(from, message)) return;
+  const int before = at(from).writable;
+  Pump();
+  ASSERT_GT(at(from).writable, before) << "refused, but never writable again";
+  ASSERT_TRUE(Send(from, message)) << "refused, though all has been taken";
+}
+
+int Conformance::SendUntilRefused(Side from) {
+  const std::string message(max_message(), 'm');
+  int taken = 0;
+  while (taken < kManyMessages && Send(from, message)) ++taken;
+  EXPECT_LT(taken, kManyMessages) << "nothing limits what is under way";
+  return taken;
+}
+
+void Conformance::Read(Side reader, const RemoteRegion& region, uint64_t offset,
+                       absl::Span<uint8_t> into, uint64_t cookie) {
+  Recorder& recorder = at(reader);
+  recorder.under_way.insert(cookie);
+  const bool nested = recorder.within_read;
+  recorder.within_read = true;
+  end(reader)->Read(region, offset, into, cookie);
+  recorder.within_read = nested;
+}
+
+Exposure Conformance::Expose(Side owner, const memory::Payload& payload) {
+  absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload);
+  EXPECT_TRUE(exposure.ok()) << exposure.status();
+  if (!exposure.ok()) return Exposure();
+  EXPECT_EQ(exposure->region.length, payload.size());
+  EXPECT_EQ(exposure->stable.size(), payload.size());
+  return *std::move(exposure);
+}
+
+void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
+                             Target* target) {
+  const size_t chunk = capabilities().read_chunk_bytes;
+  const size_t max_reads = capabilities().max_reads;
+  uint64_t cookie = kFirstCookie;
+  for (uint64_t at = 0; at < region.length; at += chunk) {
+    if (this->at(reader).under_way.size() >= max_reads) Pump();
+    const size_t size = std::min<uint64_t>(chunk, region.length - at);
+    Read(reader, region, at, target->span().subspan(at, size), cookie++);
+  }
+  Pump();
+}
+
+absl::StatusOr<std::string> Conformance::ReadWhole(Side reader,
+                                                   const RemoteRegion& region) {
+  Target target(region.length);
+  Recorder& recorder = at(reader);
+  recorder.reads.clear();
+  ReadChunks(reader, region, &target);
+  EXPECT_TRUE(recorder.under_way.empty()) << "a read has not ended";
+  EXPECT_TRUE(target.margins_are_untouched());
+  for (const auto& read : recorder.reads) {
+    if (!read.second.ok()) return read.second;
+  }
+  return target.text();
+}
+
+void Conformance::ExpectAlive() {
+  for (Side side : kSides) {
+    Recorder& receiver = at(Other(side));
+    receiver.messages.clear();
+    ASSERT_NO_FATAL_FAILURE(SendSurely(side, "still here"));
+    Pump();
+    EXPECT_EQ(receiver.messages, std::vector<std::string>{"still here"});
+    const std::string bytes = RandomBytes(1000, 99);
+    const Exposure exposure = Expose(side, PayloadOf(bytes));
+    const auto read = ReadWhole(Other(side), exposure.region);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == bytes);
+    end(side)->Withdraw(exposure.region);
+    EXPECT_TRUE(receiver.broken.empty());
+  }
+}
+
+void Conformance::Kill(Side side) {
+  at(side).forbidden = kIsDestroyed;
+  harness_->Kill(side);
+  at(side).under_way.clear();
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, Conformance, ::testing::ValuesIn(Fabrics()),
+                         NameOf);
+
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,80 @@
+// The fixture of the suite: a connected pair, a recorder at each end, and the
+// calls of an endpoint with the checks that belong to all of them.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/conformance/bytes_util.h"
+#include "tests/transport/fabric/conformance/harness.h"
+#include "tests/transport/fabric/conformance/recorder.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+
+class Conformance : public ::testing::TestWithParam<FabricCase> {
+ protected:
+  void SetUp() override { Connect(); }
+  void TearDown() override { Disconnect(); }
+
+  // A new pair instead of the present one.
+  void Connect();
+  // Destroys both ends, with all that is under way.
+  void Disconnect();
+
+  Endpoint* end(Side side) const { return harness_->end(side); }
+  Endpoint* a() const { return end(Side::kA); }
+  Endpoint* b() const { return end(Side::kB); }
+  Recorder& at(Side side) { return *recorders_[static_cast<int>(side)]; }
+  Recorder& at_a() { return at(Side::kA); }
+  Recorder& at_b() { return at(Side::kB); }
+  const Capabilities& capabilities() const { return capabilities_; }
+  size_t max_message() const { return capabilities_.max_message_bytes; }
+  // Of a region that takes several chunks, the last one short.
+  size_t several_chunks() const;
+
+  // No event may come from within it, at either end.
+  bool Send(Side from, absl::string_view message);
+  // Sends when there is credit, for which it pumps.
+  void SendSurely(Side from, absl::string_view message);
+  // Sends full messages until one is refused. Returns how many were taken.
+  int SendUntilRefused(Side from);
+  void Read(Side reader, const RemoteRegion& region, uint64_t offset,
+            absl::Span<uint8_t> into, uint64_t cookie);
+  // A failure of the test where there is no room.
+  Exposure Expose(Side owner, const memory::Payload& payload);
+  // Reads all of it, as the session does: chunk by chunk, as many at once as
+  // the fabric wants.
+  absl::StatusOr<std::string> ReadWhole(Side reader,
+                                        const RemoteRegion& region);
+  // Messages pass both ways, and so do regions.
+  void ExpectAlive();
+  void Pump() { harness_->Pump(); }
+  void Kill(Side side);
+
+  std::unique_ptr<Recorder> recorders_[2];
+  std::unique_ptr<Harness> harness_;
+
+ private:
+  // No event may come before AllowEvents().
+  void ForbidEvents(const char* why);
+  void AllowEvents();
+  void ReadChunks(Side reader, const RemoteRegion& region, Target* target);
+
+  Capabilities capabilities_;  // a copy: an end may die
+};
+
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_

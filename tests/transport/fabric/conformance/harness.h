@@ -1,0 +1,114 @@
+// What the suite needs to know of a fabric to check it. A fabric joins by one
+// file with a Harness and Fabrics(): see fake_test.cc.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+
+enum class Side { kA, kB };
+
+constexpr Side kSides[] = {Side::kA, Side::kB};
+
+inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
+
+// A pair of connected endpoints in this process. Nothing moves but in Step()
+// and Pump(), as far as the fabric lets its user decide that.
+class Harness {
+ public:
+  virtual ~Harness() = default;
+
+  // Null once it is dead.
+  Endpoint* end(Side side) const { return ends_[Index(side)].get(); }
+
+  // Does what the owner of each living end would do, once: for most fabrics,
+  // Poll(). True if there was anything.
+  virtual bool Step() {
+    bool any = false;
+    for (Side side : kSides) {
+      if (end(side) != nullptr && end(side)->Poll()) any = true;
+    }
+    return any;
+  }
+  // Delivers all that is under way.
+  virtual void Pump() {
+    int left = kMaxSteps;
+    while (--left > 0 && Step()) {
+      // What goes wrong in each step need not be said a million times.
+      if (::testing::Test::HasFailure()) left = std::min(left, kFewSteps);
+    }
+    EXPECT_GT(left, 0) << "the two ends answer one another for ever";
+  }
+  // The end is destroyed, as if its process had died.
+  virtual void Kill(Side side) { ends_[Index(side)].reset(); }
+  // The connection breaks under two living ends. False: no way to do that.
+  virtual bool Cut() { return false; }
+
+  // False where a frame does not fit into a message: a fake with small limits.
+  virtual bool takes_frames() const { return true; }
+  // False where a read that the peer refuses breaks the connection.
+  virtual bool survives_bad_reads() const { return true; }
+
+  // Leaves no room for what `side` may expose, until FreeMemory(). False where
+  // there always is room.
+  virtual bool FillMemory(Side side) { return false; }
+  virtual void FreeMemory() {}
+
+ protected:
+  static int Index(Side side) { return static_cast<int>(side); }
+
+  std::unique_ptr<Endpoint> ends_[2];
+
+ private:
+  static constexpr int kMaxSteps = 10 * 1000 * 1000;
+  static constexpr int kFewSteps = 1000;
+};
+
+// The parameter of the suite: one fabric, with one set of options.
+struct FabricCase {
+  std::string name;
+  std::function<std::unique_ptr<Harness>()> make;
+  // As the capability: such a fabric is tested for loading, too.
+  bool can_load = false;
+  // False where the owner pushes what comes in, and Poll() and HasInput() have
+  // nothing to say.
+  bool is_polled = true;
+};
+
+// Defined once in each test: the fabrics that it checks.
+std::vector<FabricCase> Fabrics();
+
+inline std::vector<FabricCase> FabricsWhere(
+    const std::function<bool(const FabricCase&)>& wanted) {
+  std::vector<FabricCase> fabrics;
+  for (const FabricCase& fabric : Fabrics()) {
+    if (wanted(fabric)) fabrics.push_back(fabric);
+  }
+  return fabrics;
+}
+
+inline void PrintTo(const FabricCase& fabric, std::ostream* out) {
+  *out << fabric.name;
+}
+
+inline std::string NameOf(const ::testing::TestParamInfo<FabricCase>& info) {
+  return info.param.name;
+}
+
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_

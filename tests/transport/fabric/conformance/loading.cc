@@ -1,0 +1,145 @@
+// Exposed memory that is used in place.
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/conformance/conformance.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+namespace {
+
+class ConformanceLoading : public Conformance {
+ protected:
+  // Side A exposes `bytes`, B loads them, A lets go.
+  memory::Bytes LoadAndWithdraw(const std::string& bytes) {
+    const Exposure exposure = Expose(Side::kA, PayloadOf(bytes));
+    auto loaded = b()->Load(exposure.region);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    a()->Withdraw(exposure.region);
+    return loaded.ok() ? *std::move(loaded) : memory::Bytes();
+  }
+  // Side A exposes other bytes, in all the memory that it has or in a lot.
+  void ExposeOther() {
+    const memory::Payload other = PayloadOf(std::string(1024 * 1024, 'o'));
+    for (int i = 0; i < 40; ++i) {
+      auto exposure = a()->Expose(other);
+      if (!exposure.ok()) return;
+      later_.push_back(*std::move(exposure));
+    }
+  }
+
+  std::vector<Exposure> later_;
+};
+
+TEST_P(Conformance, LoadIsACapabilityOrRefused) {
+  ASSERT_EQ(capabilities().can_load, GetParam().can_load);
+  const Exposure exposure = Expose(Side::kA, PayloadOf("some bytes"));
+  EXPECT_EQ(b()->Load(exposure.region).ok(), capabilities().can_load);
+  ExpectAlive();
+}
+
+TEST_P(ConformanceLoading, BytesAreThoseOfAllPieces) {
+  const std::string bytes = RandomBytes(100 * 1000, 1);
+  for (Side owner : kSides) {
+    const Exposure exposure =
+        Expose(owner, PayloadOf(bytes, {1, 0, 7, 4096, 60 * 1000}));
+    const auto loaded = end(Other(owner))->Load(exposure.region);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_TRUE(TextOf(loaded->span()) == bytes);
+  }
+}
+
+// In place: what the owner's bytes are made of is what the peer sees.
+TEST_P(ConformanceLoading, BytesAreNotCopied) {
+  const Exposure exposure = Expose(Side::kA, PayloadOf("some bytes"));
+  const auto loaded = b()->Load(exposure.region);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(exposure.stable.pieces().size(), 1u);
+  const_cast<uint8_t*>(exposure.stable.pieces()[0].data)[0] = 'S';
+  EXPECT_EQ(TextOf(loaded->span()), "Some bytes");
+}
+
+TEST_P(ConformanceLoading, BytesOutliveWithdraw) {
+  const std::string bytes = RandomBytes(1024 * 1024, 2);
+  const memory::Bytes loaded = LoadAndWithdraw(bytes);
+  Pump();
+  ExposeOther();
+  EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+}
+
+TEST_P(ConformanceLoading, BytesOutliveEitherEndAndBoth) {
+  for (Side first : kSides) {
+    ASSERT_NO_FATAL_FAILURE(Connect());
+    const std::string bytes = RandomBytes(1024 * 1024, 3);
+    const memory::Bytes loaded = LoadAndWithdraw(bytes);
+    Kill(first);
+    if (first == Side::kB) ExposeOther();
+    Pump();
+    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+    Kill(Other(first));
+    later_.clear();
+    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+    Disconnect();
+    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+  }
+}
+
+TEST_P(ConformanceLoading, AnyShareKeepsAllOfTheBytes) {
+  const std::string bytes = RandomBytes(1024 * 1024, 4);
+  memory::Bytes part = LoadAndWithdraw(bytes).Part(1000, 1000);
+  Pump();
+  ExposeOther();
+  EXPECT_TRUE(TextOf(part.span()) == bytes.substr(1000, 1000));
+}
+
+TEST_P(ConformanceLoading, BytesThatWereNeverReadCanBeLoadedMuchLater) {
+  const std::string bytes = RandomBytes(1000, 5);
+  const Exposure exposure = Expose(Side::kA, PayloadOf(bytes));
+  for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(ExpectAlive());
+  const auto loaded = b()->Load(exposure.region);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_TRUE(TextOf(loaded->span()) == bytes);
+}
+
+TEST_P(ConformanceLoading, MemoryComesBackWithTheLastShare) {
+  const std::string bytes = RandomBytes(1024 * 1024, 6);
+  for (int i = 0; i < 24; ++i) {
+    const memory::Bytes loaded = LoadAndWithdraw(bytes);
+    ASSERT_TRUE(TextOf(loaded.span()) == bytes);
+    Pump();
+  }
+}
+
+TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
+  const RemoteRegion good = Expose(Side::kA, PayloadOf("some bytes")).region;
+  std::vector<RemoteRegion> bad(5, good);
+  bad[0].key ^= uint64_t{1} << 63;
+  bad[1].offset = ~uint64_t{0};
+  bad[2].length = ~uint64_t{0};
+  bad[3].length = uint64_t{1} << 50;
+  bad[4] = RemoteRegion{0, 0, 1};
+  for (const RemoteRegion& region : bad) {
+    EXPECT_FALSE(b()->Load(region).ok()) << region.key << " " << region.offset;
+  }
+  const auto loaded = b()->Load(good);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(TextOf(loaded->span()), "some bytes");
+}
+
+// There are fabrics without memory in common.
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceLoading);
+INSTANTIATE_TEST_SUITE_P(
+    Fabric, ConformanceLoading,
+    ::testing::ValuesIn(FabricsWhere(&FabricCase::can_load)), NameOf);
+
+}  // namespace
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock

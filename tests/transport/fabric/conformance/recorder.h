@@ -1,0 +1,99 @@
+// Keeps the events of one end, and checks what the contract says of each.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+
+// Fails the test for an event at a forbidden time, for one after OnBroken(),
+// for a read that ends twice or was never started, and for an OnBroken() that
+// comes before the end of a read.
+class Recorder : public EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override {
+    CheckTime();
+    messages.emplace_back(reinterpret_cast<const char*>(message.data()),
+                          message.size());
+    if (on_message) on_message(message);
+  }
+  void OnWritable() override {
+    CheckTime();
+    ++writable;
+    if (on_writable) on_writable();
+  }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) override {
+    if (!within_read) CheckTime();
+    EXPECT_EQ(under_way.erase(cookie), 1u)
+        << "read " << cookie << " ended, but was not under way";
+    reads[cookie] = status;
+    if (on_read_done) on_read_done(cookie);
+  }
+  void OnDoorbell() override {
+    CheckTime();
+    ++doorbells;
+  }
+  void OnBroken(const absl::Status& cause) override {
+    CheckTime();
+    EXPECT_FALSE(cause.ok());
+    EXPECT_TRUE(under_way.empty()) << under_way.size() << " reads under way";
+    broken.push_back(cause);
+  }
+
+  // Whether the read has ended well.
+  bool Succeeded(uint64_t cookie) const {
+    auto it = reads.find(cookie);
+    return it != reads.end() && it->second.ok();
+  }
+  // Whether it has ended with an error.
+  bool Failed(uint64_t cookie) const {
+    auto it = reads.find(cookie);
+    return it != reads.end() && !it->second.ok();
+  }
+  bool IsSilent() const {
+    return messages.empty() && reads.empty() && broken.empty() &&
+           writable == 0 && doorbells == 0;
+  }
+
+  std::vector<std::string> messages;
+  std::map<uint64_t, absl::Status> reads;  // that have ended
+  std::vector<absl::Status> broken;
+  int writable = 0;
+  int doorbells = 0;
+
+  // After the event has been noted.
+  std::function<void(absl::Span<const uint8_t>)> on_message;
+  std::function<void()> on_writable;
+  std::function<void(uint64_t cookie)> on_read_done;
+
+  // Kept up to date by who calls the endpoint.
+  std::set<uint64_t> under_way;
+  bool within_read = false;
+  // Why no event may come now; null: it may.
+  const char* forbidden = nullptr;
+
+ private:
+  void CheckTime() {
+    if (forbidden != nullptr) ADD_FAILURE() << "an event " << forbidden;
+    EXPECT_TRUE(broken.empty()) << "an event after OnBroken()";
+  }
+};
+
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_

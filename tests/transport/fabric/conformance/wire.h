@@ -1,0 +1,78 @@
+// What lies between the two ends of the tcp fabric: a connection that takes
+// bytes at one side and gives them out at the other, in order.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "tests/transport/fabric/conformance/harness.h"
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  // Takes some of `bytes`, perhaps none. Returns how many.
+  virtual size_t Put(Side from, absl::Span<const uint8_t> bytes) = 0;
+  // The next bytes for `to`, in memory of exactly their size. Empty: none now.
+  virtual std::vector<uint8_t> Take(Side to) = 0;
+  // `side` neither puts nor takes any more.
+  virtual void Close(Side side) = 0;
+  // The other side has closed, and `to` has taken all that it had put in.
+  virtual bool HasEnded(Side to) = 0;
+};
+
+// In memory. Holds a bounded number of bytes, as a socket does.
+class MemoryWire : public Wire {
+ public:
+  enum class Cuts {
+    kNone,    // as much as there is at once
+    kRandom,  // one byte as often as many
+  };
+  explicit MemoryWire(Cuts cuts) : cuts_(cuts) {}
+
+  size_t Put(Side from, absl::Span<const uint8_t> bytes) override;
+  std::vector<uint8_t> Take(Side to) override;
+  void Close(Side side) override { closed_[Index(side)] = true; }
+  bool HasEnded(Side to) override;
+
+ private:
+  static int Index(Side side) { return static_cast<int>(side); }
+  size_t Cut(size_t size);
+
+  const Cuts cuts_;
+  std::mt19937_64 random_{11};
+  std::string to_[2];
+  bool closed_[2] = {false, false};
+};
+
+// A pair of real sockets, neither of which waits.
+class SocketWire : public Wire {
+ public:
+  SocketWire();
+
+  size_t Put(Side from, absl::Span<const uint8_t> bytes) override;
+  std::vector<uint8_t> Take(Side to) override;
+  void Close(Side side) override { Socket(side).Reset(); }
+  bool HasEnded(Side to) override { return ended_[static_cast<int>(to)]; }
+
+ private:
+  base::UniqueFd& Socket(Side side) { return sockets_[static_cast<int>(side)]; }
+
+  base::UniqueFd sockets_[2];
+  bool ended_[2] = {false, false};
+};
+
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_

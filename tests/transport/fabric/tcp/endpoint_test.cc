@@ -1,0 +1,168 @@
+// What an endpoint writes, and when.
+
+#include "transport/fabric/tcp/endpoint.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/tcp/tcp_test_util.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+namespace {
+
+constexpr size_t kQueueLimit = 256 * 1024;
+
+TEST_F(TcpEndpointTest, LoneMessageIsWrittenAtOnce) {
+  EXPECT_TRUE(endpoint_->idle());
+  ASSERT_TRUE(Send("abc"));
+  EXPECT_TRUE(pipe_.writing());
+  EXPECT_FALSE(endpoint_->idle());
+  EXPECT_EQ(ToHex(TakeWrite()),
+            ToHex(FromHex("03000000 01000000 0000000000000000 616263")));
+  EXPECT_TRUE(endpoint_->idle());
+  EXPECT_EQ(pipe_.writes(), 1);
+  EXPECT_EQ(events_.Take(), Lines{});
+}
+
+TEST_F(TcpEndpointTest, ReadIsTheRequestOfTheDocument) {
+  std::string into(256 * 1024, '.');
+  const absl::Span<uint8_t> span(reinterpret_cast<uint8_t*>(&into[0]),
+                                 into.size());
+  const RemoteRegion region{9, 0, 1024 * 1024};
+  endpoint_->Read(region, 0, span, 100);
+  (void)TakeWrite();
+  endpoint_->Read(region, 256 * 1024, span, 101);
+  EXPECT_EQ(ToHex(TakeWrite()),
+            ToHex(FromHex("14000000 03000000 0200000000000000"
+                          "0900000000000000 0000040000000000 00000400")));
+}
+
+TEST_F(TcpEndpointTest, SmallUnitsThatWaitLeaveInOneWriteAndInOrder) {
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  std::string into(10, '.');
+  ASSERT_TRUE(Send("a"));
+  endpoint_->RingDoorbell();
+  Read(&into, 1);
+  ASSERT_TRUE(Send(""));
+  ASSERT_TRUE(Send("b"));
+  EXPECT_EQ(pipe_.writes(), 1);
+  (void)TakeWrite();
+  EXPECT_EQ(pipe_.writes(), 2);
+  // One piece: one system call copies it, whatever the number of units.
+  EXPECT_EQ(pipe_.left().size(), 1u);
+  const std::vector<Unit> units = SplitUnits(TakeWrite());
+  ASSERT_EQ(units.size(), 5u);
+  EXPECT_EQ(units[0].body, "a");
+  EXPECT_EQ(units[1].header.type, UnitType::kDoorbell);
+  EXPECT_EQ(units[2].header.type, UnitType::kRead);
+  EXPECT_EQ(units[3].body, "");
+  EXPECT_EQ(units[4].body, "b");
+  EXPECT_FALSE(pipe_.writing());
+}
+
+TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Send("more"));
+  EXPECT_EQ(SplitUnits(TakeWrite()).size(), 1u);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(Send("still more"));
+  EXPECT_EQ(SplitUnits(TakeWrite()).size(), 100u);
+  EXPECT_EQ(SplitUnits(TakeWrites()).size(), 100u);
+}
+
+// Until then the session cannot merge them with what comes later.
+TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMoreMessages) {
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  const std::string message(1000, 'm');
+  size_t queued = 0;
+  while (queued < 2 * kQueueLimit && Send(message)) {
+    queued += kUnitHeaderBytes + message.size();
+  }
+  EXPECT_GT(queued, kQueueLimit);
+  EXPECT_LE(queued, kQueueLimit + kUnitHeaderBytes + message.size());
+  EXPECT_FALSE(Send(""));
+  EXPECT_EQ(events_.Take(), Lines{});
+  (void)TakeWrite();
+  EXPECT_EQ(events_.Take(), Lines{"writable"});
+  EXPECT_TRUE(Send("goes again"));
+  const std::string rest = TakeWrites();
+  EXPECT_EQ(rest.size(), queued + kUnitHeaderBytes + 10);
+  EXPECT_EQ(events_.Take(), Lines{});
+}
+
+TEST_F(TcpEndpointTest, WriteUnderWayIsNotPartOfTheQueue) {
+  ASSERT_TRUE(Send(std::string(kMaxMessageBytes, 'm')));
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(Send(std::string(kMaxMessageBytes - kUnitHeaderBytes, 'm')));
+  }
+  EXPECT_TRUE(Send("at the limit"));
+  EXPECT_FALSE(Send("above it"));
+}
+
+TEST_F(TcpEndpointTest, DoorbellsThatWaitAreOne) {
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  for (int i = 0; i < 10; ++i) endpoint_->RingDoorbell();
+  (void)TakeWrite();
+  EXPECT_EQ(ToHex(TakeWrite()),
+            ToHex(FromHex("00000000 02000000 0000000000000000")));
+  EXPECT_FALSE(pipe_.writing());
+}
+
+// Else the peer would sleep through what was sent after the first was written.
+TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
+  endpoint_->RingDoorbell();
+  ASSERT_TRUE(pipe_.writing());
+  endpoint_->RingDoorbell();
+  endpoint_->RingDoorbell();
+  EXPECT_EQ(SplitUnits(TakeWrites()).size(), 2u);
+  endpoint_->RingDoorbell();
+  EXPECT_EQ(SplitUnits(TakeWrites()).size(), 1u);
+}
+
+TEST_F(TcpEndpointTest, CapabilitiesAreThoseOfALifeline) {
+  const Capabilities& capabilities = endpoint_->capabilities();
+  EXPECT_EQ(capabilities.max_message_bytes, 64u * 1024);
+  EXPECT_EQ(capabilities.eager_max_bytes, 48u * 1024);
+  EXPECT_EQ(capabilities.read_chunk_bytes, 256u * 1024);
+  EXPECT_EQ(capabilities.max_reads, 4);
+  EXPECT_TRUE(capabilities.is_lifeline);
+  EXPECT_FALSE(capabilities.can_load);
+}
+
+TEST_F(TcpEndpointTest, EndOfTheStreamEndsReadsThenTheEndpoint) {
+  std::string into(10, '.');
+  Read(&into, 1);
+  Read(&into, 2);
+  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  EXPECT_EQ(events_.Take(),
+            (Lines{"read 1 failed", "read 2 failed", "broken"}));
+  EXPECT_EQ(events_.cause(), absl::UnavailableError("gone"));
+  endpoint_->OnClosed(absl::UnavailableError("gone again"));
+  EXPECT_EQ(events_.Take(), Lines{});
+}
+
+TEST_F(TcpEndpointTest, NothingIsWrittenAfterTheEnd) {
+  const RemoteRegion region = Expose("some bytes");
+  ASSERT_NO_FATAL_FAILURE(BeginWrite());
+  ASSERT_TRUE(Send("queued, and lost"));
+  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  (void)events_.Take();
+  (void)TakeWrite();
+  Send("late");
+  endpoint_->RingDoorbell();
+  Receive(MakeRead(1, {region.key, 0, 10}));
+  std::string into(10, '.');
+  Read(&into, 3);
+  EXPECT_EQ(events_.Take(), Lines{"read 3 failed"});
+  EXPECT_FALSE(pipe_.writing());
+  EXPECT_EQ(pipe_.writes(), 1);
+}
+
+}  // namespace
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,80 @@
+// One direction of a connection in memory, moved by hand.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "transport/fabric/tcp/byte_stream.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+
+// Holds the write under way until its bytes are taken. Fails the test for what
+// byte_stream.h forbids.
+class Pipe : public ByteStream {
+ public:
+  static constexpr size_t kAll = std::numeric_limits<size_t>::max();
+
+  void Write(std::vector<memory::Bytes> pieces) override {
+    EXPECT_FALSE(writing_) << "two writes at a time";
+    EXPECT_FALSE(pieces.empty()) << "a write of nothing";
+    writing_ = true;
+    ++writes_;
+    for (memory::Bytes& piece : pieces) {
+      EXPECT_GT(piece.size, 0u) << "a piece of nothing";
+      left_.push_back(std::move(piece));
+    }
+  }
+
+  // From Write() to Finish().
+  bool writing() const { return writing_; }
+  int writes() const { return writes_; }
+  // What has not been taken of the write under way.
+  const std::deque<memory::Bytes>& left() const { return left_; }
+
+  // The next bytes, at most `size`.
+  std::string Take(size_t size = kAll) {
+    std::string taken;
+    while (size > 0 && !left_.empty()) {
+      const absl::Span<const uint8_t> front = left_.front().span();
+      const size_t part = std::min(size, front.size());
+      taken.append(reinterpret_cast<const char*>(front.data()), part);
+      Drop(part);
+      size -= part;
+    }
+    return taken;
+  }
+  // The first `size` bytes of the first piece have gone.
+  void Drop(size_t size) {
+    memory::Bytes& front = left_.front();
+    front = front.Part(size, front.size - size);
+    if (front.size == 0) left_.pop_front();
+  }
+  // The write is over, its bytes sent or lost. The endpoint is not told.
+  void Finish() {
+    left_.clear();
+    writing_ = false;
+  }
+
+ private:
+  bool writing_ = false;
+  int writes_ = 0;
+  std::deque<memory::Bytes> left_;
+};
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_

@@ -1,0 +1,238 @@
+// An endpoint as the server of its peer's reads.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/tcp/tcp_test_util.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+// No two chunks are alike: what is repeated is a little longer than one.
+std::string Pattern(size_t size) {
+  std::string period(256 * kKiB + 13, '\0');
+  uint32_t value = 1;
+  for (char& byte : period) byte = static_cast<char>((value *= 69069) >> 24);
+  std::string bytes;
+  bytes.reserve(size + period.size());
+  while (bytes.size() < size) bytes += period;
+  bytes.resize(size);
+  return bytes;
+}
+
+// The server under test and an endpoint that reads from it.
+class TcpServing : public TcpEndpointTest {
+ protected:
+  TcpServing() : reader_(&reader_pipe_) { reader_.Start(&at_reader_); }
+
+  // The server has more to write than the peer takes. The answers wait.
+  void StopTheStream() { ASSERT_NO_FATAL_FAILURE(BeginWrite()); }
+  // Asks for [0, count * size), in reads of `size` that are all under way at
+  // once.
+  void ReadAtOnce(const RemoteRegion& region, size_t count, size_t size) {
+    into_.assign(count * size, '.');
+    const absl::Span<uint8_t> into(reinterpret_cast<uint8_t*>(&into_[0]),
+                                   into_.size());
+    for (size_t i = 0; i < count; ++i) {
+      reader_.Read(region, i * size, into.subspan(i * size, size), i);
+    }
+    while (reader_pipe_.writing()) {
+      const std::string requests = reader_pipe_.Take();
+      reader_pipe_.Finish();
+      Receive(requests);
+      reader_.OnWritten();
+    }
+  }
+  // All the answers reach the reader.
+  void TakeAnswers() {
+    while (pipe_.writing()) {
+      const std::string answers = TakeWrite();
+      reader_.OnBytes(AsSpan(answers));
+    }
+  }
+  size_t CountGood() {
+    size_t good = 0;
+    for (const std::string& line : at_reader_.Take()) {
+      if (line.size() > 3 && line.substr(line.size() - 3) == " OK") ++good;
+    }
+    return good;
+  }
+  void ExpectServed(size_t count, size_t size) {
+    const std::string bytes = Pattern(count * size);
+    const RemoteRegion region = Expose(bytes);
+    ASSERT_NO_FATAL_FAILURE(StopTheStream());
+    ReadAtOnce(region, count, size);
+    EXPECT_TRUE(events_.cause().ok()) << events_.cause();
+    TakeAnswers();
+    EXPECT_EQ(CountGood(), count);
+    EXPECT_TRUE(into_ == bytes);
+  }
+
+  Pipe reader_pipe_;
+  Recorder at_reader_;
+  std::string into_;
+  Endpoint reader_;
+};
+
+TEST_F(TcpServing, AnswerIsTheBytesThatWereAskedFor) {
+  const RemoteRegion region = Expose("abcdefghij");
+  Receive(MakeRead(0x1122334455667788, {region.key, 3, 4}));
+  EXPECT_EQ(ToHex(TakeWrites()),
+            ToHex(FromHex("04000000 04000000 8877665544332211 64656667")));
+  EXPECT_EQ(events_.Take(), Lines{});
+}
+
+// From the application's slices to the socket.
+TEST_F(TcpServing, ServedBytesAreNotCopied) {
+  memory::Block block = memory::AllocateBlock(kMiB).value();
+  const memory::Payload payload(block.AsBytes());
+  const RemoteRegion region = endpoint_->Expose(payload).value().region;
+  Receive(MakeRead(1, {region.key, 1000, 256 * kKiB}));
+  ASSERT_TRUE(pipe_.writing());
+  ASSERT_EQ(pipe_.left().size(), 2u);
+  EXPECT_EQ(pipe_.left()[0].size, kUnitHeaderBytes);
+  EXPECT_EQ(pipe_.left()[1].data, block.data.get() + 1000);
+  EXPECT_EQ(pipe_.left()[1].size, 256 * kKiB);
+}
+
+TEST_F(TcpServing, ReadAcrossPiecesTakesAllOfThem) {
+  memory::Payload payload;
+  for (const char* piece : {"ab", "c", "defg", "hij"}) {
+    payload.Append(
+        memory::Bytes{AsSpan(piece).data(), AsSpan(piece).size(), nullptr});
+  }
+  const RemoteRegion region = endpoint_->Expose(payload).value().region;
+  Receive(MakeRead(1, {region.key, 1, 8}));
+  Receive(MakeRead(2, {region.key, 9, 1}));
+  const std::vector<Unit> units = SplitUnits(TakeWrites());
+  ASSERT_EQ(units.size(), 2u);
+  EXPECT_EQ(units[0].body, "bcdefghi");
+  EXPECT_EQ(units[1].body, "j");
+}
+
+TEST_F(TcpServing, MessagesAndAnswersAlternateInOneStream) {
+  const RemoteRegion region = Expose("abcdefghij");
+  ASSERT_NO_FATAL_FAILURE(StopTheStream());
+  ASSERT_TRUE(Send("one"));
+  Receive(MakeRead(1, {region.key, 0, 5}));
+  ASSERT_TRUE(Send("two"));
+  Receive(MakeRead(2, {region.key, 5, 5}));
+  ASSERT_TRUE(Send("three"));
+  std::string messages;
+  std::string answers;
+  for (const Unit& unit : SplitUnits(TakeWrites())) {
+    (unit.header.type == UnitType::kMessage ? messages : answers) += unit.body;
+  }
+  EXPECT_EQ(messages, "firstonetwothree");
+  EXPECT_EQ(answers, "abcdefghij");
+}
+
+// A session reads many messages at once, each in several chunks.
+TEST_F(TcpServing, HonestPeerMayReadMoreThan64MiBAtOnce) {
+  ExpectServed(256, 256 * kKiB);
+}
+
+TEST_F(TcpServing, HonestPeerMayReadMuchMoreThan64MiBAtOnce) {
+  ExpectServed(400, 256 * kKiB);
+}
+
+// The most that a session has under way: 64 MiB of the smallest messages that
+// are announced at all.
+TEST_F(TcpServing, HonestPeerMayHaveMoreThanAThousandReads) {
+  ExpectServed(1400, 49 * kKiB);
+}
+
+TEST_F(TcpServing, LargestReadIsServed) { ExpectServed(3, kMiB); }
+
+// A small message waits for a bounded part of the answers.
+TEST_F(TcpServing, MessageOvertakesMostOfTheAnswersThatWait) {
+  const RemoteRegion region = Expose(Pattern(16 * kMiB));
+  ASSERT_NO_FATAL_FAILURE(StopTheStream());
+  ReadAtOnce(region, 64, 256 * kKiB);
+  ASSERT_TRUE(Send("urgent"));
+  size_t before = 0;
+  for (const Unit& unit : SplitUnits(TakeWrites())) {
+    if (unit.body == "urgent") break;
+    before += unit.body.size();
+  }
+  EXPECT_LE(before, 2 * kMiB);
+}
+
+// What waits for the peer to take it must not keep messages from being queued.
+TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromMessages) {
+  const RemoteRegion region = Expose(Pattern(16 * kMiB));
+  ASSERT_NO_FATAL_FAILURE(StopTheStream());
+  ReadAtOnce(region, 64, 256 * kKiB);
+  EXPECT_TRUE(Send("a message"));
+}
+
+TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
+  const std::string bytes = Pattern(16 * kMiB);
+  const RemoteRegion region = Expose(bytes);
+  ASSERT_NO_FATAL_FAILURE(StopTheStream());
+  ReadAtOnce(region, 64, 256 * kKiB);
+  endpoint_->Withdraw(region);
+  TakeAnswers();
+  const Lines lines = at_reader_.Take();
+  ASSERT_EQ(lines.size(), 65u);  // and the message
+  EXPECT_TRUE(at_reader_.cause().ok());
+  for (size_t i = 0; i < 64; ++i) {
+    if (lines[i + 1] != absl::StrCat("read ", i, " OK")) continue;
+    EXPECT_TRUE(into_.substr(i * 256 * kKiB, 256 * kKiB) ==
+                bytes.substr(i * 256 * kKiB, 256 * kKiB));
+  }
+}
+
+// It takes no answers: what it makes this end keep is bounded.
+TEST_F(TcpServing, PeerThatOnlyAsksIsCutOff) {
+  for (uint64_t key : {1, 2}) {  // there, and not there
+    for (uint32_t size : {1, 1024 * 1024}) {
+      NewEndpoint();
+      ASSERT_EQ(Expose(std::string(kMiB, 'x')).key, 1u);
+      ASSERT_NO_FATAL_FAILURE(StopTheStream());
+      const std::string request = MakeRead(1, {key, 0, size});
+      size_t requests = 0;
+      while (requests < kMiB && events_.cause().ok()) {
+        Receive(request);
+        ++requests;
+      }
+      EXPECT_LT(requests, kMiB) << "key " << key << ", size " << size;
+      EXPECT_EQ(events_.Take(), Lines{"broken"});
+    }
+  }
+}
+
+TEST_F(TcpServing, EndWithAnswersWaitingLetsGoOfThePayload) {
+  std::weak_ptr<uint8_t> watched;
+  RemoteRegion region;
+  {
+    const memory::Block block = memory::AllocateBlock(kMiB).value();
+    const memory::Payload payload(block.AsBytes());
+    region = endpoint_->Expose(payload).value().region;
+    watched = block.data;
+  }
+  ASSERT_NO_FATAL_FAILURE(StopTheStream());
+  for (uint64_t i = 0; i < 10; ++i) {
+    Receive(MakeRead(i, {region.key, 0, 256 * kKiB}));
+  }
+  EXPECT_FALSE(watched.expired());
+  endpoint_->OnClosed(absl::UnavailableError("gone"));
+  EXPECT_TRUE(watched.expired());
+}
+
+}  // namespace
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock

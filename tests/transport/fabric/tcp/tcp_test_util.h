@@ -1,0 +1,162 @@
+// One endpoint of the tcp fabric, its events as lines, its stream as units.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/memory/memory.h"
+#include "absl/status/status.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/tcp/pipe.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/tcp/endpoint.h"
+#include "transport/fabric/tcp/framing.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+
+using Lines = std::vector<std::string>;
+
+// Writes down what happens, in order: "message hi", "read 3 OK".
+class Recorder : public EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override {
+    lines_.push_back("message " + std::string(message.begin(), message.end()));
+  }
+  void OnWritable() override { lines_.push_back("writable"); }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) override {
+    lines_.push_back(
+        absl::StrCat("read ", cookie, " ", status.ok() ? "OK" : "failed"));
+  }
+  void OnDoorbell() override { lines_.push_back("doorbell"); }
+  void OnBroken(const absl::Status& cause) override {
+    lines_.push_back("broken");
+    cause_ = cause;
+  }
+
+  Lines Take() { return std::exchange(lines_, Lines()); }
+  // Of the break, if there was one.
+  const absl::Status& cause() const { return cause_; }
+
+ private:
+  Lines lines_;
+  absl::Status cause_;
+};
+
+// "01 02ff" as three bytes; spaces are for the reader.
+inline std::string FromHex(absl::string_view hex) {
+  return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}}));
+}
+inline std::string ToHex(absl::string_view bytes) {
+  return absl::BytesToHexString(bytes);
+}
+inline absl::Span<const uint8_t> AsSpan(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+inline std::string MakeUnit(UnitType type, uint64_t cookie,
+                            absl::string_view body) {
+  std::string unit;
+  AppendUnitHeader({static_cast<uint32_t>(body.size()), type, cookie}, &unit);
+  return absl::StrCat(unit, body);
+}
+
+inline std::string MakeRead(uint64_t cookie, const ReadRequest& request) {
+  std::string body;
+  AppendReadRequest(request, &body);
+  return MakeUnit(UnitType::kRead, cookie, body);
+}
+
+struct Unit {
+  UnitHeader header;
+  std::string body;
+};
+
+// A failure of the test where these are not whole units.
+inline std::vector<Unit> SplitUnits(absl::string_view bytes) {
+  std::vector<Unit> units;
+  while (bytes.size() >= kUnitHeaderBytes) {
+    const auto header = ParseUnitHeader(AsSpan(bytes).data());
+    EXPECT_TRUE(header.ok()) << header.status();
+    if (!header.ok()) return units;
+    bytes.remove_prefix(kUnitHeaderBytes);
+    units.push_back({*header, std::string(bytes.substr(0, header->length))});
+    bytes.remove_prefix(units.back().body.size());
+    EXPECT_EQ(units.back().body.size(), header->length);
+  }
+  EXPECT_TRUE(bytes.empty()) << bytes.size() << " bytes too many";
+  return units;
+}
+
+class TcpEndpointTest : public ::testing::Test {
+ protected:
+  TcpEndpointTest() { NewEndpoint(); }
+
+  void NewEndpoint() {
+    endpoint_ = nullptr;
+    pipe_ = Pipe();
+    events_ = Recorder();
+    endpoint_ = absl::make_unique<Endpoint>(&pipe_);
+    endpoint_->Start(&events_);
+  }
+  // In memory of exactly their size, so that a sanitizer sees who goes beyond.
+  void Receive(absl::string_view bytes) {
+    std::vector<uint8_t> copy(bytes.size());
+    bytes.copy(reinterpret_cast<char*>(copy.data()), bytes.size());
+    endpoint_->OnBytes(copy);
+  }
+  bool Send(absl::string_view message) {
+    return endpoint_->Send(AsSpan(message));
+  }
+  // The write under way succeeds.
+  std::string TakeWrite() {
+    EXPECT_TRUE(pipe_.writing());
+    std::string bytes = pipe_.Take();
+    pipe_.Finish();
+    endpoint_->OnWritten();
+    return bytes;
+  }
+  // All writes, until there is none under way.
+  std::string TakeWrites() {
+    std::string bytes;
+    while (pipe_.writing()) bytes += TakeWrite();
+    return bytes;
+  }
+  // Everything from here on waits for TakeWrite().
+  void BeginWrite() {
+    ASSERT_TRUE(Send("first"));
+    ASSERT_TRUE(pipe_.writing());
+  }
+  RemoteRegion Expose(absl::string_view bytes) {
+    memory::Block block = memory::AllocateBlock(bytes.size()).value();
+    bytes.copy(reinterpret_cast<char*>(block.data.get()), bytes.size());
+    return endpoint_->Expose(memory::Payload(block.AsBytes())).value().region;
+  }
+  void Read(std::string* into, uint64_t cookie) {
+    endpoint_->Read(RemoteRegion{1, 0, into->size()}, 0,
+                    {reinterpret_cast<uint8_t*>(&(*into)[0]), into->size()},
+                    cookie);
+  }
+
+  Pipe pipe_;
+  Recorder events_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_TCP_TEST_UTIL_H_
