@@ -213,11 +213,16 @@ void MessageReader::Consumed(uint64_t bytes) {
 }
 
 void MessageReader::StartDeferred() {
+  // A read may fail as it starts, and let the next one start: in this loop, not
+  // on a stack as deep as a peer's announcements are many.
+  if (starting_deferred_) return;
+  starting_deferred_ = true;
   while (!deferred_.empty() && MayStart(pulls_[deferred_.front()])) {
     const uint64_t id = deferred_.front();
     deferred_.pop_front();
     Start(id);
   }
+  starting_deferred_ = false;
 }
 
 // Memory that is shared comes back when it was loaded and let go.

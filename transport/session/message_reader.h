@@ -101,6 +101,7 @@ class MessageReader {
   uint64_t in_use_ = 0;
   std::map<uint64_t, Pull> pulls_;
   std::deque<uint64_t> deferred_;  // wait for budget
+  bool starting_deferred_ = false;
 };
 
 }  // namespace session

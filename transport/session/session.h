@@ -247,6 +247,7 @@ class Session : private MessageReader::Owner {
   MessageReader reader_;
   uint64_t received_since_ack_ = 0;
   uint64_t next_announce_ = 1;
+  uint64_t last_announced_by_peer_ = 0;
   struct Announced {
     fabric::Endpoint* fast_path = nullptr;  // null: not exposed there
     fabric::RemoteRegion fast;

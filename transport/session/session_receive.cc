@@ -215,6 +215,10 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
                                  absl::Span<const uint8_t> payload) {
   absl::StatusOr<wire::Announce> announce = wire::ParseAnnounce(payload);
   if (!announce.ok()) return announce.status();
+  if (announce->id <= last_announced_by_peer_) {
+    return absl::InvalidArgumentError("announcements are not in order");
+  }
+  last_announced_by_peer_ = announce->id;
   Stream* stream = FindStream(header.stream);
   if (stream == nullptr) {
     reader_.Discard(*announce);
