@@ -65,6 +65,7 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
       Fail(id, absl::CancelledError("the stream ended"));
     }
   }
+  StartDeferred();
   return blocks;
 }
 
