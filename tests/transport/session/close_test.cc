@@ -1,0 +1,124 @@
+// How a session ends, and what is left then.
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/session_test_util.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+TEST_F(SessionTest, BrokenLifelineResetsAllStreams) {
+  Open();
+  client_->Open(1);
+  client_->Open(2);
+  Run();
+  server_->Take();
+  lifeline_->Drop(absl::UnavailableError("cut"));
+  Run();
+  for (Peer* peer : {client_.get(), server_.get()}) {
+    EXPECT_EQ(peer->Take(), Lines{"closed UNAVAILABLE: cut"});
+    for (uint32_t stream : {1, 2}) {
+      EXPECT_EQ(peer->stream(stream).Take().back(),
+                "reset UNAVAILABLE: Penstock session closed: cut");
+    }
+    EXPECT_TRUE((*peer)->closed());
+  }
+}
+
+TEST_F(SessionTest, StreamsAreToldBeforeTheSessionsOwner) {
+  Open();
+  client_->Open(1);
+  Lines order;
+  client_->stream(1).on_event = [&] { order.push_back("stream"); };
+  client_->on_event = [&] { order.push_back("session"); };
+  (*client_)->Close(absl::UnavailableError("enough"));
+  (*client_)->Close(absl::UnavailableError("again"));
+  EXPECT_EQ(order, (Lines{"stream", "session"}));
+}
+
+TEST_F(SessionTest, CloseSendsWhatWaits) {
+  Open();
+  client_->Open(1);
+  Run();
+  (*client_)->SendReset(1, absl::CancelledError("bye"));
+  (*client_)->Close(absl::UnavailableError("enough"));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"headers open", "reset CANCELLED: bye, by the peer"}));
+  EXPECT_FALSE((*server_)->closed());
+  client_->Destroy();
+  StepAll(lifeline_.get(), kServer);
+  EXPECT_TRUE((*server_)->closed());
+}
+
+TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {
+  Open();
+  client_->Open(1);
+  (*client_)->Close(absl::UnavailableError("enough"));
+  client_->Take();
+  client_->stream(1).Take();
+  client_->Attach(2);
+  EXPECT_EQ(client_->stream(2).Take(),
+            Lines{"reset UNAVAILABLE: Penstock session closed"});
+  (*client_)->SendHeaders(1, "late");
+  EXPECT_TRUE(client_->Send(1, "late"));
+  (*client_)->SendHalfClose(1);
+  (*client_)->SendTrailers(1, "late");
+  (*client_)->SendReset(1, absl::CancelledError("late"));
+  (*client_)->WantMessage(1);
+  (*client_)->Consumed(1);
+  (*client_)->DropUnsent(1);
+  (*client_)->DetachStream(1);
+  (*client_)->SendPing(1);
+  (*client_)->SendGoaway(1, absl::UnavailableError("late"));
+  (*client_)->FastPathFailed(absl::UnavailableError("late"));
+  NewLink();
+  AddPath(kClient);
+  EXPECT_EQ((*client_)->fast_path(), nullptr);
+  EXPECT_FALSE((*client_)->Poll());
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{});
+  EXPECT_EQ(server_->Take(), Lines{"opened 1"});
+  EXPECT_EQ(server_->stream(1).Take(), Lines{"headers open"});
+}
+
+TEST_F(SessionTest, EventMayCloseTheSession) {
+  Open();
+  client_->Open(1);
+  client_->Send(1, "one");
+  server_->stream(1).on_event = [this] {
+    (*server_)->Close(absl::UnavailableError("enough"));
+  };
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"headers open",
+                   "reset UNAVAILABLE: Penstock session closed: enough"}));
+}
+
+TEST_F(SessionTest, ClosedSessionLetsGoOfItsFastPath) {
+  OpenWithPath();
+  (*client_)->Close(absl::UnavailableError("enough"));
+  Run();
+  EXPECT_EQ((*client_)->fast_path(), nullptr);
+  EXPECT_EQ((*server_)->fast_path(), nullptr);
+}
+
+TEST_F(SessionTest, WhatThePeerSentLastIsTakenFromTheFastPath) {
+  OpenWithPath();
+  client_->Open(1);
+  Run();
+  (*server_)->SendTrailers(1, "done");
+  server_->Flush();
+  server_->Destroy();
+  while (lifeline_->Step(kClient)) {
+  }
+  EXPECT_EQ(client_->stream(1).Take().front(), "trailers done");
+  EXPECT_TRUE((*client_)->closed());
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,37 @@
+// What a peer can pile up may not pile up on the stack.
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/message_reader_test_util.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/wire/announce.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+// As many as two streams' windows take: each costs its byte and 64.
+constexpr uint64_t kMany = 2 * 4 * 1024 * 1024 / 65;
+
+// The budget is used, so all others wait; then the lifeline breaks, and each
+// of their reads ends as it begins.
+TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
+  reader_->LoseFastPath();
+  Begin(1, Expose(1, 10000));
+  wire::Announce announce;
+  announce.length = 1;
+  announce.regions.push_back({0, 1, 1});
+  for (announce.id = 2; announce.id <= kMany; ++announce.id) {
+    Begin(1, announce);
+  }
+  lifeline_.DropOneSide(Side::kB);
+  Run();
+  EXPECT_EQ(Take().size(), 2 * kMany);  // released, failed
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

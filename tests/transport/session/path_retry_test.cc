@@ -1,0 +1,226 @@
+// Attempts at a path after the first.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/raw_peer.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using wire::FrameType;
+
+constexpr char kSecondToken[] = "fedcba9876543210";
+
+class PathRetryTest : public SessionTest {
+ protected:
+  // Both have lost their first path and said so.
+  void Settle() {
+    OpenWithPath();
+    fast().Drop();
+    Run();
+    client_->Take();
+    server_->Take();
+  }
+  // The client has asked, and the server waits for it.
+  void Retry() {
+    (*client_)->RetryPath();
+    Run();
+    EXPECT_EQ(server_->Take(), Lines{"listen"});
+    (*server_)->OfferPath(kSecondToken);
+    Run();
+    EXPECT_EQ(client_->Take(),
+              Lines{"connect shm to server's with fedcba9876543210"});
+  }
+};
+
+TEST_F(PathRetryTest, LostPathIsReplaced) {
+  Settle();
+  EXPECT_TRUE((*client_)->CanRetryPath());
+  Retry();
+  NewLink();
+  AddPath(kClient);
+  AddPath(kServer);
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
+  EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
+  client_->Open(1);
+  client_->Send(1, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take().back(), MessageLine(Letters(5000)));
+  EXPECT_EQ(fast().counters(kServer).read_bytes, 5000u);
+}
+
+TEST_F(PathRetryTest, OnlyASettledClientRetries) {
+  Open();
+  EXPECT_FALSE((*client_)->CanRetryPath());  // the first is not over
+  (*client_)->RetryPath();
+  NewLink();
+  AddPath(kClient);
+  AddPath(kServer);
+  Run();
+  EXPECT_FALSE((*client_)->CanRetryPath());  // there is a path
+  fast().Drop();
+  client_->PollAll();
+  EXPECT_FALSE((*client_)->CanRetryPath());  // the server has not answered
+  Run();
+  EXPECT_TRUE((*client_)->CanRetryPath());
+  EXPECT_FALSE((*server_)->CanRetryPath());
+  (*client_)->Close(absl::UnavailableError("enough"));
+  EXPECT_FALSE((*client_)->CanRetryPath());
+}
+
+TEST_F(PathRetryTest, NothingIsRetriedWithoutACommonFabric) {
+  server_config_.offers.clear();
+  Open();
+  EXPECT_FALSE((*client_)->CanRetryPath());
+  (*client_)->RetryPath();
+  Run();
+  EXPECT_EQ((*client_)->path_epoch(), 1u);
+  EXPECT_EQ(server_->Take(), Lines{});
+}
+
+TEST_F(PathRetryTest, RetryThatFailsLeavesTheLifeline) {
+  Settle();
+  Retry();
+  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused"});
+  EXPECT_EQ(server_->Take(),
+            Lines{"path tcp (fake) the peer says: shm: refused"});
+  EXPECT_TRUE((*client_)->CanRetryPath());
+}
+
+TEST_F(PathRetryTest, ServerThatCannotListenEndsTheAttempt) {
+  Settle();
+  (*client_)->RetryPath();
+  Run();
+  (*server_)->FastPathFailed(absl::UnavailableError("no room"));
+  (*server_)->OfferPath(kSecondToken);
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) the peer says: no room"});
+  EXPECT_TRUE((*client_)->CanRetryPath());
+}
+
+TEST_F(PathRetryTest, PathMayBeQuickerThanTheFramesAboutIt) {
+  Settle();
+  (*client_)->RetryPath();
+  client_->Flush();
+  StepAll(lifeline_.get(), kServer);
+  NewLink();
+  AddPath(kServer);
+  (*server_)->OfferPath(kSecondToken);
+  AddPath(kClient);
+  Run();
+  EXPECT_EQ((*client_)->DescribePath().fabric, "shm");
+  EXPECT_EQ((*server_)->DescribePath().fabric, "shm");
+}
+
+// What was exposed on a path that is gone may not be looked for on the next
+// one, where the same key may name something else.
+TEST_F(PathRetryTest, AnnouncementNamesThePathItWasMadeFor) {
+  for (bool can_load : {false, true}) {
+    fast_links_.clear();
+    fast_options_.can_load = can_load;
+    OpenWithPath();
+    client_->Open(1);
+    client_->Open(2);
+    Run();
+    server_->stream(1).Take();
+    server_->stream(2).Take();
+    client_->Send(1, Letters(5000, 1));
+    client_->Flush();
+    fast().Drop();
+    client_->PollAll();
+    // The message, and the end of the path, are announced once more; then all
+    // that happens to the lifeline is what makes the second path.
+    Step(lifeline_.get(), kServer);
+    server_->PollAll();
+    while (!(*client_)->CanRetryPath()) Step(lifeline_.get(), kClient);
+    (*client_)->RetryPath();
+    (*client_)->SendPing(1);
+    Run();
+    NewLink();
+    (*server_)->OfferPath(kSecondToken);
+    Run();
+    AddPath(kClient);
+    AddPath(kServer);
+    Run();
+    client_->Send(2, Letters(6000, 2));
+    Run();
+    EXPECT_EQ(server_->stream(1).Take(), Lines{MessageLine(Letters(5000, 1))});
+    EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(6000, 2))});
+  }
+}
+
+TEST_F(RawPeerTest, FramesOfAnEarlierAttemptAreIgnored) {
+  Open();
+  SendPathFrame(FrameType::kPathLost, 1);
+  SendPathFrame(FrameType::kPathWanted, 2);
+  SendPathFrame(FrameType::kPathLost, 1);
+  SendPathFrame(FrameType::kPathReady, 1);
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            (Lines{"path tcp (fake) the peer says: why", "listen"}));
+  (*peer_)->AddFastPath("shm", fast_.Take(Side::kB));
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{});  // the peer is not ready for this one
+  SendPathFrame(FrameType::kPathReady, 2);
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{"path shm (fake) "});
+}
+
+TEST_F(RawPeerTest, FramesOfALaterAttemptEndTheSession) {
+  for (FrameType type : {FrameType::kPathReady, FrameType::kPathLost}) {
+    Link lifeline(LifelineOptions());
+    Peer peer(ServerConfig(), lifeline.Take(Side::kB));
+    RawPeer raw(lifeline.Take(Side::kA));
+    peer->Start();
+    raw.SendHello();
+    raw.Send(Header(type, 0, 2), "x");
+    lifeline.StepAll();
+    EXPECT_EQ(peer.Take(), Lines{"closed INVALID_ARGUMENT: the peer speaks of "
+                                 "a path to come"});
+  }
+}
+
+TEST_F(RawPeerTest, PathThatIsWantedOutOfTurnEndsTheSession) {
+  Open();
+  SendPathFrame(FrameType::kPathWanted, 2);
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: the peer wants a "
+                                 "path out of turn"});
+}
+
+TEST_F(RawPeerTest, ServerMayNotWantAPath) {
+  Open(ClientConfig());
+  SendPathFrame(FrameType::kPathWanted, 2);
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            Lines{"closed INVALID_ARGUMENT: a server asked for a path"});
+}
+
+TEST_F(RawPeerTest, OfferWithoutATokenEndsTheSession) {
+  Open(ClientConfig());
+  SendPathFrame(FrameType::kPathOffered, 1, "short");
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            Lines{"closed INVALID_ARGUMENT: malformed offer of a path"});
+}
+
+TEST_F(RawPeerTest, ClientMayNotOfferAPath) {
+  Open();
+  SendPathFrame(FrameType::kPathOffered, 1, kSecondToken);
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            Lines{"closed INVALID_ARGUMENT: malformed offer of a path"});
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,230 @@
+// How a fast path is agreed on, and what is said about it.
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/raw_peer.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/fabric/fabric.h"
+#include "transport/session/events.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/hello.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using wire::FrameType;
+
+TEST_F(SessionTest, EachSideSendsOverThePathOnceThePeerIsReady) {
+  Open();
+  NewLink();
+  AddPath(kClient);
+  EXPECT_EQ(client_->Take(), Lines{});
+  EXPECT_EQ((*client_)->DescribePath().fabric, "tcp");
+  AddPath(kServer);
+  EXPECT_EQ(server_->Take(), Lines{});
+  Step(lifeline_.get(), kServer);
+  EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
+  EXPECT_EQ((*server_)->DescribePath().fabric, "shm");
+  EXPECT_EQ(client_->Take(), Lines{});
+  Step(lifeline_.get(), kClient);
+  EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
+}
+
+TEST_F(SessionTest, ReadinessMayComeBeforeThePath) {
+  Open();
+  NewLink();
+  AddPath(kClient);
+  Run();
+  EXPECT_EQ(server_->Take(), Lines{});
+  AddPath(kServer);
+  EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
+}
+
+TEST_F(SessionTest, PathMayBeQuickerThanTheHello) {
+  Begin();
+  StepAll(lifeline_.get(), kClient);
+  client_->Take();
+  NewLink();
+  AddPath(kServer);
+  EXPECT_EQ(lifeline_->waiting(kClient), 0u);  // nothing but the hello so far
+  AddPath(kClient);
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
+  EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
+}
+
+TEST_F(SessionTest, FramesGoOverTheFastPath) {
+  OpenWithPath();
+  const uint64_t before = lifeline_->counters(kClient).messages;
+  client_->Open(1);
+  client_->Send(1, "eager");
+  client_->Send(1, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message eager",
+                                              MessageLine(Letters(5000))}));
+  EXPECT_EQ(lifeline_->counters(kClient).messages, before);
+  EXPECT_EQ(fast().counters(kServer).read_bytes, 5000u);
+}
+
+TEST_F(SessionTest, AnnouncedMessageIsExposedOnBothPaths) {
+  OpenWithPath();
+  client_->Open(1);
+  client_->Send(1, Letters(5000));
+  EXPECT_EQ(fast().exposed(kClient), 1u);
+  EXPECT_EQ(lifeline_->exposed(kClient), 1u);
+  Run();
+  EXPECT_EQ(fast().exposed(kClient), 0u);
+  EXPECT_EQ(lifeline_->exposed(kClient), 0u);
+}
+
+TEST_F(SessionTest, MessageWithoutRoomOnTheFastPathGoesOverTheLifeline) {
+  OpenWithPath();
+  client_->Open(1);
+  fast().FailNthExpose(kClient, 1);
+  client_->Send(1, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take().back(), MessageLine(Letters(5000)));
+  EXPECT_EQ(lifeline_->counters(kServer).read_bytes, 5000u);
+  EXPECT_EQ(fast().counters(kServer).reads, 0u);
+}
+
+TEST_F(SessionTest, LifelineWithoutRoomLeavesTheFastPath) {
+  OpenWithPath();
+  client_->Open(1);
+  lifeline_->FailNthExpose(kClient, 1);
+  client_->Send(1, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take().back(), MessageLine(Letters(5000)));
+  EXPECT_EQ(fast().exposed(kClient), 0u);
+}
+
+TEST_F(SessionTest, MessageInPlaceStaysWhenThePathIsGone) {
+  fast_options_.can_load = true;
+  OpenWithPath();
+  client_->Open(1);
+  server_->stream(1).keeps = true;
+  client_->Send(1, Letters(5000));
+  Run();
+  EXPECT_EQ(fast().loans(kServer), 1);
+  fast().Drop();
+  Run();
+  ASSERT_EQ(server_->stream(1).kept.size(), 1u);
+  const memory::Bytes& bytes = server_->stream(1).kept[0];
+  EXPECT_EQ(std::string(bytes.data, bytes.data + bytes.size), Letters(5000));
+  server_->stream(1).kept.clear();
+  EXPECT_EQ(fast().loans(kServer), 0);
+}
+
+TEST_F(SessionTest, SecondPathIsNotTaken) {
+  OpenWithPath();
+  const std::shared_ptr<fabric::Endpoint> first = (*client_)->fast_path();
+  NewLink();
+  AddPath(kClient);
+  EXPECT_EQ((*client_)->fast_path(), first);
+  EXPECT_EQ(client_->Take(), Lines{});
+}
+
+TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
+  OpenWithPath();
+  server_->PollAll();
+  (*server_)->fast_path()->SetArmed(true);
+  client_->Open(1);
+  client_->Send(1, "m");
+  client_->Flush();
+  client_->Flush();
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
+  Step(lifeline_.get(), kServer);  // the session polls by itself
+  EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message m"}));
+  (*server_)->fast_path()->SetArmed(false);
+  client_->Send(1, "n");
+  client_->Flush();
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
+}
+
+TEST_F(SessionTest, EventOfThePathMayNotPollIt) {
+  OpenWithPath();
+  client_->Open(1);
+  client_->Send(1, "one");
+  client_->Flush();
+  client_->Send(1, "two");
+  client_->Flush();
+  bool polled = false;
+  server_->stream(1).on_event = [&] { polled |= (*server_)->Poll(); };
+  server_->PollAll();
+  EXPECT_FALSE(polled);
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"headers open", "message one", "message two"}));
+}
+
+TEST_F(RawPeerTest, ControlFrameOnTheFastPathEndsTheSession) {
+  for (FrameType type :
+       {FrameType::kHello, FrameType::kPathReady, FrameType::kPathLost}) {
+    Link lifeline(LifelineOptions());
+    Link fast;
+    Peer peer(ServerConfig(), lifeline.Take(Side::kB));
+    RawPeer raw(lifeline.Take(Side::kA));
+    RawPeer raw_fast(fast.Take(Side::kA));
+    peer->Start();
+    raw.SendHello();
+    lifeline.StepAll();
+    peer->AddFastPath("shm", fast.Take(Side::kB));
+    raw_fast.Send(Header(type), "x");
+    fast.StepAll();
+    EXPECT_EQ(peer.Take(),
+              Lines{"closed INVALID_ARGUMENT: a control frame on a fast path"});
+  }
+}
+
+TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndTheSession) {
+  Open();
+  AddPath();
+  raw_fast_->SendBytes("garbage");
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: malformed frame: "
+                                 "header cut short"});
+}
+
+TEST_F(RawPeerTest, FramesComeInOrderWhateverPathTheyTook) {
+  Open();
+  AddPath();
+  for (uint64_t sequence : {3, 2, 3}) {
+    wire::FrameHeader ping = Header(FrameType::kGoaway, sequence, 1);
+    ping.sequence = sequence;
+    raw_fast_->Send(ping);
+  }
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{});
+  for (uint64_t sequence : {1, 2, 1}) {
+    wire::FrameHeader ping = Header(FrameType::kGoaway, sequence, 1);
+    ping.sequence = sequence;
+    raw_->Send(ping);
+  }
+  Run();
+  EXPECT_EQ(peer_->Take(), (Lines{"goaway 1 CANCELLED: ",
+                                  "goaway 2 "
+                                  "CANCELLED: ",
+                                  "goaway 3 CANCELLED: "}));
+}
+
+TEST_F(RawPeerTest, TooMuchAheadOfAMissingFrameEndsTheSession) {
+  Open();
+  AddPath();
+  wire::FrameHeader message = Header(FrameType::kMessage, 1);
+  message.sequence = 2;
+  for (int i = 0; i < 300; ++i, ++message.sequence) {
+    raw_fast_->Send(message, std::string(16000, 'x'));
+    Run();
+  }
+  EXPECT_EQ(peer_->Take(), Lines{"closed RESOURCE_EXHAUSTED: the peer sent too "
+                                 "much ahead of a missing frame"});
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,79 @@
+// A session whose peer is the test itself, frame by frame.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
+#define PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/fabric/fabric.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+// Takes frames apart and writes them down: "headers 1 open", "release 0 7",
+// "ack" with what it acknowledges; a hello as "hello".
+class RawPeer : public fabric::EndpointEvents {
+ public:
+  explicit RawPeer(std::unique_ptr<fabric::Endpoint> endpoint);
+
+  void OnMessage(absl::Span<const uint8_t> message) override;
+  void OnWritable() override {}
+  void OnReadDone(uint64_t, const absl::Status&) override {}
+  void OnDoorbell() override {}
+  void OnBroken(const absl::Status&) override { lines_.push_back("broken"); }
+
+  fabric::Endpoint* endpoint() { return endpoint_.get(); }
+  void SendBytes(absl::string_view bytes);
+  // Sequenced frames are numbered, unless `header` has a number.
+  void Send(wire::FrameHeader header, absl::string_view payload = "");
+  void SendHello(uint32_t stream_window = 4096);
+  Lines Take();
+  // The highest sequence number that has come.
+  uint64_t received() const { return received_; }
+
+  uint64_t next_sequence = 1;
+
+ private:
+  std::unique_ptr<fabric::Endpoint> endpoint_;
+  Lines lines_;
+  uint64_t received_ = 0;
+};
+
+wire::FrameHeader Header(wire::FrameType type, uint32_t stream = 0,
+                         uint32_t aux = 0);
+// As the payload of kRelease, kPing, kPong.
+std::string IdPayload(uint64_t id);
+
+// The session is a server, or a client with `config.is_client`.
+class RawPeerTest : public ::testing::Test {
+ protected:
+  // Both hellos are under way.
+  void Begin(const Config& config = ServerConfig());
+  // They have arrived; nothing is left to be taken.
+  void Open(const Config& config = ServerConfig());
+  // A fast path between the two as well, the first.
+  void AddPath();
+  void SendPathFrame(wire::FrameType type, uint32_t epoch,
+                     absl::string_view payload = "why");
+  // Everything.
+  void Run();
+
+  Link lifeline_{LifelineOptions()};
+  Link fast_;
+  std::unique_ptr<RawPeer> raw_;
+  std::unique_ptr<RawPeer> raw_fast_;
+  std::unique_ptr<Peer> peer_;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_SESSION_RAW_PEER_H_

@@ -1,0 +1,271 @@
+// How much is read ahead of the application.
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/session/message_reader_test_util.h"
+#include "tests/transport/session/raw_peer.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/fabric/fabric.h"
+#include "transport/wire/announce.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using wire::FrameType;
+
+TEST_F(MessageReaderTest, ReadsStartWithinTheBudget) {
+  Begin(1, Expose(7, 6000));
+  Begin(2, Expose(8, 4000));
+  Begin(3, Expose(9, 1));
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 6000), "released 8",
+                           Read(8, 2, 4000)}));
+  reader_->Consumed(4000);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 9", Read(9, 3, 1)}));
+}
+
+TEST_F(MessageReaderTest, MessageAboveTheBudgetStartsWhileNothingIsInUse) {
+  Begin(1, Expose(7, 1));
+  Begin(1, Expose(8, 50000));
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 1)}));
+  reader_->Consumed(1);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 8", Read(8, 1, 50000)}));
+}
+
+TEST_F(MessageReaderTest, DeferredReadsStartInOrder) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 9000));
+  Begin(3, Expose(9, 10));
+  Run();
+  Take();
+  reader_->Consumed(5000);
+  Run();
+  EXPECT_EQ(Take(), Lines{});  // 8 would not fit, and 9 does not overtake it
+  reader_->Consumed(5000);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 8", Read(8, 2, 9000), "released 9",
+                           Read(9, 3, 10)}));
+}
+
+TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 9000));
+  Begin(3, Expose(9, 9000));
+  Run();
+  Take();
+  reader_->Want(9);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 9", Read(9, 3, 9000)}));
+  reader_->Want(9);
+  reader_->Want(7);
+  reader_->Want(100);
+  Run();
+  EXPECT_EQ(Take(), Lines{});
+}
+
+TEST_F(MessageReaderTest, FailedReadReturnsItsBudget) {
+  Begin(1, Expose(7, 4000));
+  Begin(2, Expose(8, 9000));
+  fast_.Drop();
+  lifeline_.FailNthRead(Side::kB, 1);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", "failed 7 of 1: a fake read failed",
+                           "released 8", Read(8, 2, 9000)}));
+}
+
+TEST_F(MessageReaderTest, ReadThatStartsOverTakesItsBudgetOnce) {
+  fast_.FailNthRead(Side::kB, 1);
+  Begin(1, Expose(7, 6000));
+  Run();
+  Begin(2, Expose(8, 4000));
+  Run();
+  EXPECT_EQ(Take().size(), 4u);
+}
+
+TEST_F(MessageReaderTest, AbandonedReadReturnsItsBudget) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 9000));
+  reader_->Abandon(1);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", "released 8", Read(8, 2, 9000)}));
+}
+
+TEST_F(MessageReaderTest, AbandonedReadOfALostPathReturnsItsBudget) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 9000));
+  reader_->Abandon(1);
+  reader_->LoseFastPath();
+  readers_[1].reset();
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", "released 8", Read(8, 2, 9000)}));
+}
+
+TEST_F(MessageReaderTest, AbandonedMessageThatWaitsIsReleasedAtOnce) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 9000));
+  Begin(2, Expose(9, 9000));
+  reader_->Abandon(2);
+  EXPECT_EQ(Take(), (Lines{"released 8", "released 9"}));
+  Run();
+  reader_->Consumed(10000);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 10000)}));
+}
+
+TEST_F(MessageReaderTest, DeferredMessageGoesOverThePathThatIsThereByThen) {
+  Begin(1, Expose(7, 10000));
+  Begin(2, Expose(8, 10000));
+  Run();
+  reader_->LoseFastPath();
+  reader_->Consumed(10000);
+  Run();
+  EXPECT_EQ(Take().size(), 4u);
+  EXPECT_EQ(lifeline_reads(), 3u);
+}
+
+// The same from a stream's point of view.
+class ReadBudgetTest : public SessionTest {
+ protected:
+  ReadBudgetTest() { server_config_.read_budget = 10000; }
+
+  // Stream 1 has used the budget, and its reader does not take the message.
+  void UseBudget() {
+    Open();
+    for (uint32_t stream : {1, 2}) client_->Open(stream);
+    client_->Send(1, Letters(10000));
+    Run();
+    EXPECT_EQ(server_->stream(1).Take().size(), 2u);
+    server_->stream(2).Take();
+  }
+};
+
+TEST_F(ReadBudgetTest, MessageThatNobodyWantsWaits) {
+  UseBudget();
+  client_->Send(2, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{});
+  (*server_)->Consumed(1);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
+}
+
+TEST_F(ReadBudgetTest, WantedMessageStartsAtOnce) {
+  UseBudget();
+  client_->Send(2, Letters(5000));
+  Run();
+  (*server_)->WantMessage(2);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
+}
+
+TEST_F(ReadBudgetTest, MessageThatIsWantedBeforeItComesStartsAtOnce) {
+  UseBudget();
+  (*server_)->WantMessage(2);
+  client_->Send(2, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
+}
+
+TEST_F(ReadBudgetTest, WantIsForOneMessage) {
+  UseBudget();
+  (*server_)->WantMessage(2);
+  client_->Send(2, Letters(5000, 1));
+  client_->Send(2, Letters(5000, 2));
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000, 1))});
+  (*server_)->Consumed(2);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{});
+  (*server_)->WantMessage(2);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000, 2))});
+}
+
+TEST_F(ReadBudgetTest, EagerMessageThatIsTakenEndsTheWant) {
+  UseBudget();
+  (*server_)->WantMessage(2);
+  client_->Send(2, "eager");
+  Run();
+  (*server_)->Consumed(2);
+  client_->Send(2, Letters(5000));
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{"message eager"});
+}
+
+TEST_F(ReadBudgetTest, DetachedStreamReturnsWhatItHasNotTaken) {
+  UseBudget();
+  client_->Send(2, Letters(5000));
+  Run();
+  (*server_)->DetachStream(1);
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
+}
+
+TEST_F(ReadBudgetTest, StreamThatEndsWhileItReadsReturnsTheBudget) {
+  Open();
+  for (uint32_t stream : {1, 2}) client_->Open(stream);
+  Run();
+  server_->stream(2).Take();
+  client_->Send(1, Letters(10000));
+  client_->Send(2, Letters(5000));
+  (*client_)->SendReset(1, absl::CancelledError("x"));
+  Run();
+  EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
+}
+
+// An announcement of the peer with an id of its choice.
+class ChosenIdTest : public RawPeerTest {
+ protected:
+  void OpenStreams() {
+    Config config = ServerConfig();
+    config.read_budget = 10000;
+    Open(config);
+    for (uint32_t stream : {1, 2}) {
+      raw_->Send(Header(FrameType::kHeaders, stream));
+    }
+  }
+  void Announce(uint32_t stream, uint64_t id, size_t size) {
+    wire::Announce announce;
+    announce.id = id;
+    announce.length = size;
+    const fabric::RemoteRegion region =
+        raw_->endpoint()->Expose(ToPayload(Letters(size))).value().region;
+    announce.regions.push_back({0, region.key, region.offset});
+    raw_->Send(Header(FrameType::kAnnounce, stream),
+               wire::EncodeAnnounce(announce));
+    Run();
+  }
+  uint64_t read_bytes() { return lifeline_.counters(Side::kB).read_bytes; }
+};
+
+TEST_F(ChosenIdTest, IdThatComesTwiceDoesNotWidenTheBudget) {
+  OpenStreams();
+  Announce(1, 7, 1);
+  Announce(1, 7, 9000);
+  (*peer_)->Consumed(1);  // one byte
+  Run();
+  Announce(2, 8, 5000);
+  EXPECT_LE(read_bytes(), 9001u);
+}
+
+TEST_F(ChosenIdTest, IdOfEagerMessagesDoesNotWidenTheBudget) {
+  OpenStreams();
+  raw_->Send(Header(FrameType::kMessage, 1), "e");
+  Announce(1, 0, 9000);
+  (*peer_)->Consumed(1);
+  Run();
+  Announce(2, 8, 5000);
+  EXPECT_LE(read_bytes(), 9000u);
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,112 @@
+// One end of a simulated RPC: an application that does random things at random
+// times, and checks what it is told.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
+#define PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "transport/memory/bytes.h"
+#include "transport/session/events.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace session {
+
+using Random = std::mt19937;
+
+// What the two ends of an RPC mean to do, and what they have done about its
+// end. Shared by both.
+struct CallPlan {
+  uint32_t stream = 0;
+  std::vector<size_t> requests;   // sizes
+  std::vector<size_t> responses;  // sizes
+  // The server may end the call before the client has closed its half.
+  bool ends_early = false;
+  // Chance of each step to give the call up, in percent.
+  int client_cancels = 0;
+  int server_aborts = 0;
+
+  bool cancelled = false;     // by the client
+  bool aborted = false;       // by the server: its trailers cut the rest off
+  bool session_lost = false;  // any end is fine now
+};
+
+// What all calls of a simulation share.
+struct CallWorld {
+  explicit CallWorld(uint32_t seed) : random(seed) {}
+  Random random;
+  // Of every payload that was sent: all are let go in the end.
+  std::vector<std::weak_ptr<const void>> payloads;
+  std::vector<std::string> errors;
+};
+
+class SimulatedCall : public StreamEvents {
+ public:
+  // Both outlive the call. A client's is to be attached by the caller; a
+  // server's as well, when it has been opened.
+  SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
+                bool is_client);
+
+  void OnHeaders(std::string metadata) override;
+  void OnMessage(memory::Bytes message, bool compressed) override;
+  void OnMessageTooLarge(uint64_t bytes) override;
+  void OnHalfClose() override;
+  void OnTrailers(std::string metadata) override;
+  void OnReset(const absl::Status& status, bool from_peer) override;
+  void OnSendAccepted() override;
+
+  // Does one of the things that can be done now. In a hurry, it gives nothing
+  // up. False: there is nothing but to wait.
+  bool Act(bool hurry);
+  bool ended() const { return ended_; }
+  // Messages that were taken and not let go: they may keep loans.
+  void LetGo() { held_.clear(); }
+  // What it waits for, for a person who looks for a bug.
+  std::string Describe() const;
+
+ private:
+  uint32_t Roll(uint32_t n) { return world_->random() % n; }
+  bool Send();
+  bool PostReceive();
+  bool MayEnd() const;
+  void GiveUp();
+  void TakeOldest();
+  void CheckMessage(const memory::Bytes& message, bool compressed);
+  void Expect(bool holds, const std::string& what);
+  void End();
+  const std::vector<size_t>& outgoing() const {
+    return is_client_ ? plan_->requests : plan_->responses;
+  }
+  const std::vector<size_t>& incoming() const {
+    return is_client_ ? plan_->responses : plan_->requests;
+  }
+
+  CallWorld* const world_;
+  CallPlan* const plan_;
+  Session* const session_;
+  const bool is_client_;
+
+  bool headers_sent_ = false;
+  bool headers_received_ = false;
+  size_t sent_ = 0;
+  bool waits_for_window_ = false;
+  bool sent_all_ = false;  // half close or trailers too
+  size_t received_ = 0;
+  bool receives_ = false;     // the application waits for a message
+  bool read_closed_ = false;  // the client has closed its half
+  std::deque<memory::Bytes> queue_;
+  std::vector<memory::Bytes> held_;
+  bool ended_ = false;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATED_CALL_H_
