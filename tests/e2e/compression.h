@@ -1,0 +1,24 @@
+// Whether a message came compressed.
+
+#ifndef PENSTOCK_TESTS_E2E_COMPRESSION_H_
+#define PENSTOCK_TESTS_E2E_COMPRESSION_H_
+
+#include <cstdint>
+
+#include "grpc/grpc.h"
+
+// Exported by libgrpc for interoperability tests; the header that declares it
+// is in no package.
+uint32_t grpc_call_test_only_get_message_flags(grpc_call* call);
+
+namespace penstock::e2e {
+
+// Of the last message that this side of `call` received.
+inline bool CameCompressed(grpc_call* call) {
+  constexpr uint32_t kWasCompressed = 0x40000000;
+  return (grpc_call_test_only_get_message_flags(call) & kWasCompressed) != 0;
+}
+
+}  // namespace penstock::e2e
+
+#endif  // PENSTOCK_TESTS_E2E_COMPRESSION_H_

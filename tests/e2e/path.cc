@@ -1,0 +1,67 @@
+#include "tests/e2e/path.h"
+
+#include <utility>
+
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+// Explicit, so that a test does not depend on its caller's environment.
+Options OptionsOf(Path path) {
+  Options options;
+  options.policy = Policy::kPrefer;
+  options.fabrics = {Fabric::kTcp};
+  if (path != Path::kTcp) options.fabrics = {Fabric::kShm, Fabric::kTcp};
+  return options;
+}
+
+}  // namespace
+
+std::string NameOf(Path path) {
+  switch (path) {
+    case Path::kShm:
+      return "Shm";
+    case Path::kTcp:
+      return "Tcp";
+    case Path::kStockServer:
+      return "StockServer";
+    case Path::kStockClient:
+      return "StockClient";
+    case Path::kStock:
+      return "Stock";
+  }
+  return "";
+}
+
+absl::optional<Path> PathOfName(const std::string& name) {
+  for (Path path : {Path::kShm, Path::kTcp, Path::kStockServer,
+                    Path::kStockClient, Path::kStock}) {
+    if (NameOf(path) == name) return path;
+  }
+  return absl::nullopt;
+}
+
+std::ostream& operator<<(std::ostream& out, Path path) {
+  return out << NameOf(path);
+}
+
+bool IsPenstock(Path path) { return path == Path::kShm || path == Path::kTcp; }
+
+std::string FabricOf(Path path) {
+  if (path == Path::kShm) return "shm";
+  return path == Path::kTcp ? "tcp" : "http2";
+}
+
+void EnableFor(Path path, grpc::ServerBuilder* builder) {
+  if (path == Path::kStockServer || path == Path::kStock) return;
+  Enable(builder, OptionsOf(path));
+}
+
+std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(
+    Path path, std::shared_ptr<grpc::ChannelCredentials> credentials) {
+  if (path == Path::kStockClient || path == Path::kStock) return credentials;
+  return Credentials(std::move(credentials), OptionsOf(path));
+}
+
+}  // namespace penstock::e2e

@@ -1,0 +1,62 @@
+// Messages of exactly so many bytes: a generic service that sends back what it
+// gets, and a generic stub's stream.
+
+#ifndef PENSTOCK_TESTS_E2E_RAW_H_
+#define PENSTOCK_TESTS_E2E_RAW_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+
+namespace penstock::e2e {
+
+// Of `size` bytes that do not repeat with any period that a transport may cut
+// messages by; other seeds give other bytes.
+std::string Pattern(size_t size, unsigned seed = 1);
+
+grpc::ByteBuffer ToBuffer(const std::string& bytes);
+std::string ToBytes(const grpc::ByteBuffer& buffer);
+
+// Serves each method: one message back for each that comes, OK at the end.
+class RawEchoService final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+};
+
+constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
+
+// One call; blocking, for one thread. Finish() it before it goes.
+class RawStream {
+ public:
+  // `context` must outlive it.
+  RawStream(const std::shared_ptr<grpc::Channel>& channel,
+            grpc::ClientContext* context,
+            const std::string& method = kRawMethod);
+  ~RawStream();
+
+  bool Write(const std::string& bytes);
+  bool WritesDone();
+  absl::optional<std::string> Read();
+  grpc::Status Finish();
+
+ private:
+  // For the one operation that runs.
+  bool Await();
+
+  grpc::GenericStub stub_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+};
+
+}  // namespace penstock::e2e
+
+#endif  // PENSTOCK_TESTS_E2E_RAW_H_

@@ -1,0 +1,58 @@
+// The fixtures of the tests here, over the path that is the test's parameter.
+
+#ifndef PENSTOCK_TESTS_E2E_STACK_TEST_H_
+#define PENSTOCK_TESTS_E2E_STACK_TEST_H_
+
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/path.h"
+#include "tests/e2e/stack.h"
+#include "tests/e2e/test_service.h"
+#include "tests/e2e/testing.grpc.pb.h"
+
+namespace penstock::e2e {
+
+class StackTest : public testing::TestWithParam<Path>, public Stack {
+ protected:
+  StackTest() : Stack(GetParam()) {}
+};
+
+// With the interoperability service and a stub of it.
+class ServiceTest : public StackTest {
+ protected:
+  void SetUp() override {
+    Serve(&service_);
+    stub_ = TestService::NewStub(channel());
+  }
+  // Before the service that it serves goes.
+  ~ServiceTest() override { StopServing(std::chrono::milliseconds(0)); }
+
+  // A stream that has come to the server and back.
+  std::unique_ptr<Stream> OpenStream(Call* call) {
+    auto stream = stub_->FullDuplexCall(call);
+    EXPECT_TRUE(PingPong(stream.get()));
+    return stream;
+  }
+
+  TestServiceImpl service_;
+  std::unique_ptr<TestService::Stub> stub_;
+};
+
+// For INSTANTIATE_TEST_SUITE_P: every way but kStock.
+inline auto EachPath() {
+  return testing::Values(Path::kShm, Path::kTcp, Path::kStockServer,
+                         Path::kStockClient);
+}
+
+struct PathName {
+  std::string operator()(const testing::TestParamInfo<Path>& info) const {
+    return NameOf(info.param);
+  }
+};
+
+}  // namespace penstock::e2e
+
+#endif  // PENSTOCK_TESTS_E2E_STACK_TEST_H_
