@@ -1,0 +1,25 @@
+// gRPC's errors that carry a status of their own.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_ERRORS_H_
+#define PENSTOCK_TRANSPORT_GRPC_ERRORS_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "src/core/lib/gprpp/status_helper.h"
+#include "src/core/lib/iomgr/error.h"
+#include "transport/grpc/grpc_abi.h"
+
+namespace penstock {
+namespace core {
+
+inline grpc_error_handle ErrorWithCode(absl::string_view text,
+                                       grpc_status_code code) {
+  return grpc_error_set_int(GRPC_ERROR_CREATE(std::string(text)),
+                            grpc_core::StatusIntProperty::kRpcStatus, code);
+}
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_ERRORS_H_

@@ -1,0 +1,167 @@
+// What comes from the peer, and what gRPC waits for of it.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/errors.h"
+#include "transport/grpc/metadata_codec.h"
+#include "transport/grpc/slice_bytes.h"
+#include "transport/grpc/stream.h"
+#include "transport/grpc/transport.h"
+
+namespace penstock {
+namespace core {
+
+void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
+  grpc_transport_stream_op_batch_payload* payload = op->payload;
+  if (op->recv_initial_metadata) {
+    auto& receive = payload->recv_initial_metadata;
+    recv_initial_ = receive.recv_initial_metadata;
+    recv_initial_ready_ = receive.recv_initial_metadata_ready;
+    trailers_only_ = receive.trailing_metadata_available;
+    if (receive.peer_string != nullptr) {
+      gpr_atm_rel_store(receive.peer_string,
+                        reinterpret_cast<gpr_atm>(transport_->peer().c_str()));
+    }
+  }
+  if (op->recv_message) {
+    auto& receive = payload->recv_message;
+    recv_message_ = receive.recv_message;
+    recv_message_->emplace();
+    recv_flags_ = receive.flags;
+    recv_failed_ = receive.call_failed_before_recv_message;
+    recv_message_ready_ = receive.recv_message_ready;
+    if (attached_ && messages_.empty()) session()->WantMessage(id_);
+  }
+  if (op->recv_trailing_metadata) {
+    auto& receive = payload->recv_trailing_metadata;
+    recv_trailing_ = receive.recv_trailing_metadata;
+    recv_stats_ = receive.collect_stats;
+    recv_trailing_ready_ = receive.recv_trailing_metadata_ready;
+  }
+}
+
+absl::Status Stream::ReceiveMetadata(const std::string& metadata,
+                                     grpc_metadata_batch* batch) {
+  absl::Status status = DecodeMetadata(metadata, batch);
+  if (!status.ok()) return absl::InternalError(status.message());
+  const size_t limit = transport_->limits().max_metadata_bytes;
+  // HTTP/2 counts 32 bytes for each entry beside key and value, which is at
+  // most four times what an entry takes here.
+  if (metadata.size() > limit / 4 && batch->TransportSize() > limit) {
+    batch->Clear();
+    return absl::ResourceExhaustedError(
+        "received initial metadata size exceeds limit");
+  }
+  return absl::OkStatus();
+}
+
+void Stream::CancelFor(const absl::Status& status) {
+  Cancel(ErrorWithCode(status.message(),
+                       static_cast<grpc_status_code>(status.code())));
+}
+
+void Stream::OnHeaders(std::string metadata) {
+  stats_.incoming.header_bytes += metadata.size();
+  const absl::Status status =
+      headers_received_ ? absl::InternalError("initial metadata came twice")
+                        : ReceiveMetadata(metadata, &initial_);
+  if (!status.ok()) return CancelFor(status);
+  headers_received_ = true;
+  CompleteReceives();
+}
+
+void Stream::OnMessage(memory::Bytes message, bool compressed) {
+  stats_.incoming.data_bytes += message.size;
+  transport_->socket_node()->RecordMessageReceived();
+  messages_.emplace_back();
+  Message& received = messages_.back();
+  received.buffer.Append(ToSlice(std::move(message)));
+  received.flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;
+  CompleteReceives();
+}
+
+void Stream::OnMessageTooLarge(uint64_t bytes) {
+  Cancel(ErrorWithCode(
+      absl::StrCat("Received message larger than max (", bytes, " vs. ",
+                   transport_->limits().max_receive_bytes, ")"),
+      GRPC_STATUS_RESOURCE_EXHAUSTED));
+}
+
+void Stream::OnHalfClose() {
+  read_closed_ = true;
+  CompleteReceives();
+}
+
+void Stream::OnTrailers(std::string metadata) {
+  stats_.incoming.header_bytes += metadata.size();
+  const absl::Status status = ReceiveMetadata(metadata, &trailing_);
+  if (!status.ok()) return CancelFor(status);
+  read_closed_ = true;
+  session()->DropUnsent(id_);  // the server reads no more
+  trailing_.Set(grpc_core::GrpcStatusFromWire(), true);
+  Close(absl::OkStatus());
+}
+
+void Stream::OnReset(const absl::Status& status, bool from_peer) {
+  (void)from_peer;
+  attached_ = false;  // the session has let go by itself
+  const grpc_error_handle error = ErrorWithCode(
+      status.message(), static_cast<grpc_status_code>(status.code()));
+  Close(error);
+  Leave();
+}
+
+void Stream::CompleteReceives() {
+  CompleteInitialMetadata();
+  CompleteMessage();
+  CompleteTrailingMetadata();
+}
+
+void Stream::CompleteInitialMetadata() {
+  if (recv_initial_ready_ == nullptr) return;
+  if (!headers_received_ && !read_closed_ && !closed_) return;
+  grpc_error_handle error;
+  if (!headers_received_) {
+    if (trailers_only_ != nullptr) *trailers_only_ = true;
+    if (!transport_->is_client()) {
+      error = close_error_.ok() ? absl::CancelledError() : close_error_;
+    }
+  }
+  *recv_initial_ = std::move(initial_);
+  recv_initial_->Set(grpc_core::PeerString(), transport_->peer());
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          std::exchange(recv_initial_ready_, nullptr), error);
+}
+
+void Stream::CompleteMessage() {
+  if (recv_message_ready_ == nullptr) return;
+  if (!messages_.empty()) {
+    *recv_message_ = std::move(messages_.front().buffer);
+    if (recv_flags_ != nullptr) *recv_flags_ = messages_.front().flags;
+    messages_.pop_front();
+    if (attached_) session()->Consumed(id_);
+  } else if (read_closed_ || closed_) {
+    recv_message_->reset();
+    if (recv_failed_ != nullptr) *recv_failed_ = !close_error_.ok();
+  } else {
+    return;
+  }
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          std::exchange(recv_message_ready_, nullptr),
+                          absl::OkStatus());
+}
+
+void Stream::CompleteTrailingMetadata() {
+  if (!transport_->is_client() && closed_) messages_.clear();
+  if (recv_trailing_ready_ == nullptr || !closed_ || !messages_.empty()) return;
+  *recv_trailing_ = std::move(trailing_);
+  if (recv_stats_ != nullptr) grpc_transport_move_stats(&stats_, recv_stats_);
+  grpc_core::ExecCtx::Run(
+      DEBUG_LOCATION, std::exchange(recv_trailing_ready_, nullptr),
+      transport_->is_client() ? absl::OkStatus() : close_error_);
+}
+
+}  // namespace core
+}  // namespace penstock
