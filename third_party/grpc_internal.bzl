@@ -2,7 +2,7 @@
 
 # libgrpc's own settings: any other would change the layout of its structs or
 # the linkage of its templates (transport/grpc/grpc_abi.h says how).
-_COPTS = [
+GRPC_COPTS = [
     "-std=c++14",
     "-UNDEBUG",
 ]
@@ -10,7 +10,7 @@ _COPTS = [
 def grpc_internal_library(name, deps = [], **kwargs):
     native.cc_library(
         name = name,
-        copts = _COPTS,
+        copts = GRPC_COPTS,
         deps = deps + ["@grpc_internal//:headers"],
         **kwargs
     )

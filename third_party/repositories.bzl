@@ -14,6 +14,7 @@ def _grpc_source_impl(ctx):
     if not ctx.path(path + "/src/core").exists:
         fail("gRPC's headers are not in %s: run tools/setup first" % path)
     ctx.symlink(path + "/src", "src")
+    ctx.symlink(path + "/test", "test")
     ctx.symlink(ctx.attr.build_file, "BUILD")
 
 _grpc_source = repository_rule(

@@ -1,0 +1,27 @@
+// What put_over_penstock.py has gRPC's tests call.
+
+#ifndef PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
+#define PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
+
+#include <memory>
+#include <string>
+
+#include "test/cpp/util/test_credentials_provider.h"
+#include "transport/penstock.h"
+
+namespace penstock {
+
+inline std::shared_ptr<grpc::ChannelCredentials> TestCredentials(
+    const std::string& type, grpc::ChannelArguments* arguments) {
+  return Credentials(
+      grpc::testing::GetCredentialsProvider()->GetChannelCredentials(
+          type, arguments));
+}
+
+inline std::shared_ptr<grpc::ChannelCredentials> InsecureCredentials() {
+  return Credentials(grpc::InsecureChannelCredentials());
+}
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
