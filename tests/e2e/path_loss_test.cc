@@ -69,7 +69,7 @@ class PathLossTest : public ServiceTest {
 TEST_P(PathLossTest, CallsGoOnOverTcpAndThenOverShmAgain) {
   ASSERT_TRUE(CallUntilPathIs("shm"));
   for (int round = 0; round < 2; ++round) {
-    ASSERT_EQ(TearDownSharedMemory(), 2) << "both ends";
+    ASSERT_GE(TearDownSharedMemory(), 1);
     ASSERT_TRUE(CallUntilPathIs("tcp"));
     ASSERT_TRUE(CallUntilPathIs("shm"));
   }
