@@ -209,6 +209,16 @@ TEST_F(ReadBudgetTest, DetachedStreamReturnsWhatItHasNotTaken) {
   EXPECT_EQ(server_->stream(2).Take(), Lines{MessageLine(Letters(5000))});
 }
 
+TEST_F(ReadBudgetTest, DetachedStreamReadsNoMore) {
+  UseBudget();
+  client_->Send(2, Letters(5000));
+  Run();
+  (*server_)->DetachStream(2);
+  Run();
+  EXPECT_EQ(lifeline_->counters(kServer).read_bytes, 10000u);
+  EXPECT_EQ(lifeline_->exposed(kClient), 0u);
+}
+
 TEST_F(ReadBudgetTest, StreamThatEndsWhileItReadsReturnsTheBudget) {
   Open();
   for (uint32_t stream : {1, 2}) client_->Open(stream);

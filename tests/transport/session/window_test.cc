@@ -161,6 +161,19 @@ TEST_F(WindowTest, ResetByTheReaderEndsWhatADetachedStreamSends) {
   EXPECT_EQ(lifeline_->exposed(kServer), 0u);
 }
 
+TEST_F(WindowTest, ResetByTheReaderDropsWhatWaits) {
+  Open();
+  OpenStream(1);
+  Fill(1);
+  Run();
+  (*server_)->SendReset(1, absl::CancelledError("enough"));
+  (*server_)->DetachStream(1);
+  Run();
+  EXPECT_EQ(client_->stream(1).Take(),
+            Lines{"reset CANCELLED: enough, by the peer"});
+  EXPECT_TRUE((*client_)->drained());
+}
+
 TEST_F(WindowTest, ResetDoesNotWait) {
   Open();
   OpenStream(1);
