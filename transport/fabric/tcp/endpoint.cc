@@ -26,7 +26,7 @@ Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
   // An announcement costs a round trip; below this size copying costs less.
-  capabilities.eager_max_bytes = 48 * 1024;
+  capabilities.eager_max_bytes = 128 * 1024;
   capabilities.read_chunk_bytes = 256 * 1024;
   capabilities.max_reads = 4;
   capabilities.is_lifeline = true;
