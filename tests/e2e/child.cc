@@ -108,6 +108,15 @@ void Child::Kill() {
   Reap();
 }
 
+void Child::Suspend() {
+  kill(pid_, SIGSTOP);
+  int status = 0;
+  while (waitpid(pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
+  }
+}
+
+void Child::Resume() { kill(pid_, SIGCONT); }
+
 int Child::Finish() {
   ReadAll();
   return Reap();

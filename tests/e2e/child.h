@@ -36,6 +36,10 @@ class Child {
 
   // SIGKILL. It has ended when this returns.
   void Kill();
+  // SIGSTOP: from when this returns it does nothing, and keeps what it has.
+  void Suspend();
+  // SIGCONT.
+  void Resume();
 
   // Tells it to end, by the end of its input; its exit code, -1 for a signal.
   int Finish();

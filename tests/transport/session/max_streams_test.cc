@@ -69,6 +69,17 @@ TEST_F(MaxStreamsTest, StreamThatIsCancelledWhileItWaitsIsNeverSeen) {
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
 }
 
+// As after a GOAWAY, which says that the server will never see it.
+TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
+  Open();
+  for (uint32_t stream : {1, 2, 3}) client_->Open(stream);
+  (*client_)->DetachStream(2);
+  Run();
+  Answer(1);
+  EndAtClient(1);
+  EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
+}
+
 TEST_F(MaxStreamsTest, ResetMakesRoom) {
   Open();
   client_->Open(1);
@@ -110,6 +121,19 @@ TEST_F(MaxStreamsTest, StreamThatDrainsIsStillOpen) {
   EXPECT_EQ(client_->stream(1).Take().back(), "trailers done");
   EndAtClient(1);
   EXPECT_EQ(server_->Take(), Lines{"opened 2"});
+}
+
+TEST_F(RawPeerTest, NothingIsSentAboutAStreamThatNeverOpened) {
+  Begin(ClientConfig());
+  raw_->SendHello(/*stream_window=*/4096, /*max_streams=*/1);
+  Run();
+  raw_->Take();
+  peer_->Open(1);
+  peer_->Open(2);
+  (*peer_)->SendReset(2, absl::CancelledError("x"));
+  (*peer_)->DetachStream(2);
+  Run();
+  EXPECT_EQ(raw_->Take(), Lines{"headers 1 open"});
 }
 
 TEST_F(RawPeerTest, StreamsAboveTheLimitAreRefused) {

@@ -130,6 +130,16 @@ TEST_F(SessionTest, SecondPathIsNotTaken) {
   EXPECT_EQ(client_->Take(), Lines{});
 }
 
+TEST_F(SessionTest, SecondPathBeforeTheHelloIsNotTaken) {
+  Begin();
+  NewLink();
+  AddPath(kServer);
+  const std::shared_ptr<fabric::Endpoint> first = (*server_)->fast_path();
+  NewLink();
+  AddPath(kServer);
+  EXPECT_EQ((*server_)->fast_path(), first);
+}
+
 TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   OpenWithPath();
   server_->PollAll();

@@ -117,9 +117,10 @@ void RawPeer::Send(wire::FrameHeader header, absl::string_view payload) {
   SendBytes(bytes);
 }
 
-void RawPeer::SendHello(uint32_t stream_window) {
+void RawPeer::SendHello(uint32_t stream_window, uint32_t max_streams) {
   wire::Hello hello;
   hello.stream_window = stream_window;
+  hello.max_streams = max_streams;
   hello.offers = ClientConfig().offers;
   Send(Header(FrameType::kHello), wire::EncodeHello(hello));
 }

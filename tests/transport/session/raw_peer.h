@@ -34,7 +34,8 @@ class RawPeer : public fabric::EndpointEvents {
   void SendBytes(absl::string_view bytes);
   // Sequenced frames are numbered, unless `header` has a number.
   void Send(wire::FrameHeader header, absl::string_view payload = "");
-  void SendHello(uint32_t stream_window = 4096);
+  void SendHello(uint32_t stream_window = 4096,
+                 uint32_t max_streams = UINT32_MAX);
   Lines Take();
   // The highest sequence number that has come.
   uint64_t received() const { return received_; }

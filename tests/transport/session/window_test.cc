@@ -179,10 +179,12 @@ TEST_F(WindowTest, ResetDoesNotWait) {
   OpenStream(1);
   Fill(1);
   (*client_)->SendReset(1, absl::CancelledError("enough"));
+  (*client_)->DetachStream(1);
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
                    "reset CANCELLED: enough, by the peer"}));
+  EXPECT_TRUE((*client_)->drained());  // what waited is dropped
 }
 
 TEST_F(WindowTest, DropUnsentDropsWhatWaitsAndNothingElse) {
