@@ -94,6 +94,13 @@ class Endpoint {
   // returns. False: no credit, and OnWritable() will follow.
   virtual bool Send(absl::Span<const uint8_t> message) = 0;
 
+  // The same with a message that the caller needs no more, which is taken if
+  // the result is true: some fabrics need not copy it.
+  virtual bool SendOwned(std::string* message) {
+    return Send(
+        {reinterpret_cast<const uint8_t*>(message->data()), message->size()});
+  }
+
   // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a
   // normal answer: the payload then goes over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;

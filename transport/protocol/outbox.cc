@@ -1,5 +1,6 @@
 #include "transport/protocol/outbox.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
@@ -11,18 +12,23 @@ uint64_t Outbox::Add(wire::FrameHeader header, absl::string_view payload,
   while (payload.size() > wire::kMaxFramePayload) {
     wire::FrameHeader fragment = header;
     fragment.flags |= wire::kMoreFragments;
-    AddFragment(fragment, payload.substr(0, wire::kMaxFramePayload));
+    AddFragment(fragment, payload.substr(0, wire::kMaxFramePayload),
+                payload.size());
     payload.remove_prefix(wire::kMaxFramePayload);
   }
-  AddFragment(header, payload);
+  AddFragment(header, payload, payload.size());
   return next_sequence_ - 1;
 }
 
 void Outbox::AddFragment(const wire::FrameHeader& header,
-                         absl::string_view payload) {
+                         absl::string_view payload, size_t to_come) {
   const size_t size = wire::kFrameHeaderBytes + payload.size();
   if (batches_.empty() || batches_.back().bytes.size() + size > max_batch_) {
     batches_.emplace_back();
+    // Room for all that is known to come, so that it is not copied as it grows.
+    const size_t fragments = to_come / wire::kMaxFramePayload + 1;
+    batches_.back().bytes.reserve(
+        std::min(max_batch_, to_come + fragments * wire::kFrameHeaderBytes));
   }
   Batch& batch = batches_.back();
   wire::FrameHeader numbered = header;

@@ -34,10 +34,14 @@ class Outbox {
 
   bool empty() const { return batches_.empty(); }
   const Batch& front() const { return batches_.front(); }
+  // To be taken by who sends it; Pop() follows.
+  std::string* mutable_front_bytes() { return &batches_.front().bytes; }
   Batch Pop();
 
  private:
-  void AddFragment(const wire::FrameHeader& header, absl::string_view payload);
+  // `to_come` bytes of the frame's payload are left, `payload` among them.
+  void AddFragment(const wire::FrameHeader& header, absl::string_view payload,
+                   size_t to_come);
 
   const size_t max_batch_;
   uint64_t next_sequence_ = 1;

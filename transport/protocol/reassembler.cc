@@ -1,9 +1,13 @@
 #include "transport/protocol/reassembler.h"
 
-#include <utility>
-
 namespace penstock {
 namespace protocol {
+
+namespace {
+
+constexpr size_t kMaxKeptBytes = 256 * 1024;
+
+}  // namespace
 
 constexpr size_t Reassembler::kMaxBytes;
 
@@ -16,7 +20,8 @@ absl::Status Reassembler::Accept(const wire::FrameHeader& header,
   if (!in_progress_ && !more) return absl::OkStatus();
   if (!in_progress_) {
     first_ = header;
-    joined_.clear();
+    joined_.clear();  // and keeps its memory, for the next is as long, often
+    if (joined_.capacity() > kMaxKeptBytes) joined_.shrink_to_fit();
   } else if (header.type != first_.type || header.stream != first_.stream) {
     return absl::InvalidArgumentError("a fragmented frame was interrupted");
   }
@@ -27,8 +32,6 @@ absl::Status Reassembler::Accept(const wire::FrameHeader& header,
   in_progress_ = more;
   return absl::OkStatus();
 }
-
-std::string Reassembler::TakeJoined() { return std::move(joined_); }
 
 }  // namespace protocol
 }  // namespace penstock

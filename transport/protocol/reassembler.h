@@ -20,13 +20,16 @@ class Reassembler {
   static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
 
   // Takes a delivered frame. `*whole` says that it completes one: then
-  // joined() has its payload if was_fragmented(), else the frame's own is all.
+  // joined() has its payload if was_fragmented(), until the next call, else the
+  // frame's own is all.
   // INVALID_ARGUMENT: the fragments do not belong together or are too many.
   absl::Status Accept(const wire::FrameHeader& header,
                       absl::Span<const uint8_t> payload, bool* whole);
 
   bool was_fragmented() const { return was_fragmented_; }
-  std::string TakeJoined();
+  absl::Span<const uint8_t> joined() const {
+    return {reinterpret_cast<const uint8_t*>(joined_.data()), joined_.size()};
+  }
 
  private:
   bool in_progress_ = false;

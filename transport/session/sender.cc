@@ -76,7 +76,7 @@ bool Sender::SendFront() {
   // A batch that was packed for another path may be too long for this one.
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
-    if (!lifeline_->Send(AsSpan(batch.bytes))) return false;
+    if (!lifeline_->SendOwned(outbox_.mutable_front_bytes())) return false;
     acknowledged_ = std::max(acknowledged_, batch.ack);
     outbox_.Pop();
     return true;

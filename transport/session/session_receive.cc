@@ -96,9 +96,7 @@ absl::Status Session::Deliver(const wire::FrameHeader& header,
   absl::Status status = reassembler_.Accept(header, payload, &whole);
   if (!status.ok() || !whole) return status;
   if (!reassembler_.was_fragmented()) return Dispatch(header, payload);
-  const std::string joined = reassembler_.TakeJoined();
-  return Dispatch(
-      header, {reinterpret_cast<const uint8_t*>(joined.data()), joined.size()});
+  return Dispatch(header, reassembler_.joined());
 }
 
 absl::Status Session::Dispatch(const wire::FrameHeader& header,

@@ -199,8 +199,11 @@ void Session::AddMessage(uint32_t stream, Stream* entry,
   counters_.bytes_sent += message.size();
   const uint8_t flags = compressed ? wire::kCompressed : 0;
   if (!eager && AddAnnounce(stream, message, flags)) return;
-  std::string bytes(message.size(), '\0');
-  message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
+  std::string bytes;
+  bytes.reserve(message.size());
+  for (const memory::Bytes& piece : message.pieces()) {
+    bytes.append(reinterpret_cast<const char*>(piece.data), piece.size);
+  }
   Add(FrameType::kMessage, stream, 0, bytes, flags);
 }
 

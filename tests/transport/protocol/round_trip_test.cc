@@ -51,9 +51,8 @@ class Receiver {
     bool whole = false;
     ASSERT_TRUE(reassembler_.Accept(header, payload, &whole).ok());
     if (!whole) return;
-    payloads.push_back(reassembler_.was_fragmented()
-                           ? reassembler_.TakeJoined()
-                           : std::string(payload.begin(), payload.end()));
+    if (reassembler_.was_fragmented()) payload = reassembler_.joined();
+    payloads.emplace_back(payload.begin(), payload.end());
   }
   Reassembler reassembler_;
 };

@@ -78,6 +78,9 @@ TEST_F(MaxStreamsTest, StreamThatIsDetachedWhileItWaitsIsNeverSeen) {
   Answer(1);
   EndAtClient(1);
   EXPECT_EQ(server_->Take(), (Lines{"opened 1", "opened 3"}));
+  Answer(3);
+  EndAtClient(3);
+  EXPECT_TRUE((*client_)->drained());
 }
 
 TEST_F(MaxStreamsTest, ResetMakesRoom) {

@@ -235,6 +235,16 @@ TEST_F(NoLoadingReaderTest, MessagesAreReadThoughTheyCouldBeLoaded) {
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
+// A loan comes back when it was loaded and let go, so this one is.
+TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
+  Begin(1, Expose(7, 5000));
+  reader_->Abandon(1);
+  Run();
+  EXPECT_EQ(Take(), Lines{"released 7"});
+  EXPECT_EQ(fast_.counters(Side::kB).loads, 1u);
+  EXPECT_EQ(fast_.loans(Side::kB), 0);
+}
+
 TEST_F(LoadingReaderTest, DiscardGivesTheLoanBack) {
   reader_->Discard(Expose(7, 5000));
   EXPECT_EQ(Take(), Lines{"released 7"});

@@ -13,6 +13,8 @@ namespace {
 
 // Beyond this the session keeps its messages, where they can still be merged.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
+// From here on a message is a piece of its own in a write.
+constexpr size_t kMinPieceBytes = 4 * 1024;
 // Chunks of large messages in one write: two of ours keep the pipe full, and
 // a message that is sent meanwhile waits for no more than these.
 constexpr size_t kServedBytesPerWrite = 512 * 1024;
@@ -53,6 +55,19 @@ bool Endpoint::Send(absl::Span<const uint8_t> message) {
   QueueSmall(
       UnitHeader{static_cast<uint32_t>(message.size()), UnitType::kMessage, 0},
       message);
+  WriteQueued();
+  return true;
+}
+
+bool Endpoint::SendOwned(std::string* message) {
+  // Short ones are gathered: a piece each would cost more than a copy.
+  if (message->size() < kMinPieceBytes) return Send(AsSpan(*message));
+  if (!HasCredit()) return false;
+  QueueSmall(
+      UnitHeader{static_cast<uint32_t>(message->size()), UnitType::kMessage, 0},
+      {});
+  auto owner = std::make_shared<const std::string>(std::move(*message));
+  QueueBytes(memory::Bytes{AsSpan(*owner).data(), owner->size(), owner});
   WriteQueued();
   return true;
 }
@@ -173,6 +188,7 @@ size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
   body_received_ = 0;
   body_.clear();
   in_body_ = unit_.length > 0;
+  if (unit_.type == UnitType::kMessage) body_.reserve(unit_.length);
   if (!in_body_) OnUnit({});
   return take;
 }
@@ -190,8 +206,7 @@ size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
   body_received_ += take;
   if (body_received_ == unit_.length) {
     in_body_ = false;
-    std::string body = std::move(body_);
-    OnUnit(AsSpan(body));
+    OnUnit(AsSpan(body_));
   }
   return take;
 }

@@ -42,6 +42,7 @@ class Endpoint : public fabric::Endpoint {
   std::string Describe() const override { return std::string(); }
   void Start(EndpointEvents* events) override { events_ = events; }
   bool Send(absl::Span<const uint8_t> message) override;
+  bool SendOwned(std::string* message) override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   void Withdraw(const RemoteRegion& region) override;
   void Read(const RemoteRegion& region, uint64_t offset,

@@ -1,0 +1,148 @@
+// One channel to two servers: what gRPC's load balancing policies do with them,
+// and what becomes of the calls when one server dies.
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/scripted_service.h"
+#include "tests/e2e/stack_test.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+// One of the servers, and how many calls came to it.
+class Backend {
+ public:
+  explicit Backend(Path path) : stack_(path) {
+    service_.empty = [this](grpc::ServerContext*) {
+      ++calls_;
+      return grpc::Status::OK;
+    };
+    Start();
+  }
+  ~Backend() { Stop(); }
+  void Start() { stack_.Serve(&service_); }
+  void Stop() { stack_.StopServing(std::chrono::milliseconds(0)); }
+  int calls() const { return calls_; }
+  std::string address() const { return stack_.address(); }
+
+ private:
+  std::atomic<int> calls_{0};
+  ScriptedService service_;
+  Stack stack_;
+};
+
+class BalancingTest : public testing::TestWithParam<Path> {
+ protected:
+  void Connect(const std::string& policy) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetLoadBalancingPolicyName(policy);
+    channel_ = grpc::CreateCustomChannel(
+        absl::StrCat("ipv4:", first_.address(), ",", second_.address()),
+        CredentialsFor(GetParam(), grpc::InsecureChannelCredentials()),
+        arguments);
+    stub_ = TestService::NewStub(channel_);
+  }
+
+  // All over this test's path; false if another number stays.
+  bool AwaitConnections(size_t count) {
+    const auto end = In(kPatience);
+    while (DescribePaths(*channel_).size() != count) {
+      if (std::chrono::system_clock::now() > end) return false;
+      channel_->GetState(true);
+      std::this_thread::yield();
+    }
+    for (const PathReport& report : DescribePaths(*channel_)) {
+      EXPECT_EQ(report.path, FabricOf(GetParam())) << report;
+    }
+    return true;
+  }
+
+  void MakeCalls(int count) {
+    for (int i = 0; i < count; ++i) {
+      const grpc::Status status = MakeEmptyCall(stub_.get());
+      EXPECT_TRUE(status.ok()) << status.error_message();
+    }
+  }
+
+  // Calls that may fail until the channel has noticed a change.
+  bool CallUntilServedBy(const Backend& backend) {
+    const int before = backend.calls();
+    const auto end = In(kPatience);
+    while (backend.calls() == before) {
+      if (std::chrono::system_clock::now() > end) return false;
+      MakeEmptyCall(stub_.get());
+    }
+    return true;
+  }
+
+  Backend first_{GetParam()};
+  Backend second_{GetParam()};
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<TestService::Stub> stub_;
+};
+
+TEST_P(BalancingTest, RoundRobinGivesEachServerItsHalf) {
+  Connect("round_robin");
+  ASSERT_TRUE(CallUntilServedBy(first_));
+  ASSERT_TRUE(CallUntilServedBy(second_));
+  ASSERT_TRUE(AwaitConnections(2));
+  const int first = first_.calls(), second = second_.calls();
+  MakeCalls(20);
+  EXPECT_EQ(first_.calls() - first, 10);
+  EXPECT_EQ(second_.calls() - second, 10);
+}
+
+TEST_P(BalancingTest, RoundRobinGoesOnWithTheServerThatIsLeft) {
+  Connect("round_robin");
+  ASSERT_TRUE(CallUntilServedBy(first_));
+  ASSERT_TRUE(CallUntilServedBy(second_));
+  first_.Stop();
+  ASSERT_TRUE(AwaitConnections(1));
+  const int second = second_.calls();
+  MakeCalls(20);
+  EXPECT_EQ(second_.calls() - second, 20);
+  first_.Start();
+  EXPECT_TRUE(CallUntilServedBy(first_));
+  EXPECT_TRUE(AwaitConnections(2));
+}
+
+TEST_P(BalancingTest, PickFirstUsesOneServerWhileItLives) {
+  Connect("pick_first");
+  MakeCalls(20);
+  EXPECT_EQ(first_.calls(), 20);
+  EXPECT_TRUE(AwaitConnections(1));
+  first_.Stop();
+  ASSERT_TRUE(CallUntilServedBy(second_));
+  EXPECT_TRUE(AwaitConnections(1));
+  MakeCalls(20);
+  EXPECT_EQ(first_.calls(), 20);
+}
+
+TEST_P(BalancingTest, NoServerLeftIsUnavailableUntilOneComes) {
+  Connect("round_robin");
+  ASSERT_TRUE(CallUntilServedBy(first_));
+  first_.Stop();
+  second_.Stop();
+  ASSERT_TRUE(AwaitConnections(0));
+  EXPECT_EQ(MakeEmptyCall(stub_.get()).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  second_.Start();
+  EXPECT_TRUE(CallUntilServedBy(second_));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, BalancingTest, EachPath(), PathName());
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,79 @@
+// forker PATH ADDRESS: a process that forks without exec while it has a channel
+// and a stream; to be run with GRPC_ENABLE_FORK_SUPPORT=1.
+//
+// The child says "child STATUS of a call on a channel of its own over PATH".
+// When it has ended, the parent says the same of a call on the channel that it
+// had, "stream goes on" or "stream is lost", and "end".
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/path.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
+      address, CredentialsFor(path, grpc::InsecureChannelCredentials()),
+      arguments);
+}
+
+void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
+                TestService::Stub* stub) {
+  const grpc::Status status = MakeEmptyCall(stub);
+  std::cout << who << " " << status.error_code() << " "
+            << status.error_message();
+  for (const PathReport& report : DescribePaths(*channel)) {
+    std::cout << "over " << report.path;
+  }
+  std::cout << std::endl;
+}
+
+[[noreturn]] void RunChild(Path path, const std::string& address) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  auto channel = Connect(path, address);
+  auto stub = TestService::NewStub(channel);
+  CallAndSay("child", channel, stub.get());
+  _exit(0);
+}
+
+int Main(Path path, const std::string& address) {
+  auto channel = Connect(path, address);
+  auto stub = TestService::NewStub(channel);
+  Call call;
+  auto stream = stub->FullDuplexCall(&call);
+  if (!PingPong(stream.get())) return 1;
+  const pid_t child = fork();
+  if (child < 0) return 1;
+  if (child == 0) RunChild(path, address);
+  waitpid(child, nullptr, 0);
+  CallAndSay("parent", channel, stub.get());
+  std::cout << "stream "
+            << (PingPong(stream.get()) ? "goes on" : "is lost")
+            << std::endl
+            << "end" << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::e2e
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // Without gRPC's own end, which may wait ten seconds; see stack.cc.
+  _exit(penstock::e2e::Main(*penstock::e2e::PathOfName(argv[1]), argv[2]));
+}

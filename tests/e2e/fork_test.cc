@@ -1,0 +1,122 @@
+// Processes that fork while channels are live: with exec, as any library may
+// do; and without, as gRPC allows it with GRPC_ENABLE_FORK_SUPPORT=1.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <future>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/child.h"
+#include "tests/e2e/stack_test.h"
+
+namespace penstock::e2e {
+namespace {
+
+// What the command "true" says, run by fork and exec.
+int RunTrue() {
+  const pid_t pid = fork();
+  if (pid == 0) {
+    execlp("true", "true", nullptr);
+    _exit(127);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  return status;
+}
+
+// The descriptors that an executed program would have, and what they are.
+std::set<std::string> Inheritable() {
+  std::set<std::string> found;
+  DIR* folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    const int flags = fcntl(std::atoi(entry->d_name), F_GETFD);
+    if (entry->d_name[0] == '.' || flags < 0 || (flags & FD_CLOEXEC) != 0) {
+      continue;
+    }
+    char name[256] = {};
+    const std::string link = absl::StrCat("/proc/self/fd/", entry->d_name);
+    if (readlink(link.c_str(), name, sizeof name - 1) < 0) continue;
+    found.insert(absl::StrCat(entry->d_name, " is ", name));
+  }
+  closedir(folder);
+  return found;
+}
+
+class ForkTest : public ServiceTest {
+ protected:
+  // Before anything of this test is open.
+  const std::set<std::string> before_ = Inheritable();
+};
+
+TEST_P(ForkTest, StreamsGoOnBesideExecutedPrograms) {
+  constexpr int kPrograms = 20;
+  Call call;
+  auto stream = OpenStream(&call);
+  std::atomic<bool> stop{false};
+  auto busy = std::async(std::launch::async, [&] {
+    while (!stop) EXPECT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  });
+  for (int i = 0; i < kPrograms; ++i) {
+    EXPECT_EQ(RunTrue(), 0);
+    EXPECT_TRUE(PingPong(stream.get()));
+    EXPECT_TRUE(PingPong(stream.get(), 1 << 20));
+  }
+  stop = true;
+  busy.get();
+  EXPECT_TRUE(stream->WritesDone());
+  EXPECT_TRUE(stream->Finish().ok());
+  ExpectPath(*channel());
+}
+
+TEST_P(ForkTest, ExecutedProgramInheritsNoDescriptor) {
+  Call call;
+  auto stream = OpenStream(&call);
+  ASSERT_TRUE(PingPong(stream.get(), 1 << 20));
+  EXPECT_EQ(Inheritable(), before_);
+}
+
+// What forker says over `path`, up to its end.
+std::string Fork(Path path) {
+  TestServiceImpl service;
+  Stack stack(path);
+  stack.Serve(&service);
+  auto forker =
+      Child::Start({"tests/e2e/forker", NameOf(path), stack.address()},
+                   {"GRPC_ENABLE_FORK_SUPPORT=1"});
+  std::string said = forker == nullptr ? "" : forker->ReadAll();
+  forker.reset();
+  stack.StopServing(std::chrono::milliseconds(0));
+  return said;
+}
+
+class ForkWithoutExecTest : public testing::TestWithParam<Path> {};
+
+TEST_P(ForkWithoutExecTest, ParentGoesOnAndChildMakesAChannel) {
+  const std::string stock = Fork(Path::kStock);
+  if (!absl::StrContains(stock, "\nend\n")) {
+    GTEST_SKIP() << "stock gRPC does not survive it here: " << stock;
+  }
+  const std::string said = Fork(GetParam());
+  const std::string over = "over " + FabricOf(GetParam());
+  EXPECT_TRUE(absl::StrContains(said, "child 0 " + over)) << said;
+  EXPECT_TRUE(absl::StrContains(said, "parent 0 " + over)) << said;
+  EXPECT_EQ(absl::StrContains(said, "stream goes on"),
+            absl::StrContains(stock, "stream goes on"))
+      << said;
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, ForkTest, EachPath(), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, ForkWithoutExecTest, EachPath(), PathName());
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,106 @@
+// grpc::ResourceQuota with next to nothing: calls may be refused, as in stock
+// gRPC, but none hangs, and the connection is good for others afterwards.
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "grpcpp/resource_quota.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/stack_test.h"
+
+namespace penstock::e2e {
+namespace {
+
+class QuotaTest : public StackTest {
+ protected:
+  // Before the service that it serves goes.
+  ~QuotaTest() override { StopServing(std::chrono::milliseconds(0)); }
+
+  void ServeWith(const grpc::ResourceQuota& quota) {
+    Serve(&service_, [&](grpc::ServerBuilder* builder) {
+      builder->SetResourceQuota(quota);
+    });
+  }
+
+  // Refused is a stream that lacks memory or a thread, or whose connection was
+  // given up for its memory.
+  static bool IsServedOrRefused(grpc::StatusCode code) {
+    return code == grpc::StatusCode::OK ||
+           code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
+           code == grpc::StatusCode::UNAVAILABLE;
+  }
+
+  static grpc::Status MakeStream(TestService::Stub* stub, size_t bytes) {
+    Call call;
+    auto stream = stub->FullDuplexCall(&call);
+    for (int i = 0; i < 5 && PingPong(stream.get(), bytes); ++i) {
+    }
+    stream->WritesDone();
+    return stream->Finish();
+  }
+
+  // Many streams at once over `channel`.
+  static void CallFromManyThreads(const std::shared_ptr<grpc::Channel>& channel,
+                                  size_t bytes) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        auto stub = TestService::NewStub(channel);
+        const grpc::Status status = MakeStream(stub.get(), bytes);
+        EXPECT_TRUE(IsServedOrRefused(status.error_code()))
+            << status.error_code() << ": " << status.error_message();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  // Alone, a call is served at last.
+  static void ExpectServes(const std::shared_ptr<grpc::Channel>& channel) {
+    auto stub = TestService::NewStub(channel);
+    const auto end = In(kPatience);
+    grpc::Status status = MakeEmptyCall(stub.get());
+    while (!status.ok() && std::chrono::system_clock::now() < end) {
+      status = MakeEmptyCall(stub.get());
+    }
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
+  TestServiceImpl service_;
+};
+
+TEST_P(QuotaTest, ServerOfFewThreadsServesOrRefuses) {
+  grpc::ResourceQuota quota("few threads");
+  quota.SetMaxThreads(4);
+  ServeWith(quota);
+  CallFromManyThreads(channel(), 1000);
+  ExpectServes(channel());
+  ExpectPath(*channel());
+}
+
+TEST_P(QuotaTest, ServerOfLittleMemoryServesOrRefuses) {
+  grpc::ResourceQuota quota("little memory");
+  quota.Resize(256 * 1024);
+  ServeWith(quota);
+  CallFromManyThreads(channel(), 1 << 20);
+  ExpectServes(channel());
+  ExpectPath(*channel());
+}
+
+TEST_P(QuotaTest, ClientOfLittleMemoryIsServedOrRefused) {
+  Serve(&service_);
+  grpc::ResourceQuota quota("little memory");
+  quota.Resize(256 * 1024);
+  grpc::ChannelArguments arguments;
+  arguments.SetResourceQuota(quota);
+  auto small = NewChannel(arguments);
+  CallFromManyThreads(small, 1 << 20);
+  ExpectServes(small);
+  ExpectPath(*small);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, QuotaTest, EachPath(), PathName());
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,188 @@
+// Options::shm_sharing and PENSTOCK_SHM_SHARING, at either side.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/child.h"
+#include "tests/e2e/raw.h"
+#include "tests/e2e/stack.h"
+#include "tests/e2e/test_service.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr ShmSharing kInPlace = ShmSharing::kSameUid;
+constexpr ShmSharing kCopy = ShmSharing::kCopy;
+constexpr ShmSharing kOff = ShmSharing::kOff;
+
+Options With(ShmSharing sharing) {
+  Options options;
+  options.policy = Policy::kPrefer;
+  options.fabrics = {Fabric::kShm, Fabric::kTcp};
+  options.shm_sharing = sharing;
+  return options;
+}
+
+class SharingTest : public testing::Test {
+ protected:
+  ~SharingTest() override { Stop(); }
+
+  void Stop() {
+    if (server_ == nullptr) return;
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+    server_.reset();
+  }
+
+  void Start(ShmSharing of_server, const Options& of_client) {
+    Stop();
+    service_ = std::make_unique<RawEchoService>();
+    grpc::ServerBuilder builder;
+    Enable(&builder, With(of_server));
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterCallbackGenericService(service_.get());
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    channel_ = grpc::CreateChannel(
+        absl::StrCat("127.0.0.1:", port),
+        Credentials(grpc::InsecureChannelCredentials(), of_client));
+  }
+  void Start(ShmSharing of_server, ShmSharing of_client) {
+    Start(of_server, With(of_client));
+  }
+
+  // Messages of each kind come back as they went.
+  void ExpectEchoes() {
+    Call call;
+    RawStream stream(channel_, &call);
+    unsigned seed = 0;
+    for (size_t bytes : {10, 20000, 200000, 1 << 20, 1 << 20, 3 << 20}) {
+      const std::string message = Pattern(bytes, ++seed);
+      ASSERT_TRUE(stream.Write(message));
+      EXPECT_TRUE(stream.Read() == message) << bytes;
+    }
+    EXPECT_TRUE(stream.WritesDone());
+    EXPECT_EQ(stream.Read(), absl::nullopt);
+    EXPECT_TRUE(stream.Finish().ok());
+  }
+
+  // That it is `path` which carried them, and why not a better one.
+  std::string ExpectPath(const std::string& path) {
+    const auto reports = DescribePaths(*channel_);
+    EXPECT_EQ(reports.size(), 1u);
+    if (reports.size() != 1) return "";
+    EXPECT_EQ(reports[0].path, path) << reports[0];
+    EXPECT_EQ(reports[0].messages_sent, 6u);
+    EXPECT_EQ(reports[0].messages_received, 6u);
+    return reports[0].reason;
+  }
+
+  // gRPC lets it serve only one server.
+  std::unique_ptr<RawEchoService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(SharingTest, CopiesArriveRightOverSharedMemory) {
+  const ShmSharing pairs[][2] = {
+      {kCopy, kCopy}, {kCopy, kInPlace}, {kInPlace, kCopy}};
+  for (const auto& pair : pairs) {
+    Start(pair[0], pair[1]);
+    ExpectEchoes();
+    EXPECT_EQ(ExpectPath("shm"), "");
+  }
+}
+
+TEST_F(SharingTest, CopiedMessageOutlivesItsConnection) {
+  Start(kCopy, kCopy);
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  Call call;
+  const std::string message = Pattern(1 << 20);
+  const grpc::ByteBuffer request = ToBuffer(message);
+  auto reader = stub.PrepareUnaryCall(&call, kRawMethod, request, &queue);
+  grpc::ByteBuffer response;
+  grpc::Status status;
+  reader->StartCall();
+  reader->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  reader.reset();
+  channel_.reset();
+  Stop();
+  EXPECT_TRUE(ToBytes(response) == message);
+}
+
+TEST_F(SharingTest, OffAtEitherSideIsTcpWithTheReason) {
+  Start(kInPlace, kOff);
+  ExpectEchoes();
+  EXPECT_THAT(ExpectPath("tcp"), HasSubstr("shm_sharing is off"));
+  Start(kOff, kInPlace);
+  ExpectEchoes();
+  EXPECT_THAT(ExpectPath("tcp"), HasSubstr("shm_sharing is off"));
+  Start(kOff, kOff);
+  ExpectEchoes();
+  EXPECT_THAT(ExpectPath("tcp"), HasSubstr("shm_sharing is off"));
+}
+
+TEST_F(SharingTest, RequiredShmThatIsOffIsRefused) {
+  Options options = With(kInPlace);
+  options.policy = Policy::kRequire;
+  options.fabrics = {Fabric::kShm};
+  Start(kOff, options);
+  Call call;
+  RawStream stream(channel_, &call);
+  const grpc::Status status = stream.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("shm_sharing is off"));
+}
+
+// What a client in `environment` says about one stream to an enabled server.
+std::string StreamWith(const std::string& setting) {
+  TestServiceImpl service;
+  Stack stack(Path::kShm);
+  stack.Serve(&service);
+  auto client =
+      StartPeer("stream", {"Environment", stack.address()}, {setting});
+  return client == nullptr ? "" : client->ReadAll();
+}
+
+TEST(SharingEnvironmentTest, SettingOfTheEnvironmentHolds) {
+  for (const char* value : {"same-uid", "copy"}) {
+    const std::string output =
+        StreamWith(absl::StrCat("PENSTOCK_SHM_SHARING=", value));
+    EXPECT_THAT(output, HasSubstr("status 0 "));
+    EXPECT_THAT(output, HasSubstr("path shm"));
+  }
+  const std::string output = StreamWith("PENSTOCK_SHM_SHARING=off");
+  EXPECT_THAT(output, HasSubstr("status 0 "));
+  EXPECT_THAT(output, HasSubstr("path tcp"));
+  EXPECT_THAT(output, HasSubstr("shm_sharing is off"));
+}
+
+TEST(SharingEnvironmentTest, BadSettingIsOneErrorAndStock) {
+  const std::string output = StreamWith("PENSTOCK_SHM_SHARING=yes");
+  EXPECT_THAT(output, HasSubstr("PENSTOCK_SHM_SHARING=yes is not a setting: "
+                                "use same-uid, copy or off"));
+  EXPECT_THAT(output, HasSubstr("path http2"));
+}
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,116 @@
+// Runs one fuzz target without libFuzzer.
+//
+//   NAME_fuzz_test                      its seeds, then 20,000 mutations of
+//   them NAME_fuzz_test --write-seeds=FOLDER writes the seeds there, and no
+//   more NAME_fuzz_test FILE...              runs these inputs, as of a crash
+//
+// An input that ends the process is printed in hex.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/mutator.h"
+#include "tests/fuzz/target.h"
+
+// Where a sanitizer is linked.
+extern "C" void __sanitizer_set_death_callback(void (*)(void))
+    __attribute__((weak));
+
+namespace penstock {
+namespace fuzz {
+namespace {
+
+// Under a second for most targets.
+constexpr int kMutations = 20000;
+constexpr char kWriteSeeds[] = "--write-seeds=";
+
+// The one that runs.
+const std::string* current = nullptr;
+
+void PrintCurrent() {
+  if (current == nullptr) return;
+  std::fprintf(stderr, "input of %zu bytes: ", current->size());
+  for (char byte : *current) {
+    std::fprintf(stderr, "%02x", static_cast<unsigned char>(byte));
+  }
+  std::fprintf(stderr, "\n");
+}
+
+// stdio is no signal handler's, but the process is lost anyway.
+void OnSignal(int number) {
+  PrintCurrent();
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+void PrintOnDeath() {
+  if (__sanitizer_set_death_callback != nullptr) {
+    __sanitizer_set_death_callback(PrintCurrent);
+  }
+  for (int number : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    signal(number, OnSignal);
+  }
+}
+
+void RunOne(const std::string& input) {
+  current = &input;
+  // A copy of its own: a read beyond the end is one of nobody's memory.
+  const std::vector<uint8_t> bytes(input.begin(), input.end());
+  LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  current = nullptr;
+}
+
+int WriteSeeds(const std::string& folder) {
+  int number = 0;
+  for (const std::string& seed : Seeds()) {
+    std::ofstream out(folder + "/seed-" + std::to_string(number++),
+                      std::ios::binary);
+    out << seed;
+    if (!out.flush()) return 1;
+  }
+  return 0;
+}
+
+int RunFiles(char** first, char** end) {
+  for (char** name = first; name != end; ++name) {
+    std::ifstream in(*name, std::ios::binary);
+    if (!in) {
+      std::fprintf(stderr, "cannot read %s\n", *name);
+      return 1;
+    }
+    RunOne(std::string(std::istreambuf_iterator<char>(in), {}));
+  }
+  return 0;
+}
+
+int RunAll() {
+  const std::vector<std::string> seeds = Seeds();
+  for (const std::string& seed : seeds) RunOne(seed);
+  RunOne(std::string());
+  Mutator mutator(seeds, /*random_seed=*/1);
+  for (int i = 0; i < kMutations; ++i) RunOne(mutator.Next());
+  std::printf("%zu seeds, %d mutations\n", seeds.size(), kMutations);
+  return 0;
+}
+
+}  // namespace
+}  // namespace fuzz
+}  // namespace penstock
+
+int main(int argc, char** argv) {
+  using penstock::fuzz::kWriteSeeds;
+  penstock::fuzz::PrintOnDeath();
+  if (argc == 1) return penstock::fuzz::RunAll();
+  const std::string first = argv[1];
+  const size_t prefix = sizeof(kWriteSeeds) - 1;
+  if (first.compare(0, prefix, kWriteSeeds) == 0) {
+    return penstock::fuzz::WriteSeeds(first.substr(prefix));
+  }
+  return penstock::fuzz::RunFiles(argv + 1, argv + argc);
+}

@@ -1,0 +1,56 @@
+// The other side of a session that is being fuzzed.
+
+#ifndef PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
+#define PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/session_steps.h"
+#include "transport/fabric/fabric.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace fuzz {
+
+// Sends what steps say. Of what comes it checks the form.
+class HostilePeer : public fabric::EndpointEvents {
+ public:
+  explicit HostilePeer(std::unique_ptr<fabric::Endpoint> lifeline);
+
+  void AddFast(std::unique_ptr<fabric::Endpoint> fast);
+  // As a server's or a client's.
+  void SendHello(bool as_server);
+  void SendPathReady();
+  // One of its steps.
+  void Take(Step step, Input* input);
+
+  void OnMessage(absl::Span<const uint8_t> message) override;
+  void OnWritable() override {}
+  void OnReadDone(uint64_t, const absl::Status&) override {}
+  void OnDoorbell() override {}
+  void OnBroken(const absl::Status&) override {}
+
+ private:
+  fabric::Endpoint* endpoint(int path) {
+    return path % 2 == 1 && fast_ != nullptr ? fast_.get() : lifeline_.get();
+  }
+  // Numbers it, if its type is sequenced.
+  void Send(int path, wire::FrameHeader header, absl::string_view payload);
+  void SendFrame(bool odd, Input* input);
+  void SendLong(Input* input);
+  void SendAnnounced(Input* input);
+
+  const std::unique_ptr<fabric::Endpoint> lifeline_;
+  std::unique_ptr<fabric::Endpoint> fast_;
+  uint64_t next_sequence_ = 1;
+  uint64_t next_announce_ = 1;
+};
+
+}  // namespace fuzz
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_

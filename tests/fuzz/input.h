@@ -1,0 +1,78 @@
+// Fuzz bytes taken apart, and put together for seeds.
+
+#ifndef PENSTOCK_TESTS_FUZZ_INPUT_H_
+#define PENSTOCK_TESTS_FUZZ_INPUT_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace penstock {
+namespace fuzz {
+
+// Ends the process where a target's promise does not hold.
+inline void Require(bool holds, const char* promise) {
+  if (holds) return;
+  std::fprintf(stderr, "broken promise: %s\n", promise);
+  std::abort();
+}
+
+inline absl::Span<const uint8_t> AsBytes(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+inline absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Taken from the front. Once it is empty, numbers are zero.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) : rest_(data, size) {}
+
+  bool empty() const { return rest_.empty(); }
+
+  // Little-endian.
+  template <typename T>
+  T Number() {
+    T value = 0;
+    const absl::Span<const uint8_t> bytes = Bytes(sizeof(T));
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      value |= static_cast<T>(static_cast<T>(bytes[i]) << (8 * i));
+    }
+    return value;
+  }
+
+  // At most `size`.
+  absl::Span<const uint8_t> Bytes(size_t size) {
+    const absl::Span<const uint8_t> bytes = rest_.subspan(0, size);
+    rest_.remove_prefix(bytes.size());
+    return bytes;
+  }
+
+  absl::Span<const uint8_t> Rest() { return Bytes(rest_.size()); }
+
+ private:
+  absl::Span<const uint8_t> rest_;
+};
+
+// What Input::Number<T>() takes.
+template <typename T>
+std::string Number(T value) {
+  std::string out;
+  for (size_t i = 0; i < sizeof(T); ++i) {
+    out.push_back(static_cast<char>(value >> (8 * i)));
+  }
+  return out;
+}
+
+}  // namespace fuzz
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_FUZZ_INPUT_H_

@@ -1,0 +1,90 @@
+// core::DecodeMetadata and EncodeMetadata.
+
+#include "transport/grpc/metadata_codec.h"
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+#include "transport/grpc/grpc_abi.h"
+
+namespace penstock {
+namespace fuzz {
+namespace {
+
+// A batch, and where its memory comes from.
+class Batch {
+ public:
+  grpc_metadata_batch* get() { return &batch_; }
+
+ private:
+  static grpc_core::MemoryAllocator* Allocator() {
+    static auto* quota =
+        new std::shared_ptr<grpc_core::MemoryQuota>(new grpc_core::MemoryQuota(
+            "fuzz"));
+    static auto* allocator = new grpc_core::MemoryAllocator(
+        (*quota)->CreateMemoryAllocator("fuzz"));
+    return allocator;
+  }
+
+  grpc_core::ScopedArenaPtr arena_ =
+      grpc_core::MakeScopedArena(1024, Allocator());
+  grpc_metadata_batch batch_{arena_.get()};
+};
+
+// gRPC has a value for "invalid" that cannot be encoded; what is received is
+// not sent on as it is.
+bool CanBeEncoded(const grpc_metadata_batch& batch) {
+  using namespace grpc_core;
+  return batch.get(TeMetadata()) != TeMetadata::kInvalid &&
+         batch.get(HttpSchemeMetadata()) != HttpSchemeMetadata::kInvalid &&
+         batch.get(HttpMethodMetadata()) != HttpMethodMetadata::kInvalid;
+}
+
+std::string Pair(const std::string& key, const std::string& value) {
+  return Number<uint32_t>(key.size()) + Number<uint32_t>(value.size()) + key +
+         value;
+}
+
+}  // namespace
+
+std::vector<std::string> Seeds() {
+  const std::string request =
+      Pair(":path", "/package.Service/Method") + Pair(":authority", "host:1") +
+      Pair(":method", "POST") + Pair(":scheme", "http") +
+      Pair("te", "trailers") + Pair("content-type", "application/grpc") +
+      Pair("user-agent", "grpc-c++/1.51.1") +
+      Pair("grpc-accept-encoding", "identity, deflate, gzip");
+  const std::string custom = Pair("key", "value") + Pair("key", "again") +
+                             Pair("key-bin", std::string("\0\xff", 2));
+  const std::string trailers =
+      Pair("grpc-status", "5") + Pair("grpc-message", "no%20such") + custom;
+  return {request + custom,
+          trailers,
+          Pair("grpc-encoding", "gzip") + Pair(":status", "200") +
+              Pair("grpc-retry-pushback-ms", "100") +
+              Pair("grpc-previous-rpc-attempts", "2"),
+          Pair("grpc-timeout", "10S") + Pair("", "") +
+              Pair("grpc-internal-encoding-request", "deflate"),
+          Pair("lb-token", "token") + Pair("grpclb_client_stats", "") +
+              Pair("grpc-tags-bin", "tags") + Pair("host", "host"),
+          core::EncodeStatus(absl::NotFoundError("100 % not there\n"))};
+}
+
+}  // namespace fuzz
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace penstock;
+  fuzz::Batch first;
+  const absl::string_view bytes = fuzz::AsText({data, size});
+  if (!core::DecodeMetadata(bytes, first.get()).ok()) return 0;
+  // A deadline on the way is a time that is left: it differs each time.
+  first.get()->Remove(grpc_core::GrpcTimeoutMetadata());
+  if (!fuzz::CanBeEncoded(*first.get())) return 0;
+  const std::string encoded = core::EncodeMetadata(*first.get());
+  fuzz::Batch second;
+  fuzz::Require(core::DecodeMetadata(encoded, second.get()).ok(),
+                "our own bytes are understood");
+  fuzz::Require(core::EncodeMetadata(*second.get()) == encoded,
+                "what is decoded, encoded and decoded again is the same");
+  return 0;
+}

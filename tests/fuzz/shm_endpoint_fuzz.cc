@@ -1,0 +1,266 @@
+// shm::ShmEndpoint against a peer that owns the other control segment and the
+// set-up socket: releases of loans, segments, regions, the end.
+//
+// Input: one step after the other, a byte that says which and its numbers.
+
+#include <sys/socket.h>
+
+#include <memory>
+#include <utility>
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/endpoint.h"
+#include "transport/fabric/shm/link.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fuzz {
+namespace {
+
+using fabric::RemoteRegion;
+using fabric::shm::Arena;
+using fabric::shm::ControlPage;
+using fabric::shm::Segment;
+using fabric::shm::SetupMessage;
+using fabric::shm::ShmEndpoint;
+
+constexpr uint32_t kRingBytes = 128 * 1024;
+constexpr uint64_t kSegmentBytes = 8192;
+
+enum Step : uint8_t {
+  kMoveHead,      // u32, added
+  kSetReleases,   // u64
+  kMoveReleases,  // u8, added
+  kSetRelease,    // u16 entry, u32 loan
+  kSetTail,       // u64
+  kClose,
+  kPassSegment,  // u32 id, u32 size that is claimed
+  kPassBytes,    // u8 length, bytes
+  kLoad,         // u32 segment, u32 loan, u64 offset, u32 length
+  kRead,         // the same, u16 offset in it, u16 length of the part
+  kExpose,       // u16 bytes
+  kSend,         // u16 bytes
+  kPoll,
+  kLetGo,
+  kSteps
+};
+
+// Made once: a peer may pass the same memory over and over.
+const Segment& SharedSegment() {
+  static const Segment& segment =
+      *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes,
+                                   fabric::shm::Touch::kWhenUsed)
+                       .value());
+  return segment;
+}
+
+class Events : public fabric::EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override {
+    Require(!broken_ && message.size() <= fabric::shm::kMaxMessageBytes,
+            "a message comes before the end");
+  }
+  void OnWritable() override { Require(!broken_, "no word after the end"); }
+  void OnReadDone(uint64_t, const absl::Status&) override { ++reads_done; }
+  void OnDoorbell() override { Require(false, "shm rings no doorbell"); }
+  void OnBroken(const absl::Status&) override {
+    Require(!broken_, "the end comes once");
+    broken_ = true;
+  }
+
+  int reads_done = 0;
+
+ private:
+  bool broken_ = false;
+};
+
+class Victim {
+ public:
+  Victim() {
+    int ends[2];
+    Require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                       0, ends) == 0,
+            "there are sockets");
+    socket_ = base::UniqueFd(ends[0]);
+    absl::StatusOr<Segment> own = fabric::shm::CreateControl(kRingBytes);
+    auto mapped =
+        fabric::shm::MapControl(base::UniqueFd(dup(hostile_.fd())), kRingBytes);
+    auto link =
+        fabric::shm::Link::Create(base::UniqueFd(ends[1]), *std::move(own),
+                                  *std::move(mapped), AnArena());
+    endpoint_ = std::make_unique<ShmEndpoint>(*link);
+    endpoint_->Start(&events_);
+  }
+
+  void Run(Input* input) {
+    while (!input->empty()) Take(input);
+  }
+
+ private:
+  static std::shared_ptr<Arena> AnArena() {
+    static const auto& arena =
+        *new std::shared_ptr<Arena>(Arena::Create(1 << 22));
+    return arena;
+  }
+
+  void Take(Input* input) {
+    const auto step = input->Number<uint8_t>() % kSteps;
+    if (step <= kClose) return ChangePage(step, input);
+    if (step <= kPassBytes) return Pass(step, input);
+    Use(step, input);
+  }
+
+  void ChangePage(int step, Input* input) {
+    ControlPage* page = PageOf(hostile_);
+    switch (step) {
+      case kMoveHead:
+        page->head += input->Number<uint32_t>();
+        break;
+      case kSetReleases:
+        page->release_head = input->Number<uint64_t>();
+        break;
+      case kMoveReleases:
+        page->release_head += input->Number<uint8_t>();
+        break;
+      case kSetRelease:
+        page->releases[input->Number<uint16_t>() % fabric::shm::kMaxLoans] =
+            input->Number<uint32_t>();
+        break;
+      case kSetTail:
+        page->tail = input->Number<uint64_t>();
+        break;
+      case kClose:
+        page->closed = 1;
+        break;
+    }
+  }
+
+  void Pass(int step, Input* input) {
+    if (step == kPassSegment) {
+      SetupMessage message;
+      message.kind = SetupMessage::Kind::kSegment;
+      message.segment_id = input->Number<uint32_t>();
+      message.size = input->Number<uint32_t>();
+      (void)SendSetup(socket_.get(), message, SharedSegment().fd());
+    } else {
+      const absl::Span<const uint8_t> bytes =
+          input->Bytes(input->Number<uint8_t>());
+      (void)send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    }
+  }
+
+  void Use(int step, Input* input) {
+    switch (step) {
+      case kLoad:
+        Load(TakeRegion(input));
+        break;
+      case kRead:
+        Read(TakeRegion(input), input);
+        break;
+      case kExpose:
+        Expose(input->Number<uint16_t>());
+        break;
+      case kSend:
+        (void)endpoint_->Send(
+            AsBytes(std::string(input->Number<uint16_t>(), 'm')));
+        break;
+      case kPoll:
+        (void)endpoint_->HasInput();
+        (void)endpoint_->Poll();
+        (void)endpoint_->TakeDoorbellRequest();
+        break;
+      case kLetGo:
+        loaded_.clear();
+        break;
+    }
+  }
+
+  RemoteRegion TakeRegion(Input* input) {
+    RemoteRegion region;
+    const auto segment = input->Number<uint32_t>();
+    region.key = fabric::shm::RegionKey(segment, input->Number<uint32_t>());
+    region.offset = input->Number<uint64_t>();
+    region.length = input->Number<uint32_t>();
+    return region;
+  }
+
+  // Touches what it gets, as an application does.
+  void Load(const RemoteRegion& region) {
+    absl::StatusOr<memory::Bytes> bytes = endpoint_->Load(region);
+    if (!bytes.ok()) return;
+    Require(bytes->size == region.length && bytes->size <= kSegmentBytes,
+            "loaded bytes are the region's");
+    for (uint8_t byte : bytes->span()) Require(byte == 0, "they are there");
+    loaded_.push_back(*std::move(bytes));
+  }
+
+  void Read(const RemoteRegion& region, Input* input) {
+    const uint64_t offset = input->Number<uint16_t>();
+    std::vector<uint8_t> into(input->Number<uint16_t>());
+    const int before = events_.reads_done;
+    endpoint_->Read(region, offset, absl::MakeSpan(into), 1);
+    Require(events_.reads_done == before + 1, "a read ends once");
+  }
+
+  void Expose(size_t size) {
+    const auto text = std::make_shared<std::string>(size, 'e');
+    auto exposure = endpoint_->Expose(
+        memory::Payload(memory::Bytes{AsBytes(*text).data(), size, text}));
+    if (!exposure.ok()) return;
+    std::string copy(size, '\0');
+    exposure->stable.CopyTo(reinterpret_cast<uint8_t*>(&copy[0]));
+    Require(copy == *text, "what is lent is what was exposed");
+  }
+
+  Segment hostile_ = fabric::shm::CreateControl(kRingBytes).value();
+  base::UniqueFd socket_;
+  Events events_;
+  std::unique_ptr<ShmEndpoint> endpoint_;
+  std::vector<memory::Bytes> loaded_;  // may outlive the endpoint
+};
+
+std::string StepOf(Step step, const std::string& rest = "") {
+  return static_cast<char>(step) + rest;
+}
+
+std::string RegionOf(uint32_t segment, uint64_t offset, uint32_t length) {
+  return Number(segment) + Number<uint32_t>(1) + Number(offset) +
+         Number(length);
+}
+
+}  // namespace
+
+std::vector<std::string> Seeds() {
+  const std::string poll = StepOf(kPoll);
+  const std::string pass =
+      StepOf(kPassSegment, Number<uint32_t>(1) + Number<uint32_t>(8192));
+  const std::string load = StepOf(kLoad, RegionOf(1, 4096, 4096));
+  const std::string read = StepOf(
+      kRead, RegionOf(1, 0, 100) + Number<uint16_t>(50) + Number<uint16_t>(50));
+  const std::string expose = StepOf(kExpose, Number<uint16_t>(9000));
+  const std::string release =
+      StepOf(kSetRelease, Number<uint16_t>(0) + Number<uint32_t>(1)) +
+      StepOf(kMoveReleases, "\1");
+  return {pass + load + read + StepOf(kLetGo) + poll,
+          expose + expose + release + poll + expose,
+          StepOf(kMoveHead, Number<uint32_t>(8)) + poll +
+              StepOf(kSend, Number<uint16_t>(60000)) + StepOf(kClose) + poll,
+          expose + StepOf(kSetReleases, Number(~uint64_t{0})) + poll + expose,
+          StepOf(kPassBytes, "\4abcd") + load + pass + load,
+          StepOf(kSetTail, Number<uint64_t>(64)) +
+              StepOf(kSend, Number<uint16_t>(9)) + poll};
+}
+
+}  // namespace fuzz
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  penstock::fuzz::Input input(data, size);
+  penstock::fuzz::Victim().Run(&input);
+  return 0;
+}

@@ -1,0 +1,180 @@
+// shm::RingReceiver and RingSender against a peer that writes what it likes
+// into its control page and ring.
+//
+// Input: one step after the other, a byte that says which and its numbers.
+
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/target.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/ring.h"
+
+namespace penstock {
+namespace fuzz {
+namespace {
+
+using fabric::shm::ControlPage;
+using fabric::shm::kRingOffset;
+using fabric::shm::RingReceiver;
+using fabric::shm::RingSender;
+
+constexpr uint32_t kRingBytes = 128 * 1024;
+
+enum Step : uint8_t {
+  kSetHead,    // u64
+  kMoveHead,   // u32, added
+  kSetTail,    // u64
+  kWriteRing,  // u32 place, u8 length, bytes
+  kWriteHere,  // u32, as a message's length at this side's tail
+  kWaits,
+  kReceive,
+  kSend,  // u16 bytes
+  kSteps
+};
+
+// A page and its ring in memory of its own, so that AddressSanitizer sees
+// what goes beyond it.
+class Memory {
+ public:
+  Memory() : page_(new (bytes_->data) ControlPage()) {
+    page_->ring_bytes = kRingBytes;
+  }
+  ControlPage* page() { return page_; }
+  uint8_t* ring() { return bytes_->data + kRingOffset; }
+
+ private:
+  struct Bytes {
+    alignas(64) uint8_t data[kRingOffset + kRingBytes] = {};
+  };
+  const std::unique_ptr<Bytes> bytes_ = std::make_unique<Bytes>();
+  ControlPage* const page_;
+};
+
+class Victim {
+ public:
+  void Run(Input* input) {
+    while (!input->empty()) Take(input);
+  }
+
+ private:
+  void Take(Input* input) {
+    ControlPage* peer = peer_.page();
+    switch (input->Number<uint8_t>() % kSteps) {
+      case kSetHead:
+        peer->head = input->Number<uint64_t>();
+        break;
+      case kMoveHead:
+        peer->head += input->Number<uint32_t>();
+        break;
+      case kSetTail:
+        peer->tail = input->Number<uint64_t>();
+        break;
+      case kWriteRing:
+        WriteRing(input->Number<uint32_t>(),
+                  input->Bytes(input->Number<uint8_t>()));
+        break;
+      case kWriteHere:
+        WriteRing(own_.page()->tail,
+                  AsBytes(Number(input->Number<uint32_t>())));
+        break;
+      case kWaits:
+        peer->sender_waits = 1;
+        break;
+      case kReceive:
+        Receive();
+        break;
+      case kSend:
+        Send(input->Number<uint16_t>());
+        break;
+    }
+  }
+
+  void WriteRing(uint64_t place, absl::Span<const uint8_t> bytes) {
+    for (uint8_t byte : bytes) peer_.ring()[place++ % kRingBytes] = byte;
+  }
+
+  void Receive() {
+    const bool had_input = receiver_.HasInput();
+    const uint64_t tail = own_.page()->tail;
+    size_t size = 0;
+    const RingReceiver::Result got = receiver_.Receive(scratch_.get(), &size);
+    (void)receiver_.PeerWaits();
+    Require((got == RingReceiver::Result::kEmpty) == !had_input,
+            "HasInput says whether anything is there");
+    const uint64_t moved = own_.page()->tail - tail;
+    if (got != RingReceiver::Result::kMessage) {
+      Require(moved == 0, "only a message is taken");
+      return;
+    }
+    Require(size <= fabric::shm::kMaxMessageBytes && moved > size &&
+                moved <= size + 11 && moved % 8 == 0,
+            "a message takes its bytes, a length and padding");
+    SendOn({scratch_.get(), size});
+  }
+
+  // Between two honest sides.
+  void SendOn(absl::Span<const uint8_t> message) {
+    const std::string sent(AsText(message));
+    Require(honest_sender_.Send(message) == RingSender::Result::kSent,
+            "an empty ring takes a message");
+    size_t size = 0;
+    Require(honest_receiver_.Receive(scratch_.get(), &size) ==
+                    RingReceiver::Result::kMessage &&
+                AsText({scratch_.get(), size}) == sent,
+            "what is received, sent and received again is the same");
+  }
+
+  void Send(size_t size) {
+    const uint64_t head = own_.page()->head;
+    const std::string message(size, 'm');
+    const RingSender::Result result = sender_.Send(AsBytes(message));
+    const uint64_t moved = own_.page()->head - head;
+    Require((moved > 0) == (result == RingSender::Result::kSent),
+            "only what is sent is in the ring");
+    if (sender_.RoomHasCome()) sender_.StopWaiting();
+  }
+
+  Memory own_, peer_, first_, second_;
+  RingSender sender_{own_.page(), peer_.page()};
+  RingReceiver receiver_{own_.page(), peer_.page(), kRingBytes};
+  RingSender honest_sender_{first_.page(), second_.page()};
+  RingReceiver honest_receiver_{second_.page(), first_.page(), kRingBytes};
+  // No more than a message is ever written to it.
+  const std::unique_ptr<uint8_t[]> scratch_{
+      new uint8_t[fabric::shm::kMaxMessageBytes]};
+};
+
+std::string StepOf(Step step, const std::string& rest = "") {
+  return static_cast<char>(step) + rest;
+}
+
+}  // namespace
+
+std::vector<std::string> Seeds() {
+  const std::string message = StepOf(kWriteHere, Number<uint32_t>(5)) +
+                              StepOf(kMoveHead, Number<uint32_t>(16)) +
+                              StepOf(kReceive);
+  const std::string largest = StepOf(kWriteHere, Number<uint32_t>(65536)) +
+                              StepOf(kMoveHead, Number<uint32_t>(65544)) +
+                              StepOf(kReceive);
+  const std::string send = StepOf(kSend, Number<uint16_t>(60000));
+  const std::string written =
+      StepOf(kWriteRing, Number<uint32_t>(4) + "\5" + "hello");
+  return {message + message + written,
+          largest + largest + largest + StepOf(kReceive),
+          send + send + send + StepOf(kSetTail, Number<uint64_t>(60008)) + send,
+          message + StepOf(kSetHead, Number<uint64_t>(0)) + StepOf(kReceive),
+          StepOf(kSetTail, Number<uint64_t>(8)) + StepOf(kWaits) + send};
+}
+
+}  // namespace fuzz
+}  // namespace penstock
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  penstock::fuzz::Input input(data, size);
+  penstock::fuzz::Victim().Run(&input);
+  return 0;
+}

@@ -1,0 +1,93 @@
+// A session that is being fuzzed, and its application.
+
+#ifndef PENSTOCK_TESTS_FUZZ_VICTIM_H_
+#define PENSTOCK_TESTS_FUZZ_VICTIM_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "tests/fuzz/input.h"
+#include "tests/fuzz/session_steps.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+#include "transport/session/events.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace fuzz {
+
+// Checks that a stream's events come as events.h says. Lets go of the stream
+// with its trailers, as core::Stream does.
+class VictimStream : public session::StreamEvents {
+ public:
+  VictimStream(session::Session* session, uint32_t id)
+      : session_(session), id_(id) {}
+
+  void OnHeaders(std::string) override { Require(!ended_, "headers in time"); }
+  void OnMessage(memory::Bytes message, bool) override;
+  void OnMessageTooLarge(uint64_t bytes) override;
+  void OnHalfClose() override { Require(!ended_, "half-close in time"); }
+  void OnTrailers(std::string) override;
+  void OnReset(const absl::Status&, bool) override { End(); }
+  void OnSendAccepted() override;
+
+  bool ended() const { return ended_; }
+  // No more events may come.
+  void Detach();
+  void NoteSendWaits() { ++sends_waiting_; }
+  // Whether there was a message.
+  bool TakeMessage();
+
+ private:
+  void End();
+
+  session::Session* const session_;
+  const uint32_t id_;
+  bool ended_ = false;  // or detached
+  int sends_waiting_ = 0;
+  std::deque<memory::Bytes> messages_;
+};
+
+// Calls the session as its owner may, whatever the input says.
+class Victim : public session::SessionEvents {
+ public:
+  Victim(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline);
+
+  session::Session& session() { return *session_; }
+  // One of the application's steps.
+  void Take(Step step, Input* input);
+  // Closes the session and lets go of everything.
+  void End();
+
+  void OnStreamOpened(uint32_t stream) override;
+  void OnGoaway(uint32_t, const absl::Status&) override {}
+  void OnPing() override {}
+  void OnPong(uint64_t) override {}
+  void OnConnectWanted(const std::string&, const std::string&,
+                       const std::string&) override {}
+  void OnListenWanted() override {}
+  void OnPathChosen(const session::PathDescription&) override {}
+  void OnClosed(const absl::Status&) override;
+
+ private:
+  void Attach(uint32_t stream);
+  void UseStream(Step step, uint32_t stream, VictimStream* events,
+                 Input* input);
+  void Send(uint32_t stream, VictimStream* events, size_t bytes);
+  void CallSession(int which);
+
+  const bool is_client_;
+  uint32_t last_opened_ = 0;
+  bool closed_ = false;
+  std::map<uint32_t, VictimStream> streams_;  // by id
+  std::unique_ptr<session::Session> session_;  // calls the others
+};
+
+}  // namespace fuzz
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_FUZZ_VICTIM_H_
