@@ -101,6 +101,11 @@ class Endpoint {
         {reinterpret_cast<const uint8_t*>(message->data()), message->size()});
   }
 
+  // What is sent between these two may leave together, at the end: one system
+  // call, one doorbell of a device. They may nest.
+  virtual void BeginBatch() {}
+  virtual void EndBatch() {}
+
   // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a
   // normal answer: the payload then goes over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;

@@ -144,8 +144,12 @@ void Endpoint::CloseOpen() {
   open_ = nullptr;
 }
 
+void Endpoint::EndBatch() {
+  if (--batches_ == 0) WriteQueued();
+}
+
 void Endpoint::WriteQueued() {
-  if (writing_ || broken_) return;
+  if (writing_ || broken_ || batches_ > 0) return;
   ServeReads();
   if (queued_.empty()) return;
   CloseOpen();
@@ -167,9 +171,11 @@ void Endpoint::OnWritten() {
 }
 
 void Endpoint::OnBytes(absl::Span<const uint8_t> bytes) {
+  BeginBatch();  // of answers, and of reads that they cause
   while (!bytes.empty() && !broken_) {
     bytes.remove_prefix(in_body_ ? TakeBody(bytes) : TakeHeader(bytes));
   }
+  EndBatch();
 }
 
 size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {

@@ -43,6 +43,8 @@ class Endpoint : public fabric::Endpoint {
   void Start(EndpointEvents* events) override { events_ = events; }
   bool Send(absl::Span<const uint8_t> message) override;
   bool SendOwned(std::string* message) override;
+  void BeginBatch() override { ++batches_; }
+  void EndBatch() override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   void Withdraw(const RemoteRegion& region) override;
   void Read(const RemoteRegion& region, uint64_t offset,
@@ -91,6 +93,7 @@ class Endpoint : public fabric::Endpoint {
   std::shared_ptr<std::string> open_;
   size_t queued_bytes_ = 0;
   bool writing_ = false;
+  int batches_ = 0;  // begun and not ended
   bool wants_credit_ = false;
   bool doorbell_queued_ = false;
 
