@@ -37,8 +37,9 @@ bool Liveness::MayPing(bool has_calls) {
 }
 
 grpc_core::Duration Liveness::UntilTimer() const {
+  const absl::Time now = Now();
   return grpc_core::Duration::Milliseconds(
-      absl::ToInt64Milliseconds(keepalive_.NextTimer() - Now()) + 1);
+      absl::ToInt64Milliseconds(keepalive_.NextLook(now) - now) + 1);
 }
 
 session::Keepalive::Action Liveness::OnTimer(bool has_calls) {

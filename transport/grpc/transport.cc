@@ -225,12 +225,19 @@ void Transport::DeliverReadBuffer() {
   buffer->Clear();
 }
 
+void Transport::OnConnectionClosed(const grpc_error_handle& error) {
+  // The peer said why, perhaps.
+  lifeline_->OnClosed(absl::UnavailableError(
+      goaway_reason_.empty()
+          ? absl::StrCat("connection closed: ", error.message())
+          : absl::StrCat("GOAWAY received: ", goaway_reason_)));
+}
+
 void Transport::OnRead(grpc_error_handle error) {
   {
     Section section(this);
     if (!error.ok()) {
-      lifeline_->OnClosed(absl::UnavailableError(
-          absl::StrCat("connection closed: ", error.message())));
+      OnConnectionClosed(error);
     } else {
       DeliverReadBuffer();
       if (!session_->closed()) stream_.Read();
@@ -243,10 +250,7 @@ void Transport::OnRead(grpc_error_handle error) {
 void Transport::OnWritten(grpc_error_handle error) {
   {
     Section section(this);
-    if (!error.ok()) {
-      lifeline_->OnClosed(absl::UnavailableError(
-          absl::StrCat("connection closed: ", error.message())));
-    }
+    if (!error.ok()) OnConnectionClosed(error);
     lifeline_->OnWritten();
   }
   Unref();
@@ -275,6 +279,7 @@ void Transport::OnStreamOpened(uint32_t stream) {
 void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   if (!config_.is_client) return;
   going_away_ = true;
+  goaway_reason_ = std::string(status.message());
   absl::Status state = absl::UnavailableError(
       absl::StrCat("GOAWAY received: ", status.message()));
   if (status.message() == kTooManyPings) SlowDown(&state);

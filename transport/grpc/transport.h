@@ -138,6 +138,7 @@ class Transport final : public grpc_transport,
   void AddSidePath(uint32_t epoch, const std::string& fabric,
                    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
   void DeliverReadBuffer();
+  void OnConnectionClosed(const grpc_error_handle& error);
 
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
@@ -181,6 +182,7 @@ class Transport final : public grpc_transport,
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer
   bool going_away_ = false;
+  std::string goaway_reason_;
   bool shutdown_when_written_ = false;
   uint64_t next_ping_ = 1;
   std::unordered_map<uint64_t, grpc_closure*> pings_;

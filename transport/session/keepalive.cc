@@ -1,7 +1,5 @@
 #include "transport/session/keepalive.h"
 
-#include <algorithm>
-
 namespace penstock {
 namespace session {
 namespace {

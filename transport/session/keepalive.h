@@ -4,6 +4,8 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_KEEPALIVE_H_
 #define PENSTOCK_TRANSPORT_SESSION_KEEPALIVE_H_
 
+#include <algorithm>
+
 #include "absl/time/time.h"
 
 namespace penstock {
@@ -39,8 +41,14 @@ class Keepalive {
   // A frame other than a ping was sent.
   void OnDataSent() { pings_without_data_ = 0; }
 
-  // When OnTimer() wants to be called next; infinite: never.
+  // When OnTimer() has something to do, if nothing is received before;
+  // infinite: never.
   absl::Time NextTimer() const;
+  // The same for a timer that is not set anew when something is received: a
+  // pong may bring the next ping nearer than the end of the timeout.
+  absl::Time NextLook(absl::Time now) const {
+    return std::min(NextTimer(), now + config_.time);
+  }
   Action OnTimer(absl::Time now, bool has_calls);
 
  private:

@@ -57,6 +57,18 @@ TEST_F(KeepaliveTest, WhateverComesAnswersThePing) {
   EXPECT_EQ(keepalive.NextTimer(), After(21));
 }
 
+TEST_F(KeepaliveTest, LooksAgainInTimeForThePingAfterAnEarlyPong) {
+  Keepalive::Config config = Every10s();
+  config.timeout = absl::Seconds(300);
+  Keepalive keepalive(config, start_);
+  ASSERT_EQ(keepalive.OnTimer(After(10), true), Action::kPing);
+  EXPECT_EQ(keepalive.NextLook(After(10)), After(20));
+  keepalive.OnReceived(After(11));
+  EXPECT_EQ(keepalive.OnTimer(After(20), true), Action::kNone);
+  EXPECT_EQ(keepalive.NextLook(After(20)), After(21));
+  EXPECT_EQ(keepalive.OnTimer(After(21), true), Action::kPing);
+}
+
 TEST_F(KeepaliveTest, IdleConnectionIsPingedOnlyIfThatIsPermitted) {
   Keepalive keepalive(Every10s(), start_);
   EXPECT_EQ(keepalive.OnTimer(After(10), false), Action::kNone);
