@@ -53,6 +53,8 @@ void ServerNegotiator::OnReadLocked() {
     if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
     return LeaveToHttp2Locked(received());
   }
+  half_open_ = HalfOpen::Get()->Enter();
+  if (half_open_ == nullptr) return RefuseFloodLocked();
   consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
   WriteLocked(wire::PenstockSettingsFrame({version, version}));
 }
@@ -67,8 +69,17 @@ void ServerNegotiator::RefuseHttp2Locked() {
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 
+void ServerNegotiator::RefuseFloodLocked() {
+  const std::string text =
+      absl::StrCat("connection from ", grpc_endpoint_get_peer(args()->endpoint),
+                   " refused: too many others are being negotiated");
+  base::LogWarning(text);
+  FinishLocked(GRPC_ERROR_CREATE(text));
+}
+
 void ServerNegotiator::OnWrittenLocked() {
   Transport::Config config;
+  config.half_open = std::move(half_open_);
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
   const grpc_core::ChannelArgs channel_args = args()->args;

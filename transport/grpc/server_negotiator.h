@@ -26,11 +26,13 @@ class ServerNegotiator : public Negotiator {
   void OnReadLocked() override;
   void OnWrittenLocked() override;
   void RefuseHttp2Locked();
+  void RefuseFloodLocked();
   void SetUp(Transport* transport, const grpc_core::ChannelArgs& channel_args);
 
   const Settings settings_;
   grpc_core::Server* const server_;
   size_t consumed_ = 0;
+  HalfOpen::Place half_open_;
 };
 
 }  // namespace core

@@ -23,6 +23,7 @@
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/half_open.h"
 #include "transport/grpc/liveness.h"
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/side_paths.h"
@@ -53,6 +54,8 @@ class Transport final : public grpc_transport,
     bool is_client = false;
     Settings settings;
     ChannelLimits limits;
+    // A server's, until a path is chosen.
+    HalfOpen::Place half_open;
     // What channelz shows; may be null.
     grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
         security;
@@ -154,6 +157,7 @@ class Transport final : public grpc_transport,
   void OnClosed(const absl::Status& cause) override;
 
   const Config config_;
+  HalfOpen::Place half_open_;
   const std::string peer_;
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
   std::atomic<int> refs_{1};

@@ -19,6 +19,7 @@ bool Inbox::Take(Item* item) {
   if (items_.empty() || !items_.front().ready) return false;
   *item = std::move(items_.front());
   items_.pop_front();
+  if (IsMetadata(*item)) --metadata_items_;
   return true;
 }
 

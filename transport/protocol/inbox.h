@@ -27,14 +27,24 @@ class Inbox {
     uint64_t length = 0;  // kTooLarge: of the message that was dropped
   };
 
-  void Add(Item item) { items_.push_back(std::move(item)); }
+  void Add(Item item) {
+    if (IsMetadata(item)) ++metadata_items_;
+    items_.push_back(std::move(item));
+  }
+  // Those that wait and cost the sender no window.
+  size_t metadata_items() const { return metadata_items_; }
   // The announced message `id` has been read. False if it is not here.
   bool Complete(uint64_t id, memory::Bytes message);
   // Takes the next item if it may be delivered.
   bool Take(Item* item);
 
  private:
+  static bool IsMetadata(const Item& item) {
+    return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
+  }
+
   std::deque<Item> items_;
+  size_t metadata_items_ = 0;
 };
 
 }  // namespace protocol

@@ -136,11 +136,21 @@ void MessageReader::Start(uint64_t id) {
 
 void MessageReader::StartReads(
     uint64_t id, const std::vector<protocol::Puller::Chunk>& reads) {
-  for (const protocol::Puller::Chunk& chunk : reads) {
-    // A read may end within Read() and finish, even erase, the pull.
-    auto it = pulls_.find(id);
-    if (it == pulls_.end()) return;
+  auto it = pulls_.find(id);
+  if (it == pulls_.end()) return;
+  std::deque<protocol::Puller::Chunk>& to_start = it->second.to_start;
+  to_start.insert(to_start.end(), reads.begin(), reads.end());
+  // A read may end within Read() and call for the next: in this loop, not on a
+  // stack as deep as the message has pieces. It may finish the pull, too.
+  if (std::exchange(it->second.starting, true)) return;
+  for (; it != pulls_.end(); it = pulls_.find(id)) {
     Pull& pull = it->second;
+    if (pull.to_start.empty()) {
+      pull.starting = false;
+      return;
+    }
+    const protocol::Puller::Chunk chunk = pull.to_start.front();
+    pull.to_start.pop_front();
     pull.path->Read(pull.region, chunk.offset,
                     pull.block.span().subspan(chunk.offset, chunk.length), id);
   }

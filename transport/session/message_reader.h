@@ -73,6 +73,9 @@ class MessageReader {
     fabric::RemoteRegion region;
     bool lifeline_only = false;  // the fast path has failed it
     bool wanted = true;          // by its stream
+    // Reads that StartReads() has yet to start, while it runs.
+    std::deque<protocol::Puller::Chunk> to_start;
+    bool starting = false;
   };
 
   // The announced region on that path, or null.

@@ -176,7 +176,7 @@ class Session : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
-  void AddToInbox(uint32_t stream, protocol::Inbox::Item item);
+  absl::Status AddToInbox(uint32_t stream, protocol::Inbox::Item item);
   void DeliverInbox(uint32_t stream);
   void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);

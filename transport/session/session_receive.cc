@@ -116,8 +116,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
                       ? protocol::Inbox::Kind::kTrailers
                       : protocol::Inbox::Kind::kHalfClose;
       item.metadata = ToString(payload);
-      AddToInbox(stream, std::move(item));
-      return absl::OkStatus();
+      return AddToInbox(stream, std::move(item));
     }
     case FrameType::kReset:
       OnPeerReset(stream, StatusOf(header.aux, payload));
@@ -175,9 +174,9 @@ absl::Status Session::OnHeaders(uint32_t stream,
   protocol::Inbox::Item item;
   item.kind = protocol::Inbox::Kind::kHeaders;
   item.metadata = ToString(payload);
-  AddToInbox(stream, std::move(item));
+  absl::Status status = AddToInbox(stream, std::move(item));
   if (opened) events_->OnStreamOpened(stream);
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status Session::ChargeWindow(Stream* stream, uint64_t bytes,
@@ -205,8 +204,7 @@ absl::Status Session::OnEager(const wire::FrameHeader& header,
   protocol::Inbox::Item item;
   item.message = block->AsBytes();
   item.compressed = (header.flags & wire::kCompressed) != 0;
-  AddToInbox(header.stream, std::move(item));
-  return absl::OkStatus();
+  return AddToInbox(header.stream, std::move(item));
 }
 
 absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
@@ -231,8 +229,7 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
     item.kind = protocol::Inbox::Kind::kTooLarge;
     item.length = announce->length;
     reader_.Discard(*announce);
-    AddToInbox(header.stream, std::move(item));
-    return absl::OkStatus();
+    return AddToInbox(header.stream, std::move(item));
   }
   item.ready = false;
   item.compressed = (header.flags & wire::kCompressed) != 0;
@@ -243,11 +240,17 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
   return status;
 }
 
-void Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
+absl::Status Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
   Stream* found = FindStream(stream);
-  if (found == nullptr) return;
+  if (found == nullptr) return absl::OkStatus();
+  // An honest stream has headers and one or two ends.
+  constexpr size_t kMaxMetadata = 8;
+  if (found->inbox.metadata_items() >= kMaxMetadata) {
+    return absl::InvalidArgumentError("the peer piles up a stream's metadata");
+  }
   found->inbox.Add(std::move(item));
   DeliverInbox(stream);
+  return absl::OkStatus();
 }
 
 void Session::DeliverInbox(uint32_t stream) {

@@ -276,6 +276,21 @@ TEST_F(ChosenIdTest, IdOfEagerMessagesDoesNotWidenTheBudget) {
   EXPECT_LE(read_bytes(), 9000u);
 }
 
+// Behind a message that is never read, metadata could pile up for nothing.
+TEST_F(ChosenIdTest, MetadataThatPilesUpEndsTheSession) {
+  OpenStreams();
+  wire::Announce announce;
+  announce.id = 1;
+  announce.length = 1;
+  announce.regions.push_back({0, 99, 0});  // the read waits in the link
+  raw_->Send(Header(FrameType::kAnnounce, 1), wire::EncodeAnnounce(announce));
+  for (int i = 0; i < 100; ++i) raw_->Send(Header(FrameType::kHeaders, 1));
+  while (lifeline_.waiting(Side::kB) > 0 && !(*peer_)->closed()) {
+    lifeline_.Step(Side::kB);
+  }
+  EXPECT_TRUE((*peer_)->closed());
+}
+
 }  // namespace
 }  // namespace session
 }  // namespace penstock

@@ -1,0 +1,37 @@
+// How many connections of this process's servers may be negotiating at once.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
+#define PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
+
+#include <atomic>
+#include <memory>
+
+namespace penstock {
+namespace core {
+
+// Thread-safe. A negotiation holds its place from the client's offer until a
+// path is chosen; one that does not go on is ended by its time limit. So the
+// limit is also one of rate, for peers that only begin.
+class HalfOpen {
+ public:
+  // Given back when the last share is gone. The HalfOpen outlives it.
+  using Place = std::shared_ptr<void>;
+
+  // Those of this process. Far more than any cluster opens in the milliseconds
+  // that an honest negotiation takes, and a few tens of MiB of memory.
+  static HalfOpen* Get();
+
+  explicit HalfOpen(int limit) : limit_(limit) {}
+
+  // Null: there are too many.
+  Place Enter();
+
+ private:
+  const int limit_;
+  std::atomic<int> count_{0};
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
