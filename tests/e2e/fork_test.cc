@@ -7,20 +7,25 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <future>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/child.h"
 #include "tests/e2e/stack_test.h"
 
 namespace penstock::e2e {
 namespace {
+
+using testing::HasSubstr;
 
 // What the command "true" says, run by fork and exec.
 int RunTrue() {
@@ -86,37 +91,55 @@ TEST_P(ForkTest, ExecutedProgramInheritsNoDescriptor) {
 }
 
 // What forker says over `path`, up to its end.
-std::string Fork(Path path) {
+std::string RunForker(Path path) {
   TestServiceImpl service;
   Stack stack(path);
   stack.Serve(&service);
   auto forker =
       Child::Start({"tests/e2e/forker", NameOf(path), stack.address()},
                    {"GRPC_ENABLE_FORK_SUPPORT=1"});
-  std::string said = forker == nullptr ? "" : forker->ReadAll();
-  forker.reset();
+  const std::string said = forker == nullptr ? "" : forker->ReadAll();
   stack.StopServing(std::chrono::milliseconds(0));
   return said;
 }
 
+// The same, once for all tests; at one time, for children that hang take
+// theirs.
+const std::string& SaidOver(Path path) {
+  using Answers = std::map<Path, std::shared_future<std::string>>;
+  static const Answers* const answers = [] {
+    auto* started = new Answers;
+    for (Path each : {Path::kStock, Path::kShm, Path::kTcp}) {
+      (*started)[each] = std::async(std::launch::async, RunForker, each);
+    }
+    return started;
+  }();
+  return answers->at(path).get();
+}
+
 class ForkWithoutExecTest : public testing::TestWithParam<Path> {};
 
-TEST_P(ForkWithoutExecTest, ParentGoesOnAndChildMakesAChannel) {
-  const std::string stock = Fork(Path::kStock);
-  if (!absl::StrContains(stock, "\nend\n")) {
-    GTEST_SKIP() << "stock gRPC does not survive it here: " << stock;
+TEST_P(ForkWithoutExecTest, ParentGoesOn) {
+  ASSERT_THAT(SaidOver(Path::kStock), HasSubstr("parent 0 over http2"));
+  ASSERT_THAT(SaidOver(Path::kStock), HasSubstr("stream goes on"));
+  const std::string& said = SaidOver(GetParam());
+  EXPECT_THAT(said, HasSubstr("parent 0 over " + FabricOf(GetParam())));
+  EXPECT_THAT(said, HasSubstr("stream goes on"));
+}
+
+TEST_P(ForkWithoutExecTest, ChildMakesAChannelOfItsOwn) {
+  if (!absl::StrContains(SaidOver(Path::kStock), "child 0 over http2")) {
+    GTEST_SKIP()
+        << "with stock gRPC 1.51 the child's first call hangs too, for "
+           "its event engine has no threads after a fork";
   }
-  const std::string said = Fork(GetParam());
-  const std::string over = "over " + FabricOf(GetParam());
-  EXPECT_TRUE(absl::StrContains(said, "child 0 " + over)) << said;
-  EXPECT_TRUE(absl::StrContains(said, "parent 0 " + over)) << said;
-  EXPECT_EQ(absl::StrContains(said, "stream goes on"),
-            absl::StrContains(stock, "stream goes on"))
-      << said;
+  EXPECT_THAT(SaidOver(GetParam()),
+              HasSubstr("child 0 over " + FabricOf(GetParam())));
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, ForkTest, EachPath(), PathName());
-INSTANTIATE_TEST_SUITE_P(Over, ForkWithoutExecTest, EachPath(), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, ForkWithoutExecTest,
+                         testing::Values(Path::kShm, Path::kTcp), PathName());
 
 }  // namespace
 }  // namespace penstock::e2e

@@ -147,7 +147,7 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
   StreamingOutputCallResponse none;
   EXPECT_FALSE(stream->Read(&none));
   const grpc::Status status = stream->Finish();
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  ASSERT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(),
               testing::ContainsRegex("[Tt]oo.many.pings"));
   EXPECT_TRUE(

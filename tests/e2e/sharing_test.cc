@@ -1,9 +1,15 @@
 // Options::shm_sharing and PENSTOCK_SHM_SHARING, at either side.
 
 #include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/completion_queue.h"
@@ -11,6 +17,8 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/child.h"
@@ -34,6 +42,29 @@ Options With(ShmSharing sharing) {
   options.fabrics = {Fabric::kShm, Fabric::kTcp};
   options.shm_sharing = sharing;
   return options;
+}
+
+// Whether `address` is in a memory file that this process has mapped.
+bool IsShared(const void* address) {
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end);
+    if (begin <= wanted && wanted < end) {
+      return absl::StrContains(line, "memfd:");
+    }
+  }
+  return false;
+}
+
+bool TouchesSharedMemory(const grpc::ByteBuffer& message) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(message.Dump(&slices).ok());
+  for (const grpc::Slice& slice : slices) {
+    if (IsShared(slice.begin())) return true;
+  }
+  return false;
 }
 
 class SharingTest : public testing::Test {
@@ -81,6 +112,23 @@ class SharingTest : public testing::Test {
     EXPECT_TRUE(stream.Finish().ok());
   }
 
+  // As the client has it.
+  grpc::ByteBuffer Echo(const grpc::ByteBuffer& request) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    Call call;
+    auto reader = stub.PrepareUnaryCall(&call, kRawMethod, request, &queue);
+    grpc::ByteBuffer response;
+    grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&response, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
+  }
+
   // That it is `path` which carried them, and why not a better one.
   std::string ExpectPath(const std::string& path) {
     const auto reports = DescribePaths(*channel_);
@@ -108,26 +156,26 @@ TEST_F(SharingTest, CopiesArriveRightOverSharedMemory) {
   }
 }
 
-TEST_F(SharingTest, CopiedMessageOutlivesItsConnection) {
-  Start(kCopy, kCopy);
-  grpc::GenericStub stub(channel_);
-  grpc::CompletionQueue queue;
-  Call call;
-  const std::string message = Pattern(1 << 20);
-  const grpc::ByteBuffer request = ToBuffer(message);
-  auto reader = stub.PrepareUnaryCall(&call, kRawMethod, request, &queue);
-  grpc::ByteBuffer response;
-  grpc::Status status;
-  reader->StartCall();
-  reader->Finish(&response, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  reader.reset();
-  channel_.reset();
-  Stop();
-  EXPECT_TRUE(ToBytes(response) == message);
+TEST_F(SharingTest, LargeMessageIsInSharedMemoryUnlessItIsCopied) {
+  for (ShmSharing of_client : {kInPlace, kCopy}) {
+    Start(kInPlace, of_client);
+    ExpectEchoes();
+    EXPECT_EQ(ExpectPath("shm"), "");
+    const grpc::ByteBuffer message = Echo(ToBuffer(Pattern(1 << 20)));
+    EXPECT_EQ(TouchesSharedMemory(message), of_client == kInPlace);
+  }
+}
+
+TEST_F(SharingTest, MessageOutlivesItsConnection) {
+  for (ShmSharing sharing : {kInPlace, kCopy}) {
+    Start(sharing, sharing);
+    ExpectEchoes();
+    EXPECT_EQ(ExpectPath("shm"), "");
+    const grpc::ByteBuffer message = Echo(ToBuffer(Pattern(1 << 20)));
+    channel_.reset();
+    Stop();
+    EXPECT_TRUE(ToBytes(message) == Pattern(1 << 20));
+  }
 }
 
 TEST_F(SharingTest, OffAtEitherSideIsTcpWithTheReason) {

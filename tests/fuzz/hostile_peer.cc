@@ -120,7 +120,8 @@ void HostilePeer::SendAnnounced(Input* input) {
   wire::FrameHeader header;
   header.type = FrameType::kAnnounce;
   header.stream = input->Number<uint8_t>();
-  const auto text = std::make_shared<std::string>(input->Number<uint16_t>(), 'a');
+  const auto text =
+      std::make_shared<std::string>(input->Number<uint16_t>(), 'a');
   const memory::Payload payload(
       memory::Bytes{AsBytes(*text).data(), text->size(), text});
   wire::Announce announce;

@@ -1,10 +1,9 @@
 // core::DecodeMetadata and EncodeMetadata.
 
-#include "transport/grpc/metadata_codec.h"
-
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/target.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/metadata_codec.h"
 
 namespace penstock {
 namespace fuzz {
@@ -17,11 +16,10 @@ class Batch {
 
  private:
   static grpc_core::MemoryAllocator* Allocator() {
-    static auto* quota =
-        new std::shared_ptr<grpc_core::MemoryQuota>(new grpc_core::MemoryQuota(
-            "fuzz"));
-    static auto* allocator = new grpc_core::MemoryAllocator(
-        (*quota)->CreateMemoryAllocator("fuzz"));
+    static auto* quota = new std::shared_ptr<grpc_core::MemoryQuota>(
+        new grpc_core::MemoryQuota("fuzz"));
+    static auto* allocator =
+        new grpc_core::MemoryAllocator((*quota)->CreateMemoryAllocator("fuzz"));
     return allocator;
   }
 

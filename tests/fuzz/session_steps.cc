@@ -64,8 +64,8 @@ std::string MadeCall() {
          SendStep(1, 10) + OfApp(kSendHalfClose, 1) + Byte(kDeliverAll) +
          FrameStep(1, FrameType::kHeaders, 1, "initial") +
          FrameStep(1, FrameType::kMessage, 1, "reply") + Announced(3, 9000) +
-         FrameStep(1, FrameType::kTrailers, 1, "trailers") +
-         Byte(kDeliverAll) + OfApp(kConsume, 1) + OfApp(kConsume, 1);
+         FrameStep(1, FrameType::kTrailers, 1, "trailers") + Byte(kDeliverAll) +
+         OfApp(kConsume, 1) + OfApp(kConsume, 1);
 }
 
 std::string LostPath() {
@@ -81,8 +81,7 @@ std::string Ends() {
   return FrameStep(0, FrameType::kPing, 0, Number<uint64_t>(1)) +
          FrameStep(0, FrameType::kGoaway, 0, "bye", 14) +
          FrameStep(0, FrameType::kReset, 1, "why", 1) + Byte(kDeliverAll) +
-         OfApp(kSessionCall, 0) + OfApp(kSessionCall, 1) +
-         Byte(kDropLifeline);
+         OfApp(kSessionCall, 0) + OfApp(kSessionCall, 1) + Byte(kDropLifeline);
 }
 
 std::string Attached() {

@@ -21,10 +21,10 @@ enum SessionOptions : uint8_t {
 // One byte each, and what follows.
 enum Step : uint8_t {
   // Of the peer. The path: 0 is the lifeline.
-  kFrame,     // u8 path, u8 type, u8 flags, u8 stream, u16 aux, u8 length, bytes
-  kOddFrame,  // the same, then i8 to add to the sequence number, u8 ack
-  kBytes,     // u8 path, u8 length, bytes
-  kLong,      // u8 path, u8 type, u8 flags, u8 stream, u16 length
+  kFrame,  // u8 path, u8 type, u8 flags, u8 stream, u16 aux, u8 length, bytes
+  kOddFrame,   // the same, then i8 to add to the sequence number, u8 ack
+  kBytes,      // u8 path, u8 length, bytes
+  kLong,       // u8 path, u8 type, u8 flags, u8 stream, u16 length
   kAnnounced,  // u8 regions, u8 stream, u16 length: that can be read
   kHello,
   // Of the links.

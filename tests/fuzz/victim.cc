@@ -68,8 +68,7 @@ void VictimStream::End() {
 Victim::Victim(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline)
     : is_client_(is_client),
       session_(std::make_unique<session::Session>(ConfigOf(is_client),
-                                                  std::move(lifeline), this)) {
-}
+                                                  std::move(lifeline), this)) {}
 
 void Victim::OnStreamOpened(uint32_t stream) {
   Require(!is_client_ && stream > last_opened_, "streams open in order");

@@ -83,7 +83,7 @@ class Victim : public session::SessionEvents {
   const bool is_client_;
   uint32_t last_opened_ = 0;
   bool closed_ = false;
-  std::map<uint32_t, VictimStream> streams_;  // by id
+  std::map<uint32_t, VictimStream> streams_;   // by id
   std::unique_ptr<session::Session> session_;  // calls the others
 };
 
