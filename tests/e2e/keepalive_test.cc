@@ -101,8 +101,8 @@ class KeepaliveTest : public StackTest {
 
 TEST_P(KeepaliveTest, ServerEndsTheCallOfAClientThatHangs) {
   Serve(&service_, [](grpc::ServerBuilder* builder) {
-    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 300);
-    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 300);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 200);
+    builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 200);
   });
   auto client = StartPeer("stream", {NameOf(GetParam()), address()});
   ASSERT_NE(client, nullptr);
@@ -116,7 +116,7 @@ TEST_P(KeepaliveTest, ServerEndsTheCallOfAClientThatHangs) {
 }
 
 TEST_P(KeepaliveTest, IdleStreamStaysUpWhereTheServerPermitsPings) {
-  constexpr milliseconds kPeriod(100);
+  constexpr milliseconds kPeriod(60);
   ServeAllowingPingsEvery(milliseconds(1));
   auto channel = NewChannel(PingEvery(kPeriod, milliseconds(2000)));
   auto stub = TestService::NewStub(channel);

@@ -232,7 +232,8 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
-  // The peer said why, perhaps.
+  // The peer said why, perhaps, and perhaps not on this path.
+  session_->DrainFastPath();
   lifeline_->OnClosed(absl::UnavailableError(
       goaway_reason_.empty()
           ? absl::StrCat("connection closed: ", error.message())

@@ -66,12 +66,15 @@ bool Session::Poll() {
   return any;
 }
 
-// What the peer sent before it went may still be in the fast path: replies, for
-// one. The bound is for a peer that goes on sending there.
-void Session::OnLifelineBroken(const absl::Status& cause) {
+void Session::DrainFastPath() {
+  // For a peer that goes on sending there.
   constexpr int kMaxPolls = 1024;
   for (int i = 0; i < kMaxPolls && Poll(); ++i) {
   }
+}
+
+void Session::OnLifelineBroken(const absl::Status& cause) {
+  DrainFastPath();
   Close(cause);
 }
 

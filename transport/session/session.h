@@ -126,6 +126,9 @@ class Session : private MessageReader::Owner {
   // Delivers what waits at the fast path, a bounded amount. True if there was
   // anything.
   bool Poll();
+  // All of it: what the peer sent before it went may still be there, replies
+  // for one. Done by itself before a broken lifeline ends the session.
+  void DrainFastPath();
   // Null, or the endpoint that Poll() is about.
   std::shared_ptr<fabric::Endpoint> fast_path() const { return fast_; }
   void Flush();
