@@ -69,6 +69,25 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
   return blocks;
 }
 
+std::vector<memory::Block> MessageReader::Stop() {
+  fabric::Endpoint* const lost = std::exchange(fast_path_, nullptr);
+  deferred_.clear();
+  std::vector<memory::Block> blocks;
+  for (auto it = pulls_.begin(); it != pulls_.end();) {
+    Pull& pull = it->second;
+    pull.wanted = false;
+    const bool is_reading = pull.puller != nullptr && pull.path != lost;
+    if (is_reading) {
+      pull.puller->Abandon();
+      ++it;
+    } else {
+      blocks.push_back(std::move(pull.block));
+      it = pulls_.erase(it);
+    }
+  }
+  return blocks;
+}
+
 absl::Status MessageReader::Begin(uint32_t stream,
                                   const wire::Announce& announce) {
   if (pulls_.count(announce.id) > 0) {

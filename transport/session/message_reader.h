@@ -48,6 +48,10 @@ class MessageReader {
   // Reads that are under way there start over on the lifeline; what they were
   // filling is returned, to be kept until the path is destroyed.
   std::vector<memory::Block> LoseFastPath();
+  // The session is over: nothing is started any more, nobody wants anything.
+  // Reads under way on the lifeline still end; those on the fast path do not,
+  // and what they were filling is returned as above.
+  std::vector<memory::Block> Stop();
 
   // INVALID_ARGUMENT: the peer used an id twice.
   absl::Status Begin(uint32_t stream, const wire::Announce& announce);

@@ -135,11 +135,13 @@ void Session::LoseFastPath(const absl::Status& cause) {
 // What the peer has not acknowledged goes over the lifeline.
 void Session::DropFastPath() {
   using_fast_ = false;
+  LostPath lost;
+  if (closed()) lost.blocks = reader_.Stop();
   if (fast_ == nullptr) return;
   for (auto& entry : announced_) entry.second.fast_path = nullptr;
-  lost_paths_.push_back(LostPath{{}, std::move(fast_)});
-  fast_ = nullptr;
-  if (!closed()) lost_paths_.back().blocks = reader_.LoseFastPath();
+  lost.path = std::exchange(fast_, nullptr);
+  if (!closed()) lost.blocks = reader_.LoseFastPath();
+  lost_paths_.push_back(std::move(lost));
   sender_.LoseFastPath();
 }
 

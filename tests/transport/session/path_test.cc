@@ -9,6 +9,7 @@
 #include "tests/transport/session/session_test_util.h"
 #include "transport/fabric/fabric.h"
 #include "transport/session/events.h"
+#include "transport/wire/announce.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/hello.h"
 
@@ -233,6 +234,20 @@ TEST_F(RawPeerTest, TooMuchAheadOfAMissingFrameEndsTheSession) {
   }
   EXPECT_EQ(peer_->Take(), Lines{"closed RESOURCE_EXHAUSTED: the peer sent too "
                                  "much ahead of a missing frame"});
+}
+
+TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
+  Open();
+  AddPath();
+  raw_->Send(Header(FrameType::kHeaders, 1), "open");
+  wire::Announce announce;
+  announce.id = 1;
+  announce.length = 5000;
+  announce.regions = {{0, 99, 0}};  // fails, over the lifeline
+  raw_->Send(Header(FrameType::kAnnounce, 1), wire::EncodeAnnounce(announce));
+  raw_->SendBytes("no frame");  // ends the session while the read runs
+  Run();  // the path goes with Flush(); then the read ends
+  EXPECT_TRUE((*peer_)->closed());
 }
 
 }  // namespace
