@@ -14,9 +14,20 @@
 namespace penstock {
 namespace {
 
+// Said with the first channel or server, not when a thread first waits.
+void CheckPollingOnce() {
+  static const bool good = [] {
+    const absl::Status status = ResolvePolling().status();
+    if (!status.ok()) base::LogError(status.message());
+    return status.ok();
+  }();
+  (void)good;
+}
+
 // The settings, or the reason for staying with stock gRPC. What the user asked
 // to be off is no reason to say anything.
 absl::StatusOr<Settings> UsableSettings(const Options& options) {
+  CheckPollingOnce();
   if (const char* mismatch = core::GrpcMismatch()) {
     return absl::FailedPreconditionError(mismatch);
   }

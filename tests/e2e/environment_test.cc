@@ -153,9 +153,7 @@ TEST_F(EnvironmentTest, BadFabricsUnderRequireMakeNoCall) {
 }
 
 TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
-  // It is read when a thread waits first.
-  const std::string output =
-      Call(Path::kShm, {"PENSTOCK_POLLING=often"}, "stream");
+  const std::string output = Call(Path::kShm, {"PENSTOCK_POLLING=often"});
   ExpectPath("shm", output);
   ExpectOneError(
       "PENSTOCK_POLLING=often is not a setting: use adaptive, busy or event",

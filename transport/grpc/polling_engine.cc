@@ -9,7 +9,6 @@
 #include "src/core/lib/iomgr/ev_epoll1_linux.h"
 #include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/base/log.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/progress/poll_set.h"
@@ -31,8 +30,8 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
 
 progress::SpinPolicy* Policy() {
   static auto* const policy = [] {
+    // A bad value has been logged with the first channel or server.
     absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
-    if (!mode.ok()) base::LogError(mode.status().message());
     return new progress::SpinPolicy(
         mode.ok() ? *mode : progress::PollingMode::kAdaptive);
   }();
