@@ -44,11 +44,6 @@ constexpr char kTooManyPings[] = "too_many_pings";
 // Names pings of our own; gRPC's are numbered from 1.
 constexpr uint64_t kKeepalivePing = 0;
 
-Transport::Config WithoutPlace(Transport::Config config) {
-  config.half_open = nullptr;
-  return config;
-}
-
 }  // namespace
 
 Transport::Section::Section(Transport* transport) : transport_(transport) {
@@ -78,8 +73,7 @@ Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
 
 Transport::Transport(const Config& config, grpc_endpoint* endpoint,
                      grpc_core::SliceBuffer received, Settled settled)
-    : config_(WithoutPlace(config)),
-      half_open_(config.half_open),
+    : config_(config),
       peer_(grpc_endpoint_get_peer(endpoint)),
       socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
           std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
@@ -351,7 +345,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   }
   Settle(cause);
   hello_timer_.Cancel();
-  half_open_ = nullptr;
+  config_.half_open = nullptr;
   keepalive_timer_.Cancel();
   retry_timer_.Cancel();
   side_paths_.Cancel();

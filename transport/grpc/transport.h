@@ -54,7 +54,7 @@ class Transport final : public grpc_transport,
     bool is_client = false;
     Settings settings;
     ChannelLimits limits;
-    // A server's, until a path is chosen.
+    // A server's; the transport gives it back once a path is chosen.
     HalfOpen::Place half_open;
     // What channelz shows; may be null.
     grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
@@ -156,8 +156,7 @@ class Transport final : public grpc_transport,
   void OnPathChosen(const session::PathDescription& path) override;
   void OnClosed(const absl::Status& cause) override;
 
-  const Config config_;
-  HalfOpen::Place half_open_;
+  Config config_;
   const std::string peer_;
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
   std::atomic<int> refs_{1};

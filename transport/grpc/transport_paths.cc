@@ -103,7 +103,7 @@ absl::Status Transport::CheckPolicy(
 void Transport::OnPathChosen(const session::PathDescription& path) {
   LogPath(path);
   hello_timer_.Cancel();
-  half_open_ = nullptr;
+  config_.half_open = nullptr;
   if (path.reason.empty()) next_retry_ = kFirstRetry;
   const absl::Status status = CheckPolicy(path);
   if (!status.ok()) session_->Close(status);
