@@ -94,6 +94,15 @@ TEST(PeerSegment, UnallocatedIsRefused) {
   EXPECT_TRUE(absl::IsFailedPrecondition(peer.status())) << peer.status();
 }
 
+TEST(PeerSegment, PagesBehindTheEndDoNotMakeUpForHoles) {
+  base::UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(fd.get(), kBytes), 0);
+  ASSERT_EQ(fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, kBytes, kBytes), 0);
+  ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
+  auto peer = PeerSegment::Map(std::move(fd), kBytes, Touch::kWhenUsed);
+  EXPECT_TRUE(absl::IsFailedPrecondition(peer.status())) << peer.status();
+}
+
 TEST(PeerSegment, AnotherSizeThanAnnouncedIsRefused) {
   for (uint64_t announced :
        {uint64_t{0}, kBytes - 1, kBytes + 1, kBytes * 2, ~uint64_t{0}}) {
