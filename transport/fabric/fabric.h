@@ -113,6 +113,11 @@ class Endpoint {
   // own until it lets go. An unknown region is ignored.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
+  // Memory that Read() fills at the least cost, where there is some left;
+  // else of the heap. It may be kept after the endpoint is gone.
+  virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
+    return memory::AllocateBlock(size);
+  }
   // Copies [offset, offset + into.size()) of the region, 1 to read_chunk_bytes
   // of them, to `into`, which stays valid until OnReadDone(cookie). After
   // OnBroken() it is an error, or still the right bytes.
@@ -130,6 +135,11 @@ class Endpoint {
   // without the lock. After arming, look at HasInput() once more. A fresh
   // endpoint may be armed.
   virtual void SetArmed(bool armed) = 0;
+  // A descriptor that becomes readable when, while armed, there is input; its
+  // owner then calls ClearWakeup(), and Poll() until it returns false. -1: the
+  // lifeline's doorbell wakes.
+  virtual int wakeup_fd() const { return -1; }
+  virtual void ClearWakeup() {}
   // Whether the peer wants to be rung for what was sent since the last call.
   virtual bool TakeDoorbellRequest() = 0;
   // Rings the peer. Only lifelines can.

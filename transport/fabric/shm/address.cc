@@ -1,18 +1,24 @@
 #include "transport/fabric/shm/address.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "transport/base/host_id.h"
 #include "transport/base/status_util.h"
 #include "transport/base/token.h"
+#include "transport/fabric/shm/socket_file.h"
 
 namespace penstock {
 namespace fabric {
@@ -23,8 +29,17 @@ constexpr char kPrefix[] = "penstock-";
 constexpr size_t kNameBytes = sizeof kPrefix - 1 + 2 * base::kTokenBytes;
 // Connections that wait for accept(); more are refused to the peer at once.
 constexpr int kBacklog = 64;
+static_assert(kMaxDirectoryBytes + 1 + kNameBytes <
+                  sizeof(sockaddr_un::sun_path),
+              "a path ends with a zero byte");
+// Whoever may enter the directory; its own mode says who that is.
+constexpr mode_t kSocketMode = 0666;
+constexpr char kOtherNamespace[] =
+    "the peer is on this host, but in another network namespace, where an "
+    "abstract socket cannot be reached; set PENSTOCK_SHM_DIRECTORY on both "
+    "sides to a directory that both see";
 
-struct Address {
+struct NativeAddress {
   sockaddr_un name;
   socklen_t size;
 
@@ -33,15 +48,25 @@ struct Address {
   }
 };
 
-// Needs name.size() == kNameBytes.
-Address AbstractAddress(absl::string_view name) {
-  Address address = {};
-  address.name.sun_family = AF_UNIX;
-  // A name that begins with a zero byte lives in no file system.
-  std::memcpy(address.name.sun_path + 1, name.data(), name.size());
-  address.size =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  return address;
+absl::StatusOr<NativeAddress> ToNative(const SocketAddress& address) {
+  NativeAddress native = {};
+  native.name.sun_family = AF_UNIX;
+  char* const path = native.name.sun_path;
+  if (address.directory.empty()) {
+    // A name that begins with a zero byte lives in no file system.
+    std::memcpy(path + 1, address.name.data(), kNameBytes);
+    native.size = offsetof(sockaddr_un, sun_path) + 1 + kNameBytes;
+    return native;
+  }
+  if (address.directory.size() > kMaxDirectoryBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("PENSTOCK_SHM_DIRECTORY=", address.directory,
+                     " is longer than ", kMaxDirectoryBytes, " bytes"));
+  }
+  const std::string text = PathOf(address);
+  std::memcpy(path, text.data(), text.size());
+  native.size = sizeof native.name;
+  return native;
 }
 
 absl::StatusOr<base::UniqueFd> NewSocket() {
@@ -51,19 +76,37 @@ absl::StatusOr<base::UniqueFd> NewSocket() {
   return fd;
 }
 
-absl::Status ConnectError(int error) {
+absl::Status NoSuchSocket(const SocketAddress& address) {
+  if (address.directory.empty()) {
+    return absl::UnavailableError("no such socket here: the peer is gone");
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "no such socket in PENSTOCK_SHM_DIRECTORY=", address.directory,
+      ": it is not the directory where the peer listens, or the peer is gone"));
+}
+
+absl::Status ConnectError(int error, const SocketAddress& address) {
   switch (error) {
     case ECONNREFUSED:
     case ENOENT:
-      return absl::UnavailableError(
-          "no such socket here: the peer is in another network namespace or "
-          "gone");
+      return NoSuchSocket(address);
     case EAGAIN:
       return absl::UnavailableError(
           "the peer's shared memory socket has too many callers");
     default:
       return base::ErrnoStatus(error, "connect to the peer's UNIX socket");
   }
+}
+
+// "net:[4026531840]", of the calling thread; empty where it cannot be read.
+std::string NetworkNamespace() {
+  char text[64];
+  const ssize_t size = readlink("/proc/thread-self/ns/net", text, sizeof text);
+  return size > 0 ? std::string(text, size) : std::string();
+}
+
+absl::Status MalformedOffer() {
+  return absl::InvalidArgumentError("malformed offer of shared memory");
 }
 
 }  // namespace
@@ -74,52 +117,93 @@ absl::StatusOr<std::string> NewSocketName() {
   return absl::StrCat(kPrefix, absl::BytesToHexString(*random));
 }
 
-absl::StatusOr<base::UniqueFd> ListenAt(absl::string_view name) {
+bool IsSocketName(absl::string_view text) {
+  if (text.size() != kNameBytes || !absl::StartsWith(text, kPrefix)) {
+    return false;
+  }
+  for (char c : text.substr(sizeof kPrefix - 1)) {
+    if (!absl::ascii_isxdigit(c)) return false;
+  }
+  return true;
+}
+
+std::string PathOf(const SocketAddress& address) {
+  return absl::StrCat(address.directory, "/", address.name);
+}
+
+absl::StatusOr<base::UniqueFd> ListenAt(const SocketAddress& address) {
   absl::StatusOr<base::UniqueFd> fd = NewSocket();
   if (!fd.ok()) return fd.status();
-  const Address address = AbstractAddress(name);
-  if (bind(fd->get(), address.get(), address.size) != 0) {
-    return base::ErrnoStatus(errno, "bind of an abstract UNIX socket");
+  absl::StatusOr<NativeAddress> native = ToNative(address);
+  if (!native.ok()) return native.status();
+  const std::string what =
+      address.directory.empty() ? "an abstract UNIX socket" : PathOf(address);
+  if (bind(fd->get(), native->get(), native->size) != 0) {
+    return base::ErrnoStatus(errno, absl::StrCat("bind of ", what));
+  }
+  if (!address.directory.empty()) {
+    RemoveAtExit(PathOf(address));
+    if (chmod(PathOf(address).c_str(), kSocketMode) != 0) {
+      return base::ErrnoStatus(errno, absl::StrCat("chmod of ", what));
+    }
   }
   if (listen(fd->get(), kBacklog) != 0) {
-    return base::ErrnoStatus(errno, "listen at an abstract UNIX socket");
+    return base::ErrnoStatus(errno, absl::StrCat("listen at ", what));
   }
   return fd;
 }
 
-absl::StatusOr<base::UniqueFd> ConnectTo(absl::string_view name) {
+absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address) {
   absl::StatusOr<base::UniqueFd> fd = NewSocket();
   if (!fd.ok()) return fd.status();
-  const Address address = AbstractAddress(name);
-  if (connect(fd->get(), address.get(), address.size) != 0) {
-    return ConnectError(errno);
+  absl::StatusOr<NativeAddress> native = ToNative(address);
+  if (!native.ok()) return native.status();
+  if (connect(fd->get(), native->get(), native->size) != 0) {
+    return ConnectError(errno, address);
   }
   return fd;
 }
 
-absl::StatusOr<std::string> MakeOffer(absl::string_view name) {
+bool IsDead(const SocketAddress& address) {
+  absl::StatusOr<base::UniqueFd> fd = NewSocket();
+  absl::StatusOr<NativeAddress> native = ToNative(address);
+  if (!fd.ok() || !native.ok()) return false;
+  return connect(fd->get(), native->get(), native->size) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+absl::StatusOr<std::string> MakeOffer(const SocketAddress& address) {
   if (base::HostId().empty()) {
     return absl::UnavailableError(
         "/proc/sys/kernel/random/boot_id cannot be read: peers could not tell "
         "whether they are on this host");
   }
-  return absl::StrCat(base::HostId(), "\n", name);
+  return absl::StrCat(
+      base::HostId(), "\n", address.name, "\n",
+      address.directory.empty() ? NetworkNamespace() : address.directory);
 }
 
-absl::StatusOr<std::string> SocketNameIn(absl::string_view offer) {
-  const size_t newline = offer.find('\n');
-  if (newline == absl::string_view::npos) {
-    return absl::InvalidArgumentError("malformed offer of shared memory");
-  }
-  const absl::string_view host = offer.substr(0, newline);
-  if (host.empty() || host != base::HostId()) {
+absl::StatusOr<SocketAddress> AddressIn(absl::string_view offer,
+                                        const std::string& directory) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(offer, '\n');
+  if (lines.size() < 2) return MalformedOffer();
+  if (lines[0].empty() || lines[0] != base::HostId()) {
     return absl::UnavailableError("peer is on another host");
   }
-  const absl::string_view name = offer.substr(newline + 1);
-  if (!absl::StartsWith(name, kPrefix) || name.size() != kNameBytes) {
-    return absl::InvalidArgumentError("malformed offer of shared memory");
+  if (lines.size() != 3 || !IsSocketName(lines[1])) return MalformedOffer();
+  SocketAddress address;
+  address.name = std::string(lines[1]);
+  if (absl::StartsWith(lines[2], "/")) {
+    if (directory.empty()) {
+      return absl::UnavailableError(absl::StrCat(
+          "the peer listens in its directory ", lines[2],
+          "; set PENSTOCK_SHM_DIRECTORY here to what that is here"));
+    }
+    address.directory = directory;
+  } else if (lines[2] != NetworkNamespace()) {
+    return absl::UnavailableError(kOtherNamespace);
   }
-  return std::string(name);
+  return address;
 }
 
 }  // namespace shm

@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "transport/progress/fork_count.h"
+#include "absl/time/clock.h"
 
 namespace penstock {
 namespace fabric {
@@ -23,6 +23,9 @@ constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // request may wait for growth, unless it is itself larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
+// A failed attempt may have cleared most of a segment first, and another comes
+// with each large message.
+constexpr absl::Duration kGrowthPause = absl::Seconds(1);
 
 // Process-wide, so that a peer of two arenas never sees one id twice.
 std::atomic<uint32_t> next_segment_id{1};
@@ -64,24 +67,6 @@ uint32_t Lease::segment_id() const { return room_->id; }
 int Lease::segment_fd() const { return room_->memory.fd(); }
 uint64_t Lease::segment_size() const { return room_->memory.size(); }
 
-std::shared_ptr<Arena> Arena::Default() {
-  struct Shared {
-    std::mutex mu;
-    uint32_t fork_count;
-    std::shared_ptr<Arena> arena;
-  };
-  static Shared* const shared =
-      new Shared{{}, progress::ForkCount(), Create(DefaultBudget())};
-  std::lock_guard<std::mutex> lock(shared->mu);
-  if (shared->fork_count != progress::ForkCount()) {
-    // The parent's memory is the parent's: both would hand out the same bytes.
-    new std::shared_ptr<Arena>(std::move(shared->arena));
-    shared->arena = Create(DefaultBudget());
-    shared->fork_count = progress::ForkCount();
-  }
-  return shared->arena;
-}
-
 uint64_t Arena::DefaultBudget() {
   uint64_t memory = MachineMemory();
   const uint64_t limit = ControlGroupLimit();
@@ -121,8 +106,8 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
   }
   uint64_t step = kFirstSegmentBytes;
   for (size_t i = 0; i < rooms_.size() && step < kMaxStepBytes; ++i) step *= 2;
-  absl::StatusOr<Segment> segment = Segment::Create(
-      "penstock-arena", std::max(size, std::min(step, left)), Touch::kWhenUsed);
+  absl::StatusOr<Segment> segment =
+      NewSegmentLocked(std::max(size, std::min(step, left)));
   if (!segment.ok()) return segment.status();
   rooms_.push_back(absl::make_unique<Lease::Room>(
       *std::move(segment),
@@ -131,6 +116,18 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
   // Rounding up to pages may take the last of the budget and a bit.
   reserved_ = std::min(budget_, reserved_ + room->memory.size());
   return room;
+}
+
+absl::StatusOr<Segment> Arena::NewSegmentLocked(uint64_t size) {
+  const absl::Time now = absl::Now();
+  if (now < next_growth_) return no_memory_;
+  absl::StatusOr<Segment> segment =
+      Segment::Create("penstock-arena", size, Touch::kWhenUsed);
+  if (!segment.ok()) {
+    no_memory_ = segment.status();
+    next_growth_ = now + kGrowthPause;
+  }
+  return segment;
 }
 
 void Arena::Free(const Lease& lease) {

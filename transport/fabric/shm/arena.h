@@ -8,7 +8,9 @@
 #include <mutex>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/memory/range_allocator.h"
 
@@ -47,15 +49,14 @@ class Lease {
 };
 
 // Memory that any peer of one trust domain may read: a peer that has got a
-// segment sees all of it. In this version the one domain is this process's uid.
+// segment sees all of it. A domain is the uid that peers run as (domains.h).
 //
 // Grows by segments and keeps them for good, for peers keep them mapped. The
 // pages of a segment are cleared when it is made, under the lock: rare, but
-// tens of milliseconds for a large one. Thread-safe.
+// tens of milliseconds for a large one. Where the system has no memory to grow
+// by, it does not ask again for a second. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
-  // The process's arena; in a forked child a new one. Never destroyed.
-  static std::shared_ptr<Arena> Default();
   // 1 GiB, but no more than a quarter of the machine's memory or of the
   // control group's limit.
   static uint64_t DefaultBudget();
@@ -79,12 +80,15 @@ class Arena : public std::enable_shared_from_this<Arena> {
   explicit Arena(uint64_t budget);
 
   absl::StatusOr<Lease::Room*> GrowLocked(uint64_t size);
+  absl::StatusOr<Segment> NewSegmentLocked(uint64_t size);
   void Free(const Lease& lease);
 
   const uint64_t budget_;
 
   mutable std::mutex mu_;  // guards the rest
   uint64_t reserved_ = 0;
+  absl::Status no_memory_;  // of the last growth, where it failed
+  absl::Time next_growth_;  // until then it is the answer
   std::vector<std::unique_ptr<Lease::Room>> rooms_;
 };
 

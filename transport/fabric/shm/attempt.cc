@@ -29,12 +29,13 @@ AttemptHandle::~AttemptHandle() {
   if (clean_up_) clean_up_();
 }
 
-absl::StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(
-    base::UniqueFd socket, Segment control, PeerSegment peer_control,
-    std::shared_ptr<Arena> arena) {
+absl::StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(base::UniqueFd socket,
+                                                       Segment control,
+                                                       PeerSegment peer_control,
+                                                       Sharing sharing) {
   absl::StatusOr<std::shared_ptr<Link>> link =
       Link::Create(std::move(socket), std::move(control),
-                   std::move(peer_control), std::move(arena));
+                   std::move(peer_control), std::move(sharing));
   if (!link.ok()) return link.status();
   return std::unique_ptr<Endpoint>(new ShmEndpoint(*link));
 }

@@ -11,8 +11,8 @@
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/fabric.h"
-#include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/sharing.h"
 
 namespace penstock {
 namespace fabric {
@@ -50,9 +50,10 @@ class AttemptHandle : public PendingConnect {
 };
 
 // The last step on both sides.
-absl::StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(
-    base::UniqueFd socket, Segment control, PeerSegment peer_control,
-    std::shared_ptr<Arena> arena);
+absl::StatusOr<std::unique_ptr<Endpoint>> MakeEndpoint(base::UniqueFd socket,
+                                                       Segment control,
+                                                       PeerSegment peer_control,
+                                                       Sharing sharing);
 
 }  // namespace shm
 }  // namespace fabric

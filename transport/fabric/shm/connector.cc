@@ -4,9 +4,10 @@
 
 #include <utility>
 
-#include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
+#include "transport/fabric/shm/socket_file.h"
 
 namespace penstock {
 namespace fabric {
@@ -23,30 +24,48 @@ Connector::Connector(Options options, progress::EventLoop* loop,
                      std::shared_ptr<Attempt> attempt)
     : options_(std::move(options)), loop_(loop), attempt_(std::move(attempt)) {}
 
-void Connector::StartOnLoop(const std::string& socket_name,
+void Connector::StartOnLoop(const SocketAddress& address,
                             const std::string& token) {
   if (state_ != State::kIdle || !attempt_->pending()) return;
-  absl::Status begun = Begin(socket_name, token);
+  absl::Status begun = Begin(address, token);
   if (!begun.ok()) FinishOnLoop(std::move(begun));
 }
 
-absl::Status Connector::Begin(const std::string& socket_name,
+absl::Status Connector::Begin(const SocketAddress& address,
                               const std::string& token) {
-  absl::StatusOr<base::UniqueFd> socket = ConnectTo(socket_name);
+  absl::StatusOr<base::UniqueFd> socket = ConnectTo(address);
   if (!socket.ok()) return socket.status();
   socket_ = *std::move(socket);
-  absl::Status trusted = CheckPeerUid(socket_.get());
-  if (!trusted.ok()) return trusted;
+  absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
+  if (!peer.ok()) return peer.status();
+  // Before the token goes there: whoever can change the directory can put a
+  // socket of his own in the place of the peer's.
+  if (!address.directory.empty()) {
+    absl::Status safe = CheckDirectory(address.directory, peer->uid);
+    if (!safe.ok()) return safe;
+  }
+  absl::StatusOr<Sharing> sharing = Share(options_, *peer);
+  if (!sharing.ok()) return sharing.status();
+  sharing_ = *std::move(sharing);
+  absl::Status greeted = Greet(token);
+  return greeted.ok() ? Wait() : greeted;
+}
+
+absl::Status Connector::Greet(const std::string& token) {
   absl::StatusOr<Segment> control = CreateControl(options_.ring_bytes);
   if (!control.ok()) return control.status();
   SetupMessage hello;
   hello.kind = SetupMessage::Kind::kHello;
   hello.size = options_.ring_bytes;
+  hello.copies = sharing_.copies;
   hello.token = token;
   absl::Status sent = SendSetup(socket_.get(), hello, control->fd());
   if (!sent.ok()) return sent;
   control_ = *std::move(control);
+  return absl::OkStatus();
+}
 
+absl::Status Connector::Wait() {
   std::shared_ptr<Connector> self = shared_from_this();
   absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
       socket_.get(), EPOLLIN,
@@ -68,8 +87,9 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   absl::StatusOr<ReceivedSetup> welcome = ReceiveSetup(socket_.get());
   if (absl::IsUnavailable(welcome.status())) {
     return absl::UnavailableError(
-        "the peer closed the connection: it does not wait for this token, is "
-        "of another version, or has too many callers");
+        "the peer closed the connection: it does not wait for this token, has "
+        "no memory to share or none for this process's user, is of another "
+        "version, or has too many callers (its log says more)");
   }
   if (!welcome.ok()) return welcome.status();
   if (welcome->message.kind != SetupMessage::Kind::kWelcome) {
@@ -78,8 +98,9 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   absl::StatusOr<PeerSegment> peer =
       MapControl(std::move(welcome->fd), welcome->message.size);
   if (!peer.ok()) return peer.status();
+  Agree(welcome->message.copies, &sharing_);
   return MakeEndpoint(std::move(socket_), *std::move(control_),
-                      *std::move(peer), options_.arena);
+                      *std::move(peer), std::move(sharing_));
 }
 
 void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {

@@ -10,9 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/attempt.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/sharing.h"
 #include "transport/progress/event_loop.h"
 
 namespace penstock {
@@ -23,7 +25,7 @@ namespace shm {
 // thread. It lives by its timer and its watch, which share it.
 //
 //   state      event          action                            next
-//   kIdle      Start          connect, check the uid, send      kWaiting
+//   kIdle      Start          connect, ask for the uid, send    kWaiting
 //                             kHello; on error finish           kEnded
 //   kWaiting   packet, HUP    kWelcome: finish with the         kEnded
 //                             endpoint; else with an error
@@ -31,12 +33,12 @@ namespace shm {
 //   any        Stop           none                              kEnded
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
-  // Needs options.arena, and a token of at most kMaxTokenBytes.
+  // Needs a token of at most kMaxTokenBytes.
   static std::shared_ptr<Connector> Create(Options options,
                                            progress::EventLoop* loop,
                                            std::shared_ptr<Attempt> attempt);
 
-  void StartOnLoop(const std::string& socket_name, const std::string& token);
+  void StartOnLoop(const SocketAddress& address, const std::string& token);
   // The attempt was cancelled.
   void StopOnLoop();
 
@@ -46,7 +48,9 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Connector(Options options, progress::EventLoop* loop,
             std::shared_ptr<Attempt> attempt);
 
-  absl::Status Begin(const std::string& socket_name, const std::string& token);
+  absl::Status Begin(const SocketAddress& address, const std::string& token);
+  absl::Status Greet(const std::string& token);
+  absl::Status Wait();
   absl::StatusOr<std::unique_ptr<Endpoint>> ReceiveWelcome();
   void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);
 
@@ -55,6 +59,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   const std::shared_ptr<Attempt> attempt_;
   State state_ = State::kIdle;
   base::UniqueFd socket_;
+  Sharing sharing_;
   absl::optional<Segment> control_;
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id timer_ = 0;

@@ -21,13 +21,13 @@ constexpr size_t kEagerMaxBytes = 8 * 1024;
 // other connections have their turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;
 
-Capabilities MakeCapabilities() {
+Capabilities MakeCapabilities(bool can_load) {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
   capabilities.read_chunk_bytes = kReadChunkBytes;
   capabilities.max_reads = 1;
-  capabilities.can_load = true;
+  capabilities.can_load = can_load;
   return capabilities;
 }
 
@@ -59,12 +59,15 @@ ShmEndpoint::~ShmEndpoint() {
 }
 
 const Capabilities& ShmEndpoint::capabilities() const {
-  static const Capabilities capabilities = MakeCapabilities();
-  return capabilities;
+  static const Capabilities loads = MakeCapabilities(/*can_load=*/true);
+  static const Capabilities copies = MakeCapabilities(/*can_load=*/false);
+  return link_->sharing().copies ? copies : loads;
 }
 
 std::string ShmEndpoint::Describe() const {
-  return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB");
+  const std::string& why_copied = link_->sharing().reason;
+  return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB",
+                      why_copied.empty() ? "" : ", copied: ", why_copied);
 }
 
 void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }
@@ -95,7 +98,9 @@ absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload) {
   return exposure;
 }
 
-void ShmEndpoint::Withdraw(const RemoteRegion& region) {}
+void ShmEndpoint::Withdraw(const RemoteRegion& region) {
+  if (link_->sharing().copies) link_->lender()->End(region.key);
+}
 
 void ShmEndpoint::Read(const RemoteRegion& region, uint64_t offset,
                        absl::Span<uint8_t> into, uint64_t cookie) {
@@ -110,7 +115,11 @@ absl::Status ShmEndpoint::CopyRegion(const RemoteRegion& region,
   }
   absl::StatusOr<absl::Span<const uint8_t>> bytes =
       link_->borrower()->Find(region);
-  if (!bytes.ok()) return bytes.status();
+  if (!bytes.ok()) {
+    // It is read no further: the loan is of no use to this side.
+    link_->borrower()->GiveBack(region.key);
+    return bytes.status();
+  }
   if (!into.empty()) {
     std::memcpy(into.data(), bytes->data() + offset, into.size());
   }
@@ -121,6 +130,10 @@ absl::Status ShmEndpoint::CopyRegion(const RemoteRegion& region,
 }
 
 absl::StatusOr<memory::Bytes> ShmEndpoint::Load(const RemoteRegion& region) {
+  if (link_->sharing().copies) {
+    return absl::FailedPreconditionError(
+        "another user could change the message while it is used");
+  }
   absl::StatusOr<absl::Span<const uint8_t>> bytes =
       link_->borrower()->Find(region);
   if (!bytes.ok()) return bytes.status();

@@ -37,11 +37,12 @@ class ShmEndpoint : public Endpoint {
   bool Send(absl::Span<const uint8_t> message) override;
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
-  // Nothing: who has the exposure's `stable` lets go of it, and the loan is the
-  // peer's to end.
+  // Ends the loan where nothing can be loaded. Else it is the peer's to end:
+  // what it has loaded may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Ends within the call. Reading a region's last byte gives the region back,
+  // Ends within the call. Reading a region's last byte, or failing for want of
+  // memory to map it, gives the region back,
   // as dropping what Load() returned does; whoever wants a region in pieces
   // reads them in order.
   void Read(const RemoteRegion& region, uint64_t offset,

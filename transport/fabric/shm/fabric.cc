@@ -28,13 +28,6 @@ void FinishLater(const std::shared_ptr<Attempt>& attempt,
 
 ShmFabric::ShmFabric(Options options) : options_(std::move(options)) {}
 
-Options ShmFabric::FullOptions() const {
-  Options full = options_;
-  // Asked each time: a forked child has another one.
-  if (full.arena == nullptr) full.arena = Arena::Default();
-  return full;
-}
-
 absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
   if (!IsRingSize(options_.ring_bytes)) {
     return absl::InvalidArgumentError(
@@ -48,7 +41,7 @@ absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
   }
   if (listener_ == nullptr) {
     absl::StatusOr<std::shared_ptr<Listener>> created =
-        Listener::Create(FullOptions());
+        Listener::Create(options_);
     if (!created.ok()) return created.status();
     listener_ = *std::move(created);
   }
@@ -58,7 +51,7 @@ absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
 absl::StatusOr<std::string> ShmFabric::Offer() {
   absl::StatusOr<std::shared_ptr<Listener>> listener = GetListener();
   if (!listener.ok()) return listener.status();
-  return MakeOffer((*listener)->socket_name());
+  return MakeOffer((*listener)->address());
 }
 
 std::unique_ptr<PendingConnect> ShmFabric::Listen(absl::string_view token,
@@ -85,19 +78,19 @@ std::unique_ptr<PendingConnect> ShmFabric::Connect(absl::string_view offer,
                                                    absl::string_view token,
                                                    ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::move(done));
-  absl::StatusOr<std::string> name = SocketNameIn(offer);
-  if (name.ok() && (token.empty() || token.size() > kMaxTokenBytes)) {
-    name = absl::InvalidArgumentError("a token has 1 to 64 bytes");
+  absl::StatusOr<SocketAddress> address = AddressIn(offer, options_.directory);
+  if (address.ok() && (token.empty() || token.size() > kMaxTokenBytes)) {
+    address = absl::InvalidArgumentError("a token has 1 to 64 bytes");
   }
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (!name.ok() || !loop.ok()) {
-    FinishLater(attempt, name.ok() ? loop.status() : name.status());
+  if (!address.ok() || !loop.ok()) {
+    FinishLater(attempt, address.ok() ? loop.status() : address.status());
     return absl::make_unique<AttemptHandle>(attempt, nullptr);
   }
   std::shared_ptr<Connector> connector =
-      Connector::Create(FullOptions(), *loop, attempt);
-  (*loop)->Post([connector, name = *name, key = std::string(token)] {
-    connector->StartOnLoop(name, key);
+      Connector::Create(options_, *loop, attempt);
+  (*loop)->Post([connector, where = *address, key = std::string(token)] {
+    connector->StartOnLoop(where, key);
   });
   std::weak_ptr<Connector> weak = connector;
   progress::EventLoop* const where = *loop;

@@ -1,4 +1,4 @@
-// Shared memory between two processes of one user on one host.
+// Shared memory between two processes on one host.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
@@ -17,11 +17,11 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Connections are set up over abstract UNIX sockets, by the process's event
-// loop; callbacks run on its thread. The two processes trust one another as far
-// as processes of one uid must: neither can write to the other's memory, crash
-// it or make it wait, but each can change what it has lent while the other
-// reads. Needs Linux 5.1.
+// Connections are set up over UNIX sockets, by the process's event loop;
+// callbacks run on its thread. Neither process can write to the other's memory,
+// crash it or make it wait, but each can change what it has lent while the
+// other reads: so only between processes of one uid is it used in place. Needs
+// Linux 5.1.
 //
 // Destroying the fabric ends what is being set up, without callbacks for
 // Listen(); connections stay. In a forked child it begins anew.
@@ -41,8 +41,6 @@ class ShmFabric : public Fabric {
  private:
   // The listener, made on first use.
   absl::StatusOr<std::shared_ptr<Listener>> GetListener();
-  // As given, with an arena.
-  Options FullOptions() const;
 
   const Options options_;
 

@@ -66,6 +66,12 @@ absl::Status Lender::SendSegmentLocked(const Lease& lease) {
   return absl::OkStatus();
 }
 
+void Lender::End(uint64_t key) {
+  std::lock_guard<std::mutex> lock(mu_);
+  loans_.erase(LoanOfKey(key));
+  count_.store(loans_.size(), std::memory_order_relaxed);
+}
+
 absl::Status Lender::Reclaim() {
   std::lock_guard<std::mutex> lock(mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);

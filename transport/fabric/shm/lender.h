@@ -32,6 +32,9 @@ class Lender {
   // answer; UNAVAILABLE after EndAll().
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
 
+  // The peer's session has said that it reads this loan no more. Only where it
+  // cannot have loaded it.
+  void End(uint64_t key);
   // Ends the loans that the peer has given back. DATA_LOSS: it claims more than
   // it can have had; ids that are none of its loans are ignored.
   absl::Status Reclaim();

@@ -20,26 +20,28 @@ constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
 }  // namespace
 
 Link::Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
-           std::shared_ptr<Arena> arena, progress::EventLoop* loop)
+           Sharing sharing, progress::EventLoop* loop)
     : socket_(std::move(socket)),
       control_(std::move(control)),
       peer_control_(std::move(peer_control)),
+      sharing_(std::move(sharing)),
       loop_(loop),
       fork_count_(progress::ForkCount()),
-      lender_(std::move(arena), socket_.get(), peer_page()),
+      lender_(sharing_.arena, socket_.get(), peer_page()),
       borrower_(socket_.get(), own_page()) {}
 
 Link::~Link() = default;
 
-absl::StatusOr<std::shared_ptr<Link>> Link::Create(
-    base::UniqueFd socket, Segment control, PeerSegment peer_control,
-    std::shared_ptr<Arena> arena) {
+absl::StatusOr<std::shared_ptr<Link>> Link::Create(base::UniqueFd socket,
+                                                   Segment control,
+                                                   PeerSegment peer_control,
+                                                   Sharing sharing) {
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return loop.status();
   control.CloseFd();
   std::shared_ptr<Link> link(new Link(std::move(socket), std::move(control),
-                                      std::move(peer_control), std::move(arena),
-                                      *loop));
+                                      std::move(peer_control),
+                                      std::move(sharing), *loop));
   // The watch has a share: this is the event loop's care. Data is none of its
   // events: segments are taken out of the socket when they are needed.
   absl::StatusOr<progress::EventLoop::Id> watch = (*loop)->Watch(

@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
-#include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/lender.h"
 #include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/sharing.h"
 #include "transport/progress/event_loop.h"
 
 namespace penstock {
@@ -44,9 +44,10 @@ class ReadingShare;
 class Link : public std::enable_shared_from_this<Link> {
  public:
   // Over a connected, non-blocking UNIX socket of packets.
-  static absl::StatusOr<std::shared_ptr<Link>> Create(
-      base::UniqueFd socket, Segment control, PeerSegment peer_control,
-      std::shared_ptr<Arena> arena);
+  static absl::StatusOr<std::shared_ptr<Link>> Create(base::UniqueFd socket,
+                                                      Segment control,
+                                                      PeerSegment peer_control,
+                                                      Sharing sharing);
   ~Link();
 
   ControlPage* own_page() const { return PageOf(control_); }
@@ -54,6 +55,7 @@ class Link : public std::enable_shared_from_this<Link> {
   uint64_t peer_ring_bytes() const {
     return peer_control_.size() - kRingOffset;
   }
+  const Sharing& sharing() const { return sharing_; }
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
   // The peer will write nothing more; what it wrote before is there.
@@ -68,7 +70,7 @@ class Link : public std::enable_shared_from_this<Link> {
   friend class ReadingShare;
 
   Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
-       std::shared_ptr<Arena> arena, progress::EventLoop* loop);
+       Sharing sharing, progress::EventLoop* loop);
 
   void OnHangUp();
   void EndReading();
@@ -78,6 +80,7 @@ class Link : public std::enable_shared_from_this<Link> {
   const base::UniqueFd socket_;
   const Segment control_;
   const PeerSegment peer_control_;
+  const Sharing sharing_;
   progress::EventLoop* const loop_;
   const uint32_t fork_count_;
   std::atomic<bool> hung_up_{false};

@@ -2,12 +2,13 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/socket_file.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -25,24 +26,31 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(Options options) {
   if (!loop.ok()) return loop.status();
   absl::StatusOr<std::string> name = NewSocketName();
   if (!name.ok()) return name.status();
-  absl::StatusOr<base::UniqueFd> socket = ListenAt(*name);
+  SocketAddress address{*std::move(name), options.directory};
+  if (!address.directory.empty()) {
+    absl::Status usable = CheckDirectory(address.directory, geteuid());
+    if (!usable.ok()) return usable;
+    RemoveStaleSockets(address.directory);
+  }
+  absl::StatusOr<base::UniqueFd> socket = ListenAt(address);
   if (!socket.ok()) return socket.status();
   std::shared_ptr<Listener> listener(new Listener(
-      std::move(options), *std::move(name), *std::move(socket), *loop));
+      std::move(options), std::move(address), *std::move(socket), *loop));
   absl::Status watched = listener->Watch();
   if (!watched.ok()) return watched;
   return listener;
 }
 
-Listener::Listener(Options options, std::string name, base::UniqueFd socket,
-                   progress::EventLoop* loop)
+Listener::Listener(Options options, SocketAddress address,
+                   base::UniqueFd socket, progress::EventLoop* loop)
     : options_(std::move(options)),
-      name_(std::move(name)),
+      address_(std::move(address)),
       socket_(std::move(socket)),
       loop_(loop),
       fork_count_(progress::ForkCount()) {}
 
 Listener::~Listener() {
+  if (!address_.directory.empty()) RemoveSocketFile(PathOf(address_));
   loop_->Unwatch(watch_);
   for (auto& entry : half_open_) {
     loop_->Unwatch(entry.second.watch);
@@ -104,15 +112,30 @@ void Listener::AcceptOnLoop() {
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
-      // Of another user: closed before it can take a half-open place. That
-      // side finds out the same way, and says why.
-      if (CheckPeerUid(socket.get()).ok()) AddHalfOpenOnLoop(std::move(socket));
+      AcceptedOnLoop(std::move(socket));
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) PauseOnLoop();
     return;
   }
+}
+
+// One that shares nothing is closed before it can take a half-open place. That
+// side finds out the same way, and says why.
+void Listener::AcceptedOnLoop(base::UniqueFd socket) {
+  absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
+  if (!peer.ok() || (peer->is_other && !options_.other_users)) return;
+  AddHalfOpenOnLoop(std::move(socket), *peer);
+}
+
+// Strangers of other users leave half of the places to this one's.
+bool Listener::HasPlaceLocked(const PeerUser& peer) const {
+  if (half_open_.size() >= options_.max_half_open) return false;
+  if (!peer.is_other) return true;
+  size_t others = 0;
+  for (const auto& entry : half_open_) others += entry.second.peer.is_other;
+  return others < options_.max_half_open / 2;
 }
 
 void Listener::PauseOnLoop() {
@@ -128,10 +151,10 @@ void Listener::PauseOnLoop() {
   });
 }
 
-void Listener::AddHalfOpenOnLoop(base::UniqueFd socket) {
+void Listener::AddHalfOpenOnLoop(base::UniqueFd socket, const PeerUser& peer) {
   std::weak_ptr<Listener> weak = shared_from_this();
   std::lock_guard<std::mutex> lock(mu_);
-  if (half_open_.size() >= options_.max_half_open) return;
+  if (!HasPlaceLocked(peer)) return;
   const uint64_t key = next_key_++;
   auto decide = [weak, key] {
     if (std::shared_ptr<Listener> self = weak.lock()) self->DecideOnLoop(key);
@@ -141,19 +164,20 @@ void Listener::AddHalfOpenOnLoop(base::UniqueFd socket) {
   if (!watch.ok()) return;
   HalfOpen& half_open = half_open_[key];
   half_open.socket = std::move(socket);
+  half_open.peer = peer;
   half_open.watch = *watch;
   half_open.timer = loop_->RunAfter(options_.setup_timeout, decide);
 }
 
-base::UniqueFd Listener::TakeHalfOpen(uint64_t key) {
+Listener::HalfOpen Listener::TakeHalfOpen(uint64_t key) {
   std::lock_guard<std::mutex> lock(mu_);
   auto it = half_open_.find(key);
-  if (it == half_open_.end()) return base::UniqueFd();
+  if (it == half_open_.end()) return HalfOpen();
   loop_->Unwatch(it->second.watch);
   loop_->Cancel(it->second.timer);
-  base::UniqueFd socket = std::move(it->second.socket);
+  HalfOpen half_open = std::move(it->second);
   half_open_.erase(it);
-  return socket;
+  return half_open;
 }
 
 std::shared_ptr<Attempt> Listener::TakeAttempt(const std::string& token) {
@@ -166,18 +190,21 @@ std::shared_ptr<Attempt> Listener::TakeAttempt(const std::string& token) {
 }
 
 void Listener::DecideOnLoop(uint64_t key) {
-  base::UniqueFd socket = TakeHalfOpen(key);
-  if (!socket.valid()) return;
-  absl::StatusOr<ReceivedSetup> hello = ReceiveSetup(socket.get());
+  HalfOpen half_open = TakeHalfOpen(key);
+  if (!half_open.socket.valid()) return;
+  absl::StatusOr<ReceivedSetup> hello = ReceiveSetup(half_open.socket.get());
   if (!hello.ok() || hello->message.kind != SetupMessage::Kind::kHello) return;
   std::shared_ptr<Attempt> attempt = TakeAttempt(hello->message.token);
   if (attempt == nullptr || !attempt->pending()) return;
-  attempt->Finish(Welcome(std::move(socket), *std::move(hello)));
+  attempt->Finish(Welcome(std::move(half_open), *std::move(hello)));
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
-    base::UniqueFd socket, ReceivedSetup hello) {
+    HalfOpen half_open, ReceivedSetup hello) {
   // Checked first: a peer that is refused sees the connection closed.
+  absl::StatusOr<Sharing> sharing = Share(options_, half_open.peer);
+  if (!sharing.ok()) return sharing.status();
+  Agree(hello.message.copies, &*sharing);
   absl::StatusOr<PeerSegment> peer =
       MapControl(std::move(hello.fd), hello.message.size);
   if (!peer.ok()) return peer.status();
@@ -186,10 +213,11 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
   SetupMessage welcome;
   welcome.kind = SetupMessage::Kind::kWelcome;
   welcome.size = options_.ring_bytes;
-  absl::Status sent = SendSetup(socket.get(), welcome, control->fd());
+  welcome.copies = sharing->copies;
+  absl::Status sent = SendSetup(half_open.socket.get(), welcome, control->fd());
   if (!sent.ok()) return sent;
-  return MakeEndpoint(std::move(socket), *std::move(control), *std::move(peer),
-                      options_.arena);
+  return MakeEndpoint(std::move(half_open.socket), *std::move(control),
+                      *std::move(peer), *std::move(sharing));
 }
 
 }  // namespace shm

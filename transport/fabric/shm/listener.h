@@ -13,8 +13,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/attempt.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/progress/event_loop.h"
 
@@ -27,13 +29,12 @@ namespace shm {
 // touched. Thread-safe; works on the event loop's thread.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
-  // Needs options.arena.
   static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
   ~Listener();
 
-  const std::string& socket_name() const { return name_; }
+  const SocketAddress& address() const { return address_; }
   // This is a copy in a forked child.
   bool IsForeign() const;
 
@@ -46,26 +47,29 @@ class Listener : public std::enable_shared_from_this<Listener> {
  private:
   struct HalfOpen {
     base::UniqueFd socket;
+    PeerUser peer;
     progress::EventLoop::Id watch = 0;
     progress::EventLoop::Id timer = 0;
   };
 
-  Listener(Options options, std::string name, base::UniqueFd socket,
+  Listener(Options options, SocketAddress address, base::UniqueFd socket,
            progress::EventLoop* loop);
 
   absl::Status Watch();
   void AcceptOnLoop();
   void PauseOnLoop();
-  void AddHalfOpenOnLoop(base::UniqueFd socket);
+  void AcceptedOnLoop(base::UniqueFd socket);
+  bool HasPlaceLocked(const PeerUser& peer) const;
+  void AddHalfOpenOnLoop(base::UniqueFd socket, const PeerUser& peer);
   // The half-open connection `key` has sent, hung up or run out of time.
   void DecideOnLoop(uint64_t key);
-  base::UniqueFd TakeHalfOpen(uint64_t key);
+  HalfOpen TakeHalfOpen(uint64_t key);
   std::shared_ptr<Attempt> TakeAttempt(const std::string& token);
-  absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(base::UniqueFd socket,
+  absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(HalfOpen half_open,
                                                     ReceivedSetup hello);
 
   const Options options_;
-  const std::string name_;
+  const SocketAddress address_;
   const base::UniqueFd socket_;
   progress::EventLoop* const loop_;
   const uint32_t fork_count_;

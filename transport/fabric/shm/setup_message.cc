@@ -1,7 +1,6 @@
 #include "transport/fabric/shm/setup_message.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -52,7 +51,9 @@ std::string EncodeSetup(const SetupMessage& message) {
   out[6] = static_cast<uint8_t>(message.kind);
   out[7] = static_cast<uint8_t>(message.token.size());
   base::StoreLittle<uint64_t>(message.size, out + 8);
-  base::StoreLittle<uint32_t>(message.segment_id, out + 16);
+  const bool is_segment = message.kind == SetupMessage::Kind::kSegment;
+  base::StoreLittle<uint32_t>(
+      is_segment ? message.segment_id : uint32_t{message.copies}, out + 16);
   return bytes + message.token;
 }
 
@@ -76,7 +77,14 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
   message.size = base::LoadLittle<uint64_t>(in + 8);
-  message.segment_id = base::LoadLittle<uint32_t>(in + 16);
+  const uint32_t last = base::LoadLittle<uint32_t>(in + 16);
+  if (message.kind == SetupMessage::Kind::kSegment) {
+    message.segment_id = last;
+  } else if (last <= 1) {
+    message.copies = last == 1;
+  } else {
+    return absl::InvalidArgumentError("malformed shared memory set-up message");
+  }
   message.token = std::string(bytes.substr(kHeaderBytes));
   return message;
 }
@@ -133,18 +141,6 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   if (!message.ok()) return message.status();
   received.message = *std::move(message);
   return received;
-}
-
-absl::Status CheckPeerUid(int socket) {
-  ucred peer;
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    return base::ErrnoStatus(errno, "SO_PEERCRED");
-  }
-  if (peer.uid == geteuid()) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat(
-      "peer runs as uid ", peer.uid, ", this process as uid ", geteuid(),
-      ": memory is shared between processes of one uid only"));
 }
 
 }  // namespace shm

@@ -22,7 +22,7 @@ constexpr size_t kMaxTokenBytes = 64;
 constexpr size_t kMaxSetupBytes = 20 + kMaxTokenBytes;
 
 // Bytes, little-endian: u32 "PSHM", u16 version, u8 kind, u8 token length,
-// u64 size, u32 segment id, token.
+// u64 size, u32 segment id or "copies" (0, 1), token.
 struct SetupMessage {
   enum class Kind : uint8_t {
     kHello = 1,    // connecting side: its control segment, and the token
@@ -32,7 +32,10 @@ struct SetupMessage {
   Kind kind = Kind::kHello;
   uint64_t size = 0;        // of the ring, or of the arena segment
   uint32_t segment_id = 0;  // kSegment
-  std::string token;        // kHello
+  // kHello, kWelcome: this side uses nothing of the peer's in place. Where one
+  // side says so, it holds for both.
+  bool copies = false;
+  std::string token;  // kHello
 };
 
 // Needs token.size() <= kMaxTokenBytes.
@@ -53,10 +56,6 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 // Receives one, without waiting: NOT_FOUND if there is none, UNAVAILABLE if the
 // peer has hung up. A message without exactly one descriptor is an error.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
-
-// The peer of a connected UNIX socket runs as this process's user; else
-// PERMISSION_DENIED.
-absl::Status CheckPeerUid(int socket);
 
 }  // namespace shm
 }  // namespace fabric

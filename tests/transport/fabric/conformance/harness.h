@@ -42,6 +42,9 @@ class Harness {
     }
     return any;
   }
+  // Lets what was sent arrive, as far as that happens by itself: a device's
+  // own work, which Step() would then find.
+  virtual void Settle() {}
   // Delivers all that is under way.
   virtual void Pump() {
     int left = kMaxSteps;
@@ -76,15 +79,20 @@ class Harness {
   static constexpr int kFewSteps = 1000;
 };
 
+// How the owner of an end learns of input while it sleeps.
+enum class Waking {
+  kDoorbell,    // the peer asks for it to be rung
+  kDescriptor,  // wakeup_fd() becomes readable
+  kPushed,      // it pushes what comes in itself: Poll() has nothing to say
+};
+
 // The parameter of the suite: one fabric, with one set of options.
 struct FabricCase {
   std::string name;
   std::function<std::unique_ptr<Harness>()> make;
   // As the capability: such a fabric is tested for loading, too.
   bool can_load = false;
-  // False where the owner pushes what comes in, and Poll() and HasInput() have
-  // nothing to say.
-  bool is_polled = true;
+  Waking waking = Waking::kDoorbell;
 };
 
 // Defined once in each test: the fabrics that it checks.

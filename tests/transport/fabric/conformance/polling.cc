@@ -1,8 +1,11 @@
 // Input, and who is to be rung for it.
 
+#include <poll.h>
+
 #include <atomic>
 #include <cstdint>
 #include <thread>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
@@ -23,6 +26,15 @@ class ConformancePolling : public Conformance {
   }
 };
 
+class ConformanceDoorbell : public ConformancePolling {};
+class ConformanceDescriptor : public ConformancePolling {
+ protected:
+  // Whether its owner would be woken by now.
+  static bool IsAwake(Endpoint* end) {
+    pollfd descriptor = {end->wakeup_fd(), POLLIN, 0};
+    return poll(&descriptor, 1, 0) == 1;
+  }
+};
 class ConformancePushing : public Conformance {};
 
 TEST_P(ConformancePushing, InputNeedsNoPollAndNoDoorbell) {
@@ -39,7 +51,7 @@ TEST_P(ConformancePolling, InputIsThereUntilItIsPolled) {
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(b()->Poll());
   ASSERT_TRUE(Send(Side::kA, "x"));
-  EXPECT_FALSE(a()->HasInput());
+  harness_->Settle();
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(at_b().IsSilent());
@@ -51,6 +63,7 @@ TEST_P(ConformancePolling, InputIsThereUntilItIsPolled) {
 
 TEST_P(ConformancePolling, EndOfThePeerIsInput) {
   Kill(Side::kA);
+  harness_->Settle();
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(b()->Poll());
   EXPECT_EQ(at_b().broken.size(), 1u);
@@ -58,7 +71,7 @@ TEST_P(ConformancePolling, EndOfThePeerIsInput) {
   EXPECT_FALSE(b()->Poll());
 }
 
-TEST_P(ConformancePolling, RoomForABlockedSenderIsInput) {
+TEST_P(ConformanceDoorbell, RoomForABlockedSenderIsInput) {
   SendUntilRefused(Side::kA);
   EXPECT_FALSE(a()->HasInput());
   while (b()->Poll()) {
@@ -76,12 +89,14 @@ TEST_P(ConformancePolling, OnePollEndsThoughThePeerKeepsSending) {
     if (--left > 0) Send(Side::kA, "more");
   };
   ASSERT_TRUE(Send(Side::kA, "first"));
+  harness_->Settle();
   EXPECT_TRUE(b()->Poll());
   EXPECT_GT(left, 0) << "Poll() went on as long as there was anything";
+  harness_->Settle();
   EXPECT_TRUE(b()->HasInput());
 }
 
-TEST_P(ConformancePolling, ArmedReceiverIsToBeRungOnce) {
+TEST_P(ConformanceDoorbell, ArmedReceiverIsToBeRungOnce) {
   b()->SetArmed(true);
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(a()->TakeDoorbellRequest()) << "for nothing";
@@ -92,7 +107,7 @@ TEST_P(ConformancePolling, ArmedReceiverIsToBeRungOnce) {
   EXPECT_FALSE(b()->TakeDoorbellRequest());
 }
 
-TEST_P(ConformancePolling, ReceiverThatPollsIsNotToBeRung) {
+TEST_P(ConformanceDoorbell, ReceiverThatPollsIsNotToBeRung) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
   Pump();
@@ -108,14 +123,14 @@ TEST_P(ConformancePolling, ReceiverThatPollsIsNotToBeRung) {
 }
 
 // Between the receiver's last poll and its arming nobody rings: it looks.
-TEST_P(ConformancePolling, InputFromBeforeArmingIsSeenAfterIt) {
+TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(a()->TakeDoorbellRequest());
   b()->SetArmed(true);
   EXPECT_TRUE(b()->HasInput());
 }
 
-TEST_P(ConformancePolling, EachMessageToAnArmedReceiverIsARequest) {
+TEST_P(ConformanceDoorbell, EachMessageToAnArmedReceiverIsARequest) {
   b()->SetArmed(true);
   for (int i = 0; i < 5; ++i) {
     ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "x"));
@@ -126,7 +141,7 @@ TEST_P(ConformancePolling, EachMessageToAnArmedReceiverIsARequest) {
 }
 
 // It sleeps, though it has something to send.
-TEST_P(ConformancePolling, BlockedSenderIsToBeRungWhenThereIsRoom) {
+TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   SendUntilRefused(Side::kA);
   a()->SetArmed(true);
   EXPECT_FALSE(a()->HasInput());
@@ -134,6 +149,77 @@ TEST_P(ConformancePolling, BlockedSenderIsToBeRungWhenThereIsRoom) {
   EXPECT_TRUE(b()->Poll());
   EXPECT_TRUE(b()->TakeDoorbellRequest());
   EXPECT_TRUE(a()->HasInput());
+}
+
+TEST_P(ConformanceDoorbell, SenderHasNoInputOfItsOwnMessage) {
+  ASSERT_TRUE(Send(Side::kA, "x"));
+  EXPECT_FALSE(a()->HasInput());
+}
+
+TEST_P(ConformanceDescriptor, ArmedEndIsWokenByInput) {
+  for (int i = 0; i < 5; ++i) {
+    b()->SetArmed(true);
+    EXPECT_FALSE(b()->HasInput());
+    EXPECT_FALSE(IsAwake(b())) << "for nothing, round " << i;
+    ASSERT_TRUE(Send(Side::kA, "x"));
+    harness_->Settle();
+    EXPECT_TRUE(IsAwake(b()));
+    b()->ClearWakeup();
+    EXPECT_TRUE(b()->Poll());
+    Pump();
+    b()->ClearWakeup();
+    EXPECT_FALSE(IsAwake(b()));
+    EXPECT_EQ(at_b().messages.size(), static_cast<size_t>(i + 1));
+  }
+}
+
+// Nobody arms again between two wake-ups while all sleep.
+TEST_P(ConformanceDescriptor, StaysArmedAfterAWakeUp) {
+  b()->SetArmed(true);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Send(Side::kA, "x"));
+    harness_->Settle();
+    EXPECT_TRUE(IsAwake(b())) << i;
+    b()->ClearWakeup();
+    while (b()->Poll()) {
+    }
+  }
+}
+
+TEST_P(ConformanceDescriptor, InputFromBeforeArmingIsSeenAfterIt) {
+  ASSERT_TRUE(Send(Side::kA, "x"));
+  harness_->Settle();
+  b()->SetArmed(true);
+  EXPECT_TRUE(b()->HasInput());
+}
+
+TEST_P(ConformanceDescriptor, SleeperIsWokenByTheEndOfThePeer) {
+  b()->SetArmed(true);
+  EXPECT_FALSE(b()->HasInput());
+  Kill(Side::kA);
+  harness_->Settle();
+  EXPECT_TRUE(IsAwake(b()));
+}
+
+TEST_P(ConformanceDescriptor, BlockedSenderIsWokenWhenThereIsRoom) {
+  SendUntilRefused(Side::kA);
+  harness_->Settle();
+  while (a()->Poll()) {
+  }
+  a()->SetArmed(true);
+  ASSERT_EQ(at_a().writable, 0);
+  while (b()->Poll()) harness_->Settle();
+  EXPECT_TRUE(IsAwake(a()));
+  a()->ClearWakeup();
+  while (a()->Poll()) {
+  }
+  EXPECT_GT(at_a().writable, 0);
+}
+
+TEST_P(ConformanceDescriptor, NobodyIsToBeRung) {
+  b()->SetArmed(true);
+  ASSERT_TRUE(Send(Side::kA, "x"));
+  EXPECT_FALSE(a()->TakeDoorbellRequest());
 }
 
 // As a poller does before it sleeps, without the owner's lock.
@@ -168,15 +254,32 @@ TEST_P(Conformance, DoorbellReachesThePeerOfALifelineOnly) {
   EXPECT_TRUE(at_a().IsSilent());
 }
 
-// A fabric is one or the other.
+std::vector<FabricCase> FabricsThat(Waking a, Waking b) {
+  return FabricsWhere([a, b](const FabricCase& fabric) {
+    return fabric.waking == a || fabric.waking == b;
+  });
+}
+
+// A fabric is one of the three.
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePolling);
-INSTANTIATE_TEST_SUITE_P(
-    Fabric, ConformancePolling,
-    ::testing::ValuesIn(FabricsWhere(&FabricCase::is_polled)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePolling,
+                         ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,
+                                                         Waking::kDescriptor)),
+                         NameOf);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceDoorbell);
+INSTANTIATE_TEST_SUITE_P(Fabric, ConformanceDoorbell,
+                         ::testing::ValuesIn(FabricsThat(Waking::kDoorbell,
+                                                         Waking::kDoorbell)),
+                         NameOf);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformanceDescriptor);
+INSTANTIATE_TEST_SUITE_P(Fabric, ConformanceDescriptor,
+                         ::testing::ValuesIn(FabricsThat(Waking::kDescriptor,
+                                                         Waking::kDescriptor)),
+                         NameOf);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ConformancePushing);
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformancePushing,
-                         ::testing::ValuesIn(FabricsWhere(
-                             [](const FabricCase& f) { return !f.is_polled; })),
+                         ::testing::ValuesIn(FabricsThat(Waking::kPushed,
+                                                         Waking::kPushed)),
                          NameOf);
 
 }  // namespace

@@ -97,7 +97,7 @@ FabricCase Over(const std::string& name, Arguments... arguments) {
     return absl::make_unique<TcpHarness>(
         absl::make_unique<SomeWire>(arguments...));
   };
-  fabric.is_polled = false;
+  fabric.waking = Waking::kPushed;
   return fabric;
 }
 

@@ -1,0 +1,59 @@
+#include "transport/fabric/shm/domains.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+using Arenas = std::map<uid_t, std::shared_ptr<Arena>>;
+
+constexpr uint64_t kShareOfOthers = 4;
+
+absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid) {
+  auto it = arenas->find(uid);
+  if (it != arenas->end()) return it->second;
+  const bool is_own = uid == geteuid();
+  const size_t others = arenas->size() - arenas->count(geteuid());
+  if (!is_own && others >= kMaxOtherDomains) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no shared memory for uid ", uid, ": this process has ",
+                     others, " other users' already, which is the limit"));
+  }
+  const uint64_t budget = Arena::DefaultBudget();
+  std::shared_ptr<Arena> arena =
+      Arena::Create(is_own ? budget : budget / kShareOfOthers);
+  arenas->emplace(uid, arena);
+  return arena;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid) {
+  struct Shared {
+    std::mutex mu;
+    uint32_t fork_count;
+    Arenas arenas;
+  };
+  static Shared* const shared = new Shared{{}, progress::ForkCount(), {}};
+  std::lock_guard<std::mutex> lock(shared->mu);
+  if (shared->fork_count != progress::ForkCount()) {
+    // The parent's memory is the parent's: both would hand out the same bytes.
+    new Arenas(std::move(shared->arenas));
+    shared->arenas.clear();
+    shared->fork_count = progress::ForkCount();
+  }
+  return FindOrAdd(&shared->arenas, uid);
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

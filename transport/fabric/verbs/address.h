@@ -1,0 +1,59 @@
+// Addresses of RDMA devices: those of this machine, and what a peer is told.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// An IPv4 or IPv6 address with a port.
+class Address {
+ public:
+  // Other families give an error.
+  static absl::StatusOr<Address> From(const sockaddr& address);
+  // "10.9.0.1" or "fe80::1", without names.
+  static absl::StatusOr<Address> Parse(absl::string_view text, uint16_t port);
+
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
+  const sockaddr& value() const {
+    return reinterpret_cast<const sockaddr&>(storage_);
+  }
+  bool is_v6() const { return storage_.ss_family == AF_INET6; }
+  uint16_t port() const;
+  void set_port(uint16_t port);
+  // As the 16 bytes of a GID: of IPv4, mapped into IPv6.
+  std::string AsGid() const;
+  // Without the port.
+  std::string Text() const;
+
+ private:
+  sockaddr_storage storage_ = {};
+};
+
+// Of an address of any family; for people.
+std::string AddressText(const sockaddr& address);
+
+// The addresses of this machine's interfaces that are up, loopback excepted.
+absl::StatusOr<std::vector<Address>> InterfaceAddresses();
+
+// One line for each: "<address> <port>".
+std::string MakeOffer(const std::vector<Address>& addresses);
+// At most kMaxOffered; INVALID_ARGUMENT for other text.
+constexpr size_t kMaxOffered = 16;
+absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_

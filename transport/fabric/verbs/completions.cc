@@ -1,0 +1,126 @@
+#include "transport/fabric/verbs/completions.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "transport/base/status_util.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+bool AddTo(int epoll, int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+// Each acknowledgement takes a lock of the library: not for every event.
+constexpr unsigned int kEventsPerAcknowledgement = 64;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Completions>> Completions::Create(
+    Api* api, ibv_context* device, int entries) {
+  absl::StatusOr<CompletionChannel> channel = CreateChannel(api, device);
+  if (!channel.ok()) return channel.status();
+  absl::StatusOr<CompletionQueue> queue =
+      CreateCq(api, device, entries, channel->get());
+  if (!queue.ok()) return queue.status();
+  base::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  base::UniqueFd wakeup(epoll_create1(EPOLL_CLOEXEC));
+  if (wake.get() < 0 || wakeup.get() < 0 || !AddTo(wakeup.get(), wake.get()) ||
+      !AddTo(wakeup.get(), (*channel)->fd)) {
+    return base::ErrnoStatus(errno, "make a descriptor for completions");
+  }
+  return std::unique_ptr<Completions>(
+      new Completions(api, *std::move(channel), *std::move(queue),
+                      std::move(wake), std::move(wakeup)));
+}
+
+Completions::Completions(Api* api, CompletionChannel channel,
+                         CompletionQueue queue, base::UniqueFd wake,
+                         base::UniqueFd wakeup)
+    : api_(api),
+      channel_(std::move(channel)),
+      queue_(std::move(queue)),
+      wake_(std::move(wake)),
+      wakeup_(std::move(wakeup)) {}
+
+// The library waits in destroying for events that were not acknowledged.
+Completions::~Completions() {
+  ClearWakeup();
+  if (unacknowledged_ > 0) api_->AckCqEvents(queue_.get(), unacknowledged_);
+}
+
+void Completions::RefillLocked() {
+  if (count_.load(std::memory_order_relaxed) > 0 || failed_) return;
+  first_ = 0;
+  const int polled = api_->PollCq(queue_.get(), kKept, kept_);
+  failed_ = polled < 0;
+  count_.store(std::max(polled, 0), std::memory_order_release);
+}
+
+bool Completions::HasInput() {
+  if (count_.load(std::memory_order_acquire) > 0) return true;
+  std::unique_lock<std::mutex> lock(mu_, std::try_to_lock);
+  // Somebody else is looking, or taking: then it is theirs.
+  if (!lock.owns_lock()) return true;
+  RefillLocked();
+  return failed_ || count_.load(std::memory_order_relaxed) > 0;
+}
+
+int Completions::Take(ibv_wc* out, int max) {
+  std::lock_guard<std::mutex> lock(mu_);
+  int taken = 0;
+  while (taken < max) {
+    RefillLocked();
+    const int count = count_.load(std::memory_order_relaxed);
+    const int part = std::min(count, max - taken);
+    if (part == 0) break;
+    std::copy_n(kept_ + first_, part, out + taken);
+    first_ += part;
+    taken += part;
+    count_.store(count - part, std::memory_order_release);
+  }
+  return taken == 0 && failed_ ? -1 : taken;
+}
+
+void Completions::SetArmed(bool armed) {
+  armed_.store(armed, std::memory_order_relaxed);
+  if (armed) (void)api_->ReqNotifyCq(queue_.get(), 0);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+}
+
+void Completions::Wake() {
+  const uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+}
+
+void Completions::ClearWakeup() {
+  uint64_t count;
+  (void)!read(wake_.get(), &count, sizeof count);
+  ibv_cq* queue;
+  void* context;
+  bool any = false;
+  while (api_->GetCqEvent(channel_.get(), &queue, &context) == 0) {
+    any = true;
+    ++unacknowledged_;
+  }
+  if (unacknowledged_ >= kEventsPerAcknowledgement) {
+    api_->AckCqEvents(queue_.get(), unacknowledged_);
+    unacknowledged_ = 0;
+  }
+  if (any && armed_.load(std::memory_order_relaxed)) SetArmed(true);
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,178 @@
+#include "transport/fabric/verbs/connection.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/fabric/verbs/address.h"
+#include "transport/fabric/verbs/device.h"
+#include "transport/fabric/verbs/status.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// Twice what is under way before a busy peer polls; frames that wait together
+// leave together.
+constexpr uint16_t kReceives = 16;
+// More than fill the pipe, and than most devices can have.
+constexpr int kMaxReads = 16;
+// What fits into a work request of the common adapters without a second line.
+constexpr uint32_t kInlineBytes = 220;
+// Completions that may wait: one for each request of either kind.
+constexpr int kCompletions = kReceives + kSendRequests + 8;
+
+rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
+                          absl::string_view private_data) {
+  rdma_conn_param param = {};
+  param.private_data = private_data.data();
+  param.private_data_len = static_cast<uint8_t>(private_data.size());
+  param.responder_resources = static_cast<uint8_t>(terms.reads);
+  param.initiator_depth = static_cast<uint8_t>(terms.reads);
+  param.retry_count = std::min<uint8_t>(options.retry_count, 6);
+  // Credits see to it that a receive is posted; see credits.h.
+  param.rnr_retry_count = 6;
+  return param;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(
+    Api* api, std::shared_ptr<CmChannel> channel, CmId id,
+    const Options& options) {
+  std::shared_ptr<Connection> self(
+      new Connection(api, std::move(channel), std::move(id), options));
+  absl::Status made = self->MakeDomain();
+  if (made.ok()) made = self->MakeQueuePair();
+  if (!made.ok()) return made;
+  return self;
+}
+
+Connection::Connection(Api* api, std::shared_ptr<CmChannel> channel, CmId id,
+                       const Options& options)
+    : api_(api),
+      options_(options),
+      fork_count_(progress::ForkCount()),
+      channel_(std::move(channel)),
+      id_(std::move(id)) {}
+
+absl::Status Connection::MakeDomain() {
+  absl::StatusOr<ProtectionDomain> domain = AllocPd(api_, id_->verbs);
+  if (!domain.ok()) return domain.status();
+  domain_ = std::make_shared<const ProtectionDomain>(*std::move(domain));
+  private_pool_ =
+      Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE, options_.read_bytes);
+  exposed_pool_ = Pool::Create(api_, domain_,
+                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
+                               options_.exposed_bytes);
+  absl::StatusOr<std::unique_ptr<Completions>> completions =
+      Completions::Create(api_, id_->verbs, kCompletions);
+  if (!completions.ok()) return completions.status();
+  completions_ = *std::move(completions);
+  absl::StatusOr<std::unique_ptr<Receives>> receives = Receives::Create(
+      api_, domain_->get(), private_pool_.get(), kReceives, kBufferBytes);
+  if (!receives.ok()) return receives.status();
+  receives_ = *std::move(receives);
+  return absl::OkStatus();
+}
+
+absl::Status Connection::MakeQueuePair() {
+  ibv_device_attr device = {};
+  const int error = api_->QueryDevice(id_->verbs, &device);
+  if (error != 0) return CallFailed(api_, error, "query", id_->verbs);
+  terms_.receives = kReceives;
+  terms_.reads = static_cast<uint16_t>(
+      std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
+                            device.max_qp_init_rd_atom})));
+  ibv_qp_init_attr attr = {};
+  attr.send_cq = completions_->queue();
+  attr.recv_cq = completions_->queue();
+  attr.srq = receives_->queue();
+  attr.cap.max_send_wr = kSendRequests;
+  attr.cap.max_send_sge = 1;
+  attr.cap.max_inline_data = kInlineBytes;
+  attr.qp_type = IBV_QPT_RC;
+  if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
+    // Not every device has as much inline room.
+    attr.cap.max_inline_data = 0;
+    if (api_->CreateQp(id_.get(), domain_->get(), &attr) != 0) {
+      return CallFailed(api_, errno, "create a queue pair", id_->verbs);
+    }
+  }
+  inline_bytes_ = attr.cap.max_inline_data;
+  return absl::OkStatus();
+}
+
+Connection::~Connection() {
+  if (fork_count_ != progress::ForkCount()) {
+    // All of it is the parent's: ending it here would end it there.
+    new CmId(std::move(id_));
+    new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
+    new std::unique_ptr<Completions>(std::move(completions_));
+    new std::unique_ptr<Receives>(std::move(receives_));
+    new std::shared_ptr<CmChannel>(channel_);
+    return;
+  }
+  channel_->Forget(id_.get());
+  DestroyQueuePair();
+}
+
+absl::Status Connection::Connect(absl::string_view private_data) {
+  rdma_conn_param param = ParamsFor(options_, terms_, private_data);
+  if (api_->Connect(id_.get(), &param) == 0) return absl::OkStatus();
+  return CallFailed(api_, errno, "connect", id_->verbs);
+}
+
+absl::Status Connection::Accept(const CmEvent& request,
+                                absl::string_view private_data) {
+  rdma_conn_param param = ParamsFor(options_, terms_, private_data);
+  param.responder_resources =
+      std::min(param.responder_resources, request.initiator_depth);
+  param.initiator_depth =
+      std::min(param.initiator_depth, request.responder_resources);
+  if (api_->Accept(id_.get(), &param) == 0) return absl::OkStatus();
+  return CallFailed(api_, errno, "accept", id_->verbs);
+}
+
+std::string Connection::Describe() const {
+  return absl::StrCat(DescribeDevice(api_, *id_), ", to ",
+                      AddressText(id_->route.addr.dst_addr));
+}
+
+void Connection::DestroyQueuePair() {
+  if (id_->qp == nullptr) return;
+  // Tells the peer; an error says that it is gone already.
+  (void)api_->Disconnect(id_.get());
+  api_->DestroyQp(id_.get());
+}
+
+void Connection::Lose(const absl::Status& cause) {
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (!cause_.ok()) return;
+    cause_ = cause;
+  }
+  lost_.store(true, std::memory_order_release);
+  completions_->Wake();
+}
+
+absl::Status Connection::cause() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return cause_;
+}
+
+void Connection::OnCmEvent(CmEvent event) {
+  // What comes after the end, and what is of no consequence.
+  if (event.type == RDMA_CM_EVENT_TIMEWAIT_EXIT ||
+      event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    return;
+  }
+  Lose(CmStatus(event.type, event.status));
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,111 @@
+// A queue pair with all that it needs, from its making to its end.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/fabric/verbs/cm_channel.h"
+#include "transport/fabric/verbs/completions.h"
+#include "transport/fabric/verbs/handles.h"
+#include "transport/fabric/verbs/options.h"
+#include "transport/fabric/verbs/pool.h"
+#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/receives.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Bytes of one message, its header included.
+constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
+// Requests that have not ended: messages, reads, and some room for probes.
+constexpr uint32_t kSendRequests = 48;
+
+// Has a protection domain of its own: what it exposes can be reached through
+// its queue pair and no other. While it is being set up its owner handles the
+// connection manager's events; afterwards it does so itself, and notes that the
+// connection is lost.
+//
+// Lives until its endpoint is gone; memory of its pools may be held longer. In
+// a forked child it touches nothing. Thread-safe where it says so.
+class Connection : public CmHandler {
+ public:
+  // `id` has a device. Its queue pair is made, and receives are posted.
+  static absl::StatusOr<std::shared_ptr<Connection>> Create(
+      Api* api, std::shared_ptr<CmChannel> channel, CmId id,
+      const Options& options);
+  ~Connection() override;
+
+  rdma_cm_id* id() const { return id_.get(); }
+  ibv_qp* queue_pair() const { return id_->qp; }
+  Api* api() const { return api_; }
+  const Options& options() const { return options_; }
+  // What this side can do, to be told to the peer.
+  const Terms& terms() const { return terms_; }
+  uint32_t inline_bytes() const { return inline_bytes_; }
+
+  // Asks the peer, or grants what it asked for, with `private_data`.
+  absl::Status Connect(absl::string_view private_data);
+  absl::Status Accept(const CmEvent& request, absl::string_view private_data);
+  // The peer has proven itself and said this.
+  void SetPeer(const Terms& peer) { peer_ = peer; }
+  const Terms& peer() const { return peer_; }
+  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2".
+  std::string Describe() const;
+
+  Completions* completions() { return completions_.get(); }
+  Receives* receives() { return receives_.get(); }
+  const ProtectionDomain& domain() const { return *domain_; }
+  // Memory that no peer reaches, and memory that this peer may read.
+  Pool* private_pool() { return private_pool_.get(); }
+  Pool* exposed_pool() { return exposed_pool_.get(); }
+
+  // The device does nothing for this connection any more, and nothing will be
+  // written to memory that it was to fill.
+  void DestroyQueuePair();
+
+  // Thread-safe. The connection is over, for the first reason that is given.
+  void Lose(const absl::Status& cause);
+  bool is_lost() const { return lost_.load(std::memory_order_acquire); }
+  absl::Status cause() const;
+
+  void OnCmEvent(CmEvent event) override;
+
+ private:
+  Connection(Api* api, std::shared_ptr<CmChannel> channel, CmId id,
+             const Options& options);
+  absl::Status MakeDomain();
+  absl::Status MakeQueuePair();
+
+  Api* const api_;
+  const Options options_;
+  const uint32_t fork_count_;
+  const std::shared_ptr<CmChannel> channel_;
+  CmId id_;
+  Terms terms_;
+  Terms peer_;
+  uint32_t inline_bytes_ = 0;
+  std::shared_ptr<const ProtectionDomain> domain_;
+  std::shared_ptr<Pool> private_pool_;
+  std::shared_ptr<Pool> exposed_pool_;
+  std::unique_ptr<Completions> completions_;
+  std::unique_ptr<Receives> receives_;
+
+  std::atomic<bool> lost_{false};
+  mutable std::mutex mu_;
+  absl::Status cause_;  // guarded by mu_
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_

@@ -1,0 +1,160 @@
+#include "transport/fabric/verbs/connector.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/fabric/verbs/device.h"
+#include "transport/fabric/verbs/endpoint.h"
+#include "transport/fabric/verbs/private_data.h"
+#include "transport/fabric/verbs/status.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// For each of the two steps that ask the network; the attempt as a whole has
+// its own limit.
+constexpr int kResolveMillis = 1000;
+
+}  // namespace
+
+std::shared_ptr<Connector> Connector::Create(Api* api,
+                                             std::shared_ptr<CmChannel> channel,
+                                             progress::EventLoop* loop,
+                                             const Options& options,
+                                             std::shared_ptr<Attempt> attempt) {
+  return std::shared_ptr<Connector>(new Connector(api, std::move(channel), loop,
+                                                  options, std::move(attempt)));
+}
+
+Connector::Connector(Api* api, std::shared_ptr<CmChannel> channel,
+                     progress::EventLoop* loop, const Options& options,
+                     std::shared_ptr<Attempt> attempt)
+    : api_(api),
+      channel_(std::move(channel)),
+      loop_(loop),
+      options_(options),
+      attempt_(std::move(attempt)) {}
+
+void Connector::StartOnLoop(std::vector<Route> routes) {
+  if (state_ != State::kIdle || !attempt_->pending()) return;
+  routes_ = std::move(routes);
+  std::reverse(routes_.begin(), routes_.end());
+  std::shared_ptr<Connector> self = shared_from_this();
+  timer_ = loop_->RunAfter(options_.setup_timeout, [self] {
+    self->FinishOnLoop(absl::DeadlineExceededError(
+        "the peer's RDMA address did not answer in time (is UDP port 4791 "
+        "open?)"));
+  });
+  TryNextOnLoop(absl::UnavailableError("no RDMA address to try"));
+}
+
+void Connector::TryNextOnLoop(absl::Status error) {
+  while (!routes_.empty()) {
+    DropId();
+    Route route = routes_.back();
+    routes_.pop_back();
+    error = ResolveAddress(route);
+    if (error.ok()) return;
+  }
+  FinishOnLoop(std::move(error));
+}
+
+void Connector::DropId() {
+  connection_ = nullptr;
+  if (!id_) return;
+  channel_->Forget(id_.get());
+  id_.Reset();
+}
+
+absl::Status Connector::ResolveAddress(Route route) {
+  absl::StatusOr<CmId> id = channel_->NewId();
+  if (!id.ok()) return id.status();
+  id_ = *std::move(id);
+  channel_->Route(id_.get(), shared_from_this());
+  absl::Status set = SetIdOptions(api_, id_.get(), options_);
+  if (!set.ok()) return set;
+  state_ = State::kAddress;
+  sockaddr* const source =
+      route.source.has_value() ? route.source->get() : nullptr;
+  if (api_->ResolveAddr(id_.get(), source, route.destination.get(),
+                        kResolveMillis) == 0) {
+    return absl::OkStatus();
+  }
+  return CallFailed(api_, errno,
+                    absl::StrCat("find an RDMA device that leads to ",
+                                 route.destination.Text()),
+                    nullptr);
+}
+
+absl::Status Connector::ResolveRoute() {
+  state_ = State::kRoute;
+  if (api_->ResolveRoute(id_.get(), kResolveMillis) == 0) {
+    return absl::OkStatus();
+  }
+  return CallFailed(api_, errno, "find an RDMA route", id_->verbs);
+}
+
+absl::Status Connector::Connect() {
+  state_ = State::kConnecting;
+  absl::StatusOr<std::shared_ptr<Connection>> connection =
+      Connection::Create(api_, channel_, std::move(id_), options_);
+  if (!connection.ok()) return connection.status();
+  connection_ = *std::move(connection);
+  return connection_->Connect(MakeRequest(connection_->terms(),
+                                          attempt_->token(),
+                                          connection_->queue_pair()->qp_num));
+}
+
+absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
+    const CmEvent& event) {
+  absl::StatusOr<Terms> peer = ParseAnswer(event.private_data);
+  if (!peer.ok()) return peer.status();
+  if (!AnswerIsProven(event.private_data, attempt_->token(),
+                      connection_->queue_pair()->qp_num, event.qp_number)) {
+    return absl::PermissionDeniedError(
+        "who answered at the peer's RDMA address does not know the token");
+  }
+  connection_->SetPeer(*peer);
+  // Events are its own from here on.
+  channel_->Route(connection_->id(), connection_);
+  return VerbsEndpoint::Create(std::move(connection_));
+}
+
+void Connector::OnCmEvent(CmEvent event) {
+  if (state_ == State::kEnded) return;
+  if (state_ == State::kConnecting && event.type == RDMA_CM_EVENT_ESTABLISHED) {
+    return FinishOnLoop(Establish(event));
+  }
+  absl::Status advanced = Advance(event);
+  if (!advanced.ok()) TryNextOnLoop(std::move(advanced));
+}
+
+absl::Status Connector::Advance(const CmEvent& event) {
+  if (state_ == State::kAddress && event.type == RDMA_CM_EVENT_ADDR_RESOLVED) {
+    return ResolveRoute();
+  }
+  if (state_ == State::kRoute && event.type == RDMA_CM_EVENT_ROUTE_RESOLVED) {
+    return Connect();
+  }
+  return CmStatus(event.type, event.status);
+}
+
+void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
+  if (state_ == State::kEnded) return;
+  StopOnLoop();
+  attempt_->Finish(std::move(result));
+}
+
+void Connector::StopOnLoop() {
+  state_ = State::kEnded;
+  loop_->Cancel(timer_);
+  DropId();
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

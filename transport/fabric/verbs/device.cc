@@ -1,0 +1,143 @@
+#include "transport/fabric/verbs/device.h"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "transport/fabric/verbs/status.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr size_t kMaxGids = 256;
+
+std::vector<ibv_gid_entry> GidsOf(Api* api, ibv_context* device) {
+  std::vector<ibv_gid_entry> entries(kMaxGids);
+  const ssize_t count =
+      api->QueryGidTable(device, entries.data(), entries.size());
+  entries.resize(count < 0 ? 0 : count);
+  return entries;
+}
+
+bool IsGid(const ibv_gid_entry& entry, const Address& address) {
+  return std::memcmp(entry.gid.raw, address.AsGid().data(),
+                     sizeof entry.gid.raw) == 0;
+}
+
+bool IsWanted(Api* api, const rdma_cm_id& id, const Address& address,
+              const Options& options) {
+  if (!options.device.empty() &&
+      options.device != api->GetDeviceName(id.verbs->device)) {
+    return false;
+  }
+  if (options.port != 0 && options.port != id.port_num) return false;
+  if (options.gid_index < 0) return true;
+  for (const ibv_gid_entry& entry : GidsOf(api, id.verbs)) {
+    if (entry.port_num == id.port_num && IsGid(entry, address) &&
+        static_cast<int>(entry.gid_index) == options.gid_index) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string RestrictionText(const Options& options) {
+  std::vector<std::string> parts;
+  if (!options.device.empty()) {
+    parts.push_back(absl::StrCat("device ", options.device));
+  }
+  if (options.port != 0) parts.push_back(absl::StrCat("port ", options.port));
+  if (options.gid_index >= 0) {
+    parts.push_back(absl::StrCat("GID index ", options.gid_index));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+absl::Status NothingFound(const std::vector<std::string>& others,
+                          const Options& options) {
+  if (others.empty()) {
+    return absl::NotFoundError(
+        "no RDMA device here has an address (see: rdma link; ip address)");
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no RDMA address here fits ", RestrictionText(options),
+                   "; there is ", absl::StrJoin(others, ", ")));
+}
+
+int Bytes(ibv_mtu mtu) { return 128 << mtu; }
+
+}  // namespace
+
+bool IsRestricted(const Options& options) {
+  return !options.device.empty() || options.port != 0 || options.gid_index >= 0;
+}
+
+absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,
+                                                   const Options& options) {
+  absl::StatusOr<std::vector<Address>> addresses = InterfaceAddresses();
+  if (!addresses.ok()) return addresses.status();
+  std::vector<BoundId> bound;
+  std::vector<std::string> others;
+  for (Address& address : *addresses) {
+    absl::StatusOr<CmId> id = channel->NewId();
+    if (!id.ok()) return id.status();
+    // Fails for an address that is on no RDMA device: most of them.
+    if (api->BindAddr(id->get(), address.get()) != 0) continue;
+    if ((*id)->verbs == nullptr) continue;
+    if (!IsWanted(api, **id, address, options)) {
+      others.push_back(DescribeDevice(api, **id));
+      continue;
+    }
+    address.set_port(ntohs(api->GetSrcPort(id->get())));
+    bound.push_back(BoundId{*std::move(id), address});
+    if (bound.size() == kMaxOffered) break;
+  }
+  if (bound.empty()) return NothingFound(others, options);
+  return bound;
+}
+
+absl::Status SetIdOptions(Api* api, rdma_cm_id* id, const Options& options) {
+  uint8_t timeout = options.ack_timeout;
+  // Kernels before 5.1 do not know it; the one in use is then the path's.
+  (void)api->SetOption(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+                       sizeof timeout);
+  if (options.traffic_class < 0) return absl::OkStatus();
+  uint8_t traffic_class = static_cast<uint8_t>(options.traffic_class);
+  if (api->SetOption(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &traffic_class,
+                     sizeof traffic_class) == 0) {
+    return absl::OkStatus();
+  }
+  return CallFailed(api, errno, "set the traffic class", id->verbs);
+}
+
+std::string DescribeDevice(Api* api, const rdma_cm_id& id) {
+  std::string text =
+      absl::StrCat(api->GetDeviceName(id.verbs->device), "/", int{id.port_num});
+  ibv_port_attr port = {};
+  if (api->QueryPort(id.verbs, id.port_num, &port) != 0) return text;
+  const char* kind = "InfiniBand";
+  if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
+    // The connection manager takes v2 unless the system is set to v1.
+    kind = "RoCE";
+    absl::StatusOr<Address> address = Address::From(id.route.addr.src_addr);
+    for (const ibv_gid_entry& entry : GidsOf(api, id.verbs)) {
+      if (!address.ok() || entry.port_num != id.port_num ||
+          !IsGid(entry, *address)) {
+        continue;
+      }
+      kind = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
+      absl::StrAppend(&text, ", GID ", entry.gid_index);
+      if (entry.gid_type == IBV_GID_TYPE_ROCE_V2) break;
+    }
+  }
+  absl::StrAppend(&text, ", ", kind, ", mtu ", Bytes(port.active_mtu));
+  return text;
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

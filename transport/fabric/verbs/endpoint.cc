@@ -1,0 +1,373 @@
+#include "transport/fabric/verbs/endpoint.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "transport/fabric/verbs/status.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr size_t kMaxMessageBytes = kBufferBytes - kMessageHeaderBytes;
+static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
+              "every fabric takes a whole frame");
+// Messages that may wait for the device: as many as the peer takes.
+constexpr uint32_t kSendBuffers = 16;
+// Freeing four buffers at once costs a quarter of the completions.
+constexpr uint32_t kSignalEvery = 4;
+// Completions per Poll().
+constexpr int kPollBudget = 32;
+// Above this, two copies through buffers cost more than the announcement.
+constexpr size_t kEagerMaxBytes = 12 * 1024;
+// What keeps a fast link busy while the next chunk is being asked for.
+constexpr size_t kReadChunkBytes = 512 * 1024;
+// Above this a payload is registered where it lies: pinning its pages then
+// costs less than copying them.
+constexpr size_t kCopyMaxBytes = 256 * 1024;
+
+Capabilities CapabilitiesOf(int max_reads) {
+  Capabilities capabilities;
+  capabilities.max_message_bytes = kMaxMessageBytes;
+  capabilities.eager_max_bytes = kEagerMaxBytes;
+  capabilities.read_chunk_bytes = kReadChunkBytes;
+  capabilities.max_reads = max_reads;
+  return capabilities;
+}
+
+// The device may have as many under way as this side starts and the peer
+// serves.
+int MaxReads(const Connection& connection) {
+  return std::min(connection.terms().reads, connection.peer().reads);
+}
+
+uint64_t AddressOf(const void* data) {
+  return reinterpret_cast<uintptr_t>(data);
+}
+
+Exposure ExposureOf(const uint8_t* data, uint32_t rkey,
+                    memory::Payload stable) {
+  Exposure exposure;
+  exposure.region.key = rkey;
+  exposure.region.offset = AddressOf(data);
+  exposure.region.length = stable.size();
+  exposure.stable = std::move(stable);
+  return exposure;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
+    std::shared_ptr<Connection> connection) {
+  absl::StatusOr<std::shared_ptr<Lease>> buffers =
+      connection->private_pool()->Allocate(kSendBuffers * kBufferBytes);
+  if (!buffers.ok()) return buffers.status();
+  return std::unique_ptr<Endpoint>(
+      new VerbsEndpoint(std::move(connection), *std::move(buffers)));
+}
+
+VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
+                             std::shared_ptr<Lease> send_buffers)
+    : connection_(std::move(connection)),
+      capabilities_(CapabilitiesOf(MaxReads(*connection_))),
+      queue_(connection_->api(), kSendRequests, kSignalEvery),
+      credits_(connection_->terms().receives, connection_->peer().receives),
+      send_buffers_(std::move(send_buffers)),
+      max_reads_(capabilities_.max_reads) {
+  for (uint32_t i = 0; i < kSendBuffers; ++i) free_buffers_.push_back(i);
+}
+
+VerbsEndpoint::~VerbsEndpoint() {
+  if (destroyed_ != nullptr) *destroyed_ = true;
+}
+
+bool VerbsEndpoint::MaySend() const {
+  return credits_.MaySend() && !free_buffers_.empty() && !queue_.full();
+}
+
+bool VerbsEndpoint::Send(absl::Span<const uint8_t> message) {
+  assert(message.size() <= kMaxMessageBytes);
+  if (connection_->is_lost() || broken_) return false;
+  if (!MaySend()) {
+    wants_to_send_ = true;
+    return false;
+  }
+  AddMessage(MessageHeader::Kind::kMessage, message);
+  if (batches_ == 0) PostAdded();
+  return true;
+}
+
+void VerbsEndpoint::AddMessage(MessageHeader::Kind kind,
+                               absl::Span<const uint8_t> message) {
+  const uint32_t buffer = free_buffers_.back();
+  free_buffers_.pop_back();
+  uint8_t* const out = send_buffers_->data() + buffer * kBufferBytes;
+  MessageHeader header;
+  header.kind = kind;
+  header.credits = credits_.TakeForSend();
+  EncodeHeader(header, out);
+  if (!message.empty()) {
+    std::memcpy(out + kMessageHeaderBytes, message.data(), message.size());
+  }
+  ibv_send_wr* request = queue_.Add(SendQueue::Kind::kMessage, buffer,
+                                    SendQueue::Signal::kWhenDue);
+  request->opcode = IBV_WR_SEND;
+  request->sg_list->addr = AddressOf(out);
+  request->sg_list->length =
+      static_cast<uint32_t>(kMessageHeaderBytes + message.size());
+  request->sg_list->lkey = send_buffers_->lkey();
+  if (request->sg_list->length <= connection_->inline_bytes()) {
+    request->send_flags |= IBV_SEND_INLINE;
+  }
+}
+
+void VerbsEndpoint::EndBatch() {
+  if (--batches_ == 0) PostAdded();
+}
+
+void VerbsEndpoint::PostAdded() {
+  if (broken_ || connection_->is_lost()) return;
+  absl::Status posted = queue_.Post(connection_->queue_pair());
+  if (!posted.ok()) connection_->Lose(posted);
+}
+
+absl::StatusOr<Exposure> VerbsEndpoint::Expose(const memory::Payload& payload) {
+  if (broken_) return absl::UnavailableError("the connection is lost");
+  if (payload.size() > kCopyMaxBytes && payload.pieces().size() == 1) {
+    absl::StatusOr<Exposure> in_place = ExposeInPlace(payload.pieces()[0]);
+    // Memory that may only be read cannot be registered, for one.
+    if (in_place.ok()) return in_place;
+  }
+  return ExposeCopy(payload);
+}
+
+absl::StatusOr<Exposure> VerbsEndpoint::ExposeInPlace(
+    const memory::Bytes& bytes) {
+  absl::StatusOr<MemoryRegion> region = RegMr(
+      connection_->api(), connection_->domain().get(),
+      const_cast<uint8_t*>(bytes.data), bytes.size, IBV_ACCESS_REMOTE_READ);
+  if (!region.ok()) return region.status();
+  const uint32_t rkey = (*region)->rkey;
+  exposed_in_place_[rkey] = *std::move(region);
+  return ExposureOf(bytes.data, rkey, memory::Payload(bytes));
+}
+
+absl::StatusOr<Exposure> VerbsEndpoint::ExposeCopy(
+    const memory::Payload& payload) {
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      connection_->exposed_pool()->Allocate(payload.size());
+  if (lease.ok()) {
+    uint8_t* const data = (*lease)->data();
+    payload.CopyTo(data);
+    const uint32_t rkey = (*lease)->rkey();
+    return ExposureOf(data, rkey,
+                      memory::Payload(memory::Bytes{data, payload.size(),
+                                                    *std::move(lease)}));
+  }
+  if (payload.size() <= kCopyMaxBytes) return lease.status();
+  absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
+  if (!block.ok()) return block.status();
+  payload.CopyTo(block->data.get());
+  return ExposeInPlace(block->AsBytes());
+}
+
+void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
+  exposed_in_place_.erase(region.key);
+}
+
+absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      connection_->private_pool()->Allocate(size);
+  if (!lease.ok()) return memory::AllocateBlock(size);
+  memory::Block block;
+  block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
+  block.size = size;
+  return block;
+}
+
+void VerbsEndpoint::Read(const RemoteRegion& region, uint64_t offset,
+                         absl::Span<uint8_t> into, uint64_t cookie) {
+  if (broken_) {
+    return events_->OnReadDone(
+        cookie, absl::UnavailableError("the connection is lost"));
+  }
+  // The peer named the region: no sum of its numbers may overflow.
+  if (offset > region.length || into.size() > region.length - offset ||
+      offset > UINT64_MAX - region.offset || region.key > UINT32_MAX) {
+    return events_->OnReadDone(cookie,
+                               absl::OutOfRangeError("read beyond the region"));
+  }
+  PendingRead read;
+  read.address = region.offset + offset;
+  read.rkey = static_cast<uint32_t>(region.key);
+  read.into = into;
+  read.cookie = cookie;
+  const absl::optional<uint32_t> lkey =
+      connection_->private_pool()->FindKey(into.data(), into.size());
+  if (lkey.has_value()) {
+    read.lkey = *lkey;
+  } else {
+    absl::StatusOr<MemoryRegion> target =
+        RegMr(connection_->api(), connection_->domain().get(), into.data(),
+              into.size(), IBV_ACCESS_LOCAL_WRITE);
+    if (!target.ok()) return events_->OnReadDone(cookie, target.status());
+    read.lkey = (*target)->lkey;
+    read.region = *std::move(target);
+  }
+  waiting_reads_.push_back(std::move(read));
+  StartReads();
+  if (batches_ == 0) PostAdded();
+}
+
+void VerbsEndpoint::StartReads() {
+  while (!waiting_reads_.empty() && !queue_.full() &&
+         reads_.size() < static_cast<size_t>(max_reads_)) {
+    reads_.push_back(std::move(waiting_reads_.front()));
+    waiting_reads_.pop_front();
+    const PendingRead& read = reads_.back();
+    ibv_send_wr* request = queue_.Add(SendQueue::Kind::kRead, read.cookie,
+                                      SendQueue::Signal::kNow);
+    request->opcode = IBV_WR_RDMA_READ;
+    request->wr.rdma.remote_addr = read.address;
+    request->wr.rdma.rkey = read.rkey;
+    request->sg_list->addr = AddressOf(read.into.data());
+    request->sg_list->length = static_cast<uint32_t>(read.into.size());
+    request->sg_list->lkey = read.lkey;
+  }
+}
+
+absl::StatusOr<memory::Bytes> VerbsEndpoint::Load(const RemoteRegion&) {
+  return absl::UnimplementedError("verbs has no memory in common");
+}
+
+bool VerbsEndpoint::Poll() {
+  if (events_ == nullptr || broken_) return false;
+  bool destroyed = false;
+  destroyed_ = &destroyed;
+  // Asked before the completions are looked at: what the peer sent before it
+  // went is delivered before its end.
+  const bool lost = connection_->is_lost();
+  ibv_wc completions[kPollBudget];
+  const int count = connection_->completions()->Take(completions, kPollBudget);
+  ++batches_;
+  for (int i = 0; i < count; ++i) {
+    Handle(completions[i]);
+    if (destroyed) return true;
+    if (broken_) break;
+  }
+  GrantIfDue();
+  StartReads();
+  if (wants_to_send_ && MaySend() && !broken_) {
+    wants_to_send_ = false;
+    events_->OnWritable();
+    if (destroyed) return true;
+  }
+  EndBatch();
+  destroyed_ = nullptr;
+  if (broken_) return true;
+  if (count < 0) {
+    Break(absl::InternalError("the device's completions cannot be read"));
+  } else if (lost && count == 0) {
+    Break(connection_->cause());
+  }
+  return count != 0 || lost;
+}
+
+void VerbsEndpoint::Handle(const ibv_wc& completion) {
+  if (completion.status != IBV_WC_SUCCESS) {
+    // What was flushed is an effect; the cause may be known already.
+    const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
+    if (flushed && connection_->is_lost()) return Break(connection_->cause());
+    return Break(CompletionStatus(completion.status));
+  }
+  if ((completion.opcode & IBV_WC_RECV) != 0) return OnReceived(completion);
+  OnEnded(completion.wr_id);
+}
+
+void VerbsEndpoint::OnReceived(const ibv_wc& completion) {
+  const absl::Span<const uint8_t> bytes =
+      connection_->receives()->Buffer(completion.wr_id, completion.byte_len);
+  absl::StatusOr<MessageHeader> header = ParseHeader(bytes);
+  if (!header.ok()) return Break(header.status());
+  absl::Status granted = credits_.OnGranted(header->credits);
+  if (!granted.ok()) return Break(granted);
+  if (header->kind == MessageHeader::Kind::kMessage) {
+    bool* const destroyed = destroyed_;
+    events_->OnMessage(bytes.subspan(kMessageHeaderBytes));
+    if (*destroyed || broken_) return;
+  }
+  absl::Status posted = connection_->receives()->Post(completion.wr_id);
+  if (!posted.ok()) return Break(posted);
+  credits_.OnReceived();
+}
+
+void VerbsEndpoint::OnEnded(uint64_t wr_id) {
+  bool* const destroyed = destroyed_;
+  SendQueue::Done done;
+  while (queue_.Pop(wr_id, &done)) {
+    switch (done.kind) {
+      case SendQueue::Kind::kMessage:
+        free_buffers_.push_back(static_cast<uint32_t>(done.cookie));
+        break;
+      case SendQueue::Kind::kRead:
+        reads_.pop_front();
+        events_->OnReadDone(done.cookie, absl::OkStatus());
+        if (*destroyed || broken_) return;
+        break;
+      case SendQueue::Kind::kProbe:
+        break;
+    }
+  }
+}
+
+void VerbsEndpoint::GrantIfDue() {
+  if (!broken_ && credits_.MustGrant() && MaySend()) {
+    AddMessage(MessageHeader::Kind::kCredits, {});
+  }
+}
+
+void VerbsEndpoint::Break(absl::Status cause) {
+  bool destroyed = false;
+  bool* const outer = std::exchange(destroyed_, &destroyed);
+  broken_ = true;  // a read that an event starts now ends at once
+  // First: nothing may write any more to what the reads were to fill.
+  connection_->DestroyQueuePair();
+  std::deque<PendingRead> reads = std::move(reads_);
+  for (PendingRead& read : waiting_reads_) reads.push_back(std::move(read));
+  reads_.clear();
+  waiting_reads_.clear();
+  exposed_in_place_.clear();
+  for (const PendingRead& read : reads) {
+    events_->OnReadDone(read.cookie, cause);
+    if (destroyed) {
+      if (outer != nullptr) *outer = true;
+      return;
+    }
+  }
+  destroyed_ = outer;
+  events_->OnBroken(cause);
+}
+
+bool VerbsEndpoint::HasInput() const {
+  if (broken_.load(std::memory_order_relaxed)) return false;
+  return connection_->is_lost() || connection_->completions()->HasInput();
+}
+
+void VerbsEndpoint::SetArmed(bool armed) {
+  connection_->completions()->SetArmed(armed);
+}
+
+int VerbsEndpoint::wakeup_fd() const {
+  return connection_->completions()->wakeup_fd();
+}
+
+void VerbsEndpoint::ClearWakeup() { connection_->completions()->ClearWakeup(); }
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

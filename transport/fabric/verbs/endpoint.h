@@ -1,0 +1,112 @@
+// One end of a connection over a queue pair.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ENDPOINT_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_ENDPOINT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/credits.h"
+#include "transport/fabric/verbs/message.h"
+#include "transport/fabric/verbs/send_queue.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Messages are SENDs from registered buffers, held back by credits; payloads
+// are READ by the peer from this connection's own protection domain.
+//
+// Threads: as fabric.h says. An event may destroy the endpoint.
+class VerbsEndpoint : public Endpoint {
+ public:
+  // `connection` is established and knows its peer.
+  static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
+      std::shared_ptr<Connection> connection);
+  ~VerbsEndpoint() override;
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  std::string Describe() const override { return connection_->Describe(); }
+  void Start(EndpointEvents* events) override { events_ = events; }
+
+  bool Send(absl::Span<const uint8_t> message) override;
+  void BeginBatch() override { ++batches_; }
+  void EndBatch() override;
+
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  void Withdraw(const RemoteRegion& region) override;
+
+  absl::StatusOr<memory::Block> AllocateForRead(size_t size) override;
+  void Read(const RemoteRegion& region, uint64_t offset,
+            absl::Span<uint8_t> into, uint64_t cookie) override;
+  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+
+  bool Poll() override;
+  bool HasInput() const override;
+  void SetArmed(bool armed) override;
+  int wakeup_fd() const override;
+  void ClearWakeup() override;
+  // Nothing: the device wakes whom it must.
+  bool TakeDoorbellRequest() override { return false; }
+  void RingDoorbell() override {}
+
+ private:
+  struct PendingRead {
+    uint64_t address;
+    uint32_t rkey;
+    absl::Span<uint8_t> into;
+    uint64_t cookie;
+    MemoryRegion region;  // of `into`, if it had to be registered
+    uint32_t lkey;
+  };
+
+  VerbsEndpoint(std::shared_ptr<Connection> connection,
+                std::shared_ptr<Lease> send_buffers);
+
+  bool MaySend() const;
+  void AddMessage(MessageHeader::Kind kind, absl::Span<const uint8_t> message);
+  void GrantIfDue();
+  void StartReads();
+  void PostAdded();
+
+  absl::StatusOr<Exposure> ExposeInPlace(const memory::Bytes& bytes);
+  absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
+
+  void Handle(const ibv_wc& completion);
+  void OnReceived(const ibv_wc& completion);
+  void OnEnded(uint64_t wr_id);
+  void Break(absl::Status cause);
+
+  const std::shared_ptr<Connection> connection_;
+  const Capabilities capabilities_;
+  EndpointEvents* events_ = nullptr;
+  std::atomic<bool> broken_{false};  // OnBroken() has been delivered
+  bool* destroyed_ = nullptr;        // of the Poll() under way
+
+  SendQueue queue_;
+  Credits credits_;
+  const std::shared_ptr<Lease> send_buffers_;
+  std::vector<uint32_t> free_buffers_;
+  bool wants_to_send_ = false;
+  int batches_ = 0;  // begun and not ended
+
+  std::deque<PendingRead> waiting_reads_;
+  std::deque<PendingRead> reads_;  // under way, oldest first
+  const int max_reads_;
+  std::map<uint64_t, MemoryRegion> exposed_in_place_;  // by key
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_ENDPOINT_H_

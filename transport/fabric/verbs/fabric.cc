@@ -1,0 +1,146 @@
+#include "transport/fabric/verbs/fabric.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "transport/fabric/verbs/address.h"
+#include "transport/fabric/verbs/cm_channel.h"
+#include "transport/fabric/verbs/connector.h"
+#include "transport/fabric/verbs/device.h"
+#include "transport/fabric/verbs/library.h"
+#include "transport/fabric/verbs/listener.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// A callback never runs within the call that was given it. Where there is no
+// event loop to run it elsewhere there is no choice.
+void FinishLater(const std::shared_ptr<Attempt>& attempt,
+                 const absl::Status& status) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return attempt->Finish(status);
+  (*loop)->Post([attempt, status] { attempt->Finish(status); });
+}
+
+}  // namespace
+
+VerbsFabric::VerbsFabric(const Options& options, Api* api)
+    : options_(options), given_api_(api) {}
+
+VerbsFabric::~VerbsFabric() = default;
+
+absl::StatusOr<VerbsFabric::Parts> VerbsFabric::GetParts() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (parts_.listener != nullptr) {
+    if (fork_count_ == progress::ForkCount()) return parts_;
+    return absl::FailedPreconditionError(
+        "RDMA does not work in the child of a fork");
+  }
+  absl::StatusOr<Parts> made = MakeParts();
+  if (!made.ok()) return made;
+  parts_ = *made;
+  fork_count_ = progress::ForkCount();
+  return made;
+}
+
+absl::StatusOr<VerbsFabric::Parts> VerbsFabric::MakeParts() const {
+  Parts parts;
+  parts.api = given_api_;
+  if (parts.api == nullptr) {
+    absl::StatusOr<Api*> library = OpenLibrary();
+    if (!library.ok()) return library.status();
+    parts.api = *library;
+  }
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return loop.status();
+  parts.loop = *loop;
+  absl::StatusOr<std::shared_ptr<CmChannel>> channel =
+      CmChannel::Create(parts.api, parts.loop);
+  if (!channel.ok()) return channel.status();
+  parts.channel = *std::move(channel);
+  absl::StatusOr<std::shared_ptr<Listener>> listener =
+      Listener::Create(parts.api, parts.channel, parts.loop, options_);
+  if (!listener.ok()) return listener.status();
+  parts.listener = *std::move(listener);
+  return parts;
+}
+
+absl::StatusOr<std::string> VerbsFabric::Offer() {
+  absl::StatusOr<Parts> parts = GetParts();
+  if (!parts.ok()) return parts.status();
+  return MakeOffer(parts->listener->addresses());
+}
+
+std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
+                                                    ConnectCallback done) {
+  auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::StatusOr<Parts> parts = GetParts();
+  absl::Status expected =
+      parts.ok() ? parts->listener->Expect(attempt) : parts.status();
+  if (!expected.ok()) {
+    FinishLater(attempt, expected);
+    return absl::make_unique<AttemptHandle>(attempt, nullptr);
+  }
+  std::weak_ptr<Listener> weak = parts->listener;
+  std::weak_ptr<Attempt> weak_attempt = attempt;
+  return absl::make_unique<AttemptHandle>(attempt, [weak, weak_attempt] {
+    std::shared_ptr<Listener> self = weak.lock();
+    std::shared_ptr<Attempt> cancelled = weak_attempt.lock();
+    if (self != nullptr && cancelled != nullptr) self->Forget(*cancelled);
+  });
+}
+
+// Where the user has named a device it is the source; else the system's routes
+// decide, which know more than we.
+absl::StatusOr<std::vector<Route>> VerbsFabric::RoutesTo(
+    absl::string_view offer, const Listener& listener) const {
+  absl::StatusOr<std::vector<Address>> destinations = ParseOffer(offer);
+  if (!destinations.ok()) return destinations.status();
+  std::vector<Route> routes;
+  for (const Address& destination : *destinations) {
+    if (!IsRestricted(options_)) {
+      routes.push_back(Route{absl::nullopt, destination});
+      continue;
+    }
+    for (Address source : listener.addresses()) {
+      if (source.is_v6() != destination.is_v6()) continue;
+      source.set_port(0);
+      routes.push_back(Route{source, destination});
+    }
+  }
+  return routes;
+}
+
+std::unique_ptr<PendingConnect> VerbsFabric::Connect(absl::string_view offer,
+                                                     absl::string_view token,
+                                                     ConnectCallback done) {
+  auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::StatusOr<Parts> parts = GetParts();
+  absl::StatusOr<std::vector<Route>> routes =
+      parts.ok() ? RoutesTo(offer, *parts->listener) : parts.status();
+  if (routes.ok() && token.empty()) {
+    routes = absl::InvalidArgumentError("an empty token");
+  }
+  if (!routes.ok()) {
+    FinishLater(attempt, routes.status());
+    return absl::make_unique<AttemptHandle>(attempt, nullptr);
+  }
+  std::shared_ptr<Connector> connector = Connector::Create(
+      parts->api, parts->channel, parts->loop, options_, attempt);
+  parts->loop->Post(
+      [connector, routes = *routes] { connector->StartOnLoop(routes); });
+  std::weak_ptr<Connector> weak = connector;
+  progress::EventLoop* const loop = parts->loop;
+  return absl::make_unique<AttemptHandle>(attempt, [weak, loop] {
+    loop->Post([weak] {
+      if (std::shared_ptr<Connector> late = weak.lock()) late->StopOnLoop();
+    });
+  });
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

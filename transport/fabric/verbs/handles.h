@@ -1,0 +1,77 @@
+// One owner for each thing that a device or the connection manager made.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "transport/fabric/verbs/api.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Ends what it owns, once, with `kDestroy`. Move-only. The order of members is
+// the order of ending, backwards: an owner lists a protection domain before
+// what lies in it. Ending fails only where that order was broken or the device
+// is gone; either way nothing is left to do about it.
+template <typename T, int (Api::*kDestroy)(T*)>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Api* api, T* object) : api_(api), object_(object) {}
+  Handle(Handle&& other) noexcept
+      : api_(other.api_), object_(std::exchange(other.object_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(api_, other.api_);
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Handle() { Reset(); }
+
+  void Reset() {
+    if (object_ != nullptr) (void)(api_->*kDestroy)(object_);
+    object_ = nullptr;
+  }
+  T* get() const { return object_; }
+  T* operator->() const { return object_; }
+  T& operator*() const { return *object_; }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  Api* api_ = nullptr;
+  T* object_ = nullptr;
+};
+
+using ProtectionDomain = Handle<ibv_pd, &Api::DeallocPd>;
+using MemoryRegion = Handle<ibv_mr, &Api::DeregMr>;
+using MemoryWindow = Handle<ibv_mw, &Api::DeallocMw>;
+using CompletionChannel = Handle<ibv_comp_channel, &Api::DestroyCompChannel>;
+using CompletionQueue = Handle<ibv_cq, &Api::DestroyCq>;
+using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
+// Its queue pair has been destroyed before, and its events acknowledged.
+using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
+
+// Each makes one, or says on which device it failed and, for what users can
+// change (locked memory), how.
+absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
+absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
+                                   size_t length, int access);
+absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd);
+// Its descriptor does not block.
+absl::StatusOr<CompletionChannel> CreateChannel(Api* api, ibv_context* device);
+absl::StatusOr<CompletionQueue> CreateCq(Api* api, ibv_context* device,
+                                         int entries,
+                                         ibv_comp_channel* channel);
+absl::StatusOr<SharedReceiveQueue> CreateSrq(Api* api, ibv_pd* pd,
+                                             uint32_t requests);
+// On the TCP port space.
+absl::StatusOr<CmId> CreateId(Api* api, rdma_event_channel* channel);
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_

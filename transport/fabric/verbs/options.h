@@ -1,0 +1,47 @@
+// Settings of the verbs fabric.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_OPTIONS_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_OPTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+struct Options {
+  // Which of the machine's RDMA addresses are used. Empty, 0 and -1: any.
+  std::string device;  // "mlx5_0"
+  int port = 0;
+  int gid_index = -1;
+  // The traffic class (DSCP and ECN bits) of RoCE v2, which also selects the
+  // service level of InfiniBand; -1: the system's.
+  int traffic_class = -1;
+
+  // A lost packet is sent again after 4.096 us * 2^ack_timeout, up to
+  // retry_count times: 67 ms and half a second in all. Never 7, which some
+  // devices take for "for ever".
+  uint8_t ack_timeout = 14;
+  uint8_t retry_count = 6;
+  // What a device had to complete and did not: it hangs, or its link does.
+  absl::Duration completion_timeout = absl::Seconds(10);
+  // For Connect(), for Listen() and for each connection that was accepted.
+  absl::Duration setup_timeout = absl::Seconds(5);
+  // Accepted connections that are not established yet.
+  size_t max_half_open = 64;
+
+  // Memory per connection, registered as it is needed: for payloads that the
+  // peer reads, and for those that are read from it.
+  uint64_t exposed_bytes = 32 * 1024 * 1024;
+  uint64_t read_bytes = 32 * 1024 * 1024;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_OPTIONS_H_

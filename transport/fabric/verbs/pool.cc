@@ -1,0 +1,135 @@
+#include "transport/fabric/verbs/pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+// A few large messages; less would register again and again.
+constexpr uint64_t kSegmentBytes = 4 * 1024 * 1024;
+
+uint64_t RoundUpToPages(uint64_t size) {
+  return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+}  // namespace
+
+Lease::~Lease() {
+  if (pool_ == nullptr) return;
+  std::lock_guard<std::mutex> lock(pool_->mu_);
+  pool_->segments_[segment_].ranges.Free(offset_, size_);
+}
+
+Pool::Mapping::Mapping(uint64_t size) : size(size) {
+  void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  data = mapped == MAP_FAILED ? nullptr : static_cast<uint8_t*>(mapped);
+}
+
+Pool::Mapping::~Mapping() {
+  if (data != nullptr) munmap(data, size);
+}
+
+std::shared_ptr<Pool> Pool::Create(
+    Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
+    uint64_t budget) {
+  return absl::WrapUnique(new Pool(api, std::move(domain), access, budget));
+}
+
+Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
+           uint64_t budget)
+    : api_(api),
+      domain_(std::move(domain)),
+      access_(access),
+      budget_(budget),
+      fork_count_(progress::ForkCount()) {}
+
+Pool::~Pool() {
+  if (fork_count_ == progress::ForkCount()) return;
+  // The registrations are the parent's; ending them here would end them there.
+  new std::vector<Segment>(std::move(segments_));
+  new std::shared_ptr<const ProtectionDomain>(domain_);
+}
+
+absl::StatusOr<std::shared_ptr<Lease>> Pool::Allocate(uint64_t size) {
+  std::lock_guard<std::mutex> lock(mu_);
+  std::shared_ptr<Lease> lease = AllocateLocked(size);
+  if (lease != nullptr) return lease;
+  absl::Status grown = GrowLocked(size);
+  if (!grown.ok()) return grown;
+  return AllocateLocked(size);
+}
+
+std::shared_ptr<Lease> Pool::AllocateLocked(uint64_t size) {
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    Segment& segment = segments_[i];
+    const absl::optional<uint64_t> offset = segment.ranges.Allocate(size);
+    if (!offset.has_value()) continue;
+    std::shared_ptr<Lease> lease(new Lease());
+    lease->pool_ = shared_from_this();
+    lease->segment_ = i;
+    lease->offset_ = *offset;
+    lease->data_ = segment.mapping->data + *offset;
+    lease->size_ = size;
+    lease->lkey_ = segment.region->lkey;
+    lease->rkey_ = segment.region->rkey;
+    return lease;
+  }
+  return nullptr;
+}
+
+absl::Status Pool::GrowLocked(uint64_t size) {
+  const uint64_t left = budget_ - registered_;
+  if (size > left) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("a connection's ", budget_ >> 20,
+                     " MiB of registered memory are in use"));
+  }
+  // The first segment is what its first user wants, for a connection may never
+  // see a large message.
+  const uint64_t wanted =
+      segments_.empty() ? size : std::max(size, std::min(left, kSegmentBytes));
+  auto mapping = absl::make_unique<Mapping>(RoundUpToPages(wanted));
+  if (mapping->data == nullptr) {
+    return absl::ResourceExhaustedError("no memory for a registered segment");
+  }
+  absl::StatusOr<MemoryRegion> region =
+      RegMr(api_, domain_->get(), mapping->data, mapping->size, access_);
+  if (!region.ok()) return region.status();
+  registered_ += std::min(left, mapping->size);
+  memory::RangeAllocator ranges(mapping->size);
+  segments_.push_back(
+      Segment{std::move(mapping), *std::move(region), std::move(ranges)});
+  return absl::OkStatus();
+}
+
+absl::optional<uint32_t> Pool::FindKey(const uint8_t* data,
+                                       uint64_t size) const {
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const Segment& segment : segments_) {
+    const uint8_t* begin = segment.mapping->data;
+    if (data >= begin && data + size <= begin + segment.mapping->size) {
+      return segment.region->lkey;
+    }
+  }
+  return absl::nullopt;
+}
+
+uint64_t Pool::registered_bytes() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return registered_;
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// What the two sides tell one another while the connection manager connects
+// them, in the few bytes that it carries, and how each proves that it knows the
+// token, which came over the session's first connection and never goes this
+// way. Little-endian:
+//
+//   request    u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
+//              8 bytes token name, 32 bytes proof
+//   answer     u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
+//              32 bytes proof
+//
+// A name is the beginning of HMAC-SHA256(token, "penstock verbs name"). A proof
+// is HMAC-SHA256(token, label, what stands before it, queue pair numbers), so
+// that one that was overheard is worth nothing for another queue pair.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+constexpr uint16_t kVersion = 1;
+constexpr size_t kTokenNameBytes = 8;
+constexpr size_t kProofBytes = 32;
+constexpr size_t kRequestBytes = 12 + kTokenNameBytes + kProofBytes;
+constexpr size_t kAnswerBytes = 12 + kProofBytes;
+// What the connection manager leaves of a request on RDMA_PS_TCP.
+static_assert(kRequestBytes <= 56, "a request must fit");
+
+// What a side says of itself.
+struct Terms {
+  uint16_t receives = 0;  // posted for the peer's messages, at least 2
+  uint16_t reads = 0;     // that it serves at once, at least 1
+};
+
+// By which a listener finds the token.
+std::string NameOfToken(absl::string_view token);
+
+std::string MakeRequest(const Terms& terms, absl::string_view token,
+                        uint32_t client_qp);
+std::string MakeAnswer(const Terms& terms, absl::string_view token,
+                       uint32_t client_qp, uint32_t server_qp);
+
+struct Request {
+  Terms terms;
+  std::string token_name;
+};
+
+// The peer's bytes, which may be longer than what it sent, by zeros.
+// INVALID_ARGUMENT for other bytes, FAILED_PRECONDITION for another version.
+absl::StatusOr<Request> ParseRequest(absl::string_view bytes);
+absl::StatusOr<Terms> ParseAnswer(absl::string_view bytes);
+
+// Parsed bytes: who sent them knows `token`. Takes the same time for all.
+bool RequestIsProven(absl::string_view bytes, absl::string_view token,
+                     uint32_t client_qp);
+bool AnswerIsProven(absl::string_view bytes, absl::string_view token,
+                    uint32_t client_qp, uint32_t server_qp);
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_

@@ -1,0 +1,123 @@
+#include "transport/fabric/verbs/status.h"
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/status_util.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// What a user can do about an errno of the verbs; null: nothing that we know.
+const char* RemedyFor(int error_number) {
+  switch (error_number) {
+    case ENOMEM:
+    case EAGAIN:
+      return "; raise the limit of locked memory (ulimit -l)";
+    case EPERM:
+    case EACCES:
+      return "; /dev/infiniband must be readable and writable";
+    case ENODEV:
+      return "; is the device still there? (rdma link)";
+    default:
+      return "";
+  }
+}
+
+// A reject's status is the reason of the connection manager of InfiniBand
+// (IBTA 12.6.7.2), of which these are seen.
+constexpr int kInvalidServiceId = 8;
+constexpr int kConsumerDefined = 28;
+
+}  // namespace
+
+absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
+                        ibv_context* device) {
+  std::string what(operation);
+  if (device != nullptr) {
+    absl::StrAppend(&what, " on ", api->GetDeviceName(device->device));
+  }
+  const absl::Status status = base::ErrnoStatus(error_number, what);
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), RemedyFor(error_number)));
+}
+
+absl::Status CompletionStatus(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_SUCCESS:
+      return absl::OkStatus();
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+      return absl::UnavailableError(
+          "the peer's device does not answer (transport retries exceeded)");
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return absl::UnavailableError(
+          "the peer takes no more messages (receiver-not-ready retries "
+          "exceeded)");
+    case IBV_WC_WR_FLUSH_ERR:
+      return absl::UnavailableError("the queue pair has been shut down");
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+    case IBV_WC_REM_INV_RD_REQ_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+      return absl::UnavailableError(
+          "the peer's device refused an access to its memory");
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_LOC_EEC_OP_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_ACCESS_ERR:
+    case IBV_WC_LOC_RDD_VIOL_ERR:
+    case IBV_WC_MW_BIND_ERR:
+    case IBV_WC_BAD_RESP_ERR:
+    case IBV_WC_INV_EECN_ERR:
+    case IBV_WC_INV_EEC_STATE_ERR:
+    case IBV_WC_FATAL_ERR:
+    case IBV_WC_GENERAL_ERR:
+    case IBV_WC_TM_ERR:
+    case IBV_WC_TM_RNDV_INCOMPLETE:
+      break;
+  }
+  return absl::InternalError(
+      absl::StrCat("the device reports error ", static_cast<int>(status)));
+}
+
+absl::Status CmStatus(rdma_cm_event_type event, int status) {
+  switch (event) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      return absl::UnavailableError(
+          "the peer's RDMA address cannot be resolved from here");
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return absl::UnavailableError("no RDMA route to the peer");
+    case RDMA_CM_EVENT_UNREACHABLE:
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return absl::UnavailableError(
+          "the peer's RDMA address does not answer (is UDP port 4791 open?)");
+    case RDMA_CM_EVENT_REJECTED:
+      if (status == kConsumerDefined) {
+        return absl::PermissionDeniedError(
+            "the peer refused: it waits for no such token, or is of another "
+            "version");
+      }
+      return absl::UnavailableError(absl::StrCat(
+          "the peer's connection manager refused (reason ", status,
+          status == kInvalidServiceId ? ": nobody listens there)" : ")"));
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return absl::UnavailableError("the peer closed its queue pair");
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      return absl::UnavailableError("the RDMA device was removed");
+    case RDMA_CM_EVENT_ADDR_CHANGE:
+      return absl::UnavailableError("the RDMA device's address has changed");
+    default:
+      return absl::UnavailableError(
+          absl::StrCat("the connection manager reports event ",
+                       static_cast<int>(event), ", status ", status));
+  }
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
