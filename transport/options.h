@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_OPTIONS_H_
 #define PENSTOCK_TRANSPORT_OPTIONS_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/types/optional.h"
@@ -24,8 +25,9 @@ enum class Policy {
 
 // How large messages go through shared memory.
 enum class ShmSharing {
-  // Read where the sender has put them, without a copy. The sender, a process
-  // of the same user, could change one while it is parsed.
+  // Read where the sender has put them, without a copy, if it is a process of
+  // the same user, which could change one while it is parsed. Those of another
+  // user's are copied.
   kSameUid,
   kCopy,  // copied to private memory before the application sees them
   kOff,   // no shared memory at all
@@ -37,6 +39,9 @@ struct Options {
   absl::optional<Policy> policy;                // PENSTOCK_POLICY, prefer
   absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS, shm,tcp
   absl::optional<ShmSharing> shm_sharing;  // PENSTOCK_SHM_SHARING, same-uid
+  // Where sockets for shared memory lie as files, for containers that share a
+  // volume and no network; empty: nowhere. PENSTOCK_SHM_DIRECTORY, empty.
+  absl::optional<std::string> shm_directory;
 };
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -61,6 +62,28 @@ absl::Status CheckFabrics(const std::vector<Fabric>& fabrics) {
   return absl::OkStatus();
 }
 
+// Longer ones do not fit into a socket's path with a name behind them.
+constexpr size_t kMaxShmDirectoryBytes = 65;
+
+absl::StatusOr<std::string> ParseShmDirectory(absl::string_view text) {
+  if (!absl::StartsWith(text, "/") || text.size() > kMaxShmDirectoryBytes ||
+      absl::StrContains(text, "\n")) {
+    return BadValue("PENSTOCK_SHM_DIRECTORY", text,
+                    absl::StrCat("an absolute path of at most ",
+                                 kMaxShmDirectoryBytes, " bytes"));
+  }
+  return std::string(text);
+}
+
+absl::StatusOr<std::string> ResolveShmDirectory(const Options& options) {
+  if (options.shm_directory.has_value()) {
+    if (options.shm_directory->empty()) return std::string();
+    return ParseShmDirectory(*options.shm_directory);
+  }
+  const char* text = std::getenv("PENSTOCK_SHM_DIRECTORY");
+  return text == nullptr ? std::string() : ParseShmDirectory(text);
+}
+
 }  // namespace
 
 const char* FabricName(Fabric fabric) {
@@ -111,7 +134,9 @@ std::string Settings::ToString() const {
                     }),
       shm_sharing == ShmSharing::kSameUid
           ? ""
-          : absl::StrCat(" shm_sharing=", ShmSharingName(shm_sharing)));
+          : absl::StrCat(" shm_sharing=", ShmSharingName(shm_sharing)),
+      shm_directory.empty() ? ""
+                            : absl::StrCat(" shm_directory=", shm_directory));
 }
 
 absl::StatusOr<Settings> ResolveSettings(const Options& options) {
@@ -139,6 +164,9 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options) {
     if (!sharing.ok()) return sharing.status();
     settings.shm_sharing = *sharing;
   }
+  absl::StatusOr<std::string> directory = ResolveShmDirectory(options);
+  if (!directory.ok()) return directory.status();
+  settings.shm_directory = *std::move(directory);
   absl::Status status = CheckFabrics(settings.fabrics);
   if (!status.ok()) return status;
   return settings;

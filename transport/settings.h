@@ -16,6 +16,7 @@ struct Settings {
   Policy policy = Policy::kPrefer;
   std::vector<Fabric> fabrics;  // best first, not empty
   ShmSharing shm_sharing = ShmSharing::kSameUid;
+  std::string shm_directory;  // absolute; empty: abstract sockets
 
   // Whether a connection carried by `fabric` satisfies kRequire.
   bool Allows(const std::string& fabric) const;

@@ -6,6 +6,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
 #include "transport/grpc/channel_limits.h"
+#include "transport/grpc/privacy.h"
 #include "transport/grpc/resumed_endpoint.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
@@ -50,6 +51,7 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
   config.is_client = true;
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
+  config.is_private = PromisesPrivacy(args()->args);
   config.security =
       args()->args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Ref().release();  // until OnSettled

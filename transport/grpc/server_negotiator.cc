@@ -8,6 +8,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
 #include "transport/grpc/channel_limits.h"
+#include "transport/grpc/privacy.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
 
@@ -82,6 +83,7 @@ void ServerNegotiator::OnWrittenLocked() {
   config.half_open = std::move(half_open_);
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
+  config.is_private = PromisesPrivacy(args()->args);
   const grpc_core::ChannelArgs channel_args = args()->args;
   config.security =
       channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();

@@ -24,8 +24,13 @@ class SidePaths {
       const std::string& fabric,
       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path)>;
 
+  // `is_private`: the connection's security promises that nobody else reads
+  // along, or changes anything.
+  SidePaths(const Settings& settings, bool is_private)
+      : settings_(settings), is_private_(is_private) {}
+
   // What to say in the hello about each wanted fabric, tcp excepted.
-  static std::vector<wire::FabricOffer> Offers(const Settings& settings);
+  std::vector<wire::FabricOffer> Offers() const;
 
   // Waits for the peer on each usable one of `offers`.
   void Listen(const std::vector<wire::FabricOffer>& offers,
@@ -36,6 +41,8 @@ class SidePaths {
   void Cancel() { pending_.clear(); }
 
  private:
+  const Settings settings_;
+  const bool is_private_;
   std::vector<std::unique_ptr<fabric::PendingConnect>> pending_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 session::Config SessionConfig(const Transport::Config& config) {
   session::Config result;
   result.is_client = config.is_client;
-  result.offers = SidePaths::Offers(config.settings);
+  result.offers = SidePaths(config.settings, config.is_private).Offers();
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
   result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
@@ -79,6 +79,7 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
           std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
           absl::StrCat("penstock ", peer_), config.security)),
       stream_(endpoint, this),
+      side_paths_(config.settings, config.is_private),
       poller_(this),
       liveness_(config.limits),
       settled_(std::move(settled)),

@@ -54,6 +54,8 @@ class Transport final : public grpc_transport,
     bool is_client = false;
     Settings settings;
     ChannelLimits limits;
+    // The security handshake's result: PromisesPrivacy().
+    bool is_private = false;
     // A server's; the transport gives it back once a path is chosen.
     HalfOpen::Place half_open;
     // What channelz shows; may be null.

@@ -22,8 +22,9 @@ class SettingsTest : public ::testing::Test {
   ~SettingsTest() override { Clear(); }
 
   static void Clear() {
-    for (const char* name : {"PENSTOCK_POLICY", "PENSTOCK_FABRICS",
-                             "PENSTOCK_POLLING", "PENSTOCK_SHM_SHARING"}) {
+    for (const char* name :
+         {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
+          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING"}) {
       unsetenv(name);
     }
   }
@@ -57,6 +58,30 @@ TEST_F(SettingsTest, ShmSharingFromCodeEnvironmentAndDefault) {
   EXPECT_EQ(Error(),
             "PENSTOCK_SHM_SHARING=yes is not a setting: use same-uid, copy or "
             "off");
+}
+
+TEST_F(SettingsTest, ShmDirectoryFromCodeEnvironmentAndDefault) {
+  EXPECT_EQ(ResolveSettings({})->shm_directory, "");
+  Set("PENSTOCK_SHM_DIRECTORY", "/shared");
+  EXPECT_EQ(ResolveSettings({})->shm_directory, "/shared");
+  Options options;
+  options.shm_directory = "/other";
+  EXPECT_EQ(ResolveSettings(options)->shm_directory, "/other");
+  options.shm_directory = "";
+  EXPECT_EQ(ResolveSettings(options)->shm_directory, "");
+}
+
+TEST_F(SettingsTest, ShmDirectoryIsAnAbsolutePathThatFitsASocket) {
+  const std::string longest = "/" + std::string(64, 'd');
+  Set("PENSTOCK_SHM_DIRECTORY", longest.c_str());
+  EXPECT_EQ(ResolveSettings({})->shm_directory, longest);
+  for (const std::string& bad : {std::string(), std::string("shared"),
+                                 longest + "d", std::string("/a\nb")}) {
+    Set("PENSTOCK_SHM_DIRECTORY", bad.c_str());
+    EXPECT_EQ(Error(), "PENSTOCK_SHM_DIRECTORY=" + bad +
+                           " is not a setting: use an absolute path of at "
+                           "most 65 bytes");
+  }
 }
 
 TEST_F(SettingsTest, FabricNamedTwiceIsRefused) {

@@ -108,9 +108,10 @@ size_t CountFds() {
   return count;
 }
 
-base::UniqueFd RawConnect(const std::string& offer) {
+base::UniqueFd RawConnect(const std::string& offer,
+                          const std::string& directory) {
   absl::StatusOr<base::UniqueFd> socket =
-      ConnectTo(SocketNameIn(offer).value());
+      ConnectTo(AddressIn(offer, directory).value());
   EXPECT_TRUE(socket.ok()) << socket.status();
   return socket.ok() ? *std::move(socket) : base::UniqueFd();
 }

@@ -97,7 +97,8 @@ bool HasPattern(absl::Span<const uint8_t> bytes, uint8_t seed);
 // Open descriptors of this process.
 size_t CountFds();
 // A raw connection to the socket in `offer`.
-base::UniqueFd RawConnect(const std::string& offer);
+base::UniqueFd RawConnect(const std::string& offer,
+                          const std::string& directory = "");
 // Whether the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 

@@ -1,0 +1,371 @@
+// Peers of another user, and what they get.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/child.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/domains.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(Domains, EachUserHasAnArenaOfItsOwn) {
+  auto own = ArenaFor(geteuid()).value();
+  auto one = ArenaFor(1001).value();
+  auto other = ArenaFor(1002).value();
+  EXPECT_EQ(ArenaFor(1001).value(), one);
+  EXPECT_NE(own, one);
+  EXPECT_NE(one, other);
+  auto first = one->Allocate(kMiB).value();
+  auto second = other->Allocate(kMiB).value();
+  EXPECT_NE(first->segment_id(), second->segment_id());
+  // What one user's peers could read is not used for another's.
+  const uint32_t of_one = first->segment_id();
+  first.reset();
+  auto third = other->Allocate(kMiB).value();
+  EXPECT_NE(third->segment_id(), of_one);
+}
+
+TEST(Domains, OtherUsersAreFewAndHaveLess) {
+  ForkedChild child([] {  // which has none yet
+    for (uid_t uid = 2001; uid < 2001 + kMaxOtherDomains; ++uid) {
+      ASSERT_TRUE(ArenaFor(uid).ok()) << uid;
+    }
+    EXPECT_TRUE(absl::IsResourceExhausted(ArenaFor(3000).status()));
+    EXPECT_TRUE(ArenaFor(geteuid()).ok());
+    EXPECT_TRUE(ArenaFor(2001).ok());
+    const uint64_t more = Arena::DefaultBudget() / 4 + 1;
+    EXPECT_TRUE(absl::IsResourceExhausted(
+        ArenaFor(2001).value()->Allocate(more).status()));
+  });
+  EXPECT_TRUE(child.Join());
+}
+
+// Both ends in this process, as if of two users.
+class ShmCopied : public ::testing::Test {
+ protected:
+  static Options Copying(const std::shared_ptr<Arena>& arena) {
+    Options options;
+    options.arena = arena;
+    options.always_copy = true;
+    return options;
+  }
+  void SetUp() override { ASSERT_NE(pair_, nullptr); }
+  Endpoint* a() { return pair_->listening.endpoint.get(); }
+  Endpoint* b() { return pair_->connecting.endpoint.get(); }
+
+  std::shared_ptr<Arena> arena_ = Arena::Create(64 * kMiB);
+  ShmFabric fabric_{Copying(arena_)};
+  std::unique_ptr<Pair> pair_ = MakePair(&fabric_, &fabric_);
+};
+
+TEST_F(ShmCopied, NothingIsLoadedAndEverythingCanBeRead) {
+  EXPECT_FALSE(a()->capabilities().can_load);
+  EXPECT_EQ(a()->Describe(), "ring 256 KiB, copied: as configured");
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(a()->Load(exposure->region).status()));
+  std::vector<uint8_t> into(kMiB);
+  a()->Read(exposure->region, 0, absl::MakeSpan(into), 1);
+  EXPECT_TRUE(pair_->listening.events.reads[1].ok());
+  EXPECT_TRUE(HasPattern(into, 3));
+}
+
+TEST_F(ShmCopied, LoanEndsWithItsReleaseByTheSession) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  const RemoteRegion region = exposure->region;
+  *exposure = Exposure();
+  EXPECT_EQ(arena_->used(), kMiB);
+  b()->Withdraw(region);
+  EXPECT_EQ(arena_->used(), 0u);
+  b()->Withdraw(region);
+}
+
+TEST_F(ShmCopied, LastByteEndsTheLoanToo) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  const RemoteRegion region = exposure->region;
+  *exposure = Exposure();
+  std::vector<uint8_t> into(kMiB);
+  a()->Read(region, 0, absl::MakeSpan(into), 1);
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), 0u);
+  b()->Withdraw(region);
+}
+
+TEST_F(ShmCopied, OneSideThatCopiesIsEnough) {
+  ShmFabric other;
+  for (auto sides :
+       {std::make_pair(&fabric_, &other), std::make_pair(&other, &fabric_)}) {
+    auto pair = MakePair(sides.first, sides.second);
+    ASSERT_NE(pair, nullptr);
+    EXPECT_FALSE(pair->listening.endpoint->capabilities().can_load);
+    EXPECT_FALSE(pair->connecting.endpoint->capabilities().can_load);
+    Endpoint* follower = sides.first == &other
+                             ? pair->listening.endpoint.get()
+                             : pair->connecting.endpoint.get();
+    EXPECT_EQ(follower->Describe(), "ring 256 KiB, copied: the peer copies");
+  }
+}
+
+// Two processes, the child of another user.
+class ShmUsers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!IsRoot()) GTEST_SKIP() << "needs root to become another user";
+  }
+
+  // Becomes the other user and connects.
+  std::unique_ptr<End> ConnectAsOther() {
+    BecomeUser(kOtherUid);
+    auto end = absl::make_unique<End>();
+    ShmFabric fabric;
+    Outcome outcome;
+    auto connect = fabric.Connect(offer_, token_, outcome.callback());
+    auto endpoint = outcome.Take();
+    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
+    if (!endpoint.ok()) return nullptr;
+    end->endpoint = *std::move(endpoint);
+    end->endpoint->Start(&end->events);
+    return end;
+  }
+
+  std::unique_ptr<End> Accepted() {
+    auto end = absl::make_unique<End>();
+    auto endpoint = listened_.Take();
+    EXPECT_TRUE(endpoint.ok()) << endpoint.status();
+    if (!endpoint.ok()) return nullptr;
+    end->endpoint = *std::move(endpoint);
+    end->endpoint->Start(&end->events);
+    return end;
+  }
+
+  static std::string AwaitMessage(End* end) {
+    EXPECT_TRUE(WaitUntil([end] {
+      end->endpoint->Poll();
+      return !end->events.messages.empty();
+    }));
+    if (end->events.messages.empty()) return "";
+    std::string message = std::move(end->events.messages.front());
+    end->events.messages.erase(end->events.messages.begin());
+    return message;
+  }
+
+  static void Lend(End* end, size_t size, uint8_t seed) {
+    auto exposure = end->endpoint->Expose(PatternPayload(size, seed));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    const RemoteRegion& region = exposure->region;
+    EXPECT_TRUE(Send(end->endpoint.get(),
+                     absl::StrCat(region.key, " ", region.offset)));
+  }
+  static void ReadLent(End* end, size_t size, uint8_t seed) {
+    const std::string text = AwaitMessage(end);
+    char* rest = nullptr;
+    RemoteRegion region;
+    region.key = std::strtoull(text.c_str(), &rest, 10);
+    region.offset = std::strtoull(rest, nullptr, 10);
+    region.length = size;
+    EXPECT_FALSE(end->endpoint->capabilities().can_load);
+    EXPECT_FALSE(end->endpoint->Load(region).ok());
+    std::vector<uint8_t> into(size);
+    end->endpoint->Read(region, 0, absl::MakeSpan(into), 1);
+    EXPECT_TRUE(end->events.reads[1].ok()) << end->events.reads[1];
+    EXPECT_TRUE(HasPattern(into, seed));
+  }
+
+  static Options With(const std::shared_ptr<Arena>& arena) {
+    Options options;
+    options.arena = arena;
+    return options;
+  }
+
+  // Of this process's user.
+  const std::shared_ptr<Arena> own_ = Arena::Create(64 * kMiB);
+  ShmFabric server_{With(own_)};
+  const std::string offer_ = server_.Offer().value();
+  const std::string token_ = NewTestToken();
+  Outcome listened_;
+  std::unique_ptr<PendingConnect> listen_ =
+      server_.Listen(token_, listened_.callback());
+};
+
+TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
+  ForkedChild child([this] {
+    auto end = ConnectAsOther();
+    ASSERT_NE(end, nullptr);
+    EXPECT_EQ(end->endpoint->Describe(),
+              "ring 256 KiB, copied: another user (uid 0)");
+    Lend(end.get(), kMiB, 1);
+    ReadLent(end.get(), 20 * kMiB, 2);
+    EXPECT_TRUE(Send(end->endpoint.get(), "done"));
+    AwaitMessage(end.get());
+  });
+  auto end = Accepted();
+  ASSERT_NE(end, nullptr);
+  EXPECT_EQ(
+      end->endpoint->Describe(),
+      absl::StrCat("ring 256 KiB, copied: another user (uid ", kOtherUid, ")"));
+  auto others = ArenaFor(kOtherUid).value();
+  Lend(end.get(), 20 * kMiB, 2);
+  // In the other user's arena, and in no other.
+  EXPECT_EQ(own_->used(), 0u);
+  EXPECT_EQ(others->used(), 20 * kMiB);
+  ReadLent(end.get(), kMiB, 1);
+  EXPECT_EQ(AwaitMessage(end.get()), "done");
+  end->endpoint->Poll();
+  EXPECT_EQ(others->used(), 0u);
+  EXPECT_TRUE(Send(end->endpoint.get(), "end"));
+  EXPECT_TRUE(child.Join());
+}
+
+// With the descriptor as it was passed and by every other way to one.
+void ExpectReadOnly(int fd, uint64_t size) {
+  const std::string path = absl::StrCat("/proc/self/fd/", fd);
+  base::UniqueFd again(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  for (int each : {fd, again.get()}) {
+    if (each < 0) continue;
+    EXPECT_EQ(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, each, 0),
+              MAP_FAILED);
+    EXPECT_EQ(pwrite(each, "x", 1, 0), -1);
+    EXPECT_EQ(ftruncate(each, 0), -1);
+    EXPECT_EQ(ftruncate(each, static_cast<off_t>(2 * size)), -1);
+    EXPECT_EQ(fallocate(each, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                        static_cast<off_t>(size)),
+              -1);
+    void* const data = mmap(nullptr, size, PROT_READ, MAP_SHARED, each, 0);
+    ASSERT_NE(data, MAP_FAILED);
+    EXPECT_EQ(mprotect(data, size, PROT_READ | PROT_WRITE), -1);
+    EXPECT_EQ(madvise(data, size, MADV_REMOVE), -1);
+  }
+}
+
+TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
+  ForkedChild child([this] {
+    BecomeUser(kOtherUid);
+    base::UniqueFd socket = RawConnect(offer_);
+    auto control = CreateControl(256 * 1024);
+    SetupMessage hello;
+    hello.size = 256 * 1024;
+    hello.token = token_;
+    ASSERT_TRUE(SendSetup(socket.get(), hello, control->fd()).ok());
+    // The control segment, then one of the arena's.
+    for (int i = 0; i < 2; ++i) {
+      absl::StatusOr<ReceivedSetup> received;
+      EXPECT_TRUE(WaitUntil([&] {
+        received = ReceiveSetup(socket.get());
+        return !absl::IsNotFound(received.status());
+      }));
+      ASSERT_TRUE(received.ok()) << received.status();
+      // Also where it lies about itself.
+      EXPECT_EQ(received->message.copies, i == 0);
+      ExpectReadOnly(received->fd.get(), 4096);
+    }
+  });
+  auto end = Accepted();
+  ASSERT_NE(end, nullptr);
+  EXPECT_TRUE(end->endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  EXPECT_TRUE(child.Join());
+}
+
+TEST_F(ShmUsers, OtherUserMayBeNobody) {
+  ForkedChild child([this] {
+    BecomeUser(65534);  // the overflow uid, and here a user's own
+    ShmFabric fabric;
+    Outcome outcome;
+    auto connect = fabric.Connect(offer_, token_, outcome.callback());
+    EXPECT_TRUE(outcome.Take().ok());
+  });
+  auto end = Accepted();
+  ASSERT_NE(end, nullptr);
+  EXPECT_THAT(end->endpoint->Describe(), HasSubstr("(uid 65534)"));
+  EXPECT_TRUE(child.Join());
+}
+
+class ShmPrivate : public ShmUsers {
+ protected:
+  static Options Private() {
+    Options options;
+    options.other_users = false;
+    return options;
+  }
+};
+
+TEST_F(ShmPrivate, ConnectingSideRefusesAnotherUserWithTheReason) {
+  ForkedChild child([this] {
+    BecomeUser(kOtherUid);
+    ShmFabric fabric(Private());
+    Outcome outcome;
+    auto connect = fabric.Connect(offer_, token_, outcome.callback());
+    const absl::Status status = outcome.Take().status();
+    EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("peer runs as uid 0, this process as "
+                                       "uid ",
+                                       kOtherUid)));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("promises privacy"));
+  });
+  EXPECT_TRUE(child.Join());
+  // Not even the token went there.
+  EXPECT_FALSE(listened_.finished());
+}
+
+TEST_F(ShmPrivate, ListeningSideClosesAtOnce) {
+  ShmFabric server(Private());
+  const std::string offer = server.Offer().value();
+  ForkedChild child([&offer] {
+    BecomeUser(kOtherUid);
+    base::UniqueFd socket = RawConnect(offer);
+    // Long before the set-up's time is over.
+    const absl::Time start = absl::Now();
+    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+    EXPECT_LT(absl::Now() - start, absl::Seconds(1));
+  });
+  EXPECT_TRUE(child.Join());
+  EXPECT_NE(MakePair(&server, &server), nullptr);
+}
+
+TEST_F(ShmUsers, FloodByAnotherUserLeavesHalfOfThePlaces) {
+  Options options;
+  options.max_half_open = 8;
+  options.setup_timeout = 3 * kTestDeadline;
+  ShmFabric server(options);
+  const std::string offer = server.Offer().value();
+  ForkedChild child([&offer] {
+    BecomeUser(kOtherUid);
+    std::vector<base::UniqueFd> sockets;
+    for (int i = 0; i < 20; ++i) sockets.push_back(RawConnect(offer));
+    auto closed = [&sockets] {
+      size_t count = 0;
+      for (const base::UniqueFd& socket : sockets) count += IsHungUp(socket);
+      return count;
+    };
+    EXPECT_TRUE(WaitUntil([&] { return closed() == 16; }));
+  });
+  EXPECT_TRUE(child.Join());
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
