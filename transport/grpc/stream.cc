@@ -8,6 +8,7 @@
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/transport.h"
+#include "transport/session/refusal.h"
 
 namespace penstock {
 namespace core {
@@ -86,6 +87,10 @@ void Stream::PerformOp(grpc_transport_stream_op_batch* op) {
   grpc_transport_stream_op_batch_payload* payload = op->payload;
   grpc_error_handle error;
   bool complete = true;
+  if (op->send_initial_metadata || op->send_trailing_metadata ||
+      op->recv_trailing_metadata) {
+    taken_ = true;
+  }
   if (op->cancel_stream) Cancel(payload->cancel_stream.cancel_error);
   if (op->send_initial_metadata &&
       (transport_->is_client() || !IsTrailersOnly(*op))) {
@@ -119,11 +124,23 @@ void Stream::Cancel(const grpc_error_handle& error) {
   Close(error);
 }
 
+// gRPC's server drops a call that it cannot give to an application any more, as
+// it is shutting down. Nothing was done for it: only after that does gRPC's
+// C++, or Python's, ask for the end of a call, or send anything.
+bool Stream::IsRefusedBy(const absl::Status& status) const {
+  return !transport_->is_client() && !taken_ && absl::IsCancelled(status);
+}
+
 // Tells the peer. A server's status follows what was already sent; a client's
 // reset overtakes it.
 void Stream::Abort(const absl::Status& status) {
   if (transport_->is_client()) {
     session()->SendReset(id_, status);
+    return;
+  }
+  if (IsRefusedBy(status)) {
+    session()->SendReset(id_, session::Refusal(absl::UnavailableError(
+                                  "the server did not take the call")));
     return;
   }
   session()->DropUnsent(id_);
@@ -143,10 +160,7 @@ grpc_error_handle Stream::SendInitialMetadata(
   }
   if (transport_->is_client()) {
     if (!transport_->AcceptsStreams()) {
-      trailing_.Set(grpc_core::GrpcStreamNetworkState(),
-                    grpc_core::GrpcStreamNetworkState::kNotSentOnWire);
-      Close(ErrorWithCode("the connection is going away",
-                          GRPC_STATUS_UNAVAILABLE));
+      CloseUnsent();
       return absl::OkStatus();
     }
     Open();
@@ -200,6 +214,12 @@ void Stream::OnSendAccepted() {
                             absl::OkStatus());
   }
   if (trailers_sent_) Close(absl::OkStatus());
+}
+
+void Stream::CloseUnsent() {
+  trailing_.Set(grpc_core::GrpcStreamNetworkState(),
+                grpc_core::GrpcStreamNetworkState::kNotSentOnWire);
+  Close(ErrorWithCode("the connection is going away", GRPC_STATUS_UNAVAILABLE));
 }
 
 void Stream::CloseUnseen(const grpc_error_handle& error) {

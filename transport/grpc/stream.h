@@ -34,8 +34,10 @@ class Stream : public session::StreamEvents {
   void PerformOp(grpc_transport_stream_op_batch* op);
   // Ends the stream on both sides' behalf: nothing more is sent or received.
   void Close(const grpc_error_handle& error);
-  // A GOAWAY said that the peer never saw it: gRPC may try again elsewhere.
+  // The peer says that it never saw it: gRPC tries again elsewhere, once.
   void CloseUnseen(const grpc_error_handle& error);
+  // Nothing was sent, as the connection goes away: gRPC tries elsewhere.
+  void CloseUnsent();
 
   uint32_t id() const { return id_; }
 
@@ -68,6 +70,7 @@ class Stream : public session::StreamEvents {
   void Open();
   void Leave();
   void Abort(const absl::Status& status);
+  bool IsRefusedBy(const absl::Status& status) const;
 
   // Complete what gRPC waits for, as far as it has arrived.
   void CompleteReceives();
@@ -83,6 +86,7 @@ class Stream : public session::StreamEvents {
   uint32_t id_ = 0;
   bool attached_ = false;  // to the session, which then holds a reference
 
+  bool taken_ = false;  // a server's: gRPC has given it to an application
   bool write_closed_ = false;
   bool trailers_sent_ = false;  // by a server
   bool read_closed_ = false;    // the peer sends no more messages

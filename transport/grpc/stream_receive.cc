@@ -9,6 +9,7 @@
 #include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport.h"
+#include "transport/session/refusal.h"
 
 namespace penstock {
 namespace core {
@@ -109,7 +110,12 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   attached_ = false;  // the session has let go by itself
   const grpc_error_handle error = ErrorWithCode(
       status.message(), static_cast<grpc_status_code>(status.code()));
-  Close(error);
+  if (session::IsRefusal(status) && transport_->is_client()) {
+    transport_->OnRefused();
+    CloseUnseen(error);
+  } else {
+    Close(error);
+  }
   Leave();
 }
 

@@ -1,16 +1,15 @@
 #include "transport/grpc/transport.h"
 
-#include <algorithm>
-#include <climits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "src/core/lib/transport/error_utils.h"
 #include "transport/base/log.h"
 #include "transport/base/token.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
+#include "transport/session/refusal.h"
+#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace core {
@@ -34,15 +33,12 @@ session::Config SessionConfig(const Transport::Config& config) {
 // a bad day with some packets lost.
 constexpr grpc_core::Duration kHelloLimit = grpc_core::Duration::Seconds(5);
 
+// Names pings of our own; gRPC's are numbered from 1.
+constexpr uint64_t kKeepalivePing = 0;
+
 // For what still waits to be written when a session has ended: a peer that does
 // not read gets no more of it.
 constexpr grpc_core::Duration kLingerLimit = grpc_core::Duration::Seconds(5);
-
-// What gRPC's HTTP/2 transport says in such a GOAWAY.
-constexpr char kTooManyPings[] = "too_many_pings";
-
-// Names pings of our own; gRPC's are numbered from 1.
-constexpr uint64_t kKeepalivePing = 0;
 
 }  // namespace
 
@@ -83,7 +79,8 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       poller_(this),
       liveness_(config.limits),
       settled_(std::move(settled)),
-      state_("penstock", GRPC_CHANNEL_READY) {
+      state_("penstock", GRPC_CHANNEL_READY),
+      goaway_last_(wire::kLastStreamUnknown) {
   vtable = Vtable();
   auto lifeline = std::make_unique<fabric::tcp::Endpoint>(&stream_);
   lifeline_ = lifeline.get();
@@ -194,21 +191,13 @@ session::Counters Transport::counters() {
 
 bool Transport::AcceptsStreams() const {
   // Ids are used once; a connection that ran out of them drains.
-  return !going_away_ && !session_->closed() && next_stream_ != UINT32_MAX;
+  return departure_ != Departure::kGone && !session_->closed() &&
+         next_stream_ != UINT32_MAX;
 }
 
 void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }
 
 void Transport::RemoveStream(Stream* stream) { streams_.erase(stream->id()); }
-
-// After a GOAWAY the connection ends with its last call, but not before the
-// peer has all of it.
-void Transport::CloseWhenDrained() {
-  if (!going_away_ || session_->closed()) return;
-  if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
-  if (!session_->drained()) return;
-  session_->Close(absl::UnavailableError("drained after GOAWAY"));
-}
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {
@@ -265,65 +254,18 @@ void Transport::AcceptStream(uint32_t id) {
   --accepting_;
   if (!session_->IsWaiting(id)) return;
   // gRPC takes no more calls: it is shutting down.
-  session_->SendReset(id, absl::UnavailableError("server is shutting down"));
+  session_->SendReset(
+      id, session::Refusal(absl::UnavailableError("server is shutting down")));
   session_->DetachStream(id);
 }
 
 void Transport::OnStreamOpened(uint32_t stream) {
-  if (going_away_) {  // the peer was told that these are not served
+  if (departure_ == Departure::kGone) {  // the peer knows that by now
     session_->DetachStream(stream);
     return;
   }
   last_opened_ = stream;
   opened_.push_back(stream);
-}
-
-void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
-  if (!config_.is_client) return;
-  going_away_ = true;
-  goaway_reason_ = std::string(status.message());
-  absl::Status state = absl::UnavailableError(
-      absl::StrCat("GOAWAY received: ", status.message()));
-  if (status.message() == kTooManyPings) SlowDown(&state);
-  state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, state, "goaway");
-  std::vector<Stream*> unseen;
-  for (auto it = streams_.upper_bound(last_stream); it != streams_.end();
-       ++it) {
-    unseen.push_back(it->second);
-  }
-  for (Stream* stream : unseen) {
-    stream->CloseUnseen(grpc_error_set_int(
-        GRPC_ERROR_CREATE("GOAWAY received before the call was seen"),
-        grpc_core::StatusIntProperty::kRpcStatus, GRPC_STATUS_UNAVAILABLE));
-  }
-}
-
-// The channel's next connections ping half as often: gRPC's subchannel reads
-// that from the state.
-void Transport::SlowDown(absl::Status* state) {
-  const absl::Duration time = config_.limits.keepalive.time;
-  base::LogError(absl::StrCat(
-      "connection to ", peer_,
-      ": the server counts too many pings; GRPC_ARG_KEEPALIVE_TIME_MS, now ",
-      absl::FormatDuration(time), ", is doubled for the next connection"));
-  const int64_t doubled =
-      std::min<int64_t>(absl::ToInt64Milliseconds(time) * 2, INT_MAX);
-  state->SetPayload(grpc_core::kKeepaliveThrottlingKey,
-                    absl::Cord(absl::StrCat(doubled)));
-}
-
-void Transport::OnPing() {
-  if (config_.is_client || liveness_.MayPing(!streams_.empty())) return;
-  const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
-  session_->SendGoaway(last_opened_, status);
-  session_->Close(status);
-}
-
-void Transport::OnPong(uint64_t cookie) {
-  auto it = pings_.find(cookie);
-  if (it == pings_.end()) return;
-  grpc_core::ExecCtx::Run(DEBUG_LOCATION, it->second, absl::OkStatus());
-  pings_.erase(it);
 }
 
 void Transport::Settle(const absl::Status& status) {
@@ -349,6 +291,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   config_.half_open = nullptr;
   keepalive_timer_.Cancel();
   retry_timer_.Cancel();
+  goaway_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
   StartTimer(&linger_timer_, kLingerLimit, &Transport::OnLingerTimer);

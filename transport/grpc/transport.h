@@ -39,6 +39,21 @@ class Stream;
 // Owns the session and the connection it runs on. One mutex guards all; every
 // closure goes to the ExecCtx, so none runs under it.
 //
+// A connection that goes away (GOAWAY), as gRPC's HTTP/2 does it:
+//
+//   state     event                         action                    next
+//   kOpen     server: op, graceful          send GOAWAY without last  kDraining
+//                                           stream, ping
+//   kDraining pong, or 20 s                 send GOAWAY, last stream  kGone
+//   kOpen or  server: op, not graceful, or  send GOAWAY, last stream  kGone
+//   kDraining disconnect, too many pings
+//   any       client: GOAWAY or refusal     end what was not sent or  kGone
+//             received, or op               not served
+//   kGone     no stream is left             close the session         kGone
+//
+// A server serves what is opened while it is kDraining, when the client could
+// not know yet, and nothing later. A client in kGone opens nothing.
+//
 // References: gRPC (or the handshaker that made it) holds the first, until
 // grpc_transport_destroy; each stream, the read and the write under way, and
 // each attempt to connect a path hold one. The last destroys it.
@@ -91,6 +106,8 @@ class Transport final : public grpc_transport,
   uint32_t NextStreamId() { return next_stream_++; }
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
+  // The server refused a client's stream.
+  void OnRefused();
 
   // For pollers and side paths.
   bool PollPath();
@@ -112,6 +129,7 @@ class Transport final : public grpc_transport,
   };
   // What the vtable points to: transport_vtable.cc.
   struct Operations;
+  enum class Departure { kOpen, kDraining, kGone };
 
   Transport(const Config& config, grpc_endpoint* endpoint,
             grpc_core::SliceBuffer received, Settled settled);
@@ -122,11 +140,20 @@ class Transport final : public grpc_transport,
   std::shared_ptr<Transport> Share();
   void AcceptStream(uint32_t id);
   void LogPath(const session::PathDescription& path);
-  void SlowDown(absl::Status* state);
   void Settle(const absl::Status& status);
   absl::Status CheckPolicy(const session::PathDescription& path) const;
-  void CloseWhenDrained();
   void ShutdownWhenWritten();
+
+  // transport_goaway.cc
+  void BeginGoaway(const grpc_error_handle& error);
+  void SendLastGoaway(const absl::Status& why);
+  void Disconnect(const grpc_error_handle& error);
+  void OnGoawayTimer();
+  void SlowDown(absl::Status* state);
+  void CloseUnseenStreams(uint32_t last_stream);
+  void Leave(const absl::Status& why);
+  void CloseWhenDrained();
+
   void SyncPathPoller();
   void SchedulePolling();
   void PollUntilEmpty();
@@ -174,6 +201,7 @@ class Transport final : public grpc_transport,
   Timer keepalive_timer_;
   Timer retry_timer_;
   Timer linger_timer_;
+  Timer goaway_timer_;
   grpc_core::Duration next_retry_;
   std::string path_logged_;
 
@@ -186,8 +214,10 @@ class Transport final : public grpc_transport,
   std::map<uint32_t, Stream*> streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer
-  bool going_away_ = false;
-  std::string goaway_reason_;
+  Departure departure_ = Departure::kOpen;
+  absl::Status departure_reason_;  // a server's, while it is kDraining
+  uint32_t goaway_last_;           // that the peer named
+  std::string goaway_reason_;      // the peer's
   bool shutdown_when_written_ = false;
   uint64_t next_ping_ = 1;
   std::unordered_map<uint64_t, grpc_closure*> pings_;

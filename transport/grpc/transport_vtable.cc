@@ -73,10 +73,9 @@ struct Transport::Operations {
     }
     BindPolling(transport, op);
     SendPing(transport, op);
-    if (!op->goaway_error.ok()) BeginGoaway(transport, op->goaway_error);
+    if (!op->goaway_error.ok()) transport->BeginGoaway(op->goaway_error);
     if (!op->disconnect_with_error.ok()) {
-      transport->session_->Close(absl::UnavailableError(
-          grpc_core::StatusToString(op->disconnect_with_error)));
+      transport->Disconnect(op->disconnect_with_error);
     }
     RunNow(op->on_consumed, absl::OkStatus());
   }
@@ -101,19 +100,6 @@ struct Transport::Operations {
     const uint64_t cookie = transport->next_ping_++;
     transport->pings_[cookie] = op->send_ping.on_ack;
     transport->session_->SendPing(cookie);
-  }
-
-  // Later streams are not served; the peer learns which was the last, so that
-  // it may try the others again elsewhere.
-  static void BeginGoaway(Transport* transport,
-                          const grpc_error_handle& error) {
-    if (transport->going_away_) return;
-    transport->going_away_ = true;
-    if (!transport->config_.is_client) {
-      transport->session_->SendGoaway(
-          transport->last_opened_,
-          absl::UnavailableError(grpc_core::StatusToString(error)));
-    }
   }
 
   static void DestroyStream(grpc_transport* base, grpc_stream* memory,

@@ -29,7 +29,7 @@ class StreamEvents {
   // The last event of the stream.
   virtual void OnTrailers(std::string metadata) = 0;
   // The last event of the stream; overtakes the others. `from_peer` tells a
-  // peer's reset from the end of the session.
+  // peer's reset from the end of the session, IsRefusal() what may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
   // A SendMessage() that returned false has found room in the window.
   virtual void OnSendAccepted() = 0;
@@ -50,7 +50,8 @@ class SessionEvents {
   // The peer opened a stream, larger than all before; what it sends waits for
   // Session::AttachStream().
   virtual void OnStreamOpened(uint32_t stream) = 0;
-  // Streams above `last_stream` were not served; no new ones will be.
+  // Streams above `last_stream` were not served; no new ones will be. With
+  // wire::kLastStreamUnknown, another one follows that says which was the last.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
   // The peer asked whether this side lives; it is answered already.
   virtual void OnPing() = 0;

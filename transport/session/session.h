@@ -102,13 +102,19 @@ class Session : private MessageReader::Owner {
   bool SendMessage(uint32_t stream, memory::Payload message, bool compressed);
   void SendHalfClose(uint32_t stream);
   void SendTrailers(uint32_t stream, absl::string_view metadata);
-  // Drops what the stream has not sent, and ends it for the peer.
+  // Drops what the stream has not sent, and ends it for the peer; see
+  // Refusal().
   void SendReset(uint32_t stream, const absl::Status& status);
   // The application waits for the stream's next message.
   void WantMessage(uint32_t stream);
   // The application has taken the stream's oldest message.
   void Consumed(uint32_t stream);
 
+  // A client's stream of which nothing was sent, as the server takes no more.
+  bool IsBlocked(uint32_t stream) const;
+
+  // Streams above `last_stream` are not served; wire::kLastStreamUnknown where
+  // another GOAWAY will tell.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
   void SendPing(uint64_t cookie);
 

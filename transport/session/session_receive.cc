@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/session/refusal.h"
 #include "transport/session/session.h"
 #include "transport/wire/announce.h"
 #include "transport/wire/reader.h"
@@ -35,6 +36,11 @@ absl::Status StatusOf(uint32_t code, absl::Span<const uint8_t> message) {
     code = static_cast<uint32_t>(absl::StatusCode::kUnknown);
   }
   return absl::Status(static_cast<absl::StatusCode>(code), ToString(message));
+}
+
+absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {
+  const absl::Status status = StatusOf(aux & ~wire::kRefused, message);
+  return (aux & wire::kRefused) != 0 ? Refusal(status) : status;
 }
 
 }  // namespace
@@ -119,7 +125,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       return AddToInbox(stream, std::move(item));
     }
     case FrameType::kReset:
-      OnPeerReset(stream, StatusOf(header.aux, payload));
+      OnPeerReset(stream, ResetStatusOf(header.aux, payload));
       return absl::OkStatus();
     case FrameType::kCredit:
       OnCredit(stream, header.aux);

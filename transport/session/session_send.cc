@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/session/refusal.h"
 #include "transport/session/session.h"
 #include "transport/wire/announce.h"
 #include "transport/wire/reader.h"
@@ -84,6 +85,11 @@ bool Session::MustWait(Stream* stream, uint32_t id) {
   stream->blocked = true;
   blocked_streams_.push_back(id);
   return true;
+}
+
+bool Session::IsBlocked(uint32_t stream) const {
+  auto it = streams_.find(stream);
+  return it != streams_.end() && it->second->blocked;
 }
 
 void Session::OpenWaitingStreams() {
@@ -251,8 +257,9 @@ void Session::SendReset(uint32_t stream, const absl::Status& status) {
   DropUnsent(stream);
   Stream* found = FindStream(stream);
   if (found != nullptr && found->blocked) return;  // the peer never saw it
-  Add(FrameType::kReset, stream, static_cast<uint32_t>(status.code()),
-      status.message());
+  uint32_t aux = static_cast<uint32_t>(status.code());
+  if (IsRefusal(status)) aux |= wire::kRefused;
+  Add(FrameType::kReset, stream, aux, status.message());
 }
 
 void Session::WantMessage(uint32_t stream) {

@@ -39,7 +39,7 @@ enum class FrameType : uint8_t {
   kRelease = 19,    // aux 0; payload: u64, the announced id
   kHalfClose = 20,  // the client sends no more messages
   kTrailers = 21,   // payload: metadata; ends the stream
-  kReset = 22,      // aux: status code; payload: its message
+  kReset = 22,      // aux: status code, kRefused; payload: its message
   kCredit = 23,     // aux: bytes of the stream's window given back
   kGoaway = 24,     // aux: status code; stream: last one served
   kPing = 25,       // payload: u64, returned in the kPong
@@ -50,6 +50,12 @@ enum class FrameType : uint8_t {
 constexpr uint8_t kMoreFragments = 1;  // the next frame goes on with this one
 constexpr uint8_t kCompressed = 2;     // kMessage, kAnnounce: by gRPC
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed;
+
+// Beside the status code of a kReset from a server: no application has seen the
+// stream, so whoever began it may safely do so again.
+constexpr uint32_t kRefused = 0x80000000;
+// As the last stream of a kGoaway: another one will say which it is.
+constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {
   uint32_t length = 0;  // of the payload

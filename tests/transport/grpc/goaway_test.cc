@@ -1,0 +1,370 @@
+// GOAWAY, frame by frame, between gRPC at one side and bytes at the other.
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "tests/transport/grpc/wire_peer.h"
+#include "transport/penstock.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+using wire::FrameType;
+using wire::kLastStreamUnknown;
+
+constexpr std::chrono::seconds kPatience(10);
+
+// Ends each call with OK as soon as its requests end.
+class Service final : public grpc::CallbackGenericService {
+  class Reactor final : public grpc::ServerGenericBidiReactor {
+   public:
+    Reactor() { StartRead(&request_); }
+    void OnReadDone(bool ok) override {
+      if (ok) return StartRead(&request_);
+      Finish(grpc::Status::OK);
+    }
+    void OnDone() override { delete this; }
+
+   private:
+    grpc::ByteBuffer request_;
+  };
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext*) override {
+    return new Reactor();
+  }
+};
+
+class ServerGoawayTest : public testing::Test {
+ protected:
+  ~ServerGoawayTest() override {
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+  void Serve(int max_age_ms) {
+    grpc::ServerBuilder builder;
+    Enable(&builder);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterCallbackGenericService(&service_);
+    if (max_age_ms > 0) {
+      builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, max_age_ms);
+    }
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    client_ = WirePeer::Connect(port);
+    ASSERT_NE(client_, nullptr);
+  }
+  void OpenCall(uint32_t stream) {
+    client_->Send(FrameType::kHeaders, stream, 0,
+                  Metadata({{":path", "/s/m"},
+                            {":method", "POST"},
+                            {":scheme", "http"},
+                            {":authority", "x"},
+                            {"te", "trailers"},
+                            {"content-type", "application/grpc"}}));
+  }
+  void EndCall(uint32_t stream) {
+    client_->Send(FrameType::kHalfClose, stream);
+  }
+  // "headers 1", perhaps, then "trailers 1".
+  std::string NextButHeaders() {
+    std::string next = client_->Next();
+    while (next.substr(0, 7) == "headers") next = client_->Next();
+    return next;
+  }
+
+  Service service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<WirePeer> client_;
+};
+
+TEST_F(ServerGoawayTest, NamesTheLastStreamOnceThePingIsAnswered) {
+  Serve(/*max_age_ms=*/100);
+  OpenCall(1);
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  OpenCall(2);  // the client has not read the GOAWAY yet
+  client_->Pong();
+  EXPECT_EQ(client_->Next(), "goaway 2");
+  EndCall(1);
+  EXPECT_EQ(NextButHeaders(), "trailers 1");
+  EndCall(2);
+  EXPECT_EQ(NextButHeaders(), "trailers 2");
+  EXPECT_EQ(client_->Next(), "closed");
+}
+
+TEST_F(ServerGoawayTest, ServesWhatComesBeforeThePingIsAnswered) {
+  Serve(/*max_age_ms=*/100);
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  for (uint32_t stream : {1, 2, 3}) {
+    OpenCall(stream);
+    EndCall(stream);
+    EXPECT_EQ(NextButHeaders(), absl::StrCat("trailers ", stream));
+  }
+  client_->Pong();
+  EXPECT_EQ(client_->Next(), "goaway 3");
+  EXPECT_EQ(client_->Next(), "closed");
+}
+
+TEST_F(ServerGoawayTest, ServesNothingAfterTheLastOne) {
+  Serve(/*max_age_ms=*/100);
+  OpenCall(1);
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  client_->Pong();
+  EXPECT_EQ(client_->Next(), "goaway 1");
+  OpenCall(2);
+  EndCall(2);
+  EndCall(1);
+  EXPECT_EQ(NextButHeaders(), "trailers 1");
+  EXPECT_EQ(client_->Next(), "closed");
+}
+
+TEST_F(ServerGoawayTest, AnswerToAnotherPingIsNoAnswer) {
+  Serve(/*max_age_ms=*/100);
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  client_->Send(FrameType::kPong, 0, 0, std::string(8, '\x07'));
+  OpenCall(1);
+  EndCall(1);
+  EXPECT_EQ(NextButHeaders(), "trailers 1");
+  client_->Pong();
+  EXPECT_EQ(client_->Next(), "goaway 1");
+}
+
+// Twenty seconds, of the product.
+TEST_F(ServerGoawayTest, DoesNotWaitForEverForTheAnswer) {
+  Serve(/*max_age_ms=*/100);
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(client_->Next(), "goaway 0");
+  EXPECT_GT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  EXPECT_EQ(client_->Next(), "closed");
+}
+
+TEST_F(ServerGoawayTest, DeadlineOfShutdownDoesNotWaitForTheAnswer) {
+  Serve(/*max_age_ms=*/0);
+  OpenCall(1);
+  // The server has the call when it has answered a ping behind it.
+  client_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+  EXPECT_EQ(client_->Next(), "pong");
+  auto shutdown = std::async(std::launch::async, [this] {
+    server_->Shutdown(std::chrono::system_clock::now() +
+                      std::chrono::milliseconds(50));
+  });
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  EXPECT_EQ(client_->Next(), "goaway 1");
+  EXPECT_EQ(NextButHeaders(), "closed");
+  EXPECT_EQ(shutdown.wait_for(kPatience), std::future_status::ready);
+}
+
+// gRPC's server gives no call to the application any more.
+TEST_F(ServerGoawayTest, CallThatComesDuringAShutdownIsRefused) {
+  Serve(/*max_age_ms=*/0);
+  OpenCall(1);
+  client_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+  EXPECT_EQ(client_->Next(), "pong");
+  auto shutdown = std::async(std::launch::async, [this] {
+    server_->Shutdown(std::chrono::system_clock::now() + kPatience);
+  });
+  EXPECT_EQ(client_->Next(), "goaway 4294967295");
+  EXPECT_EQ(client_->Next(), "ping");
+  OpenCall(2);
+  WirePeer::Received frame;
+  ASSERT_TRUE(client_->Receive(&frame));
+  EXPECT_EQ(frame.header.type, FrameType::kReset);
+  EXPECT_EQ(frame.header.stream, 2u);
+  EXPECT_EQ(frame.header.aux,
+            wire::kRefused | static_cast<uint32_t>(grpc::UNAVAILABLE));
+  client_->Pong();
+  EXPECT_EQ(client_->Next(), "goaway 2");
+  EndCall(1);
+  EXPECT_EQ(NextButHeaders(), "trailers 1");
+  EXPECT_EQ(client_->Next(), "closed");
+}
+
+// A call of the client's in the background.
+class PendingCall {
+ public:
+  explicit PendingCall(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(channel) {
+    const grpc::Slice request("request");
+    request_ = grpc::ByteBuffer(&request, 1);
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stub_.UnaryCall(
+        &context_, "/s/m", grpc::StubOptions(), &request_, &response_,
+        [this](const grpc::Status& status) { status_.set_value(status); });
+  }
+  ~PendingCall() {
+    context_.TryCancel();
+    if (ended_.valid()) ended_.wait();
+  }
+  grpc::Status Finish() { return ended_.get(); }
+
+ private:
+  grpc::ClientContext context_;
+  grpc::GenericStub stub_;
+  grpc::ByteBuffer request_, response_;
+  std::promise<grpc::Status> status_;
+  std::future<grpc::Status> ended_ = status_.get_future();
+};
+
+class ClientGoawayTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    channel_ = grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", listener_.port()),
+        Credentials(grpc::InsecureChannelCredentials()), arguments);
+  }
+  // A connection, and a call on it.
+  void Begin(uint32_t max_streams = UINT32_MAX) {
+    first_ = std::make_unique<PendingCall>(channel_);
+    Accept(&server_, max_streams);
+    ExpectCall(server_.get(), 1);
+  }
+  void Accept(std::unique_ptr<WirePeer>* server,
+              uint32_t max_streams = UINT32_MAX) {
+    *server = listener_.Accept();
+    ASSERT_NE(*server, nullptr);
+    ASSERT_TRUE((*server)->Serve(max_streams));
+  }
+  static void ExpectCall(WirePeer* server, uint32_t stream) {
+    EXPECT_EQ(server->Next(), absl::StrCat("headers ", stream));
+    EXPECT_EQ(server->Next(), absl::StrCat("message ", stream));
+    EXPECT_EQ(server->Next(), absl::StrCat("half-close ", stream));
+  }
+  static void Answer(WirePeer* server, uint32_t stream) {
+    server->Send(
+        FrameType::kHeaders, stream, 0,
+        Metadata({{":status", "200"}, {"content-type", "application/grpc"}}));
+    server->Send(FrameType::kMessage, stream);
+    server->Send(FrameType::kTrailers, stream, 0,
+                 Metadata({{"grpc-status", "0"}}));
+  }
+  static void Goaway(WirePeer* server, uint32_t last) {
+    server->Send(FrameType::kGoaway, last, 14, "bye");
+  }
+
+  WireListener listener_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<WirePeer> server_;
+  std::unique_ptr<PendingCall> first_;
+};
+
+TEST_F(ClientGoawayTest, NewCallsGoElsewhereFromTheFirstOn) {
+  Begin();
+  Goaway(server_.get(), kLastStreamUnknown);
+  server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+  EXPECT_EQ(server_->Next(), "pong");
+  PendingCall second(channel_);
+  std::unique_ptr<WirePeer> other;
+  Accept(&other);
+  ExpectCall(other.get(), 1);
+  Answer(other.get(), 1);
+  EXPECT_TRUE(second.Finish().ok());
+  Goaway(server_.get(), 1);
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+  EXPECT_EQ(server_->Next(), "closed");
+}
+
+TEST_F(ClientGoawayTest, CallsAboveTheLastStreamAreMadeElsewhere) {
+  Begin();
+  PendingCall second(channel_);
+  ExpectCall(server_.get(), 2);
+  Goaway(server_.get(), kLastStreamUnknown);
+  Goaway(server_.get(), 1);
+  std::unique_ptr<WirePeer> other;
+  Accept(&other);
+  ExpectCall(other.get(), 1);
+  Answer(other.get(), 1);
+  EXPECT_TRUE(second.Finish().ok());
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+}
+
+TEST_F(ClientGoawayTest, RefusedCallIsMadeElsewhere) {
+  Begin();
+  PendingCall second(channel_);
+  ExpectCall(server_.get(), 2);
+  server_->Send(FrameType::kReset, 2, wire::kRefused | 14, "no");
+  std::unique_ptr<WirePeer> other;
+  Accept(&other);
+  ExpectCall(other.get(), 1);
+  Answer(other.get(), 1);
+  EXPECT_TRUE(second.Finish().ok());
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+}
+
+TEST_F(ClientGoawayTest, CallThatIsResetOtherwiseEnds) {
+  Begin();
+  server_->Send(FrameType::kReset, 1, 14, "no");
+  const grpc::Status status = first_->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "no");
+}
+
+TEST_F(ClientGoawayTest, CallRefusedTwiceEnds) {
+  Begin();
+  server_->Send(FrameType::kReset, 1, wire::kRefused | 14, "no");
+  std::unique_ptr<WirePeer> other;
+  Accept(&other);
+  ExpectCall(other.get(), 1);
+  other->Send(FrameType::kReset, 1, wire::kRefused | 14, "no again");
+  EXPECT_EQ(first_->Finish().error_message(), "no again");
+}
+
+TEST_F(ClientGoawayTest, LastStreamThatGrowsEndsTheConnection) {
+  Begin();
+  Goaway(server_.get(), 1);
+  Goaway(server_.get(), 2);
+  EXPECT_EQ(server_->Next(), "closed");
+  EXPECT_EQ(first_->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(ClientGoawayTest, LastStreamMayBeRepeated) {
+  Begin();
+  for (uint32_t last : {kLastStreamUnknown, kLastStreamUnknown, 7u, 7u, 1u}) {
+    Goaway(server_.get(), last);
+  }
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+}
+
+TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
+  Begin(/*max_streams=*/1);
+  PendingCall second(channel_);
+  server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+  EXPECT_EQ(server_->Next(), "pong");
+  Goaway(server_.get(), kLastStreamUnknown);
+  std::unique_ptr<WirePeer> other;
+  Accept(&other);
+  ExpectCall(other.get(), 1);
+  Answer(other.get(), 1);
+  EXPECT_TRUE(second.Finish().ok());
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock

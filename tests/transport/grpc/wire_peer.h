@@ -1,0 +1,81 @@
+// A peer that speaks Penstock's bytes by hand, over a socket of its own: for
+// what no real peer says, and for a look at each frame.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
+#define PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace core {
+
+// The bytes of docs/protocol.md, "Metadata".
+std::string Metadata(
+    const std::vector<std::pair<std::string, std::string>>& pairs);
+
+// Offers no fabric, so all goes over the one connection. Blocking, for one
+// thread; a peer that says nothing for 25 seconds counts as gone.
+class WirePeer {
+ public:
+  // Takes the socket.
+  explicit WirePeer(int socket) : socket_(socket) {}
+  ~WirePeer();
+  WirePeer(const WirePeer&) = delete;
+  WirePeer& operator=(const WirePeer&) = delete;
+
+  // Negotiates as a client, or a server, and says hello; then RPCs may come.
+  static std::unique_ptr<WirePeer> Connect(int port);
+  bool Serve(uint32_t max_streams = UINT32_MAX);
+
+  // Sequenced frames only.
+  void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
+            absl::string_view payload = absl::string_view());
+  struct Received {
+    wire::FrameHeader header;
+    std::string payload;
+  };
+  // The next sequenced frame; false if the peer has gone.
+  bool Receive(Received* frame);
+  // The same, as text: "goaway 4294967295", "ping", "closed".
+  std::string Next();
+  // Answers the last ping that Next() gave.
+  void Pong() { Send(wire::FrameType::kPong, 0, 0, ping_); }
+
+ private:
+  bool ReadExactly(size_t size, std::string* bytes);
+  void Write(absl::string_view bytes);
+  void SendMessage(absl::string_view frames);
+  void SayHello(uint32_t max_streams, const std::string& token);
+
+  const int socket_;
+  uint64_t sent_ = 0;
+  uint64_t received_ = 0;
+  std::string waiting_;  // frames of a message that was read
+  std::string ping_;
+};
+
+// Where clients of a WirePeer connect.
+class WireListener {
+ public:
+  WireListener();
+  ~WireListener();
+  int port() const { return port_; }
+  // Null if nobody comes for 25 seconds.
+  std::unique_ptr<WirePeer> Accept();
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_

@@ -1,0 +1,167 @@
+// GOAWAY and pings: the end of a connection that neither side broke.
+
+#include <algorithm>
+#include <climits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/transport/error_utils.h"
+#include "src/core/lib/transport/http2_errors.h"
+#include "transport/base/log.h"
+#include "transport/grpc/errors.h"
+#include "transport/grpc/stream.h"
+#include "transport/grpc/transport.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// What gRPC's HTTP/2 transport says in such a GOAWAY.
+constexpr char kTooManyPings[] = "too_many_pings";
+
+// Names the ping behind the first GOAWAY; gRPC's are numbered from 1.
+constexpr uint64_t kGoawayPing = UINT64_MAX;
+
+// How long the peer may take to answer it: as long as with gRPC's HTTP/2.
+constexpr grpc_core::Duration kGoawayLimit = grpc_core::Duration::Seconds(20);
+
+// The status that the peer is told, and whether it can be told in two steps.
+absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
+  std::string message;
+  grpc_http2_error_code code = GRPC_HTTP2_NO_ERROR;
+  grpc_error_get_status(error, grpc_core::Timestamp::InfFuture(), nullptr,
+                        &message, &code, nullptr);
+  *graceful = code == GRPC_HTTP2_NO_ERROR;
+  return absl::UnavailableError(message);
+}
+
+}  // namespace
+
+// In two steps, as the client may have opened streams that are under way: when
+// it has answered the ping it knows of the first GOAWAY, and all it has opened
+// is here.
+void Transport::BeginGoaway(const grpc_error_handle& error) {
+  if (config_.is_client) {
+    departure_ = Departure::kGone;
+    return;
+  }
+  bool graceful;
+  const absl::Status why = DepartureStatus(error, &graceful);
+  if (!graceful) return SendLastGoaway(why);
+  if (departure_ != Departure::kOpen || session_->closed()) return;
+  departure_ = Departure::kDraining;
+  departure_reason_ = why;
+  session_->SendGoaway(wire::kLastStreamUnknown, why);
+  session_->SendPing(kGoawayPing);
+  StartTimer(&goaway_timer_, kGoawayLimit, &Transport::OnGoawayTimer);
+}
+
+void Transport::SendLastGoaway(const absl::Status& why) {
+  if (departure_ == Departure::kGone || session_->closed()) return;
+  departure_ = Departure::kGone;
+  goaway_timer_.Cancel();
+  session_->SendGoaway(last_opened_, why);
+}
+
+void Transport::OnGoawayTimer() { SendLastGoaway(departure_reason_); }
+
+// The client may go elsewhere with what gRPC was not even told of.
+void Transport::Disconnect(const grpc_error_handle& error) {
+  if (!config_.is_client) {
+    bool graceful;
+    if (!opened_.empty()) last_opened_ = opened_.front() - 1;
+    SendLastGoaway(DepartureStatus(error, &graceful));
+  }
+  session_->Close(absl::UnavailableError(grpc_core::StatusToString(error)));
+}
+
+// After a GOAWAY the connection ends with its last call, but not before the
+// peer has all of it.
+void Transport::CloseWhenDrained() {
+  if (departure_ != Departure::kGone || session_->closed()) return;
+  if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
+  if (!session_->drained()) return;
+  session_->Close(absl::UnavailableError("drained after GOAWAY"));
+}
+
+void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
+  if (!config_.is_client) return;
+  if (last_stream > goaway_last_) {
+    return session_->Close(absl::InvalidArgumentError(
+        absl::StrCat("a GOAWAY took back that streams above ", goaway_last_,
+                     " are not served")));
+  }
+  goaway_last_ = last_stream;
+  goaway_reason_ = std::string(status.message());
+  absl::Status state = absl::UnavailableError(
+      absl::StrCat("GOAWAY received: ", status.message()));
+  if (status.message() == kTooManyPings) SlowDown(&state);
+  Leave(state);
+  CloseUnseenStreams(last_stream);
+}
+
+// Only a server that shuts down refuses, and its GOAWAY may come later. gRPC
+// repeats a refused call once: that may not lead it here again.
+void Transport::OnRefused() {
+  Leave(absl::UnavailableError("the server refused a call"));
+}
+
+// The channel goes elsewhere from now on; gRPC's HTTP/2 reports it so too.
+void Transport::Leave(const absl::Status& why) {
+  departure_ = Departure::kGone;
+  state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, why, "leaving");
+  // They would wait for others here, and could begin at once elsewhere.
+  std::vector<Stream*> blocked;
+  for (const auto& stream : streams_) {
+    if (session_->IsBlocked(stream.first)) blocked.push_back(stream.second);
+  }
+  for (Stream* stream : blocked) stream->CloseUnsent();
+}
+
+void Transport::CloseUnseenStreams(uint32_t last_stream) {
+  std::vector<Stream*> unseen;
+  for (auto it = streams_.upper_bound(last_stream); it != streams_.end();
+       ++it) {
+    unseen.push_back(it->second);
+  }
+  for (Stream* stream : unseen) {
+    stream->CloseUnseen(ErrorWithCode(
+        "GOAWAY received before the call was seen", GRPC_STATUS_UNAVAILABLE));
+  }
+}
+
+// The channel's next connections ping half as often: gRPC's subchannel reads
+// that from the state.
+void Transport::SlowDown(absl::Status* state) {
+  const absl::Duration time = config_.limits.keepalive.time;
+  base::LogError(absl::StrCat(
+      "connection to ", peer_,
+      ": the server counts too many pings; GRPC_ARG_KEEPALIVE_TIME_MS, now ",
+      absl::FormatDuration(time), ", is doubled for the next connection"));
+  const int64_t doubled =
+      std::min<int64_t>(absl::ToInt64Milliseconds(time) * 2, INT_MAX);
+  state->SetPayload(grpc_core::kKeepaliveThrottlingKey,
+                    absl::Cord(absl::StrCat(doubled)));
+}
+
+void Transport::OnPing() {
+  if (config_.is_client || liveness_.MayPing(!streams_.empty())) return;
+  const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
+  SendLastGoaway(status);
+  session_->Close(status);
+}
+
+void Transport::OnPong(uint64_t cookie) {
+  if (cookie == kGoawayPing && departure_ == Departure::kDraining) {
+    return SendLastGoaway(departure_reason_);
+  }
+  auto it = pings_.find(cookie);
+  if (it == pings_.end()) return;
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, it->second, absl::OkStatus());
+  pings_.erase(it);
+}
+
+}  // namespace core
+}  // namespace penstock
