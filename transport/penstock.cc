@@ -8,11 +8,37 @@
 #include "transport/grpc/credentials.h"
 #include "transport/grpc/describe.h"
 #include "transport/grpc/mismatch.h"
+#include "transport/grpc/polling_engine.h"
+#include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
 #include "transport/settings.h"
 
 namespace penstock {
 namespace {
+
+void SayWhyNot(const absl::Status& reason) {
+  base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
+}
+
+// Of all channels and servers alike.
+void SayMismatchOnce(const absl::Status& reason) {
+  static const bool said = (SayWhyNot(reason), true);
+  (void)said;
+}
+
+// Clients work, but more slowly.
+void SayLateOnce() {
+  static const bool early = [] {
+    if (!core::PollingIsWrapped()) {
+      base::LogWarning(
+          "the Penstock library was loaded after gRPC had been used: threads "
+          "that wait in gRPC cannot poll, so small messages take longer; link "
+          "it into the program, or load it first");
+    }
+    return core::PollingIsWrapped();
+  }();
+  (void)early;
+}
 
 // Said with the first channel or server, not when a thread first waits.
 void CheckPollingOnce() {
@@ -29,13 +55,13 @@ void CheckPollingOnce() {
 absl::StatusOr<Settings> UsableSettings(const Options& options) {
   CheckPollingOnce();
   if (const char* mismatch = core::GrpcMismatch()) {
-    return absl::FailedPreconditionError(mismatch);
+    const absl::Status status = absl::FailedPreconditionError(mismatch);
+    SayMismatchOnce(status);
+    return status;
   }
-  return ResolveSettings(options);
-}
-
-void SayWhyNot(const absl::Status& reason) {
-  base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
+  absl::StatusOr<Settings> settings = ResolveSettings(options);
+  if (!settings.ok()) SayWhyNot(settings.status());
+  return settings;
 }
 
 // The one way to have BuildAndStart() fail: a port that cannot be bound.
@@ -53,10 +79,9 @@ void Enable(grpc::ServerBuilder* builder, const Options& options) {
   if (status.ok()) {
     if (settings->policy == Policy::kOff) return;
     status = core::EnableServer(builder, *settings);
+    if (!status.ok()) SayWhyNot(status);
   }
-  if (status.ok()) return;
-  SayWhyNot(status);
-  if (Requires(options)) Refuse(builder);
+  if (!status.ok() && Requires(options)) Refuse(builder);
 }
 
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
@@ -64,10 +89,12 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
     const Options& options) {
   absl::StatusOr<Settings> settings = UsableSettings(options);
   if (!settings.ok()) {
-    SayWhyNot(settings.status());
-    return Requires(options) ? nullptr : credentials;
+    if (!Requires(options)) return credentials;
+    return core::RefusingCredentials(absl::StrCat(
+        "Penstock is required but not used: ", settings.status().message()));
   }
   if (settings->policy == Policy::kOff) return credentials;
+  SayLateOnce();
   return core::WrapCredentials(credentials, *settings);
 }
 
@@ -84,7 +111,14 @@ std::ostream& operator<<(std::ostream& out, const PathReport& report) {
 
 std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
   std::vector<PathReport> reports;
-  if (core::GrpcMismatch() != nullptr) return reports;
+  if (const char* mismatch = core::GrpcMismatch()) {
+    // Only public parts of gRPC may be used: no look at the connections.
+    PathReport report;
+    report.path = "http2";
+    report.reason = mismatch;
+    reports.push_back(std::move(report));
+    return reports;
+  }
   for (core::ConnectionDescription& connection :
        core::DescribeConnections(&channel)) {
     PathReport report;

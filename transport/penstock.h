@@ -40,8 +40,8 @@ void Enable(grpc::ServerBuilder* builder, const Options& options = {});
 // Channel credentials that secure a connection as `credentials` would and then
 // offer Penstock to the peer. Channels of different options share nothing.
 // Where this process cannot, it logs one sentence that says why and returns
-// `credentials`; with Policy::kRequire null, and the calls of a channel made
-// with that fail.
+// `credentials`; with Policy::kRequire, credentials whose channels fail each
+// call with FAILED_PRECONDITION and that sentence.
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
     std::shared_ptr<grpc::ChannelCredentials> credentials,
     const Options& options = {});
@@ -65,6 +65,7 @@ std::ostream& operator<<(std::ostream& out, const PathReport& report);
 
 // The live connections of `channel`, one report each, those of a channel made
 // without Credentials() too; none before the first call has connected it.
+// Beside another gRPC release, one report that says so and names no peer.
 std::vector<PathReport> DescribePaths(grpc::Channel& channel);
 
 }  // namespace penstock

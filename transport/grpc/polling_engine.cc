@@ -1,5 +1,6 @@
 #include "transport/grpc/polling_engine.h"
 
+#include <grpc/grpc.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -110,7 +111,8 @@ void InitPollset(grpc_pollset* pollset, gpr_mu** mu) {
 }
 
 bool Wrap() {
-  if (GrpcMismatch() != nullptr) return false;
+  // gRPC chooses its engine when it begins.
+  if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
   g_inner = &grpc_ev_epoll1_posix;
   g_engine = *g_inner;
   constexpr size_t kAlign = 16;

@@ -6,7 +6,8 @@
 namespace penstock {
 namespace core {
 
-// Whether gRPC's polling could be wrapped. It is, before main(), by a vtable
+// Whether gRPC's polling could be wrapped: not where gRPC was in use already
+// when this library was loaded. It is, before main(), by a vtable
 // that stands in for "epoll1": gRPC's fork handlers and GRPC_POLL_STRATEGY know
 // it by that name. A process without fabrics to poll does not notice. Where
 // another strategy is chosen, doorbells alone wake the waiting threads.

@@ -1,0 +1,28 @@
+// What a shared library that holds Penstock gives a program that does not.
+
+#ifndef PENSTOCK_TESTS_E2E_PLUGIN_H_
+#define PENSTOCK_TESTS_E2E_PLUGIN_H_
+
+#include <memory>
+#include <string>
+
+#include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace penstock::e2e {
+
+struct Plugin {
+  void (*enable)(grpc::ServerBuilder*);
+  std::shared_ptr<grpc::ChannelCredentials> (*credentials)(
+      std::shared_ptr<grpc::ChannelCredentials>);
+  // DescribePaths, a line each.
+  std::string (*describe)(grpc::Channel*);
+};
+
+// The library's one symbol: extern "C" const Plugin* GetPlugin().
+constexpr char kGetPlugin[] = "GetPlugin";
+
+}  // namespace penstock::e2e
+
+#endif  // PENSTOCK_TESTS_E2E_PLUGIN_H_
