@@ -1,7 +1,8 @@
 // shm::ShmEndpoint against a peer that owns the other control segment and the
 // set-up socket: releases of loans, segments, regions, the end.
 //
-// Input: one step after the other, a byte that says which and its numbers.
+// Input: one step after the other, a byte that says which and its numbers. One
+// of odd length is of another user, and so read by copy.
 
 #include <sys/socket.h>
 
@@ -81,7 +82,7 @@ class Events : public fabric::EndpointEvents {
 
 class Victim {
  public:
-  Victim() {
+  explicit Victim(bool copies) {
     int ends[2];
     Require(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
                        0, ends) == 0,
@@ -90,9 +91,12 @@ class Victim {
     absl::StatusOr<Segment> own = fabric::shm::CreateControl(kRingBytes);
     auto mapped =
         fabric::shm::MapControl(base::UniqueFd(dup(hostile_.fd())), kRingBytes);
+    fabric::shm::Sharing sharing;
+    sharing.arena = AnArena();
+    sharing.copies = copies;
     auto link =
         fabric::shm::Link::Create(base::UniqueFd(ends[1]), *std::move(own),
-                                  *std::move(mapped), AnArena());
+                                  *std::move(mapped), std::move(sharing));
     endpoint_ = std::make_unique<ShmEndpoint>(*link);
     endpoint_->Start(&events_);
   }
@@ -261,6 +265,6 @@ std::vector<std::string> Seeds() {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   penstock::fuzz::Input input(data, size);
-  penstock::fuzz::Victim().Run(&input);
+  penstock::fuzz::Victim(/*copies=*/size % 2 == 1).Run(&input);
   return 0;
 }

@@ -65,9 +65,9 @@ const Capabilities& ShmEndpoint::capabilities() const {
 }
 
 std::string ShmEndpoint::Describe() const {
-  const std::string& why_copied = link_->sharing().reason;
+  const Sharing& sharing = link_->sharing();
   return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB",
-                      why_copied.empty() ? "" : ", copied: ", why_copied);
+                      sharing.copies ? ", copied: " : "", sharing.reason);
 }
 
 void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }
