@@ -54,9 +54,7 @@ enum Step : uint8_t {
 // Made once: a peer may pass the same memory over and over.
 const Segment& SharedSegment() {
   static const Segment& segment =
-      *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes,
-                                   fabric::shm::Touch::kWhenUsed)
-                       .value());
+      *new Segment(Segment::Create("penstock-fuzz", kSegmentBytes).value());
   return segment;
 }
 

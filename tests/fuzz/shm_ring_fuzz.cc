@@ -20,6 +20,7 @@ using fabric::shm::ControlPage;
 using fabric::shm::kRingOffset;
 using fabric::shm::RingReceiver;
 using fabric::shm::RingSender;
+using fabric::shm::RingShape;
 
 constexpr uint32_t kRingBytes = 128 * 1024;
 
@@ -102,9 +103,16 @@ class Victim {
     size_t size = 0;
     const RingReceiver::Result got = receiver_.Receive(scratch_.get(), &size);
     (void)receiver_.PeerWaits();
-    Require((got == RingReceiver::Result::kEmpty) == !had_input,
-            "HasInput says whether anything is there");
-    const uint64_t moved = own_.page()->tail - tail;
+    uint64_t moved = own_.page()->tail - tail;
+    if (!grown_ && moved > 0 && receiver_.has_grown()) {
+      grown_ = true;
+      const uint64_t gap = RingShape::GapAt(tail);
+      Require(moved >= gap, "a ring grows at a multiple of its first part");
+      moved -= gap;
+    } else {
+      Require((got == RingReceiver::Result::kEmpty) == !had_input,
+              "HasInput says whether anything is there");
+    }
     if (got != RingReceiver::Result::kMessage) {
       Require(moved == 0, "only a message is taken");
       return;
@@ -132,7 +140,9 @@ class Victim {
     const std::string message(size, 'm');
     const RingSender::Result result = sender_.Send(AsBytes(message));
     const uint64_t moved = own_.page()->head - head;
-    Require((moved > 0) == (result == RingSender::Result::kSent),
+    const bool grew = !own_grown_ && sender_.has_grown();
+    own_grown_ = sender_.has_grown();
+    Require((moved > 0) == (grew || result == RingSender::Result::kSent),
             "only what is sent is in the ring");
     if (sender_.RoomHasCome()) sender_.StopWaiting();
   }
@@ -142,6 +152,8 @@ class Victim {
   RingReceiver receiver_{own_.page(), peer_.page(), kRingBytes};
   RingSender honest_sender_{first_.page(), second_.page()};
   RingReceiver honest_receiver_{second_.page(), first_.page(), kRingBytes};
+  bool grown_ = false;      // the ring of the hostile side
+  bool own_grown_ = false;  // this side's
   // No more than a message is ever written to it.
   const std::unique_ptr<uint8_t[]> scratch_{
       new uint8_t[fabric::shm::kMaxMessageBytes]};
@@ -160,11 +172,16 @@ std::vector<std::string> Seeds() {
   const std::string largest = StepOf(kWriteHere, Number<uint32_t>(65536)) +
                               StepOf(kMoveHead, Number<uint32_t>(65544)) +
                               StepOf(kReceive);
+  const std::string grow =
+      StepOf(kWriteHere, Number(fabric::shm::kGrown)) +
+      StepOf(kMoveHead, Number<uint32_t>(fabric::shm::kFirstRingBytes)) +
+      StepOf(kReceive);
   const std::string send = StepOf(kSend, Number<uint16_t>(60000));
   const std::string written =
       StepOf(kWriteRing, Number<uint32_t>(4) + "\5" + "hello");
   return {message + message + written,
-          largest + largest + largest + StepOf(kReceive),
+          largest + grow + largest + largest + StepOf(kReceive),
+          grow + message + grow,
           send + send + send + StepOf(kSetTail, Number<uint64_t>(60008)) + send,
           message + StepOf(kSetHead, Number<uint64_t>(0)) + StepOf(kReceive),
           StepOf(kSetTail, Number<uint64_t>(8)) + StepOf(kWaits) + send};

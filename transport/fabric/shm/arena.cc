@@ -121,8 +121,7 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
 absl::StatusOr<Segment> Arena::NewSegmentLocked(uint64_t size) {
   const absl::Time now = absl::Now();
   if (now < next_growth_) return no_memory_;
-  absl::StatusOr<Segment> segment =
-      Segment::Create("penstock-arena", size, Touch::kWhenUsed);
+  absl::StatusOr<Segment> segment = Segment::Create("penstock-arena", size);
   if (!segment.ok()) {
     no_memory_ = segment.status();
     next_growth_ = now + kGrowthPause;

@@ -60,7 +60,7 @@ absl::Status Borrower::AddSegment() {
         "the peer passed something else than a new segment, or too many");
   }
   absl::StatusOr<PeerSegment> segment =
-      PeerSegment::Map(std::move(received->fd), message.size, Touch::kWhenUsed);
+      PeerSegment::Map(std::move(received->fd), message.size);
   if (!segment.ok()) return segment.status();
   segments_.emplace(message.segment_id, *std::move(segment));
   return absl::OkStatus();

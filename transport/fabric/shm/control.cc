@@ -11,6 +11,7 @@ namespace {
 constexpr uint32_t kMagic = 0x4b434e50;  // "PNCK"
 constexpr uint64_t kMinRingBytes = 128 * 1024;
 constexpr uint64_t kMaxRingBytes = 16 * 1024 * 1024;
+constexpr uint64_t kFirstBytes = kRingOffset + kFirstRingBytes;
 
 }  // namespace
 
@@ -20,9 +21,12 @@ bool IsRingSize(uint64_t ring_bytes) {
 }
 
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes) {
-  absl::StatusOr<Segment> segment = Segment::Create(
-      "penstock-control", kRingOffset + ring_bytes, Touch::kNow);
+  absl::StatusOr<Segment> segment = Segment::CreatePart(
+      "penstock-control", kRingOffset + ring_bytes, kFirstBytes);
   if (!segment.ok()) return segment.status();
+  absl::Status populated =
+      Populate(segment->data(), kFirstBytes, Access::kWrite);
+  if (!populated.ok()) return populated;
   ControlPage* page = new (segment->data()) ControlPage();
   page->magic = kMagic;
   page->version = kLayoutVersion;
@@ -36,9 +40,12 @@ absl::StatusOr<PeerSegment> MapControl(base::UniqueFd fd, uint64_t ring_bytes) {
   if (!IsRingSize(ring_bytes)) {
     return absl::InvalidArgumentError("the peer's ring has a bad size");
   }
-  absl::StatusOr<PeerSegment> segment =
-      PeerSegment::Map(std::move(fd), kRingOffset + ring_bytes, Touch::kNow);
+  absl::StatusOr<PeerSegment> segment = PeerSegment::MapPart(
+      std::move(fd), kRingOffset + ring_bytes, kFirstBytes);
   if (!segment.ok()) return segment.status();
+  absl::Status populated =
+      Populate(segment->data(), kFirstBytes, Access::kRead);
+  if (!populated.ok()) return populated;
   const ControlPage* page = PageOf(*segment);
   if (page->magic != kMagic || page->version != kLayoutVersion ||
       page->ring_bytes != ring_bytes) {

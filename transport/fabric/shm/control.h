@@ -14,7 +14,7 @@ namespace fabric {
 namespace shm {
 
 // Bumped with every change of ControlPage, of the ring or of the set-up.
-constexpr uint16_t kLayoutVersion = 2;
+constexpr uint16_t kLayoutVersion = 3;
 
 // No more loans are out at a time, so that their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
@@ -26,7 +26,7 @@ constexpr uint32_t kMaxLoans = 1024;
 struct ControlPage {
   uint32_t magic;
   uint32_t version;
-  uint32_t ring_bytes;
+  uint32_t ring_bytes;  // when it has grown
 
   // Bytes ever written into this page's ring.
   alignas(64) std::atomic<uint64_t> head;
@@ -54,11 +54,16 @@ static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
+// What of a ring is in use, and allocated, until more is under way: a frame or
+// two. So an idle connection costs 24 KiB on each side.
+constexpr uint64_t kFirstRingBytes = 16 * 1024;
+
 // Whether a ring may be so large: a power of two that holds a few messages of
 // the largest size, and bounded, as a peer chooses its own.
 bool IsRingSize(uint64_t ring_bytes);
 
-// The segment for a ring of that size, ready for a peer.
+// The segment for a ring of that size, ready for a peer. Its page and the first
+// part of its ring are allocated and populated.
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes);
 // Maps a peer's.
 absl::StatusOr<PeerSegment> MapControl(base::UniqueFd fd, uint64_t ring_bytes);

@@ -85,6 +85,10 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> message) {
       return true;
     case RingSender::Result::kFull:
       return false;
+    case RingSender::Result::kNoMemory:
+      Fail(absl::ResourceExhaustedError(
+          "no memory for a larger ring: raise the memory limit"));
+      return false;
     case RingSender::Result::kBroken:
       break;
   }

@@ -33,6 +33,8 @@ absl::StatusOr<std::shared_ptr<Listener>> ShmFabric::GetListener() {
     return absl::InvalidArgumentError(
         "the ring's size is no power of two from 128 KiB to 16 MiB");
   }
+  absl::Status kernel = CheckKernel();
+  if (!kernel.ok()) return kernel;
   std::lock_guard<std::mutex> lock(mu_);
   if (listener_ != nullptr && listener_->IsForeign()) {
     // The parent's; its lock may be held by a thread that is not here.

@@ -21,7 +21,7 @@ namespace shm {
 // callbacks run on its thread. Neither process can write to the other's memory,
 // crash it or make it wait, but each can change what it has lent while the
 // other reads: so only between processes of one uid is it used in place. Needs
-// Linux 5.1.
+// Linux 5.14.
 //
 // Destroying the fabric ends what is being set up, without callbacks for
 // Listen(); connections stay. In a forked child it begins anew.

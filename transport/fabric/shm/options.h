@@ -20,8 +20,9 @@ namespace fabric {
 namespace shm {
 
 struct Options {
-  // This side's ring, a power of two of at least 128 KiB: sixteen of the
-  // largest frames, more than is under way before the peer polls.
+  // This side's ring when it has grown, a power of two of at least 128 KiB:
+  // sixteen of the largest frames, more than is under way before the peer
+  // polls.
   uint32_t ring_bytes = 256 * 1024;
   // Where payloads for peers of this process's user lie; null: ArenaFor(it).
   // Those of others always have ArenaFor(them).

@@ -16,40 +16,75 @@ uint64_t Footprint(uint64_t length) {
 
 }  // namespace
 
+constexpr uint64_t RingSender::kNothing;
+
 RingSender::RingSender(ControlPage* own, const ControlPage* peer)
     : own_(own),
       peer_(peer),
       ring_(reinterpret_cast<uint8_t*>(own) + kRingOffset),
-      ring_bytes_(own->ring_bytes) {}
+      shape_(own->ring_bytes) {}
 
-uint64_t RingSender::Room(uint64_t peer_tail) const {
-  // Wraps, to far above ring_bytes_, where the peer is ahead of the head.
-  const uint64_t used = own_->head.load(std::memory_order_relaxed) - peer_tail;
-  return ring_bytes_ - used;
+uint64_t RingSender::Used(uint64_t peer_tail) const {
+  // Wraps, to far above the ring's size, where the peer is ahead of the head.
+  return own_->head.load(std::memory_order_relaxed) - peer_tail;
 }
 
 RingSender::Result RingSender::CheckRoom(uint64_t need) {
   // The peer's tail is read only where the last one read does not do: its line
   // stays with the peer.
-  if (Room(peer_tail_) >= need) return Result::kSent;
+  if (Used(peer_tail_) + need <= shape_.bytes()) return Result::kSent;
   const uint64_t tail = peer_->tail.load(std::memory_order_acquire);
-  const uint64_t room = Room(tail);
-  if (room > ring_bytes_) return Result::kBroken;
+  const uint64_t used = Used(tail);
+  if (used > shape_.bytes()) return Result::kBroken;
   peer_tail_ = tail;
-  return room >= need ? Result::kSent : Result::kFull;
+  return used + need <= shape_.bytes() ? Result::kSent : Result::kFull;
+}
+
+RingSender::Result RingSender::MakeRoom(uint64_t need) {
+  const bool fits = need <= shape_.bytes();
+  const Result result = fits ? CheckRoom(need) : Result::kFull;
+  if (result == Result::kBroken || shape_.has_grown()) return result;
+  if (result == Result::kSent && !was_full_) return result;
+  if (!can_grow_) return fits ? result : Result::kNoMemory;
+  const Result grown = GrowFor(need);
+  return grown == Result::kFull ? result : grown;
+}
+
+RingSender::Result RingSender::GrowFor(uint64_t need) {
+  const uint64_t head = own_->head.load(std::memory_order_relaxed);
+  const uint64_t gap = RingShape::GapAt(head);
+  const Result result = CheckRoom(gap);
+  if (result != Result::kSent) return result;
+  const absl::Status grown =
+      Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
+               Access::kWrite);
+  if (!grown.ok()) {
+    can_grow_ = false;
+    return MakeRoom(need);
+  }
+  Put(head, &kGrown, sizeof kGrown);
+  shape_.GrowAt(head + gap);
+  own_->head.store(head + gap, std::memory_order_release);
+  return CheckRoom(need);
 }
 
 RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
   const uint64_t need = Footprint(message.size());
-  const bool waited = wanted_.load(std::memory_order_relaxed) != 0;
-  Result result = CheckRoom(need);
+  const bool waited = awaited_.load(std::memory_order_relaxed) != kNothing;
+  Result result = MakeRoom(need);
   if (result == Result::kFull) {
-    wanted_.store(need, std::memory_order_relaxed);
+    was_full_ = true;
+    // Room for the message, or, if that is less, for growing.
+    const uint64_t head = own_->head.load(std::memory_order_relaxed);
+    const uint64_t least = shape_.has_grown() || !can_grow_
+                               ? need
+                               : std::min(need, RingShape::GapAt(head));
+    awaited_.store(shape_.bytes() - least, std::memory_order_relaxed);
     own_->sender_waits.store(1, std::memory_order_relaxed);
     // Between the flag and the next look at the tail, against the reader's
     // fence between the tail and its look at the flag (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    result = CheckRoom(need);
+    result = MakeRoom(need);
     // A caller that was refused before is still owed its word.
     if (result == Result::kSent && !waited) StopWaiting();
   }
@@ -63,20 +98,22 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
 }
 
 bool RingSender::RoomHasCome() const {
-  const uint64_t wanted = wanted_.load(std::memory_order_relaxed);
-  if (wanted == 0) return false;
-  return Room(peer_->tail.load(std::memory_order_acquire)) >= wanted;
+  const uint64_t awaited = awaited_.load(std::memory_order_relaxed);
+  if (awaited == kNothing) return false;
+  const uint64_t used = Used(peer_->tail.load(std::memory_order_acquire));
+  // Nonsense too: the next Send() finds it.
+  return used <= awaited || used > shape_.full_bytes();
 }
 
 void RingSender::StopWaiting() {
-  wanted_.store(0, std::memory_order_relaxed);
+  awaited_.store(kNothing, std::memory_order_relaxed);
   own_->sender_waits.store(0, std::memory_order_relaxed);
 }
 
 void RingSender::Put(uint64_t position, const void* data, size_t size) {
   if (size == 0) return;
-  const uint64_t at = position & (ring_bytes_ - 1);
-  const uint64_t first = std::min<uint64_t>(size, ring_bytes_ - at);
+  const uint64_t at = shape_.OffsetOf(position);
+  const uint64_t first = std::min<uint64_t>(size, shape_.bytes() - at);
   std::memcpy(ring_ + at, data, first);
   if (first == size) return;
   std::memcpy(ring_, static_cast<const uint8_t*>(data) + first, size - first);
@@ -87,17 +124,24 @@ RingReceiver::RingReceiver(ControlPage* own, const ControlPage* peer,
     : own_(own),
       peer_(peer),
       ring_(reinterpret_cast<const uint8_t*>(peer) + kRingOffset),
-      ring_bytes_(peer_ring_bytes) {}
+      shape_(peer_ring_bytes) {}
 
 RingReceiver::Result RingReceiver::Receive(uint8_t* scratch, size_t* size) {
-  const uint64_t tail = own_->tail.load(std::memory_order_relaxed);
+  uint64_t tail = own_->tail.load(std::memory_order_relaxed);
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
-  const uint64_t there = head - tail;
+  uint64_t there = head - tail;
   if (there == 0) return Result::kEmpty;
-  if (there > ring_bytes_ || there % 8 != 0) return Result::kBroken;
+  if (there > shape_.full_bytes() || there % 8 != 0) return Result::kBroken;
   uint32_t length;  // a copy: the peer may change the ring meanwhile
   Get(tail, &length, sizeof length);
-  if (length > kMaxMessageBytes || Footprint(length) > there) {
+  if (length == kGrown) {
+    if (!Grow(there, &tail)) return Result::kBroken;
+    there = head - tail;
+    if (there == 0) return Result::kEmpty;
+    Get(tail, &length, sizeof length);
+  }
+  if (length > kMaxMessageBytes || Footprint(length) > there ||
+      Footprint(length) > shape_.bytes()) {
     return Result::kBroken;
   }
   Get(tail + kLengthBytes, scratch, length);
@@ -106,6 +150,20 @@ RingReceiver::Result RingReceiver::Receive(uint8_t* scratch, size_t* size) {
   // and one that waits for room goes on early.
   own_->tail.store(tail + Footprint(length), std::memory_order_release);
   return Result::kMessage;
+}
+
+bool RingReceiver::Grow(uint64_t there, uint64_t* tail) {
+  const uint64_t gap = RingShape::GapAt(*tail);
+  if (shape_.has_grown() || gap > there) return false;
+  // A peer that has not allocated it spends this side's memory, once.
+  const absl::Status grown =
+      Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
+               Access::kRead);
+  if (!grown.ok()) return false;
+  *tail += gap;
+  shape_.GrowAt(*tail);
+  own_->tail.store(*tail, std::memory_order_release);
+  return true;
 }
 
 bool RingReceiver::HasInput() const {
@@ -119,8 +177,8 @@ bool RingReceiver::PeerWaits() const {
 }
 
 void RingReceiver::Get(uint64_t position, void* data, size_t size) const {
-  const uint64_t at = position & (ring_bytes_ - 1);
-  const uint64_t first = std::min<uint64_t>(size, ring_bytes_ - at);
+  const uint64_t at = shape_.OffsetOf(position);
+  const uint64_t first = std::min<uint64_t>(size, shape_.bytes() - at);
   std::memcpy(data, ring_ + at, first);
   if (first == size) return;
   std::memcpy(static_cast<uint8_t*>(data) + first, ring_, size - first);

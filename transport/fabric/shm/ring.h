@@ -3,6 +3,13 @@
 // A message is a u32 length, then its bytes, then padding to 8 bytes, and goes
 // on at the ring's beginning where it meets its end. Both processes run on one
 // processor architecture, so integers have its byte order.
+//
+// A ring grows once. At first only its first kFirstRingBytes are in use. When a
+// message does not fit there, the writer has the rest allocated, and writes the
+// length kGrown at the head: what follows, up to the next multiple of
+// kFirstRingBytes, is empty, and behind it the ring goes on in the part that is
+// new. As that begins where the old part ends, the places of what is still
+// unread stay those of the larger ring, and nothing is moved or waited for.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -19,14 +26,43 @@ namespace fabric {
 namespace shm {
 
 constexpr size_t kMaxMessageBytes = 64 * 1024;
+constexpr uint32_t kGrown = 0xffffffff;
+
+// Where the positions of a ring are in its memory. Pure.
+class RingShape {
+ public:
+  explicit RingShape(uint64_t full_bytes) : full_bytes_(full_bytes) {}
+
+  uint64_t bytes() const { return bytes_; }
+  uint64_t full_bytes() const { return full_bytes_; }
+  bool has_grown() const { return bytes_ == full_bytes_; }
+  uint64_t OffsetOf(uint64_t position) const {
+    return (position - base_) & (bytes_ - 1);
+  }
+  // Bytes from `position` to where the ring goes on once it has grown there.
+  static uint64_t GapAt(uint64_t position) {
+    return kFirstRingBytes - position % kFirstRingBytes;
+  }
+  // The first position in the new part, a multiple of kFirstRingBytes.
+  void GrowAt(uint64_t position) {
+    base_ = position - kFirstRingBytes;
+    bytes_ = full_bytes_;
+  }
+
+ private:
+  const uint64_t full_bytes_;
+  uint64_t bytes_ = kFirstRingBytes;
+  uint64_t base_ = 0;
+};
 
 // Writes this side's ring. Used by one thread at a time.
 class RingSender {
  public:
   enum class Result {
     kSent,
-    kFull,    // RoomHasCome() will be true
-    kBroken,  // the peer claims to have read what was never written
+    kFull,      // RoomHasCome() will be true
+    kBroken,    // the peer claims to have read what was never written
+    kNoMemory,  // it is larger than the ring, which cannot grow
   };
 
   // `own` is followed by its ring; both outlive this.
@@ -37,21 +73,29 @@ class RingSender {
   // A message did not fit and now would, or the peer's tail is nonsense, which
   // the next Send() finds. Safe from any thread.
   bool RoomHasCome() const;
+  bool has_grown() const { return shape_.has_grown(); }
   // Room is waited for no longer.
   void StopWaiting();
 
  private:
-  // Free bytes; more than the ring's if the peer's tail is nonsense.
-  uint64_t Room(uint64_t peer_tail) const;
+  static constexpr uint64_t kNothing = ~uint64_t{0};
+
+  // Unread bytes; more than the ring's if the peer's tail is nonsense.
+  uint64_t Used(uint64_t peer_tail) const;
   Result CheckRoom(uint64_t need);
+  Result MakeRoom(uint64_t need);
+  Result GrowFor(uint64_t need);
   void Put(uint64_t position, const void* data, size_t size);
 
   ControlPage* const own_;
   const ControlPage* const peer_;
   uint8_t* const ring_;
-  const uint64_t ring_bytes_;
-  uint64_t peer_tail_ = 0;           // as last read
-  std::atomic<uint64_t> wanted_{0};  // what did not fit, with length
+  RingShape shape_;
+  bool can_grow_ = true;
+  bool was_full_ = false;   // so it grows as soon as there is room for that
+  uint64_t peer_tail_ = 0;  // as last read
+  // While something did not fit: the most that may be unread for another try.
+  std::atomic<uint64_t> awaited_{kNothing};
 };
 
 // Reads the peer's ring. Used by one thread at a time.
@@ -60,7 +104,7 @@ class RingReceiver {
   enum class Result {
     kMessage,
     kEmpty,
-    kBroken,  // the peer wrote nonsense
+    kBroken,  // the peer wrote nonsense, or a ring that grew has no memory
   };
 
   // `peer` is followed by its ring of `peer_ring_bytes`; both outlive this.
@@ -72,16 +116,19 @@ class RingReceiver {
   Result Receive(uint8_t* scratch, size_t* size);
   // Something, perhaps nonsense, is there. Safe from any thread.
   bool HasInput() const;
+  bool has_grown() const { return shape_.has_grown(); }
   // After reading: the peer waits for the room that was made.
   bool PeerWaits() const;
 
  private:
+  // Past a kGrown at `*tail`, of which `there` bytes are written from there on.
+  bool Grow(uint64_t there, uint64_t* tail);
   void Get(uint64_t position, void* data, size_t size) const;
 
   ControlPage* const own_;
   const ControlPage* const peer_;
   const uint8_t* const ring_;
-  const uint64_t ring_bytes_;
+  RingShape shape_;
 };
 
 }  // namespace shm

@@ -15,6 +15,11 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
 
+#ifndef MADV_POPULATE_READ  // Linux 5.14; missing in older C libraries
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1; missing in older C libraries
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -60,10 +65,8 @@ absl::Status AllocatePages(int fd, uint64_t size) {
                    "plays no part)"));
 }
 
-absl::StatusOr<Mapping> MapShared(int fd, uint64_t size, int protection,
-                                  Touch touch) {
-  const int flags = MAP_SHARED | (touch == Touch::kNow ? MAP_POPULATE : 0);
-  void* data = mmap(nullptr, size, protection, flags, fd, 0);
+absl::StatusOr<Mapping> MapShared(int fd, uint64_t size, int protection) {
+  void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED && errno == ENOMEM) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "mmap of ", size,
@@ -113,7 +116,7 @@ absl::Status CheckForHoles(int fd, uint64_t size) {
   return absl::OkStatus();
 }
 
-absl::Status CheckAllocated(int fd, uint64_t size) {
+absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
   struct stat status;
   if (fstat(fd, &status) != 0) return base::ErrnoStatus(errno, "fstat");
   if (static_cast<uint64_t>(status.st_size) != size) {
@@ -124,10 +127,10 @@ absl::Status CheckAllocated(int fd, uint64_t size) {
   // Huge pages are reserved elsewhere and may run out at the first touch.
   struct statfs system;
   if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
-  if (system.f_type != TMPFS_MAGIC || BlocksOf(fd) * kStatBlockBytes < size) {
+  if (system.f_type != TMPFS_MAGIC || BlocksOf(fd) * kStatBlockBytes < part) {
     return NotAllocated();
   }
-  return CheckForHoles(fd, size);
+  return CheckForHoles(fd, part);
 }
 
 }  // namespace
@@ -149,8 +152,33 @@ Mapping::~Mapping() {
 Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
-absl::StatusOr<Segment> Segment::Create(const char* name, uint64_t size,
-                                        Touch touch) {
+absl::Status CheckKernel() {
+  void* const page = mmap(nullptr, 1, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a page");
+  const bool can = madvise(page, 1, MADV_POPULATE_WRITE) == 0;
+  munmap(page, 1);
+  if (can) return absl::OkStatus();
+  return absl::UnavailableError("shared memory needs Linux 5.14 or later");
+}
+
+absl::Status Populate(const uint8_t* data, uint64_t size, Access access) {
+  const auto mask = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)) - 1;
+  const uintptr_t begin = reinterpret_cast<uintptr_t>(data) & ~mask;
+  const uintptr_t end = reinterpret_cast<uintptr_t>(data) + size;
+  const int advice =
+      access == Access::kRead ? MADV_POPULATE_READ : MADV_POPULATE_WRITE;
+  int result;
+  do {
+    result = madvise(reinterpret_cast<void*>(begin), end - begin, advice);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "no memory for ", size, " bytes of a ring: raise the memory limit"));
+}
+
+absl::StatusOr<Segment> Segment::CreatePart(const char* name, uint64_t size,
+                                            uint64_t part) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no shared memory of ", size, " bytes"));
@@ -164,11 +192,11 @@ absl::StatusOr<Segment> Segment::Create(const char* name, uint64_t size,
   if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     return base::ErrnoStatus(errno, "ftruncate of a memfd");
   }
-  absl::Status allocated = AllocatePages(fd.get(), size);
+  absl::Status allocated = AllocatePages(fd.get(), std::min(part, size));
   if (!allocated.ok()) return allocated;
   // Mapped before the seal, which forbids further writable mappings.
   absl::StatusOr<Mapping> mapping =
-      MapShared(fd.get(), size, PROT_READ | PROT_WRITE, touch);
+      MapShared(fd.get(), size, PROT_READ | PROT_WRITE);
   if (!mapping.ok()) return mapping.status();
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return base::ErrnoStatus(errno, "F_ADD_SEALS (needs Linux 5.1)");
@@ -176,17 +204,17 @@ absl::StatusOr<Segment> Segment::Create(const char* name, uint64_t size,
   return Segment(std::move(fd), *std::move(mapping));
 }
 
-absl::StatusOr<PeerSegment> PeerSegment::Map(base::UniqueFd fd, uint64_t size,
-                                             Touch touch) {
+absl::StatusOr<PeerSegment> PeerSegment::MapPart(base::UniqueFd fd,
+                                                 uint64_t size, uint64_t part) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the peer announced ", size, " bytes of shared memory"));
   }
   absl::Status sealed = CheckSeals(fd.get());
   if (!sealed.ok()) return sealed;
-  absl::Status allocated = CheckAllocated(fd.get(), size);
+  absl::Status allocated = CheckAllocated(fd.get(), size, part);
   if (!allocated.ok()) return allocated;
-  absl::StatusOr<Mapping> mapping = MapShared(fd.get(), size, PROT_READ, touch);
+  absl::StatusOr<Mapping> mapping = MapShared(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
   return PeerSegment(*std::move(mapping));
 }

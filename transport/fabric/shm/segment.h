@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
 
@@ -31,19 +33,29 @@ class Mapping {
   size_t size_ = 0;
 };
 
-enum class Touch {
-  kWhenUsed,
-  kNow,  // page tables too: no faults on the way of the first messages
-};
+// Whether the kernel can Populate(): Linux 5.14. UNAVAILABLE says so.
+absl::Status CheckKernel();
 
-// Memory of this process's, which its peers may read. All of it is allocated
-// and it is sealed, so nobody can make an access to it fail (SIGBUS), and
-// nobody but this mapping can write to it.
+// Has all pages of [data, data + size) there and mapped, so that no access to
+// them can fail or fault afterwards, as their memory is sealed. What the other
+// side has not allocated is, within this memory's limits. RESOURCE_EXHAUSTED
+// where there is no memory.
+enum class Access { kRead, kWrite };
+absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
+
+// Memory of this process's, which its peers may read. It is allocated and
+// sealed, so nobody can make an access to it fail (SIGBUS), and nobody but this
+// mapping can write to it.
 class Segment {
  public:
   // `size` is rounded up to pages. RESOURCE_EXHAUSTED where memory lacks.
-  static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
-                                        Touch touch);
+  static absl::StatusOr<Segment> Create(const char* name, uint64_t size) {
+    return CreatePart(name, size, size);
+  }
+  // Only the first `part` bytes are allocated; Populate() what follows before
+  // it is touched.
+  static absl::StatusOr<Segment> CreatePart(const char* name, uint64_t size,
+                                            uint64_t part);
 
   uint8_t* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }
@@ -66,8 +78,13 @@ class PeerSegment {
   // Refuses (FAILED_PRECONDITION, INVALID_ARGUMENT) what is not a memfd of
   // exactly `size` bytes, or what the peer could make to fail under a reader:
   // not sealed, or not allocated.
-  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size,
-                                         Touch touch);
+  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size) {
+    return MapPart(std::move(fd), size, size);
+  }
+  // The same, where only the first `part` bytes must be allocated; Populate()
+  // what follows before it is touched.
+  static absl::StatusOr<PeerSegment> MapPart(base::UniqueFd fd, uint64_t size,
+                                             uint64_t part);
 
   const uint8_t* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }

@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cinttypes>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/fabric/shm/arena.h"
@@ -105,6 +109,39 @@ TEST_F(ShmEndpointTest, DoorbellIsAskedForWhileArmedOncePerBatch) {
   a()->SetArmed(false);
   ASSERT_TRUE(Send(b(), "z"));
   EXPECT_FALSE(b()->TakeDoorbellRequest());
+}
+
+// What all mappings of control segments here cost the machine.
+uint64_t ControlKiB() {
+  std::ifstream maps("/proc/self/smaps");
+  uint64_t sum = 0;
+  bool is_control = false;
+  for (std::string line; std::getline(maps, line);) {
+    uint64_t kib = 0;
+    if (absl::StrContains(line, "memfd:penstock-")) {
+      is_control = absl::StrContains(line, "penstock-control");
+    } else if (std::sscanf(line.c_str(), "Pss: %" SCNu64, &kib) == 1 &&
+               is_control) {
+      sum += kib;
+      is_control = false;
+    }
+  }
+  return sum;
+}
+
+TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
+  auto exchange = [this](const std::string& message) {
+    ASSERT_TRUE(Send(a(), message));
+    ASSERT_TRUE(b()->Poll());
+    ASSERT_TRUE(Send(b(), message));
+    ASSERT_TRUE(a()->Poll());
+  };
+  for (int i = 0; i < 10000; ++i) exchange("12345678");
+  EXPECT_EQ(ControlKiB(), 2u * (8 + 16));  // of both sides
+  exchange(std::string(60000, 'x'));
+  EXPECT_EQ(at_a().messages.back(), std::string(60000, 'x'));
+  EXPECT_EQ(ControlKiB(), 2u * (8 + 256));
+  for (int i = 0; i < 10000; ++i) exchange("12345678");
 }
 
 TEST_F(ShmEndpointTest, NothingIsDeliveredBeforeStart) {

@@ -1,5 +1,6 @@
 // The system gives no memory: an answer, and nobody dies of it.
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include "tests/transport/fabric/shm/child.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/ring.h"
 #include "transport/fabric/shm/segment.h"
 
 namespace penstock {
@@ -39,9 +42,8 @@ uint64_t AddressSpace() {
 TEST(NoMemory, FileSizeLimitIsAnAnswerWithItsRemedy) {
   ForkedChild child([] {
     Limit(RLIMIT_FSIZE, kMiB);
-    EXPECT_TRUE(Segment::Create("test", kMiB, Touch::kWhenUsed).ok());
-    const absl::Status status =
-        Segment::Create("test", kMiB + 1, Touch::kWhenUsed).status();
+    EXPECT_TRUE(Segment::Create("test", kMiB).ok());
+    const absl::Status status = Segment::Create("test", kMiB + 1).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -f"));
   });
@@ -51,10 +53,36 @@ TEST(NoMemory, FileSizeLimitIsAnAnswerWithItsRemedy) {
 TEST(NoMemory, AddressSpaceLimitIsAnAnswerWithItsRemedy) {
   ForkedChild child([] {
     Limit(RLIMIT_AS, AddressSpace() + 4 * kMiB);
-    const absl::Status status =
-        Segment::Create("test", 8 * kMiB, Touch::kWhenUsed).status();
+    const absl::Status status = Segment::Create("test", 8 * kMiB).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -v"));
+  });
+  EXPECT_TRUE(child.Join());
+}
+
+// As if: what is not mapped cannot be populated either.
+TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
+  ForkedChild child([] {
+    auto writer = CreateControl(256 * 1024);
+    auto reader = CreateControl(256 * 1024);
+    RingSender sender(PageOf(*writer), PageOf(*reader));
+    RingReceiver receiver(PageOf(*reader), PageOf(*writer), 256 * 1024);
+    ASSERT_EQ(munmap(writer->data() + 128 * 1024, 4096), 0);
+    const std::string message(1000, 'm');
+    std::unique_ptr<uint8_t[]> scratch(new uint8_t[kMaxMessageBytes]);
+    for (int round = 0; round < 100; ++round) {
+      int sent = 0;
+      while (sender.Send(AsBytes(message)) == RingSender::Result::kSent) ++sent;
+      ASSERT_GE(sent, 15);
+      size_t size = 0;
+      for (; sent > 0; --sent) {
+        ASSERT_EQ(receiver.Receive(scratch.get(), &size),
+                  RingReceiver::Result::kMessage);
+      }
+      EXPECT_TRUE(sender.RoomHasCome());
+    }
+    EXPECT_EQ(sender.Send(AsBytes(std::string(20000, 'x'))),
+              RingSender::Result::kNoMemory);
   });
   EXPECT_TRUE(child.Join());
 }

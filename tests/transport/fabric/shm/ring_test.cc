@@ -1,5 +1,7 @@
 #include "transport/fabric/shm/ring.h"
 
+#include <sys/stat.h>
+
 #include <cstring>
 #include <memory>
 #include <string>
@@ -20,7 +22,7 @@ using Got = RingReceiver::Result;
 
 // One direction: `writer`'s ring, read by `reader`.
 class RingTest : public ::testing::Test {
- protected:
+ public:
   RingTest()
       : writer_(CreateControl(kRingBytes).value()),
         reader_(CreateControl(kRingBytes).value()),
@@ -35,6 +37,17 @@ class RingTest : public ::testing::Test {
       text->assign(scratch_.get(), scratch_.get() + size);
     return got;
   }
+  void GrowRing() {
+    std::string got;
+    ASSERT_EQ(Send(std::string(kFirstRingBytes, 'g')), Sent::kSent);
+    ASSERT_EQ(Receive(&got), Got::kMessage);
+  }
+  // Of the writer's memory: what its ring has taken from the machine.
+  uint64_t AllocatedBytes() {
+    struct stat status;
+    EXPECT_EQ(fstat(writer_.fd(), &status), 0);
+    return static_cast<uint64_t>(status.st_blocks) * 512;
+  }
   // What a hostile peer writes.
   uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
   void WriteLength(uint32_t length) {
@@ -46,6 +59,10 @@ class RingTest : public ::testing::Test {
   RingSender sender_;
   RingReceiver receiver_;
   std::unique_ptr<uint8_t[]> scratch_{new uint8_t[kMaxMessageBytes]};
+};
+
+struct Fresh : RingTest {
+  void TestBody() override {}
 };
 
 TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
@@ -66,6 +83,7 @@ TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
 }
 
 TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
+  GrowRing();
   const std::string message(30000, 'm');
   int count = 0;
   while (Send(message) == Sent::kSent) ++count;
@@ -84,6 +102,7 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
 }
 
 TEST_F(RingTest, RingIsFilledToTheLastByte) {
+  GrowRing();
   const std::string message(1020, 'm');  // 1024 with its length
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
     ASSERT_EQ(Send(message), Sent::kSent);
@@ -95,6 +114,101 @@ TEST_F(RingTest, RingIsFilledToTheLastByte) {
     ASSERT_EQ(got, message);
   }
   EXPECT_EQ(Receive(&got), Got::kEmpty);
+}
+
+TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
+  const std::string message(1020, 'm');
+  std::string got;
+  for (int round = 0; round < 100; ++round) {
+    for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
+      ASSERT_EQ(Send(message), Sent::kSent);
+    }
+    for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
+      ASSERT_EQ(Receive(&got), Got::kMessage);
+    }
+  }
+  EXPECT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
+}
+
+TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
+  // The head before what makes it grow.
+  for (uint64_t start = 0; start < kFirstRingBytes; start += 8 * 13) {
+    Fresh fresh;
+    std::string got;
+    for (uint64_t at = 0; at < start; at += 8) {
+      ASSERT_EQ(fresh.Send("1234"), Sent::kSent);
+      ASSERT_EQ(fresh.Receive(&got), Got::kMessage);
+    }
+    uint32_t sent = 0;
+    auto text = [](uint32_t i) {
+      return std::string(997 + i % 50, static_cast<char>('a' + i % 26));
+    };
+    while (sent < 60 && fresh.Send(text(sent)) == Sent::kSent) ++sent;
+    ASSERT_GE(sent, 14u) << start;
+    for (uint32_t i = 0; i < sent; ++i) {
+      ASSERT_EQ(fresh.Receive(&got), Got::kMessage) << start << " " << i;
+      ASSERT_EQ(got, text(i)) << start << " " << i;
+      // Across the end of the new part too.
+      for (int more = 0; more < 2 && sent < 300; ++more) {
+        if (fresh.Send(text(sent)) == Sent::kSent) ++sent;
+      }
+    }
+    EXPECT_EQ(sent, 300u);
+    EXPECT_EQ(fresh.Receive(&got), Got::kEmpty);
+    EXPECT_EQ(fresh.AllocatedBytes(), kRingOffset + kRingBytes);
+  }
+}
+
+TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
+  const std::string message(1020, 'm');
+  while (Send(message) == Sent::kSent) {
+  }
+  // Its head is at the end of the part, so that must be empty.
+  std::string got;
+  for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
+    if (!sender_.RoomHasCome()) {
+      EXPECT_TRUE(receiver_.PeerWaits());
+    }
+    ASSERT_EQ(Receive(&got), Got::kMessage);
+  }
+  EXPECT_TRUE(sender_.RoomHasCome());
+  EXPECT_EQ(Send(std::string(60000, 'x')), Sent::kSent);
+  ASSERT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(got, std::string(60000, 'x'));
+}
+
+TEST_F(RingTest, HostileGrowthBreaks) {
+  std::string got;
+  WriteLength(kGrown);
+  PageOf(writer_)->head.store(kFirstRingBytes - 8);  // not up to the new part
+  EXPECT_EQ(Receive(&got), Got::kBroken);
+  PageOf(writer_)->head.store(kFirstRingBytes);
+  EXPECT_EQ(Receive(&got), Got::kEmpty);  // honest so far
+  std::memcpy(RingBytes() + kFirstRingBytes, &kGrown, sizeof kGrown);
+  PageOf(writer_)->head.store(2 * kFirstRingBytes);
+  EXPECT_EQ(Receive(&got), Got::kBroken);  // a second time
+}
+
+// Or a reader would look at memory that nobody has allocated.
+TEST_F(RingTest, MessageBeyondThePartThatIsInUseBreaks) {
+  std::string got;
+  WriteLength(kFirstRingBytes);
+  PageOf(writer_)->head.store(kFirstRingBytes + 8);
+  EXPECT_EQ(Receive(&got), Got::kBroken);
+}
+
+TEST_F(RingTest, PeerThatSaysItHasGrownAndHasNotHarmsNobody) {
+  WriteLength(kGrown);
+  const uint32_t length = 60000;
+  PageOf(writer_)->head.store(kFirstRingBytes + 60008);
+  ASSERT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
+  std::string got;
+  // The new part is the reader's doing, and zeros: an empty message.
+  EXPECT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(got, "");
+  EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
+  std::memcpy(RingBytes() + kFirstRingBytes + 8, &length, sizeof length);
+  EXPECT_EQ(Receive(&got), Got::kBroken);  // longer than what is there
 }
 
 TEST_F(RingTest, HostileHeadBreaks) {
@@ -111,7 +225,7 @@ TEST_F(RingTest, HostileLengthBreaks) {
   PageOf(writer_)->head.store(1024);
   std::string got;
   for (uint32_t length :
-       {1021u, 65537u, 0x7fffffffu, 0xffffffffu, 0xfffffffcu}) {
+       {1021u, 65537u, 0x7fffffffu, 0xfffffffeu, 0xfffffffcu}) {
     WriteLength(length);
     EXPECT_EQ(Receive(&got), Got::kBroken) << length;
   }
@@ -120,6 +234,7 @@ TEST_F(RingTest, HostileLengthBreaks) {
 }
 
 TEST_F(RingTest, HostileTailBreaksOnceItIsLookedAt) {
+  GrowRing();
   const std::string message(60000, 'm');
   ASSERT_EQ(Send(message), Sent::kSent);
   ASSERT_EQ(Send(message), Sent::kSent);

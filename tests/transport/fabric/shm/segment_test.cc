@@ -34,17 +34,16 @@ base::UniqueFd Memfd(uint64_t size, int seals, bool allocate) {
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL;
 
 TEST(Segment, PeerSeesWhatItsOwnerWrites) {
-  auto segment = Segment::Create("test", kBytes, Touch::kNow);
+  auto segment = Segment::Create("test", kBytes);
   ASSERT_TRUE(segment.ok()) << segment.status();
-  auto peer =
-      PeerSegment::Map(Duplicate(segment->fd()), kBytes, Touch::kWhenUsed);
+  auto peer = PeerSegment::Map(Duplicate(segment->fd()), kBytes);
   ASSERT_TRUE(peer.ok()) << peer.status();
   segment->data()[kBytes - 1] = 77;
   EXPECT_EQ(peer->data()[kBytes - 1], 77);
 }
 
 TEST(Segment, NobodyElseWritesItShrinksItOrPunchesHoles) {
-  auto segment = Segment::Create("test", kBytes, Touch::kWhenUsed);
+  auto segment = Segment::Create("test", kBytes);
   ASSERT_TRUE(segment.ok()) << segment.status();
   const int fd = segment->fd();
   EXPECT_EQ(mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0),
@@ -56,9 +55,8 @@ TEST(Segment, NobodyElseWritesItShrinksItOrPunchesHoles) {
 }
 
 TEST(Segment, PeersMappingCannotBeMadeWritable) {
-  auto segment = Segment::Create("test", kBytes, Touch::kWhenUsed);
-  auto peer =
-      PeerSegment::Map(Duplicate(segment->fd()), kBytes, Touch::kWhenUsed);
+  auto segment = Segment::Create("test", kBytes);
+  auto peer = PeerSegment::Map(Duplicate(segment->fd()), kBytes);
   ASSERT_TRUE(peer.ok()) << peer.status();
   EXPECT_NE(mprotect(const_cast<uint8_t*>(peer->data()), kBytes,
                      PROT_READ | PROT_WRITE),
@@ -66,31 +64,28 @@ TEST(Segment, PeersMappingCannotBeMadeWritable) {
 }
 
 TEST(Segment, IsClosedOnExec) {
-  auto segment = Segment::Create("test", kBytes, Touch::kWhenUsed);
+  auto segment = Segment::Create("test", kBytes);
   ASSERT_TRUE(segment.ok()) << segment.status();
   EXPECT_TRUE(fcntl(segment->fd(), F_GETFD) & FD_CLOEXEC);
 }
 
 TEST(Segment, MoreThanMemoryIsRefused) {
   EXPECT_TRUE(absl::IsResourceExhausted(
-      Segment::Create("test", ~uint64_t{0}, Touch::kWhenUsed).status()));
+      Segment::Create("test", ~uint64_t{0}).status()));
 }
 
 TEST(PeerSegment, WhatCouldVanishIsRefused) {
   // Of the right size and allocated, each lacking one seal.
   for (int missing : {F_SEAL_SHRINK, F_SEAL_GROW, 0x10, F_SEAL_SEAL}) {
-    auto peer = PeerSegment::Map(Memfd(kBytes, kAllSeals & ~missing, true),
-                                 kBytes, Touch::kWhenUsed);
+    auto peer =
+        PeerSegment::Map(Memfd(kBytes, kAllSeals & ~missing, true), kBytes);
     EXPECT_TRUE(absl::IsFailedPrecondition(peer.status())) << missing;
   }
-  EXPECT_TRUE(
-      PeerSegment::Map(Memfd(kBytes, kAllSeals, true), kBytes, Touch::kWhenUsed)
-          .ok());
+  EXPECT_TRUE(PeerSegment::Map(Memfd(kBytes, kAllSeals, true), kBytes).ok());
 }
 
 TEST(PeerSegment, UnallocatedIsRefused) {
-  auto peer = PeerSegment::Map(Memfd(kBytes, kAllSeals, false), kBytes,
-                               Touch::kWhenUsed);
+  auto peer = PeerSegment::Map(Memfd(kBytes, kAllSeals, false), kBytes);
   EXPECT_TRUE(absl::IsFailedPrecondition(peer.status())) << peer.status();
 }
 
@@ -99,15 +94,14 @@ TEST(PeerSegment, PagesBehindTheEndDoNotMakeUpForHoles) {
   ASSERT_EQ(ftruncate(fd.get(), kBytes), 0);
   ASSERT_EQ(fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, kBytes, kBytes), 0);
   ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
-  auto peer = PeerSegment::Map(std::move(fd), kBytes, Touch::kWhenUsed);
+  auto peer = PeerSegment::Map(std::move(fd), kBytes);
   EXPECT_TRUE(absl::IsFailedPrecondition(peer.status())) << peer.status();
 }
 
 TEST(PeerSegment, AnotherSizeThanAnnouncedIsRefused) {
   for (uint64_t announced :
        {uint64_t{0}, kBytes - 1, kBytes + 1, kBytes * 2, ~uint64_t{0}}) {
-    auto peer = PeerSegment::Map(Memfd(kBytes, kAllSeals, true), announced,
-                                 Touch::kWhenUsed);
+    auto peer = PeerSegment::Map(Memfd(kBytes, kAllSeals, true), announced);
     EXPECT_TRUE(absl::IsInvalidArgument(peer.status())) << announced;
   }
 }
@@ -123,8 +117,7 @@ TEST(PeerSegment, OtherDescriptorsAreRefused) {
   };
   for (base::UniqueFd& fd : others) {
     EXPECT_TRUE(fd.valid());
-    EXPECT_FALSE(
-        PeerSegment::Map(std::move(fd), kBytes, Touch::kWhenUsed).ok());
+    EXPECT_FALSE(PeerSegment::Map(std::move(fd), kBytes).ok());
   }
 }
 

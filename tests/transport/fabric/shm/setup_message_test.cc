@@ -58,7 +58,7 @@ void SendRaw(int socket, const std::string& bytes, size_t count) {
 
 TEST(SetupMessage, HasTheseBytes) {
   const std::string expected(
-      "PSHM\x02\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x01\x00\x00\x00"
+      "PSHM\x03\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x01\x00\x00\x00"
       "token",
       25);
   EXPECT_EQ(EncodeSetup(Hello()), expected);
@@ -101,7 +101,7 @@ TEST(SetupMessage, AnythingElseIsRejected) {
 
 TEST(SetupMessage, CarriesADescriptor) {
   SocketPair sockets;
-  auto segment = Segment::Create("test", 4096, Touch::kWhenUsed);
+  auto segment = Segment::Create("test", 4096);
   ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
   auto received = ReceiveSetup(sockets.b.get());
   ASSERT_TRUE(received.ok()) << received.status();

@@ -216,7 +216,7 @@ TEST_F(ShmSetup, SealedMemoryOfAnotherLayoutIsRefused) {
   const std::string offer = server_.Offer().value();
   auto listen = server_.Listen(token, listened.callback());
   constexpr uint64_t kRing = 1 << 18;
-  auto zeros = Segment::Create("hostile", kRingOffset + kRing, Touch::kNow);
+  auto zeros = Segment::Create("hostile", kRingOffset + kRing);
   base::UniqueFd socket = RawConnect(offer);
   ASSERT_TRUE(
       SendSetup(socket.get(), HelloWith(token, kRing), zeros->fd()).ok());
