@@ -6,29 +6,39 @@
 #include <memory>
 
 #include "transport/fabric/fabric.h"
-#include "transport/grpc/grpc_abi.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
 namespace core {
 
-class Transport;
-
-// Used under the transport's lock.
+// Used under its owner's lock.
 class PathPoller {
  public:
-  explicit PathPoller(Transport* transport) : transport_(transport) {}
+  // The transport.
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // Delivers what waits at the path; from any thread, without the lock.
+    virtual bool PollPath() = 0;
+    // The same soon, from a place of its own: called under the lock.
+    virtual void SchedulePolling() = 0;
+    // Kept while the path is polled.
+    virtual void Ref() = 0;
+    virtual void Unref() = 0;
+  };
+
+  explicit PathPoller(Owner* owner) : owner_(owner) {}
   ~PathPoller() { Watch(nullptr); }
 
   // Polls `path` from now on, instead of the one before; null: none. A thread
-  // that polls the one before may go on for a while, and keeps it alive.
-  // True: there is input already, which nobody will be rung for.
-  bool Watch(std::shared_ptr<fabric::Endpoint> path);
+  // that polls the one before may go on for a while, and keeps it alive. What
+  // has come already, for which nobody will be rung, is scheduled.
+  void Watch(std::shared_ptr<fabric::Endpoint> path);
 
  private:
   class Polled;
 
-  Transport* const transport_;
+  Owner* const owner_;
   std::shared_ptr<fabric::Endpoint> path_;
   progress::PollSet::SlotId slot_ = 0;
 };

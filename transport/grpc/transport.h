@@ -59,6 +59,7 @@ class Stream;
 // each attempt to connect a path hold one. The last destroys it.
 class Transport final : public grpc_transport,
                         public EndpointStreamEvents,
+                        public PathPoller::Owner,
                         public session::SessionEvents {
  public:
   // Told once, from an ExecCtx and without locks: OK when the session carries
@@ -110,9 +111,9 @@ class Transport final : public grpc_transport,
   void OnRefused();
 
   // For pollers and side paths.
-  bool PollPath();
+  bool PollPath() override;
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
-  void Unref();
+  void Unref() override;
   // For one who found it in a registry: false if it is being destroyed.
   bool RefUnlessDead();
 
@@ -155,7 +156,7 @@ class Transport final : public grpc_transport,
   void CloseWhenDrained();
 
   void SyncPathPoller();
-  void SchedulePolling();
+  void SchedulePolling() override;
   void PollUntilEmpty();
   void StartTimer(Timer* timer, grpc_core::Duration delay,
                   void (Transport::*expired)());

@@ -71,9 +71,7 @@ void Transport::AddSidePath(
   }
 }
 
-void Transport::SyncPathPoller() {
-  if (poller_.Watch(session_->fast_path())) SchedulePolling();
-}
+void Transport::SyncPathPoller() { poller_.Watch(session_->fast_path()); }
 
 void Transport::OnConnectWanted(const std::string& fabric,
                                 const std::string& offer,

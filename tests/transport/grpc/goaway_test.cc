@@ -237,7 +237,7 @@ class ClientGoawayTest : public testing::Test {
   // A connection, and a call on it.
   void Begin(uint32_t max_streams = UINT32_MAX) {
     first_ = std::make_unique<PendingCall>(channel_);
-    Accept(&server_, max_streams);
+    ASSERT_NO_FATAL_FAILURE(Accept(&server_, max_streams));
     ExpectCall(server_.get(), 1);
   }
   void Accept(std::unique_ptr<WirePeer>* server,
@@ -270,13 +270,13 @@ class ClientGoawayTest : public testing::Test {
 };
 
 TEST_F(ClientGoawayTest, NewCallsGoElsewhereFromTheFirstOn) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   Goaway(server_.get(), kLastStreamUnknown);
   server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
   EXPECT_EQ(server_->Next(), "pong");
   PendingCall second(channel_);
   std::unique_ptr<WirePeer> other;
-  Accept(&other);
+  ASSERT_NO_FATAL_FAILURE(Accept(&other));
   ExpectCall(other.get(), 1);
   Answer(other.get(), 1);
   EXPECT_TRUE(second.Finish().ok());
@@ -287,13 +287,13 @@ TEST_F(ClientGoawayTest, NewCallsGoElsewhereFromTheFirstOn) {
 }
 
 TEST_F(ClientGoawayTest, CallsAboveTheLastStreamAreMadeElsewhere) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   PendingCall second(channel_);
   ExpectCall(server_.get(), 2);
   Goaway(server_.get(), kLastStreamUnknown);
   Goaway(server_.get(), 1);
   std::unique_ptr<WirePeer> other;
-  Accept(&other);
+  ASSERT_NO_FATAL_FAILURE(Accept(&other));
   ExpectCall(other.get(), 1);
   Answer(other.get(), 1);
   EXPECT_TRUE(second.Finish().ok());
@@ -302,12 +302,12 @@ TEST_F(ClientGoawayTest, CallsAboveTheLastStreamAreMadeElsewhere) {
 }
 
 TEST_F(ClientGoawayTest, RefusedCallIsMadeElsewhere) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   PendingCall second(channel_);
   ExpectCall(server_.get(), 2);
   server_->Send(FrameType::kReset, 2, wire::kRefused | 14, "no");
   std::unique_ptr<WirePeer> other;
-  Accept(&other);
+  ASSERT_NO_FATAL_FAILURE(Accept(&other));
   ExpectCall(other.get(), 1);
   Answer(other.get(), 1);
   EXPECT_TRUE(second.Finish().ok());
@@ -316,7 +316,7 @@ TEST_F(ClientGoawayTest, RefusedCallIsMadeElsewhere) {
 }
 
 TEST_F(ClientGoawayTest, CallThatIsResetOtherwiseEnds) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   server_->Send(FrameType::kReset, 1, 14, "no");
   const grpc::Status status = first_->Finish();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
@@ -324,17 +324,17 @@ TEST_F(ClientGoawayTest, CallThatIsResetOtherwiseEnds) {
 }
 
 TEST_F(ClientGoawayTest, CallRefusedTwiceEnds) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   server_->Send(FrameType::kReset, 1, wire::kRefused | 14, "no");
   std::unique_ptr<WirePeer> other;
-  Accept(&other);
+  ASSERT_NO_FATAL_FAILURE(Accept(&other));
   ExpectCall(other.get(), 1);
   other->Send(FrameType::kReset, 1, wire::kRefused | 14, "no again");
   EXPECT_EQ(first_->Finish().error_message(), "no again");
 }
 
 TEST_F(ClientGoawayTest, LastStreamThatGrowsEndsTheConnection) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   Goaway(server_.get(), 1);
   Goaway(server_.get(), 2);
   EXPECT_EQ(server_->Next(), "closed");
@@ -342,7 +342,7 @@ TEST_F(ClientGoawayTest, LastStreamThatGrowsEndsTheConnection) {
 }
 
 TEST_F(ClientGoawayTest, LastStreamMayBeRepeated) {
-  Begin();
+  ASSERT_NO_FATAL_FAILURE(Begin());
   for (uint32_t last : {kLastStreamUnknown, kLastStreamUnknown, 7u, 7u, 1u}) {
     Goaway(server_.get(), last);
   }
@@ -351,13 +351,13 @@ TEST_F(ClientGoawayTest, LastStreamMayBeRepeated) {
 }
 
 TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
-  Begin(/*max_streams=*/1);
+  ASSERT_NO_FATAL_FAILURE(Begin(/*max_streams=*/1));
   PendingCall second(channel_);
   server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
   EXPECT_EQ(server_->Next(), "pong");
   Goaway(server_.get(), kLastStreamUnknown);
   std::unique_ptr<WirePeer> other;
-  Accept(&other);
+  ASSERT_NO_FATAL_FAILURE(Accept(&other));
   ExpectCall(other.get(), 1);
   Answer(other.get(), 1);
   EXPECT_TRUE(second.Finish().ok());

@@ -1,0 +1,104 @@
+#include "transport/grpc/path_poller.h"
+
+#include <functional>
+#include <memory>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// A path of which only what a poller sees is real.
+class FakePath : public fabric::Endpoint {
+ public:
+  const fabric::Capabilities& capabilities() const override {
+    return capabilities_;
+  }
+  std::string Describe() const override { return "fake"; }
+  void Start(fabric::EndpointEvents*) override {}
+  bool Send(absl::Span<const uint8_t>) override { return false; }
+  absl::StatusOr<fabric::Exposure> Expose(const memory::Payload&) override {
+    return absl::UnimplementedError("fake");
+  }
+  void Withdraw(const fabric::RemoteRegion&) override {}
+  void Read(const fabric::RemoteRegion&, uint64_t, absl::Span<uint8_t>,
+            uint64_t) override {}
+  absl::StatusOr<memory::Bytes> Load(const fabric::RemoteRegion&) override {
+    return absl::UnimplementedError("fake");
+  }
+  bool Poll() override { return false; }
+  bool HasInput() const override { return input; }
+  void SetArmed(bool value) override {
+    armed = value;
+    if (value && on_armed) on_armed();
+  }
+  bool TakeDoorbellRequest() override { return false; }
+  void RingDoorbell() override {}
+
+  bool input = false;
+  bool armed = false;
+  std::function<void()> on_armed;
+
+ private:
+  const fabric::Capabilities capabilities_;
+};
+
+class FakeOwner : public PathPoller::Owner {
+ public:
+  bool PollPath() override {
+    ++polls;
+    return true;
+  }
+  void SchedulePolling() override { ++scheduled; }
+  void Ref() override { ++refs; }
+  void Unref() override { --refs; }
+
+  int polls = 0;
+  int scheduled = 0;
+  int refs = 0;
+};
+
+class PathPollerTest : public testing::Test {
+ protected:
+  FakeOwner owner_;
+  PathPoller poller_{&owner_};
+  const std::shared_ptr<FakePath> path_ = std::make_shared<FakePath>();
+};
+
+TEST_F(PathPollerTest, PathIsPolledWhileItIsWatched) {
+  poller_.Watch(path_);
+  EXPECT_TRUE(path_->armed);
+  EXPECT_EQ(owner_.refs, 1);
+  path_->input = true;
+  EXPECT_TRUE(progress::PollSet::Get()->PollOnce());
+  EXPECT_EQ(owner_.polls, 1);
+  poller_.Watch(nullptr);
+  EXPECT_FALSE(progress::PollSet::Get()->PollOnce());
+  EXPECT_EQ(owner_.polls, 1);
+  EXPECT_EQ(owner_.refs, 0);
+}
+
+TEST_F(PathPollerTest, WhatCameBeforeTheArmingIsScheduled) {
+  path_->input = true;
+  poller_.Watch(path_);
+  EXPECT_EQ(owner_.scheduled, 1);
+  poller_.Watch(path_);  // nothing new
+  EXPECT_EQ(owner_.scheduled, 1);
+}
+
+// The peer saw that nobody is armed, and does not ring.
+TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
+  path_->on_armed = [this] { path_->input = true; };
+  poller_.Watch(path_);
+  EXPECT_EQ(owner_.scheduled, 1);
+}
+
+TEST_F(PathPollerTest, NothingIsScheduledForAPathWithoutInput) {
+  poller_.Watch(path_);
+  EXPECT_EQ(owner_.scheduled, 0);
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,108 @@
+// What a thread that waits in gRPC does for Penstock's paths: here a pollable
+// of the test's own among what such threads poll.
+
+#include "transport/grpc/polling_engine.h"
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+#include "gtest/gtest.h"
+#include "transport/progress/poll_set.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+using Clock = std::chrono::system_clock;
+
+class FakePath : public progress::Pollable {
+ public:
+  bool Poll() override {
+    input = false;
+    ++polls;
+    if (on_poll) on_poll();
+    return true;
+  }
+  bool HasInput() const override { return input; }
+  void SetArmed(bool value) override {
+    armed = value;
+    if (value && on_armed) on_armed();
+  }
+
+  std::atomic<bool> input{false};
+  std::atomic<bool> armed{false};
+  std::atomic<int> polls{0};
+  std::function<void()> on_poll;
+  std::function<void()> on_armed;
+};
+
+class PollingEngineTest : public testing::Test {
+ protected:
+  PollingEngineTest() : slot_(progress::PollSet::Get()->Add(path_)) {}
+  ~PollingEngineTest() override {
+    progress::PollSet::Get()->Remove(slot_);
+    queue_.Shutdown();
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue_.Next(&tag, &ok)) {
+    }
+  }
+
+  // An event for who waits for the queue, at once.
+  void Complete() {
+    alarm_.Set(&queue_, Clock::now() - std::chrono::seconds(1), this);
+  }
+  grpc::CompletionQueue::NextStatus Wait(std::chrono::milliseconds time) {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue_.AsyncNext(&tag, &ok, Clock::now() + time);
+  }
+
+  grpc::CompletionQueue queue_;
+  grpc::Alarm alarm_;
+  const std::shared_ptr<FakePath> path_ = std::make_shared<FakePath>();
+  const progress::PollSet::SlotId slot_;
+};
+
+TEST_F(PollingEngineTest, WhoWaitsPolls) {
+  ASSERT_TRUE(PollingIsWrapped());
+  path_->input = true;
+  path_->on_poll = [this] { Complete(); };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  EXPECT_EQ(path_->polls, 1);
+  EXPECT_TRUE(path_->armed) << "nobody spins any more";
+}
+
+// The peer wrote while the waiting thread, the last one to spin, had not armed
+// the path yet: nobody is rung. The thread has what it waited for, and does not
+// come back: the path would be left alone.
+TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
+  path_->input = true;
+  path_->on_poll = [this] {
+    if (path_->polls == 1) Complete();
+  };
+  path_->on_armed = [this] {
+    if (path_->polls == 1) path_->input = true;
+  };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  EXPECT_EQ(path_->polls, 2);
+  EXPECT_FALSE(path_->input);
+}
+
+// The same for one that is about to sleep.
+TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
+  path_->on_armed = [this] {
+    if (path_->polls == 0) path_->input = true;
+  };
+  path_->on_poll = [this] { Complete(); };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  EXPECT_EQ(path_->polls, 1);
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock
