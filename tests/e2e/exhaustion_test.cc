@@ -1,0 +1,134 @@
+// Few descriptors, or little locked memory: calls go on over what can be had,
+// or end with a status, and all comes back with the resource.
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "grpc/grpc.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/child.h"
+#include "tests/e2e/path.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+// While it lives, this process can open `spare` more descriptors.
+class FewDescriptors {
+ public:
+  explicit FewDescriptors(int spare) {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = LowestFree() + spare;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  }
+  ~FewDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  static rlim_t LowestFree() {
+    const int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return static_cast<rlim_t>(fd);
+  }
+  rlimit before_;
+};
+
+class ExhaustionTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    grpc_init();  // see stack.cc
+    server_ = StartPeer("server", {"Environment"});
+    ASSERT_NE(server_, nullptr);
+    auto port = server_->Find("port ");
+    ASSERT_TRUE(port.has_value());
+    address_ = "127.0.0.1:" + *port;
+  }
+  std::shared_ptr<grpc::Channel> NewChannel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 50);
+    return grpc::CreateCustomChannel(
+        address_, Credentials(grpc::InsecureChannelCredentials()), arguments);
+  }
+  static std::string PathOf(grpc::Channel* channel) {
+    const auto reports = DescribePaths(*channel);
+    return reports.size() == 1 ? reports[0].path : "none";
+  }
+  // There and back, with what is announced.
+  static grpc::Status MakeLargeCall(TestService::Stub* stub) {
+    Call call;
+    call.set_wait_for_ready(true);
+    auto stream = stub->FullDuplexCall(&call);
+    for (size_t size : {8, 1 << 20, 3 << 20, 100000}) {
+      if (!PingPong(stream.get(), size)) break;
+    }
+    stream->WritesDone();
+    return stream->Finish();
+  }
+
+  std::unique_ptr<Child> server_;
+  std::string address_;
+};
+
+TEST_F(ExhaustionTest, ClientWithoutDescriptorsFailsOrFallsBackAndComesBack) {
+  std::set<std::string> paths;
+  for (int spare = 0; spare <= 16; ++spare) {
+    auto channel = NewChannel();
+    auto stub = TestService::NewStub(channel);
+    {
+      FewDescriptors few(spare);
+      const grpc::Status status = MakeEmptyCall(stub.get());
+      paths.insert(PathOf(channel.get()));
+      EXPECT_EQ(status.ok(), PathOf(channel.get()) != "none") << spare;
+      if (!status.ok()) {
+        EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE)
+            << status.error_message();
+      }
+    }
+    const grpc::Status status = MakeLargeCall(stub.get());
+    EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
+  }
+  EXPECT_EQ(paths, (std::set<std::string>{"none", "shm", "tcp"}));
+}
+
+TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
+  for (int spare = 0; spare <= 4; ++spare) {
+    auto channel = NewChannel();
+    auto stub = TestService::NewStub(channel);
+    ASSERT_TRUE(MakeEmptyCall(stub.get()).ok());
+    EXPECT_EQ(PathOf(channel.get()), "shm");
+    {
+      FewDescriptors few(spare);
+      const grpc::Status status = MakeLargeCall(stub.get());
+      EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
+    }
+    const grpc::Status status = MakeLargeCall(stub.get());
+    EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
+  }
+}
+
+TEST_F(ExhaustionTest, LockedMemoryIsNotNeeded) {
+  rlimit before;
+  getrlimit(RLIMIT_MEMLOCK, &before);
+  rlimit limit = before;
+  limit.rlim_cur = 64 * 1024;
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+  auto client = StartPeer("stream", {"Environment", address_});
+  ASSERT_NE(client, nullptr);
+  const std::string output = client->ReadAll();
+  setrlimit(RLIMIT_MEMLOCK, &before);
+  EXPECT_NE(output.find("status 0 "), std::string::npos) << output;
+  EXPECT_NE(output.find("path shm"), std::string::npos) << output;
+}
+
+}  // namespace
+}  // namespace penstock::e2e
