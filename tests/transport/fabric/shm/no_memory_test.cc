@@ -1,5 +1,6 @@
 // The system gives no memory: an answer, and nobody dies of it.
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -83,6 +84,27 @@ TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
     }
     EXPECT_EQ(sender.Send(AsBytes(std::string(20000, 'x'))),
               RingSender::Result::kNoMemory);
+  });
+  EXPECT_TRUE(child.Join());
+}
+
+TEST(NoMemory, ReaderWithoutMemoryForAGrownRingLeavesThePath) {
+  ForkedChild child([] {
+    auto writer = CreateControl(256 * 1024);
+    auto reader = CreateControl(256 * 1024);
+    auto mapped = MapControl(
+        base::UniqueFd(fcntl(writer->fd(), F_DUPFD_CLOEXEC, 0)), 256 * 1024);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    RingSender sender(PageOf(*writer), PageOf(*reader));
+    RingReceiver receiver(PageOf(*reader), PageOf(*mapped), 256 * 1024);
+    ASSERT_EQ(munmap(const_cast<uint8_t*>(mapped->data()) + 128 * 1024, 4096),
+              0);
+    ASSERT_EQ(sender.Send(AsBytes(std::string(20000, 'x'))),
+              RingSender::Result::kSent);
+    std::unique_ptr<uint8_t[]> scratch(new uint8_t[kMaxMessageBytes]);
+    size_t size = 0;
+    EXPECT_EQ(receiver.Receive(scratch.get(), &size),
+              RingReceiver::Result::kBroken);
   });
   EXPECT_TRUE(child.Join());
 }

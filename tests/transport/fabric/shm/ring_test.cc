@@ -131,8 +131,9 @@ TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
 }
 
 TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
-  // The head before what makes it grow.
-  for (uint64_t start = 0; start < kFirstRingBytes; start += 8 * 13) {
+  // The head before what makes it grow: in each part of the larger ring, at
+  // ever other places of it.
+  for (uint64_t start = 0; start < 2 * kRingBytes; start += 8 * 263) {
     Fresh fresh;
     std::string got;
     for (uint64_t at = 0; at < start; at += 8) {
@@ -143,15 +144,15 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
     auto text = [](uint32_t i) {
       return std::string(997 + i % 50, static_cast<char>('a' + i % 26));
     };
-    while (sent < 60 && fresh.Send(text(sent)) == Sent::kSent) ++sent;
+    auto fill = [&] {
+      while (sent < 300 && fresh.Send(text(sent)) == Sent::kSent) ++sent;
+    };
+    fill();
     ASSERT_GE(sent, 14u) << start;
     for (uint32_t i = 0; i < sent; ++i) {
       ASSERT_EQ(fresh.Receive(&got), Got::kMessage) << start << " " << i;
       ASSERT_EQ(got, text(i)) << start << " " << i;
-      // Across the end of the new part too.
-      for (int more = 0; more < 2 && sent < 300; ++more) {
-        if (fresh.Send(text(sent)) == Sent::kSent) ++sent;
-      }
+      fill();  // in the end all of the larger ring
     }
     EXPECT_EQ(sent, 300u);
     EXPECT_EQ(fresh.Receive(&got), Got::kEmpty);
@@ -160,21 +161,37 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
 }
 
 TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
-  const std::string message(1020, 'm');
-  while (Send(message) == Sent::kSent) {
+  const std::string small(1020, 'm');
+  const std::string large(60000, 'x');
+  while (Send(small) == Sent::kSent) {
   }
-  // Its head is at the end of the part, so that must be empty.
+  sender_.StopWaiting();
+  EXPECT_EQ(Send(large), Sent::kFull);
+  // Its head is at the end of the part, so all of that must be empty.
   std::string got;
   for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
-    if (!sender_.RoomHasCome()) {
-      EXPECT_TRUE(receiver_.PeerWaits());
-    }
+    EXPECT_FALSE(sender_.RoomHasCome()) << i;
+    EXPECT_TRUE(receiver_.PeerWaits()) << i;
     ASSERT_EQ(Receive(&got), Got::kMessage);
   }
   EXPECT_TRUE(sender_.RoomHasCome());
-  EXPECT_EQ(Send(std::string(60000, 'x')), Sent::kSent);
+  EXPECT_EQ(Send(large), Sent::kSent);
   ASSERT_EQ(Receive(&got), Got::kMessage);
-  EXPECT_EQ(got, std::string(60000, 'x'));
+  EXPECT_EQ(got, large);
+}
+
+TEST_F(RingTest, RingThatWasFullGrowsWithTheNextMessageThatHasRoomForIt) {
+  const std::string message(1020, 'm');
+  uint32_t sent = 0;
+  while (Send(message) == Sent::kSent) ++sent;
+  sender_.StopWaiting();
+  EXPECT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
+  std::string got;
+  for (; sent > 0; --sent) ASSERT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(Send("small"), Sent::kSent);
+  EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
+  ASSERT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(got, "small");
 }
 
 TEST_F(RingTest, HostileGrowthBreaks) {
