@@ -11,6 +11,7 @@ namespace {
 
 absl::StatusCode CodeOf(int error_number) {
   switch (error_number) {
+    case EAGAIN:
     case ENOMEM:
     case ENOSPC:
     case EMFILE:

@@ -65,9 +65,9 @@ absl::Status Connection::MakeDomain() {
   domain_ = std::make_shared<const ProtectionDomain>(*std::move(domain));
   private_pool_ =
       Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE, options_.read_bytes);
-  exposed_pool_ = Pool::Create(api_, domain_,
-                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ,
-                               options_.exposed_bytes);
+  exposed_pool_ =
+      Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
+                   options_.exposed_bytes);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
       Completions::Create(api_, id_->verbs, kCompletions);
   if (!completions.ok()) return completions.status();
@@ -135,6 +135,14 @@ absl::Status Connection::Accept(const CmEvent& request,
       std::min(param.initiator_depth, request.responder_resources);
   if (api_->Accept(id_.get(), &param) == 0) return absl::OkStatus();
   return CallFailed(api_, errno, "accept", id_->verbs);
+}
+
+absl::Status Connection::PermitReads() {
+  ibv_qp_attr attr = {};
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND;
+  const int error = api_->ModifyQp(id_->qp, &attr, IBV_QP_ACCESS_FLAGS);
+  if (error == 0) return absl::OkStatus();
+  return CallFailed(api_, error, "set a queue pair's access", id_->verbs);
 }
 
 std::string Connection::Describe() const {

@@ -26,8 +26,9 @@ namespace verbs {
 
 // Bytes of one message, its header included.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// Requests that have not ended: messages, reads, and some room for probes.
-constexpr uint32_t kSendRequests = 48;
+// Requests that have not ended: messages, reads, and windows that are bound and
+// invalidated, two requests for each large message.
+constexpr uint32_t kSendRequests = 128;
 
 // Has a protection domain of its own: what it exposes can be reached through
 // its queue pair and no other. While it is being set up its owner handles the
@@ -58,13 +59,18 @@ class Connection : public CmHandler {
   // The peer has proven itself and said this.
   void SetPeer(const Terms& peer) { peer_ = peer; }
   const Terms& peer() const { return peer_; }
+  // Once it is established: the peer may read what is exposed, through regions
+  // and windows. The connection manager would let it write, too.
+  absl::Status PermitReads();
   // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2".
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
   const ProtectionDomain& domain() const { return *domain_; }
-  // Memory that no peer reaches, and memory that this peer may read.
+  // Memory that no peer reaches, and memory on which windows can be bound. Not
+  // every device holds a window to its range (Soft-RoCE of Linux 6.1 does not);
+  // so this peer can perhaps read what else was meant for it, nobody's else.
   Pool* private_pool() { return private_pool_.get(); }
   Pool* exposed_pool() { return exposed_pool_.get(); }
 

@@ -45,8 +45,19 @@ bool IsWanted(Api* api, const rdma_cm_id& id, const Address& address,
   return false;
 }
 
+absl::StatusOr<std::vector<Address>> Candidates(const Options& options) {
+  if (options.addresses.empty()) return InterfaceAddresses();
+  std::vector<Address> addresses;
+  for (const std::string& text : options.addresses) {
+    absl::StatusOr<Address> address = Address::Parse(text, 0);
+    if (!address.ok()) return address.status();
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
 std::string RestrictionText(const Options& options) {
-  std::vector<std::string> parts;
+  std::vector<std::string> parts = options.addresses;
   if (!options.device.empty()) {
     parts.push_back(absl::StrCat("device ", options.device));
   }
@@ -73,12 +84,12 @@ int Bytes(ibv_mtu mtu) { return 128 << mtu; }
 }  // namespace
 
 bool IsRestricted(const Options& options) {
-  return !options.device.empty() || options.port != 0 || options.gid_index >= 0;
+  return !options.addresses.empty() || !options.device.empty() || options.port != 0 || options.gid_index >= 0;
 }
 
 absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,
                                                    const Options& options) {
-  absl::StatusOr<std::vector<Address>> addresses = InterfaceAddresses();
+  absl::StatusOr<std::vector<Address>> addresses = Candidates(options);
   if (!addresses.ok()) return addresses.status();
   std::vector<BoundId> bound;
   std::vector<std::string> others;

@@ -29,7 +29,7 @@ struct BoundId {
 absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,
                                                    const Options& options);
 
-// Whether `options` name a device, or a port or a GID of one.
+// Whether `options` name an address or a device, or a port or a GID of one.
 bool IsRestricted(const Options& options);
 
 // What options say of every identifier, before it is connected or accepted.

@@ -50,20 +50,12 @@ uint64_t AddressOf(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
 }
 
-Exposure ExposureOf(const uint8_t* data, uint32_t rkey,
-                    memory::Payload stable) {
-  Exposure exposure;
-  exposure.region.key = rkey;
-  exposure.region.offset = AddressOf(data);
-  exposure.region.length = stable.size();
-  exposure.stable = std::move(stable);
-  return exposure;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
     std::shared_ptr<Connection> connection) {
+  absl::Status permitted = connection->PermitReads();
+  if (!permitted.ok()) return permitted;
   absl::StatusOr<std::shared_ptr<Lease>> buffers =
       connection->private_pool()->Allocate(kSendBuffers * kBufferBytes);
   if (!buffers.ok()) return buffers.status();
@@ -153,31 +145,96 @@ absl::StatusOr<Exposure> VerbsEndpoint::ExposeInPlace(
       const_cast<uint8_t*>(bytes.data), bytes.size, IBV_ACCESS_REMOTE_READ);
   if (!region.ok()) return region.status();
   const uint32_t rkey = (*region)->rkey;
-  exposed_in_place_[rkey] = *std::move(region);
-  return ExposureOf(bytes.data, rkey, memory::Payload(bytes));
+  Exposed exposed;
+  exposed.region = *std::move(region);
+  return Keep(bytes, rkey, std::move(exposed));
 }
 
 absl::StatusOr<Exposure> VerbsEndpoint::ExposeCopy(
     const memory::Payload& payload) {
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
-      connection_->exposed_pool()->Allocate(payload.size());
-  if (lease.ok()) {
-    uint8_t* const data = (*lease)->data();
-    payload.CopyTo(data);
-    const uint32_t rkey = (*lease)->rkey();
-    return ExposureOf(data, rkey,
-                      memory::Payload(memory::Bytes{data, payload.size(),
-                                                    *std::move(lease)}));
-  }
-  if (payload.size() <= kCopyMaxBytes) return lease.status();
+  absl::StatusOr<Exposure> in_pool = ExposeInPool(payload);
+  if (in_pool.ok()) return in_pool;
   absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
   if (!block.ok()) return block.status();
   payload.CopyTo(block->data.get());
   return ExposeInPlace(block->AsBytes());
 }
 
+absl::StatusOr<Exposure> VerbsEndpoint::ExposeInPool(
+    const memory::Payload& payload) {
+  if (queue_.full()) {
+    return absl::ResourceExhaustedError("the send queue is full");
+  }
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      connection_->exposed_pool()->Allocate(payload.size());
+  if (!lease.ok()) return lease.status();
+  absl::StatusOr<MemoryWindow> window = TakeWindow();
+  if (!window.ok()) return window.status();
+  payload.CopyTo((*lease)->data());
+  ibv_send_wr* bind =
+      queue_.Add(SendQueue::Kind::kWindow, 0, SendQueue::Signal::kWhenDue);
+  bind->opcode = IBV_WR_BIND_MW;
+  bind->num_sge = 0;
+  bind->bind_mw.mw = window->get();
+  bind->bind_mw.rkey = ibv_inc_rkey((*window)->rkey);
+  bind->bind_mw.bind_info.mr = (*lease)->region();
+  bind->bind_mw.bind_info.addr = AddressOf((*lease)->data());
+  bind->bind_mw.bind_info.length = payload.size();
+  bind->bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+  const uint32_t rkey = bind->bind_mw.rkey;
+  // At once, batch or not: the window's key is to change after the posting.
+  PostAdded();
+  (*window)->rkey = rkey;
+  Exposed exposed;
+  exposed.window = *std::move(window);
+  uint8_t* const data = (*lease)->data();
+  return Keep(memory::Bytes{data, payload.size(), *std::move(lease)}, rkey,
+              std::move(exposed));
+}
+
+absl::StatusOr<MemoryWindow> VerbsEndpoint::TakeWindow() {
+  if (free_windows_.empty()) {
+    return AllocWindow(connection_->api(), connection_->domain().get());
+  }
+  MemoryWindow window = std::move(free_windows_.back());
+  free_windows_.pop_back();
+  return window;
+}
+
+Exposure VerbsEndpoint::Keep(memory::Bytes bytes, uint32_t rkey,
+                             Exposed exposed) {
+  Exposure exposure;
+  exposure.region.key = rkey;
+  exposure.region.offset = AddressOf(bytes.data);
+  exposure.region.length = bytes.size;
+  exposure.stable = memory::Payload(std::move(bytes));
+  exposed.payload = exposure.stable;
+  exposed_[rkey] = std::move(exposed);
+  return exposure;
+}
+
 void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
-  exposed_in_place_.erase(region.key);
+  auto it = exposed_.find(region.key);
+  if (it == exposed_.end()) return;
+  if (it->second.window) {
+    to_invalidate_.push_back(static_cast<uint32_t>(region.key));
+    // The device works in order: it may be bound again behind this.
+    free_windows_.push_back(std::move(it->second.window));
+  }
+  exposed_.erase(it);
+  Invalidate();
+  if (batches_ == 0) PostAdded();
+}
+
+void VerbsEndpoint::Invalidate() {
+  while (!to_invalidate_.empty() && !queue_.full()) {
+    ibv_send_wr* request =
+        queue_.Add(SendQueue::Kind::kWindow, 0, SendQueue::Signal::kWhenDue);
+    request->opcode = IBV_WR_LOCAL_INV;
+    request->num_sge = 0;
+    request->invalidate_rkey = to_invalidate_.front();
+    to_invalidate_.pop_front();
+  }
 }
 
 absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
@@ -261,6 +318,7 @@ bool VerbsEndpoint::Poll() {
     if (broken_) break;
   }
   GrantIfDue();
+  Invalidate();
   StartReads();
   if (wants_to_send_ && MaySend() && !broken_) {
     wants_to_send_ = false;
@@ -319,6 +377,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
         events_->OnReadDone(done.cookie, absl::OkStatus());
         if (*destroyed || broken_) return;
         break;
+      case SendQueue::Kind::kWindow:
       case SendQueue::Kind::kProbe:
         break;
     }
@@ -341,7 +400,8 @@ void VerbsEndpoint::Break(absl::Status cause) {
   for (PendingRead& read : waiting_reads_) reads.push_back(std::move(read));
   reads_.clear();
   waiting_reads_.clear();
-  exposed_in_place_.clear();
+  exposed_.clear();
+  to_invalidate_.clear();
   for (const PendingRead& read : reads) {
     events_->OnReadDone(read.cookie, cause);
     if (destroyed) {

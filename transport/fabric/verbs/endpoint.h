@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,8 +24,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Messages are SENDs from registered buffers, held back by credits; payloads
-// are READ by the peer from this connection's own protection domain.
+// Messages are SENDs from registered buffers, held back by credits. Payloads
+// are READ by the peer, under a key that lives no longer than the exposure: a
+// window on a copy in the pool, or a region of its own.
 //
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {
@@ -69,6 +71,13 @@ class VerbsEndpoint : public Endpoint {
     uint32_t lkey;
   };
 
+  struct Exposed {
+    memory::Payload payload;
+    // One of the two is set. The region is of memory that lies in no pool.
+    MemoryWindow window;
+    MemoryRegion region;
+  };
+
   VerbsEndpoint(std::shared_ptr<Connection> connection,
                 std::shared_ptr<Lease> send_buffers);
 
@@ -80,6 +89,10 @@ class VerbsEndpoint : public Endpoint {
 
   absl::StatusOr<Exposure> ExposeInPlace(const memory::Bytes& bytes);
   absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
+  absl::StatusOr<Exposure> ExposeInPool(const memory::Payload& payload);
+  absl::StatusOr<MemoryWindow> TakeWindow();
+  Exposure Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed);
+  void Invalidate();
 
   void Handle(const ibv_wc& completion);
   void OnReceived(const ibv_wc& completion);
@@ -102,7 +115,9 @@ class VerbsEndpoint : public Endpoint {
   std::deque<PendingRead> waiting_reads_;
   std::deque<PendingRead> reads_;  // under way, oldest first
   const int max_reads_;
-  std::map<uint64_t, MemoryRegion> exposed_in_place_;  // by key
+  std::map<uint64_t, Exposed> exposed_;  // by key
+  std::vector<MemoryWindow> free_windows_;
+  std::deque<uint32_t> to_invalidate_;  // keys; there was no room to ask
 };
 
 }  // namespace verbs

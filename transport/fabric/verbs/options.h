@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 
@@ -15,6 +16,7 @@ namespace verbs {
 
 struct Options {
   // Which of the machine's RDMA addresses are used. Empty, 0 and -1: any.
+  std::vector<std::string> addresses;  // "10.9.0.1"
   std::string device;  // "mlx5_0"
   int port = 0;
   int gid_index = -1;

@@ -81,8 +81,7 @@ std::shared_ptr<Lease> Pool::AllocateLocked(uint64_t size) {
     lease->offset_ = *offset;
     lease->data_ = segment.mapping->data + *offset;
     lease->size_ = size;
-    lease->lkey_ = segment.region->lkey;
-    lease->rkey_ = segment.region->rkey;
+    lease->region_ = segment.region.get();
     return lease;
   }
   return nullptr;

@@ -28,8 +28,9 @@ class Lease {
 
   uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }
-  uint32_t lkey() const { return lkey_; }
-  uint32_t rkey() const { return rkey_; }
+  // What it is a part of.
+  ibv_mr* region() const { return region_; }
+  uint32_t lkey() const { return region_->lkey; }
 
  private:
   friend class Pool;
@@ -40,8 +41,7 @@ class Lease {
   uint64_t offset_ = 0;
   uint8_t* data_ = nullptr;
   uint64_t size_ = 0;
-  uint32_t lkey_ = 0;
-  uint32_t rkey_ = 0;
+  ibv_mr* region_ = nullptr;
 };
 
 // Grows by segments, which stay registered until the last lease and the pool's

@@ -18,7 +18,7 @@ namespace verbs {
 // handed over together by Post(): one doorbell. Not thread-safe.
 class SendQueue {
  public:
-  enum class Kind : uint8_t { kMessage, kRead, kProbe };
+  enum class Kind : uint8_t { kMessage, kRead, kWindow, kProbe };
   // A request that has ended, as Add() named it.
   struct Done {
     Kind kind;

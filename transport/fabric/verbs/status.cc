@@ -1,6 +1,7 @@
 #include "transport/fabric/verbs/status.h"
 
 #include <cerrno>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
@@ -10,7 +11,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// What a user can do about an errno of the verbs; null: nothing that we know.
+// What a user can do about an errno of the verbs, as far as we know.
 const char* RemedyFor(int error_number) {
   switch (error_number) {
     case ENOMEM:

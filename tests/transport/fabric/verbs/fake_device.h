@@ -1,0 +1,59 @@
+// The devices of a fake network, and the events of each.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_DEVICE_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_DEVICE_H_
+
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tests/transport/fabric/verbs/fake_objects.h"
+#include "tests/transport/fabric/verbs/fake_options.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Whether two addresses are of one host; ports do not matter.
+bool SameHost(const sockaddr* a, const sockaddr* b);
+
+// Not thread-safe. Functions that return an int return 0 or the error number.
+class FakeDevices {
+ public:
+  static FakeDevice* Of(ibv_context* context) {
+    return static_cast<FakeDevice*>(context);
+  }
+
+  FakeDevice* Add(DeviceOptions options);
+  // Null: none.
+  FakeDevice* Find(absl::string_view name) const;
+  FakeDevice* FindByAddress(const sockaddr* address) const;
+  const std::vector<std::unique_ptr<FakeDevice>>& all() const { return all_; }
+
+  int QueryDevice(ibv_context* context, ibv_device_attr* attr) const;
+  int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr) const;
+  size_t QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
+                       size_t max_entries) const;
+
+  // Adds an event to the device's.
+  void Report(ibv_context* context, ibv_event_type type,
+              decltype(ibv_async_event::element) element = {});
+  // False: there is none.
+  bool TakeAsync(ibv_context* context, ibv_async_event* event);
+  // What is about `object` (any of the element's pointers) and was not taken
+  // is never seen.
+  void ForgetAsync(ibv_context* context, const void* object);
+
+ private:
+  std::vector<std::unique_ptr<FakeDevice>> all_;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_DEVICE_H_

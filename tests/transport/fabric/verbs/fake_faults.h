@@ -1,0 +1,51 @@
+// The failures that a test has ordered.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_FAULTS_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_FAULTS_H_
+
+#include <infiniband/verbs.h>
+
+#include <list>
+#include <set>
+#include <utility>
+
+#include "tests/transport/fabric/verbs/fake_objects.h"
+#include "tests/transport/fabric/verbs/fake_options.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+class FakeFaults {
+ public:
+  void FailNext(Call call, int error_number, int after);
+  // The error number that this call is to fail with, or 0. Counts the call.
+  int TakeFailure(Call call);
+
+  void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
+  // IBV_WC_SUCCESS: nothing is ordered for this opcode.
+  ibv_wc_status TakeCompletion(ibv_wr_opcode opcode);
+
+  void Cut(const FakeDevice* a, const FakeDevice* b);
+  void Restore(const FakeDevice* a, const FakeDevice* b);
+  // Whether anything gets from one to the other.
+  bool IsUp(const FakeDevice* a, const FakeDevice* b) const;
+
+ private:
+  struct Failure {
+    Call call;
+    int error_number;
+    int after;
+  };
+  using Link = std::pair<const FakeDevice*, const FakeDevice*>;
+
+  std::list<Failure> failures_;
+  std::list<std::pair<ibv_wr_opcode, ibv_wc_status>> completions_;
+  std::set<Link> cuts_;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_FAULTS_H_

@@ -1,0 +1,239 @@
+#include "tests/transport/fabric/verbs/fake_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "tests/transport/fabric/verbs/fake_device.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr uint32_t kOwnerByte = 0xff;
+
+// Whether [address, address + length) lies in the other range.
+bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
+            uint64_t outer_length) {
+  if (address < outer_address || length > outer_length) return false;
+  return address - outer_address <= outer_length - length;
+}
+
+uint64_t AddressOf(const ibv_mr& mr) {
+  return reinterpret_cast<uint64_t>(mr.addr);
+}
+
+bool IsMapped(const void* address, size_t length) {
+  const uint64_t page = sysconf(_SC_PAGESIZE);
+  const uint64_t from = reinterpret_cast<uint64_t>(address) & ~(page - 1);
+  const uint64_t to = reinterpret_cast<uint64_t>(address) + length;
+  std::vector<unsigned char> resident((to - from + page - 1) / page);
+  return mincore(reinterpret_cast<void*>(from), to - from, resident.data()) ==
+         0;
+}
+
+bool MayRegister(const FakeDevice& device, size_t length, int access) {
+  if (length == 0 || length > device.options.max_mr_bytes) return false;
+  const int remote_change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
+  return (access & remote_change) == 0 ||
+         (access & IBV_ACCESS_LOCAL_WRITE) != 0;
+}
+
+}  // namespace
+
+int FakeMemory::AllocPd(ibv_context* context, ibv_pd** made) {
+  if (FakeDevices::Of(context)->removed) return EIO;
+  auto* const pd = new FakePd();
+  pd->context = context;
+  ledger_->Made("ibv_pd", pd);
+  *made = pd;
+  return 0;
+}
+
+int FakeMemory::DeallocPd(ibv_pd* pd) {
+  if (!ledger_->IsAlive("ibv_pd", pd)) return EINVAL;
+  if (static_cast<FakePd*>(pd)->users > 0) {
+    ledger_->Misused("ibv_dealloc_pd before what lies in it");
+    return EBUSY;
+  }
+  ledger_->Ended(pd);
+  delete static_cast<FakePd*>(pd);
+  return 0;
+}
+
+int FakeMemory::RegMr(ibv_pd* pd, void* address, size_t length, int access,
+                      ibv_mr** made) {
+  if (!ledger_->IsAlive("ibv_pd", pd)) return EINVAL;
+  FakeDevice* const device = FakeDevices::Of(pd->context);
+  if (device->removed) return EIO;
+  if (!MayRegister(*device, length, access)) return EINVAL;
+  if (!IsMapped(address, length)) return EFAULT;
+  if (length > device->options.memlock_bytes - device->registered_bytes) {
+    return ENOMEM;
+  }
+  auto* const mr = new FakeMr();
+  mr->context = pd->context;
+  mr->pd = pd;
+  mr->addr = address;
+  mr->length = length;
+  mr->access = access;
+  // Different, as they may be: one in the other's place is found out.
+  mr->lkey = NextKey();
+  mr->rkey = NextKey();
+  by_lkey_[mr->lkey] = mr;
+  by_rkey_[mr->rkey] = mr;
+  device->registered_bytes += length;
+  ++static_cast<FakePd*>(pd)->users;
+  ledger_->Made("ibv_mr", mr);
+  *made = mr;
+  return 0;
+}
+
+int FakeMemory::DeregMr(ibv_mr* mr) {
+  if (!ledger_->IsAlive("ibv_mr", mr)) return EINVAL;
+  auto* const region = static_cast<FakeMr*>(mr);
+  if (region->windows > 0) {
+    ledger_->Misused("ibv_dereg_mr with a window bound to it");
+    return EBUSY;
+  }
+  by_lkey_.erase(mr->lkey);
+  by_rkey_.erase(mr->rkey);
+  FakeDevices::Of(mr->context)->registered_bytes -= mr->length;
+  --static_cast<FakePd*>(mr->pd)->users;
+  ledger_->Ended(mr);
+  delete region;
+  return 0;
+}
+
+int FakeMemory::AllocMw(ibv_pd* pd, ibv_mw_type type, ibv_mw** made) {
+  if (!ledger_->IsAlive("ibv_pd", pd)) return EINVAL;
+  const FakeDevice& device = *FakeDevices::Of(pd->context);
+  if (device.removed) return EIO;
+  if (!device.options.has_windows || type != IBV_MW_TYPE_2) return EOPNOTSUPP;
+  auto* const mw = new FakeMw();
+  mw->context = pd->context;
+  mw->pd = pd;
+  mw->type = type;
+  mw->key = NextKey();
+  mw->rkey = mw->key;
+  windows_[mw->key & ~kOwnerByte] = mw;
+  ++static_cast<FakePd*>(pd)->users;
+  ledger_->Made("ibv_mw", mw);
+  *made = mw;
+  return 0;
+}
+
+int FakeMemory::DeallocMw(ibv_mw* mw) {
+  if (!ledger_->IsAlive("ibv_mw", mw)) return EINVAL;
+  auto* const window = static_cast<FakeMw*>(mw);
+  Unbind(window);
+  windows_.erase(window->key & ~kOwnerByte);
+  --static_cast<FakePd*>(mw->pd)->users;
+  ledger_->Ended(mw);
+  delete window;
+  return 0;
+}
+
+void* FakeMemory::Local(const ibv_pd* pd, const ibv_sge& part,
+                        bool for_writing) const {
+  const auto found = by_lkey_.find(part.lkey);
+  if (found == by_lkey_.end()) return nullptr;
+  const FakeMr& mr = *found->second;
+  if (mr.pd != pd) return nullptr;
+  if (for_writing && (mr.access & IBV_ACCESS_LOCAL_WRITE) == 0) return nullptr;
+  if (!Inside(part.addr, part.length, AddressOf(mr), mr.length)) {
+    return nullptr;
+  }
+  return reinterpret_cast<void*>(part.addr);
+}
+
+void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
+                         uint64_t length, int access) const {
+  const auto region = by_rkey_.find(rkey);
+  if (region != by_rkey_.end()) {
+    const FakeMr& mr = *region->second;
+    const bool allowed = mr.pd == qp.pd && (mr.access & access) == access &&
+                         Inside(address, length, AddressOf(mr), mr.length);
+    return allowed ? reinterpret_cast<void*>(address) : nullptr;
+  }
+  const auto window = windows_.find(rkey & ~kOwnerByte);
+  if (window == windows_.end()) return nullptr;
+  const FakeMw& mw = *window->second;
+  if (mw.region == nullptr || mw.key != rkey || mw.qp_num != qp.qp_num ||
+      (mw.access & access) != static_cast<unsigned>(access)) {
+    return nullptr;
+  }
+  const bool strict = FakeDevices::Of(qp.context)->options.enforce_window_range;
+  const bool inside = strict ? Inside(address, length, mw.address, mw.length)
+                             : Inside(address, length, AddressOf(*mw.region),
+                                      mw.region->length);
+  return inside ? reinterpret_cast<void*>(address) : nullptr;
+}
+
+// IBTA 10.6.7.2, 11.4.2, and the checks of the kernel's rxe_mw.c.
+bool FakeMemory::MayBind(const FakeQp& qp, const FakeSend& work,
+                         const FakeMw& mw) const {
+  const ibv_mw_bind_info& info = work.wr.bind_mw.bind_info;
+  const uint32_t key = work.wr.bind_mw.rkey;
+  const auto found =
+      info.mr == nullptr ? by_lkey_.end() : by_lkey_.find(info.mr->lkey);
+  if (found == by_lkey_.end() || info.length == 0) return false;
+  const FakeMr& mr = *found->second;
+  const bool key_is_next = work.window_key == mw.key && key != mw.key &&
+                           (key & ~kOwnerByte) == (mw.key & ~kOwnerByte);
+  const bool remote_writes =
+      (info.mw_access_flags &
+       (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  return key_is_next && mw.region == nullptr && mw.pd == qp.pd &&
+         mr.pd == qp.pd && (mr.access & IBV_ACCESS_MW_BIND) != 0 &&
+         (!remote_writes || (mr.access & IBV_ACCESS_LOCAL_WRITE) != 0) &&
+         Inside(info.addr, info.length, AddressOf(mr), mr.length);
+}
+
+bool FakeMemory::Bind(const FakeQp& qp, const FakeSend& work) {
+  const auto found = windows_.find(work.wr.bind_mw.rkey & ~kOwnerByte);
+  if (found == windows_.end() || found->second != work.wr.bind_mw.mw) {
+    return false;
+  }
+  FakeMw& mw = *found->second;
+  if (!MayBind(qp, work, mw)) return false;
+  const ibv_mw_bind_info& info = work.wr.bind_mw.bind_info;
+  mw.key = work.wr.bind_mw.rkey;
+  mw.region = static_cast<FakeMr*>(info.mr);
+  mw.qp_num = qp.qp_num;
+  mw.address = info.addr;
+  mw.length = info.length;
+  mw.access = info.mw_access_flags;
+  ++mw.region->windows;
+  return true;
+}
+
+bool FakeMemory::Invalidate(const FakeQp& qp, uint32_t rkey) {
+  const auto found = windows_.find(rkey & ~kOwnerByte);
+  if (found == windows_.end()) return false;
+  FakeMw& mw = *found->second;
+  if (mw.region == nullptr || mw.key != rkey || mw.qp_num != qp.qp_num) {
+    return false;
+  }
+  Unbind(&mw);
+  return true;
+}
+
+void FakeMemory::Unbind(FakeMw* mw) {
+  if (mw->region != nullptr) --mw->region->windows;
+  mw->region = nullptr;
+  mw->qp_num = 0;
+}
+
+void FakeMemory::UnbindAll(uint32_t qp_num) {
+  for (const auto& window : windows_) {
+    if (window.second->qp_num == qp_num) Unbind(window.second);
+  }
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

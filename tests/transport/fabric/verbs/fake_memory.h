@@ -1,0 +1,63 @@
+// Protection domains, regions and windows of a fake network: who may touch
+// what.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_MEMORY_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_MEMORY_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include "tests/transport/fabric/verbs/fake_ledger.h"
+#include "tests/transport/fabric/verbs/fake_objects.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Not thread-safe. Functions that return an int return 0 or the error number.
+class FakeMemory {
+ public:
+  explicit FakeMemory(FakeLedger* ledger) : ledger_(ledger) {}
+
+  int AllocPd(ibv_context* context, ibv_pd** made);
+  int DeallocPd(ibv_pd* pd);
+  int RegMr(ibv_pd* pd, void* address, size_t length, int access,
+            ibv_mr** made);
+  int DeregMr(ibv_mr* mr);
+  int AllocMw(ibv_pd* pd, ibv_mw_type type, ibv_mw** made);
+  int DeallocMw(ibv_mw* mw);
+
+  // The memory of `part`, or null: no such key in `pd`, or it does not allow.
+  void* Local(const ibv_pd* pd, const ibv_sge& part, bool for_writing) const;
+  // What a peer of `qp` may touch by `rkey`, or null. `access` is one of
+  // IBV_ACCESS_REMOTE_*.
+  void* Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
+               uint64_t length, int access) const;
+  // The two local operations, and SEND_WITH_INV at its receiver; false: not
+  // allowed.
+  bool Bind(const FakeQp& qp, const FakeSend& work);
+  bool Invalidate(const FakeQp& qp, uint32_t rkey);
+  // A window is of no use when its queue pair is gone.
+  void UnbindAll(uint32_t qp_num);
+
+ private:
+  // Three bytes of index, and one that its owner chooses.
+  uint32_t NextKey() { return (key_index_ += 3) << 8; }
+  bool MayBind(const FakeQp& qp, const FakeSend& work, const FakeMw& mw) const;
+  void Unbind(FakeMw* mw);
+
+  FakeLedger* const ledger_;
+  uint32_t key_index_ = 0x100;
+  std::map<uint32_t, FakeMr*> by_lkey_;
+  std::map<uint32_t, FakeMr*> by_rkey_;
+  std::map<uint32_t, FakeMw*> windows_;  // By key, less its last byte.
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_MEMORY_H_

@@ -1,0 +1,86 @@
+// All of a fake network below the connection manager, and the order in which
+// things happen in it.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+#include "tests/transport/fabric/verbs/fake_completion.h"
+#include "tests/transport/fabric/verbs/fake_device.h"
+#include "tests/transport/fabric/verbs/fake_faults.h"
+#include "tests/transport/fabric/verbs/fake_ledger.h"
+#include "tests/transport/fabric/verbs/fake_memory.h"
+#include "tests/transport/fabric/verbs/fake_objects.h"
+#include "tests/transport/fabric/verbs/fake_options.h"
+#include "tests/transport/fabric/verbs/fake_queue_pair.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Not thread-safe.
+class FakeNetwork {
+ public:
+  explicit FakeNetwork(const NetworkOptions& options) : options(options) {}
+  FakeNetwork(const FakeNetwork&) = delete;
+  FakeNetwork& operator=(const FakeNetwork&) = delete;
+
+  const NetworkOptions options;
+  FakeLedger ledger;
+  FakeFaults faults;
+  FakeDevices devices;
+  FakeMemory memory{&ledger};
+  FakeCompletions completions{&ledger, &devices};
+  FakeQueuePairs queue_pairs{&ledger, &devices, &memory};
+  bool held = false;
+
+  int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
+    return queue_pairs.PostSend(qp, request, bad, &next_sequence_);
+  }
+  // `deliver` runs in its turn, once the link between the two is up.
+  void Send(const FakeDevice* from, const FakeDevice* to,
+            std::function<void()> deliver);
+  // The oldest thing that can be done; false: there is none.
+  bool Step();
+  // Everything, unless held.
+  void Run();
+
+ private:
+  struct Message {
+    uint64_t sequence;
+    const FakeDevice* from;
+    const FakeDevice* to;
+    std::function<void()> deliver;
+  };
+
+  bool Deliver(uint64_t sequence);
+  // False: it must wait.
+  bool TryHead(FakeQp* qp);
+  bool TryRemote(FakeQp* qp, const FakeSend& work, FakeQp* peer);
+  bool TryMessage(FakeQp* qp, FakeSend* work, FakeQp* peer);
+  void DoReceive(FakeQp* qp, const FakeSend& work, FakeQp* peer);
+  ibv_wc_status DoLocal(const FakeQp& qp, const FakeSend& work);
+  ibv_wc_status DoAccess(const FakeQp& qp, const FakeSend& work, FakeQp* peer);
+  ibv_wc_status CheckLocal(const FakeQp& qp, const FakeSend& work) const;
+
+  // Ends the oldest request of `qp`: its completion, if it has one, and the
+  // queue pair's end, if it failed.
+  void Complete(FakeQp* qp, ibv_wc_status status);
+  void CompleteReceive(FakeQp* qp, const FakeReceive& receive, ibv_wc wc,
+                       bool solicited);
+  void ReportAccessError(FakeQp* qp);
+
+  uint64_t next_sequence_ = 1;
+  std::deque<Message> messages_;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_NETWORK_H_

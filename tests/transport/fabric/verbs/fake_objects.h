@@ -1,0 +1,161 @@
+// The things that FakeVerbs makes: each the public structure that callers see,
+// and behind it what the device knows.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/transport/fabric/verbs/fake_event_fd.h"
+#include "tests/transport/fabric/verbs/fake_options.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+struct FakeDevice : ibv_context {
+  ibv_device entry = {};
+  DeviceOptions options;
+  int index = 0;
+  std::vector<sockaddr_storage> addresses;
+  bool removed = false;
+  bool port_up = true;
+  uint64_t registered_bytes = 0;
+  FakeEventFd async_signal;
+  std::deque<ibv_async_event> async_events;
+};
+
+struct FakePd : ibv_pd {
+  int users = 0;
+};
+
+struct FakeMr : ibv_mr {
+  int access = 0;
+  int windows = 0;
+};
+
+struct FakeMw : ibv_mw {
+  // The key that the device knows; ibv_mw::rkey is the caller's to keep.
+  uint32_t key = 0;
+  FakeMr* region = nullptr;  // Null: not bound.
+  uint32_t qp_num = 0;
+  uint64_t address = 0;
+  uint64_t length = 0;
+  unsigned access = 0;
+};
+
+struct FakeCompChannel : ibv_comp_channel {
+  FakeEventFd signal;
+  std::deque<struct FakeCq*> events;
+  int users = 0;
+};
+
+struct FakeCompletion {
+  ibv_wc wc;
+  // Of a send: polling this gives back the queue's slots up to here.
+  bool is_send = false;
+  uint64_t slot = 0;
+};
+
+struct FakeCq : ibv_cq {
+  std::deque<FakeCompletion> completions;
+  bool armed = false;
+  bool solicited_only = false;
+  bool overflowed = false;
+  uint64_t unacked = 0;
+  int users = 0;
+};
+
+struct FakeReceive {
+  uint64_t wr_id = 0;
+  std::vector<ibv_sge> parts;
+};
+
+struct FakeSrq : ibv_srq {
+  uint32_t max_wr = 0;
+  uint32_t max_sge = 0;
+  std::deque<FakeReceive> receives;
+  int users = 0;
+};
+
+struct FakeSend {
+  uint64_t sequence = 0;
+  uint64_t slot = 0;
+  ibv_send_wr wr = {};
+  std::vector<ibv_sge> parts;
+  std::string inlined;
+  // Of IBV_WR_BIND_MW: the window's key as its owner knew it when posting.
+  uint32_t window_key = 0;
+  int rnr_attempts = 0;
+};
+
+struct FakeQp : ibv_qp {
+  ibv_qp_init_attr init = {};
+  uint64_t posted = 0;
+  uint64_t freed = 0;
+  std::deque<FakeSend> sends;
+  uint32_t dest_qp_num = 0;
+  const FakeDevice* dest_device = nullptr;
+  int max_rd_atomic = 0;
+  int max_dest_rd_atomic = 0;
+  int rnr_retry = 7;
+  int unacked_async = 0;
+};
+
+enum class FakeIdState {
+  kIdle,
+  kBound,
+  kListening,
+  kAddrQuery,
+  kAddrResolved,
+  kRouteQuery,
+  kRouteResolved,
+  kConnecting,
+  kRequested,
+  kAccepted,
+  kConnected,
+  kClosed,
+};
+
+struct FakeId : rdma_cm_id {
+  uint64_t serial = 0;
+  FakeIdState state = FakeIdState::kIdle;
+  FakeDevice* device = nullptr;
+  bool reuse_addr = false;
+  bool handed_out = true;  // False: a request that nobody has taken yet.
+  int backlog = 0;
+  int unacked = 0;
+  uint64_t listener = 0;
+  uint64_t peer = 0;
+  rdma_conn_param param = {};
+  rdma_conn_param peer_param = {};
+  uint32_t peer_qp_num = 0;
+  bool said_goodbye = false;
+  bool heard_goodbye = false;
+};
+
+struct FakeCmEvent : rdma_cm_event {
+  FakeId* owner = nullptr;  // Whose destruction waits for the acknowledgement.
+  std::string private_data;
+  // What librdmacm does when the event is taken.
+  std::function<void()> on_get;
+};
+
+struct FakeEventChannel : rdma_event_channel {
+  FakeEventFd signal;
+  std::deque<FakeCmEvent*> events;
+  int ids = 0;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_

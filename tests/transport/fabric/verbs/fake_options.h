@@ -1,0 +1,132 @@
+// What a test tells the software network of FakeVerbs, and asks of it.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// One device with one port. The defaults are those of Soft-RoCE on Linux 6.1.
+struct DeviceOptions {
+  std::string name;
+  // IPv4 or IPv6, as inet_pton reads them; unique in the network.
+  std::vector<std::string> addresses;
+  int link_layer = IBV_LINK_LAYER_ETHERNET;
+  // Of each address, one entry of each type. On InfiniBand, say
+  // IBV_GID_TYPE_IB.
+  std::vector<uint32_t> gid_types = {IBV_GID_TYPE_ROCE_V2};
+  int comp_vectors = 2;
+  uint32_t max_inline = 512;
+  int max_qp_rd_atom = 128;
+  int max_qp_wr = 16384;
+  int max_sge = 32;
+  int max_srq_wr = 32768;
+  int max_srq_sge = 27;
+  int max_cqe = 32767;
+  uint32_t max_message_bytes = 8u << 20;
+  // Of one region: EINVAL above.
+  uint64_t max_mr_bytes = uint64_t{1} << 40;
+  // Of all regions together: ENOMEM above.
+  uint64_t memlock_bytes = uint64_t{1} << 40;
+  // AllocMw is EOPNOTSUPP without.
+  bool has_windows = true;
+  // Soft-RoCE does not: anything inside the window's region will do.
+  bool enforce_window_range = true;
+  // A queue pair on a shared receive queue of another protection domain is
+  // EINVAL.
+  bool srq_same_pd = true;
+  // IBV_EVENT_QP_LAST_WQE_REACHED when a queue pair on a shared receive queue
+  // fails. Soft-RoCE has none.
+  bool last_wqe_events = true;
+};
+
+// Of the network as a whole.
+struct NetworkOptions {
+  // Connecting to where nobody listens: RDMA_CM_EVENT_UNREACHABLE, as from a
+  // host that does not answer, instead of a reject with reason 8.
+  bool silent_hosts = false;
+  // RDMA_CM_EVENT_TIMEWAIT_EXIT after DISCONNECTED.
+  bool timewait_events = false;
+  // A message that finds no receive buffer is tried this often (after each
+  // call that does work, and in each Step()) before it fails with
+  // IBV_WC_RNR_RETRY_EXC_ERR. 0: forever, unless the connection was made with
+  // rnr_retry_count 0.
+  int rnr_attempts = 0;
+};
+
+// The functions of Api that can fail.
+enum class Call {
+  kForkInit,
+  kQueryDevice,
+  kQueryPort,
+  kQueryGidTable,
+  kGetAsyncEvent,
+  kAllocPd,
+  kDeallocPd,
+  kRegMr,
+  kDeregMr,
+  kAllocMw,
+  kDeallocMw,
+  kCreateCompChannel,
+  kDestroyCompChannel,
+  kCreateCq,
+  kDestroyCq,
+  kReqNotifyCq,
+  kGetCqEvent,
+  kPollCq,
+  kCreateSrq,
+  kDestroySrq,
+  kPostSrqRecv,
+  kPostSend,
+  kModifyQp,
+  kQueryQp,
+  kCreateEventChannel,
+  kGetCmEvent,
+  kAckCmEvent,
+  kCreateId,
+  kDestroyId,
+  kBindAddr,
+  kSetOption,
+  kListen,
+  kGetSrcPort,
+  kResolveAddr,
+  kResolveRoute,
+  kCreateQp,
+  kConnect,
+  kAccept,
+  kReject,
+  kDisconnect,
+};
+
+// What is alive, as the caller made it and has not yet destroyed it.
+struct Counts {
+  int pds = 0;
+  int mrs = 0;
+  int mws = 0;
+  int comp_channels = 0;
+  int cqs = 0;
+  int srqs = 0;
+  int qps = 0;
+  int event_channels = 0;
+  int ids = 0;
+  uint64_t registered_bytes = 0;
+
+  int objects() const {
+    return pds + mrs + mws + comp_channels + cqs + srqs + qps + event_channels +
+           ids;
+  }
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_

@@ -1,0 +1,64 @@
+// Queue pairs and shared receive queues of a fake network: taking work requests
+// with all the checks that a device makes.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <map>
+
+#include "tests/transport/fabric/verbs/fake_completion.h"
+#include "tests/transport/fabric/verbs/fake_device.h"
+#include "tests/transport/fabric/verbs/fake_ledger.h"
+#include "tests/transport/fabric/verbs/fake_memory.h"
+#include "tests/transport/fabric/verbs/fake_objects.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Not thread-safe. Functions that return an int return 0 or the error number.
+class FakeQueuePairs {
+ public:
+  FakeQueuePairs(FakeLedger* ledger, FakeDevices* devices, FakeMemory* memory)
+      : ledger_(ledger), devices_(devices), memory_(memory) {}
+
+  int CreateSrq(ibv_pd* pd, const ibv_srq_init_attr& attr, ibv_srq** made);
+  int DestroySrq(ibv_srq* srq);
+  int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad);
+
+  // In state INIT.
+  int Create(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
+  void Destroy(FakeQp* qp);
+  // Null: there is none, or no more.
+  FakeQp* Find(uint32_t qp_num) const;
+  const std::map<uint32_t, FakeQp*>& all() const { return all_; }
+
+  // Queues the requests, numbered from *sequence on.
+  int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad,
+               uint64_t* sequence);
+  int Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
+  int Query(ibv_qp* qp, ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
+  // To the error state. What is queued will be flushed.
+  void Break(FakeQp* qp);
+  // The owner has seen this completion.
+  void Polled(const FakeCompletion& completion);
+
+ private:
+  int CheckCreate(ibv_pd* pd, const ibv_qp_init_attr& attr) const;
+  int CheckSend(const FakeQp& qp, const ibv_send_wr& wr) const;
+
+  FakeLedger* const ledger_;
+  FakeDevices* const devices_;
+  FakeMemory* const memory_;
+  uint32_t last_qp_num_ = 16;
+  std::map<uint32_t, FakeQp*> all_;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
