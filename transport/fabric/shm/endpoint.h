@@ -37,7 +37,9 @@ class ShmEndpoint : public Endpoint {
   bool Send(absl::Span<const uint8_t> message) override;
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
-  // Ends the loan where nothing can be loaded. Else it is the peer's to end:
+  // Ends the loan where nothing can be loaded; a Read() of it thereafter may
+  // give other bytes of the peer's own domain, and the session's reader
+  // releases a region after its last one. Else the loan is the peer's to end:
   // what it has loaded may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
