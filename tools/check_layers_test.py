@@ -52,6 +52,7 @@ class CheckLayersTest(unittest.TestCase):
         self.forbids("transport/memory/a.h", "infiniband/verbs.h", why)
         self.forbids("bench/a.cc", "rdma/rdma_cma.h", why)
         self.allows("transport/fabric/verbs/a.h", "infiniband/verbs.h")
+        self.allows("tests/vm/a.cc", "infiniband/verbs.h")
 
     def test_fabrics_never_include_one_another(self):
         self.forbids_layer("transport/fabric/tcp/a.h",

@@ -92,6 +92,10 @@ class CountTestsTest(unittest.TestCase):
         for exit_code in 0, count_tests.NO_TESTS_FOUND:
             self.assertEqual(self.count(exit_code=exit_code)[0][0], "failed")
 
+    def test_no_test_may_be_right_where_others_run_elsewhere(self):
+        self.assertEqual(count_tests.outcomes(
+            {}, {}, count_tests.NO_TESTS_FOUND, may_be_empty=True), [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -11,7 +11,8 @@ run_bazel() {
   shift
   if [[ -n ${PENSTOCK_BAZEL_OUTPUT_BASE:-} ]]; then
     startup+=(--output_base="$PENSTOCK_BAZEL_OUTPUT_BASE")
-    set -- --experimental_convenience_symlinks=ignore "$@"
+    [[ $command == query ]] ||
+      set -- --experimental_convenience_symlinks=ignore "$@"
   fi
   (cd "$root" && bazel "${startup[@]}" "$command" "$@")
 }

@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+"""Runs in tools/rdma-vm the tests that want RDMA devices; for tools/test.
+
+A test says by a tag which machine it wants:
+
+  vm      one that it shares with the others: rxe0 and rxe1, cabled
+  vm-own  the same for itself alone, as it breaks devices
+  vm-two  two machines; the program runs in both, with RDMA_VM_RANK
+
+  vm_tests.py list [--full] QUERY_XML
+  vm_tests.py run [--full] --bin=DIR --events=FILE QUERY_XML
+
+`list` prints the label of each. `run` boots, runs and writes what happened to
+standard error, and to standard output one line per test case in the form of
+count_tests.py. QUERY_XML is what `bazel query --output=xml` said of all tests
+that may run; FILE has the events of their build.
+"""
+
+import argparse
+import base64
+import collections
+import json
+import pathlib
+import queue
+import re
+import subprocess
+import sys
+import threading
+import time
+import xml.etree.ElementTree as ElementTree
+
+import count_tests
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+RDMA_VM = ROOT / "tools/rdma-vm"
+KINDS = ("vm", "vm-own", "vm-two")
+MARK = "\x1e"
+# Bazel's names for time limits. The guest is an emulated processor: a test
+# takes 10 to 20 times as long in it as outside.
+LIMITS_S = {"short": 60, "moderate": 300, "long": 900, "eternal": 3600}
+# From the start of QEMU to the first test: 5 s, with a busy host 20.
+BOOT_LIMIT_S = 120
+# Beyond a test's own limit, which run_all sees to unless its machine hangs.
+GRACE_S = 30
+# Of a failed test's output, the last ones.
+MAX_LINES = 5000
+
+
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+class Test:
+    """One test target, and what became of it in each machine."""
+
+    def __init__(self, rule):
+        self.label = rule.get("name")
+        strings = {item.get("name"): item.get("value")
+                   for item in rule.iter("string")}
+        self.limit_s = LIMITS_S[strings.get("timeout", "moderate")]
+        self.args = self._list(rule, "args")
+        self.tags = set(self._list(rule, "tags"))
+        self.kind = next((kind for kind in KINDS[::-1] if kind in self.tags),
+                         None)
+        self.outcomes = {}  # {machine: Outcome}
+
+    @staticmethod
+    def _list(rule, name):
+        return [item.get("value") for found in rule.iter("list")
+                if found.get("name") == name for item in found]
+
+    def plan(self, folder):
+        package, name = self.label[2:].split(":")
+        program = pathlib.Path(folder, package, name)
+        return {"program": str(program), "args": self.args,
+                "folder": f"{program}.runfiles/penstock",
+                "limit_s": self.limit_s}
+
+
+class Outcome:
+    """What one machine said of one test."""
+
+    def __init__(self):
+        self.log = collections.deque(maxlen=MAX_LINES)
+        self.report = []
+        self.code = self.seconds = None
+
+    def take(self, event):
+        if event["event"] == "report":
+            self.report.append(event["part"])
+        elif event["event"] == "end":
+            self.code, self.seconds = event["code"], event["seconds"]
+
+    def problem(self):
+        """Why the program failed, or ""."""
+        if self.code == 0:
+            return ""
+        if self.code is None:
+            return "the VM ended or hung in this test, which did not report"
+        if self.code == "timeout":
+            return f"timed out after {self.seconds:.0f} s"
+        if self.code < 0:
+            return f"killed by signal {-self.code}"
+        return f"exit code {self.code}"
+
+    def cases(self):
+        """[(outcome, name, reason)], at least one."""
+        cases = []
+        try:
+            report = b"".join(base64.b64decode(part) for part in self.report)
+            if report:
+                cases += count_tests.read_cases(ElementTree.fromstring(report))
+        except (ValueError, ElementTree.ParseError) as error:
+            cases.append(("failed", "", f"its report cannot be read: {error}"))
+        problem = self.problem()
+        if problem and not any(case[0] == "failed" for case in cases):
+            cases.append(("failed", "", problem))
+        return cases or [("passed", "", "")]
+
+
+def merge(outcomes):
+    """The cases of a program that ran in several machines, each once.
+
+    A case failed where it failed in one of them, and passed where it passed
+    in one and failed in none.
+    """
+    rank = {"failed": 0, "passed": 1, "skipped": 2}
+    merged = {}
+    for machine, outcome in sorted(outcomes.items()):
+        for verdict, name, reason in outcome.cases():
+            if reason and len(outcomes) > 1:
+                reason = f"machine {machine}: {reason}"
+            known = merged.get(name)
+            if known is None or rank[verdict] < rank[known[0]]:
+                merged[name] = (verdict, name, reason)
+    return list(merged.values())
+
+
+class Boot:
+    """One start of rdma-vm: reads what it writes and sorts it by test."""
+
+    def __init__(self, tests, machines):
+        self.tests, self.machines = tests, machines
+        self.current = {}  # {machine: Outcome of the test that runs}
+        self.said = collections.deque(maxlen=200)  # what belongs to no test
+        # {machine: when the next event must have come}
+        self.deadlines = dict.fromkeys(range(machines),
+                                       time.monotonic() + BOOT_LIMIT_S)
+
+    def take(self, line):
+        machine, text = 0, line
+        if self.machines > 1:
+            match = re.match(r"\[(\d+)\] ", line)
+            if match:
+                machine, text = int(match[1]), line[match.end():]
+        if not text.startswith(MARK):
+            outcome = self.current.get(machine)
+            (outcome.log if outcome else self.said).append(text)
+            return
+        event = json.loads(text[1:])
+        wait_s = GRACE_S
+        if event["event"] == "start":
+            self.current[machine] = Outcome()
+            test = self.tests[event["index"]]
+            wait_s += test.limit_s
+            test.outcomes[machine] = self.current[machine]
+        self.deadlines[machine] = time.monotonic() + wait_s
+        self.current[machine].take(event)
+        if event["event"] == "end":
+            del self.current[machine]
+
+    def hangs(self):
+        """Whether all machines are silent for longer than they may be.
+
+        One that has finished waits silently for the other.
+        """
+        return time.monotonic() > max(self.deadlines.values())
+
+    def follow(self, command):
+        """Runs it to its end, or ends it when the machines hang."""
+        # However we end, rdma-vm is told, and takes its QEMUs with it.
+        command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        lines = queue.Queue()
+        threading.Thread(target=read_lines, args=(process.stdout, lines),
+                         daemon=True).start()
+        try:
+            while self.take_next(lines, process):
+                if self.hangs():
+                    self.said.append("the VM hangs: ended\n")
+                    process.terminate()
+                    self.deadlines[0] = float("inf")
+        finally:
+            process.terminate()
+            process.wait()
+
+    def take_next(self, lines, process):
+        """Waits up to a second for a line; False when none will come."""
+        try:
+            line = lines.get(timeout=1)
+        except queue.Empty:
+            # Another process may hold the pipe open.
+            return process.poll() is None
+        if line is not None:
+            self.take(line)
+        return line is not None
+
+
+def read_lines(pipe, lines):
+    with pipe:
+        for line in pipe:
+            lines.put(line.decode(errors="replace"))
+    lines.put(None)
+
+
+def machines_of(test):
+    return 2 if test.kind == "vm-two" else 1
+
+
+def boot(tests, folder, work):
+    """Runs the tests in one boot. Those it did not reach have no outcome."""
+    plan = work / "plan.json"
+    plan.write_text(json.dumps([test.plan(folder) for test in tests]))
+    machines = machines_of(tests[0])
+    limit_s = BOOT_LIMIT_S + sum(test.limit_s + GRACE_S for test in tests)
+    command = [RDMA_VM, "-t", str(limit_s)]
+    command += ["-n", "2"] if machines > 1 else ["-d", "2"]
+    run = Boot(tests, machines)
+    run.follow(command + ["--", ROOT / "tests/vm/run_all", plan])
+    reached = [test for test in tests if test.outcomes]
+    for test in reached:
+        for machine in range(machines):
+            test.outcomes.setdefault(machine, Outcome())
+    if len(reached) < len(tests) or any(
+            outcome.code is None for test in reached
+            for outcome in test.outcomes.values()):
+        say("".join(run.said))
+
+
+def run_boots(tests, folder, work):
+    """Boots until each test has an outcome or kept a VM from starting."""
+    shared = [test for test in tests if test.kind == "vm"]
+    groups = [shared] if shared else []
+    groups += [[test] for test in tests if test.kind != "vm"]
+    while groups:
+        group = groups.pop(0)
+        say(f"booting for {', '.join(test.label for test in group)}")
+        boot(group, folder, work)
+        for test in group:
+            show(test)
+        left = [test for test in group if not test.outcomes]
+        # A test may have taken the machine down with it; the rest gets
+        # another one, unless the machine did not even start.
+        if left and len(left) < len(group):
+            groups.insert(0, left)
+
+
+def show(test):
+    cases = merge(test.outcomes)
+    failed = any(case[0] == "failed" for case in cases)
+    if test.outcomes:
+        seconds = max(outcome.seconds or 0
+                      for outcome in test.outcomes.values())
+        say(f"{test.label}  {'FAILED' if failed else 'passed'}"
+            f" in the VM in {seconds:.1f} s")
+    for machine, outcome in sorted(test.outcomes.items() if failed else []):
+        say(f"==== {test.label}, machine {machine}: "
+            f"{outcome.problem() or 'exit code 0'}")
+        say("".join(outcome.log))
+
+
+def tally(tests, broken):
+    """Yields (outcome, label and name, reason) for all."""
+    for test in tests:
+        if test.label in broken:
+            yield "failed", test.label, broken[test.label]
+        elif not test.outcomes:
+            yield "failed", test.label, "did not run: the VM did not start"
+        for outcome, name, reason in merge(test.outcomes):
+            yield outcome, f"{test.label} {name}".strip(), reason
+
+
+def read_tests(path, full):
+    rules = ElementTree.parse(path).getroot().iter("rule")
+    tests = sorted(map(Test, rules), key=lambda test: test.label)
+    return [test for test in tests if test.kind and
+            (full or "full" not in test.tags) and "manual" not in test.tags]
+
+
+def what_does_not_build(tests, path):
+    """{label: reason}. A program of an earlier build may still lie there."""
+    built, broken = set(), {}
+    try:
+        with open(path, encoding="utf-8") as lines:
+            events = [json.loads(line) for line in lines]
+        _, broken = count_tests.collect(events)
+        built = {event["id"]["targetCompleted"]["label"] for event in events
+                 if event.get("completed", {}).get("success")}
+    except OSError:  # Bazel refused its command line
+        pass
+    return {test.label: broken.get(test.label, "does not build")
+            for test in tests if test.label not in built}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("verb", choices=["list", "run"])
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--bin", help="what `bazel info bazel-bin` says")
+    parser.add_argument("--events", help="from --build_event_json_file")
+    parser.add_argument("query_xml")
+    arguments = parser.parse_args()
+    tests = read_tests(arguments.query_xml, arguments.full)
+    if arguments.verb == "list":
+        print(*(test.label for test in tests), sep="\n",
+              end="\n" if tests else "")
+        return
+    broken = what_does_not_build(tests, arguments.events)
+    run_boots([test for test in tests if test.label not in broken],
+              arguments.bin, pathlib.Path(arguments.query_xml).parent)
+    for line in tally(tests, broken):
+        print(*line, sep="\t")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+#!/usr/bin/env -S python3 -B
+"""Tests of vm_tests with a stand-in for rdma-vm that runs on the host."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+
+import vm_tests
+
+# Leaves its options out and runs the command, for -n 2 twice, with marks.
+RDMA_VM = """#!/bin/bash
+echo "$*" >>{folder}/boots
+hosts=1
+[[ $3 != -n ]] || hosts=$4
+while [[ $1 != -- ]]; do shift; done
+shift
+((hosts > 1)) || exec "$@"
+for ((i = 0; i < hosts; i++)); do
+  RDMA_VM_RANK=$i "$@" | sed "s/^/[$i] /"
+done
+"""
+REPORT = """<testsuites><testsuite name="Pool">
+<testcase name="Lends" classname="Pool" status="run" result="completed"/>
+<testcase name="Pins" classname="Pool" status="run" result="skipped">
+  <skipped message="no device"/></testcase></testsuite></testsuites>"""
+# Takes run_all and with it the "machine" down.
+CRASH = "kill -KILL $PPID; sleep 2"
+
+
+class VmTestsTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        (self.folder / "t").mkdir()
+        self.use_rdma_vm(RDMA_VM)
+        self.rules, self.events = "", []
+        self.said = ""
+
+    def use_rdma_vm(self, text):
+        path = self.folder / "rdma-vm"
+        path.write_text(text.replace("{folder}", str(self.folder)))
+        path.chmod(0o755)
+        was = vm_tests.RDMA_VM
+        self.addCleanup(setattr, vm_tests, "RDMA_VM", was)
+        vm_tests.RDMA_VM = path
+
+    def add(self, name, script="", tags=("vm",), builds=True):
+        program = self.folder / "t" / name
+        program.write_text("#!/bin/bash\n" + script)
+        program.chmod(0o755)
+        (self.folder / "t" / f"{name}.runfiles" / "penstock").mkdir(
+            parents=True)
+        tags = "".join(f'<string value="{tag}"/>' for tag in tags)
+        self.rules += (f'<rule name="//t:{name}"><string name="timeout" '
+                       f'value="short"/><list name="tags">{tags}</list>'
+                       "</rule>")
+        self.events.append({"id": {"targetCompleted": {"label": f"//t:{name}"}},
+                            "completed": {"success": True} if builds else {}})
+
+    def read(self, full=False):
+        path = self.folder / "query.xml"
+        path.write_text(f"<query>{self.rules}</query>")
+        return vm_tests.read_tests(path, full)
+
+    def run_tests(self):
+        """Returns the lines of the tally as tuples."""
+        events = self.folder / "events"
+        events.write_text("\n".join(map(json.dumps, self.events)))
+        tests = self.read()
+        broken = vm_tests.what_does_not_build(tests, events)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            vm_tests.run_boots(
+                [test for test in tests if test.label not in broken],
+                self.folder, self.folder)
+        self.said = said.getvalue()
+        return list(vm_tests.tally(tests, broken))
+
+    def boots(self):
+        return (self.folder / "boots").read_text().splitlines()
+
+    def test_each_case_of_a_report_counts(self):
+        self.add("a", f"echo '{REPORT}' >$XML_OUTPUT_FILE")
+        self.assertEqual(self.run_tests(),
+                         [("passed", "//t:a Pool.Lends", ""),
+                          ("skipped", "//t:a Pool.Pins", "no device")])
+
+    def test_a_program_without_a_report_counts_once(self):
+        self.add("a", "exit 0")
+        self.add("b", "exit 3")
+        self.assertEqual(self.run_tests(),
+                         [("passed", "//t:a", ""),
+                          ("failed", "//t:b", "exit code 3")])
+
+    def test_a_failure_after_a_good_report_counts(self):
+        self.add("a", f"echo '{REPORT}' >$XML_OUTPUT_FILE; kill -ABRT $$")
+        self.assertIn(("failed", "//t:a", "killed by signal 6"),
+                      self.run_tests())
+
+    def test_a_broken_report_fails(self):
+        self.add("a", "echo '<x' >$XML_OUTPUT_FILE")
+        (outcome, _, reason), = self.run_tests()
+        self.assertEqual(outcome, "failed")
+        self.assertIn("its report cannot be read", reason)
+
+    def test_only_failed_tests_show_their_output(self):
+        self.add("a", "echo words of a")
+        self.add("b", "echo words of b; exit 1")
+        self.run_tests()
+        self.assertNotIn("words of a", self.said)
+        self.assertIn("words of b", self.said)
+
+    def test_tests_share_a_boot_by_their_tag(self):
+        self.add("a")
+        self.add("b")
+        self.add("c", tags=["vm-own"])
+        self.add("d", tags=["vm-two"])
+        self.assertEqual([case[0] for case in self.run_tests()],
+                         ["passed"] * 4)
+        self.assertEqual([boot.split()[2:4] for boot in self.boots()],
+                         [["-d", "2"], ["-d", "2"], ["-n", "2"]])
+
+    def test_two_machines_count_once_and_fail_together(self):
+        self.add("a", f"echo '{REPORT}' >$XML_OUTPUT_FILE", tags=["vm-two"])
+        self.add("b", "exit $RDMA_VM_RANK", tags=["vm-two"])
+        self.assertEqual(self.run_tests(),
+                         [("passed", "//t:a Pool.Lends", ""),
+                          ("skipped", "//t:a Pool.Pins",
+                           "machine 0: no device"),
+                          ("failed", "//t:b", "machine 1: exit code 1")])
+
+    def test_a_dead_machine_fails_its_test_and_the_rest_gets_another(self):
+        self.add("a")
+        self.add("b", CRASH)
+        self.add("c")
+        self.assertEqual(
+            self.run_tests(),
+            [("passed", "//t:a", ""),
+             ("failed", "//t:b",
+              "the VM ended or hung in this test, which did not report"),
+             ("passed", "//t:c", "")])
+        self.assertEqual(len(self.boots()), 2)
+
+    def test_a_machine_that_does_not_start_fails_all(self):
+        self.use_rdma_vm("#!/bin/bash\necho no kernel >&2; exit 125")
+        self.add("a")
+        self.add("b")
+        self.assertEqual(self.run_tests(),
+                         [("failed", f"//t:{name}",
+                           "did not run: the VM did not start")
+                          for name in "ab"])
+        self.assertIn("no kernel", self.said)
+
+    def test_a_machine_that_hangs_is_ended(self):
+        self.use_rdma_vm("#!/bin/bash\nexec sleep 1000")
+        was = vm_tests.BOOT_LIMIT_S
+        self.addCleanup(setattr, vm_tests, "BOOT_LIMIT_S", was)
+        vm_tests.BOOT_LIMIT_S = 1
+        self.add("a")
+        self.assertEqual(self.run_tests()[0][0], "failed")
+        self.assertIn("the VM hangs", self.said)
+
+    def test_what_does_not_build_fails_and_does_not_run(self):
+        self.add("a", "exit 0", builds=False)
+        self.assertEqual(self.run_tests(),
+                         [("failed", "//t:a", "does not build")])
+
+    def test_full_and_manual_ones_run_where_asked_for(self):
+        self.add("a")
+        self.add("b", tags=["vm-own", "full"])
+        self.add("c", tags=["vm", "manual"])
+        self.add("d", tags=["full"])
+        self.assertEqual([test.label for test in self.read()], ["//t:a"])
+        self.assertEqual([(test.label, test.kind) for test in self.read(True)],
+                         [("//t:a", "vm"), ("//t:b", "vm-own")])
+
+
+if __name__ == "__main__":
+    unittest.main()
