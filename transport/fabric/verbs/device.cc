@@ -84,7 +84,8 @@ int Bytes(ibv_mtu mtu) { return 128 << mtu; }
 }  // namespace
 
 bool IsRestricted(const Options& options) {
-  return !options.addresses.empty() || !options.device.empty() || options.port != 0 || options.gid_index >= 0;
+  return !options.addresses.empty() || !options.device.empty() ||
+         options.port != 0 || options.gid_index >= 0;
 }
 
 absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,

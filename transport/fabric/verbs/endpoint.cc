@@ -394,14 +394,18 @@ void VerbsEndpoint::Break(absl::Status cause) {
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends at once
-  // First: nothing may write any more to what the reads were to fill.
+  // A window that is bound belongs to its queue pair, which cannot be destroyed
+  // before; those that look free may be bound, as nothing is invalidated in a
+  // queue pair that has failed.
+  exposed_.clear();
+  free_windows_.clear();
+  to_invalidate_.clear();
+  // Before the reads end: nothing may write any more to what they were to fill.
   connection_->DestroyQueuePair();
   std::deque<PendingRead> reads = std::move(reads_);
   for (PendingRead& read : waiting_reads_) reads.push_back(std::move(read));
   reads_.clear();
   waiting_reads_.clear();
-  exposed_.clear();
-  to_invalidate_.clear();
   for (const PendingRead& read : reads) {
     events_->OnReadDone(read.cookie, cause);
     if (destroyed) {

@@ -17,7 +17,7 @@ namespace verbs {
 struct Options {
   // Which of the machine's RDMA addresses are used. Empty, 0 and -1: any.
   std::vector<std::string> addresses;  // "10.9.0.1"
-  std::string device;  // "mlx5_0"
+  std::string device;                  // "mlx5_0"
   int port = 0;
   int gid_index = -1;
   // The traffic class (DSCP and ECN bits) of RoCE v2, which also selects the

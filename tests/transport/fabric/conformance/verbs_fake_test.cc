@@ -98,7 +98,8 @@ class FakeVerbsHarness : public Harness {
 };
 
 FabricCase Fake(const std::string& name, const verbs::DeviceOptions& device) {
-  FabricCase fabric{name, [device] { return FakeVerbsHarness::Create(device); }};
+  FabricCase fabric{name,
+                    [device] { return FakeVerbsHarness::Create(device); }};
   fabric.waking = Waking::kDescriptor;
   return fabric;
 }
