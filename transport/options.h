@@ -12,8 +12,9 @@ namespace penstock {
 
 // What can carry a session, best first.
 enum class Fabric {
-  kShm,  // shared memory, for two processes on one host
-  kTcp,  // Penstock's frames on the TCP (or TLS) connection itself
+  kShm,    // shared memory, for two processes on one host
+  kVerbs,  // RDMA, over InfiniBand or RoCE
+  kTcp,    // Penstock's frames on the TCP (or TLS) connection itself
 };
 
 // What happens where none of the wanted fabrics can be had.
@@ -33,15 +34,35 @@ enum class ShmSharing {
   kOff,   // no shared memory at all
 };
 
+// What a connection may use whose security promises privacy (TLS does), since
+// RDMA neither encrypts nor authenticates what it carries.
+enum class DataProtection {
+  kRequired,  // no RDMA: TLS carries everything
+  // RDMA may carry it, as on a network that nobody else reaches. The security
+  // level that gRPC knows of is lowered to NONE, so that credentials which
+  // must not be sent in the clear are not sent.
+  kNone,
+};
+
 // Settings of one channel or one server. A field that is left empty comes from
 // the environment, or else from its default; docs/settings.md has the table.
 struct Options {
   absl::optional<Policy> policy;                // PENSTOCK_POLICY, prefer
-  absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS, shm,tcp
+  absl::optional<std::vector<Fabric>> fabrics;  // PENSTOCK_FABRICS
   absl::optional<ShmSharing> shm_sharing;  // PENSTOCK_SHM_SHARING, same-uid
   // Where sockets for shared memory lie as files, for containers that share a
   // volume and no network; empty: nowhere. PENSTOCK_SHM_DIRECTORY, empty.
   absl::optional<std::string> shm_directory;
+  // Which RDMA device, or which port of it: "mlx5_0", "mlx5_0/1"; empty: any.
+  // PENSTOCK_VERBS_DEVICE, empty.
+  absl::optional<std::string> verbs_device;
+  // Which of a port's GIDs; -1: any. PENSTOCK_VERBS_GID_INDEX, -1.
+  absl::optional<int> verbs_gid_index;
+  // 0 to 255, DSCP and ECN bits; on InfiniBand it selects the service level;
+  // -1: the system's. PENSTOCK_VERBS_TRAFFIC_CLASS, -1.
+  absl::optional<int> verbs_traffic_class;
+  // PENSTOCK_DATA_PROTECTION, required.
+  absl::optional<DataProtection> data_protection;
 };
 
 }  // namespace penstock

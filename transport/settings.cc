@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -32,21 +34,6 @@ absl::StatusOr<ShmSharing> ParseShmSharing(absl::string_view text) {
   return BadValue("PENSTOCK_SHM_SHARING", text, "same-uid, copy or off");
 }
 
-absl::StatusOr<std::vector<Fabric>> ParseFabrics(absl::string_view text) {
-  std::vector<Fabric> fabrics;
-  for (absl::string_view name : absl::StrSplit(text, ',')) {
-    if (name == "shm") {
-      fabrics.push_back(Fabric::kShm);
-    } else if (name == "tcp") {
-      fabrics.push_back(Fabric::kTcp);
-    } else {
-      return BadValue("PENSTOCK_FABRICS", text,
-                      "a list of shm and tcp, best first: \"shm,tcp\"");
-    }
-  }
-  return fabrics;
-}
-
 absl::Status CheckFabrics(const std::vector<Fabric>& fabrics) {
   if (fabrics.empty()) {
     return absl::InvalidArgumentError(
@@ -62,6 +49,26 @@ absl::Status CheckFabrics(const std::vector<Fabric>& fabrics) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::vector<Fabric>> ParseFabrics(absl::string_view text) {
+  std::vector<Fabric> fabrics;
+  for (absl::string_view name : absl::StrSplit(text, ',')) {
+    bool known = false;
+    for (Fabric fabric : {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp}) {
+      if (name != FabricName(fabric)) continue;
+      fabrics.push_back(fabric);
+      known = true;
+    }
+    if (!known) {
+      return BadValue("PENSTOCK_FABRICS", text,
+                      "a list of shm, verbs and tcp, best first: "
+                      "\"shm,verbs,tcp\"");
+    }
+  }
+  absl::Status status = CheckFabrics(fabrics);
+  if (!status.ok()) return status;
+  return fabrics;
+}
+
 // Longer ones do not fit into a socket's path with a name behind them.
 constexpr size_t kMaxShmDirectoryBytes = 65;
 
@@ -75,13 +82,107 @@ absl::StatusOr<std::string> ParseShmDirectory(absl::string_view text) {
   return std::string(text);
 }
 
-absl::StatusOr<std::string> ResolveShmDirectory(const Options& options) {
-  if (options.shm_directory.has_value()) {
-    if (options.shm_directory->empty()) return std::string();
-    return ParseShmDirectory(*options.shm_directory);
+struct VerbsPort {
+  std::string device;
+  int port = 0;
+};
+
+// "mlx5_0" or "mlx5_0/1".
+absl::StatusOr<VerbsPort> ParseVerbsDevice(absl::string_view text) {
+  VerbsPort result;
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits('/', 1));
+  result.device = std::string(parts.first);
+  const bool has_port = absl::StrContains(text, "/");
+  if (result.device.empty() ||
+      (has_port && (!absl::SimpleAtoi(parts.second, &result.port) ||
+                    result.port < 1 || result.port > 255))) {
+    return BadValue("PENSTOCK_VERBS_DEVICE", text,
+                    "a device, with a port of it or without: \"mlx5_0\", "
+                    "\"mlx5_0/1\"");
   }
-  const char* text = std::getenv("PENSTOCK_SHM_DIRECTORY");
-  return text == nullptr ? std::string() : ParseShmDirectory(text);
+  return result;
+}
+
+absl::StatusOr<int> CheckRange(const char* variable, int value, int max) {
+  if (value >= -1 && value <= max) return value;
+  return BadValue(variable, absl::StrCat(value),
+                  absl::StrCat("0 to ", max, ", or -1 for any"));
+}
+
+// A parser of a number from -1 to `max`.
+auto NumberUpTo(const char* variable, int max) {
+  return [variable, max](absl::string_view text) -> absl::StatusOr<int> {
+    int value = 0;
+    if (absl::SimpleAtoi(text, &value)) return CheckRange(variable, value, max);
+    return BadValue(variable, text,
+                    absl::StrCat("0 to ", max, ", or -1 for any"));
+  };
+}
+
+absl::StatusOr<DataProtection> ParseDataProtection(absl::string_view text) {
+  for (DataProtection protection :
+       {DataProtection::kRequired, DataProtection::kNone}) {
+    if (text == DataProtectionName(protection)) return protection;
+  }
+  return BadValue("PENSTOCK_DATA_PROTECTION", text, "required or none");
+}
+
+constexpr int kMaxGidIndex = 255;
+constexpr int kMaxTrafficClass = 255;
+
+// Code wins over the environment, and that over what `out` holds.
+template <typename T, typename Parse>
+absl::Status Resolve(const absl::optional<T>& option, const char* variable,
+                     Parse parse, T* out) {
+  if (option.has_value()) {
+    *out = *option;
+    return absl::OkStatus();
+  }
+  const char* text = std::getenv(variable);
+  if (text == nullptr) return absl::OkStatus();
+  absl::StatusOr<T> parsed = parse(text);
+  if (parsed.ok()) *out = *std::move(parsed);
+  return parsed.status();
+}
+
+absl::Status ResolveShm(const Options& options, Settings* settings) {
+  absl::Status status = Resolve(options.shm_sharing, "PENSTOCK_SHM_SHARING",
+                                ParseShmSharing, &settings->shm_sharing);
+  if (!status.ok()) return status;
+  status = Resolve(options.shm_directory, "PENSTOCK_SHM_DIRECTORY",
+                   ParseShmDirectory, &settings->shm_directory);
+  if (!status.ok() || settings->shm_directory.empty()) return status;
+  return ParseShmDirectory(settings->shm_directory).status();
+}
+
+absl::Status ResolveVerbs(const Options& options, Settings* settings) {
+  absl::optional<VerbsPort> option;
+  VerbsPort port;
+  if (options.verbs_device.has_value()) {
+    if (!options.verbs_device->empty()) {
+      absl::StatusOr<VerbsPort> parsed =
+          ParseVerbsDevice(*options.verbs_device);
+      if (!parsed.ok()) return parsed.status();
+      port = *parsed;
+    }
+    option = port;
+  }
+  absl::Status status =
+      Resolve(option, "PENSTOCK_VERBS_DEVICE", ParseVerbsDevice, &port);
+  settings->verbs_device = port.device;
+  settings->verbs_port = port.port;
+  const auto number = [&status](const absl::optional<int>& field,
+                                const char* variable, int max, int* out) {
+    if (!status.ok()) return;
+    status = Resolve(field, variable, NumberUpTo(variable, max), out);
+    if (status.ok()) status = CheckRange(variable, *out, max).status();
+  };
+  number(options.verbs_gid_index, "PENSTOCK_VERBS_GID_INDEX", kMaxGidIndex,
+         &settings->verbs_gid_index);
+  number(options.verbs_traffic_class, "PENSTOCK_VERBS_TRAFFIC_CLASS",
+         kMaxTrafficClass, &settings->verbs_traffic_class);
+  return status;
 }
 
 }  // namespace
@@ -90,6 +191,8 @@ const char* FabricName(Fabric fabric) {
   switch (fabric) {
     case Fabric::kShm:
       return "shm";
+    case Fabric::kVerbs:
+      return "verbs";
     case Fabric::kTcp:
       return "tcp";
   }
@@ -120,54 +223,72 @@ const char* ShmSharingName(ShmSharing sharing) {
   return "unknown";
 }
 
+const char* DataProtectionName(DataProtection protection) {
+  switch (protection) {
+    case DataProtection::kRequired:
+      return "required";
+    case DataProtection::kNone:
+      return "none";
+  }
+  return "unknown";
+}
+
 bool Settings::Allows(const std::string& fabric) const {
   return std::any_of(fabrics.begin(), fabrics.end(),
                      [&](Fabric each) { return fabric == FabricName(each); });
 }
 
+bool Settings::MayExpose() const {
+  return data_protection == DataProtection::kNone &&
+         Allows(FabricName(Fabric::kVerbs));
+}
+
 std::string Settings::ToString() const {
-  return absl::StrCat(
+  std::string text = absl::StrCat(
       PolicyName(policy), " ",
-      absl::StrJoin(fabrics, ",",
-                    [](std::string* out, Fabric fabric) {
-                      out->append(FabricName(fabric));
-                    }),
-      shm_sharing == ShmSharing::kSameUid
-          ? ""
-          : absl::StrCat(" shm_sharing=", ShmSharingName(shm_sharing)),
-      shm_directory.empty() ? ""
-                            : absl::StrCat(" shm_directory=", shm_directory));
+      absl::StrJoin(fabrics, ",", [](std::string* out, Fabric fabric) {
+        out->append(FabricName(fabric));
+      }));
+  if (shm_sharing != ShmSharing::kSameUid) {
+    absl::StrAppend(&text, " shm_sharing=", ShmSharingName(shm_sharing));
+  }
+  if (!shm_directory.empty()) {
+    absl::StrAppend(&text, " shm_directory=", shm_directory);
+  }
+  if (!verbs_device.empty()) {
+    absl::StrAppend(&text, " verbs_device=", verbs_device);
+  }
+  if (verbs_port != 0) absl::StrAppend(&text, "/", verbs_port);
+  if (verbs_gid_index >= 0) {
+    absl::StrAppend(&text, " verbs_gid_index=", verbs_gid_index);
+  }
+  if (verbs_traffic_class >= 0) {
+    absl::StrAppend(&text, " verbs_traffic_class=", verbs_traffic_class);
+  }
+  if (data_protection != DataProtection::kRequired) {
+    absl::StrAppend(&text,
+                    " data_protection=", DataProtectionName(data_protection));
+  }
+  return text;
 }
 
 absl::StatusOr<Settings> ResolveSettings(const Options& options) {
   Settings settings;
-  if (options.policy.has_value()) {
-    settings.policy = *options.policy;
-  } else if (const char* text = std::getenv("PENSTOCK_POLICY")) {
-    absl::StatusOr<Policy> policy = ParsePolicy(text);
-    if (!policy.ok()) return policy.status();
-    settings.policy = *policy;
-  }
-  if (options.fabrics.has_value()) {
-    settings.fabrics = *options.fabrics;
-  } else {
-    const char* text = std::getenv("PENSTOCK_FABRICS");
-    absl::StatusOr<std::vector<Fabric>> fabrics =
-        ParseFabrics(text == nullptr ? "shm,tcp" : text);
-    if (!fabrics.ok()) return fabrics.status();
-    settings.fabrics = *std::move(fabrics);
-  }
-  if (options.shm_sharing.has_value()) {
-    settings.shm_sharing = *options.shm_sharing;
-  } else if (const char* text = std::getenv("PENSTOCK_SHM_SHARING")) {
-    absl::StatusOr<ShmSharing> sharing = ParseShmSharing(text);
-    if (!sharing.ok()) return sharing.status();
-    settings.shm_sharing = *sharing;
-  }
-  absl::StatusOr<std::string> directory = ResolveShmDirectory(options);
-  if (!directory.ok()) return directory.status();
-  settings.shm_directory = *std::move(directory);
-  absl::Status status = CheckFabrics(settings.fabrics);
+  settings.fabrics = {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp};
+  absl::Status status =
+      Resolve(options.policy, "PENSTOCK_POLICY", ParsePolicy, &settings.policy);
+  if (!status.ok()) return status;
+  status = Resolve(options.fabrics, "PENSTOCK_FABRICS", ParseFabrics,
+                   &settings.fabrics);
+  if (!status.ok()) return status;
+  status = CheckFabrics(settings.fabrics);
+  if (!status.ok()) return status;
+  status = ResolveShm(options, &settings);
+  if (!status.ok()) return status;
+  status = ResolveVerbs(options, &settings);
+  if (!status.ok()) return status;
+  status = Resolve(options.data_protection, "PENSTOCK_DATA_PROTECTION",
+                   ParseDataProtection, &settings.data_protection);
   if (!status.ok()) return status;
   return settings;
 }

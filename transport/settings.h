@@ -17,9 +17,17 @@ struct Settings {
   std::vector<Fabric> fabrics;  // best first, not empty
   ShmSharing shm_sharing = ShmSharing::kSameUid;
   std::string shm_directory;  // absolute; empty: abstract sockets
+  std::string verbs_device;   // without its port; empty: any
+  int verbs_port = 0;         // 0: any
+  int verbs_gid_index = -1;
+  int verbs_traffic_class = -1;
+  DataProtection data_protection = DataProtection::kRequired;
 
   // Whether a connection carried by `fabric` satisfies kRequire.
   bool Allows(const std::string& fabric) const;
+  // Whether a fabric may carry what the connection's security protects, in the
+  // clear.
+  bool MayExpose() const;
   // Equal settings give equal text, different ones different text.
   std::string ToString() const;
 };
@@ -28,6 +36,7 @@ struct Settings {
 const char* FabricName(Fabric fabric);
 const char* PolicyName(Policy policy);
 const char* ShmSharingName(ShmSharing sharing);
+const char* DataProtectionName(DataProtection protection);
 
 // INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);

@@ -11,11 +11,7 @@ namespace penstock::digits {
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers, bool stock) {
   Options options;
-  if (stock) {
-    options.policy = Policy::kOff;
-  } else {
-    options.fabrics = std::vector<Fabric>{Fabric::kShm, Fabric::kTcp};
-  }
+  if (stock) options.policy = Policy::kOff;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& server : servers) {
     channels.push_back(grpc::CreateCustomChannel(

@@ -52,6 +52,7 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
   config.is_private = PromisesPrivacy(args()->args);
+  if (settings_.MayExpose()) LowerSecurityLevel(args()->args);
   config.security =
       args()->args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Ref().release();  // until OnSettled

@@ -14,6 +14,11 @@ namespace core {
 // connection. A handshake that does not say so is taken to promise it.
 bool PromisesPrivacy(const grpc_core::ChannelArgs& args);
 
+// From now on the handshake's result says that it promises nothing: neither the
+// application nor gRPC, which keeps back what must not go in the clear, is told
+// otherwise.
+void LowerSecurityLevel(const grpc_core::ChannelArgs& args);
+
 }  // namespace core
 }  // namespace penstock
 

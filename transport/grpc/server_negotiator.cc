@@ -84,6 +84,7 @@ void ServerNegotiator::OnWrittenLocked() {
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);
   config.is_private = PromisesPrivacy(args()->args);
+  if (settings_.MayExpose()) LowerSecurityLevel(args()->args);
   const grpc_core::ChannelArgs channel_args = args()->args;
   config.security =
       channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();

@@ -2,10 +2,13 @@
 
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/fabric/verbs/fabric.h"
+#include "transport/fabric/verbs/options.h"
 
 namespace penstock {
 namespace core {
@@ -31,10 +34,48 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
   return found;
 }
 
+fabric::Fabric* FindVerbs(const Settings& settings) {
+  struct Fabrics {
+    std::mutex mu;
+    std::map<std::tuple<std::string, int, int, int>, fabric::Fabric*> all;
+  };
+  static Fabrics* const fabrics = new Fabrics;
+  std::lock_guard<std::mutex> lock(fabrics->mu);
+  fabric::Fabric*& found =
+      fabrics->all[{settings.verbs_device, settings.verbs_port,
+                    settings.verbs_gid_index, settings.verbs_traffic_class}];
+  if (found == nullptr) {
+    fabric::verbs::Options options;
+    options.device = settings.verbs_device;
+    options.port = settings.verbs_port;
+    options.gid_index = settings.verbs_gid_index;
+    options.traffic_class = settings.verbs_traffic_class;
+    found = new fabric::verbs::VerbsFabric(options);
+  }
+  return found;
+}
+
 // Null for a name that this release does not know.
 fabric::Fabric* FindFabric(const std::string& name, const Settings& settings,
                            bool is_private) {
-  return name == "shm" ? FindShm(settings.shm_directory, is_private) : nullptr;
+  if (name == "shm") return FindShm(settings.shm_directory, is_private);
+  if (name == "verbs") return FindVerbs(settings);
+  return nullptr;
+}
+
+// Why the settings or the connection's security rule a fabric out.
+absl::Status CheckAllowed(Fabric fabric, const Settings& settings,
+                          bool is_private) {
+  if (fabric == Fabric::kShm && settings.shm_sharing == ShmSharing::kOff) {
+    return absl::FailedPreconditionError("shm_sharing is off");
+  }
+  if (fabric == Fabric::kVerbs && is_private &&
+      settings.data_protection == DataProtection::kRequired) {
+    return absl::FailedPreconditionError(
+        "RDMA does not encrypt what this connection's security protects "
+        "(PENSTOCK_DATA_PROTECTION=none would let it)");
+  }
+  return absl::OkStatus();
 }
 
 fabric::ConnectCallback Adapt(const std::string& fabric,
@@ -54,10 +95,10 @@ std::vector<wire::FabricOffer> SidePaths::Offers() const {
     if (wanted == Fabric::kTcp) break;  // good enough: nothing behind it
     wire::FabricOffer offer;
     offer.fabric = FabricName(wanted);
-    absl::StatusOr<std::string> data =
-        wanted == Fabric::kShm && settings_.shm_sharing == ShmSharing::kOff
-            ? absl::FailedPreconditionError("shm_sharing is off")
-            : FindFabric(offer.fabric, settings_, is_private_)->Offer();
+    const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);
+    const absl::StatusOr<std::string> data =
+        allowed.ok() ? FindFabric(offer.fabric, settings_, is_private_)->Offer()
+                     : allowed;
     offer.usable = data.ok();
     offer.data = data.ok() ? *data : std::string(data.status().message());
     offers.push_back(std::move(offer));

@@ -26,6 +26,7 @@
 #include "transport/grpc/half_open.h"
 #include "transport/grpc/liveness.h"
 #include "transport/grpc/path_poller.h"
+#include "transport/grpc/path_waker.h"
 #include "transport/grpc/side_paths.h"
 #include "transport/grpc/timer.h"
 #include "transport/session/session.h"
@@ -158,6 +159,7 @@ class Transport final : public grpc_transport,
   void SyncPathPoller();
   void SchedulePolling() override;
   void PollUntilEmpty();
+  void OnPathWakeup();
   void StartTimer(Timer* timer, grpc_core::Duration delay,
                   void (Transport::*expired)());
   void OnHelloTimer();
@@ -197,6 +199,8 @@ class Transport final : public grpc_transport,
   fabric::tcp::Endpoint* lifeline_;  // the session's
   std::unique_ptr<session::Session> session_;
   PathPoller poller_;
+  std::shared_ptr<fabric::Endpoint> woken_path_;  // what waker_ is about
+  std::shared_ptr<PathWaker> waker_;
   Liveness liveness_;
   Timer hello_timer_;
   Timer keepalive_timer_;

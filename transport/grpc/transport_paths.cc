@@ -71,7 +71,26 @@ void Transport::AddSidePath(
   }
 }
 
-void Transport::SyncPathPoller() { poller_.Watch(session_->fast_path()); }
+// In this order: a path is woken for once it is among those that are armed.
+void Transport::SyncPathPoller() {
+  const std::shared_ptr<fabric::Endpoint> path = session_->fast_path();
+  poller_.Watch(path);
+  if (path == woken_path_) return;
+  woken_path_ = path;
+  if (waker_ != nullptr) waker_->Stop();
+  waker_ = nullptr;
+  if (path == nullptr) return;
+  std::shared_ptr<Transport> self = Share();
+  waker_ = PathWaker::Start(path, [self] { self->OnPathWakeup(); });
+}
+
+void Transport::OnPathWakeup() {
+  {
+    Section section(this);
+    if (woken_path_ != nullptr) woken_path_->ClearWakeup();
+  }
+  PollUntilEmpty();
+}
 
 void Transport::OnConnectWanted(const std::string& fabric,
                                 const std::string& offer,

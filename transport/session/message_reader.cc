@@ -142,7 +142,7 @@ void MessageReader::Start(uint64_t id) {
   }
   if (pull.block.data == nullptr) {
     absl::StatusOr<memory::Block> block =
-        memory::AllocateBlock(pull.announce.length);
+        pull.path->AllocateForRead(pull.announce.length);
     if (!block.ok()) return Fail(id, block.status());
     pull.block = *std::move(block);
     in_use_ += pull.announce.length;
