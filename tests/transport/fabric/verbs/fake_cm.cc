@@ -74,6 +74,14 @@ int FakeCm::CreateId(rdma_event_channel* channel, rdma_cm_id** made,
   return 0;
 }
 
+bool FakeCm::AwaitsAck(const rdma_cm_id* id, std::thread::id destroyer) const {
+  for (const auto& entry : ids_) {
+    const FakeId& own = *entry.second;
+    if (&own == id) return own.unacked > 0 && own.taker != destroyer;
+  }
+  return false;
+}
+
 int FakeCm::DestroyId(rdma_cm_id* id) {
   if (!network_->ledger.IsAlive("rdma_cm_id", id)) return EINVAL;
   auto* const own = static_cast<FakeId*>(id);

@@ -36,6 +36,8 @@ class FakeCm {
   int CreateId(rdma_event_channel* channel, rdma_cm_id** made, void* context,
                rdma_port_space space);
   int DestroyId(rdma_cm_id* id);
+  // Whether another thread than `destroyer` has events of `id` to acknowledge.
+  bool AwaitsAck(const rdma_cm_id* id, std::thread::id destroyer) const;
   int Bind(rdma_cm_id* id, const sockaddr* address);
   int SetOption(rdma_cm_id* id, int level, int name, const void* value,
                 size_t length);

@@ -71,6 +71,7 @@ bool FakeCm::TakeEvent(rdma_event_channel* channel, rdma_cm_event** event) {
   FakeCmEvent* const taken = events.front();
   events.pop_front();
   ++taken->owner->unacked;
+  taken->owner->taker = std::this_thread::get_id();
   network_->ledger.Made("rdma_cm_event", taken);
   if (taken->on_get != nullptr) taken->on_get();
   *event = taken;

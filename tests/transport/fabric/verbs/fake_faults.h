@@ -21,6 +21,7 @@ class FakeFaults {
   void FailNext(Call call, int error_number, int after);
   // The error number that this call is to fail with, or 0. Counts the call.
   int TakeFailure(Call call);
+  size_t failures_to_come() const { return failures_.size(); }
 
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
   // IBV_WC_SUCCESS: nothing is ordered for this opcode.

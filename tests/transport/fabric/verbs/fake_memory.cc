@@ -228,10 +228,14 @@ void FakeMemory::Unbind(FakeMw* mw) {
   mw->qp_num = 0;
 }
 
-void FakeMemory::UnbindAll(uint32_t qp_num) {
+int FakeMemory::UnbindAll(uint32_t qp_num) {
+  int count = 0;
   for (const auto& window : windows_) {
-    if (window.second->qp_num == qp_num) Unbind(window.second);
+    if (window.second->qp_num != qp_num) continue;
+    Unbind(window.second);
+    ++count;
   }
+  return count;
 }
 
 }  // namespace verbs

@@ -40,8 +40,8 @@ class FakeMemory {
   // allowed.
   bool Bind(const FakeQp& qp, const FakeSend& work);
   bool Invalidate(const FakeQp& qp, uint32_t rkey);
-  // A window is of no use when its queue pair is gone.
-  void UnbindAll(uint32_t qp_num);
+  // A window is of no use when its queue pair is gone. How many there were.
+  int UnbindAll(uint32_t qp_num);
 
  private:
   // Three bytes of index, and one that its owner chooses.

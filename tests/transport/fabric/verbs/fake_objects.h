@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/transport/fabric/verbs/fake_event_fd.h"
@@ -132,6 +133,7 @@ struct FakeId : rdma_cm_id {
   bool handed_out = true;  // False: a request that nobody has taken yet.
   int backlog = 0;
   int unacked = 0;
+  std::thread::id taker;  // Of the last event that was taken.
   uint64_t listener = 0;
   uint64_t peer = 0;
   rdma_conn_param param = {};

@@ -135,7 +135,10 @@ void FakeQueuePairs::Destroy(FakeQp* qp) {
   if (qp->unacked_async > 0) {
     ledger_->Misused("rdma_destroy_qp with unacknowledged async events hangs");
   }
-  memory_->UnbindAll(qp->qp_num);
+  // IBTA 11.2.5.4 calls it an error; Soft-RoCE of Linux 6.1 hangs.
+  if (memory_->UnbindAll(qp->qp_num) > 0) {
+    ledger_->Misused("rdma_destroy_qp with a window bound through it");
+  }
   devices_->ForgetAsync(qp->context, qp);
   --static_cast<FakePd*>(qp->pd)->users;
   --static_cast<FakeCq*>(qp->send_cq)->users;

@@ -1,9 +1,11 @@
 #include "tests/transport/fabric/verbs/fake_verbs.h"
 
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "tests/transport/fabric/verbs/fake_cm.h"
 #include "tests/transport/fabric/verbs/fake_network.h"
 
@@ -56,6 +58,11 @@ void FakeVerbs::Release() {
 void FakeVerbs::FailNext(Call call, int error_number, int after) {
   absl::MutexLock lock(&mu_);
   network_->faults.FailNext(call, error_number, after);
+}
+
+size_t FakeVerbs::failures_to_come() {
+  absl::MutexLock lock(&mu_);
+  return network_->faults.failures_to_come();
 }
 
 void FakeVerbs::CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status) {
@@ -184,6 +191,13 @@ int FakeVerbs::CreateId(rdma_event_channel* channel, rdma_cm_id** id,
 int FakeVerbs::DestroyId(rdma_cm_id* id) {
   absl::MutexLock lock(&mu_);
   if (const int fault = Fault(Call::kDestroyId)) return Rdma(fault);
+  // As the library, until another thread has acknowledged what it took.
+  const std::thread::id self = std::this_thread::get_id();
+  const auto acknowledged = [this, id, self] {
+    mu_.AssertHeld();
+    return !cm_->AwaitsAck(id, self);
+  };
+  (void)mu_.AwaitWithTimeout(absl::Condition(&acknowledged), absl::Seconds(10));
   return Ran(Rdma(cm_->DestroyId(id)));
 }
 

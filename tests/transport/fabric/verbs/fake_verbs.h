@@ -46,6 +46,8 @@ class FakeVerbs : public Api {
   // Faults. The call after `after` more of its kind fails with `error_number`
   // by its own convention, and does nothing.
   void FailNext(Call call, int error_number, int after = 0);
+  // Of these, how many have not come to pass.
+  size_t failures_to_come();
   // The next work request with `opcode` that its turn comes to ends with
   // `status` without being done, and its queue pair with it.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);

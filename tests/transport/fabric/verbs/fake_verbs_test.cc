@@ -255,6 +255,22 @@ TEST_F(WindowTest, BoundWindowIsNotBoundAgain) {
   EXPECT_EQ(Only(server_).status, IBV_WC_MW_BIND_ERR);
 }
 
+TEST_F(WindowTest, WindowIsBoundByTheKeyThatItHas) {
+  ASSERT_EQ(pair_->Post(server_, IBV_WR_LOCAL_INV, {}, 0, key_), 0);
+  (void)pair_->Poll(server_);
+  // Soft-RoCE compares the key of the caller's structure with its own.
+  mw_->rkey = ibv_inc_rkey(key_);
+  pair_->BindWindow(server_, mw_, 0, 64);
+  EXPECT_EQ(Only(server_).status, IBV_WC_MW_BIND_ERR);
+}
+
+TEST_F(WindowTest, QueuePairEndsAfterTheWindowsBoundThroughIt) {
+  pair_->DropQp(client_);
+  EXPECT_TRUE(pair_->verbs.misuse().empty()) << "none is bound through it";
+  pair_->DropQp(server_);
+  EXPECT_EQ(pair_->verbs.misuse().size(), 1u);
+}
+
 TEST_F(WindowTest, RegionStaysWhileAWindowIsBound) {
   EXPECT_EQ(pair_->verbs.DeregMr(server_->mr), EBUSY);
   EXPECT_EQ(pair_->verbs.misuse().size(), 1u);
