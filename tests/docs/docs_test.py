@@ -14,7 +14,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-GETENV = re.compile(r'getenv\(\s*"(PENSTOCK_\w+)"\s*\)')
+GETENV = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
 # Of the tools, not of the library; docs/testing.md has it.
 NOT_OF_THE_TRANSPORT = {"PENSTOCK_BAZEL_OUTPUT_BASE"}

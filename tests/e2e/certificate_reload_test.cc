@@ -175,8 +175,8 @@ TEST_P(CertificateReloadTest, CertificateThatNobodyTrustsIsRefusedFromThenOn) {
 }
 
 // Not each path, for the watchers take their seconds.
-INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest,
-                         testing::Values(Path::kShm, Path::kTcp), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, CertificateReloadTest, EachPenstockPath(),
+                         PathName());
 
 }  // namespace
 }  // namespace penstock::e2e

@@ -147,8 +147,7 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
 
 // Stock HTTP/2 loses calls here: gRPC's server cancels those that come between
 // the begin of its shutdown and the GOAWAY.
-INSTANTIATE_TEST_SUITE_P(Over, DrainTest,
-                         testing::Values(Path::kShm, Path::kTcp), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, DrainTest, EachPenstockPath(), PathName());
 
 }  // namespace
 }  // namespace penstock::e2e

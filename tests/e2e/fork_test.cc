@@ -138,8 +138,8 @@ TEST_P(ForkWithoutExecTest, ChildMakesAChannelOfItsOwn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, ForkTest, EachPath(), PathName());
-INSTANTIATE_TEST_SUITE_P(Over, ForkWithoutExecTest,
-                         testing::Values(Path::kShm, Path::kTcp), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, ForkWithoutExecTest, EachPenstockPath(),
+                         PathName());
 
 }  // namespace
 }  // namespace penstock::e2e

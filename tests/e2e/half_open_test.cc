@@ -76,8 +76,7 @@ TEST_P(HalfOpenTest, WhoTalksNonsenseIsCutOffAndNobodyElse) {
   ExpectTraffic(2, 2);  // on one connection
 }
 
-INSTANTIATE_TEST_SUITE_P(Over, HalfOpenTest,
-                         testing::Values(Path::kShm, Path::kTcp), PathName());
+INSTANTIATE_TEST_SUITE_P(Over, HalfOpenTest, EachPenstockPath(), PathName());
 
 }  // namespace
 }  // namespace penstock::e2e

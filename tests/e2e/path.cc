@@ -1,5 +1,6 @@
 #include "tests/e2e/path.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "transport/penstock.h"
@@ -11,8 +12,13 @@ namespace {
 Options OptionsOf(Path path) {
   Options options;
   options.policy = Policy::kPrefer;
-  options.fabrics = {Fabric::kTcp};
-  if (path != Path::kTcp) options.fabrics = {Fabric::kShm, Fabric::kTcp};
+  if (path == Path::kTcp) {
+    options.fabrics = {Fabric::kTcp};
+  } else if (path == Path::kVerbs) {
+    options.fabrics = {Fabric::kVerbs, Fabric::kTcp};
+  } else {
+    options.fabrics = {Fabric::kShm, Fabric::kTcp};
+  }
   return options;
 }
 
@@ -22,6 +28,8 @@ std::string NameOf(Path path) {
   switch (path) {
     case Path::kShm:
       return "Shm";
+    case Path::kVerbs:
+      return "Verbs";
     case Path::kTcp:
       return "Tcp";
     case Path::kStockServer:
@@ -35,7 +43,7 @@ std::string NameOf(Path path) {
 }
 
 absl::optional<Path> PathOfName(const std::string& name) {
-  for (Path path : {Path::kShm, Path::kTcp, Path::kStockServer,
+  for (Path path : {Path::kShm, Path::kVerbs, Path::kTcp, Path::kStockServer,
                     Path::kStockClient, Path::kStock}) {
     if (NameOf(path) == name) return path;
   }
@@ -46,11 +54,26 @@ std::ostream& operator<<(std::ostream& out, Path path) {
   return out << NameOf(path);
 }
 
-bool IsPenstock(Path path) { return path == Path::kShm || path == Path::kTcp; }
+bool IsPenstock(Path path) {
+  return path == Path::kShm || path == Path::kVerbs || path == Path::kTcp;
+}
+
+bool IsInVm() { return std::getenv("RDMA_VM") != nullptr; }
 
 std::string FabricOf(Path path) {
-  if (path == Path::kShm) return "shm";
-  return path == Path::kTcp ? "tcp" : "http2";
+  switch (path) {
+    case Path::kShm:
+      return "shm";
+    case Path::kVerbs:
+      return "verbs";
+    case Path::kTcp:
+      return "tcp";
+    case Path::kStockServer:
+    case Path::kStockClient:
+    case Path::kStock:
+      break;
+  }
+  return "http2";
 }
 
 void EnableFor(Path path, grpc::ServerBuilder* builder) {

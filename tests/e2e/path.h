@@ -15,6 +15,7 @@ namespace penstock::e2e {
 
 enum class Path {
   kShm,          // Penstock, over shared memory
+  kVerbs,        // Penstock, over RDMA: where there is a device
   kTcp,          // Penstock's frames on the TCP connection
   kStockServer,  // HTTP/2, for the server is not Penstock's
   kStockClient,  // HTTP/2, for the client is not Penstock's
@@ -28,6 +29,9 @@ std::ostream& operator<<(std::ostream& out, Path path);
 
 // Whether Penstock carries the calls, which then can be counted.
 bool IsPenstock(Path path);
+
+// Whether this is tools/rdma-vm, where tests take kVerbs and nothing else.
+bool IsInVm();
 
 // What DescribePaths calls it.
 std::string FabricOf(Path path);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/e2e/call.h"
@@ -43,8 +44,16 @@ class ServiceTest : public StackTest {
 
 // For INSTANTIATE_TEST_SUITE_P: every way but kStock.
 inline auto EachPath() {
-  return testing::Values(Path::kShm, Path::kTcp, Path::kStockServer,
-                         Path::kStockClient);
+  return testing::ValuesIn(IsInVm() ? std::vector<Path>{Path::kVerbs}
+                                    : std::vector<Path>{Path::kShm, Path::kTcp,
+                                                        Path::kStockServer,
+                                                        Path::kStockClient});
+}
+// Every way that is Penstock's.
+inline auto EachPenstockPath() {
+  return testing::ValuesIn(IsInVm()
+                               ? std::vector<Path>{Path::kVerbs}
+                               : std::vector<Path>{Path::kShm, Path::kTcp});
 }
 
 struct PathName {

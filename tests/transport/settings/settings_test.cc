@@ -24,7 +24,9 @@ class SettingsTest : public ::testing::Test {
   static void Clear() {
     for (const char* name :
          {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
-          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING"}) {
+          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING",
+          "PENSTOCK_VERBS_DEVICE", "PENSTOCK_VERBS_GID_INDEX",
+          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_DATA_PROTECTION"}) {
       unsetenv(name);
     }
   }
@@ -43,7 +45,8 @@ TEST_F(SettingsTest, Defaults) {
   absl::StatusOr<Settings> settings = ResolveSettings({});
   ASSERT_TRUE(settings.ok()) << settings.status();
   EXPECT_EQ(settings->policy, Policy::kPrefer);
-  EXPECT_EQ(settings->fabrics, (Fabrics{Fabric::kShm, Fabric::kTcp}));
+  EXPECT_EQ(settings->fabrics,
+            (Fabrics{Fabric::kShm, Fabric::kVerbs, Fabric::kTcp}));
   EXPECT_EQ(*ResolvePolling(), progress::PollingMode::kAdaptive);
 }
 
@@ -82,6 +85,63 @@ TEST_F(SettingsTest, ShmDirectoryIsAnAbsolutePathThatFitsASocket) {
                            " is not a setting: use an absolute path of at "
                            "most 65 bytes");
   }
+}
+
+TEST_F(SettingsTest, VerbsDeviceMayNameAPort) {
+  EXPECT_EQ(ResolveSettings({})->verbs_device, "");
+  EXPECT_EQ(ResolveSettings({})->verbs_port, 0);
+  Set("PENSTOCK_VERBS_DEVICE", "mlx5_0");
+  EXPECT_EQ(ResolveSettings({})->verbs_device, "mlx5_0");
+  EXPECT_EQ(ResolveSettings({})->verbs_port, 0);
+  Options options;
+  options.verbs_device = "mlx5_1/2";
+  EXPECT_EQ(ResolveSettings(options)->verbs_device, "mlx5_1");
+  EXPECT_EQ(ResolveSettings(options)->verbs_port, 2);
+  options.verbs_device = "";
+  EXPECT_EQ(ResolveSettings(options)->verbs_device, "");
+}
+
+TEST_F(SettingsTest, BadVerbsDeviceNamesTheVariableAndTheRemedy) {
+  for (const char* value : {"", "/1", "mlx5_0/", "mlx5_0/0", "mlx5_0/256",
+                            "mlx5_0/1/1", "mlx5_0/x"}) {
+    Set("PENSTOCK_VERBS_DEVICE", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_VERBS_DEVICE=") + value +
+                           " is not a setting: use a device, with a port of it "
+                           "or without: \"mlx5_0\", \"mlx5_0/1\"");
+  }
+}
+
+TEST_F(SettingsTest, NumbersOfVerbsHaveRangesWhereverTheyComeFrom) {
+  EXPECT_EQ(ResolveSettings({})->verbs_gid_index, -1);
+  EXPECT_EQ(ResolveSettings({})->verbs_traffic_class, -1);
+  Set("PENSTOCK_VERBS_GID_INDEX", "3");
+  Set("PENSTOCK_VERBS_TRAFFIC_CLASS", "106");
+  EXPECT_EQ(ResolveSettings({})->verbs_gid_index, 3);
+  EXPECT_EQ(ResolveSettings({})->verbs_traffic_class, 106);
+  Options options;
+  options.verbs_gid_index = 256;
+  EXPECT_EQ(ErrorOf(ResolveSettings(options).status()),
+            "PENSTOCK_VERBS_GID_INDEX=256 is not a setting: use 0 to 255, or "
+            "-1 for any");
+  for (const char* value : {"", "x", "-2", "256", "1.5"}) {
+    Set("PENSTOCK_VERBS_TRAFFIC_CLASS", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_VERBS_TRAFFIC_CLASS=") + value +
+                           " is not a setting: use 0 to 255, or -1 for any");
+  }
+}
+
+TEST_F(SettingsTest, DataProtectionIsRequiredUnlessSomebodySaysNone) {
+  EXPECT_EQ(ResolveSettings({})->data_protection, DataProtection::kRequired);
+  EXPECT_FALSE(ResolveSettings({})->MayExpose());
+  Set("PENSTOCK_DATA_PROTECTION", "none");
+  EXPECT_EQ(ResolveSettings({})->data_protection, DataProtection::kNone);
+  EXPECT_TRUE(ResolveSettings({})->MayExpose());
+  Set("PENSTOCK_FABRICS", "shm,tcp");
+  EXPECT_FALSE(ResolveSettings({})->MayExpose());
+  Set("PENSTOCK_DATA_PROTECTION", "off");
+  EXPECT_EQ(Error(),
+            "PENSTOCK_DATA_PROTECTION=off is not a setting: use required or "
+            "none");
 }
 
 TEST_F(SettingsTest, FabricNamedTwiceIsRefused) {
@@ -163,13 +223,13 @@ TEST_F(SettingsTest, BadPolicyNamesTheVariableAndTheRemedy) {
 }
 
 TEST_F(SettingsTest, BadFabricsNameTheVariableAndTheRemedy) {
-  for (const char* value :
-       {"", ",", "shm,", ",tcp", "verbs", "shm tcp", "SHM", "shm, tcp"}) {
+  for (const char* value : {"", ",", "shm,", ",tcp", "verbs ", "shm tcp", "SHM",
+                            "rdma", "shm, tcp"}) {
     Set("PENSTOCK_FABRICS", value);
     EXPECT_EQ(Error(),
               std::string("PENSTOCK_FABRICS=") + value +
-                  " is not a setting: use a list of shm and tcp, best first: "
-                  "\"shm,tcp\"");
+                  " is not a setting: use a list of shm, verbs and tcp, best "
+                  "first: \"shm,verbs,tcp\"");
   }
 }
 

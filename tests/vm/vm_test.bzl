@@ -1,0 +1,22 @@
+"""Tests that run in tools/rdma-vm, made of programs that also run elsewhere."""
+
+def vm_test(name, program, args = [], kind = "vm", size = "medium", **kwargs):
+    """Runs the test `program` once more, in the virtual machine.
+
+    Args:
+      name: of the target.
+      program: a test, which sees by RDMA_VM in its environment where it is.
+      args: for the program.
+      kind: "vm", "vm-own" or "vm-two", as in docs/testing.md.
+      size: Bazel's.
+      **kwargs: of sh_test.
+    """
+    native.sh_test(
+        name = name,
+        size = size,
+        srcs = ["//tests/vm:exec.sh"],
+        args = ["$(rootpath %s)" % program] + args,
+        data = [program],
+        tags = [kind],
+        **kwargs
+    )
