@@ -1,0 +1,115 @@
+// Two connected ends of the verbs fabric over devices in memory, and what
+// happened at each.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_ENDS_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_ENDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/verbs/fake_verbs.h"
+#include "transport/fabric/fabric.h"
+#include "transport/fabric/verbs/fabric.h"
+#include "transport/fabric/verbs/options.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+constexpr char kTestToken[] = "a token of sixteen bytes or more";
+
+// Keeps all events; one after the end fails the test.
+class Recorder : public EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override {
+    CheckAlive();
+    messages.emplace_back(message.begin(), message.end());
+  }
+  void OnWritable() override {
+    CheckAlive();
+    ++writable;
+  }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) override {
+    CheckAlive();
+    EXPECT_TRUE(reads.emplace(cookie, status).second) << "ended twice";
+    if (on_read_done) on_read_done(cookie);
+  }
+  void OnDoorbell() override { CheckAlive(); }
+  void OnBroken(const absl::Status& cause) override {
+    CheckAlive();
+    broken.push_back(cause);
+  }
+  bool Succeeded(uint64_t cookie) const {
+    return reads.count(cookie) > 0 && reads.at(cookie).ok();
+  }
+  bool Failed(uint64_t cookie) const {
+    return reads.count(cookie) > 0 && !reads.at(cookie).ok();
+  }
+
+  std::vector<std::string> messages;
+  std::map<uint64_t, absl::Status> reads;
+  std::vector<absl::Status> broken;
+  int writable = 0;
+  std::function<void(uint64_t cookie)> on_read_done;
+
+ private:
+  void CheckAlive() const {
+    EXPECT_TRUE(broken.empty()) << "an event after OnBroken()";
+  }
+};
+
+struct End {
+  Recorder events;
+  std::unique_ptr<Endpoint> endpoint;
+  Endpoint* operator->() const { return endpoint.get(); }
+};
+
+// "client" at 10.0.0.1 and "server" at 10.0.0.2, each with a fabric.
+class Ends {
+ public:
+  explicit Ends(DeviceOptions device = {}, Options options = {},
+                NetworkOptions network = {});
+  // What is alive or was misused is a failure, unless Forgive() was called.
+  ~Ends();
+  void Forgive() { forgiven_ = true; }
+
+  // Another connection than before, started.
+  absl::Status Connect();
+  // Both ends are polled until nothing happens.
+  void Exchange();
+  // The same until `condition`, for some seconds; false: never.
+  bool ExchangeUntil(const std::function<bool()>& condition);
+  // Both ends are destroyed, and the event loop has done its part.
+  void Close();
+  // What is alive beyond what each fabric keeps for good.
+  int CountOfConnections();
+
+  static bool Send(const End& end, absl::string_view text);
+  static memory::Payload PayloadOf(const std::string& text);
+  // `end` reads the whole region; empty where it failed.
+  std::string ReadAll(End* end, const RemoteRegion& region);
+
+  // For good: what a test still holds of a connection uses it.
+  FakeVerbs* const api;
+  std::unique_ptr<VerbsFabric> listening;
+  std::unique_ptr<VerbsFabric> connecting;
+  End server;
+  End client;
+
+ private:
+  uint64_t next_cookie_ = 1000;
+  bool forgiven_ = false;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_ENDS_H_
