@@ -127,6 +127,10 @@ class Endpoint {
   // last share of the returned bytes is gone.
   virtual absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) = 0;
 
+  // Nothing that was sent would be lost by destroying this end now. After
+  // false, there will be input when that has changed.
+  virtual bool IsDrained() { return true; }
+
   // Delivers what has arrived, a bounded amount. True if there was anything.
   virtual bool Poll() = 0;
   // Whether Poll() would find something: cheap, and safe without the lock.

@@ -141,7 +141,8 @@ class Session : private MessageReader::Owner {
   // Nothing that was sent waits any more: not for a path, nor for the window,
   // nor for the peer to read it here. True too when there is no stream.
   bool drained() const {
-    return sender_.idle() && announced_.empty() && streams_.empty();
+    return sender_.idle() && announced_.empty() && streams_.empty() &&
+           (fast_ == nullptr || fast_->IsDrained());
   }
 
   // Whether the peer's hello has come.

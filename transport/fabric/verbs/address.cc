@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -45,6 +46,9 @@ absl::StatusOr<Address> Address::From(const sockaddr& address) {
 }
 
 absl::StatusOr<Address> Address::Parse(absl::string_view text, uint16_t port) {
+  if (absl::StrContains(text, '\0')) {
+    return absl::InvalidArgumentError("malformed address");
+  }
   const std::string name(text);
   sockaddr_in v4 = {};
   v4.sin_family = AF_INET;

@@ -40,34 +40,37 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(
-    Api* api, std::shared_ptr<CmChannel> channel, CmId id,
-    const Options& options) {
-  std::shared_ptr<Connection> self(
-      new Connection(api, std::move(channel), std::move(id), options));
+absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(const Site& site,
+                                                               CmId id) {
+  std::shared_ptr<Connection> self(new Connection(site, std::move(id)));
   absl::Status made = self->MakeDomain();
   if (made.ok()) made = self->MakeQueuePair();
   if (!made.ok()) return made;
   return self;
 }
 
-Connection::Connection(Api* api, std::shared_ptr<CmChannel> channel, CmId id,
-                       const Options& options)
-    : api_(api),
-      options_(options),
+Connection::Connection(const Site& site, CmId id)
+    : site_(site),
+      api_(site.api),
       fork_count_(progress::ForkCount()),
-      channel_(std::move(channel)),
       id_(std::move(id)) {}
+
+void Connection::Begin(const std::shared_ptr<Connection>& self,
+                       const Terms& peer) {
+  self->peer_ = peer;
+  self->site_.channel->Route(self->id_.get(), self);
+  self->site_.supervisor->Add(self);
+}
 
 absl::Status Connection::MakeDomain() {
   absl::StatusOr<ProtectionDomain> domain = AllocPd(api_, id_->verbs);
   if (!domain.ok()) return domain.status();
   domain_ = std::make_shared<const ProtectionDomain>(*std::move(domain));
-  private_pool_ =
-      Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE, options_.read_bytes);
+  private_pool_ = Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE,
+                               site_.options.read_bytes);
   exposed_pool_ =
       Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
-                   options_.exposed_bytes);
+                   site_.options.exposed_bytes);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
       Completions::Create(api_, id_->verbs, kCompletions);
   if (!completions.ok()) return completions.status();
@@ -113,22 +116,22 @@ Connection::~Connection() {
     new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
     new std::unique_ptr<Receives>(std::move(receives_));
-    new std::shared_ptr<CmChannel>(channel_);
+    new Site(site_);
     return;
   }
-  channel_->Forget(id_.get());
+  site_.channel->Forget(id_.get());
   DestroyQueuePair();
 }
 
 absl::Status Connection::Connect(absl::string_view private_data) {
-  rdma_conn_param param = ParamsFor(options_, terms_, private_data);
+  rdma_conn_param param = ParamsFor(site_.options, terms_, private_data);
   if (api_->Connect(id_.get(), &param) == 0) return absl::OkStatus();
   return CallFailed(api_, errno, "connect", id_->verbs);
 }
 
 absl::Status Connection::Accept(const CmEvent& request,
                                 absl::string_view private_data) {
-  rdma_conn_param param = ParamsFor(options_, terms_, private_data);
+  rdma_conn_param param = ParamsFor(site_.options, terms_, private_data);
   param.responder_resources =
       std::min(param.responder_resources, request.initiator_depth);
   param.initiator_depth =
@@ -170,6 +173,35 @@ void Connection::Lose(const absl::Status& cause) {
 absl::Status Connection::cause() const {
   std::lock_guard<std::mutex> lock(mu_);
   return cause_;
+}
+
+void Connection::Post(SendQueue* queue) {
+  if (is_lost()) return;
+  absl::Status posted = queue->Post(queue_pair());
+  if (!posted.ok()) Lose(posted);
+  posted_.store(queue->posted(), std::memory_order_relaxed);
+  ended_.store(queue->ended(), std::memory_order_relaxed);
+}
+
+void Connection::OnTick() {
+  const uint64_t ended = ended_.load(std::memory_order_relaxed);
+  if (ended == posted_.load(std::memory_order_relaxed) ||
+      ended != ended_then_) {
+    ended_then_ = ended;
+    idle_ticks_ = 0;
+    return;
+  }
+  ++idle_ticks_;
+  if (idle_ticks_ == 1) {
+    // Perhaps all is done, and only the telling was not asked for.
+    wants_probe_ = true;
+    completions_->Wake();
+  } else if (idle_ticks_ * kSupervisionPeriod >=
+             site_.options.completion_timeout) {
+    Lose(absl::DeadlineExceededError(
+        absl::StrCat("the RDMA device has completed nothing for ",
+                     absl::FormatDuration(site_.options.completion_timeout))));
+  }
 }
 
 void Connection::OnCmEvent(CmEvent event) {

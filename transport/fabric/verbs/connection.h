@@ -15,10 +15,12 @@
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/completions.h"
 #include "transport/fabric/verbs/handles.h"
-#include "transport/fabric/verbs/options.h"
 #include "transport/fabric/verbs/pool.h"
 #include "transport/fabric/verbs/private_data.h"
 #include "transport/fabric/verbs/receives.h"
+#include "transport/fabric/verbs/send_queue.h"
+#include "transport/fabric/verbs/site.h"
+#include "transport/fabric/verbs/supervisor.h"
 
 namespace penstock {
 namespace fabric {
@@ -37,18 +39,16 @@ constexpr uint32_t kSendRequests = 128;
 //
 // Lives until its endpoint is gone; memory of its pools may be held longer. In
 // a forked child it touches nothing. Thread-safe where it says so.
-class Connection : public CmHandler {
+class Connection : public CmHandler, public Supervised {
  public:
   // `id` has a device. Its queue pair is made, and receives are posted.
-  static absl::StatusOr<std::shared_ptr<Connection>> Create(
-      Api* api, std::shared_ptr<CmChannel> channel, CmId id,
-      const Options& options);
+  static absl::StatusOr<std::shared_ptr<Connection>> Create(const Site& site,
+                                                            CmId id);
   ~Connection() override;
 
   rdma_cm_id* id() const { return id_.get(); }
   ibv_qp* queue_pair() const { return id_->qp; }
   Api* api() const { return api_; }
-  const Options& options() const { return options_; }
   // What this side can do, to be told to the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
@@ -56,8 +56,9 @@ class Connection : public CmHandler {
   // Asks the peer, or grants what it asked for, with `private_data`.
   absl::Status Connect(absl::string_view private_data);
   absl::Status Accept(const CmEvent& request, absl::string_view private_data);
-  // The peer has proven itself and said this.
-  void SetPeer(const Terms& peer) { peer_ = peer; }
+  // The peer has proven itself and said this: the connection is looked after
+  // from now on, and has its events itself.
+  static void Begin(const std::shared_ptr<Connection>& self, const Terms& peer);
   const Terms& peer() const { return peer_; }
   // Once it is established: the peer may read what is exposed, through regions
   // and windows. The connection manager would let it write, too.
@@ -85,16 +86,26 @@ class Connection : public CmHandler {
 
   void OnCmEvent(CmEvent event) override;
 
+  // Hands what was added to `queue` to the device; where it does not take it,
+  // the connection is lost. Also tells the supervisor what is under way: so
+  // call it even if nothing was added, after requests have ended.
+  void Post(SendQueue* queue);
+  // Whether a request is to be posted whose end will be told of.
+  bool TakeProbeRequest() { return wants_probe_.exchange(false); }
+
+  ibv_context* device() const override { return id_->verbs; }
+  uint8_t port() const override { return id_->port_num; }
+  void OnDeviceEvent(const absl::Status& cause) override { Lose(cause); }
+  void OnTick() override;
+
  private:
-  Connection(Api* api, std::shared_ptr<CmChannel> channel, CmId id,
-             const Options& options);
+  Connection(const Site& site, CmId id);
   absl::Status MakeDomain();
   absl::Status MakeQueuePair();
 
+  const Site site_;
   Api* const api_;
-  const Options options_;
   const uint32_t fork_count_;
-  const std::shared_ptr<CmChannel> channel_;
   CmId id_;
   Terms terms_;
   Terms peer_;
@@ -104,6 +115,14 @@ class Connection : public CmHandler {
   std::shared_ptr<Pool> exposed_pool_;
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
+
+  // Of all requests ever, as of the last Post().
+  std::atomic<uint64_t> posted_{0};
+  std::atomic<uint64_t> ended_{0};
+  std::atomic<bool> wants_probe_{false};
+  // Of the ticks so far, on the loop: how many saw work and no progress.
+  uint64_t ended_then_ = 0;
+  int idle_ticks_ = 0;
 
   std::atomic<bool> lost_{false};
   mutable std::mutex mu_;

@@ -21,30 +21,20 @@ constexpr int kResolveMillis = 1000;
 
 }  // namespace
 
-std::shared_ptr<Connector> Connector::Create(Api* api,
-                                             std::shared_ptr<CmChannel> channel,
-                                             progress::EventLoop* loop,
-                                             const Options& options,
+std::shared_ptr<Connector> Connector::Create(const Site& site,
                                              std::shared_ptr<Attempt> attempt) {
-  return std::shared_ptr<Connector>(new Connector(api, std::move(channel), loop,
-                                                  options, std::move(attempt)));
+  return std::shared_ptr<Connector>(new Connector(site, std::move(attempt)));
 }
 
-Connector::Connector(Api* api, std::shared_ptr<CmChannel> channel,
-                     progress::EventLoop* loop, const Options& options,
-                     std::shared_ptr<Attempt> attempt)
-    : api_(api),
-      channel_(std::move(channel)),
-      loop_(loop),
-      options_(options),
-      attempt_(std::move(attempt)) {}
+Connector::Connector(const Site& site, std::shared_ptr<Attempt> attempt)
+    : site_(site), attempt_(std::move(attempt)) {}
 
 void Connector::StartOnLoop(std::vector<Route> routes) {
   if (state_ != State::kIdle || !attempt_->pending()) return;
   routes_ = std::move(routes);
   std::reverse(routes_.begin(), routes_.end());
   std::shared_ptr<Connector> self = shared_from_this();
-  timer_ = loop_->RunAfter(options_.setup_timeout, [self] {
+  timer_ = site_.loop->RunAfter(site_.options.setup_timeout, [self] {
     self->FinishOnLoop(absl::DeadlineExceededError(
         "the peer's RDMA address did not answer in time (is UDP port 4791 "
         "open?)"));
@@ -66,25 +56,25 @@ void Connector::TryNextOnLoop(absl::Status error) {
 void Connector::DropId() {
   connection_ = nullptr;
   if (!id_) return;
-  channel_->Forget(id_.get());
+  site_.channel->Forget(id_.get());
   id_.Reset();
 }
 
 absl::Status Connector::ResolveAddress(Route route) {
-  absl::StatusOr<CmId> id = channel_->NewId();
+  absl::StatusOr<CmId> id = site_.channel->NewId();
   if (!id.ok()) return id.status();
   id_ = *std::move(id);
-  channel_->Route(id_.get(), shared_from_this());
-  absl::Status set = SetIdOptions(api_, id_.get(), options_);
+  site_.channel->Route(id_.get(), shared_from_this());
+  absl::Status set = SetIdOptions(site_.api, id_.get(), site_.options);
   if (!set.ok()) return set;
   state_ = State::kAddress;
   sockaddr* const source =
       route.source.has_value() ? route.source->get() : nullptr;
-  if (api_->ResolveAddr(id_.get(), source, route.destination.get(),
-                        kResolveMillis) == 0) {
+  if (site_.api->ResolveAddr(id_.get(), source, route.destination.get(),
+                             kResolveMillis) == 0) {
     return absl::OkStatus();
   }
-  return CallFailed(api_, errno,
+  return CallFailed(site_.api, errno,
                     absl::StrCat("find an RDMA device that leads to ",
                                  route.destination.Text()),
                     nullptr);
@@ -92,16 +82,16 @@ absl::Status Connector::ResolveAddress(Route route) {
 
 absl::Status Connector::ResolveRoute() {
   state_ = State::kRoute;
-  if (api_->ResolveRoute(id_.get(), kResolveMillis) == 0) {
+  if (site_.api->ResolveRoute(id_.get(), kResolveMillis) == 0) {
     return absl::OkStatus();
   }
-  return CallFailed(api_, errno, "find an RDMA route", id_->verbs);
+  return CallFailed(site_.api, errno, "find an RDMA route", id_->verbs);
 }
 
 absl::Status Connector::Connect() {
   state_ = State::kConnecting;
   absl::StatusOr<std::shared_ptr<Connection>> connection =
-      Connection::Create(api_, channel_, std::move(id_), options_);
+      Connection::Create(site_, std::move(id_));
   if (!connection.ok()) return connection.status();
   connection_ = *std::move(connection);
   return connection_->Connect(MakeRequest(connection_->terms(),
@@ -118,9 +108,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
     return absl::PermissionDeniedError(
         "who answered at the peer's RDMA address does not know the token");
   }
-  connection_->SetPeer(*peer);
-  // Events are its own from here on.
-  channel_->Route(connection_->id(), connection_);
+  Connection::Begin(connection_, *peer);
   return VerbsEndpoint::Create(std::move(connection_));
 }
 
@@ -151,7 +139,7 @@ void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
 
 void Connector::StopOnLoop() {
   state_ = State::kEnded;
-  loop_->Cancel(timer_);
+  site_.loop->Cancel(timer_);
   DropId();
 }
 

@@ -14,7 +14,7 @@
 #include "transport/fabric/verbs/attempt.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/connection.h"
-#include "transport/fabric/verbs/options.h"
+#include "transport/fabric/verbs/site.h"
 #include "transport/progress/event_loop.h"
 
 namespace penstock {
@@ -43,10 +43,7 @@ struct Route {
 class Connector : public CmHandler,
                   public std::enable_shared_from_this<Connector> {
  public:
-  static std::shared_ptr<Connector> Create(Api* api,
-                                           std::shared_ptr<CmChannel> channel,
-                                           progress::EventLoop* loop,
-                                           const Options& options,
+  static std::shared_ptr<Connector> Create(const Site& site,
                                            std::shared_ptr<Attempt> attempt);
 
   // At least one route.
@@ -58,9 +55,7 @@ class Connector : public CmHandler,
  private:
   enum class State { kIdle, kAddress, kRoute, kConnecting, kEnded };
 
-  Connector(Api* api, std::shared_ptr<CmChannel> channel,
-            progress::EventLoop* loop, const Options& options,
-            std::shared_ptr<Attempt> attempt);
+  Connector(const Site& site, std::shared_ptr<Attempt> attempt);
 
   void TryNextOnLoop(absl::Status error);
   absl::Status ResolveAddress(Route route);
@@ -71,10 +66,7 @@ class Connector : public CmHandler,
   void DropId();
   void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);
 
-  Api* const api_;
-  const std::shared_ptr<CmChannel> channel_;
-  progress::EventLoop* const loop_;
-  const Options options_;
+  const Site site_;
   const std::shared_ptr<Attempt> attempt_;
   State state_ = State::kIdle;
   std::vector<Route> routes_;  // the next one last

@@ -17,7 +17,8 @@ namespace verbs {
 // SMB Direct ([MS-SMBD] 3.1.5.1) keeps both sides from running dry at once: the
 // last credit is only for a message that grants some. So each message that
 // leaves its sender without credit gives the receiver at least one.
-// Not thread-safe.
+// Needs at least four on both sides, so that what grants credits costs less
+// than it grants. Not thread-safe.
 class Credits {
  public:
   // `receives` is what this side has posted, `peers` what the peer has.

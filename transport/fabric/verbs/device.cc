@@ -70,6 +70,11 @@ std::string RestrictionText(const Options& options) {
 
 absl::Status NothingFound(const std::vector<std::string>& others,
                           const Options& options) {
+  if (others.empty() && !options.addresses.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        absl::StrJoin(options.addresses, ", "),
+        " is on no RDMA device here (see: rdma link; ip address)"));
+  }
   if (others.empty()) {
     return absl::NotFoundError(
         "no RDMA device here has an address (see: rdma link; ip address)");
@@ -77,6 +82,22 @@ absl::Status NothingFound(const std::vector<std::string>& others,
   return absl::NotFoundError(
       absl::StrCat("no RDMA address here fits ", RestrictionText(options),
                    "; there is ", absl::StrJoin(others, ", ")));
+}
+
+// Without a device if the address is on none, as most are.
+absl::StatusOr<CmId> Bind(Api* api, CmChannel* channel, Address* address,
+                          const std::vector<Address>& known) {
+  absl::StatusOr<CmId> id = channel->NewId();
+  if (!id.ok()) return id;
+  for (const Address& before : known) {
+    if (before.AsGid() == address->AsGid()) address->set_port(before.port());
+  }
+  if (api->BindAddr(id->get(), address->get()) == 0 || address->port() == 0) {
+    return id;
+  }
+  address->set_port(0);
+  (void)api->BindAddr(id->get(), address->get());
+  return id;
 }
 
 int Bytes(ibv_mtu mtu) { return 128 << mtu; }
@@ -88,17 +109,16 @@ bool IsRestricted(const Options& options) {
          options.port != 0 || options.gid_index >= 0;
 }
 
-absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,
-                                                   const Options& options) {
+absl::StatusOr<std::vector<BoundId>> BindToDevices(
+    Api* api, CmChannel* channel, const Options& options,
+    const std::vector<Address>& known) {
   absl::StatusOr<std::vector<Address>> addresses = Candidates(options);
   if (!addresses.ok()) return addresses.status();
   std::vector<BoundId> bound;
   std::vector<std::string> others;
   for (Address& address : *addresses) {
-    absl::StatusOr<CmId> id = channel->NewId();
+    absl::StatusOr<CmId> id = Bind(api, channel, &address, known);
     if (!id.ok()) return id.status();
-    // Fails for an address that is on no RDMA device: most of them.
-    if (api->BindAddr(id->get(), address.get()) != 0) continue;
     if ((*id)->verbs == nullptr) continue;
     if (!IsWanted(api, **id, address, options)) {
       others.push_back(DescribeDevice(api, **id));

@@ -24,10 +24,12 @@ struct BoundId {
   Address address;  // with the port that it got
 };
 
-// One for each address that `options` allow; at least one. NOT_FOUND says what
+// One for each address that `options` allow; at least one, with the port that
+// it has in `known`, if it is there and the port is free. NOT_FOUND says what
 // there is instead.
-absl::StatusOr<std::vector<BoundId>> BindToDevices(Api* api, CmChannel* channel,
-                                                   const Options& options);
+absl::StatusOr<std::vector<BoundId>> BindToDevices(
+    Api* api, CmChannel* channel, const Options& options,
+    const std::vector<Address>& known = {});
 
 // Whether `options` name an address or a device, or a port or a GID of one.
 bool IsRestricted(const Options& options);

@@ -27,10 +27,6 @@ constexpr int kPollBudget = 32;
 constexpr size_t kEagerMaxBytes = 12 * 1024;
 // What keeps a fast link busy while the next chunk is being asked for.
 constexpr size_t kReadChunkBytes = 512 * 1024;
-// Above this a payload is registered where it lies: pinning its pages then
-// costs less than copying them.
-constexpr size_t kCopyMaxBytes = 256 * 1024;
-
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
@@ -69,6 +65,7 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
       capabilities_(CapabilitiesOf(MaxReads(*connection_))),
       queue_(connection_->api(), kSendRequests, kSignalEvery),
       credits_(connection_->terms().receives, connection_->peer().receives),
+      exposer_(connection_.get(), &queue_),
       send_buffers_(std::move(send_buffers)),
       max_reads_(capabilities_.max_reads) {
   for (uint32_t i = 0; i < kSendBuffers; ++i) free_buffers_.push_back(i);
@@ -76,6 +73,9 @@ VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
 
 VerbsEndpoint::~VerbsEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
+  exposer_.End();
+  // The connection may be in use on the event loop for a while.
+  connection_->DestroyQueuePair();
 }
 
 bool VerbsEndpoint::MaySend() const {
@@ -123,118 +123,17 @@ void VerbsEndpoint::EndBatch() {
 }
 
 void VerbsEndpoint::PostAdded() {
-  if (broken_ || connection_->is_lost()) return;
-  absl::Status posted = queue_.Post(connection_->queue_pair());
-  if (!posted.ok()) connection_->Lose(posted);
+  if (!broken_) connection_->Post(&queue_);
 }
 
 absl::StatusOr<Exposure> VerbsEndpoint::Expose(const memory::Payload& payload) {
   if (broken_) return absl::UnavailableError("the connection is lost");
-  if (payload.size() > kCopyMaxBytes && payload.pieces().size() == 1) {
-    absl::StatusOr<Exposure> in_place = ExposeInPlace(payload.pieces()[0]);
-    // Memory that may only be read cannot be registered, for one.
-    if (in_place.ok()) return in_place;
-  }
-  return ExposeCopy(payload);
-}
-
-absl::StatusOr<Exposure> VerbsEndpoint::ExposeInPlace(
-    const memory::Bytes& bytes) {
-  absl::StatusOr<MemoryRegion> region = RegMr(
-      connection_->api(), connection_->domain().get(),
-      const_cast<uint8_t*>(bytes.data), bytes.size, IBV_ACCESS_REMOTE_READ);
-  if (!region.ok()) return region.status();
-  const uint32_t rkey = (*region)->rkey;
-  Exposed exposed;
-  exposed.region = *std::move(region);
-  return Keep(bytes, rkey, std::move(exposed));
-}
-
-absl::StatusOr<Exposure> VerbsEndpoint::ExposeCopy(
-    const memory::Payload& payload) {
-  absl::StatusOr<Exposure> in_pool = ExposeInPool(payload);
-  if (in_pool.ok()) return in_pool;
-  absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
-  if (!block.ok()) return block.status();
-  payload.CopyTo(block->data.get());
-  return ExposeInPlace(block->AsBytes());
-}
-
-absl::StatusOr<Exposure> VerbsEndpoint::ExposeInPool(
-    const memory::Payload& payload) {
-  if (queue_.full()) {
-    return absl::ResourceExhaustedError("the send queue is full");
-  }
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
-      connection_->exposed_pool()->Allocate(payload.size());
-  if (!lease.ok()) return lease.status();
-  absl::StatusOr<MemoryWindow> window = TakeWindow();
-  if (!window.ok()) return window.status();
-  payload.CopyTo((*lease)->data());
-  ibv_send_wr* bind =
-      queue_.Add(SendQueue::Kind::kWindow, 0, SendQueue::Signal::kWhenDue);
-  bind->opcode = IBV_WR_BIND_MW;
-  bind->num_sge = 0;
-  bind->bind_mw.mw = window->get();
-  bind->bind_mw.rkey = ibv_inc_rkey((*window)->rkey);
-  bind->bind_mw.bind_info.mr = (*lease)->region();
-  bind->bind_mw.bind_info.addr = AddressOf((*lease)->data());
-  bind->bind_mw.bind_info.length = payload.size();
-  bind->bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
-  const uint32_t rkey = bind->bind_mw.rkey;
-  // At once, batch or not: the window's key is to change after the posting.
-  PostAdded();
-  (*window)->rkey = rkey;
-  Exposed exposed;
-  exposed.window = *std::move(window);
-  uint8_t* const data = (*lease)->data();
-  return Keep(memory::Bytes{data, payload.size(), *std::move(lease)}, rkey,
-              std::move(exposed));
-}
-
-absl::StatusOr<MemoryWindow> VerbsEndpoint::TakeWindow() {
-  if (free_windows_.empty()) {
-    return AllocWindow(connection_->api(), connection_->domain().get());
-  }
-  MemoryWindow window = std::move(free_windows_.back());
-  free_windows_.pop_back();
-  return window;
-}
-
-Exposure VerbsEndpoint::Keep(memory::Bytes bytes, uint32_t rkey,
-                             Exposed exposed) {
-  Exposure exposure;
-  exposure.region.key = rkey;
-  exposure.region.offset = AddressOf(bytes.data);
-  exposure.region.length = bytes.size;
-  exposure.stable = memory::Payload(std::move(bytes));
-  exposed.payload = exposure.stable;
-  exposed_[rkey] = std::move(exposed);
-  return exposure;
+  return exposer_.Expose(payload);
 }
 
 void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
-  auto it = exposed_.find(region.key);
-  if (it == exposed_.end()) return;
-  if (it->second.window) {
-    to_invalidate_.push_back(static_cast<uint32_t>(region.key));
-    // The device works in order: it may be bound again behind this.
-    free_windows_.push_back(std::move(it->second.window));
-  }
-  exposed_.erase(it);
-  Invalidate();
+  exposer_.Withdraw(region);
   if (batches_ == 0) PostAdded();
-}
-
-void VerbsEndpoint::Invalidate() {
-  while (!to_invalidate_.empty() && !queue_.full()) {
-    ibv_send_wr* request =
-        queue_.Add(SendQueue::Kind::kWindow, 0, SendQueue::Signal::kWhenDue);
-    request->opcode = IBV_WR_LOCAL_INV;
-    request->num_sge = 0;
-    request->invalidate_rkey = to_invalidate_.front();
-    to_invalidate_.pop_front();
-  }
 }
 
 absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
@@ -298,6 +197,24 @@ void VerbsEndpoint::StartReads() {
   }
 }
 
+// Reads nothing from nowhere: neither a credit nor a key is needed for that.
+void VerbsEndpoint::AddProbe() {
+  if (queue_.full() || queue_.under_way() == 0 || queue_.last_is_signaled()) {
+    return;
+  }
+  ibv_send_wr* request =
+      queue_.Add(SendQueue::Kind::kProbe, 0, SendQueue::Signal::kNow);
+  request->opcode = IBV_WR_RDMA_READ;
+  request->num_sge = 0;
+}
+
+bool VerbsEndpoint::IsDrained() {
+  if (broken_ || connection_->is_lost() || queue_.under_way() == 0) return true;
+  AddProbe();
+  PostAdded();
+  return false;
+}
+
 absl::StatusOr<memory::Bytes> VerbsEndpoint::Load(const RemoteRegion&) {
   return absl::UnimplementedError("verbs has no memory in common");
 }
@@ -318,8 +235,9 @@ bool VerbsEndpoint::Poll() {
     if (broken_) break;
   }
   GrantIfDue();
-  Invalidate();
+  exposer_.Invalidate();
   StartReads();
+  if (connection_->TakeProbeRequest()) AddProbe();
   if (wants_to_send_ && MaySend() && !broken_) {
     wants_to_send_ = false;
     events_->OnWritable();
@@ -377,7 +295,10 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
         events_->OnReadDone(done.cookie, absl::OkStatus());
         if (*destroyed || broken_) return;
         break;
-      case SendQueue::Kind::kWindow:
+      case SendQueue::Kind::kInvalidation:
+        exposer_.OnInvalidated();
+        break;
+      case SendQueue::Kind::kBinding:
       case SendQueue::Kind::kProbe:
         break;
     }
@@ -394,12 +315,7 @@ void VerbsEndpoint::Break(absl::Status cause) {
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends at once
-  // A window that is bound belongs to its queue pair, which cannot be destroyed
-  // before; those that look free may be bound, as nothing is invalidated in a
-  // queue pair that has failed.
-  exposed_.clear();
-  free_windows_.clear();
-  to_invalidate_.clear();
+  exposer_.End();
   // Before the reads end: nothing may write any more to what they were to fill.
   connection_->DestroyQueuePair();
   std::deque<PendingRead> reads = std::move(reads_);

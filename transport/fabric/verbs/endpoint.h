@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/connection.h"
 #include "transport/fabric/verbs/credits.h"
+#include "transport/fabric/verbs/exposer.h"
 #include "transport/fabric/verbs/message.h"
 #include "transport/fabric/verbs/send_queue.h"
 
@@ -57,6 +57,7 @@ class VerbsEndpoint : public Endpoint {
   void SetArmed(bool armed) override;
   int wakeup_fd() const override;
   void ClearWakeup() override;
+  bool IsDrained() override;
   // Nothing: the device wakes whom it must.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
@@ -71,13 +72,6 @@ class VerbsEndpoint : public Endpoint {
     uint32_t lkey;
   };
 
-  struct Exposed {
-    memory::Payload payload;
-    // One of the two is set. The region is of memory that lies in no pool.
-    MemoryWindow window;
-    MemoryRegion region;
-  };
-
   VerbsEndpoint(std::shared_ptr<Connection> connection,
                 std::shared_ptr<Lease> send_buffers);
 
@@ -86,13 +80,7 @@ class VerbsEndpoint : public Endpoint {
   void GrantIfDue();
   void StartReads();
   void PostAdded();
-
-  absl::StatusOr<Exposure> ExposeInPlace(const memory::Bytes& bytes);
-  absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
-  absl::StatusOr<Exposure> ExposeInPool(const memory::Payload& payload);
-  absl::StatusOr<MemoryWindow> TakeWindow();
-  Exposure Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed);
-  void Invalidate();
+  void AddProbe();
 
   void Handle(const ibv_wc& completion);
   void OnReceived(const ibv_wc& completion);
@@ -107,6 +95,7 @@ class VerbsEndpoint : public Endpoint {
 
   SendQueue queue_;
   Credits credits_;
+  Exposer exposer_;
   const std::shared_ptr<Lease> send_buffers_;
   std::vector<uint32_t> free_buffers_;
   bool wants_to_send_ = false;
@@ -115,9 +104,6 @@ class VerbsEndpoint : public Endpoint {
   std::deque<PendingRead> waiting_reads_;
   std::deque<PendingRead> reads_;  // under way, oldest first
   const int max_reads_;
-  std::map<uint64_t, Exposed> exposed_;  // by key
-  std::vector<MemoryWindow> free_windows_;
-  std::deque<uint32_t> to_invalidate_;  // keys; there was no room to ask
 };
 
 }  // namespace verbs

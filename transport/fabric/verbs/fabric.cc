@@ -9,6 +9,8 @@
 #include "transport/fabric/verbs/device.h"
 #include "transport/fabric/verbs/library.h"
 #include "transport/fabric/verbs/listener.h"
+#include "transport/fabric/verbs/site.h"
+#include "transport/progress/event_loop.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -27,6 +29,11 @@ void FinishLater(const std::shared_ptr<Attempt>& attempt,
 
 }  // namespace
 
+struct VerbsFabric::Parts {
+  Site site;
+  std::shared_ptr<Listener> listener;
+};
+
 VerbsFabric::VerbsFabric(const Options& options, Api* api)
     : options_(options), given_api_(api) {}
 
@@ -34,38 +41,44 @@ VerbsFabric::~VerbsFabric() = default;
 
 absl::StatusOr<VerbsFabric::Parts> VerbsFabric::GetParts() {
   std::lock_guard<std::mutex> lock(mu_);
-  if (parts_.listener != nullptr) {
-    if (fork_count_ == progress::ForkCount()) return parts_;
+  if (parts_ != nullptr && fork_count_ != progress::ForkCount()) {
     return absl::FailedPreconditionError(
         "RDMA does not work in the child of a fork");
   }
-  absl::StatusOr<Parts> made = MakeParts();
-  if (!made.ok()) return made;
-  parts_ = *made;
-  fork_count_ = progress::ForkCount();
-  return made;
+  if (parts_ == nullptr) {
+    absl::StatusOr<Site> site = MakeSite();
+    if (!site.ok()) return site.status();
+    parts_ = absl::make_unique<Parts>();
+    parts_->site = *std::move(site);
+    fork_count_ = progress::ForkCount();
+  }
+  if (parts_->listener == nullptr || parts_->listener->is_stale()) {
+    absl::StatusOr<std::shared_ptr<Listener>> listener =
+        Listener::Create(parts_->site, parts_->listener.get());
+    if (!listener.ok()) return listener.status();
+    parts_->listener = *std::move(listener);
+  }
+  return *parts_;
 }
 
-absl::StatusOr<VerbsFabric::Parts> VerbsFabric::MakeParts() const {
-  Parts parts;
-  parts.api = given_api_;
-  if (parts.api == nullptr) {
+absl::StatusOr<Site> VerbsFabric::MakeSite() const {
+  Site site;
+  site.options = options_;
+  site.api = given_api_;
+  if (site.api == nullptr) {
     absl::StatusOr<Api*> library = OpenLibrary();
     if (!library.ok()) return library.status();
-    parts.api = *library;
+    site.api = *library;
   }
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return loop.status();
-  parts.loop = *loop;
+  site.loop = *loop;
   absl::StatusOr<std::shared_ptr<CmChannel>> channel =
-      CmChannel::Create(parts.api, parts.loop);
+      CmChannel::Create(site.api, site.loop);
   if (!channel.ok()) return channel.status();
-  parts.channel = *std::move(channel);
-  absl::StatusOr<std::shared_ptr<Listener>> listener =
-      Listener::Create(parts.api, parts.channel, parts.loop, options_);
-  if (!listener.ok()) return listener.status();
-  parts.listener = *std::move(listener);
-  return parts;
+  site.channel = *std::move(channel);
+  site.supervisor = std::make_shared<Supervisor>(site.api, site.loop);
+  return site;
 }
 
 absl::StatusOr<std::string> VerbsFabric::Offer() {
@@ -128,12 +141,11 @@ std::unique_ptr<PendingConnect> VerbsFabric::Connect(absl::string_view offer,
     FinishLater(attempt, routes.status());
     return absl::make_unique<AttemptHandle>(attempt, nullptr);
   }
-  std::shared_ptr<Connector> connector = Connector::Create(
-      parts->api, parts->channel, parts->loop, options_, attempt);
-  parts->loop->Post(
-      [connector, routes = *routes] { connector->StartOnLoop(routes); });
+  std::shared_ptr<Connector> connector =
+      Connector::Create(parts->site, attempt);
+  progress::EventLoop* const loop = parts->site.loop;
+  loop->Post([connector, routes = *routes] { connector->StartOnLoop(routes); });
   std::weak_ptr<Connector> weak = connector;
-  progress::EventLoop* const loop = parts->loop;
   return absl::make_unique<AttemptHandle>(attempt, [weak, loop] {
     loop->Post([weak] {
       if (std::shared_ptr<Connector> late = weak.lock()) late->StopOnLoop();

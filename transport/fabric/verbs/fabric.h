@@ -15,15 +15,14 @@
 #include "transport/fabric/verbs/api.h"
 #include "transport/fabric/verbs/attempt.h"
 #include "transport/fabric/verbs/options.h"
-#include "transport/progress/event_loop.h"
 
 namespace penstock {
 namespace fabric {
 namespace verbs {
 
-class CmChannel;
 class Listener;
 struct Route;
+struct Site;
 
 // Queue pairs are connected by librdmacm (UDP port 4791 on RoCE), on the
 // process's event loop; callbacks run on its thread. libibverbs and librdmacm
@@ -49,16 +48,11 @@ class VerbsFabric : public Fabric {
                                           ConnectCallback done) override;
 
  private:
-  // What is made on first use.
-  struct Parts {
-    Api* api = nullptr;
-    progress::EventLoop* loop = nullptr;
-    std::shared_ptr<CmChannel> channel;
-    std::shared_ptr<Listener> listener;
-  };
+  // Made on first use, and the listener again when its devices have changed.
+  struct Parts;
 
   absl::StatusOr<Parts> GetParts();
-  absl::StatusOr<Parts> MakeParts() const;
+  absl::StatusOr<Site> MakeSite() const;
   absl::StatusOr<std::vector<Route>> RoutesTo(absl::string_view offer,
                                               const Listener& listener) const;
 
@@ -66,7 +60,7 @@ class VerbsFabric : public Fabric {
   Api* const given_api_;
 
   std::mutex mu_;
-  Parts parts_;  // guarded by mu_
+  std::unique_ptr<Parts> parts_;  // guarded by mu_
   uint32_t fork_count_ = 0;
 };
 

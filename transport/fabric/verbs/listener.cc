@@ -21,21 +21,21 @@ constexpr int kBacklog = 128;
 // lives by its timer, which shares it; all but the making is on the loop.
 class Listener::Acceptance : public CmHandler {
  public:
-  Acceptance(std::shared_ptr<CmChannel> channel, progress::EventLoop* loop,
-             std::shared_ptr<Connection> connection,
-             std::shared_ptr<Attempt> attempt, std::shared_ptr<int> half_open)
-      : channel_(std::move(channel)),
-        loop_(loop),
+  Acceptance(const Site& site, std::shared_ptr<Connection> connection,
+             const Terms& peer, std::shared_ptr<Attempt> attempt,
+             std::shared_ptr<int> half_open)
+      : site_(site),
         connection_(std::move(connection)),
+        peer_(peer),
         attempt_(std::move(attempt)),
         half_open_(std::move(half_open)) {
     ++*half_open_;
   }
 
-  static void Begin(const std::shared_ptr<Acceptance>& self,
-                    absl::Duration limit) {
-    self->channel_->Route(self->connection_->id(), self);
-    self->timer_ = self->loop_->RunAfter(limit, [self] {
+  static void Begin(const std::shared_ptr<Acceptance>& self) {
+    const Site& site = self->site_;
+    site.channel->Route(self->connection_->id(), self);
+    self->timer_ = site.loop->RunAfter(site.options.setup_timeout, [self] {
       self->Finish(absl::DeadlineExceededError(
           "the peer did not complete its RDMA connection in time"));
     });
@@ -46,7 +46,7 @@ class Listener::Acceptance : public CmHandler {
       return Finish(CmStatus(event.type, event.status));
     }
     if (connection_ == nullptr) return;
-    channel_->Route(connection_->id(), connection_);
+    Connection::Begin(connection_, peer_);
     Finish(VerbsEndpoint::Create(connection_));
   }
 
@@ -54,57 +54,53 @@ class Listener::Acceptance : public CmHandler {
     if (connection_ == nullptr) return;
     connection_ = nullptr;
     --*half_open_;
-    loop_->Cancel(timer_);
+    site_.loop->Cancel(timer_);
     attempt_->Finish(std::move(result));
   }
 
  private:
-  const std::shared_ptr<CmChannel> channel_;
-  progress::EventLoop* const loop_;
+  const Site site_;
   std::shared_ptr<Connection> connection_;  // null: finished
+  const Terms peer_;
   const std::shared_ptr<Attempt> attempt_;
   const std::shared_ptr<int> half_open_;
   progress::EventLoop::Id timer_ = 0;
 };
 
-absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(
-    Api* api, std::shared_ptr<CmChannel> channel, progress::EventLoop* loop,
-    const Options& options) {
-  absl::StatusOr<std::vector<BoundId>> ids =
-      BindToDevices(api, channel.get(), options);
-  if (!ids.ok()) return ids.status();
-  std::shared_ptr<Listener> self(
-      new Listener(api, std::move(channel), loop, options));
-  self->ids_ = *std::move(ids);
+absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
+                                                           Listener* before) {
+  std::vector<Address> known;
+  if (before != nullptr) known = before->addresses();
+  absl::StatusOr<std::vector<BoundId>> bound =
+      BindToDevices(site.api, site.channel.get(), site.options, known);
+  if (!bound.ok()) return bound.status();
+  std::shared_ptr<Listener> self(new Listener(site));
+  for (BoundId& each : *bound) {
+    self->addresses_.push_back(each.address);
+    self->ids_.push_back(std::move(each.id));
+  }
   absl::Status listening = self->Listen();
   if (!listening.ok()) return listening;
   return self;
 }
 
-Listener::Listener(Api* api, std::shared_ptr<CmChannel> channel,
-                   progress::EventLoop* loop, const Options& options)
-    : api_(api), channel_(std::move(channel)), loop_(loop), options_(options) {}
-
-Listener::~Listener() {
-  for (BoundId& bound : ids_) channel_->Forget(bound.id.get());
-}
+Listener::~Listener() { StopListening(); }
 
 absl::Status Listener::Listen() {
-  for (BoundId& bound : ids_) {
-    channel_->Route(bound.id.get(), shared_from_this());
-    if (api_->Listen(bound.id.get(), kBacklog) != 0) {
-      return CallFailed(api_, errno,
-                        absl::StrCat("listen at ", bound.address.Text()),
-                        bound.id->verbs);
+  for (size_t i = 0; i < ids_.size(); ++i) {
+    site_.channel->Route(ids_[i].get(), shared_from_this());
+    if (site_.api->Listen(ids_[i].get(), kBacklog) != 0) {
+      return CallFailed(site_.api, errno,
+                        absl::StrCat("listen at ", addresses_[i].Text()),
+                        ids_[i]->verbs);
     }
   }
   return absl::OkStatus();
 }
 
-std::vector<Address> Listener::addresses() const {
-  std::vector<Address> addresses;
-  for (const BoundId& bound : ids_) addresses.push_back(bound.address);
-  return addresses;
+void Listener::StopListening() {
+  for (CmId& id : ids_) site_.channel->Forget(id.get());
+  ids_.clear();
 }
 
 absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
@@ -120,7 +116,7 @@ absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
     place = attempt;
   }
   std::weak_ptr<Listener> weak = shared_from_this();
-  loop_->RunAfter(options_.setup_timeout, [weak, attempt] {
+  site_.loop->RunAfter(site_.options.setup_timeout, [weak, attempt] {
     std::shared_ptr<Listener> self = weak.lock();
     if (self != nullptr) self->Forget(*attempt);
     attempt->Finish(absl::DeadlineExceededError(
@@ -153,35 +149,41 @@ std::shared_ptr<Attempt> Listener::TakeAttempt(const CmEvent& request,
 }
 
 void Listener::OnCmEvent(CmEvent event) {
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL ||
+      event.type == RDMA_CM_EVENT_ADDR_CHANGE) {
+    // The device waits for its identifiers to go. The ports are free by the
+    // time that another listener sees this one to be stale.
+    StopListening();
+    stale_ = true;
+    return;
+  }
   if (event.type != RDMA_CM_EVENT_CONNECT_REQUEST) return;
   rdma_cm_id* const id = event.request.get();
   if (!Accept(&event).ok() && event.request) {
     // The identifier ends with the event.
-    (void)api_->Reject(id, nullptr, 0);
+    (void)site_.api->Reject(id, nullptr, 0);
   }
 }
 
 absl::Status Listener::Accept(CmEvent* request) {
   absl::StatusOr<Request> asked = ParseRequest(request->private_data);
   if (!asked.ok()) return asked.status();
-  if (*half_open_ >= static_cast<int>(options_.max_half_open)) {
+  if (*half_open_ >= static_cast<int>(site_.options.max_half_open)) {
     return absl::ResourceExhaustedError("too many half-open connections");
   }
   std::shared_ptr<Attempt> attempt = TakeAttempt(*request, asked->token_name);
   if (attempt == nullptr) {
     return absl::PermissionDeniedError("no such token is waited for");
   }
-  absl::Status set = SetIdOptions(api_, request->request.get(), options_);
+  absl::Status set =
+      SetIdOptions(site_.api, request->request.get(), site_.options);
   absl::StatusOr<std::shared_ptr<Connection>> connection =
-      set.ok() ? Connection::Create(api_, channel_, std::move(request->request),
-                                    options_)
-               : set;
+      set.ok() ? Connection::Create(site_, std::move(request->request)) : set;
   absl::Status status = connection.status();
   if (connection.ok()) {
-    (*connection)->SetPeer(asked->terms);
-    auto acceptance = std::make_shared<Acceptance>(channel_, loop_, *connection,
-                                                   attempt, half_open_);
-    Acceptance::Begin(acceptance, options_.setup_timeout);
+    auto acceptance = std::make_shared<Acceptance>(
+        site_, *connection, asked->terms, attempt, half_open_);
+    Acceptance::Begin(acceptance);
     status =
         (*connection)
             ->Accept(*request, MakeAnswer((*connection)->terms(),

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LISTENER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_LISTENER_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,7 @@
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/connection.h"
 #include "transport/fabric/verbs/device.h"
-#include "transport/fabric/verbs/options.h"
+#include "transport/fabric/verbs/site.h"
 #include "transport/progress/event_loop.h"
 
 namespace penstock {
@@ -28,13 +29,16 @@ namespace verbs {
 class Listener : public CmHandler,
                  public std::enable_shared_from_this<Listener> {
  public:
-  static absl::StatusOr<std::shared_ptr<Listener>> Create(
-      Api* api, std::shared_ptr<CmChannel> channel, progress::EventLoop* loop,
-      const Options& options);
+  // In the place of `before`, which may be null and does not listen any more:
+  // at the same ports where the addresses are the same, as peers know them.
+  static absl::StatusOr<std::shared_ptr<Listener>> Create(const Site& site,
+                                                          Listener* before);
   ~Listener() override;
 
   // Where it listens; at least one.
-  std::vector<Address> addresses() const;
+  const std::vector<Address>& addresses() const { return addresses_; }
+  // A device has gone or has got another address: it is to be replaced.
+  bool is_stale() const { return stale_; }
 
   // Finishes `attempt` when a peer proves that it knows its token, or the time
   // is over.
@@ -47,19 +51,18 @@ class Listener : public CmHandler,
  private:
   class Acceptance;
 
-  Listener(Api* api, std::shared_ptr<CmChannel> channel,
-           progress::EventLoop* loop, const Options& options);
+  explicit Listener(const Site& site) : site_(site) {}
   absl::Status Listen();
+  void StopListening();
   absl::Status Accept(CmEvent* request);
   // Null: nobody waits for it, or this is no proof of it.
   std::shared_ptr<Attempt> TakeAttempt(const CmEvent& request,
                                        const std::string& token_name);
 
-  Api* const api_;
-  const std::shared_ptr<CmChannel> channel_;
-  progress::EventLoop* const loop_;
-  const Options options_;
-  std::vector<BoundId> ids_;
+  const Site site_;
+  std::vector<Address> addresses_;
+  std::vector<CmId> ids_;  // of each; none once it is stale
+  std::atomic<bool> stale_{false};
   std::shared_ptr<int> half_open_ = std::make_shared<int>(0);  // on the loop
 
   mutable std::mutex mu_;

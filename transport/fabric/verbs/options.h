@@ -36,8 +36,9 @@ struct Options {
   // Accepted connections that are not established yet.
   size_t max_half_open = 64;
 
-  // Memory per connection, registered as it is needed: for payloads that the
-  // peer reads, and for those that are read from it.
+  // Memory per connection, registered as it is needed and kept: for copies of
+  // payloads that the peer reads, and for those that are read from it. What
+  // does not fit is registered by itself, for as long as it is needed.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
 };

@@ -36,7 +36,7 @@ static_assert(kRequestBytes <= 56, "a request must fit");
 
 // What a side says of itself.
 struct Terms {
-  uint16_t receives = 0;  // posted for the peer's messages, at least 2
+  uint16_t receives = 0;  // posted for the peer's messages, at least 4
   uint16_t reads = 0;     // that it serves at once, at least 1
 };
 

@@ -18,7 +18,13 @@ namespace verbs {
 // handed over together by Post(): one doorbell. Not thread-safe.
 class SendQueue {
  public:
-  enum class Kind : uint8_t { kMessage, kRead, kWindow, kProbe };
+  enum class Kind : uint8_t {
+    kMessage,
+    kRead,
+    kBinding,
+    kInvalidation,
+    kProbe,
+  };
   // A request that has ended, as Add() named it.
   struct Done {
     Kind kind;
@@ -35,8 +41,9 @@ class SendQueue {
   uint64_t under_way() const { return posted_ - ended_; }
   // Of these, whether the last will be told of.
   bool last_is_signaled() const { return since_signal_ == 0; }
-  // Of all that were ever added, those that have ended.
+  // Of all requests ever, those that have ended, and those that were posted.
   uint64_t ended() const { return ended_; }
+  uint64_t posted() const { return posted_; }
 
   // A request with one piece of memory, to be filled in by the caller until
   // Post(): opcode, flags, piece, remote part. Needs !full().

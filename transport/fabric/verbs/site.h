@@ -1,0 +1,31 @@
+// What all connections of one fabric share.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
+
+#include <memory>
+
+#include "transport/fabric/verbs/api.h"
+#include "transport/fabric/verbs/cm_channel.h"
+#include "transport/fabric/verbs/options.h"
+#include "transport/fabric/verbs/supervisor.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// A value: copies share all but the options, which are the same.
+struct Site {
+  Api* api = nullptr;
+  progress::EventLoop* loop = nullptr;
+  std::shared_ptr<CmChannel> channel;
+  std::shared_ptr<Supervisor> supervisor;
+  Options options;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
