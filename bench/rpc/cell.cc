@@ -55,8 +55,8 @@ const std::vector<Api>& AllApis() {
 
 const std::vector<Transport>& AllTransports() {
   static const auto& all = *new std::vector<Transport>{
-      Transport::kTcp, Transport::kUds, Transport::kInproc,
-      Transport::kPenstockTcp, Transport::kShm};
+      Transport::kTcp,         Transport::kUds, Transport::kInproc,
+      Transport::kPenstockTcp, Transport::kShm, Transport::kVerbs};
   return all;
 }
 
@@ -96,6 +96,8 @@ absl::string_view Name(Transport transport) {
       return "penstock-tcp";
     case Transport::kShm:
       return "shm";
+    case Transport::kVerbs:
+      return "verbs";
   }
   return "";
 }

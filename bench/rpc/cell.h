@@ -24,11 +24,12 @@ enum class Benchmark {
 enum class Api { kSync, kAsync, kCallback };
 
 enum class Transport {
-  kTcp,          // stock gRPC, 127.0.0.1
+  kTcp,          // stock gRPC, TCP
   kUds,          // stock gRPC, UNIX socket
   kInproc,       // stock gRPC, within one process
-  kPenstockTcp,  // Penstock's frames on 127.0.0.1
+  kPenstockTcp,  // Penstock's frames on TCP
   kShm,          // Penstock over shared memory
+  kVerbs,        // Penstock over RDMA
 };
 
 // Every value of an enumeration, in the table's order.

@@ -106,8 +106,7 @@ bool RunCells(const RunOptions& options) {
             options.apis.front(), options.sizes.front()};
   Watchdog watchdog;
   watchdog.SetLabel(ToString(cell));
-  const auto connection =
-      Connection::Open(cell.transport, cell.api, options.threads);
+  const auto connection = Connection::Open(options, cell.transport, cell.api);
   if (absl::IsUnavailable(connection.status())) {
     SendLine(absl::StrCat(kUnavailablePrefix, connection.status().message()));
     return false;

@@ -22,17 +22,17 @@ constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
-    Transport transport, Api api, int threads) {
+    const RunOptions& options, Transport transport, Api api) {
   std::unique_ptr<Connection> connection(new Connection(transport));
-  absl::Status status = connection->StartServer(api, threads);
+  absl::Status status = connection->StartServer(options, api);
   if (status.ok()) status = connection->Probe();
   if (!status.ok()) return status;
   return connection;
 }
 
-absl::Status Connection::StartServer(Api api, int threads) {
+absl::Status Connection::StartServer(const RunOptions& options, Api api) {
   if (transport_ == Transport::kInproc) {
-    auto server = Server::Start(transport_, api, threads);
+    auto server = Server::Start(options, transport_, api);
     if (!server.ok()) return server.status();
     in_process_ = *std::move(server);
     grpc::ChannelArguments arguments;
@@ -41,10 +41,10 @@ absl::Status Connection::StartServer(Api api, int threads) {
     channel_ = in_process_->grpc_server()->InProcessChannel(arguments);
     return absl::OkStatus();
   }
-  auto remote = StartServerProcess(transport_, api, threads);
+  auto remote = StartServerProcess(options, transport_, api);
   if (!remote.ok()) return remote.status();
   remote_ = *std::move(remote);
-  channel_ = MakeChannel(transport_, remote_.address);
+  channel_ = MakeChannel(transport_, remote_.address, options.client_device);
   return absl::OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
+#include "bench/rpc/options.h"
 #include "bench/rpc/server.h"
 #include "bench/rpc/server_role.h"
 #include "grpcpp/channel.h"
@@ -21,8 +22,8 @@ class Connection {
  public:
   // UNAVAILABLE with the reason if this machine or this build cannot connect
   // over `transport`; any other error means that something is broken.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(Transport transport,
-                                                          Api api, int threads);
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(
+      const RunOptions& options, Transport transport, Api api);
 
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
@@ -31,7 +32,7 @@ class Connection {
 
  private:
   explicit Connection(Transport transport) : transport_(transport) {}
-  absl::Status StartServer(Api api, int threads);
+  absl::Status StartServer(const RunOptions& options, Api api);
   absl::Status Probe();
 
   const Transport transport_;

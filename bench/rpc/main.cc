@@ -109,10 +109,7 @@ int Main(int argc, char** argv) {
   }
   const RunOptions& options = command->options;
   if (options.list) return List();
-  if (options.server_role) {
-    RunServerRole(options.transports.front(), options.apis.front(),
-                  options.threads);
-  }
+  if (options.server_role) RunServerRole(options);
   if (options.client_role) RunClientRole(options);
   return Measure(options);
 }

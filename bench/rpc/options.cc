@@ -98,7 +98,8 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
                   "latency, bandwidth, stream (default latency)");
   app->add_option("--transports", flags->transports,
-                  "tcp, uds, inproc, penstock-tcp, shm (default all)");
+                  "tcp, uds, inproc, penstock-tcp, shm, verbs "
+                  "(default all)");
   app->add_option("--api", flags->apis, "sync, async, callback (default all)");
   app->add_option("--sizes", flags->sizes,
                   "bytes of a message (default 8,64KiB,1MiB)");
@@ -113,6 +114,12 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "concurrent callers on one channel (default 1)");
   app->add_option("--window", options->window,
                   "RPCs outstanding per caller, bandwidth only (default 1)");
+  app->add_option("--address", options->address,
+                  "where the server listens (default 127.0.0.1)");
+  app->add_option("--client-device", options->client_device,
+                  "RDMA device, verbs only (default any)");
+  app->add_option("--server-device", options->server_device,
+                  "RDMA device, verbs only (default any)");
   app->add_option("--json", options->json_path, "also write the table here");
   app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
   app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
@@ -168,25 +175,35 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   return command;
 }
 
-std::vector<std::string> ServerFlags(Transport transport, Api api,
-                                     int threads) {
-  return {"--server-role", absl::StrCat("--transports=", Name(transport)),
-          absl::StrCat("--api=", Name(api)),
-          absl::StrCat("--threads=", threads)};
+std::vector<std::string> ServerFlags(const RunOptions& options,
+                                     Transport transport, Api api) {
+  std::vector<std::string> flags = {
+      "--server-role", absl::StrCat("--transports=", Name(transport)),
+      absl::StrCat("--api=", Name(api)),
+      absl::StrCat("--threads=", options.threads),
+      absl::StrCat("--address=", options.address)};
+  if (!options.server_device.empty()) {
+    flags.push_back(absl::StrCat("--server-device=", options.server_device));
+  }
+  return flags;
 }
 
 std::vector<std::string> ClientFlags(const RunOptions& options,
                                      Benchmark benchmark, Transport transport,
                                      Api api) {
-  return {"--client-role",
-          absl::StrCat("--benchmark=", Name(benchmark)),
-          absl::StrCat("--transports=", Name(transport)),
-          absl::StrCat("--api=", Name(api)),
-          absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
-          options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
-                           : absl::StrCat("--seconds=", options.seconds),
-          absl::StrCat("--threads=", options.threads),
-          absl::StrCat("--window=", options.window)};
+  std::vector<std::string> flags = ServerFlags(options, transport, api);
+  flags.front() = "--client-role";
+  const std::vector<std::string> own = {
+      absl::StrCat("--benchmark=", Name(benchmark)),
+      absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
+      options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
+                       : absl::StrCat("--seconds=", options.seconds),
+      absl::StrCat("--window=", options.window)};
+  flags.insert(flags.end(), own.begin(), own.end());
+  if (!options.client_device.empty()) {
+    flags.push_back(absl::StrCat("--client-device=", options.client_device));
+  }
+  return flags;
 }
 
 }  // namespace bench

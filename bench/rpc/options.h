@@ -29,10 +29,15 @@ struct RunOptions {
   // about 1,000 RPCs of a small message, and the whole default table takes a
   // minute.
   int rounds = 5;
-  double seconds = 0.2;   // per cell and round, unless `rpcs` is set
-  int64_t rpcs = 0;       // per cell and round over all callers; 0: by time
-  int threads = 1;        // callers on the one channel
-  int window = 1;         // RPCs outstanding per caller, bandwidth only
+  double seconds = 0.2;  // per cell and round, unless `rpcs` is set
+  int64_t rpcs = 0;      // per cell and round over all callers; 0: by time
+  int threads = 1;       // callers on the one channel
+  int window = 1;        // RPCs outstanding per caller, bandwidth only
+  // Where the server listens, and so which network TCP goes over.
+  std::string address = "127.0.0.1";
+  // The RDMA devices of the two sides; empty: any.
+  std::string client_device;
+  std::string server_device;
   std::string json_path;  // empty: no JSON
   bool list = false;      // only name what there is
   // Roles of child processes, each with one transport and API; a client also
@@ -52,7 +57,8 @@ struct CommandLine {
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 // The flags that make this program the server of one (transport, API).
-std::vector<std::string> ServerFlags(Transport transport, Api api, int threads);
+std::vector<std::string> ServerFlags(const RunOptions& options,
+                                     Transport transport, Api api);
 
 // The flags that make this program a client that measures the sizes of
 // `options` in one round.

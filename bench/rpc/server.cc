@@ -26,17 +26,18 @@ std::unique_ptr<ServiceHost> MakeHost(Api api, int threads) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(Transport transport,
-                                                      Api api, int threads) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
+                                                      Transport transport,
+                                                      Api api) {
   std::unique_ptr<Server> server(new Server);
-  server->host_ = MakeHost(api, threads);
+  server->host_ = MakeHost(api, options.threads);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
-  if (const auto options = PenstockOptions(transport)) {
-    Enable(&builder, *options);
+  if (const auto settings = PenstockOptions(transport, options.server_device)) {
+    Enable(&builder, *settings);
   }
-  const std::string address = ListenAddress(transport);
+  const std::string address = ListenAddress(transport, options.address);
   int port = 0;
   if (!address.empty()) {
     builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);

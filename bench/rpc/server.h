@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
+#include "bench/rpc/options.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 
@@ -41,8 +42,8 @@ class Server {
  public:
   // `threads` is a hint for the async API: see MakeAsyncHost(). UNAVAILABLE if
   // the port cannot be had.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(Transport transport,
-                                                       Api api, int threads);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(
+      const RunOptions& options, Transport transport, Api api);
   ~Server();
 
   // What a client passes to CreateChannel; empty for inproc.

@@ -19,9 +19,9 @@ constexpr absl::string_view kErrorPrefix = "error: ";
 
 }  // namespace
 
-absl::StatusOr<RemoteServer> StartServerProcess(Transport transport, Api api,
-                                                int threads) {
-  auto process = ChildProcess::Start(ServerFlags(transport, api, threads));
+absl::StatusOr<RemoteServer> StartServerProcess(const RunOptions& options,
+                                                Transport transport, Api api) {
+  auto process = ChildProcess::Start(ServerFlags(options, transport, api));
   if (!process.ok()) return process.status();
   absl::StatusOr<std::string> line = (*process)->ReadLine(kStartTimeoutMs);
   if (!line.ok()) return line.status();
@@ -32,10 +32,10 @@ absl::StatusOr<RemoteServer> StartServerProcess(Transport transport, Api api,
   return RemoteServer{*std::move(line), *std::move(process)};
 }
 
-void RunServerRole(Transport transport, Api api, int threads) {
+void RunServerRole(const RunOptions& options) {
   BecomeChild();
   absl::StatusOr<std::unique_ptr<Server>> server =
-      Server::Start(transport, api, threads);
+      Server::Start(options, options.transports.front(), options.apis.front());
   if (!server.ok()) {
     SendLine(absl::StrCat(kErrorPrefix, server.status().message()));
     LeaveChild(1);

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/child_process.h"
+#include "bench/rpc/options.h"
 
 namespace penstock {
 namespace bench {
@@ -20,11 +21,12 @@ struct RemoteServer {
 
 // Starts a server process and returns when it serves; waits at most ten
 // seconds. UNAVAILABLE with the child's reason if it cannot serve.
-absl::StatusOr<RemoteServer> StartServerProcess(Transport transport, Api api,
-                                                int threads);
+absl::StatusOr<RemoteServer> StartServerProcess(const RunOptions& options,
+                                                Transport transport, Api api);
 
-// That process's main(): serves until its parent is done with it.
-[[noreturn]] void RunServerRole(Transport transport, Api api, int threads);
+// That process's main(): serves until its parent is done with it. `options`
+// have one transport and one API.
+[[noreturn]] void RunServerRole(const RunOptions& options);
 
 }  // namespace bench
 }  // namespace penstock

@@ -39,13 +39,23 @@ absl::string_view ExpectedPath(Transport transport) {
       return "tcp";
     case Transport::kShm:
       return "shm";
+    case Transport::kVerbs:
+      return "verbs";
   }
   return "";
 }
 
+absl::optional<Options> RequireVerbs(const std::string& device) {
+  Options options = Require(Fabric::kVerbs);
+  // Otherwise left to the environment.
+  if (!device.empty()) options.verbs_device = device;
+  return options;
+}
+
 }  // namespace
 
-absl::optional<Options> PenstockOptions(Transport transport) {
+absl::optional<Options> PenstockOptions(Transport transport,
+                                        const std::string& device) {
   switch (transport) {
     case Transport::kTcp:
     case Transport::kUds:
@@ -55,16 +65,21 @@ absl::optional<Options> PenstockOptions(Transport transport) {
       return Require(Fabric::kTcp);
     case Transport::kShm:
       return Require(Fabric::kShm);
+    case Transport::kVerbs:
+      return RequireVerbs(device);
   }
   return absl::nullopt;
 }
 
-std::string ListenAddress(Transport transport) {
+std::string ListenAddress(Transport transport, const std::string& host) {
   switch (transport) {
     case Transport::kTcp:
     case Transport::kPenstockTcp:
     case Transport::kShm:
-      return "127.0.0.1:0";
+    case Transport::kVerbs:
+      // "[::1]:0" is an address of IPv6.
+      return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:0")
+                                          : absl::StrCat(host, ":0");
     case Transport::kUds:
       return AbstractSocket();
     case Transport::kInproc:
@@ -82,7 +97,8 @@ std::string ConnectAddress(const std::string& listen_address, int port) {
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
-                                           const std::string& address) {
+                                           const std::string& address,
+                                           const std::string& device) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
@@ -93,7 +109,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(Transport transport,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   std::shared_ptr<grpc::ChannelCredentials> credentials =
       grpc::InsecureChannelCredentials();
-  if (const auto options = PenstockOptions(transport)) {
+  if (const auto options = PenstockOptions(transport, device)) {
     credentials = Credentials(credentials, *options);
   }
   return grpc::CreateCustomChannel(address, credentials, arguments);

@@ -100,14 +100,20 @@ TEST(OptionsTest, HelpHidesTheChildrensFlags) {
 }
 
 TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
+  RunOptions options;
+  options.threads = 3;
+  options.address = "10.9.0.2";
+  options.server_device = "rxe1";
+  options.client_device = "rxe0";
   const RunOptions server =
-      ParseGood(ServerFlags(Transport::kShm, Api::kAsync, 3));
+      ParseGood(ServerFlags(options, Transport::kShm, Api::kAsync));
   EXPECT_TRUE(server.server_role);
   EXPECT_THAT(server.transports, ElementsAre(Transport::kShm));
   EXPECT_THAT(server.apis, ElementsAre(Api::kAsync));
   EXPECT_EQ(server.threads, 3);
+  EXPECT_EQ(server.address, "10.9.0.2");
+  EXPECT_EQ(server.server_device, "rxe1");
 
-  RunOptions options;
   options.seconds = 0.125;
   options.window = 7;
   const RunOptions client = ParseGood(ClientFlags(
@@ -117,6 +123,10 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
   EXPECT_EQ(client.sizes, options.sizes);
   EXPECT_EQ(client.seconds, 0.125);
   EXPECT_EQ(client.window, 7);
+  EXPECT_EQ(client.threads, 3);
+  EXPECT_EQ(client.address, "10.9.0.2");
+  EXPECT_EQ(client.server_device, "rxe1");
+  EXPECT_EQ(client.client_device, "rxe0");
 
   options.rpcs = 12;
   EXPECT_EQ(ParseGood(ClientFlags(options, Benchmark::kLatency, Transport::kTcp,

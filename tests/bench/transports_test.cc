@@ -36,11 +36,11 @@ TEST(CheckPathsTest, NoReportMeansStockHttp2) {
 }
 
 TEST(PenstockOptionsTest, RequireTheOneFabric) {
-  const auto options = PenstockOptions(Transport::kShm);
+  const auto options = PenstockOptions(Transport::kShm, "");
   ASSERT_TRUE(options.has_value());
   EXPECT_EQ(*options->policy, Policy::kRequire);
   EXPECT_THAT(*options->fabrics, ElementsAre(Fabric::kShm));
-  EXPECT_FALSE(PenstockOptions(Transport::kTcp).has_value());
+  EXPECT_FALSE(PenstockOptions(Transport::kTcp, "").has_value());
 }
 
 TEST(AddressTest, ThePortReplacesTheWildcard) {
@@ -48,8 +48,20 @@ TEST(AddressTest, ThePortReplacesTheWildcard) {
   EXPECT_EQ(ConnectAddress("unix-abstract:a-10", 1), "unix-abstract:a-10");
 }
 
+TEST(PenstockOptionsTest, OnlyADeviceThatIsNamedIsAskedFor) {
+  EXPECT_EQ(*PenstockOptions(Transport::kVerbs, "rxe1")->verbs_device, "rxe1");
+  EXPECT_FALSE(
+      PenstockOptions(Transport::kVerbs, "")->verbs_device.has_value());
+}
+
+TEST(AddressTest, AServerListensWhereItIsToldTo) {
+  EXPECT_EQ(ListenAddress(Transport::kTcp, "10.9.0.2"), "10.9.0.2:0");
+  EXPECT_EQ(ListenAddress(Transport::kVerbs, "fe80::2"), "[fe80::2]:0");
+}
+
 TEST(AddressTest, EveryUnixSocketHasItsOwnName) {
-  EXPECT_NE(ListenAddress(Transport::kUds), ListenAddress(Transport::kUds));
+  EXPECT_NE(ListenAddress(Transport::kUds, ""),
+            ListenAddress(Transport::kUds, ""));
 }
 
 }  // namespace
