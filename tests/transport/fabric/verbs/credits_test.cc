@@ -100,7 +100,7 @@ TEST(CreditsTest, RandomTrafficNeitherOverrunsNorRunsDry) {
 }
 
 TEST(CreditsTest, SidesThatBothSendAllTheyCanGoOn) {
-  for (uint16_t receives = 2; receives < 40; ++receives) {
+  for (uint16_t receives = 4; receives < 40; ++receives) {
     Link link(receives, receives);
     for (int round = 0; round < 100; ++round) {
       int sent = 0;

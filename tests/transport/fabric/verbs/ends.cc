@@ -90,8 +90,9 @@ void Ends::Close() {
 
 int Ends::CountOfConnections() {
   const Counts counts = api->counts();
-  // Each fabric's channel and the identifier that listens.
-  const int kept = counts.event_channels * 2;
+  // Each fabric's channel and the identifier that listens, if it does.
+  const int kept =
+      counts.event_channels + std::min(counts.event_channels, counts.ids);
   return counts.objects() - kept;
 }
 
@@ -112,8 +113,10 @@ std::string Ends::ReadAll(End* end, const RemoteRegion& region) {
   for (size_t at = 0; at < all.size(); at += chunk) {
     const size_t size = std::min(chunk, all.size() - at);
     const uint64_t cookie = ++next_cookie_;
+    end->events.within_read = true;
     (*end)->Read(region, at, {reinterpret_cast<uint8_t*>(&all[at]), size},
                  cookie);
+    end->events.within_read = false;
     Exchange();
     if (!end->events.Succeeded(cookie)) return "";
   }

@@ -37,7 +37,8 @@ class Recorder : public EndpointEvents {
     ++writable;
   }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
-    CheckAlive();
+    // A dead endpoint answers a Read() at once.
+    if (!within_read) CheckAlive();
     EXPECT_TRUE(reads.emplace(cookie, status).second) << "ended twice";
     if (on_read_done) on_read_done(cookie);
   }
@@ -57,6 +58,7 @@ class Recorder : public EndpointEvents {
   std::map<uint64_t, absl::Status> reads;
   std::vector<absl::Status> broken;
   int writable = 0;
+  bool within_read = false;
   std::function<void(uint64_t cookie)> on_read_done;
 
  private:

@@ -120,6 +120,15 @@ TEST_F(PoolTest, LockedMemoryThatIsExhaustedIsANormalAnswer) {
   EXPECT_NE(Allocate(1), nullptr);
 }
 
+TEST_F(PoolTest, SegmentIsSmallerWhereLessMayBeLocked) {
+  DeviceOptions device;
+  device.memlock_bytes = 3 * kPage;
+  Open(device);
+  const auto first = Allocate(kPage);
+  const auto second = Allocate(kPage + 1);
+  EXPECT_EQ(pool_->registered_bytes(), 3 * kPage);
+}
+
 TEST_F(PoolTest, FailedRegistrationIsTriedAgainNextTime) {
   verbs_->FailNext(Call::kRegMr, EIO);
   EXPECT_FALSE(pool_->Allocate(1).ok());

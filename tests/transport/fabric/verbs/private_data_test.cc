@@ -115,9 +115,9 @@ TEST(PrivateDataTest, OtherProtocolIsRejected) {
 
 TEST(PrivateDataTest, UselessTermsAreRejected) {
   Terms terms = SomeTerms();
-  terms.receives = 1;
+  terms.receives = 3;
   EXPECT_FALSE(ParseRequest(MakeRequest(terms, kToken, kClientQp)).ok());
-  terms.receives = 2;
+  terms.receives = 4;
   EXPECT_TRUE(ParseRequest(MakeRequest(terms, kToken, kClientQp)).ok());
   terms.reads = 0;
   EXPECT_FALSE(ParseRequest(MakeRequest(terms, kToken, kClientQp)).ok());

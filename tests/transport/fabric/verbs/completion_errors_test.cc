@@ -1,0 +1,219 @@
+// How a connection ends: a request fails, the peer goes, the device goes.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/verbs/drain_loop.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "transport/fabric/verbs/status.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// Work of every kind is under way at the client, held by the network.
+class BusyEnds {
+ public:
+  explicit BusyEnds(Options options = {}) : ends(DeviceOptions(), options) {
+    const absl::Status connected = ends.Connect();
+    EXPECT_TRUE(connected.ok()) << connected;
+    const RemoteRegion there =
+        ends.server->Expose(Ends::PayloadOf(std::string(1000, 's')))->region;
+    const RemoteRegion small =
+        ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')))->region;
+    // A region of its own.
+    EXPECT_TRUE(
+        ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l'))).ok());
+    ends.Exchange();
+    ends.api->Hold();
+    for (uint64_t cookie : {1, 2}) {
+      ends.client->Read(there, 0, {&into[cookie * 1000], 1000}, cookie);
+    }
+    EXPECT_TRUE(Ends::Send(ends.client, "to be lost"));
+    EXPECT_TRUE(
+        ends.client->Expose(Ends::PayloadOf(std::string(2000, 'd'))).ok());
+    ends.client->Withdraw(small);
+    regions_ = ends.api->counts().mrs;
+  }
+
+  // The client learns of the end once, after its reads; then the server.
+  void ExpectEnd() {
+    ASSERT_TRUE(ends.ExchangeUntil([this] {
+      return !ends.client.events.broken.empty();
+    })) << "the end was never told";
+    ASSERT_TRUE(ends.ExchangeUntil([this] {
+      return !ends.server.events.broken.empty();
+    })) << "the peer was never told";
+    ends.Exchange();
+    EXPECT_EQ(ends.client.events.broken.size(), 1u);
+    EXPECT_EQ(ends.server.events.broken.size(), 1u);
+    EXPECT_EQ(ends.client.events.reads.size(), 2u) << "before OnBroken()";
+    const Counts counts = ends.api->counts();
+    EXPECT_EQ(counts.mws, 0) << "windows are given back";
+    EXPECT_EQ(counts.qps, 0);
+    EXPECT_EQ(counts.mrs, regions_ - 3) << "the large one and two reads'";
+    EXPECT_TRUE(ends.api->misuse().empty()) << ends.api->misuse()[0];
+    ExpectDead(&ends.client);
+    ends.Close();
+    EXPECT_EQ(ends.CountOfConnections(), 0);
+  }
+  // It answers, but does nothing.
+  void ExpectDead(End* end) {
+    EXPECT_FALSE(Ends::Send(*end, "x"));
+    EXPECT_FALSE((*end)->Expose(Ends::PayloadOf(std::string(1000, 'x'))).ok());
+    (*end)->Withdraw(RemoteRegion());
+    EXPECT_FALSE((*end)->Poll());
+    EXPECT_FALSE((*end)->HasInput());
+  }
+
+  std::vector<uint8_t> into = std::vector<uint8_t>(3000);
+  Ends ends;
+
+ private:
+  int regions_ = 0;
+};
+
+struct Operation {
+  const char* name;
+  ibv_wr_opcode opcode;
+};
+
+class CompletionError : public testing::TestWithParam<Operation> {};
+
+TEST_P(CompletionError, EndsTheConnectionOnceWithItsCause) {
+  for (int i = IBV_WC_SUCCESS + 1; i <= IBV_WC_TM_RNDV_INCOMPLETE; ++i) {
+    SCOPED_TRACE(absl::StrCat("status ", i));
+    const auto status = static_cast<ibv_wc_status>(i);
+    BusyEnds busy;
+    busy.ends.api->CompleteNext(GetParam().opcode, status);
+    busy.ends.api->Release();
+    ASSERT_NO_FATAL_FAILURE(busy.ExpectEnd());
+    EXPECT_EQ(busy.ends.client.events.broken[0], CompletionStatus(status));
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, CompletionError,
+    testing::Values(Operation{"Send", IBV_WR_SEND},
+                    Operation{"Read", IBV_WR_RDMA_READ},
+                    Operation{"BindWindow", IBV_WR_BIND_MW},
+                    Operation{"LocalInvalidate", IBV_WR_LOCAL_INV}),
+    [](const testing::TestParamInfo<Operation>& info) {
+      return std::string(info.param.name);
+    });
+
+TEST(EndingTest, NewConnectionFollowsAFailedOne) {
+  Ends ends;
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(ends.Connect().ok());
+    ends.api->CompleteNext(IBV_WR_SEND, IBV_WC_RETRY_EXC_ERR);
+    ASSERT_TRUE(Ends::Send(ends.client, "x"));
+    EXPECT_TRUE(
+        ends.ExchangeUntil([&] { return !ends.server.events.broken.empty(); }));
+  }
+}
+
+TEST(EndingTest, RemovedDeviceEndsBothSides) {
+  for (const char* device : {"client", "server"}) {
+    BusyEnds busy;
+    busy.ends.api->RemoveDevice(device);
+    busy.ends.api->Release();
+    ASSERT_NO_FATAL_FAILURE(busy.ExpectEnd()) << device;
+  }
+}
+
+TEST(EndingTest, PeerThatGoesIsNoticedWithoutTraffic) {
+  Ends ends;
+  ASSERT_TRUE(ends.Connect().ok());
+  ends.client->SetArmed(true);
+  ends.server.endpoint.reset();
+  DrainLoop();
+  EXPECT_TRUE(ends.client->HasInput());
+  ends.client->ClearWakeup();
+  ends.Exchange();
+  ASSERT_EQ(ends.client.events.broken.size(), 1u);
+  EXPECT_EQ(ends.client.events.broken[0].code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST(EndingTest, WhatThePeerSentBeforeItWentIsDelivered) {
+  Ends ends;
+  ASSERT_TRUE(ends.Connect().ok());
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(Ends::Send(ends.server, "x"));
+  ends.server.endpoint.reset();
+  ends.Exchange();
+  EXPECT_EQ(ends.client.events.messages.size(), 5u);
+  EXPECT_EQ(ends.client.events.broken.size(), 1u);
+}
+
+TEST(EndingTest, PeersQueuePairGoneWithoutAWordIsNoticedByTheNextRequest) {
+  BusyEnds busy;
+  // The goodbye is held back with everything else, and the rest fails first.
+  busy.ends.server.endpoint.reset();
+  busy.ends.api->Release();
+  ASSERT_TRUE(busy.ends.ExchangeUntil(
+      [&] { return !busy.ends.client.events.broken.empty(); }));
+  EXPECT_EQ(busy.ends.client.events.reads.size(), 2u);
+}
+
+TEST(EndingTest, EndWithWorkUnderWayGivesEverythingBack) {
+  BusyEnds busy;
+  busy.ends.client.endpoint.reset();
+  EXPECT_EQ(busy.ends.client.events.reads.size(), 0u)
+      << "destroying gives no events";
+  busy.ends.api->Release();
+  busy.ends.Close();
+  EXPECT_EQ(busy.ends.CountOfConnections(), 0);
+}
+
+TEST(EndingTest, EventOfTheEndMayDestroyTheEndpoint) {
+  BusyEnds busy;
+  busy.ends.api->CompleteNext(IBV_WR_RDMA_READ, IBV_WC_REM_ACCESS_ERR);
+  busy.ends.client.events.on_read_done = [&](uint64_t) {
+    busy.ends.client.endpoint.reset();
+  };
+  busy.ends.api->Release();
+  busy.ends.Exchange();
+  EXPECT_EQ(busy.ends.client.events.reads.size(), 1u);
+  EXPECT_EQ(busy.ends.client.events.broken.size(), 0u);
+  EXPECT_EQ(busy.ends.client.endpoint, nullptr);
+}
+
+// No completion, no event: only a clock can tell.
+TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
+  Options options;
+  options.completion_timeout = absl::Milliseconds(200);
+  BusyEnds busy(options);
+  busy.ends.api->CutLink("client", "server");
+  busy.ends.api->Release();
+  EXPECT_TRUE(busy.ends.ExchangeUntil([&] {
+    return !busy.ends.client.events.broken.empty();
+  })) << "nobody looked at the clock";
+  EXPECT_EQ(busy.ends.client.events.broken.size(), 1u);
+  EXPECT_EQ(busy.ends.client.events.reads.size(), 2u);
+  EXPECT_TRUE(busy.ends.api->misuse().empty());
+  busy.ends.api->RestoreLink("client", "server");
+}
+
+TEST(EndingTest, HoleThatClosesInTimeIsForgiven) {
+  BusyEnds busy;
+  busy.ends.api->CutLink("client", "server");
+  busy.ends.api->Release();
+  busy.ends.Exchange();
+  EXPECT_TRUE(busy.ends.client.events.reads.empty());
+  busy.ends.api->RestoreLink("client", "server");
+  busy.ends.Exchange();
+  EXPECT_TRUE(busy.ends.client.events.Succeeded(1));
+  EXPECT_TRUE(busy.ends.client.events.Succeeded(2));
+  EXPECT_EQ(busy.ends.server.events.messages.size(), 1u);
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

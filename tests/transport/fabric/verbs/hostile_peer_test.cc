@@ -1,0 +1,219 @@
+// A peer that knows the token, and from then on keeps to nothing.
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/conformance/verbs_pair.h"
+#include "tests/transport/fabric/verbs/drain_loop.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "tests/transport/fabric/verbs/raw_peer.h"
+#include "transport/fabric/verbs/message.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+std::string Message(MessageHeader::Kind kind, uint16_t credits,
+                    const std::string& text) {
+  std::string bytes(kMessageHeaderBytes, '\0');
+  MessageHeader header;
+  header.kind = kind;
+  header.credits = credits;
+  EncodeHeader(header, reinterpret_cast<uint8_t*>(&bytes[0]));
+  return bytes + text;
+}
+std::string Message(const std::string& text) {
+  return Message(MessageHeader::Kind::kMessage, 0, text);
+}
+
+class HostilePeerTest : public testing::Test {
+ protected:
+  void SetUp() override { Open(DeviceOptions()); }
+  void Open(const DeviceOptions& device) {
+    peer_.reset();
+    ends_ = std::make_unique<Ends>(device);
+    const std::string offer = ends_->listening->Offer().value();
+    Outcome accepted;
+    auto listen = ends_->listening->Listen(kTestToken, accepted.callback());
+    peer_ =
+        std::make_unique<RawPeer>(ends_->api, ends_->api->context("client"));
+    peer_->Prepare(offer);
+    ASSERT_EQ(peer_->CallProperly(kTestToken), RDMA_CM_EVENT_ESTABLISHED);
+    absl::StatusOr<std::unique_ptr<Endpoint>> endpoint = accepted.Take();
+    ASSERT_TRUE(endpoint.ok()) << endpoint.status();
+    ends_->server.endpoint = *std::move(endpoint);
+    server()->Start(&events());
+  }
+  void TearDown() override {
+    ends_->Exchange();
+    ends_->Close();
+    EXPECT_TRUE(ends_->api->misuse().empty()) << ends_->api->misuse()[0];
+    peer_.reset();
+  }
+
+  End& server() { return ends_->server; }
+  Recorder& events() { return server().events; }
+  // The connection has ended with `code`, and `messages` had come before.
+  void ExpectEnd(absl::StatusCode code, size_t messages = 0) {
+    ends_->Exchange();
+    ASSERT_EQ(events().broken.size(), 1u);
+    EXPECT_EQ(events().broken[0].code(), code) << events().broken[0];
+    EXPECT_EQ(events().messages.size(), messages);
+  }
+
+  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<RawPeer> peer_;
+};
+
+TEST_F(HostilePeerTest, ProperMessageIsDelivered) {
+  EXPECT_EQ(peer_->Send(Message("hello")), IBV_WC_SUCCESS);
+  ends_->Exchange();
+  EXPECT_EQ(events().messages, std::vector<std::string>{"hello"});
+  EXPECT_TRUE(events().broken.empty());
+}
+
+TEST_F(HostilePeerTest, MessageWithoutItsHeaderEndsIt) {
+  for (const size_t size : {0, 1, 7}) {
+    ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
+    peer_->Send(std::string(size, '\1'));
+    ExpectEnd(absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(HostilePeerTest, MalformedHeaderEndsIt) {
+  peer_->Send(Message("good"));
+  std::string bad = Message("bad");
+  bad[1] = 1;
+  peer_->Send(bad);
+  ExpectEnd(absl::StatusCode::kInvalidArgument, /*messages=*/1);
+}
+
+TEST_F(HostilePeerTest, CreditsWithATailEndIt) {
+  peer_->Send(Message(MessageHeader::Kind::kCredits, 0, "tail"));
+  ExpectEnd(absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(HostilePeerTest, MessageLongerThanABufferEndsIt) {
+  peer_->Send(Message(std::string(17 * 1024, 'x')));
+  ends_->Exchange();
+  EXPECT_EQ(events().broken.size(), 1u);
+  EXPECT_TRUE(events().messages.empty());
+}
+
+TEST_F(HostilePeerTest, CreditsForMessagesThatWereNeverSentEndIt) {
+  peer_->Send(Message(MessageHeader::Kind::kCredits, 1, ""));
+  ExpectEnd(absl::StatusCode::kDataLoss);
+}
+
+TEST_F(HostilePeerTest, AllTheCreditsOfANumberEndIt) {
+  ASSERT_TRUE(Ends::Send(server(), "x"));
+  peer_->Send(Message(MessageHeader::Kind::kMessage, 0xffff, "y"));
+  ExpectEnd(absl::StatusCode::kDataLoss);
+}
+
+// Messages beyond the posted receives wait at the sender's device.
+TEST_F(HostilePeerTest, FloodWaitsForReceives) {
+  int taken = 0;
+  for (int i = 0; i < 40; ++i) {
+    if (peer_->Send(Message("flood")) == IBV_WC_SUCCESS) ++taken;
+  }
+  EXPECT_EQ(taken, 16);
+  ends_->Exchange();
+  EXPECT_EQ(events().messages.size(), 40u);
+  EXPECT_TRUE(events().broken.empty());
+}
+
+TEST_F(HostilePeerTest, PeerThatNeverGrantsIsSentABoundedNumber) {
+  int sent = 0;
+  while (Ends::Send(server(), "x")) ++sent;
+  EXPECT_LT(sent, 17);
+  ends_->Exchange();
+  EXPECT_EQ(events().writable, 0);
+  EXPECT_FALSE(Ends::Send(server(), "x"));
+}
+
+TEST_F(HostilePeerTest, ReadAroundAWindowIsRefused) {
+  for (const int shift : {-1, 1}) {
+    ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
+    const RemoteRegion region =
+        server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
+    const auto key = static_cast<uint32_t>(region.key);
+    EXPECT_EQ(peer_->Read(region.offset, 256, key), IBV_WC_SUCCESS);
+    EXPECT_EQ(
+        peer_->Read(region.offset + static_cast<uint64_t>(shift), 256, key),
+        IBV_WC_REM_ACCESS_ERR);
+  }
+}
+
+TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
+  for (const size_t size : {size_t{256}, size_t{600} * 1000}) {
+    ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
+    const Exposure exposure =
+        server()->Expose(Ends::PayloadOf(std::string(size, 'x'))).value();
+    EXPECT_EQ(peer_->Write(exposure.region.offset, 16,
+                           static_cast<uint32_t>(exposure.region.key)),
+              IBV_WC_REM_ACCESS_ERR);
+    EXPECT_EQ(exposure.stable.pieces()[0].data[0], 'x');
+  }
+}
+
+// Keys that this side has for its own use: of regions under the windows.
+TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
+  const RemoteRegion region =
+      server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
+  const auto key = static_cast<uint32_t>(region.key);
+  int refused = 0;
+  for (int distance = -20; distance <= 20; ++distance) {
+    const uint32_t guess = key + static_cast<uint32_t>(distance) * 256;
+    if ((guess & ~0xffu) == (key & ~0xffu)) continue;
+    ASSERT_NE(peer_->Read(region.offset, 1, guess), IBV_WC_SUCCESS) << distance;
+    ++refused;
+    ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
+    (void)server()->Expose(Ends::PayloadOf(std::string(256, 'x')));
+  }
+  EXPECT_EQ(refused, 40);
+}
+
+// The peer may give a window back by itself; a later withdrawal then fails in
+// the device, which ends the connection and nothing else.
+TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
+  const RemoteRegion region =
+      server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
+  EXPECT_EQ(peer_->SendWithInvalidate(Message("inv"),
+                                      static_cast<uint32_t>(region.key)),
+            IBV_WC_SUCCESS);
+  ends_->Exchange();
+  server()->Withdraw(region);
+  // Four more requests make the device tell.
+  for (int i = 0; i < 5; ++i) (void)Ends::Send(server(), "x");
+  ends_->Exchange();
+  EXPECT_LE(events().broken.size(), 1u);
+}
+
+TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
+  const RemoteRegion region =
+      server()->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')))->region;
+  // A region, not a window; and a key of nobody.
+  EXPECT_NE(peer_->SendWithInvalidate(Message("inv"),
+                                      static_cast<uint32_t>(region.key)),
+            IBV_WC_SUCCESS);
+  ends_->Exchange();
+  EXPECT_EQ(events().broken.size(), 1u);
+}
+
+TEST_F(HostilePeerTest, PeerThatNeverReadsCostsItsBudgetOnly) {
+  for (int i = 0; i < 200; ++i) {
+    (void)server()->Expose(Ends::PayloadOf(std::string(1000, 'x')));
+  }
+  ends_->Exchange();
+  EXPECT_TRUE(events().broken.empty());
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

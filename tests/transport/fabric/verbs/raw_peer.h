@@ -1,0 +1,66 @@
+// A caller that does as it likes: raw calls, on a device in memory.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/transport/fabric/verbs/fake_verbs.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// Ends everything in order when destroyed. Its requests are signalled.
+class RawPeer {
+ public:
+  static constexpr uint32_t kReceives = 32;
+  static constexpr uint32_t kBufferBytes = 32 * 1024;
+
+  // `device` has the address 10.0.0.1.
+  RawPeer(FakeVerbs* api, ibv_context* device);
+  ~RawPeer();
+
+  // Finds the way to an offer's first address and makes a queue pair.
+  void Prepare(const std::string& offer);
+  uint32_t qp_number() const { return id_->qp->qp_num; }
+  // Asks for a connection; what was answered, an event's type, or -1: nothing
+  // yet.
+  int Call(const std::string& private_data);
+  // The same with the whole of a proper request that proves `token`.
+  int CallProperly(const std::string& token);
+  // The next event's type once the other side has done what it does; -1: none.
+  int NextEvent();
+  // Of the last event that had any.
+  const std::string& private_data() const { return private_data_; }
+  uint32_t peer_qp_number() const { return peer_qp_number_; }
+
+  // The status of the request once it has ended; -1: it has not.
+  int Send(const std::string& bytes);
+  int SendWithInvalidate(const std::string& bytes, uint32_t rkey);
+  int Read(uint64_t address, uint32_t length, uint32_t rkey);
+  int Write(uint64_t address, uint32_t length, uint32_t rkey);
+
+ private:
+  int Post(ibv_send_wr request, uint32_t length);
+
+  FakeVerbs* const api_;
+  rdma_event_channel* const events_;
+  ibv_pd* const pd_;
+  ibv_cq* const cq_;
+  ibv_srq* srq_ = nullptr;
+  rdma_cm_id* id_ = nullptr;
+  std::vector<char> memory_ =
+      std::vector<char>(kReceives * kBufferBytes + 2 * kBufferBytes);
+  ibv_mr* const region_;
+  std::string private_data_;
+  uint32_t peer_qp_number_ = 0;
+};
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_RAW_PEER_H_
