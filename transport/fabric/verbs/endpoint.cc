@@ -312,6 +312,8 @@ void VerbsEndpoint::GrantIfDue() {
 }
 
 void VerbsEndpoint::Break(absl::Status cause) {
+  // What the reads hold ends before the connection, if an event destroys this.
+  const std::shared_ptr<Connection> connection = connection_;
   bool destroyed = false;
   bool* const outer = std::exchange(destroyed_, &destroyed);
   broken_ = true;  // a read that an event starts now ends at once

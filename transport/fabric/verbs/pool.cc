@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPageBytes = 4096;
 // A few large messages; less would register again and again.
-constexpr uint64_t kSegmentBytes = 4 * 1024 * 1024;
+constexpr uint64_t kMaxSegmentBytes = 4 * 1024 * 1024;
 
 uint64_t RoundUpToPages(uint64_t size) {
   return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
@@ -94,11 +94,17 @@ absl::Status Pool::GrowLocked(uint64_t size) {
         absl::StrCat("a connection's ", budget_ >> 20,
                      " MiB of registered memory are in use"));
   }
-  // The first segment is what its first user wants, for a connection may never
-  // see a large message.
+  // As much again as there is: a connection may never see a large message.
   const uint64_t wanted =
-      segments_.empty() ? size : std::max(size, std::min(left, kSegmentBytes));
-  auto mapping = absl::make_unique<Mapping>(RoundUpToPages(wanted));
+      std::max(size, std::min({left, registered_, kMaxSegmentBytes}));
+  absl::Status added = AddSegmentLocked(wanted, left);
+  // Perhaps no more may be locked than what is needed now.
+  if (!added.ok() && wanted > size) added = AddSegmentLocked(size, left);
+  return added;
+}
+
+absl::Status Pool::AddSegmentLocked(uint64_t size, uint64_t left) {
+  auto mapping = absl::make_unique<Mapping>(RoundUpToPages(size));
   if (mapping->data == nullptr) {
     return absl::ResourceExhaustedError("no memory for a registered segment");
   }

@@ -82,6 +82,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
        uint64_t budget);
   absl::Status GrowLocked(uint64_t size);
+  // At most `left` bytes of the budget are.
+  absl::Status AddSegmentLocked(uint64_t size, uint64_t left);
   std::shared_ptr<Lease> AllocateLocked(uint64_t size);
 
   Api* const api_;
