@@ -108,6 +108,7 @@ struct FakeQp : ibv_qp {
   int max_dest_rd_atomic = 0;
   int rnr_retry = 7;
   int unacked_async = 0;
+  std::thread::id async_taker;  // Of the last event that was taken.
 };
 
 enum class FakeIdState {

@@ -247,6 +247,13 @@ int FakeVerbs::CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
 
 void FakeVerbs::DestroyQp(rdma_cm_id* id) {
   absl::MutexLock lock(&mu_);
+  // As DestroyId().
+  const std::thread::id self = std::this_thread::get_id();
+  const auto acknowledged = [this, id, self] {
+    mu_.AssertHeld();
+    return !cm_->AwaitsAsyncAck(id, self);
+  };
+  (void)mu_.AwaitWithTimeout(absl::Condition(&acknowledged), absl::Seconds(10));
   cm_->DestroyQp(id);
   network_->Run();
 }

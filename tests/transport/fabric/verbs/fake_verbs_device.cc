@@ -1,6 +1,7 @@
 // The half of FakeVerbs that is libibverbs.
 
 #include <cerrno>
+#include <thread>
 
 #include "tests/transport/fabric/verbs/fake_cm.h"
 #include "tests/transport/fabric/verbs/fake_network.h"
@@ -64,7 +65,9 @@ int FakeVerbs::GetAsyncEvent(ibv_context* context, ibv_async_event* event) {
     if (!network_->devices.TakeAsync(context, event)) continue;
     if (event->event_type == IBV_EVENT_QP_ACCESS_ERR ||
         event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
-      ++static_cast<FakeQp*>(event->element.qp)->unacked_async;
+      auto* const qp = static_cast<FakeQp*>(event->element.qp);
+      ++qp->unacked_async;
+      qp->async_taker = std::this_thread::get_id();
     }
     return 0;
   }

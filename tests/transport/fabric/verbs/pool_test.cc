@@ -57,15 +57,18 @@ TEST_F(PoolTest, NothingIsRegisteredBeforeItIsNeeded) {
   EXPECT_EQ(pool_->registered_bytes(), 0u);
 }
 
-TEST_F(PoolTest, FirstSegmentIsAsItsUserWantsLaterOnesAreLarge) {
+TEST_F(PoolTest, FirstSegmentIsAsItsUserWantsLaterOnesDouble) {
   const auto first = Allocate(kPage + 1);
   EXPECT_EQ(pool_->registered_bytes(), 2 * kPage);
   const auto second = Allocate(kPage);
-  EXPECT_EQ(pool_->registered_bytes(), 2 * kPage + kSegment);
+  EXPECT_EQ(pool_->registered_bytes(), 4 * kPage);
   const auto large = Allocate(5 * kMiB);
-  EXPECT_EQ(pool_->registered_bytes(), 2 * kPage + kSegment + 5 * kMiB);
+  EXPECT_EQ(pool_->registered_bytes(), 4 * kPage + 5 * kMiB);
+  const auto third = Allocate(2 * kPage);
+  EXPECT_EQ(pool_->registered_bytes(), 4 * kPage + 5 * kMiB + kSegment)
+      << "up to a limit";
   EXPECT_EQ(verbs_->counts().registered_bytes, pool_->registered_bytes());
-  EXPECT_EQ(verbs_->counts().mrs, 3);
+  EXPECT_EQ(verbs_->counts().mrs, 4);
 }
 
 TEST_F(PoolTest, LeasesAreApartAlignedAndUnderTheirRegionsKey) {
