@@ -1,0 +1,188 @@
+"""The part of tools/verbs_bench that runs in the virtual machine.
+
+  python3 verbs_bench_guest.py FOLDER
+
+FOLDER has plan.json, and gets samples.json: {name: [one figure per repeat]}.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+SMALL, LARGE = 8, 1 << 20
+CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
+# Of the guest's clock: from a server's start until it listens.
+LISTEN_S = 10
+# The first run of a program may still meet a file that has to be fetched.
+WARM_UPS = 5
+# perf: a sample every so many nanoseconds, of runs of so many RPCs.
+SAMPLE_NS = 50_000
+PROFILED = (200, 1200)
+
+
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def run(*words, **options):
+    return subprocess.run([str(word) for word in words], check=True,
+                          stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, **options).stdout
+
+
+def route_over_the_cable():
+    """Linux delivers what is sent to an address of its own without a network.
+
+    Here only what came from an interface may be delivered; the rest is sent.
+    RDMA needs none of this: a queue pair is bound to its device.
+    """
+    for command in (f"route add {SERVER} dev n0 src {CLIENT} table 100",
+                    f"route add {CLIENT} dev n1 src {SERVER} table 100",
+                    "rule add pref 1 iif n0 lookup local",
+                    "rule add pref 2 iif n1 lookup local",
+                    "rule add pref 3 iif lo lookup 100",
+                    "rule add pref 4 lookup local",
+                    "rule del pref 0"):
+        run("ip", *command.split())
+
+
+def listens(port):
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    lines += pathlib.Path("/proc/net/tcp6").read_text().splitlines()[1:]
+    return any(line.split()[1].endswith(f":{port:04X}") and
+               line.split()[3] == "0A" for line in lines)
+
+
+def perftest(program, size, count):
+    """Its figure: typical microseconds one way, or MB/s (10^6 bytes)."""
+    arguments = [program, "-x", "1", "-e", "-s", str(size), "-n", str(count)]
+    server = subprocess.Popen(arguments + ["-d", "rxe1"],
+                              stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    end = time.monotonic() + LISTEN_S
+    while not listens(18515) and time.monotonic() < end:
+        time.sleep(0.01)
+    text = run(*arguments, "-d", "rxe0", SERVER, stderr=subprocess.DEVNULL)
+    server.wait()
+    fields = re.search(rf"^ *{size} +{count} +(.*)$", text, re.M)[1].split()
+    if program.endswith("_lat"):
+        return float(fields[2])
+    return float(fields[1]) * 1.048576  # what it calls a MB is a MiB
+
+
+def rpc(program, **flags):
+    """{(transport, API, bytes): cell} of bench/rpc's JSON."""
+    out = pathlib.Path("/dev/shm/rpc.json")
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    run(program, f"--address={SERVER}", "--client-device=rxe0",
+        "--server-device=rxe1", f"--json={out}", *words)
+    return {(cell["transport"], cell["api"], cell["bytes"]): cell
+            for cell in json.loads(out.read_text())}
+
+
+def warm_up(plan):
+    """Copies what will be run and read to memory.
+
+    While a file is fetched from the host nothing runs in here, and the clock
+    of instructions leaps from timer to timer: a time limit of ten seconds
+    would be over at once. A file that is touched is copied to the
+    layer of the root that is in memory.
+    """
+    for path in plan["files"]:
+        os.utime(path)
+    # Folders that can be written to are not in that layer.
+    plan["programs"] = {name: shutil.copy(path, "/dev/shm")
+                        for name, path in plan["programs"].items()}
+    for program in plan["programs"].values():
+        for _ in range(WARM_UPS):
+            result = subprocess.run(
+                [program, f"--address={SERVER}", "--transports=tcp,verbs",
+                 "--sizes=8", "--rpcs=1", "--rounds=1", "--api=sync"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                check=False)
+            if result.returncode == 0:
+                break
+
+
+class Guest:
+    def __init__(self, plan, out):
+        self.plan, self.out = plan, out
+        self.start = time.monotonic()
+        self.samples = {}  # {name: [one per repeat]}
+
+    def note(self, name, value):
+        self.samples.setdefault(name, []).append(value)
+        say(f"    {name}: {value:.1f}")
+
+    def device(self):
+        count = self.plan["small"]
+        self.note("send_lat 8", perftest("ib_send_lat", SMALL, count))
+        for size in (64 << 10, LARGE):
+            for program in ("send", "read"):
+                self.note(f"{program}_bw {size}",
+                          perftest(f"ib_{program}_bw", size, 40))
+
+    def calls(self, name, program):
+        # The default messages: small ones through every API.
+        cells = rpc(program, transports="tcp,inproc,verbs", sizes=SMALL,
+                    rounds=1, rpcs=self.plan["small"])
+        cells.update(rpc(program, transports="tcp,inproc,verbs", sizes=LARGE,
+                         rounds=1, rpcs=self.plan["large"], api="async"))
+        for (transport, api, size), cell in cells.items():
+            self.note(f"{name} {transport} {api} {size}", cell["p50_us"])
+        for benchmark in ("bandwidth", "stream"):
+            cells = rpc(program, transports="tcp,inproc,verbs", sizes=LARGE,
+                        rounds=1, rpcs=2 * self.plan["large"], api="async",
+                        benchmark=benchmark, window=4)
+            for (transport, _, _), cell in cells.items():
+                self.note(f"{name} {transport} {benchmark}", cell["mb_per_s"])
+
+    def measure(self):
+        os.environ.update(PENSTOCK_POLLING="event", PENSTOCK_LOG="warning")
+        route_over_the_cable()
+        say("  reading the programs")
+        warm_up(self.plan)
+        if self.plan["profile"]:
+            self.profile()
+        for repeat in range(self.plan["repeats"] + 1):
+            say(f"  repeat {repeat} of {self.plan['repeats']}" +
+                (", to be dropped" if repeat == 0 else ""))
+            self.device()
+            for name, program in self.plan["programs"].items():
+                self.calls(name, program)
+        self.out.write_text(json.dumps(self.samples))
+
+    def profile(self):
+        """What RPCs of 8 bytes execute where: samples of long and short runs.
+
+        Their difference is without what a start and an end cost.
+        """
+        for transport in ("inproc", "verbs"):
+            for count in PROFILED:
+                say(f"  profile of {count} RPCs over {transport}")
+                run("perf", "record", "-q", "-e", "cpu-clock", "-c", SAMPLE_NS,
+                    "-a", "-o", "/dev/shm/perf", "--",
+                    self.plan["programs"]["this"], f"--address={SERVER}",
+                    "--client-device=rxe0", "--server-device=rxe1",
+                    f"--transports={transport}", "--api=async", "--sizes=8",
+                    f"--rpcs={count}", "--rounds=1", stderr=subprocess.DEVNULL)
+                self.samples[f"profile {transport} {count}"] = run(
+                    "perf", "report", "-i", "/dev/shm/perf", "--stdio", "-n",
+                    "-t", "\t", "--sort", "dso,symbol",
+                    stderr=subprocess.DEVNULL)
+
+
+def main():
+    work = pathlib.Path(sys.argv[1])
+    plan = json.loads((work / "plan.json").read_text())
+    Guest(plan, work / "samples.json").measure()
+
+
+if __name__ == "__main__":
+    main()
