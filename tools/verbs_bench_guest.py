@@ -80,8 +80,12 @@ def rpc(program, **flags):
     """{(transport, API, bytes): cell} of bench/rpc's JSON."""
     out = pathlib.Path("/dev/shm/rpc.json")
     words = [f"--{name}={value}" for name, value in flags.items()]
-    run(program, f"--address={SERVER}", "--client-device=rxe0",
-        "--server-device=rxe1", f"--json={out}", *words)
+    try:
+        run(program, f"--address={SERVER}", "--client-device=rxe0",
+            "--server-device=rxe1", f"--json={out}", *words)
+    except subprocess.CalledProcessError:
+        say("    FAILED:", *words)  # its own error stands above
+        return {}
     return {(cell["transport"], cell["api"], cell["bytes"]): cell
             for cell in json.loads(out.read_text())}
 
