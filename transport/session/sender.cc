@@ -94,6 +94,10 @@ void Sender::Flush() {
     while (!outbox_.empty() && SendFront()) {
     }
   }
+  // Not before the announcements have gone: the peer would drop the bytes.
+  if (to_push_.empty() || !idle()) return;
+  for (const fabric::RemoteRegion& region : to_push_) lifeline_->Push(region);
+  to_push_.clear();
 }
 
 }  // namespace session

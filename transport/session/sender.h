@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -41,6 +42,12 @@ class Sender {
   // What the peer has not acknowledged goes over the lifeline again, first.
   void LoseFastPath();
 
+  // Behind the frames that were added so far, the region's first chunk is to be
+  // pushed over the lifeline.
+  void PushBehind(const fabric::RemoteRegion& region) {
+    to_push_.push_back(region);
+  }
+
   // INVALID_ARGUMENT: the peer acknowledges what was never sent.
   absl::Status OnAck(uint64_t ack);
   void Flush();
@@ -64,6 +71,7 @@ class Sender {
   protocol::SendLog log_;
   std::deque<std::string> control_;
   std::deque<std::string> resend_;
+  std::vector<fabric::RemoteRegion> to_push_;
   uint64_t last_added_ = 0;
   uint64_t acknowledged_ = 0;
 };

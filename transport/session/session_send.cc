@@ -231,8 +231,12 @@ bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
     }
   }
   // A path may be lost before the peer has read: the lifeline leads there too.
-  absl::StatusOr<fabric::Exposure> slow = lifeline_->Expose(stable);
+  // Not pushed to a peer that leaves unread what it has.
+  const bool push = !using_fast_ && unread_by_peer_ < config_.max_eager_unread;
+  absl::StatusOr<fabric::Exposure> slow =
+      push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable);
   if (slow.ok()) {
+    if (push) sender_.PushBehind(slow->region);
     announced.lifeline = slow->region;
     announce.regions.push_back({0, slow->region.key, slow->region.offset});
   }

@@ -15,9 +15,6 @@ namespace {
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
 // From here on a message is a piece of its own in a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
-// Chunks of large messages in one write: two of ours keep the pipe full, and
-// a message that is sent meanwhile waits for no more than these.
-constexpr size_t kServedBytesPerWrite = 512 * 1024;
 // Reads that a peer may have waiting here; far above what ours asks for.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
@@ -27,9 +24,10 @@ static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
-  // An announcement costs a round trip; below this size copying costs less.
-  capabilities.eager_max_bytes = 128 * 1024;
-  capabilities.read_chunk_bytes = 256 * 1024;
+  // One frame. What is announced is pushed behind the announcement, which costs
+  // a header instead of two copies.
+  capabilities.eager_max_bytes = wire::kMaxFramePayload;
+  capabilities.read_chunk_bytes = kChunkBytes;
   capabilities.max_reads = 4;
   capabilities.is_lifeline = true;
   return capabilities;
@@ -98,6 +96,10 @@ void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
                         absl::OutOfRangeError("read beyond the region"));
     return;
   }
+  if (WillBePushed(region, offset, into.size())) {
+    expected_[region.key] = PendingRead{into, cookie};
+    return;
+  }
   const uint64_t read = next_read_++;
   reads_[read] = PendingRead{into, cookie};
   std::string body;
@@ -150,6 +152,7 @@ void Endpoint::EndBatch() {
 
 void Endpoint::WriteQueued() {
   if (writing_ || broken_ || batches_ > 0) return;
+  ServePushes();
   ServeReads();
   if (queued_.empty()) return;
   CloseOpen();
@@ -194,6 +197,10 @@ size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
   body_received_ = 0;
   body_.clear();
   in_body_ = unit_.length > 0;
+  if (unit_.type == UnitType::kPush || unit_.type == UnitType::kPushVoid) {
+    BeginPush(unit_.cookie);
+    if (broken_) return take;
+  }
   if (unit_.type == UnitType::kMessage) body_.reserve(unit_.length);
   if (!in_body_) OnUnit({});
   return take;
@@ -203,6 +210,7 @@ size_t Endpoint::TakeBody(absl::Span<const uint8_t> bytes) {
   const size_t take =
       std::min<size_t>(bytes.size(), unit_.length - body_received_);
   if (unit_.type == UnitType::kReadData) return TakeReadData(bytes.first(take));
+  if (unit_.type == UnitType::kPush) return TakePush(bytes.first(take));
   if (take == unit_.length) {  // whole: no need to gather it
     in_body_ = false;
     OnUnit(bytes.first(take));
@@ -243,7 +251,11 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
     case UnitType::kReadError:
       return FinishRead(unit_.cookie,
                         absl::NotFoundError("the peer withdrew the message"));
+    case UnitType::kPushVoid:
+      return FinishPush(unit_.cookie,
+                        absl::NotFoundError("the peer withdrew the message"));
     case UnitType::kReadData:
+    case UnitType::kPush:
       return;  // taken as it came in
   }
 }
@@ -299,8 +311,12 @@ void Endpoint::Break(const absl::Status& cause) {
   open_ = nullptr;
   exposed_.clear();
   to_serve_.clear();
+  to_push_.clear();
   std::map<uint64_t, PendingRead> reads;
   reads.swap(reads_);
+  // Their keys have a bit that no number of a read has.
+  reads.insert(expected_.begin(), expected_.end());
+  expected_.clear();
   for (const auto& read : reads) events_->OnReadDone(read.second.cookie, cause);
   events_->OnBroken(cause);
 }

@@ -35,7 +35,8 @@ class Endpoint : public fabric::Endpoint {
   void OnClosed(const absl::Status& cause);
   // Everything sent has been written to the stream.
   bool idle() const {
-    return !writing_ && queued_.empty() && to_serve_.empty();
+    return !writing_ && queued_.empty() && to_serve_.empty() &&
+           to_push_.empty();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -46,6 +47,9 @@ class Endpoint : public fabric::Endpoint {
   void BeginBatch() override { ++batches_; }
   void EndBatch() override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  absl::StatusOr<Exposure> ExposeToPush(
+      const memory::Payload& payload) override;
+  void Push(const RemoteRegion& region) override;
   void Withdraw(const RemoteRegion& region) override;
   void Read(const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie) override;
@@ -79,6 +83,12 @@ class Endpoint : public fabric::Endpoint {
   void AcceptRead(uint64_t cookie, const ReadRequest& request);
   void ServeReads();
   void ServeRead(const ServedRead& read);
+  void ServePushes();
+  bool WillBePushed(const RemoteRegion& region, uint64_t offset,
+                    size_t size) const;
+  void BeginPush(uint64_t key);
+  size_t TakePush(absl::Span<const uint8_t> bytes);
+  void FinishPush(uint64_t key, const absl::Status& status);
   void FinishRead(uint64_t read, const absl::Status& status);
   void Break(const absl::Status& cause);
 
@@ -107,6 +117,11 @@ class Endpoint : public fabric::Endpoint {
   uint64_t next_key_ = 1;
   std::unordered_map<uint64_t, memory::Payload> exposed_;
   std::deque<ServedRead> to_serve_;
+  std::deque<uint64_t> to_push_;  // keys
+  // Of the peer's regions: pushes come in the order of keys. A read that waits
+  // for one is among those of expected_.
+  uint64_t last_pushed_ = 0;
+  std::map<uint64_t, PendingRead> expected_;
   uint64_t next_read_ = 1;
   std::map<uint64_t, PendingRead> reads_;
 };

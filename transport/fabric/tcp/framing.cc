@@ -16,8 +16,11 @@ bool LengthFits(uint32_t length, UnitType type) {
       return length == kReadBodyBytes;
     case UnitType::kReadData:
       return length > 0 && length <= kMaxReadBytes;
+    case UnitType::kPush:
+      return length > 0 && length <= kChunkBytes;
     case UnitType::kDoorbell:
     case UnitType::kReadError:
+    case UnitType::kPushVoid:
       return length == 0;
   }
   return false;  // no such type

@@ -20,13 +20,21 @@ enum class UnitType : uint8_t {
   kRead = 3,       // body: key u64, offset u64, length u32
   kReadData = 4,   // body: the bytes
   kReadError = 5,  // no body: no such region, or outside it
+  kPush = 6,       // body: the first chunk of a region
+  kPushVoid = 7,   // no body: the region has been withdrawn
 };
 
-// Body length u32, type u8, three zero bytes, cookie u64 (of reads).
+// Body length u32, type u8, three zero bytes, cookie u64: of reads; of pushes
+// the region's key.
 constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxMessageBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
+// What reads are cut into, and the most that is pushed.
+constexpr size_t kChunkBytes = 256 * 1024;
+// Chunks in one write: two keep the pipe full, and a message that is sent
+// meanwhile waits for no more than these.
+constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {
   uint32_t length = 0;

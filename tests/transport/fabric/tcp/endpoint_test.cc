@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/tcp/tcp_test_util.h"
+#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace fabric {
@@ -126,7 +127,7 @@ TEST_F(TcpEndpointTest, DoorbellAfterOneThatIsBeingWrittenIsAnother) {
 TEST_F(TcpEndpointTest, CapabilitiesAreThoseOfALifeline) {
   const Capabilities& capabilities = endpoint_->capabilities();
   EXPECT_EQ(capabilities.max_message_bytes, 64u * 1024);
-  EXPECT_EQ(capabilities.eager_max_bytes, 128u * 1024);
+  EXPECT_EQ(capabilities.eager_max_bytes, wire::kMaxFramePayload);
   EXPECT_EQ(capabilities.read_chunk_bytes, 256u * 1024);
   EXPECT_EQ(capabilities.max_reads, 4);
   EXPECT_TRUE(capabilities.is_lifeline);

@@ -62,7 +62,7 @@ TEST(UnitHeader, LengthMustFitTheType) {
   for (uint32_t length : {0, 1, 65535, 65536}) EXPECT_TRUE(Parses(length, 1));
   EXPECT_FALSE(Parses(65537, 1));
   EXPECT_FALSE(Parses(~uint32_t{0}, 1));
-  for (int empty : {2, 5}) {
+  for (int empty : {2, 5, 7}) {
     EXPECT_TRUE(Parses(0, empty));
     EXPECT_FALSE(Parses(1, empty));
   }
@@ -70,11 +70,13 @@ TEST(UnitHeader, LengthMustFitTheType) {
   for (uint32_t length : {0, 19, 21}) EXPECT_FALSE(Parses(length, 3));
   for (uint32_t length : {1, 1048576}) EXPECT_TRUE(Parses(length, 4));
   for (uint32_t length : {0, 1048577}) EXPECT_FALSE(Parses(length, 4));
+  for (uint32_t length : {1, 262144}) EXPECT_TRUE(Parses(length, 6));
+  for (uint32_t length : {0, 262145}) EXPECT_FALSE(Parses(length, 6));
 }
 
 TEST(UnitHeader, UnknownTypesAreRefused) {
   for (int type = 0; type < 256; ++type) {
-    if (type >= 1 && type <= 5) continue;
+    if (type >= 1 && type <= 7) continue;
     for (uint32_t length : {0, 1, 20}) EXPECT_FALSE(Parses(length, type));
   }
 }

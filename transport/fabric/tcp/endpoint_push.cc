@@ -1,0 +1,101 @@
+// Chunks that are sent before they are asked for.
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transport/fabric/tcp/endpoint.h"
+
+namespace penstock {
+namespace fabric {
+namespace tcp {
+namespace {
+
+// In the key of a region whose first chunk is pushed.
+constexpr uint64_t kPushed = uint64_t{1} << 63;
+
+}  // namespace
+
+absl::StatusOr<Exposure> Endpoint::ExposeToPush(
+    const memory::Payload& payload) {
+  Exposure exposure;
+  exposure.region.key = next_key_++ | kPushed;
+  exposure.region.length = payload.size();
+  exposure.stable = payload;
+  exposed_[exposure.region.key] = payload;
+  return exposure;
+}
+
+void Endpoint::Push(const RemoteRegion& region) {
+  if (broken_) return;
+  to_push_.push_back(region.key);
+  WriteQueued();
+}
+
+void Endpoint::ServePushes() {
+  const size_t end = queued_bytes_ + kServedBytesPerWrite;
+  for (; !to_push_.empty() && queued_bytes_ < end; to_push_.pop_front()) {
+    const uint64_t key = to_push_.front();
+    auto it = exposed_.find(key);
+    if (it == exposed_.end()) {
+      QueueSmall(UnitHeader{0, UnitType::kPushVoid, key}, {});
+      continue;
+    }
+    const size_t size = std::min(it->second.size(), kChunkBytes);
+    QueueSmall(UnitHeader{static_cast<uint32_t>(size), UnitType::kPush, key},
+               {});
+    for (memory::Bytes& part : it->second.Part(0, size)) {
+      QueueBytes(std::move(part));
+    }
+  }
+}
+
+// A chunk that has passed already, for nobody had asked for it, is read.
+bool Endpoint::WillBePushed(const RemoteRegion& region, uint64_t offset,
+                            size_t size) const {
+  return (region.key & kPushed) != 0 && region.offset == 0 && offset == 0 &&
+         size == std::min<uint64_t>(region.length, kChunkBytes) &&
+         region.key > last_pushed_ && expected_.count(region.key) == 0;
+}
+
+void Endpoint::BeginPush(uint64_t key) {
+  if ((key & kPushed) == 0 || key <= last_pushed_) {
+    return Break(absl::InvalidArgumentError("tcp: a push out of order"));
+  }
+  last_pushed_ = key;
+  auto it = expected_.find(key);
+  if (it != expected_.end() && unit_.type == UnitType::kPush &&
+      it->second.into.size() != unit_.length) {
+    return Break(absl::InvalidArgumentError("tcp: a push of another size"));
+  }
+  // Those before it, if the peer left one out, would wait for ever.
+  if (it != expected_.begin()) {
+    Break(absl::InvalidArgumentError("tcp: a push was left out"));
+  }
+}
+
+size_t Endpoint::TakePush(absl::Span<const uint8_t> bytes) {
+  auto it = expected_.find(unit_.cookie);
+  if (it != expected_.end()) {
+    memcpy(it->second.into.data() + body_received_, bytes.data(), bytes.size());
+  }
+  body_received_ += bytes.size();
+  if (body_received_ == unit_.length) {
+    in_body_ = false;
+    FinishPush(unit_.cookie, absl::OkStatus());
+  }
+  return bytes.size();
+}
+
+// Where nobody waits for it, it is dropped.
+void Endpoint::FinishPush(uint64_t key, const absl::Status& status) {
+  auto it = expected_.find(key);
+  if (it == expected_.end()) return;
+  const uint64_t cookie = it->second.cookie;
+  expected_.erase(it);
+  events_->OnReadDone(cookie, status);
+}
+
+}  // namespace tcp
+}  // namespace fabric
+}  // namespace penstock
