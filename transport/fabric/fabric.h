@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -109,6 +110,15 @@ class Endpoint {
   // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a
   // normal answer: the payload then goes over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;
+  // The same for a peer that is about to read, and without a fast path: its
+  // first read, of a chunk from the beginning, will be answered by Push(),
+  // unasked. So Push() follows, exactly once for each, in the order of
+  // exposing, and once the peer has been told of the region.
+  virtual absl::StatusOr<Exposure> ExposeToPush(
+      const memory::Payload& payload) {
+    return Expose(payload);
+  }
+  virtual void Push(const RemoteRegion& region) {}
   // The session needs the region no more. What the peer has loaded stays its
   // own until it lets go. An unknown region is ignored.
   virtual void Withdraw(const RemoteRegion& region) = 0;
@@ -139,10 +149,10 @@ class Endpoint {
   // without the lock. After arming, look at HasInput() once more. A fresh
   // endpoint may be armed.
   virtual void SetArmed(bool armed) = 0;
-  // A descriptor that becomes readable when, while armed, there is input; its
-  // owner then calls ClearWakeup(), and Poll() until it returns false. -1: the
-  // lifeline's doorbell wakes.
-  virtual int wakeup_fd() const { return -1; }
+  // Descriptors of which one becomes readable when, while armed, there is
+  // input; the owner then calls ClearWakeup(), and Poll() until it returns
+  // false. None: the lifeline's doorbell wakes.
+  virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
   // Whether the peer wants to be rung for what was sent since the last call.
   virtual bool TakeDoorbellRequest() = 0;

@@ -22,10 +22,9 @@ class GrpcWaker : public PathWaker,
   GrpcWaker(std::shared_ptr<fabric::Endpoint> path, Wake wake)
       : path_(std::move(path)), wake_(std::move(wake)) {}
 
-  void Begin() {
+  void Begin(int fd) {
     self_ = shared_from_this();
-    fd_ = grpc_fd_create(path_->wakeup_fd(), "penstock-path",
-                         /*track_err=*/false);
+    fd_ = grpc_fd_create(fd, "penstock-path", /*track_err=*/false);
     GRPC_CLOSURE_INIT(
         &on_readable_,
         [](void* self, grpc_error_handle error) {
@@ -65,13 +64,13 @@ class LoopWaker : public PathWaker,
   LoopWaker(std::shared_ptr<fabric::Endpoint> path, Wake wake)
       : path_(std::move(path)), wake_(std::move(wake)) {}
 
-  void Begin() {
+  void Begin(int fd) {
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
     if (!loop.ok()) return;  // a path came from it, so there is one
     loop_ = *loop;
     std::shared_ptr<LoopWaker> self = shared_from_this();
     absl::StatusOr<progress::EventLoop::Id> watch =
-        loop_->Watch(path_->wakeup_fd(), EPOLLIN, [self](uint32_t) {
+        loop_->Watch(fd, EPOLLIN, [self](uint32_t) {
           grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
           grpc_core::ExecCtx exec_ctx;
           if (!self->stopped_) self->wake_();
@@ -96,22 +95,25 @@ class LoopWaker : public PathWaker,
 };
 
 template <typename Waker>
-std::shared_ptr<PathWaker> Begin(std::shared_ptr<fabric::Endpoint> path,
+std::shared_ptr<PathWaker> Begin(std::shared_ptr<fabric::Endpoint> path, int fd,
                                  PathWaker::Wake wake) {
   auto waker = std::make_shared<Waker>(std::move(path), std::move(wake));
-  waker->Begin();
+  waker->Begin(fd);
   return waker;
 }
 
 }  // namespace
 
-std::shared_ptr<PathWaker> PathWaker::Start(
-    std::shared_ptr<fabric::Endpoint> path, Wake wake) {
-  if (path->wakeup_fd() < 0) return nullptr;
+std::vector<std::shared_ptr<PathWaker>> PathWaker::Start(
+    const std::shared_ptr<fabric::Endpoint>& path, const Wake& wake) {
   const bool is_epoll1 =
       absl::string_view(grpc_get_poll_strategy_name()) == "epoll1";
-  return is_epoll1 ? Begin<GrpcWaker>(std::move(path), std::move(wake))
-                   : Begin<LoopWaker>(std::move(path), std::move(wake));
+  std::vector<std::shared_ptr<PathWaker>> wakers;
+  for (int fd : path->wakeup_fds()) {
+    wakers.push_back(is_epoll1 ? Begin<GrpcWaker>(path, fd, wake)
+                               : Begin<LoopWaker>(path, fd, wake));
+  }
+  return wakers;
 }
 
 }  // namespace core

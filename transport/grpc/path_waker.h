@@ -1,11 +1,12 @@
-// Hears of a fast path's input while all threads sleep, where the path has a
-// descriptor for that.
+// Hears of a fast path's input while all threads sleep, where the path has
+// descriptors for that.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "transport/fabric/fabric.h"
 #include "transport/grpc/grpc_abi.h"
@@ -13,9 +14,10 @@
 namespace penstock {
 namespace core {
 
-// The descriptor is among those that gRPC's threads wait for, so that the woken
-// thread is one that waits for the application. With a GRPC_POLL_STRATEGY other
-// than epoll1 there is no such common set; then our event loop's thread looks.
+// One descriptor; it is among those that gRPC's threads wait for, so that the
+// woken thread is one that waits for the application. With a GRPC_POLL_STRATEGY
+// other than epoll1 there is no such common set; then our event loop's thread
+// looks.
 class PathWaker {
  public:
   // `wake` is called without locks, from an ExecCtx, on any thread; it clears
@@ -27,9 +29,9 @@ class PathWaker {
   // go of soon. May be called from within `wake`, in an ExecCtx.
   virtual void Stop() = 0;
 
-  // Null for a path without a descriptor. In an ExecCtx.
-  static std::shared_ptr<PathWaker> Start(
-      std::shared_ptr<fabric::Endpoint> path, Wake wake);
+  // One for each of the path's descriptors. In an ExecCtx.
+  static std::vector<std::shared_ptr<PathWaker>> Start(
+      const std::shared_ptr<fabric::Endpoint>& path, const Wake& wake);
 };
 
 }  // namespace core

@@ -199,8 +199,8 @@ class Transport final : public grpc_transport,
   fabric::tcp::Endpoint* lifeline_;  // the session's
   std::unique_ptr<session::Session> session_;
   PathPoller poller_;
-  std::shared_ptr<fabric::Endpoint> woken_path_;  // what waker_ is about
-  std::shared_ptr<PathWaker> waker_;
+  std::shared_ptr<fabric::Endpoint> woken_path_;  // what wakers_ are about
+  std::vector<std::shared_ptr<PathWaker>> wakers_;
   Liveness liveness_;
   Timer hello_timer_;
   Timer keepalive_timer_;

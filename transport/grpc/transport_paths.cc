@@ -77,11 +77,11 @@ void Transport::SyncPathPoller() {
   poller_.Watch(path);
   if (path == woken_path_) return;
   woken_path_ = path;
-  if (waker_ != nullptr) waker_->Stop();
-  waker_ = nullptr;
-  if (path == nullptr) return;
+  for (const auto& waker : wakers_) waker->Stop();
+  wakers_.clear();
+  if (path == nullptr || path->wakeup_fds().empty()) return;
   std::shared_ptr<Transport> self = Share();
-  waker_ = PathWaker::Start(path, [self] { self->OnPathWakeup(); });
+  wakers_ = PathWaker::Start(path, [self] { self->OnPathWakeup(); });
 }
 
 void Transport::OnPathWakeup() {

@@ -51,6 +51,10 @@ CmEvent Copy(Api* api, const rdma_cm_event& event) {
 absl::StatusOr<std::shared_ptr<CmChannel>> CmChannel::Create(
     Api* api, progress::EventLoop* loop) {
   rdma_event_channel* const channel = api->CreateEventChannel();
+  // Neither the kernel's part nor a device: the common case.
+  if (channel == nullptr && (errno == ENODEV || errno == ENOENT)) {
+    return absl::NotFoundError("no RDMA device on this host");
+  }
   if (channel == nullptr) {
     return CallFailed(api, errno, "open the RDMA connection manager", nullptr);
   }

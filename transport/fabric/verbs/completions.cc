@@ -1,6 +1,5 @@
 #include "transport/fabric/verbs/completions.h"
 
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,13 +14,6 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-bool AddTo(int epoll, int fd) {
-  epoll_event event = {};
-  event.events = EPOLLIN;
-  event.data.fd = fd;
-  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
-}
-
 // Each acknowledgement takes a lock of the library: not for every event.
 constexpr unsigned int kEventsPerAcknowledgement = 64;
 
@@ -35,28 +27,28 @@ absl::StatusOr<std::unique_ptr<Completions>> Completions::Create(
       CreateCq(api, device, entries, channel->get());
   if (!queue.ok()) return queue.status();
   base::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  base::UniqueFd wakeup(epoll_create1(EPOLL_CLOEXEC));
-  if (wake.get() < 0 || wakeup.get() < 0 || !AddTo(wakeup.get(), wake.get()) ||
-      !AddTo(wakeup.get(), (*channel)->fd)) {
+  if (wake.get() < 0) {
     return base::ErrnoStatus(errno, "make a descriptor for completions");
   }
-  return std::unique_ptr<Completions>(
-      new Completions(api, *std::move(channel), *std::move(queue),
-                      std::move(wake), std::move(wakeup)));
+  return std::unique_ptr<Completions>(new Completions(
+      api, *std::move(channel), *std::move(queue), std::move(wake)));
 }
 
 Completions::Completions(Api* api, CompletionChannel channel,
-                         CompletionQueue queue, base::UniqueFd wake,
-                         base::UniqueFd wakeup)
+                         CompletionQueue queue, base::UniqueFd wake)
     : api_(api),
       channel_(std::move(channel)),
       queue_(std::move(queue)),
-      wake_(std::move(wake)),
-      wakeup_(std::move(wakeup)) {}
+      wake_(std::move(wake)) {}
 
 // The library waits in destroying for events that were not acknowledged.
 Completions::~Completions() {
-  ClearWakeup();
+  armed_ = false;
+  ibv_cq* queue;
+  void* context;
+  while (api_->GetCqEvent(channel_.get(), &queue, &context) == 0) {
+    ++unacknowledged_;
+  }
   if (unacknowledged_ > 0) api_->AckCqEvents(queue_.get(), unacknowledged_);
 }
 
@@ -100,25 +92,26 @@ void Completions::SetArmed(bool armed) {
 }
 
 void Completions::Wake() {
+  woken_.store(true);
   const uint64_t one = 1;
   (void)!write(wake_.get(), &one, sizeof one);
 }
 
 void Completions::ClearWakeup() {
-  uint64_t count;
-  (void)!read(wake_.get(), &count, sizeof count);
+  if (woken_.exchange(false)) {
+    uint64_t count;
+    (void)!read(wake_.get(), &count, sizeof count);
+  }
+  // One: each arming has at most one, and asking for a second one would cost as
+  // much as the first. One that stays makes no wake-up get lost.
   ibv_cq* queue;
   void* context;
-  bool any = false;
-  while (api_->GetCqEvent(channel_.get(), &queue, &context) == 0) {
-    any = true;
-    ++unacknowledged_;
-  }
-  if (unacknowledged_ >= kEventsPerAcknowledgement) {
+  if (api_->GetCqEvent(channel_.get(), &queue, &context) != 0) return;
+  if (++unacknowledged_ == kEventsPerAcknowledgement) {
     api_->AckCqEvents(queue_.get(), unacknowledged_);
     unacknowledged_ = 0;
   }
-  if (any && armed_.load(std::memory_order_relaxed)) SetArmed(true);
+  if (armed_.load(std::memory_order_relaxed)) SetArmed(true);
 }
 
 }  // namespace verbs

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,12 +36,11 @@ class Completions {
   // has failed.
   int Take(ibv_wc* out, int max);
 
-  // While armed, completions make wakeup_fd() readable. Whoever arms looks at
-  // HasInput() once more.
+  // While armed, completions make one of wakeup_fds() readable. Whoever arms
+  // looks at HasInput() once more.
   void SetArmed(bool armed);
-  // An epoll descriptor: it also hears of Wake().
-  int wakeup_fd() const { return wakeup_.get(); }
-  // Makes wakeup_fd() readable, until ClearWakeup().
+  std::vector<int> wakeup_fds() const { return {channel_->fd, wake_.get()}; }
+  // Makes the other one readable, until ClearWakeup().
   void Wake();
   // Arms again, if it was armed: so look at HasInput() afterwards.
   void ClearWakeup();
@@ -49,14 +49,14 @@ class Completions {
   static constexpr int kKept = 16;
 
   Completions(Api* api, CompletionChannel channel, CompletionQueue queue,
-              base::UniqueFd wake, base::UniqueFd wakeup);
+              base::UniqueFd wake);
   void RefillLocked();
 
   Api* const api_;
   CompletionChannel channel_;
   CompletionQueue queue_;
-  const base::UniqueFd wake_;    // eventfd
-  const base::UniqueFd wakeup_;  // epoll of both
+  const base::UniqueFd wake_;  // eventfd
+  std::atomic<bool> woken_{false};
   std::atomic<bool> armed_{false};
   unsigned int unacknowledged_ = 0;  // events; acknowledging takes a lock
 

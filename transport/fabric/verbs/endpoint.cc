@@ -344,8 +344,8 @@ void VerbsEndpoint::SetArmed(bool armed) {
   connection_->completions()->SetArmed(armed);
 }
 
-int VerbsEndpoint::wakeup_fd() const {
-  return connection_->completions()->wakeup_fd();
+std::vector<int> VerbsEndpoint::wakeup_fds() const {
+  return connection_->completions()->wakeup_fds();
 }
 
 void VerbsEndpoint::ClearWakeup() { connection_->completions()->ClearWakeup(); }

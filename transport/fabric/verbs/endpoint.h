@@ -55,7 +55,7 @@ class VerbsEndpoint : public Endpoint {
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
-  int wakeup_fd() const override;
+  std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
   // Nothing: the device wakes whom it must.

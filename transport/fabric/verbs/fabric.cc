@@ -77,7 +77,7 @@ absl::StatusOr<Site> VerbsFabric::MakeSite() const {
       CmChannel::Create(site.api, site.loop);
   if (!channel.ok()) return channel.status();
   site.channel = *std::move(channel);
-  site.supervisor = std::make_shared<Supervisor>(site.api, site.loop);
+  site.supervisor = Supervisor::For(site.api, site.loop);
   return site;
 }
 

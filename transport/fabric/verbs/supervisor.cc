@@ -33,6 +33,23 @@ bool IsOfPort(ibv_event_type event) {
 
 }  // namespace
 
+std::shared_ptr<Supervisor> Supervisor::For(Api* api,
+                                            progress::EventLoop* loop) {
+  struct Registry {
+    std::mutex mu;
+    std::map<Api*, std::weak_ptr<Supervisor>> all;
+  };
+  static Registry* const registry = new Registry;
+  std::lock_guard<std::mutex> lock(registry->mu);
+  std::weak_ptr<Supervisor>& known = registry->all[api];
+  std::shared_ptr<Supervisor> found = known.lock();
+  if (found == nullptr) {
+    found.reset(new Supervisor(api, loop));
+    known = found;
+  }
+  return found;
+}
+
 Supervisor::~Supervisor() {
   for (const auto& device : devices_) loop_->Unwatch(device.second);
 }

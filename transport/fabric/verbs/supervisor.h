@@ -37,7 +37,8 @@ constexpr absl::Duration kSupervisionPeriod = absl::Milliseconds(250);
 // events of their devices, for good. Thread-safe.
 class Supervisor : public std::enable_shared_from_this<Supervisor> {
  public:
-  Supervisor(Api* api, progress::EventLoop* loop) : api_(api), loop_(loop) {}
+  // One for all fabrics that use `api`: a device tells each event once.
+  static std::shared_ptr<Supervisor> For(Api* api, progress::EventLoop* loop);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
@@ -46,6 +47,7 @@ class Supervisor : public std::enable_shared_from_this<Supervisor> {
   void Add(std::weak_ptr<Supervised> supervised);
 
  private:
+  Supervisor(Api* api, progress::EventLoop* loop) : api_(api), loop_(loop) {}
   void WatchDeviceLocked(ibv_context* device);
   void ReadEventsOnLoop(ibv_context* device);
   void ReportOnLoop(const ibv_async_event& event, ibv_context* device);

@@ -82,7 +82,7 @@ class Harness {
 // How the owner of an end learns of input while it sleeps.
 enum class Waking {
   kDoorbell,    // the peer asks for it to be rung
-  kDescriptor,  // wakeup_fd() becomes readable
+  kDescriptor,  // one of wakeup_fds() becomes readable
   kPushed,      // it pushes what comes in itself: Poll() has nothing to say
 };
 

@@ -31,8 +31,11 @@ class ConformanceDescriptor : public ConformancePolling {
  protected:
   // Whether its owner would be woken by now.
   static bool IsAwake(Endpoint* end) {
-    pollfd descriptor = {end->wakeup_fd(), POLLIN, 0};
-    return poll(&descriptor, 1, 0) == 1;
+    for (int fd : end->wakeup_fds()) {
+      pollfd descriptor = {fd, POLLIN, 0};
+      if (poll(&descriptor, 1, 0) == 1) return true;
+    }
+    return false;
   }
 };
 class ConformancePushing : public Conformance {};

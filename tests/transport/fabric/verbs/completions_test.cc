@@ -52,7 +52,12 @@ class CompletionsTest : public testing::Test {
                          pair_.server.mr->rkey),
               0);
   }
-  bool wakes() const { return IsReadable(completions_->wakeup_fd()); }
+  bool wakes() const {
+    for (int fd : completions_->wakeup_fds()) {
+      if (IsReadable(fd)) return true;
+    }
+    return false;
+  }
 
   FakePair pair_;
   std::unique_ptr<Completions> completions_;

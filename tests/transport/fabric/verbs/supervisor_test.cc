@@ -56,7 +56,7 @@ class SupervisorTest : public testing::Test {
   ibv_context* const one_ = verbs_->AddDevice({"mlx5_0", {"10.0.0.1"}});
   ibv_context* const other_ = verbs_->AddDevice({"mlx5_1", {"10.0.0.2"}});
   std::shared_ptr<Supervisor> supervisor_ =
-      std::make_shared<Supervisor>(verbs_, progress::EventLoop::Get().value());
+      Supervisor::For(verbs_, progress::EventLoop::Get().value());
 };
 
 TEST_F(SupervisorTest, FailedDeviceIsToldToItsOwn) {

@@ -1,0 +1,160 @@
+// Links and devices that fail under calls: none is lost, what carries them is
+// said, and verbs is had again where the kernel lets it.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/verbs_echo.h"
+#include "tests/e2e/verbs_rig.h"
+#include "tests/e2e/verbs_traffic.h"
+
+namespace penstock::e2e {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+// Retries of a device end after half a second, our own patience with it after
+// ten; and the guest is slow.
+constexpr seconds kNoticed(25);
+// The pauses between attempts double from 1 s.
+constexpr seconds kRegained(60);
+constexpr seconds kProgress(60);
+
+const std::vector<size_t> kAllSizes = {1,  100,   5000,    70000, 1 << 20,
+                                       17, 20000, 4 << 20, 300000};
+const std::vector<size_t> kNotLarge = {1, 100, 5000, 70000, 17, 300000};
+
+class VerbsLossTest : public VerbsRig {
+ protected:
+  void SetUp() override {
+    VerbsRig::SetUp();
+    if (IsSkipped()) return;
+    Serve(&service_, VerbsAt("rxe1"));
+    channel_ = Connect(VerbsAt("rxe0"));
+    ASSERT_TRUE(Echo(TestService::NewStub(channel_).get(), 0, 1).ok());
+    ASSERT_EQ(PathOf(channel_.get()).path, "verbs") << PathOf(channel_.get());
+  }
+  ~VerbsLossTest() override { StopServing(); }
+
+  void ExpectPathWithin(seconds time, const std::string& path) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(
+        Await(time, [&] { return PathOf(channel_.get()).path == path; }))
+        << "not " << path << ": " << PathOf(channel_.get());
+    Say(path + " after " +
+        std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(
+                           std::chrono::steady_clock::now() - start)
+                           .count()) +
+        " ms");
+  }
+
+  // That verbs is gone and why, to both who ask and who read the log.
+  void ExpectLossAnnounced() {
+    ExpectPathWithin(kNoticed, "tcp");
+    const std::string reason = PathOf(channel_.get()).reason;
+    EXPECT_THAT(reason, HasSubstr("verbs"));
+    EXPECT_THAT(log_.Text(), HasSubstr(": tcp; not better because "));
+    Say(reason);
+  }
+
+  static void Say(const std::string& text) {
+    fprintf(stdout, "  %s\n", text.c_str());
+    fflush(stdout);
+  }
+
+  EchoService service_;
+  std::shared_ptr<grpc::Channel> channel_;
+  ErrorTap log_;
+};
+
+TEST_F(VerbsLossTest, LostAndReorderedPacketsChangeNoByte) {
+  Shell("modprobe sch_netem");
+  for (const std::string& fault :
+       {"loss 1%", "loss 5%", "delay 1ms reorder 25% 50%", "corrupt 1%",
+        "duplicate 2%"}) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const std::string& link : {"n0", "n1"}) {
+      Shell("tc qdisc replace dev " + link + " root netem " + fault);
+    }
+    {
+      Traffic traffic(channel_, kNotLarge);
+      EXPECT_TRUE(traffic.AwaitMessages(12, kProgress)) << fault;
+    }
+    Shell("tc qdisc del dev n0 root; tc qdisc del dev n1 root");
+    Say(fault + ": " +
+        std::to_string(std::chrono::duration_cast<seconds>(
+                           std::chrono::steady_clock::now() - start)
+                           .count()) +
+        " s, then " + PathOf(channel_.get()).ToString());
+  }
+  ExpectPathWithin(kRegained, "verbs");
+}
+
+TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
+  Shell("modprobe sch_netem");
+  Traffic traffic(channel_, kAllSizes);
+  ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
+  for (const std::string& link : {"n0", "n1"}) {
+    Shell("tc qdisc replace dev n0 root netem loss 100%");
+    if (link == "n1") Shell("tc qdisc replace dev n1 root netem loss 100%");
+    ExpectLossAnnounced();
+    EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+    Shell("tc qdisc del dev n0 root");
+    if (link == "n1") Shell("tc qdisc del dev n1 root");
+    ExpectPathWithin(kRegained, "verbs");
+    EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+  }
+}
+
+// One that nothing is sent over is not noticed before there is something.
+TEST_F(VerbsLossTest, ABlackHoleUnderAnIdleConnectionCostsNoCall) {
+  Shell("modprobe sch_netem");
+  Shell("tc qdisc replace dev n0 root netem loss 100%");
+  const grpc::Status status =
+      Echo(TestService::NewStub(channel_).get(), 7, 100000);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  ExpectLossAnnounced();
+  Shell("tc qdisc del dev n0 root");
+}
+
+TEST_F(VerbsLossTest, ADeviceMayBeTakenAwayAndAddedAgain) {
+  Traffic traffic(channel_, kAllSizes);
+  ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
+  Shell("timeout 30 rdma link delete rxe1");
+  ExpectLossAnnounced();
+  EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+  Shell("rdma link add rxe1 type rxe netdev n1");
+  ExpectPathWithin(kRegained, "verbs");
+  EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+}
+
+// In about every other try the device completes nothing at all, and does not
+// report an error either.
+TEST_F(VerbsLossTest, ALinkMayGoDown) {
+  for (const std::string& link : {"n0", "n1"}) {
+    {
+      Traffic traffic(channel_, kAllSizes);
+      ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
+      Shell("ip link set " + link + " down");
+      ExpectLossAnnounced();
+      EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+      Shell("ip link set " + link + " up");
+      // The connection manager is dead on devices whose link was down.
+      for (const std::string& end : {"0", "1"}) {
+        Shell("timeout 30 rdma link delete rxe" + end + "; rdma link add rxe" +
+              end + " type rxe netdev n" + end);
+      }
+      ExpectPathWithin(kRegained, "verbs");
+      EXPECT_TRUE(traffic.AwaitMessages(9, kProgress));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::e2e

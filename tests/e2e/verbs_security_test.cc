@@ -1,0 +1,213 @@
+// TLS and RDMA, which does not encrypt: what goes where, and what gRPC is told
+// of it.
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/certificates.h"
+#include "tests/e2e/knowledge.h"
+#include "tests/e2e/verbs_echo.h"
+#include "tests/e2e/verbs_rig.h"
+
+namespace penstock::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kNoSecurity[] = "security_level=TSI_SECURITY_NONE";
+constexpr char kPrivacy[] = "security_level=TSI_PRIVACY_AND_INTEGRITY";
+
+// What the last call showed.
+struct Observation {
+  Knowledge of_client;  // at the server
+  Knowledge of_server;  // at the client
+  std::string token;    // the call's credentials, at the server
+  grpc::Status status;
+  PathReport path;
+};
+
+class Observer final : public TestService::Service {
+ public:
+  explicit Observer(Observation* seen) : seen_(seen) {}
+
+  grpc::Status EmptyCall(grpc::ServerContext* context, const Empty*,
+                         Empty*) override {
+    seen_->of_client = Knowledge(*context->auth_context(), context->peer());
+    auto token = context->client_metadata().find("x-token");
+    if (token != context->client_metadata().end()) {
+      seen_->token.assign(token->second.data(), token->second.size());
+    }
+    return grpc::Status::OK;
+  }
+
+ private:
+  Observation* const seen_;
+};
+
+// What gRPC asks of a connection before it sends this is privacy.
+class TokenPlugin final : public grpc::MetadataCredentialsPlugin {
+ public:
+  grpc::Status GetMetadata(
+      grpc::string_ref service_url, grpc::string_ref method_name,
+      const grpc::AuthContext& channel_context,
+      std::multimap<std::string, std::string>* metadata) override {
+    metadata->emplace("x-token", "secret");
+    return grpc::Status::OK;
+  }
+};
+
+Options WithoutProtection(Options options = VerbsAt()) {
+  options.data_protection = DataProtection::kNone;
+  return options;
+}
+
+class VerbsSecurityTest : public VerbsRig {
+ protected:
+  void SetUp() override {
+    VerbsRig::SetUp();
+    if (IsSkipped()) return;
+    ASSERT_TRUE(TestCertificates().has_value()) << "no openssl command?";
+  }
+  ~VerbsSecurityTest() override { StopServing(); }
+
+  static std::shared_ptr<grpc::ServerCredentials> ServerTls() {
+    grpc::SslServerCredentialsOptions options(
+        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = TestCertificates()->authority.certificate;
+    options.pem_key_cert_pairs.push_back(
+        {TestCertificates()->server.key,
+         TestCertificates()->server.certificate});
+    return grpc::SslServerCredentials(options);
+  }
+
+  static std::shared_ptr<grpc::ChannelCredentials> ClientTls() {
+    return grpc::SslCredentials({TestCertificates()->authority.certificate,
+                                 TestCertificates()->client.key,
+                                 TestCertificates()->client.certificate});
+  }
+
+  // One call over mutual TLS.
+  Observation Observe(const Options& server, const Options& client) {
+    seen_ = Observation();
+    Serve(&observer_, server, ServerTls());
+    auto channel = Connect(client, ClientTls());
+    Call call;
+    if (call_credentials_) call.set_credentials(call_credentials_);
+    Empty response;
+    seen_.status =
+        TestService::NewStub(channel)->EmptyCall(&call, Empty(), &response);
+    if (seen_.status.ok()) {
+      seen_.of_server = Knowledge(*call.auth_context(), call.peer());
+    }
+    seen_.path = PathOf(channel.get());
+    return seen_;
+  }
+
+  static void ExpectIdentities(const Observation& seen) {
+    ASSERT_TRUE(seen.status.ok()) << seen.status.error_message();
+    EXPECT_EQ(seen.of_client.identities.count("client.test"), 1u)
+        << seen.of_client;
+    EXPECT_EQ(seen.of_server.identities.count("penstock.test"), 1u)
+        << seen.of_server;
+    EXPECT_TRUE(seen.of_client.authenticated);
+    EXPECT_TRUE(seen.of_server.authenticated);
+  }
+
+  static void ExpectTcpBecauseOfProtection(const Observation& seen) {
+    ExpectIdentities(seen);
+    EXPECT_EQ(seen.path.path, "tcp") << seen.path;
+    EXPECT_THAT(seen.path.reason, HasSubstr("PENSTOCK_DATA_PROTECTION=none"));
+  }
+
+  std::shared_ptr<grpc::CallCredentials> call_credentials_;
+
+ private:
+  Observation seen_;
+  Observer observer_{&seen_};
+};
+
+TEST_F(VerbsSecurityTest, InsecureConnectionsUseVerbs) {
+  EchoService service;
+  Serve(&service, VerbsAt());
+  auto channel = Connect(VerbsAt());
+  auto stub = TestService::NewStub(channel);
+  EXPECT_TRUE(MakeEmptyCall(stub.get()).ok());
+  EXPECT_EQ(PathOf(channel.get()).path, "verbs") << PathOf(channel.get());
+  StopServing();
+}
+
+TEST_F(VerbsSecurityTest, MutualTlsStaysOnTcpAndSaysWhichSettingDecides) {
+  const Observation seen = Observe(VerbsAt(), VerbsAt());
+  ExpectTcpBecauseOfProtection(seen);
+  EXPECT_TRUE(seen.of_client.Has(kPrivacy)) << seen.of_client;
+  EXPECT_TRUE(seen.of_server.Has(kPrivacy)) << seen.of_server;
+}
+
+TEST_F(VerbsSecurityTest, WithoutProtectionPeersAreProvenAndNothingIsPromised) {
+  const Observation seen = Observe(WithoutProtection(), WithoutProtection());
+  EXPECT_EQ(seen.path.path, "verbs") << seen.path;
+  ExpectIdentities(seen);
+  EXPECT_TRUE(seen.of_client.Has(kNoSecurity)) << seen.of_client;
+  EXPECT_TRUE(seen.of_server.Has(kNoSecurity)) << seen.of_server;
+  EXPECT_FALSE(seen.of_client.Has(kPrivacy)) << seen.of_client;
+  EXPECT_FALSE(seen.of_server.Has(kPrivacy)) << seen.of_server;
+}
+
+TEST_F(VerbsSecurityTest, OneSideAloneDoesNotTakeTheProtectionAway) {
+  ExpectTcpBecauseOfProtection(Observe(VerbsAt(), WithoutProtection()));
+  ExpectTcpBecauseOfProtection(Observe(WithoutProtection(), VerbsAt()));
+}
+
+TEST_F(VerbsSecurityTest, CredentialsThatWantPrivacyAreNotSentInTheClear) {
+  call_credentials_ =
+      grpc::MetadataCredentialsFromPlugin(std::make_unique<TokenPlugin>());
+  const Observation bare = Observe(WithoutProtection(), WithoutProtection());
+  EXPECT_EQ(bare.status.error_code(), grpc::StatusCode::UNAUTHENTICATED)
+      << bare.status.error_message();
+  EXPECT_EQ(bare.token, "");
+  // Whose connection is protected sends them.
+  const Observation safe = Observe(VerbsAt(), VerbsAt());
+  EXPECT_TRUE(safe.status.ok()) << safe.status.error_message();
+  EXPECT_EQ(safe.token, "secret");
+}
+
+TEST_F(VerbsSecurityTest, RequiredVerbsIsRefusedWhereItWouldExpose) {
+  const Observation seen = Observe(VerbsAt(), OnlyVerbsAt());
+  EXPECT_EQ(seen.status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(seen.status.error_message(),
+              HasSubstr("Penstock policy is \"require verbs\", but "));
+  EXPECT_THAT(seen.status.error_message(),
+              HasSubstr("PENSTOCK_DATA_PROTECTION=none"));
+}
+
+TEST_F(VerbsSecurityTest, RequiredVerbsIsHadWhereBothAllowIt) {
+  const Observation seen = Observe(WithoutProtection(OnlyVerbsAt()),
+                                   WithoutProtection(OnlyVerbsAt()));
+  ExpectIdentities(seen);
+  EXPECT_EQ(seen.path.path, "verbs") << seen.path;
+}
+
+TEST_F(VerbsSecurityTest, MessagesOfEachKindGoOverVerbsBesideTls) {
+  EchoService service;
+  Serve(&service, WithoutProtection(), ServerTls());
+  auto channel = Connect(WithoutProtection(), ClientTls());
+  auto stub = TestService::NewStub(channel);
+  uint32_t number = 0;
+  for (size_t bytes : {1, 1000, 20000, 100000, 2000000}) {
+    const grpc::Status status = Echo(stub.get(), ++number, bytes);
+    EXPECT_TRUE(status.ok()) << bytes << ": " << status.error_message();
+  }
+  EXPECT_EQ(PathOf(channel.get()).path, "verbs");
+  EXPECT_EQ(PathOf(channel.get()).messages_sent, number);
+  StopServing();
+}
+
+}  // namespace
+}  // namespace penstock::e2e
