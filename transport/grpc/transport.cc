@@ -44,7 +44,7 @@ constexpr grpc_core::Duration kLingerLimit = grpc_core::Duration::Seconds(5);
 
 Transport::Section::Section(Transport* transport) : transport_(transport) {
   transport_->Ref();
-  transport_->mu_.Lock();
+  transport_->mu_.lock();
 }
 
 Transport::Section::~Section() {
@@ -56,7 +56,7 @@ Transport::Section::~Section() {
   std::vector<uint32_t> opened;
   if (transport_->accept_fn_ != nullptr) opened.swap(transport_->opened_);
   transport_->accepting_ += opened.size();
-  transport_->mu_.Unlock();
+  transport_->mu_.unlock();
   for (uint32_t id : opened) transport_->AcceptStream(id);
   transport_->Unref();
 }
@@ -180,12 +180,12 @@ void Transport::Close(const absl::Status& why) {
 }
 
 session::PathDescription Transport::DescribePath() {
-  grpc_core::MutexLock lock(&mu_);
+  std::lock_guard<std::mutex> lock(mu_);
   return session_->DescribePath();
 }
 
 session::Counters Transport::counters() {
-  grpc_core::MutexLock lock(&mu_);
+  std::lock_guard<std::mutex> lock(mu_);
   return session_->counters();
 }
 

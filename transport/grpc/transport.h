@@ -7,13 +7,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "src/core/lib/channel/channelz.h"
-#include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/connectivity_state.h"
@@ -193,7 +194,8 @@ class Transport final : public grpc_transport,
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
   std::atomic<int> refs_{1};
 
-  grpc_core::Mutex mu_;
+  // Not gRPC's, which looks for deadlocks with each use.
+  std::mutex mu_;
   EndpointStream stream_;
   SidePaths side_paths_;
   fabric::tcp::Endpoint* lifeline_;  // the session's
@@ -208,6 +210,8 @@ class Transport final : public grpc_transport,
   Timer linger_timer_;
   Timer goaway_timer_;
   grpc_core::Duration next_retry_;
+  // When the best path came into use, if it is.
+  absl::optional<grpc_core::Timestamp> best_path_since_;
   std::string path_logged_;
 
   Settled settled_;

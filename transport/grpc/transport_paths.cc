@@ -14,7 +14,9 @@ namespace core {
 namespace {
 
 // A better path that was lost is tried again: soon, as most losses are over
-// soon, then ever more seldom, as an attempt costs both sides some work.
+// soon, then ever more seldom, as an attempt costs both sides some work, and
+// each loss the time until it is noticed. A path that has held for the longest
+// pause begins anew.
 constexpr grpc_core::Duration kFirstRetry = grpc_core::Duration::Seconds(1);
 constexpr grpc_core::Duration kLongestRetry = grpc_core::Duration::Seconds(60);
 
@@ -30,7 +32,7 @@ bool Transport::PollPath() {
 void Transport::PollUntilEmpty() {
   std::shared_ptr<fabric::Endpoint> path;
   {
-    grpc_core::MutexLock lock(&mu_);
+    std::lock_guard<std::mutex> lock(mu_);
     path = session_->fast_path();
   }
   if (path == nullptr || !path->HasInput()) return;
@@ -73,9 +75,9 @@ void Transport::AddSidePath(
 
 // In this order: a path is woken for once it is among those that are armed.
 void Transport::SyncPathPoller() {
-  const std::shared_ptr<fabric::Endpoint> path = session_->fast_path();
+  const std::shared_ptr<fabric::Endpoint>& path = session_->fast_path();
+  if (path == woken_path_) return;  // as nearly always
   poller_.Watch(path);
-  if (path == woken_path_) return;
   woken_path_ = path;
   for (const auto& waker : wakers_) waker->Stop();
   wakers_.clear();
@@ -85,11 +87,15 @@ void Transport::SyncPathPoller() {
 }
 
 void Transport::OnPathWakeup() {
+  std::shared_ptr<fabric::Endpoint> path;
   {
     Section section(this);
-    if (woken_path_ != nullptr) woken_path_->ClearWakeup();
+    path = woken_path_;
+    if (path == nullptr) return;
+    path->ClearWakeup();
+    session_->Poll();
   }
-  PollUntilEmpty();
+  if (path->HasInput()) SchedulePolling();
 }
 
 void Transport::OnConnectWanted(const std::string& fabric,
@@ -121,7 +127,13 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
   LogPath(path);
   hello_timer_.Cancel();
   config_.half_open = nullptr;
-  if (path.reason.empty()) next_retry_ = kFirstRetry;
+  if (path.reason.empty()) {
+    best_path_since_ = grpc_core::Timestamp::Now();
+  } else if (best_path_since_.has_value()) {
+    const auto held = grpc_core::Timestamp::Now() - *best_path_since_;
+    if (held >= kLongestRetry) next_retry_ = kFirstRetry;
+    best_path_since_ = absl::nullopt;
+  }
   const absl::Status status = CheckPolicy(path);
   if (!status.ok()) session_->Close(status);
   Settle(status);

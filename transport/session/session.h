@@ -136,7 +136,7 @@ class Session : private MessageReader::Owner {
   // for one. Done by itself before a broken lifeline ends the session.
   void DrainFastPath();
   // Null, or the endpoint that Poll() is about.
-  std::shared_ptr<fabric::Endpoint> fast_path() const { return fast_; }
+  const std::shared_ptr<fabric::Endpoint>& fast_path() const { return fast_; }
   void Flush();
   // Nothing that was sent waits any more: not for a path, nor for the window,
   // nor for the peer to read it here. True too when there is no stream.

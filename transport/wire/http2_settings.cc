@@ -19,7 +19,8 @@ uint32_t BigEndian(absl::string_view bytes) {
   return value;
 }
 
-void AppendBigEndian(uint32_t value, int bytes, std::string* out) {
+// 64 bits, so that five bytes can be had.
+void AppendBigEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = bytes - 1; i >= 0; --i) {
     out->push_back(static_cast<char>(value >> (8 * i)));
   }

@@ -81,6 +81,8 @@ int Completions::Take(ibv_wc* out, int max) {
     first_ += part;
     taken += part;
     count_.store(count - part, std::memory_order_release);
+    // Not full: the device had no more a moment ago.
+    if (first_ < kKept) break;
   }
   return taken == 0 && failed_ ? -1 : taken;
 }

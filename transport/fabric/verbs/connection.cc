@@ -19,7 +19,7 @@ namespace {
 // leave together.
 constexpr uint16_t kReceives = 16;
 // More than fill the pipe, and than most devices can have.
-constexpr int kMaxReads = 16;
+constexpr int kMaxReads = 8;
 // What fits into a work request of the common adapters without a second line.
 constexpr uint32_t kInlineBytes = 220;
 // Completions that may wait: one for each request of either kind.

@@ -26,7 +26,7 @@ constexpr int kPollBudget = 32;
 // Above this, two copies through buffers cost more than the announcement.
 constexpr size_t kEagerMaxBytes = 12 * 1024;
 // What keeps a fast link busy while the next chunk is being asked for.
-constexpr size_t kReadChunkBytes = 512 * 1024;
+constexpr size_t kReadChunkBytes = 128 * 1024;
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;

@@ -29,8 +29,9 @@ struct Options {
   // devices take for "for ever".
   uint8_t ack_timeout = 14;
   uint8_t retry_count = 6;
-  // What a device had to complete and did not: it hangs, or its link does.
-  absl::Duration completion_timeout = absl::Seconds(10);
+  // What a device had to complete and did not: it hangs, or its link does. Its
+  // own retries take half a second.
+  absl::Duration completion_timeout = absl::Seconds(3);
   // For Connect(), for Listen() and for each connection that was accepted.
   absl::Duration setup_timeout = absl::Seconds(5);
   // Accepted connections that are not established yet.
