@@ -1,13 +1,14 @@
 #include "tests/e2e/verbs_traffic.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/verbs_echo.h"
 #include "tests/e2e/verbs_rig.h"
@@ -102,7 +103,7 @@ size_t Traffic::SizeOf(uint32_t number) const {
 
 ErrorTap::ErrorTap() {
   original_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-  file_ = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC | O_APPEND, 0600);
+  file_ = memfd_create("stderr", MFD_CLOEXEC);
   dup2(file_, STDERR_FILENO);
 }
 
@@ -125,11 +126,19 @@ std::string ErrorTap::Text() const {
   return text;
 }
 
+// The kernel notes the thread that made an object, and not its process.
 RdmaObjects::RdmaObjects() {
+  std::string threads;
+  DIR* tasks = opendir("/proc/self/task");
+  while (const dirent* task = readdir(tasks)) {
+    if (task->d_name[0] == '.') continue;
+    absl::StrAppend(&threads, threads.empty() ? "" : "|", task->d_name);
+  }
+  closedir(tasks);
   for (const char* kind : {"cm_id", "cq", "mr", "pd", "qp", "srq"}) {
     const std::string count =
-        Shell(absl::StrCat("rdma resource show ", kind, " | grep -c 'pid ",
-                           getpid(), " ' || true"));
+        Shell(absl::StrCat("rdma resource show ", kind, " | grep -cE ' pid (",
+                           threads, ") ' || true"));
     absl::StrAppend(&text, text.empty() ? "" : ", ", kind, " ", count);
   }
 }

@@ -39,8 +39,6 @@ class Traffic {
 
   void CallUntilStopped(int lane);
   void StreamUntilStopped(int lane);
-  // Returns how many it wrote.
-  void CheckOne(int lane, uint32_t number, const Payload& payload);
   uint32_t IdOf(int lane, uint32_t number) const;
   size_t SizeOf(uint32_t number) const;
 
@@ -52,7 +50,7 @@ class Traffic {
   std::vector<std::thread> threads_;
 };
 
-// What comes to standard error, from its making to Take().
+// What comes to standard error, while it lives.
 class ErrorTap {
  public:
   ErrorTap();
@@ -65,8 +63,8 @@ class ErrorTap {
   int file_;
 };
 
-// Objects of this process that the kernel's RDMA subsystem knows of, by kind,
-// and what else it holds; those that stay with a device are left out.
+// How many objects the kernel's RDMA subsystem has for this process, by kind.
+// It counts no memory windows.
 struct RdmaObjects {
   RdmaObjects();
   std::string text;  // "cm_id 1, cq 2, mr 6, pd 2, qp 1, srq 1"
