@@ -115,7 +115,12 @@ struct Caller::Call {
              absl::StrCat(plan.seed)) ||
         !Has(context.GetServerTrailingMetadata(), kEchoTrailing,
              BinaryValue(plan.seed))) {
-      Fail("metadata that does not come back");
+      Fail(absl::StrCat(
+          "metadata that does not come back, status ", status.error_code(),
+          ", kind ", static_cast<int>(plan.kind), ", ending ",
+          static_cast<int>(plan.ending),
+          ", of the server: ", context.GetServerInitialMetadata().size(),
+          " and ", context.GetServerTrailingMetadata().size()));
     }
   }
 

@@ -18,8 +18,9 @@ namespace {
 // Twice what is under way before a busy peer polls; frames that wait together
 // leave together.
 constexpr uint16_t kReceives = 16;
-// More than fill the pipe, and than most devices can have.
-constexpr int kMaxReads = 8;
+// Half a MiB under way fills any pipe; more would wait in the device, perhaps
+// for longer than its acknowledgement timeout (Soft-RoCE: 30 MB/s).
+constexpr int kMaxReads = 4;
 // What fits into a work request of the common adapters without a second line.
 constexpr uint32_t kInlineBytes = 220;
 // Completions that may wait: one for each request of either kind.

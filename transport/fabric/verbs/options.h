@@ -25,12 +25,12 @@ struct Options {
   int traffic_class = -1;
 
   // A lost packet is sent again after 4.096 us * 2^ack_timeout, up to
-  // retry_count times: 67 ms and half a second in all. Never 7, which some
-  // devices take for "for ever".
-  uint8_t ack_timeout = 14;
+  // retry_count times: 134 ms and a second in all. Never 7, which some devices
+  // take for "for ever".
+  uint8_t ack_timeout = 15;
   uint8_t retry_count = 6;
   // What a device had to complete and did not: it hangs, or its link does. Its
-  // own retries take half a second.
+  // own retries take a second.
   absl::Duration completion_timeout = absl::Seconds(3);
   // For Connect(), for Listen() and for each connection that was accepted.
   absl::Duration setup_timeout = absl::Seconds(5);

@@ -184,12 +184,15 @@ TEST_F(CmChannelTest, EventThatCannotBeReadNowIsReadLater) {
 }
 
 TEST_F(CmChannelTest, ChannelThatCannotBeOpenedIsAnError) {
-  verbs_.FailNext(Call::kCreateEventChannel, ENODEV);
-  const absl::Status status =
-      CmChannel::Create(&verbs_, progress::EventLoop::Get().value()).status();
-  EXPECT_FALSE(status.ok());
+  progress::EventLoop* const loop = progress::EventLoop::Get().value();
+  verbs_.FailNext(Call::kCreateEventChannel, EMFILE);
+  const absl::Status status = CmChannel::Create(&verbs_, loop).status();
   EXPECT_NE(status.message().find("connection manager"),
-            absl::string_view::npos);
+            absl::string_view::npos)
+      << status;
+  verbs_.FailNext(Call::kCreateEventChannel, ENODEV);
+  EXPECT_EQ(CmChannel::Create(&verbs_, loop).status(),
+            absl::NotFoundError("no RDMA device on this host"));
   verbs_.FailNext(Call::kCreateId, EMFILE);
   EXPECT_FALSE(channel_->NewId().ok());
 }

@@ -76,7 +76,10 @@ TEST_F(CompletionsTest, LookingTakesNothingAway) {
   EXPECT_TRUE(completions_->HasInput());
   Post(IBV_WR_RDMA_WRITE);
   ibv_wc wc[8];
-  ASSERT_EQ(completions_->Take(wc, 8), 3);
+  // What has come since is for the next time.
+  ASSERT_EQ(completions_->Take(wc, 8), 2);
+  EXPECT_TRUE(completions_->HasInput());
+  ASSERT_EQ(completions_->Take(wc + 2, 6), 1);
   EXPECT_EQ(wc[0].opcode, IBV_WC_RDMA_WRITE);
   EXPECT_EQ(wc[1].opcode, IBV_WC_RDMA_READ);
   EXPECT_EQ(wc[2].opcode, IBV_WC_RDMA_WRITE);
