@@ -119,8 +119,10 @@ class Endpoint {
     return Expose(payload);
   }
   virtual void Push(const RemoteRegion& region) {}
-  // The session needs the region no more. What the peer has loaded stays its
-  // own until it lets go. An unknown region is ignored.
+  // The session needs the region no more, for the peer has released it. What
+  // the peer has loaded stays its own until it lets go; what it still reads may
+  // be an error, the same bytes, or others that were exposed to it. An unknown
+  // region is ignored.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
   // Memory that Read() fills at the least cost, where there is some left;

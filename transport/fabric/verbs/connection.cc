@@ -23,6 +23,10 @@ constexpr uint16_t kReceives = 16;
 constexpr int kMaxReads = 4;
 // What fits into a work request of the common adapters without a second line.
 constexpr uint32_t kInlineBytes = 220;
+// Soft-RoCE binds windows, but does not hold them to their range; and with
+// several processors its requests stop completing where bindings, messages and
+// reads are under way together (Linux 6.1, seen).
+constexpr uint32_t kSoftRoceVendor = 0xffffff;
 // Completions that may wait: one for each request of either kind.
 constexpr int kCompletions = kReceives + kSendRequests + 8;
 
@@ -44,7 +48,8 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(const Site& site,
                                                                CmId id) {
   std::shared_ptr<Connection> self(new Connection(site, std::move(id)));
-  absl::Status made = self->MakeDomain();
+  absl::Status made = self->LookAtDevice();
+  if (made.ok()) made = self->MakeDomain();
   if (made.ok()) made = self->MakeQueuePair();
   if (!made.ok()) return made;
   return self;
@@ -63,15 +68,32 @@ void Connection::Begin(const std::shared_ptr<Connection>& self,
   self->site_.supervisor->Add(self);
 }
 
+absl::Status Connection::LookAtDevice() {
+  ibv_device_attr device = {};
+  const int error = api_->QueryDevice(id_->verbs, &device);
+  if (error != 0) return CallFailed(api_, error, "query", id_->verbs);
+  terms_.receives = kReceives;
+  terms_.reads = static_cast<uint16_t>(
+      std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
+                            device.max_qp_init_rd_atom})));
+  constexpr unsigned int kType2 =
+      IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+  uses_windows_ = site_.options.windows == Windows::kWhereTrusted &&
+                  (device.device_cap_flags & kType2) != 0 &&
+                  device.vendor_id != kSoftRoceVendor;
+  return absl::OkStatus();
+}
+
 absl::Status Connection::MakeDomain() {
   absl::StatusOr<ProtectionDomain> domain = AllocPd(api_, id_->verbs);
   if (!domain.ok()) return domain.status();
   domain_ = std::make_shared<const ProtectionDomain>(*std::move(domain));
   private_pool_ = Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE,
                                site_.options.read_bytes);
-  exposed_pool_ =
-      Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
-                   site_.options.exposed_bytes);
+  const int access =
+      uses_windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_READ;
+  exposed_pool_ = Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | access,
+                               site_.options.exposed_bytes);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
       Completions::Create(api_, id_->verbs, kCompletions);
   if (!completions.ok()) return completions.status();
@@ -84,13 +106,6 @@ absl::Status Connection::MakeDomain() {
 }
 
 absl::Status Connection::MakeQueuePair() {
-  ibv_device_attr device = {};
-  const int error = api_->QueryDevice(id_->verbs, &device);
-  if (error != 0) return CallFailed(api_, error, "query", id_->verbs);
-  terms_.receives = kReceives;
-  terms_.reads = static_cast<uint16_t>(
-      std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
-                            device.max_qp_init_rd_atom})));
   ibv_qp_init_attr attr = {};
   attr.send_cq = completions_->queue();
   attr.recv_cq = completions_->queue();

@@ -52,6 +52,8 @@ class Connection : public CmHandler, public Supervised {
   // What this side can do, to be told to the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
+  // Else payloads are copied to exposed_pool(), all of which the peer may read.
+  bool uses_windows() const { return uses_windows_; }
 
   // Asks the peer, or grants what it asked for, with `private_data`.
   absl::Status Connect(absl::string_view private_data);
@@ -69,9 +71,8 @@ class Connection : public CmHandler, public Supervised {
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
   const ProtectionDomain& domain() const { return *domain_; }
-  // Memory that no peer reaches, and memory on which windows can be bound. Not
-  // every device holds a window to its range (Soft-RoCE of Linux 6.1 does not);
-  // so this peer can perhaps read what else was meant for it, nobody's else.
+  // Memory that no peer reaches, and memory that this peer reads: by windows,
+  // or else all of it, in which there is nothing but copies for this peer.
   Pool* private_pool() { return private_pool_.get(); }
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
@@ -100,6 +101,7 @@ class Connection : public CmHandler, public Supervised {
 
  private:
   Connection(const Site& site, CmId id);
+  absl::Status LookAtDevice();
   absl::Status MakeDomain();
   absl::Status MakeQueuePair();
 
@@ -110,6 +112,7 @@ class Connection : public CmHandler, public Supervised {
   Terms terms_;
   Terms peer_;
   uint32_t inline_bytes_ = 0;
+  bool uses_windows_ = false;
   std::shared_ptr<const ProtectionDomain> domain_;
   std::shared_ptr<Pool> private_pool_;
   std::shared_ptr<Pool> exposed_pool_;

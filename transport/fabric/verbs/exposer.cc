@@ -19,6 +19,7 @@ uint64_t AddressOf(const void* data) {
 }  // namespace
 
 absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload) {
+  if (!connection_->uses_windows()) return Stage(payload);
   if (payload.size() > kCopyMaxBytes && payload.pieces().size() == 1) {
     absl::StatusOr<Exposure> in_place = ExposeInPlace(payload.pieces()[0]);
     // Memory that may only be read cannot be registered, for one.
@@ -27,6 +28,17 @@ absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload) {
   absl::StatusOr<Exposure> in_pool = ExposeInPool(payload);
   if (in_pool.ok()) return in_pool;
   return ExposeCopy(payload);
+}
+
+absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      connection_->exposed_pool()->Allocate(payload.size());
+  if (!lease.ok()) return lease.status();
+  uint8_t* const data = (*lease)->data();
+  payload.CopyTo(data);
+  const uint32_t rkey = (*lease)->region()->rkey;
+  return Keep(memory::Bytes{data, payload.size(), *std::move(lease)}, rkey,
+              Exposed());
 }
 
 absl::StatusOr<Exposure> Exposer::ExposeInPlace(const memory::Bytes& bytes) {
@@ -101,12 +113,12 @@ Exposure Exposer::Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed) {
   exposure.region.length = bytes.size;
   exposure.stable = memory::Payload(std::move(bytes));
   exposed.payload = exposure.stable;
-  exposed_[rkey] = std::move(exposed);
+  exposed_[{rkey, exposure.region.offset}] = std::move(exposed);
   return exposure;
 }
 
 void Exposer::Withdraw(const RemoteRegion& region) {
-  auto it = exposed_.find(region.key);
+  auto it = exposed_.find({region.key, region.offset});
   if (it == exposed_.end()) return;
   if (it->second.window) to_invalidate_.push_back(std::move(it->second));
   exposed_.erase(it);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -19,11 +20,16 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A payload is read under a key that lives no longer than its exposure. Small
-// ones are copied to the pool, and the key is that of a memory window of type 2
-// on the copy. Large ones in one piece are registered where they lie, and the
-// key is that of the region. What lies in pieces, and does not fit into the
-// pool, is copied and registered.
+// With windows, a payload is read under a key that lives no longer than its
+// exposure. Small ones are copied to the pool, and the key is that of a memory
+// window of type 2 on the copy. Large ones in one piece are registered where
+// they lie, and the key is that of the region. What lies in pieces, and does
+// not fit into the pool, is copied and registered.
+//
+// Without, every payload is staged: copied to the pool, under the pool's key.
+// The peer could read there what was staged for it before, and nothing else. A
+// read that is repeated late, as Soft-RoCE does, is answered and not refused,
+// which would cost the connection.
 //
 // Used by one thread at a time.
 class Exposer {
@@ -46,11 +52,12 @@ class Exposer {
  private:
   struct Exposed {
     memory::Payload payload;
-    // One of the two is set.
+    // One of the two, or none if it is staged.
     MemoryWindow window;
     MemoryRegion region;
   };
 
+  absl::StatusOr<Exposure> Stage(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeInPlace(const memory::Bytes& bytes);
   absl::StatusOr<Exposure> ExposeInPool(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
@@ -60,7 +67,8 @@ class Exposer {
 
   Connection* const connection_;
   SendQueue* const queue_;
-  std::map<uint64_t, Exposed> exposed_;  // by key
+  // By key and address.
+  std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // there was no room to ask
   // Asked for: until it is done the peer may read what lies there.

@@ -14,6 +14,12 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
+// Whether memory windows give the peer access to payloads.
+enum class Windows {
+  kWhereTrusted,  // where the device has them and keeps to them
+  kNever,
+};
+
 struct Options {
   // Which of the machine's RDMA addresses are used. Empty, 0 and -1: any.
   std::vector<std::string> addresses;  // "10.9.0.1"
@@ -37,6 +43,7 @@ struct Options {
   // Accepted connections that are not established yet.
   size_t max_half_open = 64;
 
+  Windows windows = Windows::kWhereTrusted;
   // Memory per connection, registered as it is needed and kept: for copies of
   // payloads that the peer reads, and for those that are read from it. What
   // does not fit is registered by itself, for as long as it is needed.

@@ -61,6 +61,9 @@ class Harness {
 
   // False where a frame does not fit into a message: a fake with small limits.
   virtual bool takes_frames() const { return true; }
+  // False where a region that was withdrawn may still be read, and give bytes
+  // that were exposed to the same peer later.
+  virtual bool withdraw_ends_reads() const { return true; }
   // False where a read that the peer refuses breaks the connection.
   virtual bool survives_bad_reads() const { return true; }
 

@@ -48,6 +48,8 @@ class VerbsHarness : public Harness {
     return false;
   }
   void Settle() override { absl::SleepFor(kQuiet); }
+  // Soft-RoCE has windows, but not such that can be used.
+  bool withdraw_ends_reads() const override { return false; }
   bool survives_bad_reads() const override { return false; }
 
  private:

@@ -72,11 +72,14 @@ class FakeVerbsHarness : public Harness {
     return Harness::Step();
   }
   void Settle() override { DrainLoop(); }
+  bool withdraw_ends_reads() const override { return has_windows_; }
   bool survives_bad_reads() const override { return false; }
 
  private:
   explicit FakeVerbsHarness(verbs::DeviceOptions device)
-      : listening_(At("10.0.0.2"), api_), connecting_(At("10.0.0.1"), api_) {
+      : has_windows_(device.has_windows),
+        listening_(At("10.0.0.2"), api_),
+        connecting_(At("10.0.0.1"), api_) {
     device.name = "client";
     device.addresses = {"10.0.0.1"};
     api_->AddDevice(device);
@@ -93,6 +96,7 @@ class FakeVerbsHarness : public Harness {
   }
 
   verbs::FakeVerbs* const api_ = NewApi();
+  const bool has_windows_;
   verbs::VerbsFabric listening_;
   verbs::VerbsFabric connecting_;
 };
