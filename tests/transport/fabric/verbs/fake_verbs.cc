@@ -1,6 +1,7 @@
 #include "tests/transport/fabric/verbs/fake_verbs.h"
 
 #include <cerrno>
+#include <chrono>
 #include <thread>
 #include <utility>
 
@@ -30,66 +31,66 @@ FakeVerbs::FakeVerbs(NetworkOptions options)
 FakeVerbs::~FakeVerbs() = default;
 
 ibv_context* FakeVerbs::AddDevice(DeviceOptions options) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return network_->devices.Add(std::move(options));
 }
 
 ibv_context* FakeVerbs::context(absl::string_view device) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return network_->devices.Find(device);
 }
 
 void FakeVerbs::Hold() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->held = true;
 }
 
 bool FakeVerbs::Step() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return network_->Step();
 }
 
 void FakeVerbs::Release() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->held = false;
   network_->Run();
 }
 
 void FakeVerbs::FailNext(Call call, int error_number, int after) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->faults.FailNext(call, error_number, after);
 }
 
 size_t FakeVerbs::failures_to_come() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return network_->faults.failures_to_come();
 }
 
 void FakeVerbs::CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->faults.CompleteNext(opcode, status);
 }
 
 void FakeVerbs::CutLink(absl::string_view a, absl::string_view b) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->faults.Cut(network_->devices.Find(a), network_->devices.Find(b));
 }
 
 void FakeVerbs::RestoreLink(absl::string_view a, absl::string_view b) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->faults.Restore(network_->devices.Find(a),
                            network_->devices.Find(b));
   network_->Run();
 }
 
 void FakeVerbs::RemoveDevice(absl::string_view device) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   cm_->RemoveDevice(network_->devices.Find(device));
   network_->Run();
 }
 
 void FakeVerbs::PortDown(absl::string_view device) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   FakeDevice* const found = network_->devices.Find(device);
   found->port_up = false;
   decltype(ibv_async_event::element) element = {};
@@ -98,7 +99,7 @@ void FakeVerbs::PortDown(absl::string_view device) {
 }
 
 void FakeVerbs::PortUp(absl::string_view device) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   FakeDevice* const found = network_->devices.Find(device);
   found->port_up = true;
   decltype(ibv_async_event::element) element = {};
@@ -108,7 +109,7 @@ void FakeVerbs::PortUp(absl::string_view device) {
 }
 
 Counts FakeVerbs::counts() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   const FakeLedger& ledger = network_->ledger;
   Counts counts;
   counts.pds = ledger.CountOf("ibv_pd");
@@ -127,12 +128,12 @@ Counts FakeVerbs::counts() {
 }
 
 std::vector<std::string> FakeVerbs::misuse() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return network_->ledger.misuse();
 }
 
 std::vector<std::string> FakeVerbs::leaks() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   std::vector<std::string> lines = network_->ledger.Living();
   for (const std::string& line : network_->ledger.misuse()) {
     lines.push_back(line);
@@ -150,7 +151,7 @@ int FakeVerbs::Ran(int result) {
 // The connection manager.
 
 rdma_event_channel* FakeVerbs::CreateEventChannel() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   rdma_event_channel* made = nullptr;
   int error_number = Fault(Call::kCreateEventChannel);
   if (error_number == 0) error_number = cm_->CreateChannel(&made);
@@ -159,125 +160,125 @@ rdma_event_channel* FakeVerbs::CreateEventChannel() {
 }
 
 void FakeVerbs::DestroyEventChannel(rdma_event_channel* channel) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   cm_->DestroyChannel(channel);
 }
 
 int FakeVerbs::GetCmEvent(rdma_event_channel* channel, rdma_cm_event** event) {
   {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     if (const int fault = Fault(Call::kGetCmEvent)) return Rdma(fault);
   }
   while (FakeEventFd::Take(channel->fd)) {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     if (cm_->TakeEvent(channel, event)) return Ran(0);
   }
   return -1;
 }
 
 int FakeVerbs::AckCmEvent(rdma_cm_event* event) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kAckCmEvent)) return Rdma(fault);
-  return Rdma(cm_->Ack(event));
+  const int acked = cm_->Ack(event);
+  acknowledged_.notify_all();
+  return Rdma(acked);
 }
 
 int FakeVerbs::CreateId(rdma_event_channel* channel, rdma_cm_id** id,
                         void* context, rdma_port_space space) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kCreateId)) return Rdma(fault);
   return Rdma(cm_->CreateId(channel, id, context, space));
 }
 
 int FakeVerbs::DestroyId(rdma_cm_id* id) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDestroyId)) return Rdma(fault);
   // As the library, until another thread has acknowledged what it took.
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
-    mu_.AssertHeld();
     return !cm_->AwaitsAck(id, self);
   };
-  (void)mu_.AwaitWithTimeout(absl::Condition(&acknowledged), absl::Seconds(10));
+  (void)acknowledged_.wait_for(lock, std::chrono::seconds(10), acknowledged);
   return Ran(Rdma(cm_->DestroyId(id)));
 }
 
 int FakeVerbs::BindAddr(rdma_cm_id* id, sockaddr* address) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kBindAddr)) return Rdma(fault);
   return Rdma(cm_->Bind(id, address));
 }
 
 int FakeVerbs::SetOption(rdma_cm_id* id, int level, int name, void* value,
                          size_t length) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kSetOption)) return Rdma(fault);
   return Rdma(cm_->SetOption(id, level, name, value, length));
 }
 
 int FakeVerbs::Listen(rdma_cm_id* id, int backlog) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kListen)) return Rdma(fault);
   return Rdma(cm_->Listen(id, backlog));
 }
 
 uint16_t FakeVerbs::GetSrcPort(rdma_cm_id* id) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (Fault(Call::kGetSrcPort) != 0) return 0;
   return reinterpret_cast<sockaddr_in*>(&id->route.addr.src_addr)->sin_port;
 }
 
 int FakeVerbs::ResolveAddr(rdma_cm_id* id, sockaddr* source,
                            sockaddr* destination, int timeout_ms) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kResolveAddr)) return Rdma(fault);
   return Ran(Rdma(cm_->ResolveAddr(id, source, destination)));
 }
 
 int FakeVerbs::ResolveRoute(rdma_cm_id* id, int timeout_ms) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kResolveRoute)) return Rdma(fault);
   return Ran(Rdma(cm_->ResolveRoute(id)));
 }
 
 int FakeVerbs::CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kCreateQp)) return Rdma(fault);
   return Rdma(cm_->CreateQp(id, pd, attr));
 }
 
 void FakeVerbs::DestroyQp(rdma_cm_id* id) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   // As DestroyId().
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
-    mu_.AssertHeld();
     return !cm_->AwaitsAsyncAck(id, self);
   };
-  (void)mu_.AwaitWithTimeout(absl::Condition(&acknowledged), absl::Seconds(10));
+  (void)acknowledged_.wait_for(lock, std::chrono::seconds(10), acknowledged);
   cm_->DestroyQp(id);
   network_->Run();
 }
 
 int FakeVerbs::Connect(rdma_cm_id* id, rdma_conn_param* param) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kConnect)) return Rdma(fault);
   return Ran(Rdma(cm_->Connect(id, param)));
 }
 
 int FakeVerbs::Accept(rdma_cm_id* id, rdma_conn_param* param) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kAccept)) return Rdma(fault);
   return Ran(Rdma(cm_->Accept(id, param)));
 }
 
 int FakeVerbs::Reject(rdma_cm_id* id, const void* data, uint8_t length) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kReject)) return Rdma(fault);
   return Ran(Rdma(cm_->Reject(id, data, length)));
 }
 
 int FakeVerbs::Disconnect(rdma_cm_id* id) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDisconnect)) return Rdma(fault);
   return Ran(Rdma(cm_->Disconnect(id)));
 }

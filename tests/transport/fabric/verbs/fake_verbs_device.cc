@@ -23,7 +23,7 @@ T* Made(int error_number, T* made) {
 }  // namespace
 
 int FakeVerbs::ForkInit() {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   return Fault(Call::kForkInit);
 }
 
@@ -32,21 +32,21 @@ const char* FakeVerbs::GetDeviceName(ibv_device* device) {
 }
 
 int FakeVerbs::QueryDevice(ibv_context* context, ibv_device_attr* attr) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kQueryDevice)) return fault;
   return network_->devices.QueryDevice(context, attr);
 }
 
 int FakeVerbs::QueryPort(ibv_context* context, uint8_t port,
                          ibv_port_attr* attr) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kQueryPort)) return fault;
   return network_->devices.QueryPort(context, port, attr);
 }
 
 ssize_t FakeVerbs::QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
                                  size_t max_entries) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kQueryGidTable)) return -fault;
   return static_cast<ssize_t>(
       network_->devices.QueryGidTable(context, entries, max_entries));
@@ -54,14 +54,14 @@ ssize_t FakeVerbs::QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
 
 int FakeVerbs::GetAsyncEvent(ibv_context* context, ibv_async_event* event) {
   {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     if (const int fault = Fault(Call::kGetAsyncEvent)) {
       errno = fault;
       return -1;
     }
   }
   while (FakeEventFd::Take(context->async_fd)) {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     if (!network_->devices.TakeAsync(context, event)) continue;
     if (event->event_type == IBV_EVENT_QP_ACCESS_ERR ||
         event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
@@ -75,17 +75,18 @@ int FakeVerbs::GetAsyncEvent(ibv_context* context, ibv_async_event* event) {
 }
 
 void FakeVerbs::AckAsyncEvent(ibv_async_event* event) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (event->event_type != IBV_EVENT_QP_ACCESS_ERR &&
       event->event_type != IBV_EVENT_QP_LAST_WQE_REACHED) {
     return;
   }
   if (!network_->ledger.IsAlive("ibv_qp", event->element.qp)) return;
   --static_cast<FakeQp*>(event->element.qp)->unacked_async;
+  acknowledged_.notify_all();
 }
 
 ibv_pd* FakeVerbs::AllocPd(ibv_context* context) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_pd* made = nullptr;
   int error_number = Fault(Call::kAllocPd);
   if (error_number == 0) {
@@ -95,13 +96,13 @@ ibv_pd* FakeVerbs::AllocPd(ibv_context* context) {
 }
 
 int FakeVerbs::DeallocPd(ibv_pd* pd) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDeallocPd)) return fault;
   return network_->memory.DeallocPd(pd);
 }
 
 ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* address, size_t length, int access) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_mr* made = nullptr;
   int error_number = Fault(Call::kRegMr);
   if (error_number == 0) {
@@ -111,13 +112,13 @@ ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* address, size_t length, int access) {
 }
 
 int FakeVerbs::DeregMr(ibv_mr* mr) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDeregMr)) return fault;
   return network_->memory.DeregMr(mr);
 }
 
 ibv_mw* FakeVerbs::AllocMw(ibv_pd* pd, ibv_mw_type type) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_mw* made = nullptr;
   int error_number = Fault(Call::kAllocMw);
   if (error_number == 0) {
@@ -127,13 +128,13 @@ ibv_mw* FakeVerbs::AllocMw(ibv_pd* pd, ibv_mw_type type) {
 }
 
 int FakeVerbs::DeallocMw(ibv_mw* mw) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDeallocMw)) return fault;
   return network_->memory.DeallocMw(mw);
 }
 
 ibv_comp_channel* FakeVerbs::CreateCompChannel(ibv_context* context) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_comp_channel* made = nullptr;
   int error_number = Fault(Call::kCreateCompChannel);
   if (error_number == 0) {
@@ -143,14 +144,14 @@ ibv_comp_channel* FakeVerbs::CreateCompChannel(ibv_context* context) {
 }
 
 int FakeVerbs::DestroyCompChannel(ibv_comp_channel* channel) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDestroyCompChannel)) return fault;
   return network_->completions.DestroyChannel(channel);
 }
 
 ibv_cq* FakeVerbs::CreateCq(ibv_context* context, int entries, void* cq_context,
                             ibv_comp_channel* channel, int vector) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_cq* made = nullptr;
   int error_number = Fault(Call::kCreateCq);
   if (error_number == 0) {
@@ -161,13 +162,13 @@ ibv_cq* FakeVerbs::CreateCq(ibv_context* context, int entries, void* cq_context,
 }
 
 int FakeVerbs::DestroyCq(ibv_cq* cq) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDestroyCq)) return fault;
   return network_->completions.DestroyCq(cq);
 }
 
 int FakeVerbs::ReqNotifyCq(ibv_cq* cq, int solicited_only) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kReqNotifyCq)) return fault;
   return network_->completions.Arm(cq, solicited_only != 0);
 }
@@ -175,14 +176,14 @@ int FakeVerbs::ReqNotifyCq(ibv_cq* cq, int solicited_only) {
 int FakeVerbs::GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq,
                           void** cq_context) {
   {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     if (const int fault = Fault(Call::kGetCqEvent)) {
       errno = fault;
       return -1;
     }
   }
   while (FakeEventFd::Take(channel->fd)) {
-    absl::MutexLock lock(&mu_);
+    std::unique_lock<std::mutex> lock(mu_);
     *cq = network_->completions.TakeEvent(channel);
     if (*cq == nullptr) continue;
     *cq_context = (*cq)->cq_context;
@@ -192,12 +193,12 @@ int FakeVerbs::GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq,
 }
 
 void FakeVerbs::AckCqEvents(ibv_cq* cq, unsigned int count) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   network_->completions.Ack(cq, count);
 }
 
 int FakeVerbs::PollCq(ibv_cq* cq, int entries, ibv_wc* completions) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kPollCq)) return -fault;
   if (!network_->ledger.IsAlive("ibv_cq", cq)) return -EINVAL;
   int count = 0;
@@ -209,7 +210,7 @@ int FakeVerbs::PollCq(ibv_cq* cq, int entries, ibv_wc* completions) {
 }
 
 ibv_srq* FakeVerbs::CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attr) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   ibv_srq* made = nullptr;
   int error_number = Fault(Call::kCreateSrq);
   if (error_number == 0) {
@@ -219,14 +220,14 @@ ibv_srq* FakeVerbs::CreateSrq(ibv_pd* pd, ibv_srq_init_attr* attr) {
 }
 
 int FakeVerbs::DestroySrq(ibv_srq* srq) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDestroySrq)) return fault;
   return network_->queue_pairs.DestroySrq(srq);
 }
 
 int FakeVerbs::PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request,
                            ibv_recv_wr** bad) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kPostSrqRecv)) {
     *bad = request;
     return fault;
@@ -235,7 +236,7 @@ int FakeVerbs::PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request,
 }
 
 int FakeVerbs::PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kPostSend)) {
     *bad = request;
     return fault;
@@ -244,14 +245,14 @@ int FakeVerbs::PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
 }
 
 int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kModifyQp)) return fault;
   return Ran(network_->queue_pairs.Modify(qp, *attr, mask));
 }
 
 int FakeVerbs::QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
                        ibv_qp_init_attr* init) {
-  absl::MutexLock lock(&mu_);
+  std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kQueryQp)) return fault;
   return network_->queue_pairs.Query(qp, attr, init);
 }
