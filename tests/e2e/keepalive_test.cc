@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -158,7 +159,9 @@ TEST_P(KeepaliveTest, TooManyPingsEndTheConnectionAndTheChannelMakesAnother) {
 
 // Those with a stock client would only wait twice for the same code.
 auto Paths() {
-  return testing::Values(Path::kShm, Path::kTcp, Path::kStockServer);
+  return testing::ValuesIn(
+      IsInVm() ? std::vector<Path>{Path::kVerbs}
+               : std::vector<Path>{Path::kShm, Path::kTcp, Path::kStockServer});
 }
 INSTANTIATE_TEST_SUITE_P(Over, HungServerTest, Paths(), PathName());
 INSTANTIATE_TEST_SUITE_P(Over, KeepaliveTest, Paths(), PathName());

@@ -86,7 +86,7 @@ TEST_F(VerbsLossTest, WithoutAFaultNothingIsLost) {
 
 TEST_F(VerbsLossTest, LostAndReorderedPacketsChangeNoByte) {
   Shell("modprobe sch_netem");
-  for (const std::string& fault :
+  for (const std::string fault :
        {"loss 1%", "loss 5%", "delay 1ms reorder 25% 50%"}) {
     const auto start = std::chrono::steady_clock::now();
     for (const std::string& link : {"n0", "n1"}) {

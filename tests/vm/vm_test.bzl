@@ -5,7 +5,8 @@ def vm_test(name, program, args = [], kind = "vm", size = "medium", **kwargs):
 
     Args:
       name: of the target.
-      program: a test, which sees by RDMA_VM in its environment where it is.
+      program: a test of the same package (":x"), which sees by RDMA_VM in its
+        environment where it is.
       args: for the program.
       kind: "vm", "vm-own" or "vm-two", as in docs/testing.md.
       size: Bazel's.
@@ -15,7 +16,8 @@ def vm_test(name, program, args = [], kind = "vm", size = "medium", **kwargs):
         name = name,
         size = size,
         srcs = ["//tests/vm:exec.sh"],
-        args = ["$(rootpath %s)" % program] + args,
+        # Not $(rootpath), which tools/vm_tests.py would have to expand.
+        args = ["%s/%s" % (native.package_name(), program[1:])] + args,
         data = [program],
         tags = [kind],
         **kwargs
