@@ -61,7 +61,11 @@ class VerbsLossTest : public VerbsRig {
     ExpectPathWithin(kNoticed, "tcp");
     const std::string reason = PathOf(channel_.get()).reason;
     EXPECT_THAT(reason, HasSubstr("verbs"));
-    EXPECT_THAT(log_.Text(), HasSubstr(": tcp; not better because "));
+    // Written a moment after the path has changed.
+    EXPECT_TRUE(Await(kNoticed, [this] {
+      return log_.Text().find(": tcp; not better because ") !=
+             std::string::npos;
+    })) << log_.Text();
     Say(reason);
   }
 

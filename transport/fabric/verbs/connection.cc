@@ -212,6 +212,10 @@ void Connection::OnTick() {
     // Perhaps all is done, and only the telling was not asked for.
     wants_probe_ = true;
     completions_->Wake();
+  } else if (wants_probe_ || completions_->HasInput()) {
+    // Nobody polls, as in a client between two calls: it says nothing of the
+    // device.
+    idle_ticks_ = 1;
   } else if (idle_ticks_ * kSupervisionPeriod >=
              site_.options.completion_timeout) {
     Lose(absl::DeadlineExceededError(
