@@ -46,7 +46,8 @@ struct Options {
   Windows windows = Windows::kWhereTrusted;
   // Memory per connection, registered as it is needed and kept: for copies of
   // payloads that the peer reads, and for those that are read from it. What
-  // does not fit is registered by itself, for as long as it is needed.
+  // does not fit is registered by itself, for as long as it is needed; or, to
+  // be exposed without windows, goes over tcp.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
 };
