@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "transport/base/token.h"
 #include "transport/session/session.h"
@@ -35,7 +36,11 @@ absl::Status Session::OnPathFrame(const wire::Frame& frame) {
       break;
     case FrameType::kPathLost:
       status = handshake_.OnPeerLost(epoch, &actions);
-      if (actions.drop) {
+      // Where both sides noticed, the other one may know the cause; but it may
+      // also say no more than what it heard from here.
+      if (actions.report &&
+          (actions.drop ||
+           !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
         negotiator_.OnFailure(
             absl::StrCat("the peer says: ", AsText(frame.payload)));
       }

@@ -88,13 +88,15 @@ TEST_F(NegotiationTest, ServerThatWaitedInVainSettlesBothSides) {
             Lines{"path tcp (fake) shm: the peer says: nobody came"});
 }
 
-TEST_F(NegotiationTest, BothSidesMaySettleAtOnce) {
+TEST_F(NegotiationTest, BothSidesMaySettleAtOnceAndHearEachOthersReason) {
   Open();
   (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
   (*client_)->FastPathFailed(absl::UnavailableError("refused"));
   Run();
-  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) nobody came"});
-  EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused"});
+  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) nobody came; "
+                                   "the peer says: shm: refused"});
+  EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused; "
+                                   "shm: the peer says: nobody came"});
 }
 
 TEST_F(NegotiationTest, SettledServerIgnoresFailures) {

@@ -89,13 +89,15 @@ bool VerbsEndpoint::Send(absl::Span<const uint8_t> message) {
     wants_to_send_ = true;
     return false;
   }
-  AddMessage(MessageHeader::Kind::kMessage, message);
+  AddMessage(MessageHeader::Kind::kMessage, message,
+             SendQueue::Signal::kWhenDue);
   if (batches_ == 0) PostAdded();
   return true;
 }
 
 void VerbsEndpoint::AddMessage(MessageHeader::Kind kind,
-                               absl::Span<const uint8_t> message) {
+                               absl::Span<const uint8_t> message,
+                               SendQueue::Signal signal) {
   const uint32_t buffer = free_buffers_.back();
   free_buffers_.pop_back();
   uint8_t* const out = send_buffers_->data() + buffer * kBufferBytes;
@@ -106,8 +108,7 @@ void VerbsEndpoint::AddMessage(MessageHeader::Kind kind,
   if (!message.empty()) {
     std::memcpy(out + kMessageHeaderBytes, message.data(), message.size());
   }
-  ibv_send_wr* request = queue_.Add(SendQueue::Kind::kMessage, buffer,
-                                    SendQueue::Signal::kWhenDue);
+  ibv_send_wr* request = queue_.Add(SendQueue::Kind::kMessage, buffer, signal);
   request->opcode = IBV_WR_SEND;
   request->sg_list->addr = AddressOf(out);
   request->sg_list->length =
@@ -197,20 +198,16 @@ void VerbsEndpoint::StartReads() {
   }
 }
 
-// Reads nothing from nowhere: neither a credit nor a key is needed for that.
+// A message without content: Soft-RoCE breaks the peer's queue pair where it
+// repeats the read of nothing that would need no receive there.
 void VerbsEndpoint::AddProbe() {
-  if (queue_.full() || queue_.under_way() == 0 || queue_.last_is_signaled()) {
-    return;
-  }
-  ibv_send_wr* request =
-      queue_.Add(SendQueue::Kind::kProbe, 0, SendQueue::Signal::kNow);
-  request->opcode = IBV_WR_RDMA_READ;
-  request->num_sge = 0;
+  if (queue_.under_way() == 0 || queue_.last_is_signaled()) return;
+  AddMessage(MessageHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
 bool VerbsEndpoint::IsDrained() {
   if (broken_ || connection_->is_lost() || queue_.under_way() == 0) return true;
-  AddProbe();
+  if (MaySend()) AddProbe();
   PostAdded();
   return false;
 }
@@ -237,7 +234,7 @@ bool VerbsEndpoint::Poll() {
   GrantIfDue();
   exposer_.Invalidate();
   StartReads();
-  if (connection_->TakeProbeRequest()) AddProbe();
+  if (MaySend() && connection_->TakeProbeRequest()) AddProbe();
   if (wants_to_send_ && MaySend() && !broken_) {
     wants_to_send_ = false;
     events_->OnWritable();
@@ -299,7 +296,6 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
         exposer_.OnInvalidated();
         break;
       case SendQueue::Kind::kBinding:
-      case SendQueue::Kind::kProbe:
         break;
     }
   }
@@ -307,7 +303,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
 
 void VerbsEndpoint::GrantIfDue() {
   if (!broken_ && credits_.MustGrant() && MaySend()) {
-    AddMessage(MessageHeader::Kind::kCredits, {});
+    AddMessage(MessageHeader::Kind::kCredits, {}, SendQueue::Signal::kWhenDue);
   }
 }
 

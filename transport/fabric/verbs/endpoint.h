@@ -76,10 +76,12 @@ class VerbsEndpoint : public Endpoint {
                 std::shared_ptr<Lease> send_buffers);
 
   bool MaySend() const;
-  void AddMessage(MessageHeader::Kind kind, absl::Span<const uint8_t> message);
+  void AddMessage(MessageHeader::Kind kind, absl::Span<const uint8_t> message,
+                  SendQueue::Signal signal);
   void GrantIfDue();
   void StartReads();
   void PostAdded();
+  // Makes the device tell when all so far has ended. Needs MaySend().
   void AddProbe();
 
   void Handle(const ibv_wc& completion);

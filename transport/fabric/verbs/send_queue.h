@@ -23,7 +23,6 @@ class SendQueue {
     kRead,
     kBinding,
     kInvalidation,
-    kProbe,
   };
   // A request that has ended, as Add() named it.
   struct Done {
