@@ -60,19 +60,26 @@ bool SpinOnce(absl::Duration budget) {
   }
 }
 
-bool Spin(absl::Duration budget) {
+enum class Spun {
+  kNot,   // enough others do
+  kIdle,  // and nothing came
+  kReady,
+};
+
+Spun Spin(absl::Duration budget) {
   progress::PollSet* set = progress::PollSet::Get();
+  Spun result = Spun::kNot;
   while (set->BeginSpin()) {
-    const bool ready = SpinOnce(budget);
+    result = SpinOnce(budget) ? Spun::kReady : Spun::kIdle;
     const bool more = set->EndSpin();
-    if (!more) return ready;
-    if (!ready) continue;
+    if (!more) return result;
+    if (result == Spun::kIdle) continue;
     // Nobody is rung for what came while this thread was the last to spin.
     while (set->PollOnce()) {
     }
-    return true;
+    return result;
   }
-  return false;
+  return result;
 }
 
 grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
@@ -82,24 +89,27 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     return g_inner->pollset_work(pollset, worker, deadline);
   }
   const int64_t start = absl::GetCurrentTimeNanos();
-  const bool busy = Policy()->Budget() == absl::InfiniteDuration();
   const absl::Duration budget = std::min(
       Policy()->Budget(), absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
+  Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
     // A kick while we are not in epoll is remembered by the pollset.
     gpr_mu* mu = *MutexOf(pollset);
     gpr_mu_unlock(mu);
-    const bool ready = Spin(budget);
+    spun = Spin(budget);
     gpr_mu_lock(mu);
-    if (ready) {
+    if (spun == Spun::kReady) {
       Policy()->Record(true, SinceStart(start));
       return absl::OkStatus();
     }
     context->InvalidateNow();
   }
-  // Who never sleeps still has to look after the sockets between two spins.
-  grpc_error_handle error =
-      g_inner->pollset_work(pollset, worker, busy ? context->Now() : deadline);
+  // Who never sleeps still has to look after the sockets between two spins. But
+  // where others spin already this one does sleep: it would take their cores.
+  const bool sleeps =
+      spun == Spun::kNot || Policy()->Budget() != absl::InfiniteDuration();
+  grpc_error_handle error = g_inner->pollset_work(
+      pollset, worker, sleeps ? deadline : context->Now());
   context->InvalidateNow();
   Policy()->Record(context->Now() < deadline, SinceStart(start));
   return error;

@@ -18,7 +18,10 @@ constexpr int kMaxLooks = 4;
 constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
-  static PollSet* const set = new PollSet(std::max(1, UsableCores() - 1));
+  // As many as can run. Spinners yield their core to whoever wants it, so none
+  // needs to be left free; and with fewer, threads that take turns at waiting
+  // would sleep and be woken at each turn.
+  static PollSet* const set = new PollSet(UsableCores());
   return set;
 }
 
