@@ -51,10 +51,12 @@ bool SpinOnce(absl::Duration budget) {
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
   const int64_t start = absl::GetCurrentTimeNanos();
   for (int polls = 1;; ++polls) {
-    if (set->PollOnce()) context->InvalidateNow();  // deadlines start now
+    const bool yields = polls % kPollsPerYield == 0;
+    // Deadlines start now.
+    if (yields ? set->PollAll() : set->PollHot()) context->InvalidateNow();
     context->Flush();
     if (context->IsReadyToFinish()) return true;
-    if (polls % kPollsPerYield != 0) continue;
+    if (!yields) continue;
     if (SinceStart(start) >= budget) return false;
     sched_yield();
   }
@@ -75,7 +77,7 @@ Spun Spin(absl::Duration budget) {
     if (!more) return result;
     if (result == Spun::kIdle) continue;
     // Nobody is rung for what came while this thread was the last to spin.
-    while (set->PollOnce()) {
+    while (set->PollAll()) {
     }
     return result;
   }

@@ -13,6 +13,11 @@ namespace {
 // it leaves and has its caller come again.
 constexpr int kMaxLooks = 4;
 
+// A pollable is cold when it had no input between so many looks, each after so
+// many spins: a doorbell for it then costs less than a look in each poll.
+constexpr int kQuietLooks = 2;
+constexpr uint32_t kSpinsPerLook = 256;
+
 }  // namespace
 
 constexpr size_t PollSet::kSlotsPerBlock;
@@ -72,6 +77,8 @@ PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
   pollable->SetArmed(spinners_ == 0);
   Slot* slot = SlotAt(id);
   slot->pollable = std::move(pollable);
+  slot->hot.store(true, std::memory_order_relaxed);
+  slot->quiet_looks = 0;
   slot->state.store(kIdle, std::memory_order_release);
   if (id == limit) limit_.store(limit + 1, std::memory_order_release);
   return id;
@@ -101,14 +108,27 @@ void PollSet::FreeSlot(Slot* slot) {
   std::lock_guard<std::mutex> lock(mu_);
   pollable = std::move(slot->pollable);
   slot->pollable = nullptr;
+  slot->hot.store(false, std::memory_order_relaxed);
   slot->state.store(kEmpty, std::memory_order_release);
 }
 
-bool PollSet::PollOnce() {
+bool PollSet::PollHot() {
   bool any = false;
   ForEachSlot(limit_.load(std::memory_order_acquire),
               [this, &any](Slot* slot, SlotId) {
-                if (PollSlot(slot)) any = true;
+                if (slot->hot.load(std::memory_order_relaxed)) {
+                  any |= PollSlot(slot);
+                }
+                return true;
+              });
+  return any;
+}
+
+bool PollSet::PollAll() {
+  bool any = false;
+  ForEachSlot(limit_.load(std::memory_order_acquire),
+              [this, &any](Slot* slot, SlotId) {
+                any |= PollSlot(slot);
                 return true;
               });
   return any;
@@ -148,7 +168,10 @@ bool PollSet::PollSlot(Slot* slot) {
 bool PollSet::PollTaken(Slot* slot) {
   bool any = false;
   for (int look = 1;; ++look) {
-    if (slot->pollable->HasInput() && slot->pollable->Poll()) any = true;
+    if (slot->pollable->HasInput() && slot->pollable->Poll()) {
+      any = true;
+      NoteInput(slot);
+    }
     uint32_t state = kPolled;
     if (slot->state.compare_exchange_strong(state, kIdle,
                                             std::memory_order_acq_rel)) {
@@ -174,12 +197,26 @@ bool PollSet::PollTaken(Slot* slot) {
   }
 }
 
+// By the thread that has taken the slot, so that the pollable stays.
+void PollSet::NoteInput(Slot* slot) {
+  if (!slot->had_input.load(std::memory_order_relaxed)) {
+    slot->had_input.store(true, std::memory_order_relaxed);
+  }
+  if (slot->hot.load(std::memory_order_relaxed)) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  slot->hot.store(true, std::memory_order_relaxed);
+  slot->quiet_looks = 0;
+  if (spinners_ > 0) slot->pollable->SetArmed(false);
+}
+
 bool PollSet::BeginSpin() {
   std::lock_guard<std::mutex> lock(mu_);
   if (spinners_ == max_spinners_) return false;
   if (spinners_++ > 0) return true;
   ForEachSlot(limit_.load(std::memory_order_relaxed), [](Slot* slot, SlotId) {
-    if (slot->pollable != nullptr) slot->pollable->SetArmed(false);
+    if (slot->hot.load(std::memory_order_relaxed)) {
+      slot->pollable->SetArmed(false);
+    }
     return true;
   });
   return true;
@@ -187,20 +224,30 @@ bool PollSet::BeginSpin() {
 
 bool PollSet::EndSpin() {
   std::lock_guard<std::mutex> lock(mu_);
-  if (--spinners_ > 0) return false;
-  const size_t limit = limit_.load(std::memory_order_relaxed);
-  ForEachSlot(limit, [](Slot* slot, SlotId) {
-    if (slot->pollable != nullptr) slot->pollable->SetArmed(true);
+  const bool is_last = --spinners_ == 0;
+  const bool looks = ++spins_ended_ % kSpinsPerLook == 0;
+  if (!is_last && !looks) return false;
+  bool input = false;
+  ForEachSlot(limit_.load(std::memory_order_relaxed), [&](Slot* slot, SlotId) {
+    if (!slot->hot.load(std::memory_order_relaxed)) return true;
+    if (looks && IsQuietLocked(slot)) {
+      slot->hot.store(false, std::memory_order_relaxed);
+    } else if (!is_last) {
+      return true;
+    }
+    slot->pollable->SetArmed(true);
+    if (slot->pollable->HasInput()) input = true;
     return true;
   });
-  // Redundant beside SetArmed()'s own fences; what all this rests on.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  bool input = false;
-  ForEachSlot(limit, [&input](Slot* slot, SlotId) {
-    input = slot->pollable != nullptr && slot->pollable->HasInput();
-    return !input;
-  });
   return input;
+}
+
+bool PollSet::IsQuietLocked(Slot* slot) {
+  if (slot->had_input.exchange(false, std::memory_order_relaxed)) {
+    slot->quiet_looks = 0;
+    return false;
+  }
+  return ++slot->quiet_looks >= kQuietLooks;
 }
 
 }  // namespace progress

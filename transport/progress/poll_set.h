@@ -33,12 +33,17 @@ class Pollable {
 //
 //   if (set->BeginSpin()) {
 //     do {
-//       while (for the time of SpinPolicy, nothing to do) set->PollOnce();
-//     } while (set->EndSpin() && (set->PollOnce(), set->BeginSpin()));
+//       while (for the time of SpinPolicy, nothing to do) {
+//         set->PollHot(), and now and then set->PollAll();
+//       }
+//     } while (set->EndSpin() && (set->PollAll(), set->BeginSpin()));
 //   }
 //   sleep, woken by doorbells
 //
-// and a thread that was woken calls PollOnce() until it returns false.
+// and a thread that was woken polls what it was woken for until that is empty.
+//
+// Hot pollables are those that had input of late. The others are cold: few
+// looks go to them, and as they stay armed, spinning costs nothing for them.
 //
 // Why no input is slept over. The peer writes input i, fences, then reads the
 // armed flag; arming writes the flag, fences, then reads HasInput(). Of two
@@ -46,10 +51,11 @@ class Pollable {
 // which the fences must be sequentially consistent). So:
 //   1. The peer saw the flag set: the doorbell wakes a thread, which polls.
 //   2. It saw the flag clear. Flags are cleared only while there is a spinner,
-//      and counting spinners and writing flags is one step under mu_; hence a
-//      last spinner's EndSpin() comes after, sets the flag, and sees i: it
-//      returns true, and its caller polls. A pollable that is added is armed or
-//      not in the same way, under mu_; what came before is its adder's to poll.
+//      and counting spinners and writing flags is one step under mu_; hence an
+//      EndSpin() comes after, of the last spinner or one that takes the
+//      pollable for cold, sets the flag, and sees i: it returns true, and its
+//      caller polls. A pollable that is added is armed or not in the same way,
+//      under mu_; what came before is its adder's to poll.
 //   3. Whoever polls may find the slot taken by a thread X that looked for
 //      input before i came, and that will find nothing and go to sleep. Then it
 //      marks the slot as missed before it leaves. X, giving the slot back by a
@@ -57,13 +63,14 @@ class Pollable {
 //      again, at i too, or came first, and then the slot was not taken.
 //   4. BeginSpin() returned false: there is a spinner, so 2 holds for it.
 //
-// Thread-safe. PollOnce() takes no lock but each slot's flag.
+// Thread-safe. Polling takes no lock but each slot's flag, and mu_ for a
+// pollable that becomes hot.
 class PollSet {
  public:
   using SlotId = size_t;
 
-  // The process's set, with a place for a spinner on each usable core but one,
-  // where the work is done; never destroyed.
+  // The process's set, with a place for a spinner on each usable core; never
+  // destroyed.
   static PollSet* Get();
 
   explicit PollSet(int max_spinners);
@@ -79,14 +86,15 @@ class PollSet {
   // and its thread then drops the set's share. May be called from within it.
   void Remove(SlotId id);
 
-  // Polls every pollable that has input and that no other thread polls.
-  // True if one of them did anything.
-  bool PollOnce();
+  // Polls every hot pollable, or every one, that has input and that no other
+  // thread polls. True if one of them did anything.
+  bool PollHot();
+  bool PollAll();
 
   // False: there are enough spinners; the caller goes to sleep.
   bool BeginSpin();
-  // After a true BeginSpin(). True: all is armed again and input has come; the
-  // caller polls instead of sleeping.
+  // After a true BeginSpin(). True: input has come to what is armed again; the
+  // caller polls all instead of sleeping.
   bool EndSpin();
 
   int max_spinners() const { return max_spinners_; }
@@ -105,6 +113,9 @@ class PollSet {
   // A line each: threads that poll different slots do not disturb another.
   struct alignas(64) Slot {
     std::atomic<uint32_t> state{kEmpty};
+    std::atomic<bool> hot{false};        // written under mu_
+    std::atomic<bool> had_input{false};  // since the last look at it
+    int quiet_looks = 0;                 // guarded by mu_
     // Written under mu_ while kEmpty or, to free it, by the only one who may;
     // read under mu_, or by the thread that polls.
     std::shared_ptr<Pollable> pollable;
@@ -117,6 +128,8 @@ class PollSet {
 
   bool PollSlot(Slot* slot);
   bool PollTaken(Slot* slot);
+  void NoteInput(Slot* slot);
+  bool IsQuietLocked(Slot* slot);
   void FreeSlot(Slot* slot);
   Slot* SlotAt(SlotId id);
   template <typename Function>
@@ -129,7 +142,8 @@ class PollSet {
   std::atomic<size_t> count_{0};  // of added pollables
 
   std::mutex mu_;
-  int spinners_ = 0;  // guarded by mu_, as the armed flags
+  int spinners_ = 0;          // guarded by mu_, as the armed flags
+  uint32_t spins_ended_ = 0;  // guarded by mu_
 };
 
 }  // namespace progress

@@ -71,10 +71,10 @@ TEST_F(PathPollerTest, PathIsPolledWhileItIsWatched) {
   EXPECT_TRUE(path_->armed);
   EXPECT_EQ(owner_.refs, 1);
   path_->input = true;
-  EXPECT_TRUE(progress::PollSet::Get()->PollOnce());
+  EXPECT_TRUE(progress::PollSet::Get()->PollAll());
   EXPECT_EQ(owner_.polls, 1);
   poller_.Watch(nullptr);
-  EXPECT_FALSE(progress::PollSet::Get()->PollOnce());
+  EXPECT_FALSE(progress::PollSet::Get()->PollAll());
   EXPECT_EQ(owner_.polls, 1);
   EXPECT_EQ(owner_.refs, 0);
 }

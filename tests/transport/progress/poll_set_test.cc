@@ -40,10 +40,10 @@ TEST(PollSet, PollsOnlyWhatHasInput) {
   auto other = std::make_shared<FakePollable>();
   set.Add(one);
   set.Add(other);
-  EXPECT_FALSE(set.PollOnce());
+  EXPECT_FALSE(set.PollAll());
   other->input = true;
-  EXPECT_TRUE(set.PollOnce());
-  EXPECT_FALSE(set.PollOnce());
+  EXPECT_TRUE(set.PollAll());
+  EXPECT_FALSE(set.PollAll());
   EXPECT_EQ(one->polls, 0);
   EXPECT_EQ(other->polls, 1);
 }
@@ -99,11 +99,11 @@ TEST(PollSet, RemovedIsReleasedAtOnceAndItsSlotUsedAgain) {
       ids.push_back(set.Add(pollable));
       EXPECT_LT(ids.back(), 100u);
     }
-    EXPECT_TRUE(set.PollOnce());
+    EXPECT_TRUE(set.PollAll());
     for (const auto& pollable : weak) EXPECT_EQ(pollable.lock()->polls, 1);
     for (PollSet::SlotId id : ids) set.Remove(id);
     for (const auto& pollable : weak) EXPECT_TRUE(pollable.expired());
-    EXPECT_FALSE(set.PollOnce());
+    EXPECT_FALSE(set.PollAll());
   }
 }
 
@@ -118,9 +118,9 @@ TEST(PollSet, PollableMayRemoveItself) {
     EXPECT_FALSE(weak.expired());
   };
   pollable.reset();
-  EXPECT_TRUE(set.PollOnce());
+  EXPECT_TRUE(set.PollAll());
   EXPECT_TRUE(weak.expired());
-  EXPECT_FALSE(set.PollOnce());
+  EXPECT_FALSE(set.PollAll());
 }
 
 TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
@@ -135,11 +135,70 @@ TEST(PollSet, WhoMissesABusySlotHasItLookedAtAgain) {
     // for it finds the slot taken.
     std::thread([&set, &pollable] {
       pollable->input = true;
-      EXPECT_FALSE(set.PollOnce());
+      EXPECT_FALSE(set.PollAll());
     }).join();
   };
-  EXPECT_FALSE(set.PollOnce());
+  EXPECT_FALSE(set.PollAll());
   EXPECT_EQ(pollable->polls, 2);
+}
+
+// So many spins that what had no input meanwhile is cold.
+void SpinLong(PollSet* set) {
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_TRUE(set->BeginSpin());
+    set->PollAll();
+    set->EndSpin();
+  }
+}
+
+TEST(PollSet, WhatHadNoInputForLongStaysArmedAndIsPolledSeldom) {
+  PollSet set(2);
+  auto pollable = std::make_shared<FakePollable>();
+  set.Add(pollable);
+  SpinLong(&set);
+  EXPECT_TRUE(pollable->armed);
+  ASSERT_TRUE(set.BeginSpin());
+  EXPECT_TRUE(pollable->armed);
+  pollable->input = true;
+  EXPECT_FALSE(set.PollHot());
+  EXPECT_TRUE(set.PollAll());
+  EXPECT_FALSE(pollable->armed);  // hot again, and there is a spinner
+  pollable->input = true;
+  EXPECT_TRUE(set.PollHot());
+  set.EndSpin();
+  EXPECT_TRUE(pollable->armed);
+}
+
+TEST(PollSet, WhatHasInputNowAndThenStaysHot) {
+  PollSet set(1);
+  auto pollable = std::make_shared<FakePollable>();
+  set.Add(pollable);
+  for (int i = 0; i < 20; ++i) {
+    pollable->input = true;
+    for (int k = 0; k < 100; ++k) {
+      ASSERT_TRUE(set.BeginSpin());
+      EXPECT_FALSE(pollable->armed);
+      set.PollHot();
+      set.EndSpin();
+    }
+    EXPECT_FALSE(pollable->input);
+  }
+}
+
+TEST(PollSet, WhoTakesItForColdWhileOthersSpinIsToldOfInput) {
+  PollSet set(2);
+  auto pollable = std::make_shared<FakePollable>();
+  set.Add(pollable);
+  ASSERT_TRUE(set.BeginSpin());
+  // HasInput() that nobody takes in: as if it came between poll and arming.
+  pollable->input = true;
+  bool told = false;
+  for (int i = 0; i < 2000 && !told; ++i) {
+    ASSERT_TRUE(set.BeginSpin());
+    told = set.EndSpin();
+  }
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(pollable->armed);
 }
 
 // A peer over shared memory: `sent` is its ring's head; a doorbell counts and
@@ -208,33 +267,43 @@ class Doorbell {
 // The loop of poll_set.h, with short spins so that each step is hit often.
 void PollAndSleep(PollSet* set, Doorbell* bell) {
   do {
-    while (set->PollOnce()) {
+    while (set->PollAll()) {
     }
     if (!set->BeginSpin()) continue;
     do {
-      for (int i = 0; i < 20; ++i) set->PollOnce();
-    } while (set->EndSpin() && (set->PollOnce(), set->BeginSpin()));
+      for (int i = 0; i < 20; ++i) set->PollHot();
+      set->PollAll();
+    } while (set->EndSpin() && (set->PollAll(), set->BeginSpin()));
   } while (bell->Wait());
 }
 
-TEST(PollSetStress, NothingIsSleptOver) {
-  PollSet set(1);
-  auto peer = std::make_shared<StressPeer>();
-  set.Add(peer);
+class PollSetStress : public testing::TestWithParam<int> {};
+
+TEST_P(PollSetStress, NothingIsSleptOver) {
+  PollSet set(GetParam());
+  // The second is sent to so seldom that it becomes cold.
+  std::shared_ptr<StressPeer> peers[2];
+  for (auto& peer : peers) {
+    peer = std::make_shared<StressPeer>();
+    set.Add(peer);
+  }
   Doorbell bells[2];
   std::thread pollers[2];
   for (int i = 0; i < 2; ++i) {
     pollers[i] = std::thread(PollAndSleep, &set, &bells[i]);
   }
   int64_t sent = 0;
+  int64_t sent_each[2] = {};
   int64_t lost = 0;
   const absl::Time end = absl::Now() + absl::Seconds(2);
   while (lost == 0 && absl::Now() < end) {
     // One at a time and rung to one thread in turn: every loss is final.
-    if (peer->Send()) bells[sent % 2].Ring();
     ++sent;
+    const int to = sent % 2000 == 0;
+    ++sent_each[to];
+    if (peers[to]->Send()) bells[sent / 2 % 2].Ring();
     const absl::Time deadline = absl::Now() + absl::Seconds(10);
-    while (peer->consumed() != sent && lost == 0) {
+    while (peers[to]->consumed() != sent_each[to] && lost == 0) {
       std::this_thread::yield();
       if (absl::Now() > deadline) lost = sent;
     }
@@ -244,7 +313,9 @@ TEST(PollSetStress, NothingIsSleptOver) {
   for (std::thread& poller : pollers) poller.join();
 }
 
-TEST(PollSetStress, AddAndRemoveWhileOthersPoll) {
+INSTANTIATE_TEST_SUITE_P(Spinners, PollSetStress, testing::Values(1, 2));
+
+TEST(PollSet, AddAndRemoveWhileOthersPoll) {
   PollSet set(4);
   std::atomic<bool> stop{false};
   std::vector<std::thread> pollers;
@@ -252,7 +323,7 @@ TEST(PollSetStress, AddAndRemoveWhileOthersPoll) {
     pollers.emplace_back([&set, &stop] {
       while (!stop) {
         if (!set.BeginSpin()) continue;
-        for (int k = 0; k < 10; ++k) set.PollOnce();
+        for (int k = 0; k < 10; ++k) set.PollAll();
         set.EndSpin();
       }
     });
