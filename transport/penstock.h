@@ -27,6 +27,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
+#include "transport/allocator.h"
 #include "transport/options.h"
 
 namespace penstock {

@@ -51,6 +51,15 @@ struct Lease::Room {
   Room(Segment memory, uint32_t id)
       : memory(std::move(memory)), id(id), ranges(this->memory.size()) {}
 
+  Place At(uint64_t offset) const {
+    Place place;
+    place.segment_id = id;
+    place.segment_fd = memory.fd();
+    place.segment_size = memory.size();
+    place.offset = offset;
+    return place;
+  }
+
   const Segment memory;
   const uint32_t id;
   memory::RangeAllocator ranges;  // guarded by the arena's mutex
@@ -63,9 +72,8 @@ Lease::Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
 Lease::~Lease() { arena_->Free(*this); }
 
 uint8_t* Lease::data() const { return room_->memory.data() + offset_; }
-uint32_t Lease::segment_id() const { return room_->id; }
-int Lease::segment_fd() const { return room_->memory.fd(); }
-uint64_t Lease::segment_size() const { return room_->memory.size(); }
+
+Place Lease::place() const { return room_->At(offset_); }
 
 uint64_t Arena::DefaultBudget() {
   uint64_t memory = MachineMemory();
@@ -95,6 +103,19 @@ absl::StatusOr<std::shared_ptr<Lease>> Arena::Allocate(uint64_t size) {
   const absl::optional<uint64_t> offset = (*room)->ranges.Allocate(size);
   return std::shared_ptr<Lease>(
       new Lease(shared_from_this(), *room, *offset, size));
+}
+
+absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  std::lock_guard<std::mutex> lock(mu_);
+  for (const std::unique_ptr<Lease::Room>& room : rooms_) {
+    const auto begin = reinterpret_cast<uintptr_t>(room->memory.data());
+    const uint64_t room_size = room->memory.size();
+    if (address < begin || address - begin >= room_size) continue;
+    if (size > room_size - (address - begin)) return absl::nullopt;
+    return room->At(address - begin);
+  }
+  return absl::nullopt;
 }
 
 absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {

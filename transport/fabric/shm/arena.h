@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/memory/range_allocator.h"
 
@@ -19,6 +20,14 @@ namespace fabric {
 namespace shm {
 
 class Arena;
+
+// Where memory of an arena lies, for a peer.
+struct Place {
+  uint32_t segment_id = 0;
+  int segment_fd = -1;  // the arena's
+  uint64_t segment_size = 0;
+  uint64_t offset = 0;
+};
 
 // A part of an arena. Given back, on any thread, when it is destroyed.
 class Lease {
@@ -29,11 +38,7 @@ class Lease {
 
   uint8_t* data() const;
   uint64_t size() const { return size_; }
-  // Where it is, for a peer.
-  uint32_t segment_id() const;
-  int segment_fd() const;
-  uint64_t segment_size() const;
-  uint64_t offset() const { return offset_; }
+  Place place() const;
 
  private:
   friend class Arena;
@@ -69,6 +74,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
 
   // RESOURCE_EXHAUSTED where the budget or the memory has no room.
   absl::StatusOr<std::shared_ptr<Lease>> Allocate(uint64_t size);
+  // Where `size` bytes at `data` lie, if that is in this arena; whoever has
+  // them has a lease of them.
+  absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
   // Bytes in leases, and bytes in segments.
   uint64_t used() const;

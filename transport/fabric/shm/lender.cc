@@ -22,47 +22,56 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the peer still reads ", count(), " messages"));
   }
+  if (payload.pieces().size() == 1) {
+    const memory::Bytes& bytes = payload.pieces()[0];
+    const absl::optional<Place> place = arena_->Find(bytes.data, bytes.size);
+    if (place.has_value()) return Lend(*place, bytes);
+  }
   absl::StatusOr<std::shared_ptr<Lease>> lease =
       arena_->Allocate(payload.size());
   if (!lease.ok()) return lease.status();
   payload.CopyTo((*lease)->data());
+  return Lend((*lease)->place(),
+              memory::Bytes{(*lease)->data(), payload.size(), *lease});
+}
 
+absl::StatusOr<Exposure> Lender::Lend(const Place& place, memory::Bytes bytes) {
   std::lock_guard<std::mutex> lock(mu_);
-  absl::StatusOr<uint32_t> loan = AddLocked(*lease);
+  absl::StatusOr<uint32_t> loan = AddLocked(place, bytes.owner);
   if (!loan.ok()) return loan.status();
   Exposure exposure;
-  exposure.region.key = RegionKey((*lease)->segment_id(), *loan);
-  exposure.region.offset = (*lease)->offset();
-  exposure.region.length = payload.size();
-  exposure.stable =
-      memory::Payload(memory::Bytes{(*lease)->data(), payload.size(), *lease});
+  exposure.region.key = RegionKey(place.segment_id, *loan);
+  exposure.region.offset = place.offset;
+  exposure.region.length = bytes.size;
+  exposure.stable = memory::Payload(std::move(bytes));
   return exposure;
 }
 
-absl::StatusOr<uint32_t> Lender::AddLocked(std::shared_ptr<Lease> lease) {
+absl::StatusOr<uint32_t> Lender::AddLocked(const Place& place,
+                                           std::shared_ptr<const void> owner) {
   if (ended_) return absl::UnavailableError("the peer hung up");
-  absl::Status sent = SendSegmentLocked(*lease);
+  absl::Status sent = SendSegmentLocked(place);
   if (!sent.ok()) return sent;
   // 32 bits come round: an id may still be out.
   while (loans_.count(next_loan_) > 0) ++next_loan_;
   const uint32_t loan = next_loan_++;
-  loans_[loan] = std::move(lease);
+  loans_[loan] = std::move(owner);
   count_.store(loans_.size(), std::memory_order_relaxed);
   return loan;
 }
 
-absl::Status Lender::SendSegmentLocked(const Lease& lease) {
-  if (sent_segments_.count(lease.segment_id()) > 0) return absl::OkStatus();
+absl::Status Lender::SendSegmentLocked(const Place& place) {
+  if (sent_segments_.count(place.segment_id) > 0) return absl::OkStatus();
   SetupMessage message;
   message.kind = SetupMessage::Kind::kSegment;
-  message.size = lease.segment_size();
-  message.segment_id = lease.segment_id();
-  absl::Status sent = SendSetup(socket_, message, lease.segment_fd());
+  message.size = place.segment_size;
+  message.segment_id = place.segment_id;
+  absl::Status sent = SendSetup(socket_, message, place.segment_fd);
   if (!sent.ok()) {
     // The payload goes another way; the next one may try again.
     return absl::ResourceExhaustedError(sent.message());
   }
-  sent_segments_.insert(lease.segment_id());
+  sent_segments_.insert(place.segment_id);
   return absl::OkStatus();
 }
 

@@ -20,7 +20,7 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The loans of one connection. A loan keeps its lease from being used again
+// The loans of one connection. A loan keeps its memory from being used again
 // until the peer gives it back, or will read no more at all; nothing that this
 // side does ends it earlier. Thread-safe.
 class Lender {
@@ -28,8 +28,9 @@ class Lender {
   // `socket` and `peer`, where the peer gives loans back, outlive this.
   Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer);
 
-  // Copies `payload` into a lease and lends it. RESOURCE_EXHAUSTED is a normal
-  // answer; UNAVAILABLE after EndAll().
+  // Lends `payload` where it lies, if that is in one piece in the arena, or
+  // else a copy. RESOURCE_EXHAUSTED is a normal answer; UNAVAILABLE after
+  // EndAll().
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
 
   // The peer's session has said that it reads this loan no more. Only where it
@@ -44,8 +45,10 @@ class Lender {
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  absl::Status SendSegmentLocked(const Lease& lease);
-  absl::StatusOr<uint32_t> AddLocked(std::shared_ptr<Lease> lease);
+  absl::StatusOr<Exposure> Lend(const Place& place, memory::Bytes bytes);
+  absl::StatusOr<uint32_t> AddLocked(const Place& place,
+                                     std::shared_ptr<const void> owner);
+  absl::Status SendSegmentLocked(const Place& place);
 
   const std::shared_ptr<Arena> arena_;
   const int socket_;
@@ -56,7 +59,7 @@ class Lender {
   bool ended_ = false;
   uint32_t next_loan_ = 1;
   uint64_t reclaimed_ = 0;  // entries read of the peer's releases
-  std::map<uint32_t, std::shared_ptr<Lease>> loans_;
+  std::map<uint32_t, std::shared_ptr<const void>> loans_;  // their owners
   std::set<uint32_t> sent_segments_;
 };
 

@@ -36,15 +36,15 @@ TEST(Arena, GrowsByLargerSegments) {
   EXPECT_EQ(arena->reserved(), 16 * kMiB);
   leases.push_back(arena->Allocate(12 * kMiB).value());
   EXPECT_EQ(arena->reserved(), 48 * kMiB);
-  EXPECT_NE(leases[0]->segment_id(), leases[1]->segment_id());
-  EXPECT_EQ(leases[1]->segment_size(), 32 * kMiB);
+  EXPECT_NE(leases[0]->place().segment_id, leases[1]->place().segment_id);
+  EXPECT_EQ(leases[1]->place().segment_size, 32 * kMiB);
 }
 
 TEST(Arena, RequestLargerThanTheStepGetsItsOwnSegment) {
   auto arena = Arena::Create(64 * kMiB);
   auto lease = arena->Allocate(40 * kMiB);
   ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_EQ((*lease)->segment_size(), 40 * kMiB);
+  EXPECT_EQ((*lease)->place().segment_size, 40 * kMiB);
 }
 
 TEST(Arena, BudgetIsKept) {
@@ -65,6 +65,27 @@ TEST(Arena, LeaseOutlivesTheArenasOtherOwners) {
   arena.reset();
   lease->data()[kMiB - 1] = 5;
   EXPECT_EQ(lease->data()[kMiB - 1], 5);
+}
+
+TEST(Arena, FindsWhatLiesInOneOfItsSegments) {
+  auto arena = Arena::Create(64 * kMiB);
+  std::vector<std::shared_ptr<Lease>> leases;
+  for (int i = 0; i < 2; ++i) {
+    leases.push_back(arena->Allocate(12 * kMiB).value());
+  }
+  const Place place = leases[1]->place();
+  const uint8_t* data = leases[1]->data();
+  const auto found = arena->Find(data + 100, 12 * kMiB - 100);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->segment_id, place.segment_id);
+  EXPECT_EQ(found->segment_fd, place.segment_fd);
+  EXPECT_EQ(found->offset, place.offset + 100);
+  const uint8_t* begin = data - place.offset;
+  EXPECT_TRUE(arena->Find(begin, place.segment_size).has_value());
+  EXPECT_FALSE(arena->Find(begin, place.segment_size + 1).has_value());
+  EXPECT_FALSE(arena->Find(begin + 1, ~uint64_t{0}).has_value());
+  const std::vector<uint8_t> elsewhere(10);
+  EXPECT_FALSE(arena->Find(elsewhere.data(), 10).has_value());
 }
 
 TEST(Arena, ThreadsShareIt) {

@@ -95,6 +95,39 @@ TEST_F(ShmLifetime, LastShareOfLoadedBytesClosesEverything) {
   EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
 }
 
+TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
+  std::shared_ptr<Lease> lease = lender_->Allocate(kMiB).value();
+  lease->data()[1000] = 5;
+  {
+    const memory::Bytes part{lease->data() + 1000, 100000, lease};
+    auto exposure = lender().endpoint->Expose(memory::Payload(part));
+    ASSERT_TRUE(exposure.ok()) << exposure.status();
+    EXPECT_EQ(exposure->stable.pieces()[0].data, lease->data() + 1000);
+    EXPECT_EQ(lender_->used(), kMiB);
+    auto bytes = borrower().endpoint->Load(exposure->region);
+    ASSERT_TRUE(bytes.ok()) << bytes.status();
+    EXPECT_EQ(bytes->size, 100000u);
+    EXPECT_EQ(bytes->data[0], 5);
+    lender().endpoint->Withdraw(exposure->region);
+    lease.reset();
+    lender().endpoint->Poll();
+    EXPECT_EQ(lender_->used(), kMiB);  // the peer has it
+  }
+  lender().endpoint->Poll();
+  EXPECT_EQ(lender_->used(), 0u);
+}
+
+TEST_F(ShmLifetime, PiecesThatLieInTheArenaAreCopiedTogether) {
+  std::shared_ptr<Lease> lease = lender_->Allocate(kMiB).value();
+  memory::Payload payload;
+  payload.Append(memory::Bytes{lease->data(), 1000, lease});
+  payload.Append(memory::Bytes{lease->data() + 5000, 1000, lease});
+  auto exposure = lender().endpoint->Expose(payload);
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  EXPECT_EQ(exposure->stable.pieces().size(), 1u);
+  EXPECT_GT(lender_->used(), kMiB);
+}
+
 TEST_F(ShmLifetime, LoansThatNobodyLoadedEndWithTheBorrower) {
   ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
   EXPECT_EQ(lender_->used(), kMiB);

@@ -40,12 +40,12 @@ TEST(Domains, EachUserHasAnArenaOfItsOwn) {
   EXPECT_NE(one, other);
   auto first = one->Allocate(kMiB).value();
   auto second = other->Allocate(kMiB).value();
-  EXPECT_NE(first->segment_id(), second->segment_id());
+  EXPECT_NE(first->place().segment_id, second->place().segment_id);
   // What one user's peers could read is not used for another's.
-  const uint32_t of_one = first->segment_id();
+  const uint32_t of_one = first->place().segment_id;
   first.reset();
   auto third = other->Allocate(kMiB).value();
-  EXPECT_NE(third->segment_id(), of_one);
+  EXPECT_NE(third->place().segment_id, of_one);
 }
 
 TEST(Domains, OtherUsersAreFewAndHaveLess) {
