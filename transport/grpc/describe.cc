@@ -1,11 +1,12 @@
 #include "transport/grpc/describe.h"
 
-#include <cstdlib>
+#include <set>
 
+#include "src/core/ext/filters/client_channel/client_channel_channelz.h"
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/channel/channelz_registry.h"
+#include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "src/core/lib/json/json.h"
 #include "src/core/lib/surface/channel.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/transport.h"
@@ -15,54 +16,72 @@ namespace penstock {
 namespace core {
 namespace {
 
-using grpc_core::Json;
+using grpc_core::channelz::BaseNode;
+using grpc_core::channelz::ChannelNode;
+using grpc_core::channelz::SocketNode;
+using grpc_core::channelz::SubchannelNode;
 
-// grpc::Channel keeps the core channel private. An explicit instantiation may
-// name the member; the friend function hands it out.
-grpc_channel* CoreChannelOf(grpc::Channel* channel);
-template <grpc_channel* const grpc::Channel::*kMember>
-struct ChannelAccess {
-  friend grpc_channel* CoreChannelOf(grpc::Channel* channel) {
-    return channel->*kMember;
-  }
+// Members that gRPC keeps private. An explicit instantiation may name one; its
+// friend function hands it out. What channelz renders has the same ids, but
+// rendering walks the traces while gRPC adds to them without a lock, and so
+// crashes now and then.
+template <typename Tag, typename Tag::Member kMember>
+struct Exposed {
+  friend typename Tag::Member MemberOf(Tag) { return kMember; }
 };
-template struct ChannelAccess<&grpc::Channel::c_channel_>;
 
-const Json* Member(const Json& json, const char* name) {
-  if (json.type() != Json::Type::OBJECT) return nullptr;
-  auto it = json.object_value().find(name);
-  return it == json.object_value().end() ? nullptr : &it->second;
+struct CoreChannel {
+  using Member = grpc_channel* const grpc::Channel::*;
+  friend Member MemberOf(CoreChannel);
+};
+template struct Exposed<CoreChannel, &grpc::Channel::c_channel_>;
+
+struct ChildMutex {
+  using Member = grpc_core::Mutex ChannelNode::*;
+  friend Member MemberOf(ChildMutex);
+};
+template struct Exposed<ChildMutex, &ChannelNode::child_mu_>;
+
+struct Subchannels {
+  using Member = std::set<intptr_t> ChannelNode::*;
+  friend Member MemberOf(Subchannels);
+};
+template struct Exposed<Subchannels, &ChannelNode::child_subchannels_>;
+
+struct SocketMutex {
+  using Member = grpc_core::Mutex SubchannelNode::*;
+  friend Member MemberOf(SocketMutex);
+};
+template struct Exposed<SocketMutex, &SubchannelNode::socket_mu_>;
+
+struct ChildSocket {
+  using Member = grpc_core::RefCountedPtr<SocketNode> SubchannelNode::*;
+  friend Member MemberOf(ChildSocket);
+};
+template struct Exposed<ChildSocket, &SubchannelNode::child_socket_>;
+
+std::set<intptr_t> SubchannelsOf(ChannelNode* channel) {
+  grpc_core::MutexLock lock(&(channel->*MemberOf(ChildMutex())));
+  return channel->*MemberOf(Subchannels());
 }
 
-// Calls `visit` with each number that the array `list` of `node` holds as
-// `id`: how channelz refers from one entity to others.
-template <typename Visit>
-void ForEachReference(const Json& node, const char* list, const char* id,
-                      Visit visit) {
-  const Json* array = Member(node, list);
-  if (array == nullptr || array->type() != Json::Type::ARRAY) return;
-  for (const Json& entry : array->array_value()) {
-    const Json* number = Member(entry, id);
-    if (number == nullptr) continue;
-    visit(static_cast<intptr_t>(
-        std::strtoll(number->string_value().c_str(), nullptr, 10)));
+// Null while it is not connected, or if it is gone.
+grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel) {
+  grpc_core::RefCountedPtr<BaseNode> node =
+      grpc_core::channelz::ChannelzRegistry::Get(subchannel);
+  if (node == nullptr || node->type() != BaseNode::EntityType::kSubchannel) {
+    return nullptr;
   }
+  auto* found = static_cast<SubchannelNode*>(node.get());
+  grpc_core::MutexLock lock(&(found->*MemberOf(SocketMutex())));
+  return found->*MemberOf(ChildSocket());
 }
 
-Json Render(intptr_t id) {
-  auto node = grpc_core::channelz::ChannelzRegistry::Get(id);
-  return node == nullptr ? Json() : node->RenderJson();
-}
-
-ConnectionDescription Describe(intptr_t socket) {
+ConnectionDescription Describe(SocketNode* socket) {
   ConnectionDescription result;
-  Transport* transport = TransportRegistry::Get()->Find(socket);
+  Transport* transport = TransportRegistry::Get()->Find(socket->uuid());
   if (transport == nullptr) {
-    auto node = grpc_core::channelz::ChannelzRegistry::Get(socket);
-    if (node != nullptr) {
-      result.peer =
-          static_cast<grpc_core::channelz::SocketNode*>(node.get())->remote();
-    }
+    result.peer = socket->remote();
     result.path = "http2";
     result.reason = "the peer does not speak Penstock, or it is off here";
     return result;
@@ -87,16 +106,14 @@ std::vector<ConnectionDescription> DescribeConnections(grpc::Channel* channel) {
   grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
   grpc_core::ExecCtx exec_ctx;
   std::vector<ConnectionDescription> result;
-  auto* node =
-      grpc_core::Channel::FromC(CoreChannelOf(channel))->channelz_node();
+  ChannelNode* node =
+      grpc_core::Channel::FromC(channel->*MemberOf(CoreChannel()))
+          ->channelz_node();
   if (node == nullptr) return result;
-  ForEachReference(node->RenderJson(), "subchannelRef", "subchannelId",
-                   [&](intptr_t subchannel) {
-                     ForEachReference(Render(subchannel), "socketRef",
-                                      "socketId", [&](intptr_t socket) {
-                                        result.push_back(Describe(socket));
-                                      });
-                   });
+  for (intptr_t subchannel : SubchannelsOf(node)) {
+    grpc_core::RefCountedPtr<SocketNode> socket = SocketOf(subchannel);
+    if (socket != nullptr) result.push_back(Describe(socket.get()));
+  }
   return result;
 }
 
