@@ -1,6 +1,11 @@
 #include "transport/grpc/metadata_codec.h"
 
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "src/core/lib/slice/percent_encoding.h"
 #include "transport/base/byte_order.h"
 
@@ -8,18 +13,111 @@ namespace penstock {
 namespace core {
 namespace {
 
-// Key length u32, value length u32, key, value.
-constexpr size_t kPrefixBytes = 8;
+using grpc_core::Slice;
+
+// An entry begins with a byte: 0, a key's number, or 128 and a pair's.
+constexpr uint8_t kLiteral = 0;
+constexpr uint8_t kFirstKey = 1;
+constexpr uint8_t kFirstPair = 128;
+
+template <typename... Types>
+struct List {
+  static constexpr size_t kSize = sizeof...(Types);
+};
+
+// Of the wire: the place in the list is the number. Only its end may grow, with
+// the protocol's version.
+using Keys =
+    List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
+         grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,
+         grpc_core::HttpSchemeMetadata, grpc_core::ContentTypeMetadata,
+         grpc_core::TeMetadata, grpc_core::GrpcEncodingMetadata,
+         grpc_core::GrpcAcceptEncodingMetadata, grpc_core::GrpcStatusMetadata,
+         grpc_core::GrpcTimeoutMetadata,
+         grpc_core::GrpcPreviousRpcAttemptsMetadata,
+         grpc_core::GrpcRetryPushbackMsMetadata, grpc_core::UserAgentMetadata,
+         grpc_core::GrpcMessageMetadata, grpc_core::HostMetadata,
+         grpc_core::EndpointLoadMetricsBinMetadata,
+         grpc_core::GrpcServerStatsBinMetadata, grpc_core::GrpcTraceBinMetadata,
+         grpc_core::GrpcTagsBinMetadata>;
+
+template <typename TraitType, typename TraitType::ValueType kTheValue>
+struct Pair {
+  using Trait = TraitType;
+  static constexpr typename TraitType::ValueType kValue = kTheValue;
+};
+
+// The same holds for these.
+using Pairs = List<
+    Pair<grpc_core::HttpMethodMetadata, grpc_core::HttpMethodMetadata::kPost>,
+    Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttp>,
+    Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttps>,
+    Pair<grpc_core::ContentTypeMetadata,
+         grpc_core::ContentTypeMetadata::kApplicationGrpc>,
+    Pair<grpc_core::TeMetadata, grpc_core::TeMetadata::kTrailers>,
+    Pair<grpc_core::GrpcStatusMetadata, GRPC_STATUS_OK>,
+    Pair<grpc_core::GrpcEncodingMetadata, GRPC_COMPRESS_NONE>>;
+
+// The number of a trait's key; kLiteral: it has none.
+template <typename Trait, typename... Traits>
+constexpr uint8_t NumberOfKey(List<Traits...>) {
+  uint8_t number = kFirstKey;
+  bool found = false;
+  (void)std::initializer_list<int>{
+      (found = found || std::is_same<Trait, Traits>::value,
+       number += found ? 0 : 1, 0)...};
+  return found ? number : kLiteral;
+}
+
+template <typename Pair, typename Trait, typename Value>
+typename std::enable_if<std::is_same<typename Pair::Trait, Trait>::value,
+                        bool>::type
+IsPair(Trait, const Value& value) {
+  return value == Pair::kValue;
+}
+template <typename Pair, typename Trait, typename Value>
+typename std::enable_if<!std::is_same<typename Pair::Trait, Trait>::value,
+                        bool>::type
+IsPair(Trait, const Value&) {
+  return false;
+}
+
+// 0: there is none.
+template <typename Trait, typename Value, typename... All>
+uint8_t NumberOfPair(Trait trait, const Value& value, List<All...>) {
+  uint8_t number = kFirstPair;
+  bool found = false;
+  (void)std::initializer_list<int>{(found = found || IsPair<All>(trait, value),
+                                    number += found ? 0 : 1, 0)...};
+  return found ? number : 0;
+}
 
 // The visitor that grpc_metadata_batch::Encode() wants.
 class Encoder {
  public:
-  void Encode(const grpc_core::Slice& key, const grpc_core::Slice& value) {
-    Put(key.as_string_view(), value.as_string_view());
+  explicit Encoder(std::string* out) : out_(out) { out_->clear(); }
+
+  void Encode(const Slice& key, const Slice& value) {
+    PutLiteral(key.as_string_view(), value.as_string_view());
   }
   template <typename Trait, typename Value>
-  void Encode(Trait, const Value& value) {
-    Put(Trait::key(), Trait::Encode(value).as_string_view());
+  void Encode(Trait trait, const Value& value) {
+    const uint8_t pair = NumberOfPair(trait, value, Pairs());
+    if (pair != 0) {
+      out_->push_back(static_cast<char>(pair));
+    } else {
+      Put(trait, Trait::Encode(value).as_string_view());
+    }
+  }
+  // The time that is left, not rounded as its text is.
+  void Encode(grpc_core::GrpcTimeoutMetadata trait,
+              grpc_core::Timestamp deadline) {
+    const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
+    PutNumber(trait, static_cast<uint64_t>(left.millis()));
+  }
+  void Encode(grpc_core::GrpcAcceptEncodingMetadata trait,
+              grpc_core::CompressionAlgorithmSet set) {
+    PutNumber(trait, set.ToLegacyBitmask());
   }
   // Travels in balancers' own trailers only; its Encode() aborts.
   void Encode(grpc_core::GrpcLbClientStatsMetadata,
@@ -28,70 +126,191 @@ class Encoder {
   void Encode(grpc_core::GrpcInternalEncodingRequest,
               grpc_compression_algorithm) {}
 
-  void Put(absl::string_view key, absl::string_view value) {
-    uint8_t prefix[kPrefixBytes];
-    base::StoreLittle<uint32_t>(key.size(), prefix);
-    base::StoreLittle<uint32_t>(value.size(), prefix + 4);
-    out_.append(reinterpret_cast<const char*>(prefix), sizeof prefix);
-    out_.append(key.data(), key.size());
-    out_.append(value.data(), value.size());
+  template <typename Trait>
+  void Put(Trait, absl::string_view value) {
+    constexpr uint8_t kKey = NumberOfKey<Trait>(Keys());
+    if (kKey == kLiteral) return PutLiteral(Trait::key(), value);
+    uint8_t prefix[5] = {kKey};
+    base::StoreLittle<uint32_t>(value.size(), prefix + 1);
+    Append(prefix, sizeof prefix);
+    out_->append(value.data(), value.size());
   }
 
-  std::string Take() { return std::move(out_); }
-
  private:
-  std::string out_;
+  template <typename Trait>
+  void PutNumber(Trait trait, uint64_t number) {
+    uint8_t value[8];
+    base::StoreLittle<uint64_t>(number, value);
+    Put(trait, {reinterpret_cast<const char*>(value), sizeof value});
+  }
+
+  void PutLiteral(absl::string_view key, absl::string_view value) {
+    uint8_t prefix[9] = {kLiteral};
+    base::StoreLittle<uint32_t>(key.size(), prefix + 1);
+    base::StoreLittle<uint32_t>(value.size(), prefix + 5);
+    Append(prefix, sizeof prefix);
+    out_->append(key.data(), key.size());
+    out_->append(value.data(), value.size());
+  }
+
+  void Append(const uint8_t* data, size_t size) {
+    out_->append(reinterpret_cast<const char*>(data), size);
+  }
+
+  std::string* const out_;
 };
 
-// Cuts `length` bytes off the front of `bytes`; false if there are fewer.
-bool Cut(size_t length, absl::string_view* bytes, absl::string_view* out) {
-  if (bytes->size() < length) return false;
-  *out = bytes->substr(0, length);
-  bytes->remove_prefix(length);
-  return true;
-}
+class Decoder {
+ public:
+  Decoder(std::string bytes, grpc_metadata_batch* batch)
+      : block_(Slice::FromCopiedString(std::move(bytes))), batch_(batch) {}
+
+  absl::Status Decode() {
+    while (position_ < block_.size() && status_.ok()) {
+      const uint8_t first = block_[position_++];
+      if (first >= kFirstPair) {
+        DecodePair(first - kFirstPair, Pairs());
+      } else if (first == kLiteral) {
+        DecodeLiteral();
+      } else {
+        DecodeKnown(first - kFirstKey, Keys());
+      }
+    }
+    return status_;
+  }
+
+ private:
+  void Fail(absl::string_view what) {
+    status_ = absl::InvalidArgumentError(what);
+  }
+
+  bool TakeLength(uint32_t* length) {
+    if (block_.size() - position_ < 4) {
+      Fail("metadata is cut short");
+      return false;
+    }
+    *length = base::LoadLittle<uint32_t>(block_.data() + position_);
+    position_ += 4;
+    return true;
+  }
+
+  bool Take(uint32_t length, Slice* out) {
+    if (block_.size() - position_ < length) {
+      Fail("metadata is cut short");
+      return false;
+    }
+    *out = block_.RefSubSlice(position_, length);
+    position_ += length;
+    return true;
+  }
+
+  void DecodeLiteral() {
+    uint32_t key_size, value_size;
+    Slice key, value;
+    if (!TakeLength(&key_size) || !TakeLength(&value_size) ||
+        !Take(key_size, &key) || !Take(value_size, &value)) {
+      return;
+    }
+    batch_->Append(key.as_string_view(), std::move(value),
+                   [&](absl::string_view error, const Slice&) {
+                     SayBad(key.as_string_view(), error);
+                   });
+  }
+
+  template <typename... Traits>
+  void DecodeKnown(uint8_t number, List<Traits...>) {
+    using Function = void (Decoder::*)(const Slice&);
+    static constexpr Function kSet[] = {&Decoder::Set<Traits>...};
+    if (number >= sizeof...(Traits)) return Fail("metadata of an unknown key");
+    uint32_t size;
+    Slice value;
+    if (TakeLength(&size) && Take(size, &value)) (this->*kSet[number])(value);
+  }
+
+  template <typename... All>
+  void DecodePair(uint8_t number, List<All...>) {
+    using Function = void (Decoder::*)();
+    static constexpr Function kSet[] = {&Decoder::SetPair<All>...};
+    if (number >= sizeof...(All)) return Fail("metadata of an unknown pair");
+    (this->*kSet[number])();
+  }
+
+  template <typename Pair>
+  void SetPair() {
+    const typename Pair::Trait::ValueType value = Pair::kValue;
+    batch_->Set(typename Pair::Trait(), value);
+  }
+
+  template <typename Trait>
+  void Set(const Slice& value) {
+    SetParsed(Trait(), value);
+  }
+
+  template <typename Trait>
+  void SetParsed(Trait trait, const Slice& value) {
+    batch_->Set(trait,
+                Trait::MementoToValue(Trait::ParseMemento(
+                    value.Ref(), [this](absl::string_view error, const Slice&) {
+                      SayBad(Trait::key(), error);
+                    })));
+  }
+  void SetParsed(grpc_core::GrpcTimeoutMetadata trait, const Slice& value) {
+    uint64_t left;
+    if (!ParseNumber(trait.key(), value, &left)) return;
+    batch_->Set(trait, trait.MementoToValue(grpc_core::Duration::Milliseconds(
+                           static_cast<int64_t>(left))));
+  }
+  void SetParsed(grpc_core::GrpcAcceptEncodingMetadata trait,
+                 const Slice& value) {
+    uint64_t set;
+    if (!ParseNumber(trait.key(), value, &set)) return;
+    batch_->Set(trait, grpc_core::CompressionAlgorithmSet::FromUint32(
+                           static_cast<uint32_t>(set)));
+  }
+
+  bool ParseNumber(absl::string_view key, const Slice& value, uint64_t* out) {
+    if (value.size() != 8) {
+      SayBad(key, "not a number of 8 bytes");
+      return false;
+    }
+    *out = base::LoadLittle<uint64_t>(value.data());
+    return true;
+  }
+
+  void SayBad(absl::string_view key, absl::string_view error) {
+    Fail(absl::StrCat("bad metadata ", key, ": ", error));
+  }
+
+  const Slice block_;
+  grpc_metadata_batch* const batch_;
+  size_t position_ = 0;
+  absl::Status status_;
+};
 
 }  // namespace
 
-std::string EncodeMetadata(const grpc_metadata_batch& batch) {
-  Encoder encoder;
+void EncodeMetadata(const grpc_metadata_batch& batch, std::string* out) {
+  Encoder encoder(out);
   batch.Encode(&encoder);
-  return encoder.Take();
 }
 
 std::string EncodeStatus(const absl::Status& status) {
-  Encoder encoder;
-  encoder.Put("grpc-status", absl::StrCat(static_cast<int>(status.code())));
+  std::string out;
+  Encoder encoder(&out);
+  encoder.Encode(grpc_core::GrpcStatusMetadata(),
+                 static_cast<grpc_status_code>(status.code()));
   if (!status.message().empty()) {
     // The client's http filter decodes it.
-    const grpc_core::Slice message = grpc_core::PercentEncodeSlice(
-        grpc_core::Slice::FromCopiedString(std::string(status.message())),
+    const Slice message = grpc_core::PercentEncodeSlice(
+        Slice::FromCopiedString(std::string(status.message())),
         grpc_core::PercentEncodingType::Compatible);
-    encoder.Put("grpc-message", message.as_string_view());
+    encoder.Put(grpc_core::GrpcMessageMetadata(), message.as_string_view());
   }
-  return encoder.Take();
+  return out;
 }
 
-absl::Status DecodeMetadata(absl::string_view bytes,
-                            grpc_metadata_batch* batch) {
-  absl::Status status;
-  while (!bytes.empty() && status.ok()) {
-    absl::string_view prefix, key, value;
-    if (!Cut(kPrefixBytes, &bytes, &prefix)) {
-      return absl::InvalidArgumentError("metadata is cut short");
-    }
-    const auto* lengths = reinterpret_cast<const uint8_t*>(prefix.data());
-    if (!Cut(base::LoadLittle<uint32_t>(lengths), &bytes, &key) ||
-        !Cut(base::LoadLittle<uint32_t>(lengths + 4), &bytes, &value)) {
-      return absl::InvalidArgumentError("metadata is cut short");
-    }
-    batch->Append(key, grpc_core::Slice::FromCopiedString(std::string(value)),
-                  [&](absl::string_view error, const grpc_core::Slice&) {
-                    status = absl::InvalidArgumentError(
-                        absl::StrCat("bad metadata ", key, ": ", error));
-                  });
-  }
-  return status;
+absl::Status DecodeMetadata(std::string bytes, grpc_metadata_batch* batch) {
+  return Decoder(std::move(bytes), batch).Decode();
 }
 
 }  // namespace core

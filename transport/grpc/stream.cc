@@ -165,9 +165,10 @@ grpc_error_handle Stream::SendInitialMetadata(
     }
     Open();
   }
-  const std::string metadata = EncodeMetadata(*op.send_initial_metadata);
-  stats_.outgoing.header_bytes += metadata.size();
-  session()->SendHeaders(id_, metadata);
+  std::string* const metadata = transport_->scratch();
+  EncodeMetadata(*op.send_initial_metadata, metadata);
+  stats_.outgoing.header_bytes += metadata->size();
+  session()->SendHeaders(id_, *metadata);
   return absl::OkStatus();
 }
 
@@ -200,9 +201,10 @@ grpc_error_handle Stream::SendTrailingMetadata(
     session()->SendHalfClose(id_);
     return absl::OkStatus();
   }
-  const std::string metadata = EncodeMetadata(*op.send_trailing_metadata);
-  stats_.outgoing.header_bytes += metadata.size();
-  session()->SendTrailers(id_, metadata);
+  std::string* const metadata = transport_->scratch();
+  EncodeMetadata(*op.send_trailing_metadata, metadata);
+  stats_.outgoing.header_bytes += metadata->size();
+  session()->SendTrailers(id_, *metadata);
   if (op.sent != nullptr) *op.sent = true;
   trailers_sent_ = true;
   return absl::OkStatus();

@@ -56,7 +56,7 @@ class Stream : public session::StreamEvents {
   };
 
   // RESOURCE_EXHAUSTED: too much of it. INTERNAL: gRPC does not take it.
-  absl::Status ReceiveMetadata(const std::string& metadata,
+  absl::Status ReceiveMetadata(std::string metadata,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
   void Cancel(const grpc_error_handle& error);

@@ -43,14 +43,17 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
   }
 }
 
-absl::Status Stream::ReceiveMetadata(const std::string& metadata,
+absl::Status Stream::ReceiveMetadata(std::string metadata,
                                      grpc_metadata_batch* batch) {
-  absl::Status status = DecodeMetadata(metadata, batch);
+  const size_t size = metadata.size();
+  absl::Status status = DecodeMetadata(std::move(metadata), batch);
   if (!status.ok()) return absl::InternalError(status.message());
   const size_t limit = transport_->limits().max_metadata_bytes;
-  // HTTP/2 counts 32 bytes for each entry beside key and value, which is at
-  // most four times what an entry takes here.
-  if (metadata.size() > limit / 4 && batch->TransportSize() > limit) {
+  // HTTP/2 counts key, value and 32 bytes for each entry, which is at most four
+  // times what an entry of any key takes here. Those of known keys can take
+  // less, but are no more than one each.
+  constexpr size_t kKnownKeys = 2048;
+  if (4 * size + kKnownKeys > limit && batch->TransportSize() > limit) {
     batch->Clear();
     return absl::ResourceExhaustedError(
         "received initial metadata size exceeds limit");
@@ -67,7 +70,7 @@ void Stream::OnHeaders(std::string metadata) {
   stats_.incoming.header_bytes += metadata.size();
   const absl::Status status =
       headers_received_ ? absl::InternalError("initial metadata came twice")
-                        : ReceiveMetadata(metadata, &initial_);
+                        : ReceiveMetadata(std::move(metadata), &initial_);
   if (!status.ok()) return CancelFor(status);
   headers_received_ = true;
   CompleteReceives();
@@ -97,7 +100,7 @@ void Stream::OnHalfClose() {
 
 void Stream::OnTrailers(std::string metadata) {
   stats_.incoming.header_bytes += metadata.size();
-  const absl::Status status = ReceiveMetadata(metadata, &trailing_);
+  const absl::Status status = ReceiveMetadata(std::move(metadata), &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->DropUnsent(id_);  // the server reads no more

@@ -105,6 +105,8 @@ class Transport final : public grpc_transport,
   bool is_client() const { return config_.is_client; }
   const std::string& peer() const { return peer_; }
   const ChannelLimits& limits() const { return config_.limits; }
+  // For what is used up before the next call needs it.
+  std::string* scratch() { return &scratch_; }
   bool AcceptsStreams() const;
   uint32_t NextStreamId() { return next_stream_++; }
   void AddStream(Stream* stream);
@@ -228,6 +230,7 @@ class Transport final : public grpc_transport,
   uint32_t goaway_last_;           // that the peer named
   std::string goaway_reason_;      // the peer's
   bool shutdown_when_written_ = false;
+  std::string scratch_;
   uint64_t next_ping_ = 1;
   std::unordered_map<uint64_t, grpc_closure*> pings_;
 };

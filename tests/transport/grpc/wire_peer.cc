@@ -51,6 +51,7 @@ std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs) {
   std::string out;
   for (const auto& pair : pairs) {
+    out.push_back(0);  // a literal
     Append<uint32_t>(static_cast<uint32_t>(pair.first.size()), &out);
     Append<uint32_t>(static_cast<uint32_t>(pair.second.size()), &out);
     absl::StrAppend(&out, pair.first, pair.second);

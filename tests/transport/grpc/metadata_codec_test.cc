@@ -1,0 +1,220 @@
+#include "transport/grpc/metadata_codec.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "src/core/lib/resource_quota/arena.h"
+#include "src/core/lib/resource_quota/memory_quota.h"
+#include "transport/base/byte_order.h"
+#include "transport/grpc/grpc_abi.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+using grpc_core::Slice;
+
+template <typename Number>
+std::string Little(Number number) {
+  std::string bytes(sizeof number, '\0');
+  base::StoreLittle<Number>(number, reinterpret_cast<uint8_t*>(&bytes[0]));
+  return bytes;
+}
+
+std::string Literal(const std::string& key, const std::string& value) {
+  return std::string(1, '\0') + Little<uint32_t>(key.size()) +
+         Little<uint32_t>(value.size()) + key + value;
+}
+
+std::string Known(char number, const std::string& value) {
+  return std::string(1, number) + Little<uint32_t>(value.size()) + value;
+}
+
+class MetadataCodecTest : public testing::Test {
+ protected:
+  struct Batch {
+    explicit Batch(grpc_core::MemoryAllocator* allocator)
+        : arena(grpc_core::MakeScopedArena(1024, allocator)),
+          metadata(arena.get()) {}
+    grpc_core::ScopedArenaPtr arena;
+    grpc_metadata_batch metadata;
+  };
+
+  std::unique_ptr<Batch> NewBatch() {
+    return std::unique_ptr<Batch>(new Batch(&allocator_));
+  }
+  std::string Encode(const Batch& batch) {
+    std::string out = "of before";
+    EncodeMetadata(batch.metadata, &out);
+    return out;
+  }
+  std::unique_ptr<Batch> Decode(const std::string& bytes) {
+    std::unique_ptr<Batch> batch = NewBatch();
+    const absl::Status status = DecodeMetadata(bytes, &batch->metadata);
+    EXPECT_TRUE(status.ok()) << status;
+    return batch;
+  }
+  absl::Status StatusOf(const std::string& bytes) {
+    return DecodeMetadata(bytes, &NewBatch()->metadata);
+  }
+  static std::string Text(const Batch& batch, absl::string_view key) {
+    std::string backing;
+    return std::string(
+        batch.metadata.GetStringValue(key, &backing).value_or("(none)"));
+  }
+
+  grpc_core::ExecCtx exec_ctx_;
+  grpc_core::MemoryQuotaRefPtr quota_ = grpc_core::MakeMemoryQuota("test");
+  grpc_core::MemoryAllocator allocator_ = quota_->CreateMemoryAllocator("test");
+};
+
+// As docs/protocol.md has them: a changed number is another protocol.
+TEST_F(MetadataCodecTest, WhatEachCallHasIsOneByte) {
+  auto batch = NewBatch();
+  batch->metadata.Set(grpc_core::HttpMethodMetadata(),
+                      grpc_core::HttpMethodMetadata::kPost);
+  batch->metadata.Set(grpc_core::HttpSchemeMetadata(),
+                      grpc_core::HttpSchemeMetadata::kHttps);
+  batch->metadata.Set(grpc_core::TeMetadata(),
+                      grpc_core::TeMetadata::kTrailers);
+  batch->metadata.Set(grpc_core::ContentTypeMetadata(),
+                      grpc_core::ContentTypeMetadata::kApplicationGrpc);
+  batch->metadata.Set(grpc_core::GrpcStatusMetadata(), GRPC_STATUS_OK);
+  batch->metadata.Set(grpc_core::GrpcEncodingMetadata(), GRPC_COMPRESS_NONE);
+  std::string bytes = Encode(*batch);
+  auto decoded = Decode(bytes);
+  std::sort(bytes.begin(), bytes.end());
+  EXPECT_EQ(bytes, "\x80\x82\x83\x84\x85\x86");
+  EXPECT_EQ(Text(*decoded, ":method"), "POST");
+  EXPECT_EQ(Text(*decoded, ":scheme"), "https");
+  EXPECT_EQ(Text(*decoded, "te"), "trailers");
+  EXPECT_EQ(Text(*decoded, "content-type"), "application/grpc");
+  EXPECT_EQ(Text(*decoded, "grpc-status"), "0");
+  EXPECT_EQ(Text(*decoded, "grpc-encoding"), "identity");
+  EXPECT_EQ(Text(*Decode("\x81"), ":scheme"), "http");
+}
+
+TEST_F(MetadataCodecTest, KeysHaveTheNumbersOfTheProtocol) {
+  const std::vector<std::pair<std::string, std::string>> keys = {
+      {":path", "/a.b/c"},
+      {":authority", "host:1"},
+      {":method", "PUT"},
+      {":status", "200"},
+      {":scheme", "https"},
+      {"content-type", ""},
+      {"te", "trailers"},
+      {"grpc-encoding", "gzip"},
+      {"", ""},
+      {"grpc-status", "5"},
+      {"", ""},
+      {"grpc-previous-rpc-attempts", "2"},
+      {"grpc-retry-pushback-ms", "100"},
+      {"user-agent", "an agent of more than 23 bytes"},
+      {"grpc-message", "no%20such"},
+      {"host", "host"},
+      {"endpoint-load-metrics-bin", std::string("\0\xff", 2)},
+      {"grpc-server-stats-bin", "stats"},
+      {"grpc-trace-bin", "trace"},
+      {"grpc-tags-bin", "tags"}};
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i].first.empty()) continue;  // numbers: see below
+    SCOPED_TRACE(keys[i].first);
+    auto decoded = Decode(Known(static_cast<char>(i + 1), keys[i].second));
+    EXPECT_EQ(Text(*decoded, keys[i].first), keys[i].second);
+    // And what is sent as a literal is the same.
+    auto literal = Decode(Literal(keys[i].first, keys[i].second));
+    EXPECT_EQ(Text(*literal, keys[i].first), keys[i].second);
+    EXPECT_EQ(Encode(*literal), Encode(*decoded));
+  }
+}
+
+TEST_F(MetadataCodecTest, DeadlineKeepsItsMilliseconds) {
+  auto batch = NewBatch();
+  const auto now = grpc_core::Timestamp::Now();
+  batch->metadata.Set(grpc_core::GrpcTimeoutMetadata(),
+                      now + grpc_core::Duration::Milliseconds(1234567));
+  EXPECT_EQ(Encode(*batch), Known(11, Little<uint64_t>(1234567)));
+  auto decoded = Decode(Encode(*batch));
+  EXPECT_EQ(*decoded->metadata.get(grpc_core::GrpcTimeoutMetadata()) - now,
+            grpc_core::Duration::Milliseconds(1234567));
+}
+
+TEST_F(MetadataCodecTest, NoDeadlineIsTooExtreme) {
+  const auto now = grpc_core::Timestamp::Now();
+  for (int64_t left : {int64_t{0}, int64_t{-1}, INT64_MIN, INT64_MAX}) {
+    auto decoded = Decode(Known(11, Little<uint64_t>(left)));
+    const auto deadline =
+        decoded->metadata.get(grpc_core::GrpcTimeoutMetadata());
+    ASSERT_TRUE(deadline.has_value());
+    EXPECT_EQ(*deadline > now, left > 0) << left;
+  }
+}
+
+TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
+  auto batch = NewBatch();
+  batch->metadata.Set(
+      grpc_core::GrpcAcceptEncodingMetadata(),
+      grpc_core::CompressionAlgorithmSet::FromString("identity, gzip"));
+  EXPECT_EQ(Encode(*batch), Known(9, Little<uint64_t>(5)));
+  EXPECT_EQ(Text(*Decode(Encode(*batch)), "grpc-accept-encoding"),
+            "identity, gzip");
+  // Algorithms of the future.
+  EXPECT_EQ(Text(*Decode(Known(9, Little<uint64_t>(~uint64_t{0}))),
+                 "grpc-accept-encoding"),
+            "identity, deflate, gzip");
+}
+
+TEST_F(MetadataCodecTest, OtherKeysKeepTheirOrderAndBytes) {
+  const std::string bytes = Literal("key", "value") + Literal("key", "again") +
+                            Literal("key-bin", std::string("\0\xff\n", 3)) +
+                            Literal("empty", "");
+  auto decoded = Decode(bytes);
+  EXPECT_EQ(Text(*decoded, "key"), "value,again");
+  EXPECT_EQ(Encode(*decoded), bytes);
+}
+
+TEST_F(MetadataCodecTest, ValuesOutliveTheirBytes) {
+  const std::string long_value(1000, 'x');
+  std::string bytes = Literal("key", long_value) + Known(1, long_value);
+  auto decoded = Decode(bytes);
+  bytes.assign(bytes.size(), 'y');
+  EXPECT_EQ(Text(*decoded, "key"), long_value);
+  EXPECT_EQ(Text(*decoded, ":path"), long_value);
+}
+
+TEST_F(MetadataCodecTest, StatusIsWhatTheTrailersOfACallAre) {
+  EXPECT_EQ(EncodeStatus(absl::OkStatus()), "\x85");
+  auto decoded = Decode(EncodeStatus(absl::NotFoundError("100 % not\n")));
+  EXPECT_EQ(Text(*decoded, "grpc-status"), "5");
+  EXPECT_EQ(Text(*decoded, "grpc-message"), "100 %25 not%0A");
+}
+
+TEST_F(MetadataCodecTest, NonsenseIsRefused) {
+  for (const std::string& bytes :
+       {std::string("\x15"), std::string("\x7f"), std::string("\x87"),
+        std::string("\xff"), Known(21, "x"), Known(9, "1234567"),
+        Known(11, "10S"), Known(10, "x"), Literal(":scheme", "ftp"),
+        std::string("\x80\x80\x87")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(bytes)))
+        << testing::PrintToString(bytes);
+  }
+}
+
+TEST_F(MetadataCodecTest, EachCutIsRefused) {
+  for (const std::string& entry : {Literal("key", "value"), Known(1, "/path"),
+                                   Known(11, Little<uint64_t>(5))}) {
+    for (size_t length = 1; length < entry.size(); ++length) {
+      EXPECT_TRUE(
+          absl::IsInvalidArgument(StatusOf("\x80" + entry.substr(0, length))))
+          << length << " of " << testing::PrintToString(entry);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock
