@@ -20,7 +20,7 @@ namespace penstock {
 namespace bench {
 
 // The parent's side. Not thread-safe. Destruction asks the child to end, kills
-// it if it has not ended within two seconds, and reaps it.
+// it if it has not ended within ten seconds, and reaps it.
 class ChildProcess {
  public:
   // `flags` follow the program's name.
