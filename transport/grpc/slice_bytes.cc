@@ -17,7 +17,10 @@ memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
 }
 
 grpc_core::Slice ToSlice(memory::Bytes bytes) {
-  if (bytes.size == 0) return grpc_core::Slice();
+  if (bytes.size <= GRPC_SLICE_INLINED_SIZE) {  // the slice holds them itself
+    return grpc_core::Slice::FromCopiedBuffer(
+        reinterpret_cast<const char*>(bytes.data), bytes.size);
+  }
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));
   // gRPC does not write to slices that it did not make.
   return grpc_core::Slice(grpc_slice_new_with_user_data(

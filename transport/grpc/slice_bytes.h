@@ -14,7 +14,7 @@ namespace core {
 // The payload shares the buffer's slices, which stay alive as long as it.
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
-// A slice that keeps `bytes` alive; nothing is copied.
+// A slice that keeps `bytes` alive; no more is copied than fits into it.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

@@ -3,7 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 
-#include <deque>
+#include <list>
 #include <string>
 
 #include "absl/status/status.h"
@@ -96,7 +96,7 @@ class Stream : public session::StreamEvents {
 
   grpc_metadata_batch initial_;
   grpc_metadata_batch trailing_;
-  std::deque<Message> messages_;
+  std::list<Message> messages_;
   grpc_transport_stream_stats stats_ = {};
 
   grpc_closure* send_done_ = nullptr;  // of a message that waits for the window

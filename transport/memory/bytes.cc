@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,19 @@ absl::StatusOr<Block> AllocateBlock(size_t size) {
   }
   return Block{std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), free),
                size};
+}
+
+absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes) {
+  if (bytes.size() < kAlignedBytes) {
+    auto copy = std::make_shared<const std::string>(
+        reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return Bytes{reinterpret_cast<const uint8_t*>(copy->data()), copy->size(),
+                 copy};
+  }
+  absl::StatusOr<Block> block = AllocateBlock(bytes.size());
+  if (!block.ok()) return block.status();
+  memcpy(block->data.get(), bytes.data(), bytes.size());
+  return block->AsBytes();
 }
 
 void Payload::Append(Bytes bytes) {

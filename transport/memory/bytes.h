@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
@@ -41,15 +42,23 @@ struct Block {
 // peer may have chosen the size.
 absl::StatusOr<Block> AllocateBlock(size_t size);
 
+// A copy that owns itself, aligned like a Block from kAlignedBytes on; smaller
+// ones cost less. RESOURCE_EXHAUSTED as above.
+constexpr size_t kAlignedBytes = 1024;
+absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
+
 // The bytes of one message, in order, in as many pieces as it came in.
 class Payload {
  public:
+  // Most messages are in one piece.
+  using Pieces = absl::InlinedVector<Bytes, 1>;
+
   Payload() = default;
   explicit Payload(Bytes bytes) { Append(std::move(bytes)); }
 
   void Append(Bytes bytes);
   size_t size() const { return size_; }
-  const std::vector<Bytes>& pieces() const { return pieces_; }
+  const Pieces& pieces() const { return pieces_; }
 
   // The pieces that cover [offset, offset + length), sharing their owners.
   // Needs offset + length <= size().
@@ -58,7 +67,7 @@ class Payload {
   void CopyTo(uint8_t* out) const;
 
  private:
-  std::vector<Bytes> pieces_;
+  Pieces pieces_;
   size_t size_ = 0;
 };
 

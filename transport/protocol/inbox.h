@@ -5,7 +5,7 @@
 #define PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <string>
 
 #include "transport/memory/bytes.h"
@@ -31,6 +31,7 @@ class Inbox {
     if (IsMetadata(item)) ++metadata_items_;
     items_.push_back(std::move(item));
   }
+  bool empty() const { return items_.empty(); }
   // Those that wait and cost the sender no window.
   size_t metadata_items() const { return metadata_items_; }
   // The announced message `id` has been read. False if it is not here.
@@ -43,7 +44,7 @@ class Inbox {
     return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
   }
 
-  std::deque<Item> items_;
+  std::list<Item> items_;
   size_t metadata_items_ = 0;
 };
 

@@ -27,6 +27,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/reassembler.h"
 #include "transport/protocol/receive_order.h"
@@ -188,6 +189,7 @@ class Session : private MessageReader::Owner {
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
   absl::Status AddToInbox(uint32_t stream, protocol::Inbox::Item item);
   void DeliverInbox(uint32_t stream);
+  static void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item);
   void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);
   // It exists.
@@ -264,7 +266,7 @@ class Session : private MessageReader::Owner {
     fabric::RemoteRegion lifeline;
   };
   std::unordered_map<uint64_t, Announced> announced_;
-  std::unordered_map<uint32_t, std::unique_ptr<Stream>> streams_;
+  absl::flat_hash_map<uint32_t, std::unique_ptr<Stream>> streams_;
   uint32_t last_opened_ = 0;
   uint32_t max_streams_;  // that may be open at once
   uint32_t open_streams_ = 0;

@@ -204,11 +204,10 @@ absl::Status Session::OnEager(const wire::FrameHeader& header,
   if (stream == nullptr) return absl::OkStatus();
   absl::Status status = ChargeWindow(stream, payload.size(), 0);
   if (!status.ok()) return status;
-  absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
-  if (!block.ok()) return block.status();
-  std::copy(payload.begin(), payload.end(), block->data.get());
+  absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
+  if (!message.ok()) return message.status();
   protocol::Inbox::Item item;
-  item.message = block->AsBytes();
+  item.message = *std::move(message);
   item.compressed = (header.flags & wire::kCompressed) != 0;
   return AddToInbox(header.stream, std::move(item));
 }
@@ -254,8 +253,12 @@ absl::Status Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
   if (found->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");
   }
-  found->inbox.Add(std::move(item));
-  DeliverInbox(stream);
+  if (found->events != nullptr && found->inbox.empty()) {
+    DeliverItem(found->events, &item);
+  } else {
+    found->inbox.Add(std::move(item));
+    DeliverInbox(stream);
+  }
   return absl::OkStatus();
 }
 
@@ -265,24 +268,23 @@ void Session::DeliverInbox(uint32_t stream) {
   protocol::Inbox::Item item;
   while (found != nullptr && found->events != nullptr &&
          found->inbox.Take(&item)) {
-    switch (item.kind) {
-      case protocol::Inbox::Kind::kHeaders:
-        found->events->OnHeaders(std::move(item.metadata));
-        break;
-      case protocol::Inbox::Kind::kMessage:
-        found->events->OnMessage(std::move(item.message), item.compressed);
-        break;
-      case protocol::Inbox::Kind::kTooLarge:
-        found->events->OnMessageTooLarge(item.length);
-        break;
-      case protocol::Inbox::Kind::kHalfClose:
-        found->events->OnHalfClose();
-        break;
-      case protocol::Inbox::Kind::kTrailers:
-        found->events->OnTrailers(std::move(item.metadata));
-        break;
-    }
+    DeliverItem(found->events, &item);
     found = FindStream(stream);
+  }
+}
+
+void Session::DeliverItem(StreamEvents* events, protocol::Inbox::Item* item) {
+  switch (item->kind) {
+    case protocol::Inbox::Kind::kHeaders:
+      return events->OnHeaders(std::move(item->metadata));
+    case protocol::Inbox::Kind::kMessage:
+      return events->OnMessage(std::move(item->message), item->compressed);
+    case protocol::Inbox::Kind::kTooLarge:
+      return events->OnMessageTooLarge(item->length);
+    case protocol::Inbox::Kind::kHalfClose:
+      return events->OnHalfClose();
+    case protocol::Inbox::Kind::kTrailers:
+      return events->OnTrailers(std::move(item->metadata));
   }
 }
 

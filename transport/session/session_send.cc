@@ -11,7 +11,15 @@
 namespace penstock {
 namespace session {
 
+namespace {
+
 using wire::FrameType;
+
+absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+}  // namespace
 
 void Session::Add(FrameType type, uint32_t stream, uint32_t aux,
                   absl::string_view payload, uint8_t flags) {
@@ -57,8 +65,7 @@ void Session::DetachStream(uint32_t stream) {
   if (found == nullptr) return;
   found->events = nullptr;
   found->draining = true;
-  const std::deque<Stream::Unconsumed> unconsumed =
-      std::move(found->unconsumed);
+  const std::list<Stream::Unconsumed> unconsumed = std::move(found->unconsumed);
   found->inbox = protocol::Inbox();
   if (found->blocked) found->outgoing.clear();
   if (found->outgoing.empty()) EndStream(stream);
@@ -205,11 +212,12 @@ void Session::AddMessage(uint32_t stream, Stream* entry,
   counters_.bytes_sent += message.size();
   const uint8_t flags = compressed ? wire::kCompressed : 0;
   if (!eager && AddAnnounce(stream, message, flags)) return;
-  std::string bytes;
-  bytes.reserve(message.size());
-  for (const memory::Bytes& piece : message.pieces()) {
-    bytes.append(reinterpret_cast<const char*>(piece.data), piece.size);
+  if (message.pieces().size() == 1) {
+    const memory::Bytes& bytes = message.pieces()[0];
+    return Add(FrameType::kMessage, stream, 0, AsText(bytes.span()), flags);
   }
+  std::string bytes(message.size(), '\0');
+  message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
   Add(FrameType::kMessage, stream, 0, bytes, flags);
 }
 

@@ -4,7 +4,7 @@
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_H_
 
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <string>
 
 #include "absl/types/optional.h"
@@ -37,7 +37,8 @@ struct Stream {
     std::string metadata;
     bool compressed = false;
   };
-  std::deque<Outgoing> outgoing;
+  // Lists: most streams never need one, and an empty deque allocates.
+  std::list<Outgoing> outgoing;
   // Detached; here until outgoing is empty.
   bool draining = false;
   protocol::SendWindow send_window;
@@ -51,7 +52,7 @@ struct Stream {
     uint64_t id;
     uint64_t budgeted;
   };
-  std::deque<Unconsumed> unconsumed;
+  std::list<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;
   bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came before it was attached

@@ -125,6 +125,22 @@ TEST(Payload, CopiesShareTheMemory) {
   EXPECT_EQ(copy.pieces()[0].data, payload.pieces()[0].data);
 }
 
+TEST(CopyBytes, OwnsItsBytesAndAlignsLongOnes) {
+  for (size_t size : {size_t{0}, size_t{1}, size_t{15}, size_t{16},
+                      kAlignedBytes - 1, kAlignedBytes, size_t{100000}}) {
+    std::string original(size, 'x');
+    absl::StatusOr<Bytes> copy = CopyBytes(absl::MakeConstSpan(
+        reinterpret_cast<const uint8_t*>(original.data()), size));
+    ASSERT_TRUE(copy.ok()) << copy.status();
+    original.assign(size, 'y');
+    EXPECT_EQ(
+        std::string(reinterpret_cast<const char*>(copy->data), copy->size),
+        std::string(size, 'x'));
+    if (size < kAlignedBytes) continue;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(copy->data) % 64, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace memory
 }  // namespace penstock
