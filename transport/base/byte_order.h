@@ -1,31 +1,41 @@
-// Fixed-width integers in wire order (little-endian), byte by byte: no
-// alignment, no aliasing; compilers make single loads and stores of them.
+// Fixed-width integers in wire order (little-endian), at any address.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_BYTE_ORDER_H_
 #define PENSTOCK_TRANSPORT_BASE_BYTE_ORDER_H_
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 namespace penstock {
 namespace base {
 
-// Writes the low sizeof(T) bytes of `value` at `out`.
+// The bytes of the host's order from those of the wire's, or back.
+inline void SwapIfBig(uint8_t* begin, uint8_t* end) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+  std::reverse(begin, end);
+#else
+  (void)begin;
+  (void)end;
+#endif
+}
+
+// Writes sizeof(T) bytes at `out`.
 template <typename T>
 inline void StoreLittle(T value, uint8_t* out) {
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    out[i] = static_cast<uint8_t>(static_cast<uint64_t>(value) >> (8 * i));
-  }
+  std::memcpy(out, &value, sizeof value);
+  SwapIfBig(out, out + sizeof value);
 }
 
 // Reads a T from the sizeof(T) bytes at `in`.
 template <typename T>
 inline T LoadLittle(const uint8_t* in) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    value |= static_cast<uint64_t>(in[i]) << (8 * i);
-  }
-  return static_cast<T>(value);
+  uint8_t bytes[sizeof(T)];
+  std::memcpy(bytes, in, sizeof bytes);
+  SwapIfBig(bytes, bytes + sizeof bytes);
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
 }
 
 }  // namespace base
