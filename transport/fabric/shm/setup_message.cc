@@ -132,6 +132,12 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   ReceivedSetup received;
   const size_t fds = TakeFds(&header, &received.fd);
   if (got == 0 && fds == 0) return absl::UnavailableError("the peer hung up");
+  // There was room for what an honest peer sends.
+  if (fds == 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
+    return absl::ResourceExhaustedError(
+        "no descriptor is left for a peer's memory; raise the limit of open "
+        "files (ulimit -n)");
+  }
   if (fds != 1 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return absl::InvalidArgumentError(
         "set-up message is too long, or not with one descriptor");

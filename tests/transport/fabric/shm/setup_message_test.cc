@@ -1,7 +1,9 @@
 #include "transport/fabric/shm/setup_message.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -107,6 +109,22 @@ TEST(SetupMessage, CarriesADescriptor) {
   ASSERT_TRUE(received.ok()) << received.status();
   EXPECT_EQ(received->message.token, "token");
   EXPECT_TRUE(fcntl(received->fd.get(), F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(SetupMessage, NoDescriptorLeftIsSaidWithTheRemedy) {
+  SocketPair sockets;
+  auto segment = Segment::Create("test", 4096);
+  ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const int next = dup(segment->fd());  // the lowest that is free
+  close(next);
+  const rlimit none = {static_cast<rlim_t>(next), before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status status = ReceiveSetup(sockets.b.get()).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.message().find("ulimit -n"), absl::string_view::npos);
 }
 
 TEST(SetupMessage, NothingThereAndHungUpAreToldApart) {
