@@ -14,7 +14,7 @@ namespace fabric {
 namespace shm {
 
 // Bumped with every change of ControlPage, of the ring or of the set-up.
-constexpr uint16_t kLayoutVersion = 3;
+constexpr uint16_t kLayoutVersion = 4;
 
 // No more loans are out at a time, so that their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
@@ -55,8 +55,8 @@ constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
 // What of a ring is in use, and allocated, until more is under way: a frame or
-// two. So an idle connection costs 24 KiB on each side.
-constexpr uint64_t kFirstRingBytes = 16 * 1024;
+// two. So an idle connection costs 16 KiB on each side.
+constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
 // Whether a ring may be so large: a power of two that holds a few messages of
 // the largest size, and bounded, as a peer chooses its own.

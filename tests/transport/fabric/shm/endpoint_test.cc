@@ -137,7 +137,7 @@ TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
     ASSERT_TRUE(a()->Poll());
   };
   for (int i = 0; i < 10000; ++i) exchange("12345678");
-  EXPECT_EQ(ControlKiB(), 2u * (8 + 16));  // of both sides
+  EXPECT_EQ(ControlKiB(), 2u * (8 + 8));  // of both sides
   exchange(std::string(60000, 'x'));
   EXPECT_EQ(at_a().messages.back(), std::string(60000, 'x'));
   EXPECT_EQ(ControlKiB(), 2u * (8 + 256));
