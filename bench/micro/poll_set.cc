@@ -1,0 +1,59 @@
+// One look of a waiting thread at the paths of its process.
+
+#include "transport/progress/poll_set.h"
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+class FakePath : public progress::Pollable {
+ public:
+  bool Poll() override {
+    input.store(false, std::memory_order_relaxed);
+    return true;
+  }
+  bool HasInput() const override {
+    return input.load(std::memory_order_relaxed);
+  }
+  void SetArmed(bool) override {}
+
+  std::atomic<bool> input{false};
+};
+
+// One path has input each time, so many others have none.
+void PollIdlePaths(benchmark::State& state) {
+  progress::PollSet set(1);
+  std::vector<std::shared_ptr<FakePath>> paths;
+  for (int64_t i = 0; i <= state.range(0); ++i) {
+    paths.push_back(std::make_shared<FakePath>());
+    set.Add(paths.back());
+  }
+  for (auto _ : state) {
+    paths.back()->input.store(true, std::memory_order_relaxed);
+    if (!set.PollAll()) state.SkipWithError("input not found");
+  }
+}
+BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
+
+// What it takes to begin and to end waiting.
+void BeginAndEndSpin(benchmark::State& state) {
+  progress::PollSet set(1);
+  for (int64_t i = 0; i < state.range(0); ++i) {
+    set.Add(std::make_shared<FakePath>());
+  }
+  for (auto _ : state) {
+    if (!set.BeginSpin()) state.SkipWithError("no place for a spinner");
+    benchmark::DoNotOptimize(set.EndSpin());
+  }
+}
+BENCHMARK(BeginAndEndSpin)->Arg(1)->Arg(100);
+
+}  // namespace
+}  // namespace bench
+}  // namespace penstock

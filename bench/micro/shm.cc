@@ -1,0 +1,104 @@
+// The shared memory fabric: messages through the ring, payloads through the
+// arena.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "bench/micro/shm_pair.h"
+#include "benchmark/benchmark.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+class Counter : public fabric::EndpointEvents {
+ public:
+  void OnMessage(absl::Span<const uint8_t> message) override { ++messages; }
+  void OnWritable() override {}
+  void OnReadDone(uint64_t, const absl::Status&) override {}
+  void OnDoorbell() override {}
+  void OnBroken(const absl::Status&) override {}
+
+  int64_t messages = 0;
+};
+
+// Started, or an error of `state`.
+struct StartedPair {
+  explicit StartedPair(benchmark::State* state) {
+    absl::StatusOr<ShmPair> connected = ConnectShm();
+    if (!connected.ok()) {
+      state->SkipWithError(connected.status().ToString().c_str());
+      return;
+    }
+    ends = *std::move(connected);
+    ends.connecting->Start(&sender);
+    ends.listening->Start(&receiver);
+    ok = true;
+  }
+
+  Counter sender, receiver;  // outlive the ends
+  ShmPair ends;
+  bool ok = false;
+};
+
+// Put into the ring, taken out by the same thread.
+void RingMessage(benchmark::State& state) {
+  StartedPair pair(&state);
+  if (!pair.ok) return;
+  const std::vector<uint8_t> message(state.range(0), 'm');
+  for (auto _ : state) {
+    if (!pair.ends.connecting->Send(message)) state.SkipWithError("no credit");
+    pair.ends.listening->Poll();
+  }
+  if (pair.receiver.messages != state.iterations()) {
+    state.SkipWithError("messages were lost");
+  }
+}
+BENCHMARK(RingMessage)->Arg(8)->Arg(8192);
+
+// Ordinary memory copied to the arena, read in place by the other end, and
+// given back.
+void ArenaPayload(benchmark::State& state) {
+  StartedPair pair(&state);
+  if (!pair.ok) return;
+  const memory::Block block = memory::AllocateBlock(state.range(0)).value();
+  std::memset(block.data.get(), 'p', block.size);
+  const memory::Payload payload(block.AsBytes());
+  for (auto _ : state) {
+    auto exposed = pair.ends.connecting->Expose(payload);
+    if (!exposed.ok()) {
+      state.SkipWithError(exposed.status().ToString().c_str());
+      break;
+    }
+    auto loaded = pair.ends.listening->Load(exposed->region);
+    if (!loaded.ok()) {
+      state.SkipWithError(loaded.status().ToString().c_str());
+      break;
+    }
+    loaded = memory::Bytes();
+    pair.ends.connecting->Withdraw(exposed->region);
+    pair.ends.connecting->Poll();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(ArenaPayload)->Arg(64 << 10)->Arg(1 << 20);
+
+// The same copy with nothing around it, for comparison.
+void Memcpy(benchmark::State& state) {
+  const std::vector<uint8_t> from(state.range(0), 'p');
+  std::vector<uint8_t> to(state.range(0));
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), from.size());
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(Memcpy)->Arg(64 << 10)->Arg(1 << 20);
+
+}  // namespace
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,26 @@
+// Two ends of a connection over shared memory, both in this process.
+
+#ifndef PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
+#define PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "transport/fabric/fabric.h"
+
+namespace penstock {
+namespace bench {
+
+struct ShmPair {
+  std::unique_ptr<fabric::Endpoint> listening;
+  std::unique_ptr<fabric::Endpoint> connecting;
+};
+
+// Blocks until they are connected; they are not started yet. An error says why
+// there is no shared memory here.
+absl::StatusOr<ShmPair> ConnectShm();
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_MICRO_SHM_PAIR_H_
