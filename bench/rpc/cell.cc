@@ -42,8 +42,9 @@ size_t Multiplier(absl::string_view suffix) {
 }  // namespace
 
 const std::vector<Benchmark>& AllBenchmarks() {
-  static const auto& all = *new std::vector<Benchmark>{
-      Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kStream};
+  static const auto& all =
+      *new std::vector<Benchmark>{Benchmark::kLatency, Benchmark::kBandwidth,
+                                  Benchmark::kStream, Benchmark::kIdle};
   return all;
 }
 
@@ -68,6 +69,8 @@ absl::string_view Name(Benchmark benchmark) {
       return "bandwidth";
     case Benchmark::kStream:
       return "stream";
+    case Benchmark::kIdle:
+      return "idle";
   }
   return "";
 }

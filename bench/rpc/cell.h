@@ -18,6 +18,7 @@ enum class Benchmark {
   kLatency,    // one unary RPC at a time per caller
   kBandwidth,  // a window of unary RPCs outstanding per caller
   kStream,     // messages over one client-streaming call per caller
+  kIdle,       // connected channels on which nothing happens
 };
 
 // gRPC's three C++ APIs; client and server both use the cell's.

@@ -34,6 +34,8 @@ class ChildProcess {
   // time limit (none if negative), ABORTED if the child ended instead.
   absl::StatusOr<std::string> ReadLine(int timeout_ms);
 
+  pid_t pid() const { return pid_; }
+
  private:
   ChildProcess(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
 

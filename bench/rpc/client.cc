@@ -4,6 +4,7 @@ namespace penstock {
 namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
+  // What idle channels did before is unary too.
   const bool stream = benchmark == Benchmark::kStream;
   switch (api) {
     case Api::kSync:

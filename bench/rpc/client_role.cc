@@ -1,8 +1,6 @@
 #include "bench/rpc/client_role.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
+#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
@@ -12,18 +10,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "bench/rpc/child_process.h"
-#include "bench/rpc/client.h"
 #include "bench/rpc/connection.h"
-#include "bench/rpc/load.h"
+#include "bench/rpc/measure.h"
 #include "bench/rpc/watchdog.h"
 
 namespace penstock {
 namespace bench {
 namespace {
-
-// A fifth of a burst goes unmeasured before it: enough for gRPC to have its
-// threads and its windows, and for a fresh heap to have grown.
-constexpr int kWarmUpPart = 5;
 
 // The lines that the child sends: one per size, or a last one with a reason.
 constexpr absl::string_view kResultPrefix = "result ";
@@ -32,9 +25,11 @@ constexpr absl::string_view kErrorPrefix = "error ";
 
 // Digits that bring a double back unchanged.
 std::string EncodeResult(const RoundResult& result) {
-  return absl::StrFormat("%s%.17g %.17g %.17g %.17g", kResultPrefix,
-                         result.p50_us, result.p99_us, result.mb_per_s,
-                         result.rpcs);
+  std::string line(absl::StripSuffix(kResultPrefix, " "));
+  for (auto field : kRoundFields) {
+    absl::StrAppendFormat(&line, " %.17g", result.*field);
+  }
+  return line;
 }
 
 absl::StatusOr<RoundResult> DecodeLine(absl::string_view line) {
@@ -45,53 +40,12 @@ absl::StatusOr<RoundResult> DecodeLine(absl::string_view line) {
   RoundResult result;
   const std::vector<absl::string_view> fields =
       absl::StrSplit(absl::StripPrefix(line, kResultPrefix), ' ');
-  if (fields.size() != 4 || !absl::SimpleAtod(fields[0], &result.p50_us) ||
-      !absl::SimpleAtod(fields[1], &result.p99_us) ||
-      !absl::SimpleAtod(fields[2], &result.mb_per_s) ||
-      !absl::SimpleAtod(fields[3], &result.rpcs)) {
-    return absl::InternalError(absl::StrCat("not a result: ", line));
+  bool good = fields.size() == std::size(kRoundFields);
+  for (size_t i = 0; good && i < fields.size(); ++i) {
+    good = absl::SimpleAtod(fields[i], &(result.*kRoundFields[i]));
   }
+  if (!good) return absl::InternalError(absl::StrCat("not a result: ", line));
   return result;
-}
-
-LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
-  LoadPlan plan;
-  plan.bytes = cell.bytes;
-  plan.seconds = options.seconds;
-  plan.rpcs = options.rpcs;
-  plan.threads = options.threads;
-  plan.window = cell.benchmark == Benchmark::kBandwidth ? options.window : 1;
-  return plan;
-}
-
-LoadPlan WarmUp(LoadPlan plan) {
-  plan.seconds /= kWarmUpPart;
-  if (plan.rpcs > 0) plan.rpcs = std::max<int64_t>(plan.rpcs / kWarmUpPart, 1);
-  return plan;
-}
-
-absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
-                                    const Connection& connection,
-                                    Watchdog* watchdog) {
-  Load load(plan, watchdog);
-  ClientFor(cell.benchmark, cell.api)(connection.channel(), &load);
-  return load.Finish();
-}
-
-absl::StatusOr<RoundResult> RunCell(const RunOptions& options, const Cell& cell,
-                                    const Connection& connection,
-                                    Watchdog* watchdog) {
-  watchdog->SetLabel(ToString(cell));
-  const LoadPlan plan = PlanFor(options, cell);
-  absl::StatusOr<LoadResult> result =
-      RunBurst(WarmUp(plan), cell, connection, watchdog);
-  if (result.ok()) result = RunBurst(plan, cell, connection, watchdog);
-  if (!result.ok()) return result.status();
-  // The path may have changed under the burst; then its times belong to
-  // neither.
-  const absl::Status path = connection.CheckPath();
-  if (!path.ok()) return path;
-  return Summarize(cell, *result);
 }
 
 void SendError(const Cell& cell, const absl::Status& status) {
@@ -117,7 +71,7 @@ bool RunCells(const RunOptions& options) {
   }
   for (size_t bytes : options.sizes) {
     cell.bytes = bytes;
-    const auto result = RunCell(options, cell, **connection, &watchdog);
+    const auto result = MeasureCell(options, cell, **connection, &watchdog);
     if (!result.ok()) {
       SendError(cell, result.status());
       return false;

@@ -1,5 +1,7 @@
 #include "bench/rpc/connection.h"
 
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
@@ -25,8 +27,15 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
     const RunOptions& options, Transport transport, Api api) {
   std::unique_ptr<Connection> connection(new Connection(transport));
   absl::Status status = connection->StartServer(options, api);
-  if (status.ok()) status = connection->Probe();
+  if (status.ok()) status = connection->AddChannel(options);
   if (!status.ok()) return status;
+  const absl::StatusOr<Usage> usage = connection->CurrentUsage();
+  if (!usage.ok()) return usage.status();
+  connection->usage_of_first_ = *usage;
+  for (int i = 1; i < options.channels; ++i) {
+    status = connection->AddChannel(options);
+    if (!status.ok()) return status;
+  }
   return connection;
 }
 
@@ -35,40 +44,64 @@ absl::Status Connection::StartServer(const RunOptions& options, Api api) {
     auto server = Server::Start(options, transport_, api);
     if (!server.ok()) return server.status();
     in_process_ = *std::move(server);
-    grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetMaxSendMessageSize(-1);
-    channel_ = in_process_->grpc_server()->InProcessChannel(arguments);
     return absl::OkStatus();
   }
   auto remote = StartServerProcess(options, transport_, api);
   if (!remote.ok()) return remote.status();
   remote_ = *std::move(remote);
-  channel_ = MakeChannel(transport_, remote_.address, options.client_device);
   return absl::OkStatus();
+}
+
+absl::Status Connection::AddChannel(const RunOptions& options) {
+  if (in_process_ != nullptr) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    arguments.SetMaxSendMessageSize(-1);
+    channels_.push_back(
+        in_process_->grpc_server()->InProcessChannel(arguments));
+  } else {
+    channels_.push_back(
+        MakeChannel(transport_, remote_.address, options.client_device));
+  }
+  return Probe(channels_.back());
 }
 
 // Does one RPC, which connects the channel and, being not wait_for_ready,
 // fails with the reason where a connection is refused.
-absl::Status Connection::Probe() {
+absl::Status Connection::Probe(
+    const std::shared_ptr<grpc::Channel>& channel) const {
   const uint64_t seed = 1;
   const grpc::ByteBuffer request = MakePayload(kMinPayload, seed);
   grpc::ByteBuffer reply;
-  absl::Status status = CallEcho(channel_, request, &reply);
+  absl::Status status = CallEcho(channel, request, &reply);
   if (status.ok()) status = CheckReply(reply, kMinPayload, seed);
   if (!status.ok()) return status;
   const absl::Time limit = absl::Now() + kPathTimeout;
-  status = CheckPath();
+  status = CheckPath(*channel);
   while (!status.ok() && absl::Now() < limit &&
-         !DescribePaths(*channel_).empty()) {
+         !DescribePaths(*channel).empty()) {
     absl::SleepFor(absl::Milliseconds(1));
-    status = CheckPath();
+    status = CheckPath(*channel);
   }
   return status;
 }
 
-absl::Status Connection::CheckPath() const {
-  return CheckPaths(transport_, DescribePaths(*channel_));
+absl::Status Connection::CheckPath(grpc::Channel& channel) const {
+  return bench::CheckPaths(transport_, DescribePaths(channel));
+}
+
+absl::Status Connection::CheckPaths() const {
+  absl::Status status;
+  for (const auto& channel : channels_) status.Update(CheckPath(*channel));
+  return status;
+}
+
+absl::StatusOr<Usage> Connection::CurrentUsage() const {
+  absl::StatusOr<Usage> own = UsageOf(getpid());
+  if (!own.ok() || remote_.process == nullptr) return own;
+  const absl::StatusOr<Usage> servers = UsageOf(remote_.process->pid());
+  if (!servers.ok()) return servers;
+  return *own + *servers;
 }
 
 }  // namespace bench

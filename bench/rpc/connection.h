@@ -1,9 +1,10 @@
-// One client connection with its server, for one (transport, API).
+// The client's connections with their server, for one (transport, API).
 
 #ifndef PENSTOCK_BENCH_RPC_CONNECTION_H_
 #define PENSTOCK_BENCH_RPC_CONNECTION_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,13 +12,14 @@
 #include "bench/rpc/options.h"
 #include "bench/rpc/server.h"
 #include "bench/rpc/server_role.h"
+#include "bench/rpc/usage.h"
 #include "grpcpp/channel.h"
 
 namespace penstock {
 namespace bench {
 
-// A channel that is connected, and known to be carried by the transport that
-// was asked for. Destruction closes the channel, then ends the server.
+// Channels that are connected, and known to be carried by the transport that
+// was asked for. Destruction closes the channels, then ends the server.
 class Connection {
  public:
   // UNAVAILABLE with the reason if this machine or this build cannot connect
@@ -25,21 +27,32 @@ class Connection {
   static absl::StatusOr<std::unique_ptr<Connection>> Open(
       const RunOptions& options, Transport transport, Api api);
 
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  // As many as the options say; each has a connection of its own.
+  const std::vector<std::shared_ptr<grpc::Channel>>& channels() const {
+    return channels_;
+  }
 
-  // Whether `transport` still carries the channel: UNAVAILABLE if not.
-  absl::Status CheckPath() const;
+  // Whether `transport` still carries the channels: UNAVAILABLE if not.
+  absl::Status CheckPaths() const;
+
+  // Of the client's and the server's process together.
+  absl::StatusOr<Usage> CurrentUsage() const;
+  // The same when only the first channel was there.
+  const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:
   explicit Connection(Transport transport) : transport_(transport) {}
   absl::Status StartServer(const RunOptions& options, Api api);
-  absl::Status Probe();
+  absl::Status AddChannel(const RunOptions& options);
+  absl::Status Probe(const std::shared_ptr<grpc::Channel>& channel) const;
+  absl::Status CheckPath(grpc::Channel& channel) const;
 
   const Transport transport_;
-  // Members die in reverse order: the channel before the server.
+  Usage usage_of_first_;
+  // Members die in reverse order: the channels before the server.
   std::unique_ptr<Server> in_process_;  // inproc
   RemoteServer remote_;                 // every other transport
-  std::shared_ptr<grpc::Channel> channel_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
 };
 
 }  // namespace bench

@@ -18,6 +18,8 @@ namespace {
 // a fresh server, stay well below ten seconds.
 constexpr int kQuickRounds = 3;
 constexpr double kQuickSeconds = 0.03;
+// Of a process that knows many servers.
+constexpr int kIdleChannels = 100;
 
 // The flags as CLI11 reads them, before they are checked.
 struct Flags {
@@ -60,9 +62,17 @@ absl::Status CheckRange(absl::string_view flag, double value, double min,
   return absl::OkStatus();
 }
 
+bool HasIdle(const RunOptions& options) {
+  return std::count(options.benchmarks.begin(), options.benchmarks.end(),
+                    Benchmark::kIdle) > 0;
+}
+
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
+  // Two, so that what the first one alone takes can be left out.
+  status.Update(CheckRange("--channels", options.channels,
+                           HasIdle(options) ? 2 : 1, 1000));
   status.Update(CheckRange("--threads", options.threads, 1, 256));
   status.Update(CheckRange("--window", options.window, 1, 1024));
   if (app.count("--rpcs") > 0) {
@@ -96,7 +106,7 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
 
 void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
-                  "latency, bandwidth, stream (default latency)");
+                  "latency, bandwidth, stream, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
                   "(default all)");
@@ -111,7 +121,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "per cell and round, instead of --seconds")
       ->excludes(seconds);
   app->add_option("--threads", options->threads,
-                  "concurrent callers on one channel (default 1)");
+                  "concurrent callers on each channel (default 1)");
+  app->add_option("--channels", options->channels,
+                  "connections to the server (default 1, idle 100)");
   app->add_option("--window", options->window,
                   "RPCs outstanding per caller, bandwidth only (default 1)");
   app->add_option("--address", options->address,
@@ -137,6 +149,9 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
     options->seconds = kQuickSeconds;
   }
   absl::Status status = ReadLists(app, flags, options);
+  if (HasIdle(*options) && app.count("--channels") == 0) {
+    options->channels = kIdleChannels;
+  }
   status.Update(CheckNumbers(app, *options));
   if (app.count("--json") > 0 && options->json_path.empty()) {
     status.Update(absl::InvalidArgumentError("--json: the path is empty"));
@@ -198,7 +213,8 @@ std::vector<std::string> ClientFlags(const RunOptions& options,
       absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
       options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
                        : absl::StrCat("--seconds=", options.seconds),
-      absl::StrCat("--window=", options.window)};
+      absl::StrCat("--window=", options.window),
+      absl::StrCat("--channels=", options.channels)};
   flags.insert(flags.end(), own.begin(), own.end());
   if (!options.client_device.empty()) {
     flags.push_back(absl::StrCat("--client-device=", options.client_device));

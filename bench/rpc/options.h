@@ -31,7 +31,8 @@ struct RunOptions {
   int rounds = 5;
   double seconds = 0.2;  // per cell and round, unless `rpcs` is set
   int64_t rpcs = 0;      // per cell and round over all callers; 0: by time
-  int threads = 1;       // callers on the one channel
+  int channels = 1;      // each a connection of its own to the one server
+  int threads = 1;       // callers on each channel
   int window = 1;        // RPCs outstanding per caller, bandwidth only
   // Where the server listens, and so which network TCP goes over.
   std::string address = "127.0.0.1";

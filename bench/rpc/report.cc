@@ -46,6 +46,20 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
   return std::isfinite(ratio) ? absl::StrFormat("%.2fx", ratio) : "-";
 }
 
+// Messages of a stream, too.
+double CallsPerSecond(const CellSummary& summary) {
+  return summary.median.mb_per_s * 1e6 /
+         static_cast<double>(summary.cell.bytes);
+}
+
+std::string BeyondTcp(const std::vector<CellSummary>& cells,
+                      const CellSummary& summary) {
+  const CellSummary* tcp = FindTcp(cells, summary.cell);
+  if (tcp == nullptr) return "-";
+  return absl::StrFormat(
+      "%+.1f", summary.median.kib_per_channel - tcp->median.kib_per_channel);
+}
+
 std::string Line(const std::vector<CellSummary>& cells,
                  const CellSummary& summary) {
   const std::string name(Name(summary.cell.transport));
@@ -53,11 +67,16 @@ std::string Line(const std::vector<CellSummary>& cells,
     return absl::StrFormat("  %-13s unavailable: %s\n", name,
                            summary.unavailable);
   }
+  if (summary.cell.benchmark == Benchmark::kIdle) {
+    return absl::StrFormat(
+        "  %-13s %10.3f %12.1f %12s\n", name, summary.median.cpu_percent,
+        summary.median.kib_per_channel, BeyondTcp(cells, summary));
+  }
   const std::string spread =
       absl::StrFormat("%.1f..%.1f", summary.p50_us.min, summary.p50_us.max);
   return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8.0f %8s\n", name,
                          summary.median.p50_us, summary.median.p99_us, spread,
-                         summary.median.mb_per_s, summary.median.rpcs,
+                         summary.median.mb_per_s, CallsPerSecond(summary),
                          RatioToTcp(cells, summary));
 }
 
@@ -65,8 +84,14 @@ void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
                 std::ostream& out) {
   out << absl::StrFormat("%s, %s, %s\n", std::string(Name(block.benchmark)),
                          std::string(Name(block.api)), FormatSize(block.bytes));
-  out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s\n", "", "p50 us",
-                         "p99 us", "p50 min..max", "MB/s", "rpcs", "vs tcp");
+  if (block.benchmark == Benchmark::kIdle) {
+    out << absl::StrFormat("  %-13s %10s %12s %12s\n", "", "CPU %",
+                           "KiB/channel", "beyond tcp");
+  } else {
+    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s\n", "",
+                           "p50 us", "p99 us", "p50 min..max", "MB/s",
+                           "calls/s", "vs tcp");
+  }
   for (const CellSummary& summary : cells) {
     if (SameBlock(summary.cell, block)) out << Line(cells, summary);
   }
@@ -91,8 +116,7 @@ RoundResult Summarize(const Cell& cell, const LoadResult& load) {
 CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds) {
   CellSummary summary;
   summary.cell = cell;
-  for (RoundField field : {&RoundResult::p50_us, &RoundResult::p99_us,
-                           &RoundResult::mb_per_s, &RoundResult::rpcs}) {
+  for (RoundField field : kRoundFields) {
     summary.median.*field = MedianField(rounds, field);
   }
   std::vector<double> p50s;
@@ -121,6 +145,12 @@ std::string ToJson(const std::vector<CellSummary>& cells) {
     object["transport"] = std::string(Name(summary.cell.transport));
     object["api"] = std::string(Name(summary.cell.api));
     object["bytes"] = summary.cell.bytes;
+    if (summary.cell.benchmark == Benchmark::kIdle) {
+      object["cpu_percent"] = Rounded(summary.median.cpu_percent);
+      object["kib_per_channel"] = Rounded(summary.median.kib_per_channel);
+      array.push_back(std::move(object));
+      continue;
+    }
     object["p50_us"] = Rounded(summary.median.p50_us);
     object["p99_us"] = Rounded(summary.median.p99_us);
     object["mb_per_s"] = Rounded(summary.median.mb_per_s);

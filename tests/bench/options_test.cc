@@ -61,6 +61,14 @@ TEST(OptionsTest, QuickYieldsToExplicitNumbers) {
   EXPECT_EQ(ParseGood({"--quick", "--rounds=9"}).rounds, 9);
 }
 
+TEST(OptionsTest, IdleHasManyChannels) {
+  EXPECT_EQ(ParseGood({}).channels, 1);
+  EXPECT_EQ(ParseGood({"--benchmark=latency,idle"}).channels, 100);
+  EXPECT_EQ(ParseGood({"--benchmark=idle", "--channels=2"}).channels, 2);
+  EXPECT_THAT(ErrorOf({"--benchmark=idle", "--channels=1"}),
+              HasSubstr("--channels: 1 is not between 2"));
+}
+
 TEST(OptionsTest, WrongValuesAreNamed) {
   EXPECT_THAT(ErrorOf({"--transports=tcp,infiniband"}),
               HasSubstr("\"infiniband\" is no transport; there are tcp"));
@@ -76,7 +84,8 @@ TEST(OptionsTest, NumbersOutOfRangeAreRejected) {
   for (const char* flag :
        {"--rounds=0", "--rounds=-1", "--rounds=x", "--seconds=0",
         "--seconds=nan", "--seconds=-3", "--rpcs=0", "--rpcs=1e3x",
-        "--threads=0", "--threads=1000", "--window=0", "--json="}) {
+        "--channels=0", "--channels=2000", "--threads=0", "--threads=1000",
+        "--window=0", "--json="}) {
     EXPECT_FALSE(Parse({flag}).ok()) << flag;
   }
 }
@@ -116,6 +125,7 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
 
   options.seconds = 0.125;
   options.window = 7;
+  options.channels = 5;
   const RunOptions client = ParseGood(ClientFlags(
       options, Benchmark::kStream, Transport::kUds, Api::kCallback));
   EXPECT_TRUE(client.client_role);
@@ -123,6 +133,7 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
   EXPECT_EQ(client.sizes, options.sizes);
   EXPECT_EQ(client.seconds, 0.125);
   EXPECT_EQ(client.window, 7);
+  EXPECT_EQ(client.channels, 5);
   EXPECT_EQ(client.threads, 3);
   EXPECT_EQ(client.address, "10.9.0.2");
   EXPECT_EQ(client.server_device, "rxe1");

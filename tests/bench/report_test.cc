@@ -19,10 +19,19 @@ Cell MakeCell(Transport transport, Benchmark benchmark = Benchmark::kLatency) {
   return {benchmark, transport, Api::kSync, 1024};
 }
 
+RoundResult Round(double p50, double p99, double mb_per_s, double rpcs) {
+  RoundResult result;
+  result.p50_us = p50;
+  result.p99_us = p99;
+  result.mb_per_s = mb_per_s;
+  result.rpcs = rpcs;
+  return result;
+}
+
 CellSummary Measured(Transport transport, double p50, double mb_per_s,
                      Benchmark benchmark = Benchmark::kLatency) {
   return MedianOf(MakeCell(transport, benchmark),
-                  {{p50, 2 * p50, mb_per_s, 100}});
+                  {Round(p50, 2 * p50, mb_per_s, 100)});
 }
 
 CellSummary Unavailable(Transport transport) {
@@ -52,7 +61,7 @@ TEST(SummarizeTest, NothingMeasuredIsAllZero) {
 TEST(MedianOfTest, EachValueIsItsOwnMedian) {
   const CellSummary summary =
       MedianOf(MakeCell(Transport::kTcp),
-               {{10, 90, 1, 7}, {12, 50, 3, 9}, {11, 70, 2, 8}});
+               {Round(10, 90, 1, 7), Round(12, 50, 3, 9), Round(11, 70, 2, 8)});
   EXPECT_EQ(summary.median.p50_us, 11);
   EXPECT_EQ(summary.median.p99_us, 70);
   EXPECT_EQ(summary.median.mb_per_s, 2);
@@ -63,7 +72,7 @@ TEST(MedianOfTest, EachValueIsItsOwnMedian) {
 
 TEST(JsonTest, IsAnArrayWithAnObjectPerMeasuredCell) {
   EXPECT_EQ(ToJson({MedianOf(MakeCell(Transport::kTcp),
-                             {{99.12345, 250.5, 10.25, 300}}),
+                             {Round(99.12345, 250.5, 10.25, 300)}),
                     Unavailable(Transport::kShm)}),
             R"([
   {
@@ -92,11 +101,11 @@ TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
       out.str(),
       "latency, sync, 1KiB\n"
       "                    p50 us     p99 us        p50 min..max       MB/s  "
-      "   rpcs   vs tcp\n"
+      "calls/s   vs tcp\n"
       "  tcp                100.0      200.0        100.0..100.0        5.0  "
-      "    100    1.00x\n"
+      "   4883    1.00x\n"
       "  uds                 40.0       80.0          40.0..40.0       12.5  "
-      "    100    2.50x\n"
+      "  12207    2.50x\n"
       "  shm           unavailable: no such thing\n");
 }
 
@@ -106,6 +115,39 @@ TEST(TableTest, BandwidthIsComparedByBandwidth) {
               Measured(Transport::kUds, 100, 20, Benchmark::kStream)},
              out);
   EXPECT_THAT(out.str(), HasSubstr("4.00x"));
+}
+
+CellSummary Idle(Transport transport, double cpu_percent, double kib) {
+  RoundResult result;
+  result.cpu_percent = cpu_percent;
+  result.kib_per_channel = kib;
+  return MedianOf(MakeCell(transport, Benchmark::kIdle), {result});
+}
+
+TEST(TableTest, IdleChannelsAreComparedByMemory) {
+  std::ostringstream out;
+  PrintTable({Idle(Transport::kTcp, 0.25, 70), Idle(Transport::kShm, 0.5, 95)},
+             out);
+  EXPECT_EQ(out.str(),
+            "idle, sync, 1KiB\n"
+            "                     CPU %  KiB/channel   beyond tcp\n"
+            "  tcp                0.250         70.0         +0.0\n"
+            "  shm                0.500         95.0        +25.0\n");
+}
+
+TEST(JsonTest, AnIdleCellHasNoTimes) {
+  EXPECT_EQ(ToJson({Idle(Transport::kShm, 0.5, 95)}),
+            R"([
+  {
+    "benchmark": "idle",
+    "transport": "shm",
+    "api": "sync",
+    "bytes": 1024,
+    "cpu_percent": 0.5,
+    "kib_per_channel": 95.0
+  }
+]
+)");
 }
 
 TEST(TableTest, WithoutTcpThereIsNoRatio) {

@@ -50,6 +50,35 @@ TEST(RpcTest, MeasuresEveryStockCell) {
   EXPECT_EQ(names.size(), cells.size());
 }
 
+TEST(RpcTest, ChannelsShareTheRpcs) {
+  const std::string path = testing::TempDir() + "/channels.json";
+  ASSERT_EQ(RunRpc("--transports=tcp,inproc,penstock-tcp --rounds=1 --rpcs=7 "
+                   "--channels=5 --sizes=8 --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 3u * 3);
+  for (const auto& cell : cells) EXPECT_EQ(cell["rpcs"], 7) << cell;
+}
+
+TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
+  const std::string path = testing::TempDir() + "/idle.json";
+  ASSERT_EQ(RunRpc("--benchmark=idle --transports=tcp,penstock-tcp --rounds=1 "
+                   "--channels=20 --sizes=8 --seconds=0.2 --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 2u * 3);
+  for (const auto& cell : cells) {
+    // A connection has buffers at both ends; none has a megabyte.
+    EXPECT_GT(cell["kib_per_channel"], 1) << cell;
+    EXPECT_LT(cell["kib_per_channel"], 1024) << cell;
+    EXPECT_GE(cell["cpu_percent"], 0) << cell;
+    // Far above what is wanted: this is for a spinner that never sleeps.
+    EXPECT_LT(cell["cpu_percent"], 90) << cell;
+  }
+}
+
 TEST(RpcTest, QuickRunIsMeasuredByTime) {
   const std::string path = testing::TempDir() + "/quick.json";
   ASSERT_EQ(RunRpc("--quick --transports=tcp --api=async --sizes=8 --json=" +

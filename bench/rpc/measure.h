@@ -1,0 +1,29 @@
+// One cell in one round: warms up, measures, checks what carried it.
+
+#ifndef PENSTOCK_BENCH_RPC_MEASURE_H_
+#define PENSTOCK_BENCH_RPC_MEASURE_H_
+
+#include "absl/status/statusor.h"
+#include "bench/rpc/cell.h"
+#include "bench/rpc/connection.h"
+#include "bench/rpc/options.h"
+#include "bench/rpc/report.h"
+
+namespace penstock {
+namespace bench {
+
+class Watchdog;
+
+// Uses all channels of `connection` at once, `options.threads` callers each;
+// --rpcs are shared among the channels. Blocks. UNAVAILABLE where a channel
+// was not carried by the cell's transport to the end; other errors are of the
+// RPCs.
+absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
+                                        const Cell& cell,
+                                        const Connection& connection,
+                                        Watchdog* watchdog);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_MEASURE_H_

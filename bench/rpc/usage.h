@@ -1,0 +1,30 @@
+// What a process takes of the machine, as the kernel counts it.
+
+#ifndef PENSTOCK_BENCH_RPC_USAGE_H_
+#define PENSTOCK_BENCH_RPC_USAGE_H_
+
+#include <sys/types.h>
+
+#include "absl/status/statusor.h"
+
+namespace penstock {
+namespace bench {
+
+struct Usage {
+  double cpu_s = 0;  // of all its threads so far, in user space and kernel
+  // Proportional set size: a page that several processes map counts for each
+  // in part, so that sums over processes count it once.
+  double memory_kib = 0;
+};
+
+inline Usage operator+(const Usage& a, const Usage& b) {
+  return {a.cpu_s + b.cpu_s, a.memory_kib + b.memory_kib};
+}
+
+// Of a living process of this user. The error names what could not be read.
+absl::StatusOr<Usage> UsageOf(pid_t pid);
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_USAGE_H_
