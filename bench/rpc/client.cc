@@ -4,7 +4,7 @@ namespace penstock {
 namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
-  // What idle channels did before is unary too.
+  // All others are unary.
   const bool stream = benchmark == Benchmark::kStream;
   switch (api) {
     case Api::kSync:

@@ -24,18 +24,49 @@ Lane::Lane(Load* load, uint64_t index)
 bool Lane::Start(grpc::ByteBuffer* message) {
   start_ = Clock::now();
   if (!load_->Next(start_)) return false;
+  if (load_->plan_.handover) return StartHandover(message);
   *message = MakePayload(load_->plan_.bytes, ++seed_);
   return true;
 }
 
 void Lane::Finish(const grpc::Status& status, const grpc::ByteBuffer& reply) {
   absl::Status result = FromGrpc(status);
-  if (result.ok()) result = CheckReply(reply, load_->plan_.bytes, seed_);
+  const bool handover = load_->plan_.handover;
+  if (result.ok()) {
+    result = handover ? FinishHandover(reply)
+                      : CheckReply(reply, load_->plan_.bytes, seed_);
+  }
   if (!result.ok()) {
     load_->Fail(result);
-    return;
+  } else if (!handover) {
+    Record();
   }
-  Record();
+}
+
+bool Lane::StartHandover(grpc::ByteBuffer* message) {
+  if (!pooled_) {
+    pooled_ = Allocator::Allocate(load_->plan_.bytes);
+    if (!pooled_ || !pooled_.is_pooled()) {
+      load_->Fail(absl::ResourceExhaustedError("no memory in the pool"));
+      return false;
+    }
+    FillPayload(pooled_.data(), pooled_.size(), seed_ | kWantsTimes);
+  }
+  const grpc::Slice slice = pooled_.ToSlice();
+  *message = grpc::ByteBuffer(&slice, 1);
+  start_ = Clock::now();
+  return true;
+}
+
+absl::Status Lane::FinishHandover(const grpc::ByteBuffer& reply) {
+  const absl::StatusOr<HandoverTimes> times = ReadTimes(reply);
+  if (!times.ok()) return times.status();
+  const auto got = Clock::time_point(std::chrono::nanoseconds(times->got_ns));
+  latencies_us_.push_back(
+      std::chrono::duration<double, std::micro>(got - start_).count());
+  reads_us_.push_back((times->read_ns - times->got_ns) * 1e-3);
+  load_->watchdog_->Progress();
+  return absl::OkStatus();
 }
 
 void Lane::Written() {
@@ -95,6 +126,8 @@ absl::StatusOr<LoadResult> Load::Finish() {
     result.latencies_us.insert(result.latencies_us.end(),
                                lane->latencies_us_.begin(),
                                lane->latencies_us_.end());
+    result.reads_us.insert(result.reads_us.end(), lane->reads_us_.begin(),
+                           lane->reads_us_.end());
   }
   const std::lock_guard<std::mutex> lock(mu_);
   if (!error_.ok()) return error_;

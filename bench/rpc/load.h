@@ -21,6 +21,7 @@
 #include "bench/rpc/payload.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
+#include "transport/penstock.h"
 
 namespace penstock {
 namespace bench {
@@ -33,10 +34,14 @@ struct LoadPlan {
   int64_t rpcs = 0;    // this many messages instead, if not 0
   int threads = 1;     // callers
   int window = 1;      // lanes of each caller
+  // Requests lie in memory of penstock::Allocator, filled before the clock
+  // starts; it stops when the handler has them.
+  bool handover = false;
 };
 
 struct LoadResult {
   std::vector<double> latencies_us;  // one per RPC or message
+  std::vector<double> reads_us;      // of a handover: the handler's reading
   double seconds = 0;                // from the first start to the last end
 };
 
@@ -68,11 +73,15 @@ class Lane {
   using Clock = std::chrono::steady_clock;
 
   void Record();
+  bool StartHandover(grpc::ByteBuffer* message);
+  absl::Status FinishHandover(const grpc::ByteBuffer& reply);
 
   Load* const load_;
   uint64_t seed_;
   Clock::time_point start_;
   std::vector<double> latencies_us_;
+  std::vector<double> reads_us_;
+  Allocator::Buffer pooled_;  // of a handover, the same each time: warm
   StreamTally tally_;
 };
 

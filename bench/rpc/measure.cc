@@ -29,6 +29,7 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   plan.seconds = options.seconds;
   plan.rpcs = options.rpcs;
   plan.threads = options.threads;
+  plan.handover = cell.benchmark == Benchmark::kHandover;
   plan.window = cell.benchmark == Benchmark::kBandwidth ? options.window : 1;
   return plan;
 }
@@ -69,6 +70,8 @@ absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
     all.latencies_us.insert(all.latencies_us.end(),
                             result->latencies_us.begin(),
                             result->latencies_us.end());
+    all.reads_us.insert(all.reads_us.end(), result->reads_us.begin(),
+                        result->reads_us.end());
   }
   return all;
 }

@@ -1,6 +1,7 @@
 #include "bench/rpc/payload.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -39,15 +40,6 @@ uint64_t SumWords(const uint8_t* data, size_t words) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-void Fill(uint8_t* data, size_t bytes, uint64_t seed) {
-  uint64_t word = seed;
-  size_t offset = 0;
-  for (; offset + 8 <= bytes; offset += 8, word += kStep) {
-    std::memcpy(data + offset, &word, sizeof(word));
-  }
-  std::memcpy(data + offset, &word, bytes - offset);
-}
-
 // A gRPC message that `write` fills in.
 template <typename Write>
 grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
@@ -71,7 +63,37 @@ void ForEachSlice(const grpc::ByteBuffer& message, Visit visit) {
   for (const grpc::Slice& slice : slices) visit(slice);
 }
 
+int64_t NowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+grpc::ByteBuffer MakeTimes(const HandoverTimes& times) {
+  return MakeMessage(sizeof(times), [&times](uint8_t* data) {
+    std::memcpy(data, &times, sizeof(times));
+  });
+}
+
+// Copies it; for short messages.
+std::string ToString(const grpc::ByteBuffer& message) {
+  std::string bytes;
+  ForEachSlice(message, [&bytes](const grpc::Slice& slice) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  });
+  return bytes;
+}
+
 }  // namespace
+
+void FillPayload(uint8_t* data, size_t bytes, uint64_t seed) {
+  uint64_t word = seed;
+  size_t offset = 0;
+  for (; offset + 8 <= bytes; offset += 8, word += kStep) {
+    std::memcpy(data + offset, &word, sizeof(word));
+  }
+  std::memcpy(data + offset, &word, bytes - offset);
+}
 
 void WordSum::Add(const uint8_t* data, size_t size) {
   // A word may begin in one piece and end in the next: its bytes are added
@@ -99,8 +121,8 @@ uint64_t ExpectedSum(size_t bytes, uint64_t seed) {
 }
 
 grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed) {
-  return MakeMessage(bytes,
-                     [bytes, seed](uint8_t* data) { Fill(data, bytes, seed); });
+  return MakeMessage(
+      bytes, [bytes, seed](uint8_t* data) { FillPayload(data, bytes, seed); });
 }
 
 absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message) {
@@ -128,9 +150,25 @@ absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message) {
 }
 
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request) {
+  HandoverTimes times;
+  times.got_ns = NowNs();
   const absl::StatusOr<uint64_t> seed = CheckPayload(request);
   if (!seed.ok()) return seed.status();
+  if ((*seed & kWantsTimes) != 0) {
+    times.read_ns = NowNs();
+    return MakeTimes(times);
+  }
   return MakePayload(request.Length(), ReplySeed(*seed));
+}
+
+absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply) {
+  HandoverTimes times;
+  const std::string bytes = ToString(reply);
+  if (bytes.size() != sizeof(times)) {
+    return absl::DataLossError("the reply has no times");
+  }
+  std::memcpy(&times, bytes.data(), sizeof(times));
+  return times;
 }
 
 absl::Status CheckReply(const grpc::ByteBuffer& reply, size_t bytes,
@@ -167,10 +205,7 @@ grpc::ByteBuffer StreamTally::Encode() const {
 }
 
 absl::Status StreamTally::Check(const grpc::ByteBuffer& reply) const {
-  std::string bytes;
-  ForEachSlice(reply, [&bytes](const grpc::Slice& slice) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  });
+  const std::string bytes = ToString(reply);
   if (bytes.size() != 2 * sizeof(uint64_t)) {
     return absl::DataLossError("the stream's reply is no tally");
   }

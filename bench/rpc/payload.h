@@ -45,11 +45,28 @@ grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed);
 // Reads every byte; gives the seed, or DATA_LOSS for a damaged message.
 absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message);
 
+// Writes a message to memory that the caller has.
+void FillPayload(uint8_t* data, size_t bytes, uint64_t seed);
+
+// A request with this bit in its seed is not echoed: the reply has the times
+// at which the handler had the message, and had read all of it.
+constexpr uint64_t kWantsTimes = uint64_t{1} << 63;
+
+// Of std::chrono::steady_clock, which all processes of a machine share.
+struct HandoverTimes {
+  int64_t got_ns = 0;
+  int64_t read_ns = 0;
+};
+
+// DATA_LOSS where the reply is something else.
+absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply);
+
 // The seed of the reply to a request: a server that sends the request's own
 // buffer back does not pass.
 inline uint64_t ReplySeed(uint64_t request_seed) { return ~request_seed; }
 
-// Checks a request and makes its reply: of the same size, in a fresh buffer.
+// Checks a request and makes its reply: of the same size, in a fresh buffer, or
+// HandoverTimes. To be called as soon as the request is there.
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request);
 
 // Checks that `reply` is the answer to a request of these bytes and this seed.

@@ -40,9 +40,10 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
                        const CellSummary& summary) {
   const CellSummary* tcp = FindTcp(cells, summary.cell);
   if (tcp == nullptr) return "-";
-  const double ratio = summary.cell.benchmark == Benchmark::kLatency
-                           ? tcp->median.p50_us / summary.median.p50_us
-                           : summary.median.mb_per_s / tcp->median.mb_per_s;
+  const bool by_time = summary.cell.benchmark == Benchmark::kLatency ||
+                       summary.cell.benchmark == Benchmark::kHandover;
+  const double ratio = by_time ? tcp->median.p50_us / summary.median.p50_us
+                               : summary.median.mb_per_s / tcp->median.mb_per_s;
   return std::isfinite(ratio) ? absl::StrFormat("%.2fx", ratio) : "-";
 }
 
@@ -74,6 +75,11 @@ std::string Line(const std::vector<CellSummary>& cells,
   }
   const std::string spread =
       absl::StrFormat("%.1f..%.1f", summary.p50_us.min, summary.p50_us.max);
+  if (summary.cell.benchmark == Benchmark::kHandover) {
+    return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8s\n", name,
+                           summary.median.p50_us, summary.median.p99_us, spread,
+                           summary.median.read_us, RatioToTcp(cells, summary));
+  }
   return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8.0f %8s\n", name,
                          summary.median.p50_us, summary.median.p99_us, spread,
                          summary.median.mb_per_s, CallsPerSecond(summary),
@@ -87,6 +93,9 @@ void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
   if (block.benchmark == Benchmark::kIdle) {
     out << absl::StrFormat("  %-13s %10s %12s %12s\n", "", "CPU %",
                            "KiB/channel", "beyond tcp");
+  } else if (block.benchmark == Benchmark::kHandover) {
+    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s\n", "", "p50 us",
+                           "p99 us", "p50 min..max", "read us", "vs tcp");
   } else {
     out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s\n", "",
                            "p50 us", "p99 us", "p50 min..max", "MB/s",
@@ -105,6 +114,7 @@ RoundResult Summarize(const Cell& cell, const LoadResult& load) {
   RoundResult result;
   result.p50_us = Percentile(load.latencies_us, 50);
   result.p99_us = Percentile(load.latencies_us, 99);
+  result.read_us = Percentile(load.reads_us, 50);
   result.rpcs = static_cast<double>(load.latencies_us.size());
   if (load.seconds > 0) {
     result.mb_per_s =
@@ -153,6 +163,9 @@ std::string ToJson(const std::vector<CellSummary>& cells) {
     }
     object["p50_us"] = Rounded(summary.median.p50_us);
     object["p99_us"] = Rounded(summary.median.p99_us);
+    if (summary.cell.benchmark == Benchmark::kHandover) {
+      object["read_us"] = Rounded(summary.median.read_us);
+    }
     object["mb_per_s"] = Rounded(summary.median.mb_per_s);
     object["rpcs"] = static_cast<int64_t>(std::llround(summary.median.rpcs));
     array.push_back(std::move(object));

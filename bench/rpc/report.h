@@ -20,6 +20,7 @@ struct RoundResult {
   double p99_us = 0;
   double mb_per_s = 0;  // 10^6 payload bytes, of one direction
   double rpcs = 0;      // measured RPCs, or messages of a stream
+  double read_us = 0;   // the median, for kHandover
   // Of client and server together, for kIdle.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
@@ -27,9 +28,10 @@ struct RoundResult {
 
 // All of its fields, for what is done to each.
 constexpr double RoundResult::*kRoundFields[] = {
-    &RoundResult::p50_us,      &RoundResult::p99_us,
-    &RoundResult::mb_per_s,    &RoundResult::rpcs,
-    &RoundResult::cpu_percent, &RoundResult::kib_per_channel};
+    &RoundResult::p50_us,         &RoundResult::p99_us,
+    &RoundResult::mb_per_s,       &RoundResult::rpcs,
+    &RoundResult::read_us,        &RoundResult::cpu_percent,
+    &RoundResult::kib_per_channel};
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 
@@ -45,8 +47,8 @@ CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
 
 // A block of lines for each benchmark, API and size, a line for each
 // transport. The last column compares with the block's tcp line: how many
-// times faster, by p50 for latency, by MB/s for bandwidth and stream; how much
-// more memory for idle.
+// times faster, by p50 for latency and handover, by MB/s for bandwidth and
+// stream; how much more memory for idle.
 void PrintTable(const std::vector<CellSummary>& cells, std::ostream& out);
 
 // An array with an object for each measured cell, times with three decimals;

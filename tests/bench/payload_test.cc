@@ -121,6 +121,16 @@ TEST(StreamTallyTest, LostDoubledOrOtherMessageIsFound) {
   EXPECT_FALSE(writer.Check(grpc::ByteBuffer()).ok());
 }
 
+TEST(AnswerTest, TellsTimesWhereTheSeedAsksForThem) {
+  const auto answer = Answer(MakePayload(1000, 7 | kWantsTimes));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  const auto times = ReadTimes(*answer);
+  ASSERT_TRUE(times.ok()) << times.status();
+  EXPECT_GT(times->got_ns, 0);
+  EXPECT_GE(times->read_ns, times->got_ns);
+  EXPECT_FALSE(ReadTimes(MakePayload(1000, 7)).ok());
+}
+
 }  // namespace
 }  // namespace bench
 }  // namespace penstock

@@ -79,6 +79,22 @@ TEST(RpcTest, IdleChannelsTakeMemoryAndLittleElse) {
   }
 }
 
+TEST(RpcTest, HandoverTellsTheReadingApart) {
+  const std::string path = testing::TempDir() + "/handover.json";
+  ASSERT_EQ(RunRpc("--benchmark=handover --transports=tcp,inproc,shm --rpcs=3 "
+                   "--rounds=1 --sizes=8,1MiB --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 3u * 3 * 2);
+  for (const auto& cell : cells) {
+    EXPECT_EQ(cell["rpcs"], 3) << cell;
+    EXPECT_GT(cell["p50_us"], 0) << cell;
+    EXPECT_LT(cell["p50_us"], 1e7) << cell;
+    EXPECT_GT(cell["read_us"], cell["bytes"] == 8 ? 0 : 10) << cell;
+  }
+}
+
 TEST(RpcTest, QuickRunIsMeasuredByTime) {
   const std::string path = testing::TempDir() + "/quick.json";
   ASSERT_EQ(RunRpc("--quick --transports=tcp --api=async --sizes=8 --json=" +
