@@ -41,6 +41,31 @@ void PollIdlePaths(benchmark::State& state) {
 }
 BENCHMARK(PollIdlePaths)->Arg(0)->Arg(1)->Arg(100);
 
+// The same for a thread that spins, after the idle ones have been so for long:
+// it looks at them no more.
+void PollHotAmongIdlePaths(benchmark::State& state) {
+  constexpr int kSpinsForLong = 1000;
+  progress::PollSet set(1);
+  std::vector<std::shared_ptr<FakePath>> paths;
+  for (int64_t i = 0; i <= state.range(0); ++i) {
+    paths.push_back(std::make_shared<FakePath>());
+    set.Add(paths.back());
+  }
+  for (int i = 0; i < kSpinsForLong; ++i) {
+    set.BeginSpin();
+    paths.back()->input.store(true, std::memory_order_relaxed);
+    set.PollAll();
+    set.EndSpin();
+  }
+  if (!set.BeginSpin()) state.SkipWithError("no place for a spinner");
+  for (auto _ : state) {
+    paths.back()->input.store(true, std::memory_order_relaxed);
+    if (!set.PollHot()) state.SkipWithError("input not found");
+  }
+  set.EndSpin();
+}
+BENCHMARK(PollHotAmongIdlePaths)->Arg(1)->Arg(100);
+
 // What it takes to begin and to end waiting.
 void BeginAndEndSpin(benchmark::State& state) {
   progress::PollSet set(1);
