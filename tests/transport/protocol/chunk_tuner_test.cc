@@ -1,0 +1,184 @@
+#include "transport/protocol/chunk_tuner.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace protocol {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr SizeBounds kBounds{64 * kKiB, 4 * kKiB, 1024 * kKiB};
+constexpr int kReads = 4;
+
+// A path on which reads end as the model says.
+struct Path {
+  double latency_ns;
+  double ns_per_byte;
+};
+
+// Messages of four pieces, the times of whose ends `change` may change.
+class Reader {
+ public:
+  explicit Reader(ChunkTuner* tuner) : tuner_(tuner) {}
+
+  // Nanoseconds that the last of several reads that are seen together is seen
+  // after the others; 0: each is seen as it ends.
+  uint64_t together_ns = 0;
+
+  void Read(const Path& path, int messages) {
+    for (int i = 0; i < messages; ++i) ReadOne(path, 1 + i % kReads);
+  }
+
+ private:
+  void ReadOne(const Path& path, int reads) {
+    ASSERT_TRUE(tuner_->idle());
+    tuner_->Begin(now_ns_);
+    const size_t bytes = tuner_->chunk_bytes();
+    for (int i = 0; i < reads; ++i) tuner_->OnRead(bytes);
+    std::vector<uint64_t> ends;
+    for (int i = 1; i <= reads; ++i) {
+      ends.push_back(now_ns_ + path.latency_ns + path.ns_per_byte * bytes * i);
+    }
+    for (int i = 0; i < reads; ++i) {
+      if (together_ns > 0) ends[i] = ends.back() + together_ns * i;
+      ASSERT_TRUE(tuner_->wants_time());
+      tuner_->OnReadDone(true, ends[i]);
+    }
+    EXPECT_FALSE(tuner_->wants_time());
+    now_ns_ = ends.back() + 1000;
+  }
+
+  ChunkTuner* const tuner_;
+  uint64_t now_ns_ = 1;
+};
+
+size_t SizeFor(const Path& path, bool pushed = false, uint64_t together = 0) {
+  ChunkTuner tuner(kBounds, pushed, kReads);
+  Reader reader(&tuner);
+  reader.together_ns = together;
+  reader.Read(path, 200);
+  const size_t size = tuner.chunk_bytes();
+  reader.Read(path, 200);
+  EXPECT_EQ(tuner.chunk_bytes(), size);
+  return size;
+}
+
+TEST(ChunkTunerTest, StartsWhereItIsTold) {
+  EXPECT_EQ(ChunkTuner(kBounds, false, kReads).chunk_bytes(), 64 * kKiB);
+}
+
+// Eight times latency by bandwidth, over four reads.
+TEST(ChunkTunerTest, GrowsWithWhatThePathHolds) {
+  EXPECT_EQ(SizeFor({4000, 0.1}), 64 * kKiB);
+  EXPECT_EQ(SizeFor({12000, 0.1}), 256 * kKiB);
+  EXPECT_EQ(SizeFor({24000, 0.1}), 512 * kKiB);
+  EXPECT_EQ(SizeFor({1e6, 0.1}), 1024 * kKiB);
+}
+
+TEST(ChunkTunerTest, OnePieceTakesAMillisecondAtMost) {
+  for (double ns_per_byte : {20.0, 40.0, 80.0, 160.0}) {
+    const size_t size = SizeFor({4000, ns_per_byte});
+    EXPECT_LT(size, 64 * kKiB) << ns_per_byte;
+    EXPECT_LE(size * ns_per_byte, 1.02e6);
+    EXPECT_GE(size * ns_per_byte, 0.3e6);
+  }
+  EXPECT_EQ(SizeFor({4000, 10000}), 4 * kKiB);
+}
+
+TEST(ChunkTunerTest, TheDelayMattersMoreThanTheLatency) {
+  EXPECT_EQ(SizeFor({1e8, 100}), 8 * kKiB);
+}
+
+// They look as if the path had no bandwidth limit, but for those that are the
+// last ones.
+TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
+  EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 512 * kKiB);
+  EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);
+}
+
+// As if 64 KiB less lay in the path.
+TEST(ChunkTunerTest, APushedReadIsNotTimed) {
+  ChunkTuner tuner(kBounds, true, kReads);
+  const Path path{24000, 0.1};
+  uint64_t now_ns = 1;
+  for (int i = 0; i < 400; ++i) {
+    tuner.Begin(now_ns);
+    const size_t bytes = tuner.chunk_bytes();
+    tuner.OnRead(64 * kKiB);
+    for (int read = 1; read < kReads; ++read) tuner.OnRead(bytes);
+    tuner.OnReadDone(true, now_ns + 10);
+    for (int read = 1; read < kReads; ++read) {
+      tuner.OnReadDone(
+          true, now_ns + path.latency_ns + path.ns_per_byte * bytes * read);
+    }
+    now_ns += 1e6;
+  }
+  EXPECT_EQ(tuner.chunk_bytes(), 256 * kKiB);
+}
+
+TEST(ChunkTunerTest, FollowsAPathThatChanges) {
+  ChunkTuner tuner(kBounds, false, kReads);
+  Reader reader(&tuner);
+  for (int i = 0; i < 3; ++i) {
+    reader.Read({24000, 0.1}, 100);
+    EXPECT_EQ(tuner.chunk_bytes(), 512 * kKiB);
+    reader.Read({1e6, 100}, 100);
+    EXPECT_EQ(tuner.chunk_bytes(), 8 * kKiB);
+  }
+}
+
+TEST(ChunkTunerTest, AFailedReadSaysNothing) {
+  ChunkTuner tuner(kBounds, false, kReads);
+  for (int i = 0; i < 400; ++i) {
+    tuner.Begin(1);
+    for (int read = 0; read < 2; ++read) tuner.OnRead(64 * kKiB);
+    tuner.OnReadDone(false, 1e9);
+    EXPECT_FALSE(tuner.wants_time());
+    tuner.OnReadDone(false, 1e9);
+    EXPECT_TRUE(tuner.idle());
+  }
+  EXPECT_EQ(tuner.chunk_bytes(), 64 * kKiB);
+}
+
+TEST(ChunkTunerTest, ReadsBehindOthersAreNotOfTheOpening) {
+  ChunkTuner tuner(kBounds, false, kReads);
+  tuner.Begin(1);
+  tuner.OnRead(1000);
+  tuner.BeginBehindOthers();
+  tuner.OnRead(1000);
+  tuner.OnReadDone(true, 2000);
+  EXPECT_FALSE(tuner.wants_time());
+  EXPECT_FALSE(tuner.idle());
+  tuner.OnReadDone(true, 0);
+  EXPECT_TRUE(tuner.idle());
+}
+
+TEST(ChunkTunerTest, MoreReadsThanAreMeasuredEndAsWell) {
+  ChunkTuner tuner(kBounds, false, 100);
+  tuner.Begin(1);
+  for (int i = 0; i < 100; ++i) tuner.OnRead(1000);
+  int timed = 0;
+  for (int i = 0; i < 100; ++i) {
+    timed += tuner.wants_time();
+    tuner.OnReadDone(true, 1000 + i);
+  }
+  EXPECT_EQ(timed, 16);
+  EXPECT_TRUE(tuner.idle());
+}
+
+TEST(ChunkTunerTest, WhatIsFixedWantsNoTime) {
+  ChunkTuner tuner({5000, 5000, 5000}, false, kReads);
+  EXPECT_FALSE(tuner.adapts());
+  tuner.OnRead(5000);
+  EXPECT_FALSE(tuner.wants_time());
+  tuner.OnReadDone(true, 0);
+  EXPECT_TRUE(tuner.idle());
+  EXPECT_EQ(tuner.chunk_bytes(), 5000u);
+}
+
+}  // namespace
+}  // namespace protocol
+}  // namespace penstock

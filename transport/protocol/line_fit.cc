@@ -1,0 +1,68 @@
+#include "transport/protocol/line_fit.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace penstock {
+namespace protocol {
+namespace {
+
+// The last 64 points have two thirds of the say: enough to level out noise of
+// some tenths, few enough to follow a link that changes within a second of use.
+constexpr double kKept = 1 - 1.0 / 64;
+constexpr double kEnough = 8;
+// Deviation to mean of x. Of points that are closer together, the fixed part
+// would be little but noise.
+constexpr double kMinSpread = 0.25;
+constexpr double kOdd = 2;
+// A thread that was not run delays all that it would have seen meanwhile, four
+// or eight points; these are several such times in a row.
+constexpr int kOddAreTheTruth = 32;
+
+}  // namespace
+
+void LineFit::Add(double x, double y) {
+  y = std::max(y, 0.0);
+  if (!IsOdd(x, y)) {
+    odd_ = 0;
+  } else if (++odd_ < kOddAreTheTruth) {
+    return;
+  } else {
+    *this = LineFit();
+  }
+  weight_ = weight_ * kKept + 1;
+  sum_x_ = sum_x_ * kKept + x;
+  sum_y_ = sum_y_ * kKept + y;
+  sum_xx_ = sum_xx_ * kKept + x * x;
+  sum_xy_ = sum_xy_ * kKept + x * y;
+}
+
+bool LineFit::has_ratio() const { return weight_ >= kEnough; }
+
+bool LineFit::has_line() const {
+  return has_ratio() && Variance() >= kMinSpread * kMinSpread * sum_x_ * sum_x_;
+}
+
+double LineFit::slope() const {
+  // A negative intercept is noise too: the line then goes through zero.
+  const double slope = Covariance() / Variance();
+  return std::min(std::max(slope, 0.0), ratio());
+}
+
+double LineFit::fixed() const { return (sum_y_ - slope() * sum_x_) / weight_; }
+
+bool LineFit::IsOdd(double x, double y) const {
+  if (!has_ratio()) return false;
+  double expected = 0;
+  if (has_line()) {
+    expected = fixed() + slope() * x;
+  } else if (std::abs(x - sum_x_ / weight_) <= kMinSpread * x) {
+    expected = ratio() * x;
+  } else {
+    return false;  // the first one of its size
+  }
+  return y > kOdd * expected || y * kOdd < expected;
+}
+
+}  // namespace protocol
+}  // namespace penstock
