@@ -11,6 +11,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,17 +28,35 @@
 namespace penstock {
 namespace fabric {
 
+// How far a size may move from where it starts. Without bounds, nowhere.
+struct SizeRange {
+  size_t least = 0;
+  size_t most = 0;
+};
+
 // What an endpoint can do. Constant over its life.
 struct Capabilities {
   // Every fabric takes at least wire::kMaxFrameBytes.
   size_t max_message_bytes = 0;
   // The switch from eager to rendezvous: above this size announcing and
-  // reading costs less than copying through messages.
+  // reading costs less than copying through messages. This is where a session
+  // starts; it may follow what it measures.
   size_t eager_max_bytes = 0;
+  SizeRange eager_range;
   // Reads are cut into pieces of this size, and this many are under way at
   // once: enough to fill the pipe, few enough not to delay what comes behind.
+  // The size is a start too.
   size_t read_chunk_bytes = 0;
+  SizeRange read_chunk_range;
   int max_reads = 0;
+  // Where not 0, what Push() sends of a region: the first read is to be of that
+  // size.
+  size_t push_bytes = 0;
+
+  // Of a single read.
+  size_t max_read_bytes() const {
+    return std::max(read_chunk_bytes, read_chunk_range.most);
+  }
   // Load() works: exposed memory can be used in place.
   bool can_load = false;
   // Loses nothing that it took unless it breaks, and the session ends with
@@ -111,7 +130,7 @@ class Endpoint {
   // normal answer: the payload then goes over another fabric.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;
   // The same for a peer that is about to read, and without a fast path: its
-  // first read, of a chunk from the beginning, will be answered by Push(),
+  // first read, of push_bytes from the beginning, will be answered by Push(),
   // unasked. So Push() follows, exactly once for each, in the order of
   // exposing, and once the peer has been told of the region.
   virtual absl::StatusOr<Exposure> ExposeToPush(
@@ -130,7 +149,7 @@ class Endpoint {
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
-  // Copies [offset, offset + into.size()) of the region, 1 to read_chunk_bytes
+  // Copies [offset, offset + into.size()) of the region, 1 to max_read_bytes()
   // of them, to `into`, which stays valid until OnReadDone(cookie). After
   // OnBroken() it is an error, or still the right bytes.
   virtual void Read(const RemoteRegion& region, uint64_t offset,

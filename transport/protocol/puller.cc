@@ -5,8 +5,12 @@
 namespace penstock {
 namespace protocol {
 
-Puller::Puller(uint64_t length, size_t chunk_bytes, int max_reads)
-    : length_(length), chunk_bytes_(chunk_bytes), max_reads_(max_reads) {}
+Puller::Puller(uint64_t length, size_t chunk_bytes, int max_reads,
+               size_t first_bytes)
+    : length_(length),
+      chunk_bytes_(chunk_bytes),
+      max_reads_(max_reads),
+      first_bytes_(first_bytes == 0 ? chunk_bytes : first_bytes) {}
 
 std::vector<Puller::Chunk> Puller::Start() { return NextReads(); }
 
@@ -32,8 +36,9 @@ void Puller::Abandon() {
 std::vector<Puller::Chunk> Puller::NextReads() {
   std::vector<Chunk> reads;
   while (reads_ < max_reads_ && next_offset_ < length_) {
-    const size_t size = static_cast<size_t>(
-        std::min<uint64_t>(chunk_bytes_, length_ - next_offset_));
+    const size_t most = next_offset_ == 0 ? first_bytes_ : chunk_bytes_;
+    const size_t size =
+        static_cast<size_t>(std::min<uint64_t>(most, length_ - next_offset_));
     reads.push_back(Chunk{next_offset_, size});
     next_offset_ += size;
     ++reads_;

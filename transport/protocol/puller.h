@@ -31,8 +31,10 @@ class Puller {
     size_t length;
   };
 
-  // Needs length > 0, chunk_bytes > 0, max_reads > 0.
-  Puller(uint64_t length, size_t chunk_bytes, int max_reads);
+  // Needs length > 0, chunk_bytes > 0, max_reads > 0. The first chunk is of
+  // `first_bytes`, if that is not 0.
+  Puller(uint64_t length, size_t chunk_bytes, int max_reads,
+         size_t first_bytes = 0);
 
   // The reads to start now.
   std::vector<Chunk> Start();
@@ -55,6 +57,7 @@ class Puller {
   const uint64_t length_;
   const size_t chunk_bytes_;
   const int max_reads_;
+  const size_t first_bytes_;
   uint64_t next_offset_ = 0;
   int reads_ = 0;
   State state_ = State::kReading;

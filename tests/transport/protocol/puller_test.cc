@@ -52,6 +52,19 @@ TEST(Puller, EachReadThatEndsMakesRoomForTheNext) {
   EXPECT_TRUE(puller.error().ok());
 }
 
+TEST(Puller, TheFirstChunkMayBeOfAnotherSize) {
+  Puller larger(10, 4, 2, 5);
+  std::vector<Puller::Chunk> reads = larger.Start();
+  ASSERT_EQ(reads.size(), 2u);
+  EXPECT_EQ(reads[0].length, 5u);
+  EXPECT_EQ(reads[1].offset, 5u);
+  EXPECT_EQ(reads[1].length, 4u);
+  Puller whole(10, 4, 2, 20);
+  reads = whole.Start();
+  ASSERT_EQ(reads.size(), 1u);
+  EXPECT_EQ(reads[0].length, 10u);
+}
+
 TEST(Puller, ChunksCoverTheMessageOnce) {
   for (uint64_t length = 1; length < 40; ++length) {
     for (size_t chunk = 1; chunk < 12; ++chunk) {

@@ -32,7 +32,7 @@ class Endpoint : public fabric::Endpoint {
   bool Send(absl::Span<const uint8_t> message) override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   void Withdraw(const RemoteRegion& region) override;
-  // Copies when its completion is delivered. Above read_chunk_bytes, the
+  // Copies when its completion is delivered. Above max_read_bytes(), the
   // completion is an error.
   void Read(const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie) override;

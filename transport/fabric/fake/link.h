@@ -1,9 +1,12 @@
 // A fabric for tests: two endpoints in one process, driven by hand. No socket,
-// no thread, no clock; a test decides what happens next and what fails.
+// no thread, no clock but the test's; a test decides what happens next and what
+// fails.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -40,6 +43,16 @@ class Link {
   int StepAll();
   // Events that wait for `to`.
   size_t waiting(Side to) const { return medium_->waiting(to); }
+
+  // How long messages and the answers to reads take from there, which share
+  // the line. The question of a read takes the other direction's latency.
+  void SetSpeed(Side from, const Speed& speed) {
+    medium_->SetSpeed(from, speed);
+  }
+  // When the next event can be delivered; UINT64_MAX: none waits.
+  uint64_t NextDue() const {
+    return std::min(medium_->DueFor(Side::kA), medium_->DueFor(Side::kB));
+  }
 
   // Where the oldest event for `reader` is a read's completion, `order` says
   // which read's it is to be. Null: in order.

@@ -18,7 +18,9 @@ Capabilities CapabilitiesOf(const LinkOptions& options) {
   Capabilities capabilities;
   capabilities.max_message_bytes = options.max_message_bytes;
   capabilities.eager_max_bytes = options.eager_max_bytes;
+  capabilities.eager_range = options.eager_range;
   capabilities.read_chunk_bytes = options.read_chunk_bytes;
+  capabilities.read_chunk_range = options.read_chunk_range;
   capabilities.max_reads = options.max_reads;
   capabilities.can_load = options.can_load;
   capabilities.is_lifeline = options.is_lifeline;
@@ -43,7 +45,9 @@ struct Loan {
 }  // namespace
 
 Medium::Medium(const LinkOptions& options)
-    : capabilities_(CapabilitiesOf(options)), credits_(options.credits) {}
+    : capabilities_(CapabilitiesOf(options)),
+      credits_(options.credits),
+      now_ns_(options.now_ns) {}
 
 void Medium::Start(Side side, EndpointEvents* events) {
   end(side).events = events;
@@ -99,6 +103,7 @@ bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
   sender.unannounced = true;
   Event event;
   event.message.assign(message.begin(), message.end());
+  event.due_ns = line(from).Carry(Now(), message.size());
   Queue(Other(from), std::move(event));
   return true;
 }
@@ -159,6 +164,8 @@ void Medium::Read(Side reader, const RemoteRegion& region, uint64_t offset,
   if (end.cut_off) return end.events->OnReadDone(cookie, end.cause);
   Event event;
   event.kind = Event::Kind::kReadDone;
+  const uint64_t asked_ns = Now() + line(reader).latency_ns();
+  event.due_ns = line(Other(reader)).Carry(asked_ns, into.size());
   event.region = region;
   event.offset = offset;
   event.into = into;
@@ -169,8 +176,8 @@ void Medium::Read(Side reader, const RemoteRegion& region, uint64_t offset,
 
 absl::Status Medium::Copy(Side reader, const Event& read) const {
   if (!read.status.ok()) return read.status;
-  if (read.into.size() > capabilities_.read_chunk_bytes) {
-    return absl::InvalidArgumentError("a read above read_chunk_bytes");
+  if (read.into.size() > capabilities_.max_read_bytes()) {
+    return absl::InvalidArgumentError("a read above max_read_bytes");
   }
   absl::StatusOr<const Exposed*> exposed =
       Find(Other(reader), read.region, read.offset, read.into.size());
@@ -222,7 +229,10 @@ void Medium::Break(Side side, const absl::Status& cause) {
       broken.queue.begin(), broken.queue.end(),
       [](const Event& event) { return event.kind != Event::Kind::kReadDone; });
   broken.queue.erase(lost, broken.queue.end());
-  for (Event& read : broken.queue) read.status = cause;
+  for (Event& read : broken.queue) {
+    read.status = cause;
+    read.due_ns = 0;
+  }
   Event event;
   event.kind = Event::Kind::kBroken;
   event.status = cause;
@@ -239,7 +249,13 @@ void Medium::SetReadOrder(Side reader, ReadOrder order) {
 uint64_t Medium::OldestFor(Side to) const {
   const End& receiver = end(to);
   if (receiver.events == nullptr || receiver.queue.empty()) return 0;
+  if (receiver.queue.front().due_ns > Now()) return 0;
   return receiver.queue.front().number;
+}
+
+uint64_t Medium::DueFor(Side to) const {
+  const End& receiver = end(to);
+  return receiver.queue.empty() ? UINT64_MAX : receiver.queue.front().due_ns;
 }
 
 Medium::Event Medium::TakeNext(End* to) {

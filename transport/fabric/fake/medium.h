@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/fake/line.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -30,12 +31,17 @@ inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 struct LinkOptions {
   size_t max_message_bytes = 64 * 1024;
   size_t eager_max_bytes = 1024;
+  SizeRange eager_range;
   size_t read_chunk_bytes = 4096;
+  SizeRange read_chunk_range;
   int max_reads = 4;
   bool can_load = false;
   bool is_lifeline = false;
   // Messages that may be under way in each direction.
   int credits = 64;
+  // The time in nanoseconds. Where there is none, nothing takes any; else an
+  // event can be delivered once it is due, as Link::SetSpeed() has it.
+  std::function<uint64_t()> now_ns;
 };
 
 // What one side has done so far.
@@ -78,6 +84,11 @@ class Medium {
   // The number of the oldest event for `to`, or 0 if none can be delivered.
   uint64_t OldestFor(Side to) const;
   size_t waiting(Side to) const { return end(to).waiting; }
+  // When the oldest event for `to` can be delivered; UINT64_MAX: there is none.
+  uint64_t DueFor(Side to) const;
+  void SetSpeed(Side from, const Speed& speed) {
+    lines_[static_cast<int>(from)].set_speed(speed);
+  }
   // `side` is to learn that it is cut off; only its reads are kept, to end.
   void Break(Side side, const absl::Status& cause);
   void SetReadOrder(Side reader, ReadOrder order);
@@ -94,6 +105,7 @@ class Medium {
     enum class Kind { kMessage, kWritable, kReadDone, kDoorbell, kBroken };
     Kind kind = Kind::kMessage;
     uint64_t number = 0;  // over both sides, by age
+    uint64_t due_ns = 0;
     std::string message;
     // kReadDone: what is copied when the event is delivered.
     RemoteRegion region;
@@ -131,6 +143,8 @@ class Medium {
 
   End& end(Side side) { return ends_[static_cast<int>(side)]; }
   const End& end(Side side) const { return ends_[static_cast<int>(side)]; }
+  Line& line(Side from) { return lines_[static_cast<int>(from)]; }
+  uint64_t Now() const { return now_ns_ == nullptr ? 0 : now_ns_(); }
   void Queue(Side to, Event event);
   Event TakeNext(End* to);
   void ReturnCredit(Side sender);
@@ -141,9 +155,11 @@ class Medium {
 
   const Capabilities capabilities_;
   const int credits_;
+  const std::function<uint64_t()> now_ns_;
   uint64_t next_number_ = 1;
   uint64_t next_key_ = 1;
   End ends_[2];
+  Line lines_[2];
 };
 
 }  // namespace fake

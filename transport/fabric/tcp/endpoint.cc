@@ -18,6 +18,11 @@ constexpr size_t kMinPieceBytes = 4 * 1024;
 // Reads that a peer may have waiting here; far above what ours asks for.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
 
+// Below this a message's two copies are not what it costs.
+constexpr size_t kLeastEagerBytes = 4 * 1024;
+// Below this a piece's two units are a visible part of it.
+constexpr size_t kLeastChunkBytes = 16 * 1024;
+
 static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
 
@@ -27,7 +32,10 @@ Capabilities TcpCapabilities() {
   // One frame. What is announced is pushed behind the announcement, which costs
   // a header instead of two copies.
   capabilities.eager_max_bytes = wire::kMaxFramePayload;
+  capabilities.eager_range = {kLeastEagerBytes, wire::kMaxFramePayload};
   capabilities.read_chunk_bytes = kChunkBytes;
+  capabilities.read_chunk_range = {kLeastChunkBytes, kMaxReadBytes};
+  capabilities.push_bytes = kChunkBytes;
   capabilities.max_reads = 4;
   capabilities.is_lifeline = true;
   return capabilities;

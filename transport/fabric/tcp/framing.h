@@ -30,7 +30,7 @@ constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxMessageBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
-// What reads are cut into, and the most that is pushed.
+// What reads are cut into at first, and the most that is pushed.
 constexpr size_t kChunkBytes = 256 * 1024;
 // Chunks in one write: two keep the pipe full, and a message that is sent
 // meanwhile waits for no more than these.

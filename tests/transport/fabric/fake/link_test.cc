@@ -49,6 +49,64 @@ TEST_F(FakeLinkTest, StepsGoByAgeOrBySide) {
   EXPECT_EQ(at_b_.Take(), Lines{"message 3"});
 }
 
+class TimedLinkTest : public FakeLinkTest {
+ protected:
+  TimedLinkTest() : FakeLinkTest(Timed(&now_ns_)) {
+    link_.SetSpeed(Side::kA, Speed{1000, 2});
+    link_.SetSpeed(Side::kB, Speed{100, 1});
+  }
+  static LinkOptions Timed(const uint64_t* now_ns) {
+    LinkOptions options;
+    options.now_ns = [now_ns] { return *now_ns; };
+    return options;
+  }
+  // When the next event is delivered, which is not possible before.
+  uint64_t StepInTime() {
+    EXPECT_GT(link_.NextDue(), now_ns_);
+    now_ns_ = link_.NextDue() - 1;
+    EXPECT_FALSE(link_.Step());
+    EXPECT_FALSE(a_->Poll());
+    EXPECT_FALSE(b_->Poll());
+    ++now_ns_;
+    EXPECT_TRUE(link_.Step());
+    return now_ns_;
+  }
+
+  uint64_t now_ns_ = 0;
+};
+
+TEST_F(TimedLinkTest, MessagesShareALineAndNotTheOtherDirections) {
+  Send(a_.get(), std::string(100, 'x'));
+  Send(a_.get(), "later");
+  Send(b_.get(), "back");
+  EXPECT_EQ(StepInTime(), 104u);
+  EXPECT_EQ(at_a_.Take(), Lines{"message back"});
+  EXPECT_EQ(StepInTime(), 1200u);
+  EXPECT_EQ(StepInTime(), 1210u);
+  EXPECT_EQ(at_b_.Take().back(), "message later");
+  EXPECT_EQ(link_.NextDue(), UINT64_MAX);
+}
+
+TEST_F(TimedLinkTest, ReadsAreAskedForAndAnswered) {
+  const RemoteRegion region = a_->Expose(Letters(200))->region;
+  std::string one(100, '.');
+  std::string other(100, '.');
+  Read(b_.get(), region, 0, &one, 1);
+  Read(b_.get(), region, 100, &other, 2);
+  EXPECT_EQ(StepInTime(), 100u + 1000 + 200);
+  EXPECT_EQ(StepInTime(), 100u + 1000 + 400);
+  EXPECT_EQ(at_b_.Take(), (Lines{"read 1 OK", "read 2 OK"}));
+}
+
+TEST_F(TimedLinkTest, ReadsOfADroppedLinkEndAtOnce) {
+  const RemoteRegion region = a_->Expose(Letters(200))->region;
+  std::string into(100, '.');
+  Read(b_.get(), region, 0, &into, 1);
+  link_.Drop();
+  EXPECT_TRUE(b_->Poll());
+  EXPECT_EQ(at_b_.Take(), (Lines{"read 1 failed", "broken"}));
+}
+
 TEST_F(FakeLinkTest, NothingIsDeliveredBeforeStart) {
   Link link;
   auto a = link.Take(Side::kA);

@@ -129,6 +129,8 @@ TEST_F(TcpEndpointTest, CapabilitiesAreThoseOfALifeline) {
   EXPECT_EQ(capabilities.max_message_bytes, 64u * 1024);
   EXPECT_EQ(capabilities.eager_max_bytes, wire::kMaxFramePayload);
   EXPECT_EQ(capabilities.read_chunk_bytes, 256u * 1024);
+  EXPECT_EQ(capabilities.push_bytes, 256u * 1024);
+  EXPECT_EQ(capabilities.max_read_bytes(), 1024u * 1024);
   EXPECT_EQ(capabilities.max_reads, 4);
   EXPECT_TRUE(capabilities.is_lifeline);
   EXPECT_FALSE(capabilities.can_load);
