@@ -40,6 +40,10 @@ struct PathDescription {
   std::string fabric;  // "shm", "tcp"
   std::string detail;
   std::string reason;  // why not a better one
+  // At present: up to which size messages are sent eagerly, and what the
+  // larger ones of the peer are cut into as they are read.
+  uint64_t eager_max_bytes = 0;
+  uint64_t chunk_bytes = 0;
 };
 
 // The session's own events, called under its lock.

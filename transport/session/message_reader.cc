@@ -21,11 +21,29 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
 }  // namespace
 
 MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
-                             bool load_in_place, Owner* owner)
+                             bool load_in_place, Owner* owner,
+                             const Tuning& tuning)
     : lifeline_(lifeline),
       budget_(budget),
       load_in_place_(load_in_place),
-      owner_(owner) {}
+      owner_(owner),
+      tuning_(tuning),
+      lifeline_tuner_(MakeTuner(*lifeline)),
+      fast_tuner_(lifeline_tuner_) {}
+
+protocol::ChunkTuner MessageReader::MakeTuner(
+    const fabric::Endpoint& path) const {
+  const fabric::Capabilities& capabilities = path.capabilities();
+  return protocol::ChunkTuner(tuning_.ChunkBounds(capabilities),
+                              capabilities.push_bytes > 0,
+                              capabilities.max_reads);
+}
+
+void MessageReader::UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
+  fast_path_ = path;
+  fast_epoch_ = epoch;
+  fast_tuner_ = MakeTuner(*path);
+}
 
 const wire::AnnouncedRegion* MessageReader::FindRegion(
     const wire::Announce& announce, uint32_t path) const {
@@ -148,8 +166,15 @@ void MessageReader::Start(uint64_t id) {
     in_use_ += pull.announce.length;
   }
   const fabric::Capabilities& path = pull.path->capabilities();
+  protocol::ChunkTuner* const tuner = TunerOf(pull);
   pull.puller = std::make_unique<protocol::Puller>(
-      pull.announce.length, path.read_chunk_bytes, path.max_reads);
+      pull.announce.length, tuner->chunk_bytes(), path.max_reads,
+      path.push_bytes);
+  if (!tuner->idle()) {
+    tuner->BeginBehindOthers();
+  } else if (tuner->adapts()) {
+    tuner->Begin(tuning_.now_ns());
+  }
   StartReads(id, pull.puller->Start());
 }
 
@@ -170,6 +195,7 @@ void MessageReader::StartReads(
     }
     const protocol::Puller::Chunk chunk = pull.to_start.front();
     pull.to_start.pop_front();
+    TunerOf(pull)->OnRead(chunk.length);
     pull.path->Read(pull.region, chunk.offset,
                     pull.block.span().subspan(chunk.offset, chunk.length), id);
   }
@@ -178,6 +204,8 @@ void MessageReader::StartReads(
 void MessageReader::OnReadDone(uint64_t id, const absl::Status& status) {
   auto it = pulls_.find(id);
   if (it == pulls_.end()) return;
+  protocol::ChunkTuner* const tuner = TunerOf(it->second);
+  tuner->OnReadDone(status.ok(), tuner->wants_time() ? tuning_.now_ns() : 0);
   protocol::Puller* puller = it->second.puller.get();
   StartReads(id, puller->OnReadDone(status));
   it = pulls_.find(id);

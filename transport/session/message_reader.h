@@ -13,7 +13,9 @@
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
+#include "transport/protocol/chunk_tuner.h"
 #include "transport/protocol/puller.h"
+#include "transport/session/tuning.h"
 #include "transport/wire/announce.h"
 
 namespace penstock {
@@ -38,13 +40,10 @@ class MessageReader {
   };
 
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,
-                Owner* owner);
+                Owner* owner, const Tuning& tuning = Tuning());
 
   // `epoch` is how announcements name it.
-  void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
-    fast_path_ = path;
-    fast_epoch_ = epoch;
-  }
+  void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
   // Reads that are under way there start over on the lifeline; what they were
   // filling is returned, to be kept until the path is destroyed.
   std::vector<memory::Block> LoseFastPath();
@@ -66,6 +65,11 @@ class MessageReader {
   void Discard(const wire::Announce& announce);
 
   void OnReadDone(uint64_t id, const absl::Status& status);
+
+  // What a message that begins now is cut into, on either path.
+  size_t chunk_bytes(const fabric::Endpoint* path) const {
+    return (path == lifeline_ ? lifeline_tuner_ : fast_tuner_).chunk_bytes();
+  }
 
  private:
   struct Pull {
@@ -93,6 +97,10 @@ class MessageReader {
   bool MayStart(const Pull& pull) const;
   void Start(uint64_t id);
   bool ChoosePath(Pull* pull) const;
+  protocol::ChunkTuner MakeTuner(const fabric::Endpoint& path) const;
+  protocol::ChunkTuner* TunerOf(const Pull& pull) {
+    return pull.path == lifeline_ ? &lifeline_tuner_ : &fast_tuner_;
+  }
   void StartReads(uint64_t id,
                   const std::vector<protocol::Puller::Chunk>& reads);
   void Finish(uint64_t id);
@@ -105,6 +113,9 @@ class MessageReader {
   const uint64_t budget_;
   const bool load_in_place_;
   Owner* const owner_;
+  const Tuning tuning_;
+  protocol::ChunkTuner lifeline_tuner_;
+  protocol::ChunkTuner fast_tuner_;
   uint64_t in_use_ = 0;
   std::map<uint64_t, Pull> pulls_;
   std::deque<uint64_t> deferred_;  // wait for budget

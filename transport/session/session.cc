@@ -18,8 +18,9 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       lifeline_(std::move(lifeline)),
       negotiator_(config_.offers),
       sender_(lifeline_.get()),
-      reader_(lifeline_.get(), config_.read_budget, config_.load_in_place,
-              this),
+      send_meter_(config_.tuning, lifeline_->capabilities()),
+      reader_(lifeline_.get(), config_.read_budget, config_.load_in_place, this,
+              config_.tuning),
       max_streams_(config_.max_streams) {}
 
 Session::~Session() = default;

@@ -35,8 +35,10 @@
 #include "transport/session/message_reader.h"
 #include "transport/session/path_handshake.h"
 #include "transport/session/path_negotiator.h"
+#include "transport/session/send_meter.h"
 #include "transport/session/sender.h"
 #include "transport/session/stream.h"
+#include "transport/session/tuning.h"
 #include "transport/wire/hello.h"
 
 namespace penstock {
@@ -65,6 +67,7 @@ struct Config {
   uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Memory for messages that are being read or wait for the application.
   uint64_t read_budget = 64 * 1024 * 1024;
+  Tuning tuning;
 };
 
 struct Counters {
@@ -214,7 +217,7 @@ class Session : private MessageReader::Owner {
   void AddMessage(uint32_t stream, Stream* entry,
                   const memory::Payload& message, bool compressed);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
-                   uint8_t flags);
+                   uint8_t flags, uint64_t begun_ns);
   void OnRelease(uint64_t id);
 
   // session.cc
@@ -254,6 +257,7 @@ class Session : private MessageReader::Owner {
   uint32_t peer_window_ = 0;
 
   Sender sender_;
+  SendMeter send_meter_;
   protocol::ReceiveOrder order_;
   protocol::Reassembler reassembler_;
   MessageReader reader_;
@@ -264,6 +268,8 @@ class Session : private MessageReader::Owner {
     fabric::Endpoint* fast_path = nullptr;  // null: not exposed there
     fabric::RemoteRegion fast;
     fabric::RemoteRegion lifeline;
+    uint64_t length = 0;
+    uint64_t begun_ns = 0;  // 0: its release is not timed
   };
   std::unordered_map<uint64_t, Announced> announced_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<Stream>> streams_;

@@ -75,6 +75,7 @@ void Session::Apply(const PathHandshake::Actions& actions) {
   if (actions.use) {
     using_fast_ = true;
     sender_.UseFastPath(fast_.get());
+    send_meter_.UseFastPath(fast_->capabilities());
   }
   if (actions.use || actions.report) events_->OnPathChosen(DescribePath());
   if (actions.listen) {
@@ -148,11 +149,19 @@ void Session::DropFastPath() {
   if (!closed()) lost.blocks = reader_.LoseFastPath();
   lost_paths_.push_back(std::move(lost));
   sender_.LoseFastPath();
+  send_meter_.LoseFastPath();
 }
 
 PathDescription Session::DescribePath() const {
-  if (using_fast_) return PathDescription{fabric_, fast_->Describe(), ""};
-  return PathDescription{"tcp", lifeline_->Describe(), negotiator_.Reason()};
+  const fabric::Endpoint* const path =
+      using_fast_ ? fast_.get() : lifeline_.get();
+  PathDescription description;
+  description.fabric = using_fast_ ? fabric_ : "tcp";
+  description.detail = path->Describe();
+  if (!using_fast_) description.reason = negotiator_.Reason();
+  description.eager_max_bytes = send_meter_.eager_max_bytes();
+  description.chunk_bytes = reader_.chunk_bytes(path);
+  return description;
 }
 
 }  // namespace session

@@ -198,7 +198,7 @@ void Session::SendOutgoing(uint32_t stream) {
 
 bool Session::IsEager(size_t bytes) const {
   if (bytes == 0) return true;  // there is nothing to read
-  return bytes <= sender_.active()->capabilities().eager_max_bytes &&
+  return bytes <= send_meter_.eager_max_bytes() &&
          unread_by_peer_ < config_.max_eager_unread;
 }
 
@@ -211,18 +211,21 @@ void Session::AddMessage(uint32_t stream, Stream* entry,
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
   const uint8_t flags = compressed ? wire::kCompressed : 0;
-  if (!eager && AddAnnounce(stream, message, flags)) return;
+  const uint64_t begun_ns = send_meter_.Begin(message.size());
+  if (!eager && AddAnnounce(stream, message, flags, begun_ns)) return;
   if (message.pieces().size() == 1) {
     const memory::Bytes& bytes = message.pieces()[0];
-    return Add(FrameType::kMessage, stream, 0, AsText(bytes.span()), flags);
+    Add(FrameType::kMessage, stream, 0, AsText(bytes.span()), flags);
+  } else {
+    std::string bytes(message.size(), '\0');
+    message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
+    Add(FrameType::kMessage, stream, 0, bytes, flags);
   }
-  std::string bytes(message.size(), '\0');
-  message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
-  Add(FrameType::kMessage, stream, 0, bytes, flags);
+  if (eager) send_meter_.OnCopied(begun_ns, message.size());
 }
 
 bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
-                          uint8_t flags) {
+                          uint8_t flags, uint64_t begun_ns) {
   wire::Announce announce;
   announce.id = next_announce_++;
   announce.length = message.size();
@@ -249,8 +252,12 @@ bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
     announce.regions.push_back({0, slow->region.key, slow->region.offset});
   }
   if (announce.regions.empty()) return false;
+  announced.length = message.size();
+  const bool on_active = (announced.fast_path != nullptr) == using_fast_;
+  if (announced_.empty() && on_active) announced.begun_ns = begun_ns;
   announced_[announce.id] = announced;
   Add(FrameType::kAnnounce, stream, 0, wire::EncodeAnnounce(announce), flags);
+  if (on_active) send_meter_.OnAnnounced(begun_ns, message.size());
   return true;
 }
 
@@ -258,6 +265,10 @@ void Session::OnRelease(uint64_t id) {
   auto it = announced_.find(id);
   if (it == announced_.end()) return;
   const Announced& announced = it->second;
+  // A path that was lost meanwhile, or came into use, had no part in it.
+  if ((announced.fast_path != nullptr) == using_fast_) {
+    send_meter_.OnReleased(announced.begun_ns, announced.length);
+  }
   if (announced.fast_path != nullptr) {
     announced.fast_path->Withdraw(announced.fast);
   }

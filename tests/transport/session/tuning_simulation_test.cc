@@ -1,0 +1,158 @@
+// Two sessions find the sizes for the link that they have, and then leave them
+// alone.
+
+#include "gtest/gtest.h"
+#include "tests/transport/session/tuning_test_util.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+// 10 MB/s, a millisecond: pieces of 8 KiB take 0.8 ms.
+const Speed kSlow{1000 * 1000, 100};
+// 10 GB/s, two microseconds: the link holds 40 KB, four pieces of 64 KiB six
+// times that.
+const Speed kFast{2000, 0.1};
+// 10 GB/s over some kilometres: the link holds 1 MB.
+const Speed kFar{50 * 1000, 0.1};
+
+class ChunkSimulation : public TuningSimulation {
+ protected:
+  int SendLarge(Side from, int count) {
+    return Send(from, count, 200 * kKiB, 2 * kMiB).chunk;
+  }
+};
+
+TEST_F(ChunkSimulation, SlowLinkGetsSmallPieces) {
+  Begin(kSlow, kSlow);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 60), 2);
+  EXPECT_EQ(chunk(kServer), 8 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 0);
+}
+
+TEST_F(ChunkSimulation, FastLinkGetsPiecesThatFillIt) {
+  Begin(kFast, kFast);
+  EXPECT_EQ(SendLarge(kClient, 60), 1);
+  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 0);
+}
+
+TEST_F(ChunkSimulation, FarLinkGetsLargePieces) {
+  Begin(kFar, kFar);
+  EXPECT_EQ(SendLarge(kClient, 100), 6);
+  EXPECT_EQ(chunk(kServer), 2 * kMiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 0);
+}
+
+TEST_F(ChunkSimulation, EachDirectionHasItsOwn) {
+  Begin(kFast, Speed{kFast.latency_ns, kSlow.ns_per_byte});
+  for (int i = 0; i < 60; ++i) {
+    SendLarge(kClient, 1);
+    SendLarge(kServer, 1);
+  }
+  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+  EXPECT_EQ(chunk(kClient), 8 * kKiB);
+}
+
+TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
+  Begin(kFast, kFast);
+  SendLarge(kClient, 60);
+  ASSERT_EQ(chunk(kServer), 64 * kKiB);
+  for (Side side : {kClient, kServer}) SetSpeed(side, kSlow);
+  EXPECT_EQ(SendLarge(kClient, 100), 3);
+  EXPECT_EQ(chunk(kServer), 8 * kKiB);
+  for (Side side : {kClient, kServer}) SetSpeed(side, kFast);
+  EXPECT_EQ(SendLarge(kClient, 100), 3);
+  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+}
+
+// What is wanted lies in the middle between two steps, 90 KiB.
+TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
+  Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
+  noise_ = 1.5;
+  delayed_ = 17;
+  EXPECT_LE(SendLarge(kClient, 2000), 3);
+  EXPECT_GE(chunk(kServer), 64 * kKiB);
+  EXPECT_LE(chunk(kServer), 128 * kKiB);
+}
+
+class EagerSimulation : public TuningSimulation {
+ protected:
+  int SendMixed(Side from, int count) {
+    return Send(from, count, 1 * kKiB, 64 * kKiB).eager;
+  }
+};
+
+// 4 us and 1 us for announcing, against 2 ns for each byte.
+TEST_F(EagerSimulation, WhereCopiesAreDearMessagesAreAnnounced) {
+  costs_ = {1.0, 500};
+  Begin(kFast, kFast);
+  EXPECT_EQ(eager(kClient), 12 * kKiB);
+  EXPECT_EQ(SendMixed(kClient, 2000), 2);
+  EXPECT_EQ(eager(kClient), 3 * kKiB);
+  EXPECT_EQ(eager(kServer), 12 * kKiB);  // it has not sent
+}
+
+TEST_F(EagerSimulation, WhereTheLinkIsLongMessagesAreEager) {
+  costs_ = {1.0, 500};
+  Begin(kFar, kFar);
+  EXPECT_EQ(SendMixed(kClient, 2000), 1);
+  EXPECT_EQ(eager(kClient), 16 * kKiB);
+}
+
+// 5 us against 0.4 ns: 12.5 KB.
+TEST_F(EagerSimulation, StaysWhereItIsRight) {
+  costs_ = {0.2, 500};
+  Begin(kFast, kFast);
+  noise_ = 1.3;
+  delayed_ = 17;
+  EXPECT_EQ(SendMixed(kClient, 3000), 0);
+}
+
+TEST_F(EagerSimulation, FollowsALinkThatChanges) {
+  costs_ = {1.0, 500};
+  Begin(kFar, kFar);
+  SendMixed(kClient, 1000);
+  ASSERT_EQ(eager(kClient), 16 * kKiB);
+  for (Side side : {kClient, kServer}) SetSpeed(side, kFast);
+  EXPECT_LE(SendMixed(kClient, 2000), 3);
+  EXPECT_EQ(eager(kClient), 3 * kKiB);
+}
+
+// In the middle between 6 and 12 KiB.
+TEST_F(EagerSimulation, NoiseDoesNotMakeItOscillate) {
+  costs_ = {0.29, 500};
+  Begin(kFast, kFast);
+  noise_ = 1.5;
+  delayed_ = 17;
+  EXPECT_LE(SendMixed(kClient, 4000), 2);
+}
+
+TEST_F(TuningSimulation, WhatIsFixedStays) {
+  client_config_.tuning.eager_max_bytes = 5000;
+  server_config_.tuning.chunk_bytes = 10000;
+  costs_ = {1.0, 500};
+  Begin(kFar, kFar);
+  Send(kClient, 200, 1 * kKiB, 500 * kKiB);
+  EXPECT_EQ(eager(kClient), 5000u);
+  EXPECT_EQ(chunk(kServer), 10000u);
+}
+
+TEST_F(TuningSimulation, WithoutAClockNothingMoves) {
+  for (Config* config : {&client_config_, &server_config_}) {
+    config->tuning.now_ns = nullptr;
+  }
+  costs_ = {1.0, 500};
+  Begin(kFar, kFar);
+  Send(kClient, 200, 1 * kKiB, 500 * kKiB);
+  EXPECT_EQ(eager(kClient), 12 * kKiB);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,106 @@
+// Two sessions over a fake fast path on which things take time, of a clock that
+// the test turns.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
+#define PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <random>
+
+#include "tests/transport/session/session_test_util.h"
+#include "transport/fabric/fake/line.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace session {
+
+using fabric::fake::Speed;
+
+// Stands still but for what the test does.
+class ManualClock {
+ public:
+  uint64_t now_ns() const { return now_ns_; }
+  void AdvanceTo(uint64_t now_ns) { now_ns_ = std::max(now_ns_, now_ns); }
+  // Does `work`, which takes that long; whoever reads the clock during it twice
+  // sees the whole time between the two.
+  template <typename Work>
+  void Spend(uint64_t ns, Work work) {
+    pending_ns_ = ns;
+    work();
+    now_ns_ += pending_ns_;
+    pending_ns_ = 0;
+  }
+  uint64_t Read() {
+    const uint64_t read = now_ns_;
+    now_ns_ += pending_ns_;
+    pending_ns_ = 0;
+    return read;
+  }
+
+ private:
+  uint64_t now_ns_ = 1000;
+  uint64_t pending_ns_ = 0;
+};
+
+// How often the sender's eager limit changed, and the receiver's chunk size.
+struct Changes {
+  int eager = 0;
+  int chunk = 0;
+};
+
+// What sending costs a processor, besides the link.
+struct Costs {
+  double copy_ns_per_byte = 0;
+  uint64_t announce_ns = 0;
+};
+
+// The fast path starts with eager messages up to 12 KiB and pieces of 32 KiB,
+// four at once.
+class TuningSimulation : public SessionTest {
+ protected:
+  TuningSimulation();
+
+  void Begin(const Speed& to_server, const Speed& to_client);
+  void SetSpeed(Side from, const Speed& speed);
+  // Sends `count` messages of random sizes, each after the one before it has
+  // arrived and been read.
+  Changes Send(Side from, int count, size_t least, size_t most);
+
+  uint64_t chunk(Side reader) {
+    return peer(reader)->DescribePath().chunk_bytes;
+  }
+  uint64_t eager(Side sender) {
+    return peer(sender)->DescribePath().eager_max_bytes;
+  }
+  size_t Random(size_t least, size_t most) {
+    return least + random_() % (most - least + 1);
+  }
+  double RandomFactor(double least, double most) {
+    return least + (most - least) * (random_() % 10000) / 10000;
+  }
+
+  Costs costs_;
+  // Before each message, on both directions: latency and bandwidth become up to
+  // that many times more or less.
+  double noise_ = 1;
+  // One message in so many is held up by a hundred times the latency.
+  int delayed_ = 0;
+
+ private:
+  void RunInTime();
+  void Disturb(int message);
+  void SendOne(Side from, size_t size);
+
+  ManualClock clock_;
+  std::mt19937 random_{1};
+  Speed speeds_[2];
+  memory::Block bytes_;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
