@@ -61,6 +61,12 @@ struct Options {
   // 0 to 255, DSCP and ECN bits; on InfiniBand it selects the service level;
   // -1: the system's. PENSTOCK_VERBS_TRAFFIC_CLASS, -1.
   absl::optional<int> verbs_traffic_class;
+  // Up to how many bytes a message is sent eagerly, above which it is announced
+  // and read: 1 to 16352; 0: as measured. PENSTOCK_EAGER_MAX, 0.
+  absl::optional<int> eager_max_bytes;
+  // Bytes of a piece in which announced messages are read, 4096 to 1048576; 0:
+  // as measured. PENSTOCK_CHUNK, 0.
+  absl::optional<int> chunk_bytes;
   // PENSTOCK_DATA_PROTECTION, required.
   absl::optional<DataProtection> data_protection;
 };

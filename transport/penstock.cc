@@ -126,6 +126,8 @@ std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
     report.path = std::move(connection.path);
     report.detail = std::move(connection.detail);
     report.reason = std::move(connection.reason);
+    report.eager_max_bytes = connection.eager_max_bytes;
+    report.chunk_bytes = connection.chunk_bytes;
     report.messages_sent = connection.messages_sent;
     report.messages_received = connection.messages_received;
     report.bytes_sent = connection.bytes_sent;

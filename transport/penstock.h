@@ -53,6 +53,11 @@ struct PathReport {
   std::string path;    // "shm", "tcp" or "http2"
   std::string detail;  // what the path is made of, e.g. "ring 1 MiB"
   std::string reason;  // why it is not a better one; empty if it is the best
+  // What the path is used with at present, as measured on it or as set; 0 for
+  // http2: up to which size this side sends messages eagerly, and the pieces in
+  // which it reads larger ones, where it does not use them in place.
+  uint64_t eager_max_bytes = 0;
+  uint64_t chunk_bytes = 0;
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
   uint64_t bytes_sent = 0;  // payload of messages, without headers

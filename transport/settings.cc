@@ -130,6 +130,11 @@ absl::StatusOr<DataProtection> ParseDataProtection(absl::string_view text) {
 
 constexpr int kMaxGidIndex = 255;
 constexpr int kMaxTrafficClass = 255;
+// What one frame holds.
+constexpr int kMaxEagerBytes = 16352;
+// Below this a piece costs as much as its bytes; above, no fabric reads it.
+constexpr int kMinChunkBytes = 4 * 1024;
+constexpr int kMaxChunkBytes = 1024 * 1024;
 
 // Code wins over the environment, and that over what `out` holds.
 template <typename T, typename Parse>
@@ -183,6 +188,38 @@ absl::Status ResolveVerbs(const Options& options, Settings* settings) {
   number(options.verbs_traffic_class, "PENSTOCK_VERBS_TRAFFIC_CLASS",
          kMaxTrafficClass, &settings->verbs_traffic_class);
   return status;
+}
+
+// A size, or 0 where it is left to what is measured.
+absl::Status ResolveSize(const absl::optional<int>& option,
+                         const char* variable, int least, int most, int* out) {
+  const auto check = [=](int value, absl::string_view text) -> absl::Status {
+    if (value == 0 || (value >= least && value <= most)) {
+      return absl::OkStatus();
+    }
+    return BadValue(
+        variable, text,
+        absl::StrCat(least, " to ", most, ", or 0 for what is measured"));
+  };
+  const auto parse = [=](absl::string_view text) -> absl::StatusOr<int> {
+    int value = -1;
+    if (!absl::SimpleAtoi(text, &value)) value = -1;
+    absl::Status status = check(value, text);
+    if (!status.ok()) return status;
+    return value;
+  };
+  absl::Status status = Resolve(option, variable, parse, out);
+  if (!status.ok()) return status;
+  return check(*out, absl::StrCat(*out));
+}
+
+absl::Status ResolveSizes(const Options& options, Settings* settings) {
+  absl::Status status =
+      ResolveSize(options.eager_max_bytes, "PENSTOCK_EAGER_MAX", 1,
+                  kMaxEagerBytes, &settings->eager_max_bytes);
+  if (!status.ok()) return status;
+  return ResolveSize(options.chunk_bytes, "PENSTOCK_CHUNK", kMinChunkBytes,
+                     kMaxChunkBytes, &settings->chunk_bytes);
 }
 
 }  // namespace
@@ -269,6 +306,10 @@ std::string Settings::ToString() const {
     absl::StrAppend(&text,
                     " data_protection=", DataProtectionName(data_protection));
   }
+  if (eager_max_bytes != 0) {
+    absl::StrAppend(&text, " eager_max_bytes=", eager_max_bytes);
+  }
+  if (chunk_bytes != 0) absl::StrAppend(&text, " chunk_bytes=", chunk_bytes);
   return text;
 }
 
@@ -286,6 +327,8 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options) {
   status = ResolveShm(options, &settings);
   if (!status.ok()) return status;
   status = ResolveVerbs(options, &settings);
+  if (!status.ok()) return status;
+  status = ResolveSizes(options, &settings);
   if (!status.ok()) return status;
   status = Resolve(options.data_protection, "PENSTOCK_DATA_PROTECTION",
                    ParseDataProtection, &settings.data_protection);

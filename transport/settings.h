@@ -22,6 +22,8 @@ struct Settings {
   int verbs_gid_index = -1;
   int verbs_traffic_class = -1;
   DataProtection data_protection = DataProtection::kRequired;
+  int eager_max_bytes = 0;  // 0: as measured
+  int chunk_bytes = 0;      // 0: as measured
 
   // Whether a connection carried by `fabric` satisfies kRequire.
   bool Allows(const std::string& fabric) const;

@@ -203,6 +203,21 @@ TEST_F(PolicyTest, ChannelsOfDifferentOptionsShareNoConnection) {
   EXPECT_EQ(DescribePaths(*first)[0].path, "tcp");
 }
 
+TEST_F(PolicyTest, SizesAreShownAndMayBeFixed) {
+  Serve(With(kPrefer));
+  Connect(With(kPrefer, kTcp));
+  ExpectPath("tcp");
+  EXPECT_EQ(DescribePaths(*channel_)[0].eager_max_bytes, 16352u);
+  EXPECT_EQ(DescribePaths(*channel_)[0].chunk_bytes, 256u * 1024);
+  Side options = With(kPrefer, kTcp);
+  options->eager_max_bytes = 100;
+  options->chunk_bytes = 5000;
+  Connect(options);
+  ExpectPath("tcp");
+  EXPECT_EQ(DescribePaths(*channel_)[0].eager_max_bytes, 100u);
+  EXPECT_EQ(DescribePaths(*channel_)[0].chunk_bytes, 5000u);
+}
+
 TEST_F(PolicyTest, ChannelsOfEqualOptionsShareAConnection) {
   Serve(With(kPrefer));
   Connect(With(kPrefer));

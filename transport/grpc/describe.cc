@@ -93,6 +93,8 @@ ConnectionDescription Describe(SocketNode* socket) {
   result.path = path.fabric;
   result.detail = path.detail;
   result.reason = path.reason;
+  result.eager_max_bytes = path.eager_max_bytes;
+  result.chunk_bytes = path.chunk_bytes;
   result.messages_sent = counters.messages_sent;
   result.messages_received = counters.messages_received;
   result.bytes_sent = counters.bytes_sent;

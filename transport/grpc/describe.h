@@ -17,6 +17,8 @@ struct ConnectionDescription {
   std::string path;
   std::string detail;
   std::string reason;
+  uint64_t eager_max_bytes = 0;
+  uint64_t chunk_bytes = 0;
   uint64_t messages_sent = 0;
   uint64_t messages_received = 0;
   uint64_t bytes_sent = 0;

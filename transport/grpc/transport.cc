@@ -1,5 +1,6 @@
 #include "transport/grpc/transport.h"
 
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,12 @@ namespace penstock {
 namespace core {
 namespace {
 
+uint64_t MonotonicNanoseconds() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
 session::Config SessionConfig(const Transport::Config& config) {
   session::Config result;
   result.is_client = config.is_client;
@@ -22,6 +29,9 @@ session::Config SessionConfig(const Transport::Config& config) {
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
   result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
+  result.tuning.now_ns = MonotonicNanoseconds;
+  result.tuning.eager_max_bytes = config.settings.eager_max_bytes;
+  result.tuning.chunk_bytes = config.settings.chunk_bytes;
   if (!config.is_client) {
     absl::StatusOr<std::string> token = base::NewToken();
     if (token.ok()) result.token = *std::move(token);

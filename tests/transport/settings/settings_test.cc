@@ -26,7 +26,8 @@ class SettingsTest : public ::testing::Test {
          {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
           "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING",
           "PENSTOCK_VERBS_DEVICE", "PENSTOCK_VERBS_GID_INDEX",
-          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_DATA_PROTECTION"}) {
+          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_DATA_PROTECTION",
+          "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK"}) {
       unsetenv(name);
     }
   }
@@ -128,6 +129,41 @@ TEST_F(SettingsTest, NumbersOfVerbsHaveRangesWhereverTheyComeFrom) {
     EXPECT_EQ(Error(), std::string("PENSTOCK_VERBS_TRAFFIC_CLASS=") + value +
                            " is not a setting: use 0 to 255, or -1 for any");
   }
+}
+
+TEST_F(SettingsTest, SizesFromCodeEnvironmentAndDefault) {
+  EXPECT_EQ(ResolveSettings({})->eager_max_bytes, 0);
+  EXPECT_EQ(ResolveSettings({})->chunk_bytes, 0);
+  Set("PENSTOCK_EAGER_MAX", "1");
+  Set("PENSTOCK_CHUNK", "1048576");
+  EXPECT_EQ(ResolveSettings({})->eager_max_bytes, 1);
+  EXPECT_EQ(ResolveSettings({})->chunk_bytes, 1048576);
+  Options options;
+  options.eager_max_bytes = 16352;
+  options.chunk_bytes = 0;
+  EXPECT_EQ(ResolveSettings(options)->eager_max_bytes, 16352);
+  EXPECT_EQ(ResolveSettings(options)->chunk_bytes, 0);
+}
+
+TEST_F(SettingsTest, BadSizesNameTheVariableAndTheRange) {
+  for (const char* value : {"", "x", "-1", "16353", "8KiB"}) {
+    Set("PENSTOCK_EAGER_MAX", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_EAGER_MAX=") + value +
+                           " is not a setting: use 1 to 16352, or 0 for what "
+                           "is measured");
+  }
+  Set("PENSTOCK_EAGER_MAX", "0");
+  for (const char* value : {"4095", "1048577"}) {
+    Set("PENSTOCK_CHUNK", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_CHUNK=") + value +
+                           " is not a setting: use 4096 to 1048576, or 0 for "
+                           "what is measured");
+  }
+  Options options;
+  options.chunk_bytes = 100;
+  EXPECT_EQ(ErrorOf(ResolveSettings(options).status()),
+            "PENSTOCK_CHUNK=100 is not a setting: use 4096 to 1048576, or 0 "
+            "for what is measured");
 }
 
 TEST_F(SettingsTest, DataProtectionIsRequiredUnlessSomebodySaysNone) {
@@ -295,6 +331,11 @@ TEST_F(SettingsTest, TextTellsSettingsApart) {
     }
   }
   EXPECT_EQ(texts[2], "require shm,tcp");
+  Settings settings;
+  settings.eager_max_bytes = 100;
+  settings.chunk_bytes = 5000;
+  EXPECT_EQ(settings.ToString(),
+            "prefer  eager_max_bytes=100 chunk_bytes=5000");
 }
 
 }  // namespace
