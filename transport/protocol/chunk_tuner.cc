@@ -7,9 +7,10 @@ namespace protocol {
 namespace {
 
 // Reads that ended apart, but are seen together as the reader wakes up: of
-// these only the last one's time means something. They are seen within two
-// microseconds; on a path of little latency, pieces may really end so fast.
-constexpr double kTogetherNs = 2000;
+// these only the last one's time means something. Taking one in takes some
+// hundred nanoseconds; on a path of little latency, pieces may really end so
+// fast.
+constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
 
 }  // namespace

@@ -35,8 +35,11 @@ class ChunkTuner {
   // One piece's time on the path. The size may end up above what is wanted by
   // SteppedSize::kMargin: a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
-  // Eight: with one read at a time, a ninth of the time is spent waiting.
-  static constexpr double kPipes = 8;
+  // Two keep it busy even if the size ends up below what is wanted by
+  // SteppedSize::kMargin, two more while the reader is not run. More would only
+  // add to the queue that other messages wait in. Of a path with one read at a
+  // time, a fifth is spent waiting.
+  static constexpr double kPipes = 4;
 
   // `first_is_pushed`: the first read of a message is under way unasked. It
   // hides as much latency as it takes time; of more than that the rest is seen.

@@ -70,11 +70,11 @@ TEST(ChunkTunerTest, StartsWhereItIsTold) {
   EXPECT_EQ(ChunkTuner(kBounds, false, kReads).chunk_bytes(), 64 * kKiB);
 }
 
-// Eight times latency by bandwidth, over four reads.
+// Four times latency by bandwidth, over four reads.
 TEST(ChunkTunerTest, GrowsWithWhatThePathHolds) {
   EXPECT_EQ(SizeFor({4000, 0.1}), 64 * kKiB);
-  EXPECT_EQ(SizeFor({12000, 0.1}), 256 * kKiB);
-  EXPECT_EQ(SizeFor({24000, 0.1}), 512 * kKiB);
+  EXPECT_EQ(SizeFor({12000, 0.1}), 128 * kKiB);
+  EXPECT_EQ(SizeFor({24000, 0.1}), 256 * kKiB);
   EXPECT_EQ(SizeFor({1e6, 0.1}), 1024 * kKiB);
 }
 
@@ -95,7 +95,7 @@ TEST(ChunkTunerTest, TheDelayMattersMoreThanTheLatency) {
 // They look as if the path had no bandwidth limit, but for those that are the
 // last ones.
 TEST(ChunkTunerTest, ReadsThatAreSeenTogetherCountOnce) {
-  EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 512 * kKiB);
+  EXPECT_EQ(SizeFor({24000, 0.1}, false, 200), 256 * kKiB);
   EXPECT_EQ(SizeFor({4000, 20}, false, 200), 32 * kKiB);
 }
 
@@ -116,7 +116,7 @@ TEST(ChunkTunerTest, APushedReadIsNotTimed) {
     }
     now_ns += 1e6;
   }
-  EXPECT_EQ(tuner.chunk_bytes(), 256 * kKiB);
+  EXPECT_EQ(tuner.chunk_bytes(), 128 * kKiB);
 }
 
 TEST(ChunkTunerTest, FollowsAPathThatChanges) {
@@ -124,7 +124,7 @@ TEST(ChunkTunerTest, FollowsAPathThatChanges) {
   Reader reader(&tuner);
   for (int i = 0; i < 3; ++i) {
     reader.Read({24000, 0.1}, 100);
-    EXPECT_EQ(tuner.chunk_bytes(), 512 * kKiB);
+    EXPECT_EQ(tuner.chunk_bytes(), 256 * kKiB);
     reader.Read({1e6, 100}, 100);
     EXPECT_EQ(tuner.chunk_bytes(), 8 * kKiB);
   }

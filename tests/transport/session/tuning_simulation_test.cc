@@ -13,8 +13,8 @@ constexpr size_t kMiB = 1024 * kKiB;
 
 // 10 MB/s, a millisecond: pieces of 8 KiB take 0.8 ms.
 const Speed kSlow{1000 * 1000, 100};
-// 10 GB/s, two microseconds: the link holds 40 KB, four pieces of 64 KiB six
-// times that.
+// 10 GB/s, two microseconds each way: the link holds 40 KB, four pieces of
+// 32 KiB three times that.
 const Speed kFast{2000, 0.1};
 // 10 GB/s over some kilometres: the link holds 1 MB.
 const Speed kFar{50 * 1000, 0.1};
@@ -28,8 +28,8 @@ class ChunkSimulation : public TuningSimulation {
 
 TEST_F(ChunkSimulation, SlowLinkGetsSmallPieces) {
   Begin(kSlow, kSlow);
-  EXPECT_EQ(chunk(kServer), 32 * kKiB);
-  EXPECT_EQ(SendLarge(kClient, 60), 2);
+  EXPECT_EQ(chunk(kServer), 16 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 60), 1);
   EXPECT_EQ(chunk(kServer), 8 * kKiB);
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
@@ -37,14 +37,14 @@ TEST_F(ChunkSimulation, SlowLinkGetsSmallPieces) {
 TEST_F(ChunkSimulation, FastLinkGetsPiecesThatFillIt) {
   Begin(kFast, kFast);
   EXPECT_EQ(SendLarge(kClient, 60), 1);
-  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
 TEST_F(ChunkSimulation, FarLinkGetsLargePieces) {
   Begin(kFar, kFar);
   EXPECT_EQ(SendLarge(kClient, 100), 6);
-  EXPECT_EQ(chunk(kServer), 2 * kMiB);
+  EXPECT_EQ(chunk(kServer), 1 * kMiB);
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
@@ -54,30 +54,30 @@ TEST_F(ChunkSimulation, EachDirectionHasItsOwn) {
     SendLarge(kClient, 1);
     SendLarge(kServer, 1);
   }
-  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
   EXPECT_EQ(chunk(kClient), 8 * kKiB);
 }
 
 TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   Begin(kFast, kFast);
   SendLarge(kClient, 60);
-  ASSERT_EQ(chunk(kServer), 64 * kKiB);
+  ASSERT_EQ(chunk(kServer), 32 * kKiB);
   for (Side side : {kClient, kServer}) SetSpeed(side, kSlow);
-  EXPECT_EQ(SendLarge(kClient, 100), 3);
+  EXPECT_EQ(SendLarge(kClient, 100), 2);
   EXPECT_EQ(chunk(kServer), 8 * kKiB);
   for (Side side : {kClient, kServer}) SetSpeed(side, kFast);
-  EXPECT_EQ(SendLarge(kClient, 100), 3);
-  EXPECT_EQ(chunk(kServer), 64 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 2);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
-// What is wanted lies in the middle between two steps, 90 KiB.
+// What is wanted lies in the middle between two steps, 45 KiB.
 TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
   Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
   noise_ = 1.5;
   delayed_ = 17;
   EXPECT_LE(SendLarge(kClient, 2000), 3);
-  EXPECT_GE(chunk(kServer), 64 * kKiB);
-  EXPECT_LE(chunk(kServer), 128 * kKiB);
+  EXPECT_GE(chunk(kServer), 32 * kKiB);
+  EXPECT_LE(chunk(kServer), 64 * kKiB);
 }
 
 class EagerSimulation : public TuningSimulation {
@@ -150,7 +150,7 @@ TEST_F(TuningSimulation, WithoutAClockNothingMoves) {
   Begin(kFar, kFar);
   Send(kClient, 200, 1 * kKiB, 500 * kKiB);
   EXPECT_EQ(eager(kClient), 12 * kKiB);
-  EXPECT_EQ(chunk(kServer), 32 * kKiB);
+  EXPECT_EQ(chunk(kServer), 16 * kKiB);
 }
 
 }  // namespace

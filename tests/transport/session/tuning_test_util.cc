@@ -17,7 +17,7 @@ constexpr uint64_t kNever = UINT64_MAX;
 TuningSimulation::TuningSimulation() {
   fast_options_.eager_max_bytes = 12 * 1024;
   fast_options_.eager_range = {1024, 16 * 1024};
-  fast_options_.read_chunk_bytes = 32 * 1024;
+  fast_options_.read_chunk_bytes = 16 * 1024;
   fast_options_.read_chunk_range = {4 * 1024, kMaxBytes};
   fast_options_.max_reads = 4;
   fast_options_.now_ns = [this] { return clock_.now_ns(); };

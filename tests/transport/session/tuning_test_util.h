@@ -57,7 +57,7 @@ struct Costs {
   uint64_t announce_ns = 0;
 };
 
-// The fast path starts with eager messages up to 12 KiB and pieces of 32 KiB,
+// The fast path starts with eager messages up to 12 KiB and pieces of 16 KiB,
 // four at once.
 class TuningSimulation : public SessionTest {
  protected:
