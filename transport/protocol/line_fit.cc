@@ -18,6 +18,9 @@ constexpr double kOdd = 2;
 // A thread that was not run delays all that it would have seen meanwhile, four
 // or eight points; these are several such times in a row.
 constexpr int kOddAreTheTruth = 32;
+// Deviation from the line to mean of y. Twice what the noise of points makes
+// that are not odd.
+constexpr double kMaxDeviation = 0.5;
 
 }  // namespace
 
@@ -35,12 +38,27 @@ void LineFit::Add(double x, double y) {
   sum_y_ = sum_y_ * kKept + y;
   sum_xx_ = sum_xx_ * kKept + x * x;
   sum_xy_ = sum_xy_ * kKept + x * y;
+  sum_yy_ = sum_yy_ * kKept + y * y;
+  if (++points_ >= kOddAreTheTruth && IsSpread() && !IsNearLine()) {
+    *this = LineFit();
+  }
 }
 
 bool LineFit::has_ratio() const { return weight_ >= kEnough; }
 
 bool LineFit::has_line() const {
-  return has_ratio() && Variance() >= kMinSpread * kMinSpread * sum_x_ * sum_x_;
+  return has_ratio() && IsSpread() && IsNearLine();
+}
+
+bool LineFit::IsSpread() const {
+  return Variance() >= kMinSpread * kMinSpread * sum_x_ * sum_x_;
+}
+
+bool LineFit::IsNearLine() const {
+  const double explained = slope() * Covariance();
+  const double around_mean = weight_ * sum_yy_ - sum_y_ * sum_y_;
+  return around_mean - explained <=
+         kMaxDeviation * kMaxDeviation * sum_y_ * sum_y_;
 }
 
 double LineFit::slope() const {

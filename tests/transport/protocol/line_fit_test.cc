@@ -92,6 +92,18 @@ TEST(LineFitTest, ManyOddPointsInARowAreTheTruth) {
   }
 }
 
+TEST(LineFitTest, PointsOfTwoLinksAreNoLine) {
+  LineFit fit;
+  AddLine(&fit, 6, 100);
+  for (int i = 0; i < 6; ++i) {
+    AddLine(&fit, 4);
+    EXPECT_FALSE(fit.has_line());
+  }
+  AddLine(&fit, 30);
+  ASSERT_TRUE(fit.has_line());
+  EXPECT_NEAR(fit.fixed(), 1000, 1);
+}
+
 TEST(LineFitTest, OldPointsAreForgotten) {
   LineFit fit;
   AddLine(&fit, 400);
