@@ -12,6 +12,9 @@ namespace {
 // fast.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
+// A read that took less than so many times the least was not held up by those
+// before it.
+constexpr double kLatencyCounts = 2;
 
 }  // namespace
 
@@ -27,8 +30,17 @@ void ChunkTuner::Begin(uint64_t now_ns) {
   last_ = Point();
 }
 
-void ChunkTuner::OnRead(size_t bytes) {
+void ChunkTuner::OnRead(size_t bytes, uint64_t now_ns) {
+  const bool probes = wants_start();
   ++under_way_;
+  if (!adapts()) return;
+  sizes_.push_back(bytes);
+  bytes_under_way_ += bytes;
+  if (probes) {
+    probe_left_ = under_way_;
+    probe_bytes_ = bytes_under_way_;
+    probe_ns_ = now_ns;
+  }
   if (!opening_ || opened_ == ends_.size()) return;
   ends_[opened_] = bytes + (opened_ == 0 ? 0 : ends_[opened_ - 1]);
   ++opened_;
@@ -37,9 +49,19 @@ void ChunkTuner::OnRead(size_t bytes) {
 
 void ChunkTuner::OnReadDone(bool ok, uint64_t now_ns) {
   --under_way_;
+  if (!adapts()) return;
+  bytes_under_way_ -= sizes_.front();
+  sizes_.pop_front();
   opening_ = false;
-  if (!ok) measures_ = false;
-  if (!measures_) return;
+  if (measures_) OnOpeningReadDone(ok, now_ns);
+  if (probe_left_ > 0 && --probe_left_ == 0) OnProbeDone(ok, now_ns);
+}
+
+void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
+  if (!ok) {
+    measures_ = false;
+    return;
+  }
   // What was under way unasked may have been here already.
   if (ended_ > 0 || !first_is_pushed_) {
     OnPoint(Point{static_cast<double>(ends_[ended_]),
@@ -49,6 +71,18 @@ void ChunkTuner::OnReadDone(bool ok, uint64_t now_ns) {
   measures_ = false;
   if (last_.bytes == 0) return;
   fit_.Add(last_.bytes, last_.ns);
+  if (!fit_.has_line() || fit_.slope() <= 0) return;
+  ns_per_byte_ = fit_.slope();
+  busy_ = LineFit();  // it is not always busy
+  Settle();
+}
+
+void ChunkTuner::OnProbeDone(bool ok, uint64_t now_ns) {
+  const double ns = static_cast<double>(now_ns - probe_ns_);
+  if (!ok || least_ns_ == 0 || ns < kLatencyCounts * least_ns_) return;
+  busy_.Add(probe_bytes_, ns);
+  if (!busy_.has_ratio()) return;
+  ns_per_byte_ = busy_.ratio();
   Settle();
 }
 
@@ -58,14 +92,16 @@ void ChunkTuner::OnPoint(const Point& point) {
     fit_.Add(last_.bytes, last_.ns);
   }
   last_ = point;
+  if (least_ns_ == 0 || point.ns < least_ns_) least_ns_ = point.ns;
 }
 
 void ChunkTuner::Settle() {
-  if (!fit_.has_line() || fit_.slope() <= 0) return;
-  const double in_pipe = fit_.fixed() / fit_.slope();
-  const double filling = kPipes * in_pipe / max_reads_;
-  const double wanted = std::max(filling, static_cast<double>(start_));
-  size_.Propose(std::min(wanted, kMaxDelayNs / fit_.slope()));
+  double wanted = static_cast<double>(start_);
+  if (fit_.has_line() && fit_.slope() > 0) {
+    const double in_pipe = fit_.fixed() / fit_.slope();
+    wanted = std::max(wanted, kPipes * in_pipe / max_reads_);
+  }
+  size_.Propose(std::min(wanted, kMaxDelayNs / ns_per_byte_));
 }
 
 }  // namespace protocol

@@ -13,6 +13,11 @@
 //     none is to be smaller than at the start, which would gain nothing;
 //   - but one piece may take no longer than kMaxDelayNs, for a small message
 //     may wait behind it.
+//
+// A path that is never idle shows its bandwidth only: the bytes that are under
+// way at some time, by the time until they have come. Unless that is little
+// more than the path's least time for a read, for then it is latency that was
+// seen.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
@@ -20,6 +25,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 
 #include "transport/protocol/line_fit.h"
 #include "transport/protocol/stepped_size.h"
@@ -27,9 +33,9 @@
 namespace penstock {
 namespace protocol {
 
-// Has no clock: times come as arguments, in nanoseconds of any beginning. It
-// wants few of them: one when idle() as a message begins to be read, and one
-// for each read that ends while wants_time().
+// Has no clock: times come as arguments, in nanoseconds of any beginning, and
+// are looked at only where it wants them: as a message begins to be read while
+// idle(), as a read starts while wants_start(), as one ends while wants_end().
 class ChunkTuner {
  public:
   // One piece's time on the path. The size may end up above what is wanted by
@@ -57,10 +63,12 @@ class ChunkTuner {
   // A message begins to be read. The first one if idle(), else the second.
   void Begin(uint64_t now_ns);
   void BeginBehindOthers() { opening_ = false; }
-  // Reads start at once, and end in the order of their starts.
-  void OnRead(size_t bytes);
-  bool wants_time() const { return measures_; }
-  // `now_ns` is looked at only if wants_time().
+  // Reads end in the order in which they start, or nearly so.
+  bool wants_start() const {
+    return probe_left_ == 0 && !opening_ && under_way_ > 0 && adapts();
+  }
+  void OnRead(size_t bytes, uint64_t now_ns);
+  bool wants_end() const { return measures_ || probe_left_ == 1; }
   void OnReadDone(bool ok, uint64_t now_ns);
 
  private:
@@ -69,6 +77,8 @@ class ChunkTuner {
     double ns = 0;
   };
 
+  void OnOpeningReadDone(bool ok, uint64_t now_ns);
+  void OnProbeDone(bool ok, uint64_t now_ns);
   void OnPoint(const Point& point);
   void Settle();
 
@@ -76,16 +86,25 @@ class ChunkTuner {
   size_t start_;
   bool first_is_pushed_;
   int max_reads_;
-  LineFit fit_;
   int under_way_ = 0;
-  bool opening_ = false;   // no read has ended yet, nor another message begun
-  bool measures_ = false;  // one of the opening reads has not ended yet
+  double ns_per_byte_ = 0;  // as was measured last; 0: not yet
+  LineFit fit_;             // of opening reads
+  bool opening_ = false;    // no read has ended yet, nor another message begun
+  bool measures_ = false;   // one of the opening reads has not ended yet
   uint64_t begun_ns_ = 0;
   // Bytes up to the end of each opening read; more than fit are not measured.
   std::array<size_t, 16> ends_;
   size_t opened_ = 0;
   size_t ended_ = 0;
-  Point last_;  // not given to fit_ yet
+  Point last_;           // not given to fit_ yet
+  double least_ns_ = 0;  // that a read took, of the first ones; 0: not known
+  // Of the time since then: one read after another is followed to its end.
+  LineFit busy_;
+  std::deque<size_t> sizes_;  // of the reads under way, while adapts()
+  size_t bytes_under_way_ = 0;
+  int probe_left_ = 0;      // reads up to the end of that one; 0: there is none
+  size_t probe_bytes_ = 0;  // theirs
+  uint64_t probe_ns_ = 0;
 };
 
 }  // namespace protocol

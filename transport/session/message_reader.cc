@@ -195,7 +195,8 @@ void MessageReader::StartReads(
     }
     const protocol::Puller::Chunk chunk = pull.to_start.front();
     pull.to_start.pop_front();
-    TunerOf(pull)->OnRead(chunk.length);
+    protocol::ChunkTuner* const tuner = TunerOf(pull);
+    tuner->OnRead(chunk.length, tuner->wants_start() ? tuning_.now_ns() : 0);
     pull.path->Read(pull.region, chunk.offset,
                     pull.block.span().subspan(chunk.offset, chunk.length), id);
   }
@@ -205,7 +206,7 @@ void MessageReader::OnReadDone(uint64_t id, const absl::Status& status) {
   auto it = pulls_.find(id);
   if (it == pulls_.end()) return;
   protocol::ChunkTuner* const tuner = TunerOf(it->second);
-  tuner->OnReadDone(status.ok(), tuner->wants_time() ? tuning_.now_ns() : 0);
+  tuner->OnReadDone(status.ok(), tuner->wants_end() ? tuning_.now_ns() : 0);
   protocol::Puller* puller = it->second.puller.get();
   StartReads(id, puller->OnReadDone(status));
   it = pulls_.find(id);

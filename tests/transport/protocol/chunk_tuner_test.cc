@@ -1,5 +1,6 @@
 #include "transport/protocol/chunk_tuner.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -37,17 +38,17 @@ class Reader {
     ASSERT_TRUE(tuner_->idle());
     tuner_->Begin(now_ns_);
     const size_t bytes = tuner_->chunk_bytes();
-    for (int i = 0; i < reads; ++i) tuner_->OnRead(bytes);
+    for (int i = 0; i < reads; ++i) tuner_->OnRead(bytes, 0);
     std::vector<uint64_t> ends;
     for (int i = 1; i <= reads; ++i) {
       ends.push_back(now_ns_ + path.latency_ns + path.ns_per_byte * bytes * i);
     }
     for (int i = 0; i < reads; ++i) {
       if (together_ns > 0) ends[i] = ends.back() + together_ns * i;
-      ASSERT_TRUE(tuner_->wants_time());
+      ASSERT_TRUE(tuner_->wants_end());
       tuner_->OnReadDone(true, ends[i]);
     }
-    EXPECT_FALSE(tuner_->wants_time());
+    EXPECT_FALSE(tuner_->wants_end());
     now_ns_ = ends.back() + 1000;
   }
 
@@ -107,8 +108,8 @@ TEST(ChunkTunerTest, APushedReadIsNotTimed) {
   for (int i = 0; i < 400; ++i) {
     tuner.Begin(now_ns);
     const size_t bytes = tuner.chunk_bytes();
-    tuner.OnRead(64 * kKiB);
-    for (int read = 1; read < kReads; ++read) tuner.OnRead(bytes);
+    tuner.OnRead(64 * kKiB, 0);
+    for (int read = 1; read < kReads; ++read) tuner.OnRead(bytes, 0);
     tuner.OnReadDone(true, now_ns + 10);
     for (int read = 1; read < kReads; ++read) {
       tuner.OnReadDone(
@@ -130,13 +131,52 @@ TEST(ChunkTunerTest, FollowsAPathThatChanges) {
   }
 }
 
+// Messages of one read each, four at once: the path is never idle.
+void ReadWithoutPause(ChunkTuner* tuner, double ns_per_read, uint64_t latency,
+                      int reads) {
+  static uint64_t now_ns = 1;
+  const uint64_t ends_after = std::max<uint64_t>(latency, 4 * ns_per_read);
+  if (tuner->idle()) {
+    tuner->Begin(now_ns);
+    tuner->OnRead(64 * kKiB, now_ns);
+    for (int i = 1; i < 4; ++i) {
+      tuner->BeginBehindOthers();
+      tuner->OnRead(64 * kKiB, now_ns);
+    }
+  }
+  now_ns += ends_after;
+  for (int i = 0; i < reads; ++i) {
+    now_ns += ends_after / 4;
+    tuner->OnReadDone(true, now_ns);
+    tuner->BeginBehindOthers();
+    tuner->OnRead(64 * kKiB, now_ns);
+  }
+}
+
+TEST(ChunkTunerTest, ABusyPathShowsItsBandwidth) {
+  ChunkTuner tuner(kBounds, false, kReads);
+  Reader(&tuner).Read({24000, 0.1}, 100);
+  EXPECT_EQ(tuner.chunk_bytes(), 256 * kKiB);
+  ReadWithoutPause(&tuner, 6.5e6, 0, 400);
+  EXPECT_EQ(tuner.chunk_bytes(), 8 * kKiB);
+  ReadWithoutPause(&tuner, 65e3, 0, 400);
+  EXPECT_EQ(tuner.chunk_bytes(), 256 * kKiB);
+}
+
+TEST(ChunkTunerTest, LatencyIsNotTakenForBandwidth) {
+  ChunkTuner tuner(kBounds, false, kReads);
+  Reader(&tuner).Read({20e6, 0.1}, 4);
+  ReadWithoutPause(&tuner, 6500, 20.1e6, 400);
+  EXPECT_EQ(tuner.chunk_bytes(), 64 * kKiB);
+}
+
 TEST(ChunkTunerTest, AFailedReadSaysNothing) {
   ChunkTuner tuner(kBounds, false, kReads);
   for (int i = 0; i < 400; ++i) {
     tuner.Begin(1);
-    for (int read = 0; read < 2; ++read) tuner.OnRead(64 * kKiB);
+    for (int read = 0; read < 2; ++read) tuner.OnRead(64 * kKiB, 0);
     tuner.OnReadDone(false, 1e9);
-    EXPECT_FALSE(tuner.wants_time());
+    EXPECT_FALSE(tuner.wants_end());
     tuner.OnReadDone(false, 1e9);
     EXPECT_TRUE(tuner.idle());
   }
@@ -146,11 +186,10 @@ TEST(ChunkTunerTest, AFailedReadSaysNothing) {
 TEST(ChunkTunerTest, ReadsBehindOthersAreNotOfTheOpening) {
   ChunkTuner tuner(kBounds, false, kReads);
   tuner.Begin(1);
-  tuner.OnRead(1000);
+  tuner.OnRead(1000, 0);
   tuner.BeginBehindOthers();
-  tuner.OnRead(1000);
+  tuner.OnRead(1000, 0);
   tuner.OnReadDone(true, 2000);
-  EXPECT_FALSE(tuner.wants_time());
   EXPECT_FALSE(tuner.idle());
   tuner.OnReadDone(true, 0);
   EXPECT_TRUE(tuner.idle());
@@ -159,10 +198,10 @@ TEST(ChunkTunerTest, ReadsBehindOthersAreNotOfTheOpening) {
 TEST(ChunkTunerTest, MoreReadsThanAreMeasuredEndAsWell) {
   ChunkTuner tuner(kBounds, false, 100);
   tuner.Begin(1);
-  for (int i = 0; i < 100; ++i) tuner.OnRead(1000);
+  for (int i = 0; i < 100; ++i) tuner.OnRead(1000, 0);
   int timed = 0;
   for (int i = 0; i < 100; ++i) {
-    timed += tuner.wants_time();
+    timed += tuner.wants_end();
     tuner.OnReadDone(true, 1000 + i);
   }
   EXPECT_EQ(timed, 16);
@@ -172,8 +211,8 @@ TEST(ChunkTunerTest, MoreReadsThanAreMeasuredEndAsWell) {
 TEST(ChunkTunerTest, WhatIsFixedWantsNoTime) {
   ChunkTuner tuner({5000, 5000, 5000}, false, kReads);
   EXPECT_FALSE(tuner.adapts());
-  tuner.OnRead(5000);
-  EXPECT_FALSE(tuner.wants_time());
+  tuner.OnRead(5000, 0);
+  EXPECT_FALSE(tuner.wants_end());
   tuner.OnReadDone(true, 0);
   EXPECT_TRUE(tuner.idle());
   EXPECT_EQ(tuner.chunk_bytes(), 5000u);

@@ -70,6 +70,29 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
+// A busy link shows its bandwidth; its latency, once it is idle again.
+TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
+  Begin(kFast, kFast);
+  SendLarge(kClient, 60);
+  ASSERT_EQ(chunk(kServer), 32 * kKiB);
+  for (Side side : {kClient, kServer}) SetSpeed(side, kSlow);
+  EXPECT_EQ(SendWithoutPause(kClient, 100, 200 * kKiB, 900 * kKiB), 2);
+  EXPECT_EQ(chunk(kServer), 8 * kKiB);
+  for (Side side : {kClient, kServer}) SetSpeed(side, kFast);
+  EXPECT_EQ(SendWithoutPause(kClient, 100, 200 * kKiB, 900 * kKiB), 1);
+  EXPECT_EQ(chunk(kServer), 16 * kKiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 1);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
+}
+
+// Its latency is longer than what a piece may take.
+TEST_F(ChunkSimulation, BusyLinkOfLongLatencyIsNotTakenForASlowOne) {
+  const Speed long_way{10 * 1000 * 1000, 0.1};
+  Begin(long_way, long_way);
+  SendWithoutPause(kClient, 400, 20 * kKiB, 900 * kKiB);
+  EXPECT_GE(chunk(kServer), 16 * kKiB);
+}
+
 // What is wanted lies in the middle between two steps, 45 KiB.
 TEST_F(ChunkSimulation, NoiseDoesNotMakeItOscillate) {
   Begin(Speed{2300, 0.1}, Speed{2300, 0.1});
@@ -140,6 +163,17 @@ TEST_F(TuningSimulation, WhatIsFixedStays) {
   Send(kClient, 200, 1 * kKiB, 500 * kKiB);
   EXPECT_EQ(eager(kClient), 5000u);
   EXPECT_EQ(chunk(kServer), 10000u);
+}
+
+// Which is what a fabric that pushes will send.
+TEST_F(TuningSimulation, TheFirstReadIsOfWhatIsPushed) {
+  fast_options_.push_bytes = 16 * kKiB;
+  server_config_.tuning.chunk_bytes = 5000;
+  Begin(kFast, kFast);
+  Send(kClient, 1, 26000, 26000);
+  EXPECT_EQ(fast().counters(kServer).reads, 3u);
+  Send(kClient, 1, 16 * kKiB, 16 * kKiB);
+  EXPECT_EQ(fast().counters(kServer).reads, 4u);
 }
 
 TEST_F(TuningSimulation, WithoutAClockNothingMoves) {

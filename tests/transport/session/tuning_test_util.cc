@@ -88,5 +88,31 @@ Changes TuningSimulation::Send(Side from, int count, size_t least,
   return changes;
 }
 
+int TuningSimulation::SendWithoutPause(Side from, int count, size_t least,
+                                       size_t most) {
+  const Side to = from == kClient ? kServer : kClient;
+  const auto send = [&] {
+    const memory::Payload payload(
+        bytes_.AsBytes().Part(0, Random(least, most)));
+    peer(from)->SendMessage(kStream, payload, false);
+    --count;
+  };
+  int changes = 0;
+  uint64_t before = chunk(to);
+  StreamRecorder& receiver = peer(to).stream(kStream);
+  receiver.on_event = [&] {
+    receiver.Take();
+    peer(to)->Consumed(kStream);
+    changes += chunk(to) != before;
+    before = chunk(to);
+    if (count > 0) send();
+  };
+  for (int i = 0; i < 4; ++i) send();
+  RunInTime();
+  receiver.on_event = nullptr;
+  EXPECT_EQ(count, 0);
+  return changes;
+}
+
 }  // namespace session
 }  // namespace penstock

@@ -69,6 +69,10 @@ class TuningSimulation : public SessionTest {
   // arrived and been read.
   Changes Send(Side from, int count, size_t least, size_t most);
 
+  // The same, but four are under way at any time. Returns how often the
+  // receiver's chunk size changed.
+  int SendWithoutPause(Side from, int count, size_t least, size_t most);
+
   uint64_t chunk(Side reader) {
     return peer(reader)->DescribePath().chunk_bytes;
   }

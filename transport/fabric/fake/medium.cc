@@ -21,6 +21,7 @@ Capabilities CapabilitiesOf(const LinkOptions& options) {
   capabilities.eager_range = options.eager_range;
   capabilities.read_chunk_bytes = options.read_chunk_bytes;
   capabilities.read_chunk_range = options.read_chunk_range;
+  capabilities.push_bytes = options.push_bytes;
   capabilities.max_reads = options.max_reads;
   capabilities.can_load = options.can_load;
   capabilities.is_lifeline = options.is_lifeline;

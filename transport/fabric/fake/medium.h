@@ -34,6 +34,7 @@ struct LinkOptions {
   SizeRange eager_range;
   size_t read_chunk_bytes = 4096;
   SizeRange read_chunk_range;
+  size_t push_bytes = 0;  // said, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
   bool is_lifeline = false;
