@@ -17,6 +17,8 @@ constexpr int kPollBudget = 64;
 // Above this, one copy into the arena and none out of it costs less than two
 // copies through the ring, the announcement included.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
+// Where the peer copies, it would be taken for one that waits for an answer.
+constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, 16 * 1024};
 // Reads are plain copies: no use in several at once, and pieces only so that
 // other connections have their turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;
@@ -25,6 +27,7 @@ Capabilities MakeCapabilities(bool can_load) {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
+  if (can_load) capabilities.eager_range = kEagerRangeOfLoads;
   capabilities.read_chunk_bytes = kReadChunkBytes;
   capabilities.max_reads = 1;
   capabilities.can_load = can_load;
