@@ -25,13 +25,20 @@ constexpr uint32_t kSignalEvery = 4;
 constexpr int kPollBudget = 32;
 // Above this, two copies through buffers cost more than the announcement.
 constexpr size_t kEagerMaxBytes = 12 * 1024;
+// Below this a message's two copies are not what it costs; above is no frame.
+constexpr SizeRange kEagerRange = {4 * 1024, wire::kMaxFramePayload};
 // What keeps a fast link busy while the next chunk is being asked for.
 constexpr size_t kReadChunkBytes = 128 * 1024;
+// Below this a chunk's requests and completions are a visible part of it;
+// above, one message is read in one.
+constexpr SizeRange kReadChunkRange = {16 * 1024, 1024 * 1024};
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
   capabilities.max_message_bytes = kMaxMessageBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
+  capabilities.eager_range = kEagerRange;
   capabilities.read_chunk_bytes = kReadChunkBytes;
+  capabilities.read_chunk_range = kReadChunkRange;
   capabilities.max_reads = max_reads;
   return capabilities;
 }
