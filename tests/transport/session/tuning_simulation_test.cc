@@ -72,6 +72,23 @@ TEST_F(ChunkSimulation, FollowsALinkThatChanges) {
   EXPECT_EQ(chunk(kServer), 32 * kKiB);
 }
 
+// What is read behind others says nothing of the latency.
+// A few pauses, as of the sender's window, are enough; what is read behind
+// others in between does not count as a beginning.
+TEST_F(ChunkSimulation, BeginningsAreFoundInBusyTimes) {
+  Begin(kFast, kFast);
+  EXPECT_EQ(SendWithoutPause(kClient, 400, 500 * kKiB, 900 * kKiB), 1);
+  EXPECT_EQ(chunk(kServer), 32 * kKiB);
+}
+
+TEST_F(ChunkSimulation, BusyTimesChangeNothingOnALinkThatStays) {
+  Begin(kFar, kFar);
+  SendLarge(kClient, 100);
+  ASSERT_EQ(chunk(kServer), 1 * kMiB);
+  EXPECT_EQ(SendWithoutPause(kClient, 400, 20 * kKiB, 900 * kKiB), 0);
+  EXPECT_EQ(SendLarge(kClient, 100), 0);
+}
+
 // A busy link shows its bandwidth; its latency, once it is idle again.
 TEST_F(ChunkSimulation, FollowsABusyLinkThatChanges) {
   Begin(kFast, kFast);
