@@ -96,7 +96,9 @@ void Stream::PerformOp(grpc_transport_stream_op_batch* op) {
       (transport_->is_client() || !IsTrailersOnly(*op))) {
     error = SendInitialMetadata(payload);
   }
-  if (op->send_message) complete = SendMessage(payload);
+  if (op->send_message) {
+    complete = SendMessage(payload, op->send_trailing_metadata);
+  }
   if (op->send_trailing_metadata) {
     grpc_error_handle sent = SendTrailingMetadata(payload);
     if (error.ok()) error = sent;
@@ -172,7 +174,8 @@ grpc_error_handle Stream::SendInitialMetadata(
   return absl::OkStatus();
 }
 
-bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload) {
+bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
+                         bool is_last) {
   auto& op = payload->send_message;
   bool accepted = true;
   if (write_closed_) {
@@ -180,9 +183,10 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload) {
   } else {
     stats_.outgoing.data_bytes += op.send_message->Length();
     transport_->socket_node()->RecordMessagesSent(1);
-    accepted =
-        session()->SendMessage(id_, ToPayload(*op.send_message),
-                               (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0);
+    half_closed_ = is_last && transport_->is_client();
+    accepted = session()->SendMessage(
+        id_, ToPayload(*op.send_message),
+        (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0, half_closed_);
   }
   op.send_message->Clear();
   return accepted;
@@ -198,7 +202,7 @@ grpc_error_handle Stream::SendTrailingMetadata(
   }
   write_closed_ = true;
   if (transport_->is_client()) {
-    session()->SendHalfClose(id_);
+    if (!half_closed_) session()->SendHalfClose(id_);
     return absl::OkStatus();
   }
   std::string* const metadata = transport_->scratch();

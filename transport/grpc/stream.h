@@ -63,7 +63,8 @@ class Stream : public session::StreamEvents {
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
   // False: on_complete waits for the window.
-  bool SendMessage(grpc_transport_stream_op_batch_payload* payload);
+  bool SendMessage(grpc_transport_stream_op_batch_payload* payload,
+                   bool is_last);
   grpc_error_handle SendTrailingMetadata(
       grpc_transport_stream_op_batch_payload* payload);
   void StartReceives(grpc_transport_stream_op_batch* op);
@@ -88,6 +89,7 @@ class Stream : public session::StreamEvents {
 
   bool taken_ = false;  // a server's: gRPC has given it to an application
   bool write_closed_ = false;
+  bool half_closed_ = false;    // by a client, with its last message
   bool trailers_sent_ = false;  // by a server
   bool read_closed_ = false;    // the peer sends no more messages
   bool headers_received_ = false;

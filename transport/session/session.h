@@ -102,8 +102,10 @@ class Session : private MessageReader::Owner {
   void DropUnsent(uint32_t stream);
   void SendHeaders(uint32_t stream, absl::string_view metadata);
   // True: the window has taken it. False: OnSendAccepted will follow. The
-  // payload stays alive until the peer has it.
-  bool SendMessage(uint32_t stream, memory::Payload message, bool compressed);
+  // payload stays alive until the peer has it. With `last` it is as if
+  // SendHalfClose() followed.
+  bool SendMessage(uint32_t stream, memory::Payload message, bool compressed,
+                   bool last = false);
   void SendHalfClose(uint32_t stream);
   void SendTrailers(uint32_t stream, absl::string_view metadata);
   // Drops what the stream has not sent, and ends it for the peer; see
@@ -190,6 +192,8 @@ class Session : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
+  absl::Status AddEnd(uint32_t stream, protocol::Inbox::Kind kind,
+                      absl::Span<const uint8_t> metadata);
   absl::Status AddToInbox(uint32_t stream, protocol::Inbox::Item item);
   void DeliverInbox(uint32_t stream);
   static void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item);
@@ -215,7 +219,7 @@ class Session : private MessageReader::Owner {
   void StartIfWanted(const Stream& stream);
   bool IsEager(size_t bytes) const;
   void AddMessage(uint32_t stream, Stream* entry,
-                  const memory::Payload& message, bool compressed);
+                  const memory::Payload& message, uint8_t flags);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
                    uint8_t flags, uint64_t begun_ns);
   void OnRelease(uint64_t id);

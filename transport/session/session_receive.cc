@@ -112,18 +112,17 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
     case FrameType::kHeaders:
       return OnHeaders(stream, payload);
     case FrameType::kMessage:
-      return OnEager(header, payload);
-    case FrameType::kAnnounce:
-      return OnAnnounce(header, payload);
-    case FrameType::kHalfClose:
-    case FrameType::kTrailers: {
-      protocol::Inbox::Item item;
-      item.kind = header.type == FrameType::kTrailers
-                      ? protocol::Inbox::Kind::kTrailers
-                      : protocol::Inbox::Kind::kHalfClose;
-      item.metadata = ToString(payload);
-      return AddToInbox(stream, std::move(item));
+    case FrameType::kAnnounce: {
+      absl::Status status = header.type == FrameType::kMessage
+                                ? OnEager(header, payload)
+                                : OnAnnounce(header, payload);
+      if (!status.ok() || (header.flags & wire::kLast) == 0) return status;
+      return AddEnd(stream, protocol::Inbox::Kind::kHalfClose, {});
     }
+    case FrameType::kHalfClose:
+      return AddEnd(stream, protocol::Inbox::Kind::kHalfClose, payload);
+    case FrameType::kTrailers:
+      return AddEnd(stream, protocol::Inbox::Kind::kTrailers, payload);
     case FrameType::kReset:
       OnPeerReset(stream, ResetStatusOf(header.aux, payload));
       return absl::OkStatus();
@@ -243,6 +242,14 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
   stream = FindStream(header.stream);  // it may have failed at once
   if (stream != nullptr) StartIfWanted(*stream);
   return status;
+}
+
+absl::Status Session::AddEnd(uint32_t stream, protocol::Inbox::Kind kind,
+                             absl::Span<const uint8_t> metadata) {
+  protocol::Inbox::Item item;
+  item.kind = kind;
+  item.metadata = ToString(metadata);
+  return AddToInbox(stream, std::move(item));
 }
 
 absl::Status Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {

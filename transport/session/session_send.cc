@@ -139,18 +139,20 @@ void Session::SendHeaders(uint32_t stream, absl::string_view metadata) {
 }
 
 bool Session::SendMessage(uint32_t stream, memory::Payload message,
-                          bool compressed) {
+                          bool compressed, bool last) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return true;
+  uint8_t flags = compressed ? wire::kCompressed : 0;
+  if (last) flags |= wire::kLast;
   const bool waits = MustWait(found, stream) || !found->outgoing.empty();
   if (!waits && found->send_window.open()) {
-    AddMessage(stream, found, message, compressed);
+    AddMessage(stream, found, message, flags);
     return true;
   }
   Stream::Outgoing outgoing;
   outgoing.type = FrameType::kMessage;
   outgoing.message = std::move(message);
-  outgoing.compressed = compressed;
+  outgoing.flags = flags;
   found->outgoing.push_back(std::move(outgoing));
   return false;
 }
@@ -188,7 +190,7 @@ void Session::SendOutgoing(uint32_t stream) {
     if (!is_message) {
       Add(next.type, stream, 0, next.metadata);
     } else {
-      AddMessage(stream, found, next.message, next.compressed);
+      AddMessage(stream, found, next.message, next.flags);
       if (found->events != nullptr) found->events->OnSendAccepted();
     }
   }
@@ -203,14 +205,13 @@ bool Session::IsEager(size_t bytes) const {
 }
 
 void Session::AddMessage(uint32_t stream, Stream* entry,
-                         const memory::Payload& message, bool compressed) {
+                         const memory::Payload& message, uint8_t flags) {
   const bool eager = IsEager(message.size());
   const uint64_t cost = protocol::MessageCost(message.size());
   entry->send_window.Use(cost);
   unread_by_peer_ += cost;
   ++counters_.messages_sent;
   counters_.bytes_sent += message.size();
-  const uint8_t flags = compressed ? wire::kCompressed : 0;
   const uint64_t begun_ns = send_meter_.Begin(message.size());
   if (!eager && AddAnnounce(stream, message, flags, begun_ns)) return;
   if (message.pieces().size() == 1) {

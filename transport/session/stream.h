@@ -35,7 +35,7 @@ struct Stream {
     wire::FrameType type;
     memory::Payload message;
     std::string metadata;
-    bool compressed = false;
+    uint8_t flags = 0;  // of the message
   };
   // Lists: most streams never need one, and an empty deque allocates.
   std::list<Outgoing> outgoing;

@@ -49,7 +49,8 @@ enum class FrameType : uint8_t {
 // Flags. An unknown one is an error.
 constexpr uint8_t kMoreFragments = 1;  // the next frame goes on with this one
 constexpr uint8_t kCompressed = 2;     // kMessage, kAnnounce: by gRPC
-constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed;
+constexpr uint8_t kLast = 4;           // the same: a kHalfClose comes with it
+constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
 // Beside the status code of a kReset from a server: no application has seen the
 // stream, so whoever began it may safely do so again.

@@ -262,8 +262,7 @@ class ClientGoawayTest : public testing::Test {
   }
   static void ExpectCall(WirePeer* server, uint32_t stream) {
     EXPECT_EQ(server->Next(), absl::StrCat("headers ", stream));
-    EXPECT_EQ(server->Next(), absl::StrCat("message ", stream));
-    EXPECT_EQ(server->Next(), absl::StrCat("half-close ", stream));
+    EXPECT_EQ(server->Next(), absl::StrCat("last message ", stream));
   }
   static void Answer(WirePeer* server, uint32_t stream) {
     server->Send(

@@ -169,7 +169,9 @@ std::string WirePeer::Next() {
     case FrameType::kHeaders:
       return absl::StrCat("headers ", stream);
     case FrameType::kMessage:
-      return absl::StrCat("message ", stream);
+      return absl::StrCat(
+          (frame.header.flags & wire::kLast) != 0 ? "last " : "", "message ",
+          stream);
     case FrameType::kHalfClose:
       return absl::StrCat("half-close ", stream);
     case FrameType::kTrailers:

@@ -53,6 +53,22 @@ TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
                    "compressed " + MessageLine(Letters(3000))}));
 }
 
+TEST_F(SessionTest, HalfCloseMayComeWithTheLastMessage) {
+  Open();
+  // Eager, in fragments, announced.
+  uint32_t stream = 0;
+  for (size_t size : {0, 5, 20000, 100000, 3 << 20}) {
+    client_->Open(++stream);
+    Lines expected{"headers open"};
+    (*client_)->SendMessage(stream, ToPayload(Letters(size)),
+                            /*compressed=*/false, /*last=*/true);
+    expected.push_back(MessageLine(Letters(size)));
+    expected.push_back("half close");
+    Run();
+    EXPECT_EQ(server_->stream(stream).Take(), expected) << size;
+  }
+}
+
 TEST_F(SessionTest, MessagesOfAnySizeKeepTheirOrder) {
   Open();
   client_->Open(1);

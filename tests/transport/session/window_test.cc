@@ -66,6 +66,21 @@ TEST_F(WindowTest, CreditLetsTheNextMessageGo) {
   EXPECT_FALSE(client_->Send(1, "the next waits again"));
 }
 
+TEST_F(WindowTest, LastMessageThatWaitedIsStillTheLast) {
+  Open();
+  OpenStream(1);
+  Fill(1);
+  EXPECT_FALSE((*client_)->SendMessage(1, ToPayload("end"),
+                                       /*compressed=*/false, /*last=*/true));
+  Run();
+  server_->stream(1).Take();
+  Consume(1);
+  Consume(1);
+  Consume(1);
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{MessageLine(Letters(100, 3)), "message end", "half close"}));
+}
+
 TEST_F(WindowTest, CreditComesInQuartersOfTheWindow) {
   Open();
   OpenStream(1);

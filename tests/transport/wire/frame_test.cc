@@ -115,7 +115,7 @@ TEST(Frame, OnlyKnownFlagsAreTaken) {
   for (int flags = 0; flags < 256; ++flags) {
     std::string bytes = Encode(Header(FrameType::kMessage, 1));
     bytes[5] = static_cast<char>(flags);
-    EXPECT_EQ(Parse(bytes).ok(), flags < 4) << flags;
+    EXPECT_EQ(Parse(bytes).ok(), flags < 8) << flags;
   }
 }
 
@@ -188,7 +188,7 @@ TEST(Frame, EncodeThenParseIsIdentity) {
     FrameHeader header =
         Header(type, IsSequenced(type) ? 1 + random.Below(~uint64_t{0}) : 0,
                payload.size());
-    header.flags = static_cast<uint8_t>(random.Below(4));
+    header.flags = static_cast<uint8_t>(random.Below(8));
     header.stream = static_cast<uint32_t>(random.Below(uint64_t{1} << 32));
     header.aux = static_cast<uint32_t>(random.Below(uint64_t{1} << 32));
     header.ack = random.Below(~uint64_t{0});
