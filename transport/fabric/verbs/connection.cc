@@ -85,21 +85,16 @@ absl::Status Connection::LookAtDevice() {
 }
 
 absl::Status Connection::MakeDomain() {
-  absl::StatusOr<ProtectionDomain> domain = AllocPd(api_, id_->verbs);
+  absl::StatusOr<std::shared_ptr<Domain>> domain = Domain::Create(
+      api_, id_->verbs, site_.options, uses_windows_, site_.locked_limit);
   if (!domain.ok()) return domain.status();
-  domain_ = std::make_shared<const ProtectionDomain>(*std::move(domain));
-  private_pool_ = Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE,
-                               site_.options.read_bytes);
-  const int access =
-      uses_windows_ ? IBV_ACCESS_MW_BIND : IBV_ACCESS_REMOTE_READ;
-  exposed_pool_ = Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | access,
-                               site_.options.exposed_bytes);
+  domain_ = *std::move(domain);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
       Completions::Create(api_, id_->verbs, kCompletions);
   if (!completions.ok()) return completions.status();
   completions_ = *std::move(completions);
   absl::StatusOr<std::unique_ptr<Receives>> receives = Receives::Create(
-      api_, domain_->get(), private_pool_.get(), kReceives, kBufferBytes);
+      api_, domain_->get(), domain_->private_pool(), kReceives, kBufferBytes);
   if (!receives.ok()) return receives.status();
   receives_ = *std::move(receives);
   return absl::OkStatus();
@@ -129,7 +124,7 @@ Connection::~Connection() {
   if (fork_count_ != progress::ForkCount()) {
     // All of it is the parent's: ending it here would end it there.
     new CmId(std::move(id_));
-    new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
+    new std::shared_ptr<Domain>(std::move(domain_));
     new std::unique_ptr<Completions>(std::move(completions_));
     new std::unique_ptr<Receives>(std::move(receives_));
     new Site(site_);
@@ -165,8 +160,15 @@ absl::Status Connection::PermitReads() {
 }
 
 std::string Connection::Describe() const {
-  return absl::StrCat(DescribeDevice(api_, *id_), ", to ",
-                      AddressText(id_->route.addr.dst_addr));
+  std::string text = absl::StrCat(DescribeDevice(api_, *id_), ", to ",
+                                  AddressText(id_->route.addr.dst_addr));
+  const RegistrationCounters counters = domain_->counters();
+  if (counters.misses > 0) {
+    absl::StrAppend(&text, ", registrations: ", counters.hits, " hits, ",
+                    counters.misses, " misses, ", counters.evictions,
+                    " evictions, ", counters.kept_bytes >> 20, " MiB kept");
+  }
+  return text;
 }
 
 void Connection::DestroyQueuePair() {

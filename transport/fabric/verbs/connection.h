@@ -14,8 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/completions.h"
+#include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/handles.h"
-#include "transport/fabric/verbs/pool.h"
 #include "transport/fabric/verbs/private_data.h"
 #include "transport/fabric/verbs/receives.h"
 #include "transport/fabric/verbs/send_queue.h"
@@ -52,9 +52,6 @@ class Connection : public CmHandler, public Supervised {
   // What this side can do, to be told to the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
-  // Else payloads are copied to exposed_pool(), all of which the peer may read.
-  bool uses_windows() const { return uses_windows_; }
-
   // Asks the peer, or grants what it asked for, with `private_data`.
   absl::Status Connect(absl::string_view private_data);
   absl::Status Accept(const CmEvent& request, absl::string_view private_data);
@@ -65,16 +62,13 @@ class Connection : public CmHandler, public Supervised {
   // Once it is established: the peer may read what is exposed, through regions
   // and windows. The connection manager would let it write, too.
   absl::Status PermitReads();
-  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2".
+  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2", and counters of its
+  // registrations, if there were any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
-  const ProtectionDomain& domain() const { return *domain_; }
-  // Memory that no peer reaches, and memory that this peer reads: by windows,
-  // or else all of it, in which there is nothing but copies for this peer.
-  Pool* private_pool() { return private_pool_.get(); }
-  Pool* exposed_pool() { return exposed_pool_.get(); }
+  Domain* domain() const { return domain_.get(); }
 
   // The device does nothing for this connection any more, and nothing will be
   // written to memory that it was to fill.
@@ -113,9 +107,7 @@ class Connection : public CmHandler, public Supervised {
   Terms peer_;
   uint32_t inline_bytes_ = 0;
   bool uses_windows_ = false;
-  std::shared_ptr<const ProtectionDomain> domain_;
-  std::shared_ptr<Pool> private_pool_;
-  std::shared_ptr<Pool> exposed_pool_;
+  std::shared_ptr<Domain> domain_;
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
 

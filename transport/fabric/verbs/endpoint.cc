@@ -60,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
   absl::Status permitted = connection->PermitReads();
   if (!permitted.ok()) return permitted;
   absl::StatusOr<std::shared_ptr<Lease>> buffers =
-      connection->private_pool()->Allocate(kSendBuffers * kBufferBytes);
+      connection->domain()->private_pool()->Allocate(kSendBuffers *
+                                                     kBufferBytes);
   if (!buffers.ok()) return buffers.status();
   return std::unique_ptr<Endpoint>(
       new VerbsEndpoint(std::move(connection), *std::move(buffers)));
@@ -145,13 +146,7 @@ void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
 }
 
 absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
-      connection_->private_pool()->Allocate(size);
-  if (!lease.ok()) return memory::AllocateBlock(size);
-  memory::Block block;
-  block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
-  block.size = size;
-  return block;
+  return connection_->domain()->AllocateForRead(size);
 }
 
 void VerbsEndpoint::Read(const RemoteRegion& region, uint64_t offset,
@@ -171,18 +166,10 @@ void VerbsEndpoint::Read(const RemoteRegion& region, uint64_t offset,
   read.rkey = static_cast<uint32_t>(region.key);
   read.into = into;
   read.cookie = cookie;
-  const absl::optional<uint32_t> lkey =
-      connection_->private_pool()->FindKey(into.data(), into.size());
-  if (lkey.has_value()) {
-    read.lkey = *lkey;
-  } else {
-    absl::StatusOr<MemoryRegion> target =
-        RegMr(connection_->api(), connection_->domain().get(), into.data(),
-              into.size(), IBV_ACCESS_LOCAL_WRITE);
-    if (!target.ok()) return events_->OnReadDone(cookie, target.status());
-    read.lkey = (*target)->lkey;
-    read.region = *std::move(target);
-  }
+  absl::StatusOr<Registered> target = connection_->domain()->GetForRead(
+      memory::Bytes{into.data(), into.size(), nullptr});
+  if (!target.ok()) return events_->OnReadDone(cookie, target.status());
+  read.registered = *std::move(target);
   waiting_reads_.push_back(std::move(read));
   StartReads();
   if (batches_ == 0) PostAdded();
@@ -201,7 +188,7 @@ void VerbsEndpoint::StartReads() {
     request->wr.rdma.rkey = read.rkey;
     request->sg_list->addr = AddressOf(read.into.data());
     request->sg_list->length = static_cast<uint32_t>(read.into.size());
-    request->sg_list->lkey = read.lkey;
+    request->sg_list->lkey = read.registered.region->lkey;
   }
 }
 

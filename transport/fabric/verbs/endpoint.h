@@ -68,8 +68,7 @@ class VerbsEndpoint : public Endpoint {
     uint32_t rkey;
     absl::Span<uint8_t> into;
     uint64_t cookie;
-    MemoryRegion region;  // of `into`, if it had to be registered
-    uint32_t lkey;
+    Registered registered;  // of `into`
   };
 
   VerbsEndpoint(std::shared_ptr<Connection> connection,

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/connection.h"
+#include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/send_queue.h"
 #include "transport/memory/bytes.h"
@@ -20,11 +21,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// With windows, a payload is read under a key that lives no longer than its
-// exposure. Small ones are copied to the pool, and the key is that of a memory
-// window of type 2 on the copy. Large ones in one piece are registered where
-// they lie, and the key is that of the region. What lies in pieces, and does
-// not fit into the pool, is copied and registered.
+// With windows, the key is that of a memory window of type 2, which is bound
+// for one exposure and to its bytes. It lies on a copy in the pool, or on the
+// payload itself where that is registered already, is large, or was declared
+// to be stable, so that registering it pays. What is in several pieces and does
+// not fit into the pool is copied to the heap.
 //
 // Without, every payload is staged: copied to the pool, under the pool's key.
 // The peer could read there what was staged for it before, and nothing else. A
@@ -50,19 +51,24 @@ class Exposer {
   void End();
 
  private:
+  // Ended from the last to the first.
   struct Exposed {
     memory::Payload payload;
-    // One of the two, or none if it is staged.
-    MemoryWindow window;
-    MemoryRegion region;
+    SharedRegistration registration;  // null: the payload lies in a pool
+    MemoryWindow window;              // none: it is staged
+    bool is_copy = true;
   };
 
   absl::StatusOr<Exposure> Stage(const memory::Payload& payload);
-  absl::StatusOr<Exposure> ExposeInPlace(const memory::Bytes& bytes);
-  absl::StatusOr<Exposure> ExposeInPool(const memory::Payload& payload);
+  absl::StatusOr<Exposure> ExposeByWindow(const memory::Payload& payload);
+  // Of the payload as it is; a null region says that a copy is better.
+  Registered RegionInPlace(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
+  absl::StatusOr<Exposure> ExposeRegistered(memory::Bytes bytes, bool is_copy,
+                                            Registered registered);
   absl::StatusOr<MemoryWindow> TakeWindow();
-  void Bind(const MemoryWindow& window, const Lease& lease);
+  void Bind(const MemoryWindow& window, ibv_mr* region,
+            const memory::Bytes& bytes);
   Exposure Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed);
 
   Connection* const connection_;
@@ -71,8 +77,9 @@ class Exposer {
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
   std::deque<Exposed> to_invalidate_;  // there was no room to ask
-  // Asked for: until it is done the peer may read what lies there.
-  std::deque<memory::Payload> invalidating_;
+  // Asked for, their windows taken out: until it is done the peer may read what
+  // lies there.
+  std::deque<Exposed> invalidating_;
 };
 
 }  // namespace verbs

@@ -9,6 +9,7 @@
 #include "transport/fabric/verbs/device.h"
 #include "transport/fabric/verbs/library.h"
 #include "transport/fabric/verbs/listener.h"
+#include "transport/fabric/verbs/locked_memory.h"
 #include "transport/fabric/verbs/site.h"
 #include "transport/progress/event_loop.h"
 #include "transport/progress/fork_count.h"
@@ -65,11 +66,18 @@ absl::StatusOr<Site> VerbsFabric::MakeSite() const {
   Site site;
   site.options = options_;
   site.api = given_api_;
+  // Devices in memory lock none.
+  site.locked_limit = options_.locked_bytes.value_or(kUnlimited);
   if (site.api == nullptr) {
     absl::StatusOr<Api*> library = OpenLibrary();
     if (!library.ok()) return library.status();
     site.api = *library;
+    if (!options_.locked_bytes.has_value()) {
+      site.locked_limit = LockedMemoryLimit();
+    }
   }
+  absl::Status enough = CheckLockedMemory(site.locked_limit);
+  if (!enough.ok()) return enough;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return loop.status();
   site.loop = *loop;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 
 namespace penstock {
 namespace fabric {
@@ -50,6 +51,11 @@ struct Options {
   // be exposed without windows, goes over tcp.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
+  // Of the program's memory that was declared to be stable, what is kept
+  // registered where windows are used; less where little may be locked.
+  uint64_t cache_bytes = uint64_t{1} << 30;
+  // What the process may lock; nothing: the system is asked.
+  absl::optional<uint64_t> locked_bytes;
 };
 
 }  // namespace verbs

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -118,16 +119,15 @@ absl::Status Pool::AddSegmentLocked(uint64_t size, uint64_t left) {
   return absl::OkStatus();
 }
 
-absl::optional<uint32_t> Pool::FindKey(const uint8_t* data,
-                                       uint64_t size) const {
+ibv_mr* Pool::FindRegion(const uint8_t* data, uint64_t size) const {
   std::lock_guard<std::mutex> lock(mu_);
   for (const Segment& segment : segments_) {
     const uint8_t* begin = segment.mapping->data;
     if (data >= begin && data + size <= begin + segment.mapping->size) {
-      return segment.region->lkey;
+      return segment.region.get();
     }
   }
-  return absl::nullopt;
+  return nullptr;
 }
 
 uint64_t Pool::registered_bytes() const {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/optional.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/range_allocator.h"
 
@@ -60,8 +59,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // Aligned to 64 bytes. RESOURCE_EXHAUSTED where the budget, or the memory
   // that may be locked, has no room.
   absl::StatusOr<std::shared_ptr<Lease>> Allocate(uint64_t size);
-  // The local key of memory that lies in one of the segments.
-  absl::optional<uint32_t> FindKey(const uint8_t* data, uint64_t size) const;
+  // Of memory that lies in one of the segments; null if it does not.
+  ibv_mr* FindRegion(const uint8_t* data, uint64_t size) const;
   uint64_t registered_bytes() const;
 
  private:

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SITE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "transport/fabric/verbs/api.h"
@@ -22,6 +23,7 @@ struct Site {
   std::shared_ptr<CmChannel> channel;
   std::shared_ptr<Supervisor> supervisor;
   Options options;
+  uint64_t locked_limit = 0;  // what the process may lock
 };
 
 }  // namespace verbs

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
+#include "transport/fabric/verbs/locked_memory.h"
 
 namespace penstock {
 namespace fabric {
@@ -16,12 +17,12 @@ const char* RemedyFor(int error_number) {
   switch (error_number) {
     case ENOMEM:
     case EAGAIN:
-      return "; raise the limit of locked memory (ulimit -l)";
+      return kLockedMemoryRemedy;
     case EPERM:
     case EACCES:
-      return "; /dev/infiniband must be readable and writable";
+      return "/dev/infiniband must be readable and writable";
     case ENODEV:
-      return "; is the device still there? (rdma link)";
+      return "is the device still there? (rdma link)";
     default:
       return "";
   }
@@ -41,8 +42,10 @@ absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
     absl::StrAppend(&what, " on ", api->GetDeviceName(device->device));
   }
   const absl::Status status = base::ErrnoStatus(error_number, what);
+  const std::string remedy = RemedyFor(error_number);
+  if (remedy.empty()) return status;
   return absl::Status(status.code(),
-                      absl::StrCat(status.message(), RemedyFor(error_number)));
+                      absl::StrCat(status.message(), "; ", remedy));
 }
 
 absl::Status CompletionStatus(ibv_wc_status status) {

@@ -15,6 +15,12 @@ namespace {
 
 constexpr uint32_t kOwnerByte = 0xff;
 
+// Where the device finds what its region has at `address`.
+void* PinnedAt(FakeMr& mr, uint64_t address) {
+  if (mr.old_pages.empty()) return reinterpret_cast<void*>(address);
+  return mr.old_pages.data() + (address - reinterpret_cast<uint64_t>(mr.addr));
+}
+
 // Whether [address, address + length) lies in the other range.
 bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
             uint64_t outer_length) {
@@ -154,10 +160,10 @@ void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
                          uint64_t length, int access) const {
   const auto region = by_rkey_.find(rkey);
   if (region != by_rkey_.end()) {
-    const FakeMr& mr = *region->second;
+    FakeMr& mr = *region->second;
     const bool allowed = mr.pd == qp.pd && (mr.access & access) == access &&
                          Inside(address, length, AddressOf(mr), mr.length);
-    return allowed ? reinterpret_cast<void*>(address) : nullptr;
+    return allowed ? PinnedAt(mr, address) : nullptr;
   }
   const auto window = windows_.find(rkey & ~kOwnerByte);
   if (window == windows_.end()) return nullptr;
@@ -170,7 +176,20 @@ void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
   const bool inside = strict ? Inside(address, length, mw.address, mw.length)
                              : Inside(address, length, AddressOf(*mw.region),
                                       mw.region->length);
-  return inside ? reinterpret_cast<void*>(address) : nullptr;
+  return inside ? PinnedAt(*mw.region, address) : nullptr;
+}
+
+void FakeMemory::ReplacePages(uint64_t address, uint64_t length) {
+  for (const auto& entry : by_lkey_) {
+    FakeMr& mr = *entry.second;
+    const uint64_t begin = AddressOf(mr);
+    if (!mr.old_pages.empty() || begin >= address + length ||
+        address >= begin + mr.length) {
+      continue;
+    }
+    const auto* const bytes = static_cast<const uint8_t*>(mr.addr);
+    mr.old_pages.assign(bytes, bytes + mr.length);
+  }
 }
 
 // IBTA 10.6.7.2, 11.4.2, and the checks of the kernel's rxe_mw.c.

@@ -32,6 +32,9 @@ class FakeMemory {
 
   // The memory of `part`, or null: no such key in `pd`, or it does not allow.
   void* Local(const ibv_pd* pd, const ibv_sge& part, bool for_writing) const;
+  // Somebody is about to map other pages at [address, address + length).
+  // Regions keep those that are there.
+  void ReplacePages(uint64_t address, uint64_t length);
   // What a peer of `qp` may touch by `rkey`, or null. `access` is one of
   // IBV_ACCESS_REMOTE_*.
   void* Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,

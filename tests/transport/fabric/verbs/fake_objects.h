@@ -40,6 +40,8 @@ struct FakePd : ibv_pd {
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
+  // The bytes of the pages that it has pinned, once others are mapped there.
+  std::vector<uint8_t> old_pages;
 };
 
 struct FakeMw : ibv_mw {

@@ -89,6 +89,11 @@ void FakeVerbs::RemoveDevice(absl::string_view device) {
   network_->Run();
 }
 
+void FakeVerbs::ReplacePages(const void* address, size_t length) {
+  std::unique_lock<std::mutex> lock(mu_);
+  network_->memory.ReplacePages(reinterpret_cast<uint64_t>(address), length);
+}
+
 void FakeVerbs::PortDown(absl::string_view device) {
   std::unique_lock<std::mutex> lock(mu_);
   FakeDevice* const found = network_->devices.Find(device);

@@ -57,6 +57,9 @@ class FakeVerbs : public Api {
   void RestoreLink(absl::string_view a, absl::string_view b);
   // The device is gone: events say so, queue pairs fail, nothing new is made.
   void RemoveDevice(absl::string_view device);
+  // The caller is about to map other pages at these addresses: regions keep the
+  // bytes that are there now, as devices do.
+  void ReplacePages(const void* address, size_t length);
   // Of the port of the device: as CutLink() to everywhere, with its event.
   void PortDown(absl::string_view device);
   void PortUp(absl::string_view device);

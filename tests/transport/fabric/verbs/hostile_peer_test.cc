@@ -195,14 +195,17 @@ TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
 }
 
 TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
-  const RemoteRegion region =
-      server()->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')))->region;
-  // A region, not a window; and a key of nobody.
-  EXPECT_NE(peer_->SendWithInvalidate(Message("inv"),
-                                      static_cast<uint32_t>(region.key)),
-            IBV_WC_SUCCESS);
-  ends_->Exchange();
-  EXPECT_EQ(events().broken.size(), 1u);
+  // Of the region that was made right before the window; and of nobody.
+  for (const uint32_t distance : {uint32_t{0} - 3 * 256, uint32_t{1} << 20}) {
+    ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
+    const RemoteRegion region =
+        server()->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')))->region;
+    const auto key = static_cast<uint32_t>(region.key);
+    EXPECT_NE(peer_->SendWithInvalidate(Message("inv"), key + distance),
+              IBV_WC_SUCCESS);
+    ends_->Exchange();
+    EXPECT_EQ(events().broken.size(), 1u);
+  }
 }
 
 TEST_F(HostilePeerTest, PeerThatNeverReadsCostsItsBudgetOnly) {

@@ -149,17 +149,17 @@ TEST_F(PoolTest, LeaseOutlivesThePoolsOwner) {
   EXPECT_EQ(verbs_->counts().objects(), 0);
 }
 
-TEST_F(PoolTest, KeyIsFoundForMemoryInsideOneSegment) {
+TEST_F(PoolTest, RegionIsFoundForMemoryInsideOneSegment) {
   const auto first = Allocate(kPage);
   const auto second = Allocate(kPage);
   EXPECT_NE(first->lkey(), second->lkey());
-  EXPECT_EQ(pool_->FindKey(first->data(), kPage), first->lkey());
-  EXPECT_EQ(pool_->FindKey(first->data() + 1, kPage - 1), first->lkey());
-  EXPECT_EQ(pool_->FindKey(second->data() + 100, 1), second->lkey());
-  EXPECT_FALSE(pool_->FindKey(first->data() + 1, kPage).has_value()) << "end";
-  EXPECT_FALSE(pool_->FindKey(first->data() - 1, 2).has_value()) << "begin";
+  EXPECT_EQ(pool_->FindRegion(first->data(), kPage), first->region());
+  EXPECT_EQ(pool_->FindRegion(first->data() + 1, kPage - 1), first->region());
+  EXPECT_EQ(pool_->FindRegion(second->data() + 100, 1), second->region());
+  EXPECT_EQ(pool_->FindRegion(first->data() + 1, kPage), nullptr) << "end";
+  EXPECT_EQ(pool_->FindRegion(first->data() - 1, 2), nullptr) << "begin";
   uint8_t elsewhere = 0;
-  EXPECT_FALSE(pool_->FindKey(&elsewhere, 1).has_value());
+  EXPECT_EQ(pool_->FindRegion(&elsewhere, 1), nullptr);
 }
 
 TEST_F(PoolTest, ThreadsMayTakeAndGiveBack) {
@@ -169,7 +169,7 @@ TEST_F(PoolTest, ThreadsMayTakeAndGiveBack) {
       for (int round = 0; round < 500; ++round) {
         const auto lease = Allocate(1000 * i);
         std::memset(lease->data(), i, lease->size());
-        ASSERT_TRUE(pool_->FindKey(lease->data(), lease->size()).has_value());
+        ASSERT_NE(pool_->FindRegion(lease->data(), lease->size()), nullptr);
         for (uint64_t at = 0; at < lease->size(); ++at) {
           ASSERT_EQ(lease->data()[at], i);
         }

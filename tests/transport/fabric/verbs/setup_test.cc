@@ -338,6 +338,16 @@ TEST_F(SetupTest, OfferSaysWhyThereIsNone) {
   EXPECT_EQ(connected.Take().status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(SetupTest, TooLittleLockedMemoryIsSaidAtOnce) {
+  Options options;
+  options.locked_bytes = 64 << 10;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  const absl::Status status = ends_->listening->Offer().status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "LimitMEMLOCK")) << status;
+  EXPECT_EQ(api()->counts().objects(), 0);
+}
+
 }  // namespace
 }  // namespace verbs
 }  // namespace fabric

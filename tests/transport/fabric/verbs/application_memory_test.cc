@@ -1,0 +1,225 @@
+// Memory of the program: which of it stays registered, and that what a peer
+// reads is what is there now.
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "transport/memory/stable_memory.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+using memory::StableMemory;
+
+constexpr size_t kLarge = 1 << 20;  // above what is copied
+
+// A mapping that can be replaced by another one at the same addresses.
+class Mapping {
+ public:
+  explicit Mapping(FakeVerbs* api) : api_(api) { Map(nullptr, 0); }
+  ~Mapping() { munmap(data_, kLarge); }
+
+  // Other pages, full of `fill`.
+  void Replace(char fill) {
+    api_->ReplacePages(data_, kLarge);
+    munmap(data_, kLarge);
+    Map(data_, MAP_FIXED_NOREPLACE);
+    Fill(fill);
+  }
+  void Fill(char fill) { std::memset(data_, fill, kLarge); }
+  uint8_t* data() const { return data_; }
+  // As a slice of gRPC: alive as long as the payload.
+  memory::Payload Slice(size_t offset = 0, size_t size = kLarge) const {
+    return memory::Payload(
+        memory::Bytes{data_ + offset, size, std::make_shared<int>()});
+  }
+
+ private:
+  void Map(void* where, int flags) {
+    void* const mapped = mmap(where, kLarge, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+    ASSERT_NE(mapped, MAP_FAILED);
+    data_ = static_cast<uint8_t*>(mapped);
+  }
+
+  FakeVerbs* const api_;
+  uint8_t* data_ = nullptr;
+};
+
+class ApplicationMemoryTest : public testing::Test {
+ protected:
+  void Open(Options options = {}) {
+    memory_.reset();
+    ends_.reset();
+    ends_ = std::make_unique<Ends>(DeviceOptions(), options);
+    ASSERT_TRUE(ends_->Connect().ok());
+    memory_ = std::make_unique<Mapping>(ends_->api);
+    memory_->Fill('a');
+  }
+  void SetUp() override { Open(); }
+
+  std::unique_ptr<StableMemory> Declare() {
+    return StableMemory::Declare(memory_->data(), kLarge).value();
+  }
+  // What the client reads of it; in place, and withdrawn.
+  std::string Pass(const memory::Payload& payload) {
+    absl::StatusOr<Exposure> exposure = ends_->server->Expose(payload);
+    EXPECT_TRUE(exposure.ok()) << exposure.status();
+    if (!exposure.ok()) return "";
+    EXPECT_EQ(exposure->stable.pieces()[0].data, payload.pieces()[0].data);
+    const std::string got = ends_->ReadAll(&ends_->client, exposure->region);
+    ends_->server->Withdraw(exposure->region);
+    ends_->Exchange();
+    return got;
+  }
+  static std::string All(char fill, size_t size = kLarge) {
+    return std::string(size, fill);
+  }
+  int regions() { return ends_->api->counts().mrs; }
+
+  std::unique_ptr<Ends> ends_;
+  std::unique_ptr<Mapping> memory_;
+};
+
+TEST_F(ApplicationMemoryTest, MappedAnewIsNeverSentStale) {
+  EXPECT_EQ(Pass(memory_->Slice()), All('a'));
+  memory_->Replace('b');
+  EXPECT_EQ(Pass(memory_->Slice()), All('b'));
+}
+
+TEST_F(ApplicationMemoryTest, DeclaredAnewIsNeverSentStale) {
+  auto declared = Declare();
+  EXPECT_EQ(Pass(memory_->Slice()), All('a'));
+  declared.reset();
+  memory_->Replace('b');
+  EXPECT_EQ(Pass(memory_->Slice()), All('b'));
+  declared = Declare();
+  EXPECT_EQ(Pass(memory_->Slice()), All('b'));
+  EXPECT_EQ(Pass(memory_->Slice()), All('b'));
+}
+
+// Pages are replaced while the peer still reads the old ones: it gets those,
+// and the next message the new ones.
+TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
+  auto declared = Declare();
+  const Exposure before = ends_->server->Expose(memory_->Slice()).value();
+  declared.reset();
+  memory_->Replace('b');
+  declared = Declare();
+  EXPECT_EQ(Pass(memory_->Slice()), All('b'));
+  EXPECT_EQ(ends_->ReadAll(&ends_->client, before.region), All('a'));
+}
+
+// What a program must not do: the promise is broken, and what is sent is old.
+// (It also shows that the devices in memory tell one from the other.)
+TEST_F(ApplicationMemoryTest, BrokenPromiseSendsOldBytes) {
+  const auto declared = Declare();
+  EXPECT_EQ(Pass(memory_->Slice()), All('a'));
+  memory_->Replace('b');
+  EXPECT_EQ(Pass(memory_->Slice()), All('a'));
+}
+
+TEST_F(ApplicationMemoryTest, DeclaredMemoryIsRegisteredOnce) {
+  const auto declared = Declare();
+  const int before = regions();
+  for (int i = 0; i < 5; ++i) {
+    memory_->Fill(static_cast<char>('a' + i));
+    EXPECT_EQ(Pass(memory_->Slice()), All(static_cast<char>('a' + i)));
+    EXPECT_EQ(regions(), before + 1);
+  }
+  EXPECT_NE(ends_->server->Describe().find(
+                "registrations: 4 hits, 1 misses, 0 evictions, 1 MiB kept"),
+            std::string::npos)
+      << ends_->server->Describe();
+}
+
+TEST_F(ApplicationMemoryTest, PromiseThatIsOverEndsTheRegistration) {
+  auto declared = Declare();
+  const int before = regions();
+  Pass(memory_->Slice());
+  EXPECT_EQ(regions(), before + 1);
+  declared.reset();
+  EXPECT_EQ(regions(), before);
+}
+
+// Registering it pays even for what would be copied else.
+TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
+  const auto declared = Declare();
+  EXPECT_EQ(Pass(memory_->Slice(1000, 20000)), All('a', 20000));
+  EXPECT_EQ(Pass(memory_->Slice(500, 100)), All('a', 100));
+}
+
+TEST_F(ApplicationMemoryTest, SmallPayloadOfOtherMemoryIsCopied) {
+  const memory::Payload slice = memory_->Slice(1000, 20000);
+  const Exposure exposure = ends_->server->Expose(slice).value();
+  EXPECT_NE(exposure.stable.pieces()[0].data, slice.pieces()[0].data);
+}
+
+TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
+  const int before = regions();
+  const memory::Payload slice = memory_->Slice();
+  const Exposure first = ends_->server->Expose(slice).value();
+  const Exposure second = ends_->server->Expose(slice).value();
+  EXPECT_EQ(regions(), before + 1);
+  EXPECT_NE(first.region.key, second.region.key);
+  ends_->server->Withdraw(first.region);
+  ends_->Exchange();
+  EXPECT_EQ(ends_->ReadAll(&ends_->client, second.region), All('a'));
+  ends_->server->Withdraw(second.region);
+  ends_->Exchange();
+  EXPECT_EQ(regions(), before);
+}
+
+// What was received is sent on from where it lies.
+TEST_F(ApplicationMemoryTest, ReceivedMemoryIsSentOnWithoutARegistration) {
+  memory::Block block = ends_->server->AllocateForRead(kLarge).value();
+  std::memset(block.data.get(), 'r', kLarge);
+  const int before = regions();
+  EXPECT_EQ(Pass(memory::Payload(block.AsBytes())), All('r'));
+  EXPECT_EQ(regions(), before);
+}
+
+// The pool has no room, so heap memory is read into: registered once for all
+// chunks, and as long as the bytes are kept.
+TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
+  Options options;
+  options.read_bytes = 600 * 1024;
+  options.cache_bytes = 4 << 20;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  const Exposure exposure = ends_->server->Expose(memory_->Slice()).value();
+  memory::Block block = ends_->client->AllocateForRead(kLarge).value();
+  const int before = regions();
+  const size_t chunk = ends_->client->capabilities().read_chunk_bytes;
+  for (size_t at = 0; at < kLarge; at += chunk) {
+    ends_->client->Read(exposure.region, at, {block.data.get() + at, chunk},
+                        at);
+    ends_->Exchange();
+    EXPECT_TRUE(ends_->client.events.Succeeded(at));
+    EXPECT_EQ(regions(), before + 1);
+  }
+  EXPECT_EQ(std::string(block.span().begin(), block.span().end()), All('a'));
+  block = memory::Block();
+  EXPECT_EQ(regions(), before);
+}
+
+TEST_F(ApplicationMemoryTest, RegistrationEndsWithTheConnection) {
+  const auto declared = Declare();
+  Pass(memory_->Slice());
+  (void)ends_->server->Expose(memory_->Slice());
+  ends_->Close();
+  EXPECT_EQ(regions(), 0);
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

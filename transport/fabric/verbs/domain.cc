@@ -1,0 +1,115 @@
+#include "transport/fabric/verbs/domain.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "transport/fabric/verbs/locked_memory.h"
+#include "transport/memory/stable_memory.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// Windows let peers in; nothing else does.
+constexpr int kWithWindows = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
+
+int PrivateAccess(bool with_windows) {
+  return with_windows ? kWithWindows : IBV_ACCESS_LOCAL_WRITE;
+}
+
+int ExposedAccess(bool with_windows) {
+  return with_windows ? kWithWindows
+                      : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+}
+
+uint64_t KeptBytes(const Options& options, bool with_windows,
+                   uint64_t locked_limit) {
+  // Without windows there is one cache for each connection, for nothing but
+  // what did not fit into its pool.
+  return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
+                     locked_limit);
+}
+
+// Heap memory of ours: nobody maps it anew while it is not freed.
+struct StableBlock {
+  memory::Block block;
+  std::unique_ptr<memory::StableMemory> promise;  // ended first
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Domain>> Domain::Create(Api* api,
+                                                       ibv_context* device,
+                                                       const Options& options,
+                                                       bool with_windows,
+                                                       uint64_t locked_limit) {
+  absl::StatusOr<ProtectionDomain> domain = AllocPd(api, device);
+  if (!domain.ok()) return domain.status();
+  return std::shared_ptr<Domain>(absl::WrapUnique(new Domain(
+      api, std::make_shared<const ProtectionDomain>(*std::move(domain)),
+      options, with_windows, locked_limit)));
+}
+
+Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
+               const Options& options, bool with_windows, uint64_t locked_limit)
+    : with_windows_(with_windows),
+      domain_(std::move(domain)),
+      private_pool_(Pool::Create(api, domain_, PrivateAccess(with_windows),
+                                 options.read_bytes)),
+      exposed_pool_(Pool::Create(api, domain_, ExposedAccess(with_windows),
+                                 options.exposed_bytes)),
+      cache_(RegistrationCache::Create(
+          api, domain_, KeptBytes(options, with_windows, locked_limit))) {}
+
+absl::StatusOr<memory::Block> Domain::AllocateForRead(size_t size) {
+  absl::StatusOr<std::shared_ptr<Lease>> lease = private_pool_->Allocate(size);
+  memory::Block block;
+  block.size = size;
+  if (lease.ok()) {
+    block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
+    return block;
+  }
+  absl::StatusOr<memory::Block> heap = memory::AllocateBlock(size);
+  if (!heap.ok()) return heap;
+  auto stable = std::make_shared<StableBlock>();
+  stable->block = *std::move(heap);
+  // Where it cannot be declared, as it lies in memory that is, so much the
+  // better.
+  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
+      memory::StableMemory::Declare(stable->block.data.get(), size);
+  if (promise.ok()) stable->promise = *std::move(promise);
+  block.data = std::shared_ptr<uint8_t>(stable, stable->block.data.get());
+  return block;
+}
+
+absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes) {
+  Registered found;
+  found.region = private_pool_->FindRegion(bytes.data, bytes.size);
+  if (found.region != nullptr) return found;
+  absl::StatusOr<SharedRegistration> share =
+      cache_->Get(bytes, PrivateAccess(with_windows_));
+  if (!share.ok()) return share.status();
+  return Registered{(*share)->region(), *share};
+}
+
+Registered Domain::FindForWindow(const memory::Bytes& bytes) {
+  Registered found;
+  // What was received is sent on without a copy.
+  found.region = private_pool_->FindRegion(bytes.data, bytes.size);
+  if (found.region != nullptr) return found;
+  found.share = cache_->Find(bytes, IBV_ACCESS_MW_BIND);
+  if (found.share != nullptr) found.region = found.share->region();
+  return found;
+}
+
+absl::StatusOr<Registered> Domain::GetForWindow(const memory::Bytes& bytes) {
+  absl::StatusOr<SharedRegistration> share =
+      cache_->Get(bytes, IBV_ACCESS_MW_BIND);
+  if (!share.ok()) return share.status();
+  return Registered{(*share)->region(), *share};
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

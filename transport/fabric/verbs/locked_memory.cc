@@ -1,0 +1,56 @@
+#include "transport/fabric/verbs/locked_memory.h"
+
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// The buffers of one connection, and a page or two for each of its queues.
+constexpr uint64_t kConnectionBytes = 600 * 1024;
+// The rest is for buffers and for copies of messages, whose need is not known
+// before.
+constexpr uint64_t kCachePart = 4;
+
+// What libcap does.
+bool HasIpcLock() {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+  if (syscall(SYS_capget, &header, data) != 0) return false;
+  return (data[CAP_TO_INDEX(CAP_IPC_LOCK)].effective &
+          CAP_TO_MASK(CAP_IPC_LOCK)) != 0;
+}
+
+}  // namespace
+
+uint64_t LockedMemoryLimit() {
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+      limit.rlim_cur == RLIM_INFINITY || HasIpcLock()) {
+    return kUnlimited;
+  }
+  return limit.rlim_cur;
+}
+
+absl::Status CheckLockedMemory(uint64_t limit) {
+  if (limit >= kConnectionBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this process may lock ", limit >> 10, " KiB of memory, and an RDMA ",
+      "connection needs ", kConnectionBytes >> 10, "; ", kLockedMemoryRemedy));
+}
+
+uint64_t CacheBudget(uint64_t wanted, uint64_t limit) {
+  return limit == kUnlimited ? wanted : std::min(wanted, limit / kCachePart);
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
