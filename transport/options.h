@@ -67,6 +67,10 @@ struct Options {
   // Bytes of a piece in which announced messages are read, 4096 to 1048576; 0:
   // as measured. PENSTOCK_CHUNK, 0.
   absl::optional<int> chunk_bytes;
+  // Of memory that was named to RegisterMemory(), how many MiB stay registered
+  // with an RDMA device while nothing of it is sent; 0: none.
+  // PENSTOCK_VERBS_CACHE_MIB, 1024.
+  absl::optional<int> verbs_cache_mib;
   // PENSTOCK_DATA_PROTECTION, required.
   absl::optional<DataProtection> data_protection;
 };

@@ -3,6 +3,7 @@
 #include <ostream>
 #include <utility>
 
+#include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/grpc/credentials.h"
@@ -11,6 +12,7 @@
 #include "transport/grpc/polling_engine.h"
 #include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
+#include "transport/memory/stable_memory.h"
 #include "transport/settings.h"
 
 namespace penstock {
@@ -107,6 +109,27 @@ std::string PathReport::ToString() const {
 
 std::ostream& operator<<(std::ostream& out, const PathReport& report) {
   return out << report.ToString();
+}
+
+namespace {
+
+class DeclaredMemory : public RegisteredMemory {
+ public:
+  explicit DeclaredMemory(std::unique_ptr<memory::StableMemory> promise)
+      : promise_(std::move(promise)) {}
+
+ private:
+  const std::unique_ptr<memory::StableMemory> promise_;
+};
+
+}  // namespace
+
+std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
+                                                 size_t size) {
+  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
+      memory::StableMemory::Declare(data, size);
+  if (!promise.ok()) return nullptr;
+  return absl::make_unique<DeclaredMemory>(*std::move(promise));
 }
 
 std::vector<PathReport> DescribePaths(grpc::Channel& channel) {

@@ -18,6 +18,7 @@
 #ifndef PENSTOCK_TRANSPORT_PENSTOCK_H_
 #define PENSTOCK_TRANSPORT_PENSTOCK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <memory>
@@ -46,6 +47,27 @@ void Enable(grpc::ServerBuilder* builder, const Options& options = {});
 std::shared_ptr<grpc::ChannelCredentials> Credentials(
     std::shared_ptr<grpc::ChannelCredentials> credentials,
     const Options& options = {});
+
+// Memory that its owner sends from again and again, over RDMA. A device reads
+// only what was registered with it, page by page and by system calls. Memory
+// that is named here stays registered, as far as Options::verbs_cache_mib and
+// the limit of locked memory go, and is sent from where it lies. Sending from
+// other memory is as right, and slower.
+//
+// The owner promises that, while the object lives, the memory stays mapped to
+// the same pages: it is not freed, unmapped, mapped anew or given back with
+// madvise(). Writing to it is no more and no less allowed than ever: not while
+// a slice of it is being sent. Break the promise, and peers get what was there
+// before.
+class RegisteredMemory {
+ public:
+  virtual ~RegisteredMemory() = default;
+};
+
+// Names [data, data + size). To be destroyed before the memory is freed, at any
+// time: what is being sent then is kept by its slices. Null for no memory, and
+// for memory of which a part is named already.
+std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data, size_t size);
 
 // What carries one live connection of a channel.
 struct PathReport {

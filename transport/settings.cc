@@ -104,19 +104,29 @@ absl::StatusOr<VerbsPort> ParseVerbsDevice(absl::string_view text) {
   return result;
 }
 
-absl::StatusOr<int> CheckRange(const char* variable, int value, int max) {
-  if (value >= -1 && value <= max) return value;
-  return BadValue(variable, absl::StrCat(value),
-                  absl::StrCat("0 to ", max, ", or -1 for any"));
+// A number from 0, or from -1, which stands for any, to `max`.
+struct Range {
+  const char* variable;
+  int min;
+  int max;
+};
+
+absl::Status OutOfRange(const Range& range, absl::string_view value) {
+  return BadValue(
+      range.variable, value,
+      absl::StrCat("0 to ", range.max, range.min < 0 ? ", or -1 for any" : ""));
 }
 
-// A parser of a number from -1 to `max`.
-auto NumberUpTo(const char* variable, int max) {
-  return [variable, max](absl::string_view text) -> absl::StatusOr<int> {
+absl::StatusOr<int> CheckRange(const Range& range, int value) {
+  if (value >= range.min && value <= range.max) return value;
+  return OutOfRange(range, absl::StrCat(value));
+}
+
+auto NumberIn(const Range& range) {
+  return [range](absl::string_view text) -> absl::StatusOr<int> {
     int value = 0;
-    if (absl::SimpleAtoi(text, &value)) return CheckRange(variable, value, max);
-    return BadValue(variable, text,
-                    absl::StrCat("0 to ", max, ", or -1 for any"));
+    if (absl::SimpleAtoi(text, &value)) return CheckRange(range, value);
+    return OutOfRange(range, text);
   };
 }
 
@@ -128,13 +138,15 @@ absl::StatusOr<DataProtection> ParseDataProtection(absl::string_view text) {
   return BadValue("PENSTOCK_DATA_PROTECTION", text, "required or none");
 }
 
-constexpr int kMaxGidIndex = 255;
-constexpr int kMaxTrafficClass = 255;
 // What one frame holds.
 constexpr int kMaxEagerBytes = 16352;
 // Below this a piece costs as much as its bytes; above, no fabric reads it.
 constexpr int kMinChunkBytes = 4 * 1024;
 constexpr int kMaxChunkBytes = 1024 * 1024;
+constexpr Range kGidIndex = {"PENSTOCK_VERBS_GID_INDEX", -1, 255};
+constexpr Range kTrafficClass = {"PENSTOCK_VERBS_TRAFFIC_CLASS", -1, 255};
+// A TiB.
+constexpr Range kCacheMib = {"PENSTOCK_VERBS_CACHE_MIB", 0, 1 << 20};
 
 // Code wins over the environment, and that over what `out` holds.
 template <typename T, typename Parse>
@@ -178,15 +190,15 @@ absl::Status ResolveVerbs(const Options& options, Settings* settings) {
   settings->verbs_device = port.device;
   settings->verbs_port = port.port;
   const auto number = [&status](const absl::optional<int>& field,
-                                const char* variable, int max, int* out) {
+                                const Range& range, int* out) {
     if (!status.ok()) return;
-    status = Resolve(field, variable, NumberUpTo(variable, max), out);
-    if (status.ok()) status = CheckRange(variable, *out, max).status();
+    status = Resolve(field, range.variable, NumberIn(range), out);
+    if (status.ok()) status = CheckRange(range, *out).status();
   };
-  number(options.verbs_gid_index, "PENSTOCK_VERBS_GID_INDEX", kMaxGidIndex,
-         &settings->verbs_gid_index);
-  number(options.verbs_traffic_class, "PENSTOCK_VERBS_TRAFFIC_CLASS",
-         kMaxTrafficClass, &settings->verbs_traffic_class);
+  number(options.verbs_gid_index, kGidIndex, &settings->verbs_gid_index);
+  number(options.verbs_traffic_class, kTrafficClass,
+         &settings->verbs_traffic_class);
+  number(options.verbs_cache_mib, kCacheMib, &settings->verbs_cache_mib);
   return status;
 }
 
@@ -301,6 +313,9 @@ std::string Settings::ToString() const {
   }
   if (verbs_traffic_class >= 0) {
     absl::StrAppend(&text, " verbs_traffic_class=", verbs_traffic_class);
+  }
+  if (verbs_cache_mib != Settings().verbs_cache_mib) {
+    absl::StrAppend(&text, " verbs_cache_mib=", verbs_cache_mib);
   }
   if (data_protection != DataProtection::kRequired) {
     absl::StrAppend(&text,

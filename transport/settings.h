@@ -21,6 +21,7 @@ struct Settings {
   int verbs_port = 0;         // 0: any
   int verbs_gid_index = -1;
   int verbs_traffic_class = -1;
+  int verbs_cache_mib = 1024;
   DataProtection data_protection = DataProtection::kRequired;
   int eager_max_bytes = 0;  // 0: as measured
   int chunk_bytes = 0;      // 0: as measured

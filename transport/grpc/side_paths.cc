@@ -37,19 +37,20 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
 fabric::Fabric* FindVerbs(const Settings& settings) {
   struct Fabrics {
     std::mutex mu;
-    std::map<std::tuple<std::string, int, int, int>, fabric::Fabric*> all;
+    std::map<std::tuple<std::string, int, int, int, int>, fabric::Fabric*> all;
   };
   static Fabrics* const fabrics = new Fabrics;
   std::lock_guard<std::mutex> lock(fabrics->mu);
-  fabric::Fabric*& found =
-      fabrics->all[{settings.verbs_device, settings.verbs_port,
-                    settings.verbs_gid_index, settings.verbs_traffic_class}];
+  fabric::Fabric*& found = fabrics->all[{
+      settings.verbs_device, settings.verbs_port, settings.verbs_gid_index,
+      settings.verbs_traffic_class, settings.verbs_cache_mib}];
   if (found == nullptr) {
     fabric::verbs::Options options;
     options.device = settings.verbs_device;
     options.port = settings.verbs_port;
     options.gid_index = settings.verbs_gid_index;
     options.traffic_class = settings.verbs_traffic_class;
+    options.cache_bytes = static_cast<uint64_t>(settings.verbs_cache_mib) << 20;
     found = new fabric::verbs::VerbsFabric(options);
   }
   return found;

@@ -26,8 +26,8 @@ class SettingsTest : public ::testing::Test {
          {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
           "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING",
           "PENSTOCK_VERBS_DEVICE", "PENSTOCK_VERBS_GID_INDEX",
-          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_DATA_PROTECTION",
-          "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK"}) {
+          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_VERBS_CACHE_MIB",
+          "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK", "PENSTOCK_DATA_PROTECTION"}) {
       unsetenv(name);
     }
   }
@@ -164,6 +164,23 @@ TEST_F(SettingsTest, BadSizesNameTheVariableAndTheRange) {
   EXPECT_EQ(ErrorOf(ResolveSettings(options).status()),
             "PENSTOCK_CHUNK=100 is not a setting: use 4096 to 1048576, or 0 "
             "for what is measured");
+}
+
+TEST_F(SettingsTest, CacheOfVerbsHasItsRange) {
+  EXPECT_EQ(ResolveSettings({})->verbs_cache_mib, 1024);
+  Set("PENSTOCK_VERBS_CACHE_MIB", "0");
+  EXPECT_EQ(ResolveSettings({})->verbs_cache_mib, 0);
+  Options options;
+  options.verbs_cache_mib = 1048576;
+  EXPECT_EQ(ResolveSettings(options)->verbs_cache_mib, 1048576);
+  options.verbs_cache_mib = -1;
+  EXPECT_EQ(ErrorOf(ResolveSettings(options).status()),
+            "PENSTOCK_VERBS_CACHE_MIB=-1 is not a setting: use 0 to 1048576");
+  for (const char* value : {"", "-1", "1048577", "1 GiB"}) {
+    Set("PENSTOCK_VERBS_CACHE_MIB", value);
+    EXPECT_EQ(Error(), std::string("PENSTOCK_VERBS_CACHE_MIB=") + value +
+                           " is not a setting: use 0 to 1048576");
+  }
 }
 
 TEST_F(SettingsTest, DataProtectionIsRequiredUnlessSomebodySaysNone) {
@@ -336,6 +353,9 @@ TEST_F(SettingsTest, TextTellsSettingsApart) {
   settings.chunk_bytes = 5000;
   EXPECT_EQ(settings.ToString(),
             "prefer  eager_max_bytes=100 chunk_bytes=5000");
+  settings = Settings();
+  settings.verbs_cache_mib = 5;
+  EXPECT_EQ(settings.ToString(), "prefer  verbs_cache_mib=5");
 }
 
 }  // namespace

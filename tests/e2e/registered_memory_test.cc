@@ -1,0 +1,29 @@
+// Memory that is named to be sent from, in the public header.
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+TEST(RegisteredMemoryTest, IsNamedOnceAtATime) {
+  const std::vector<char> memory(1000);
+  auto registered = RegisterMemory(memory.data(), memory.size());
+  ASSERT_NE(registered, nullptr);
+  EXPECT_EQ(RegisterMemory(memory.data(), memory.size()), nullptr);
+  EXPECT_EQ(RegisterMemory(memory.data() + 999, 1), nullptr);
+  registered.reset();
+  EXPECT_NE(RegisterMemory(memory.data() + 999, 1), nullptr);
+}
+
+TEST(RegisteredMemoryTest, NothingIsNoMemory) {
+  const char byte = 0;
+  EXPECT_EQ(RegisterMemory(nullptr, 1), nullptr);
+  EXPECT_EQ(RegisterMemory(&byte, 0), nullptr);
+}
+
+}  // namespace
+}  // namespace penstock::e2e
