@@ -81,7 +81,8 @@ class VerbsPolicyTest : public VerbsRig {
 TEST_F(VerbsPolicyTest, ThePathSaysDevicePortGidKindAndMtu) {
   const PathReport path = Call(VerbsAt("rxe1"), VerbsAt("rxe0"));
   EXPECT_EQ(path.ToString(),
-            "verbs (rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2)");
+            "verbs (rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2, staged: "
+            "reads reach beyond a window)");
 }
 
 TEST_F(VerbsPolicyTest, EachSideChoosesItsDeviceAndPort) {

@@ -14,8 +14,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each function is the one of that name, ibv_ or rdma_ before it, and keeps its
-// convention, of which there are four:
+// Each function is the one of that name, ibv_ or rdma_ before it (both
+// libraries make queue pairs), and keeps its convention, of which there are
+// four:
 //
 //   creating something      the object, or null and errno
 //   ending and posting      0, or the error number
@@ -61,6 +62,8 @@ class Api {
   virtual int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request,
                           ibv_recv_wr** bad) = 0;
   virtual int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) = 0;
+  virtual ibv_qp* IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) = 0;
+  virtual int IbvDestroyQp(ibv_qp* qp) = 0;
   virtual int ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) = 0;
   virtual int QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
                       ibv_qp_init_attr* init) = 0;

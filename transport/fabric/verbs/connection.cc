@@ -23,10 +23,6 @@ constexpr uint16_t kReceives = 16;
 constexpr int kMaxReads = 4;
 // What fits into a work request of the common adapters without a second line.
 constexpr uint32_t kInlineBytes = 220;
-// Soft-RoCE binds windows, but does not hold them to their range; and with
-// several processors its requests stop completing where bindings, messages and
-// reads are under way together (Linux 6.1, seen).
-constexpr uint32_t kSoftRoceVendor = 0xffffff;
 // Completions that may wait: one for each request of either kind.
 constexpr int kCompletions = kReceives + kSendRequests + 8;
 
@@ -76,17 +72,15 @@ absl::Status Connection::LookAtDevice() {
   terms_.reads = static_cast<uint16_t>(
       std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
                             device.max_qp_init_rd_atom})));
-  constexpr unsigned int kType2 =
-      IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
-  uses_windows_ = site_.options.windows == Windows::kWhereTrusted &&
-                  (device.device_cap_flags & kType2) != 0 &&
-                  device.vendor_id != kSoftRoceVendor;
+  windows_ = site_.options.windows == Windows::kNever
+                 ? absl::FailedPreconditionError("windows are off")
+                 : site_.devices->WindowsOf(id_->verbs, id_->port_num);
   return absl::OkStatus();
 }
 
 absl::Status Connection::MakeDomain() {
   absl::StatusOr<std::shared_ptr<Domain>> domain = Domain::Create(
-      api_, id_->verbs, site_.options, uses_windows_, site_.locked_limit);
+      api_, id_->verbs, site_.options, windows_.ok(), site_.locked_limit);
   if (!domain.ok()) return domain.status();
   domain_ = *std::move(domain);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
@@ -162,6 +156,11 @@ absl::Status Connection::PermitReads() {
 std::string Connection::Describe() const {
   std::string text = absl::StrCat(DescribeDevice(api_, *id_), ", to ",
                                   AddressText(id_->route.addr.dst_addr));
+  if (windows_.ok()) {
+    absl::StrAppend(&text, ", windows");
+  } else {
+    absl::StrAppend(&text, ", staged: ", windows_.message());
+  }
   const RegistrationCounters counters = domain_->counters();
   if (counters.misses > 0) {
     absl::StrAppend(&text, ", registrations: ", counters.hits, " hits, ",

@@ -62,8 +62,8 @@ class Connection : public CmHandler, public Supervised {
   // Once it is established: the peer may read what is exposed, through regions
   // and windows. The connection manager would let it write, too.
   absl::Status PermitReads();
-  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2", and counters of its
-  // registrations, if there were any.
+  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2, windows", or "staged: " and
+  // why; and counters of its registrations, if there were any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
@@ -106,7 +106,7 @@ class Connection : public CmHandler, public Supervised {
   Terms terms_;
   Terms peer_;
   uint32_t inline_bytes_ = 0;
-  bool uses_windows_ = false;
+  absl::Status windows_;  // or why they are not used
   std::shared_ptr<Domain> domain_;
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;

@@ -86,6 +86,7 @@ absl::StatusOr<Site> VerbsFabric::MakeSite() const {
   if (!channel.ok()) return channel.status();
   site.channel = *std::move(channel);
   site.supervisor = Supervisor::For(site.api, site.loop);
+  site.devices = Devices::For(site.api);
   return site;
 }
 

@@ -50,6 +50,7 @@ using MemoryRegion = Handle<ibv_mr, &Api::DeregMr>;
 using MemoryWindow = Handle<ibv_mw, &Api::DeallocMw>;
 using CompletionChannel = Handle<ibv_comp_channel, &Api::DestroyCompChannel>;
 using CompletionQueue = Handle<ibv_cq, &Api::DestroyCq>;
+using QueuePair = Handle<ibv_qp, &Api::IbvDestroyQp>;
 using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
 // Its queue pair has been destroyed before, and its events acknowledged.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;

@@ -37,6 +37,8 @@ namespace {
   CALL(ibv_ack_cq_events)        \
   CALL(ibv_create_srq)           \
   CALL(ibv_destroy_srq)          \
+  CALL(ibv_create_qp)            \
+  CALL(ibv_destroy_qp)           \
   CALL(ibv_modify_qp)            \
   CALL(ibv_query_qp)             \
   CALL(_ibv_query_gid_table)
@@ -144,6 +146,10 @@ class LibraryApi : public Api {
   int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) override {
     return ibv_post_send(qp, request, bad);
   }
+  ibv_qp* IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) override {
+    return call_.ibv_create_qp(pd, attr);
+  }
+  int IbvDestroyQp(ibv_qp* qp) override { return call_.ibv_destroy_qp(qp); }
   int ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) override {
     return call_.ibv_modify_qp(qp, attr, mask);
   }

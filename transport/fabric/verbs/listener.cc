@@ -76,6 +76,10 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
   if (!bound.ok()) return bound.status();
   std::shared_ptr<Listener> self(new Listener(site));
   for (BoundId& each : *bound) {
+    // Here nobody waits for messages; the answer is for the connections.
+    if (site.options.windows == Windows::kWhereTrusted) {
+      (void)site.devices->WindowsOf(each.id->verbs, each.id->port_num);
+    }
     self->addresses_.push_back(each.address);
     self->ids_.push_back(std::move(each.id));
   }

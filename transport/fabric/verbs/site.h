@@ -8,6 +8,7 @@
 
 #include "transport/fabric/verbs/api.h"
 #include "transport/fabric/verbs/cm_channel.h"
+#include "transport/fabric/verbs/devices.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/fabric/verbs/supervisor.h"
 #include "transport/progress/event_loop.h"
@@ -22,6 +23,7 @@ struct Site {
   progress::EventLoop* loop = nullptr;
   std::shared_ptr<CmChannel> channel;
   std::shared_ptr<Supervisor> supervisor;
+  std::shared_ptr<Devices> devices;
   Options options;
   uint64_t locked_limit = 0;  // what the process may lock
 };

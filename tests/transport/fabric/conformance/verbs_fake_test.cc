@@ -77,7 +77,7 @@ class FakeVerbsHarness : public Harness {
 
  private:
   explicit FakeVerbsHarness(verbs::DeviceOptions device)
-      : has_windows_(device.has_windows),
+      : has_windows_(device.has_windows && device.enforce_window_range),
         listening_(At("10.0.0.2"), api_),
         connecting_(At("10.0.0.1"), api_) {
     device.name = "client";

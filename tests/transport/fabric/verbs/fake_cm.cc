@@ -293,13 +293,6 @@ int FakeCm::CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr) {
   return 0;
 }
 
-bool FakeCm::AwaitsAsyncAck(const rdma_cm_id* id,
-                            std::thread::id destroyer) const {
-  if (!network_->ledger.IsAlive("ibv_qp", id->qp)) return false;
-  const auto& qp = *static_cast<const FakeQp*>(id->qp);
-  return qp.unacked_async > 0 && qp.async_taker != destroyer;
-}
-
 void FakeCm::DestroyQp(rdma_cm_id* id) {
   if (!network_->ledger.IsAlive("rdma_cm_id", id)) return;
   if (id->qp == nullptr) {

@@ -49,7 +49,6 @@ class FakeCm {
   void DestroyQp(rdma_cm_id* id);
   // Whether another thread than `destroyer` has asynchronous events of the
   // queue pair of `id` to acknowledge.
-  bool AwaitsAsyncAck(const rdma_cm_id* id, std::thread::id destroyer) const;
   int Connect(rdma_cm_id* id, const rdma_conn_param* param);
   int Accept(rdma_cm_id* id, const rdma_conn_param* param);
   int Reject(rdma_cm_id* id, const void* data, uint8_t length);

@@ -46,6 +46,12 @@ ibv_gid GidOf(const sockaddr_storage& address) {
   return gid;
 }
 
+// Of InfiniBand; 0 is none.
+uint16_t LidOf(const FakeDevice& device) {
+  if (device.options.link_layer == IBV_LINK_LAYER_ETHERNET) return 0;
+  return static_cast<uint16_t>(1 + device.index);
+}
+
 bool IsAbout(const ibv_async_event& event, const void* object) {
   switch (event.event_type) {
     case IBV_EVENT_CQ_ERR:
@@ -111,6 +117,28 @@ FakeDevice* FakeDevices::FindByAddress(const sockaddr* address) const {
   return nullptr;
 }
 
+FakeDevice* FakeDevices::FindByRoute(const FakeDevice& from,
+                                     const ibv_ah_attr& address) const {
+  const bool is_ethernet = from.options.link_layer == IBV_LINK_LAYER_ETHERNET;
+  // RoCE has no other addresses; and the source must be one of the port's own.
+  const size_t gids = from.addresses.size() * from.options.gid_types.size();
+  if (is_ethernet && (!address.is_global || address.grh.sgid_index >= gids)) {
+    return nullptr;
+  }
+  for (const auto& device : all_) {
+    if (device->removed) continue;
+    if (!is_ethernet && address.dlid == LidOf(*device)) return device.get();
+    if (!is_ethernet) continue;
+    for (const sockaddr_storage& own : device->addresses) {
+      const ibv_gid gid = GidOf(own);
+      if (std::memcmp(gid.raw, address.grh.dgid.raw, sizeof gid.raw) == 0) {
+        return device.get();
+      }
+    }
+  }
+  return nullptr;
+}
+
 int FakeDevices::QueryDevice(ibv_context* context,
                              ibv_device_attr* attr) const {
   const FakeDevice& device = *Of(context);
@@ -158,6 +186,7 @@ int FakeDevices::QueryPort(ibv_context* context, uint8_t port,
   attr->gid_tbl_len = static_cast<int>(device.addresses.size() *
                                        device.options.gid_types.size());
   attr->max_msg_sz = device.options.max_message_bytes;
+  attr->lid = LidOf(device);
   attr->link_layer = static_cast<uint8_t>(device.options.link_layer);
   return 0;
 }

@@ -32,6 +32,9 @@ class FakeDevices {
   // Null: none.
   FakeDevice* Find(absl::string_view name) const;
   FakeDevice* FindByAddress(const sockaddr* address) const;
+  // Where packets of `from` to this address arrive; null: nowhere.
+  FakeDevice* FindByRoute(const FakeDevice& from,
+                          const ibv_ah_attr& address) const;
   const std::vector<std::unique_ptr<FakeDevice>>& all() const { return all_; }
 
   int QueryDevice(ibv_context* context, ibv_device_attr* attr) const;

@@ -21,6 +21,10 @@ void* PinnedAt(FakeMr& mr, uint64_t address) {
   return mr.old_pages.data() + (address - reinterpret_cast<uint64_t>(mr.addr));
 }
 
+const DeviceOptions& OptionsOf(const ibv_qp& qp) {
+  return FakeDevices::Of(qp.context)->options;
+}
+
 // Whether [address, address + length) lies in the other range.
 bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
             uint64_t outer_length) {
@@ -161,18 +165,23 @@ void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
   const auto region = by_rkey_.find(rkey);
   if (region != by_rkey_.end()) {
     FakeMr& mr = *region->second;
-    const bool allowed = mr.pd == qp.pd && (mr.access & access) == access &&
+    const bool may =
+        (mr.access & access) == access || !OptionsOf(qp).enforce_region_access;
+    const bool allowed = mr.pd == qp.pd && may &&
                          Inside(address, length, AddressOf(mr), mr.length);
     return allowed ? PinnedAt(mr, address) : nullptr;
   }
   const auto window = windows_.find(rkey & ~kOwnerByte);
   if (window == windows_.end()) return nullptr;
   const FakeMw& mw = *window->second;
-  if (mw.region == nullptr || mw.key != rkey || mw.qp_num != qp.qp_num ||
+  const DeviceOptions& options = OptionsOf(qp);
+  const bool is_own =
+      mw.qp_num == qp.qp_num || !options.enforce_window_queue_pair;
+  if (mw.region == nullptr || mw.key != rkey || !is_own ||
       (mw.access & access) != static_cast<unsigned>(access)) {
     return nullptr;
   }
-  const bool strict = FakeDevices::Of(qp.context)->options.enforce_window_range;
+  const bool strict = options.enforce_window_range;
   const bool inside = strict ? Inside(address, length, mw.address, mw.length)
                              : Inside(address, length, AddressOf(*mw.region),
                                       mw.region->length);
@@ -237,6 +246,7 @@ bool FakeMemory::Invalidate(const FakeQp& qp, uint32_t rkey) {
   if (mw.region == nullptr || mw.key != rkey || mw.qp_num != qp.qp_num) {
     return false;
   }
+  if (!OptionsOf(qp).enforce_invalidation) return true;
   Unbind(&mw);
   return true;
 }

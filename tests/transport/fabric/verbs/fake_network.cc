@@ -134,7 +134,12 @@ bool FakeNetwork::TryHead(FakeQp* qp) {
     return true;
   }
   // Its owner has yet to take the event that connects it.
-  if (peer->state == IBV_QPS_INIT) return false;
+  if (peer->state == IBV_QPS_INIT || peer->state == IBV_QPS_RESET) return false;
+  // A packet out of sequence is a duplicate or one that is waited for.
+  if (peer->receive_psn != qp->send_psn) {
+    Complete(qp, IBV_WC_RETRY_EXC_ERR);
+    return true;
+  }
   return TryRemote(qp, work, peer);
 }
 
@@ -185,8 +190,14 @@ ibv_wc_status FakeNetwork::DoAccess(const FakeQp& qp, const FakeSend& work,
   void* const remote = memory.Remote(
       *peer, work.wr.wr.rdma.rkey, work.wr.wr.rdma.remote_addr, length,
       reads ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE);
-  if (remote == nullptr) return IBV_WC_REM_ACCESS_ERR;
-  if (reads) {
+  const unsigned access =
+      reads ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+  if (remote == nullptr || (peer->access & access) == 0) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  if (reads && !FakeDevices::Of(qp.context)->options.reads_bytes) {
+    Scatter(std::string(length, 0).data(), length, work.parts);
+  } else if (reads) {
     Scatter(static_cast<const char*>(remote), length, work.parts);
   } else {
     std::memcpy(remote, data.data(), length);

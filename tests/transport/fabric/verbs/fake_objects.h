@@ -100,6 +100,12 @@ struct FakeSend {
 };
 
 struct FakeQp : ibv_qp {
+  // Made by libibverbs, and brought to each state by its owner.
+  bool is_raw = false;
+  uint32_t send_psn = 0;
+  uint32_t receive_psn = 0;
+  // What peers may do; the connection manager allows everything.
+  unsigned access = ~0u;
   ibv_qp_init_attr init = {};
   uint64_t posted = 0;
   uint64_t freed = 0;

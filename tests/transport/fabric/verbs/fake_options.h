@@ -40,6 +40,13 @@ struct DeviceOptions {
   bool has_windows = true;
   // Soft-RoCE does not: anything inside the window's region will do.
   bool enforce_window_range = true;
+  // Other ways of not keeping to what windows promise: a key is good through
+  // any queue pair, or after its invalidation; a region's own key is good
+  // without any access; READs bring zeros.
+  bool enforce_window_queue_pair = true;
+  bool enforce_invalidation = true;
+  bool enforce_region_access = true;
+  bool reads_bytes = true;
   // A queue pair on a shared receive queue of another protection domain is
   // EINVAL.
   bool srq_same_pd = true;
@@ -86,6 +93,8 @@ enum class Call {
   kDestroySrq,
   kPostSrqRecv,
   kPostSend,
+  kIbvCreateQp,
+  kIbvDestroyQp,
   kModifyQp,
   kQueryQp,
   kCreateEventChannel,

@@ -149,6 +149,13 @@ void FakeQueuePairs::Destroy(FakeQp* qp) {
   delete qp;
 }
 
+bool FakeQueuePairs::AwaitsAsyncAck(const ibv_qp* qp,
+                                    std::thread::id destroyer) const {
+  if (!ledger_->IsAlive("ibv_qp", qp)) return false;
+  const auto& own = *static_cast<const FakeQp*>(qp);
+  return own.unacked_async > 0 && own.async_taker != destroyer;
+}
+
 FakeQp* FakeQueuePairs::Find(uint32_t qp_num) const {
   const auto found = all_.find(qp_num);
   return found == all_.end() ? nullptr : found->second;
@@ -197,6 +204,9 @@ int FakeQueuePairs::PostSend(ibv_qp* qp, ibv_send_wr* request,
 
 int FakeQueuePairs::Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask) {
   if (!ledger_->IsAlive("ibv_qp", qp)) return EINVAL;
+  if (static_cast<FakeQp*>(qp)->is_raw) {
+    return ModifyRaw(static_cast<FakeQp*>(qp), attr, mask);
+  }
   // The connection manager makes the other transitions; what RTS lets one
   // change has no effect here.
   const int harmless = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS |

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <thread>
 
 #include "tests/transport/fabric/verbs/fake_completion.h"
 #include "tests/transport/fabric/verbs/fake_device.h"
@@ -32,6 +33,12 @@ class FakeQueuePairs {
   // In state INIT.
   int Create(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   void Destroy(FakeQp* qp);
+  // Whether a thread other than `destroyer` has taken an event of it and not
+  // acknowledged it.
+  bool AwaitsAsyncAck(const ibv_qp* qp, std::thread::id destroyer) const;
+  // In state RESET, and brought on by Modify().
+  int CreateRaw(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
+  int DestroyRaw(ibv_qp* qp);
   // Null: there is none, or no more.
   FakeQp* Find(uint32_t qp_num) const;
   const std::map<uint32_t, FakeQp*>& all() const { return all_; }
@@ -48,6 +55,7 @@ class FakeQueuePairs {
 
  private:
   int CheckCreate(ibv_pd* pd, const ibv_qp_init_attr& attr) const;
+  int ModifyRaw(FakeQp* qp, const ibv_qp_attr& attr, int mask);
   int CheckSend(const FakeQp& qp, const ibv_send_wr& wr) const;
 
   FakeLedger* const ledger_;

@@ -257,7 +257,7 @@ void FakeVerbs::DestroyQp(rdma_cm_id* id) {
   // As DestroyId().
   const std::thread::id self = std::this_thread::get_id();
   const auto acknowledged = [this, id, self] {
-    return !cm_->AwaitsAsyncAck(id, self);
+    return !network_->queue_pairs.AwaitsAsyncAck(id->qp, self);
   };
   (void)acknowledged_.wait_for(lock, std::chrono::seconds(10), acknowledged);
   cm_->DestroyQp(id);

@@ -49,7 +49,8 @@ class FakeVerbs : public Api {
   // Of these, how many have not come to pass.
   size_t failures_to_come();
   // The next work request with `opcode` that its turn comes to ends with
-  // `status` without being done, and its queue pair with it.
+  // `status` without being done, and its queue pair with it. IBV_WC_SUCCESS: it
+  // is done, and those after it are not meant.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
   // Between the two, nothing is done and nothing reported; what waits is done
   // once the link is restored.
@@ -103,6 +104,8 @@ class FakeVerbs : public Api {
   int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request,
                   ibv_recv_wr** bad) override;
   int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) override;
+  ibv_qp* IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) override;
+  int IbvDestroyQp(ibv_qp* qp) override;
   int ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) override;
   int QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
               ibv_qp_init_attr* init) override;

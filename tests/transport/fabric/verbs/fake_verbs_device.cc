@@ -1,6 +1,7 @@
 // The half of FakeVerbs that is libibverbs.
 
 #include <cerrno>
+#include <chrono>
 #include <thread>
 
 #include "tests/transport/fabric/verbs/fake_cm.h"
@@ -242,6 +243,28 @@ int FakeVerbs::PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
     return fault;
   }
   return Ran(network_->PostSend(qp, request, bad));
+}
+
+ibv_qp* FakeVerbs::IbvCreateQp(ibv_pd* pd, ibv_qp_init_attr* attr) {
+  std::unique_lock<std::mutex> lock(mu_);
+  FakeQp* made = nullptr;
+  int error_number = Fault(Call::kIbvCreateQp);
+  if (error_number == 0) {
+    error_number = network_->queue_pairs.CreateRaw(pd, attr, &made);
+  }
+  return Made<ibv_qp>(error_number, made);
+}
+
+int FakeVerbs::IbvDestroyQp(ibv_qp* qp) {
+  std::unique_lock<std::mutex> lock(mu_);
+  if (const int fault = Fault(Call::kIbvDestroyQp)) return fault;
+  // As DestroyQp().
+  const std::thread::id self = std::this_thread::get_id();
+  const auto acknowledged = [this, qp, self] {
+    return !network_->queue_pairs.AwaitsAsyncAck(qp, self);
+  };
+  (void)acknowledged_.wait_for(lock, std::chrono::seconds(10), acknowledged);
+  return Ran(network_->queue_pairs.DestroyRaw(qp));
 }
 
 int FakeVerbs::ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {

@@ -73,7 +73,7 @@ TEST_P(InjectedFailure, GivesAnErrorOrWorksAndLeavesNothingBehind) {
   const Injection injection = GetParam();
   bool came = true;
   int connected = 0, lost = 0;
-  for (int after = 0; came && after < 40; ++after) {
+  for (int after = 0; came && after < 400; ++after) {
     SCOPED_TRACE(absl::StrCat("failure after ", after));
     Options options;
     options.setup_timeout = absl::Seconds(2);
@@ -125,6 +125,7 @@ const Injection kInjections[] = {
     {"CreateSrq", Call::kCreateSrq, ENOMEM},
     {"PostSrqRecv", Call::kPostSrqRecv, ENOMEM},
     {"PostSend", Call::kPostSend, ENOMEM},
+    {"IbvCreateQp", Call::kIbvCreateQp, ENOMEM},
     {"ModifyQp", Call::kModifyQp, EINVAL},
     {"CreateEventChannel", Call::kCreateEventChannel, ENODEV},
     {"GetCmEvent", Call::kGetCmEvent, EINTR},
@@ -145,6 +146,7 @@ const Injection kInjections[] = {
     {"DeallocMw", Call::kDeallocMw, EBUSY, true},
     {"DestroyCompChannel", Call::kDestroyCompChannel, EBUSY, true},
     {"DestroyCq", Call::kDestroyCq, EBUSY, true},
+    {"IbvDestroyQp", Call::kIbvDestroyQp, EBUSY, true},
     {"DestroySrq", Call::kDestroySrq, EBUSY, true},
     {"DestroyId", Call::kDestroyId, EIO, true},
 };

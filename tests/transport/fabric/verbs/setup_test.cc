@@ -41,7 +41,11 @@ class SetupTest : public testing::Test {
   void TearDown() override { EXPECT_TRUE(api()->misuse().empty()); }
 
   FakeVerbs* api() { return ends_->api; }
-  std::string Offer() { return ends_->listening->Offer().value(); }
+  // Of the listening side; both have tried their devices then.
+  std::string Offer() {
+    (void)ends_->connecting->Offer();
+    return ends_->listening->Offer().value();
+  }
   std::unique_ptr<RawPeer> NewPeer() {
     auto peer = std::make_unique<RawPeer>(api(), api()->context("client"));
     peer->Prepare(Offer());

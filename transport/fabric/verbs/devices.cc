@@ -1,0 +1,54 @@
+#include "transport/fabric/verbs/devices.h"
+
+#include "transport/fabric/verbs/status.h"
+#include "transport/fabric/verbs/window_trial.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// A port that is down, or memory that is short, says nothing of the device; but
+// no connection is to wait for a device that hangs, over and over.
+constexpr int kMaxTrials = 3;
+
+bool IsProof(const absl::Status& status) {
+  return status.ok() || absl::IsPermissionDenied(status) ||
+         absl::IsUnimplemented(status) || absl::IsDataLoss(status);
+}
+
+}  // namespace
+
+std::shared_ptr<Devices> Devices::For(Api* api) {
+  struct Registry {
+    std::mutex mu;
+    std::map<Api*, std::weak_ptr<Devices>> all;
+  };
+  static Registry* const registry = new Registry;
+  std::lock_guard<std::mutex> lock(registry->mu);
+  std::weak_ptr<Devices>& known = registry->all[api];
+  std::shared_ptr<Devices> found = known.lock();
+  if (found == nullptr) {
+    found.reset(new Devices(api));
+    known = found;
+  }
+  return found;
+}
+
+absl::Status Devices::WindowsOf(ibv_context* device, uint8_t port) {
+  ibv_device_attr attr = {};
+  const int error = api_->QueryDevice(device, &attr);
+  if (error != 0) return CallFailed(api_, error, "query", device);
+  std::lock_guard<std::mutex> lock(mu_);
+  Verdict& verdict = verdicts_[{device, attr.node_guid}];
+  if (!verdict.is_final) {
+    verdict.status = TryWindows(api_, device, port);
+    ++verdict.trials;
+    verdict.is_final = IsProof(verdict.status) || verdict.trials >= kMaxTrials;
+  }
+  return verdict.status;
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,61 @@
+// Two queue pairs of one device that are connected to one another, without the
+// connection manager.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LOOPBACK_PAIR_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_LOOPBACK_PAIR_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "transport/fabric/verbs/handles.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+// How a port of a device reaches itself.
+struct LoopbackRoute {
+  uint8_t port = 0;
+  ibv_mtu mtu = IBV_MTU_1024;
+  ibv_ah_attr address = {};
+};
+
+// NOT_FOUND if the port has no address, or is down.
+absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
+                                           uint8_t port);
+
+// One reads what the other one exposes. Requests are made one at a time. The
+// windows that are bound through it end before it does, and the domain and the
+// queue after. Not thread-safe.
+class LoopbackPair {
+ public:
+  // `queue` takes the completions of both.
+  static absl::StatusOr<LoopbackPair> Create(Api* api, ibv_pd* pd,
+                                             ibv_cq* queue,
+                                             const LoopbackRoute& route);
+
+  ibv_qp* reader() const { return reader_.get(); }
+  ibv_qp* owner() const { return owner_.get(); }
+
+ private:
+  LoopbackPair(QueuePair reader, QueuePair owner)
+      : reader_(std::move(reader)), owner_(std::move(owner)) {}
+
+  QueuePair reader_;
+  QueuePair owner_;
+};
+
+// Makes the one request that is under way at `qp`, and waits for its end; how
+// it ended. DEADLINE_EXCEEDED: it has not by then.
+absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
+                                        ibv_send_wr request,
+                                        absl::Time deadline);
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_LOOPBACK_PAIR_H_
