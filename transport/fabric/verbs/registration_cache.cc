@@ -16,6 +16,10 @@ namespace {
 // A declared range is registered as a whole up to this part of the budget, so
 // that whatever is sent of it is found. Of a longer one, what is asked for.
 constexpr uint64_t kWholeRangePart = 2;
+// Users of a region of memory that was not declared: as many peers as one
+// message often goes to. Each keeps the first one's memory from its owner, who
+// may wait for it, so there must be a last.
+constexpr int kMaxUsers = 64;
 
 }  // namespace
 
@@ -78,6 +82,12 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
     if (found == nullptr) {
       it = entries_.erase(it);
       continue;
+    }
+    ++entry.uses;
+    if (entry.promise == nullptr && entry.uses == kMaxUsers) {
+      entries_.erase(it);
+      ++counters_.hits;
+      return found;
     }
     entry.last_use = ++clock_;
     ++counters_.hits;

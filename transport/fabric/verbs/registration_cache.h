@@ -56,7 +56,8 @@ struct RegistrationCounters {
 //                         one in use; and go when the promise is over.
 //   an owner of the       the region has a share in its owner, and ends before
 //   bytes                 it gives that back. It is used by whoever asks
-//                         meanwhile and ends with its last user.
+//                         meanwhile, up to a number, and ends with its last
+//                         user.
 //
 // Anything else is registered for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
@@ -88,7 +89,8 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   struct Entry {
     Extent extent;
     int access;
-    uint64_t last_use;
+    uint64_t last_use = 0;
+    int uses = 1;
     std::weak_ptr<const Registration> region;
     SharedRegistration kept;  // null: it ends with its last user
     std::shared_ptr<const memory::StableRange> promise;

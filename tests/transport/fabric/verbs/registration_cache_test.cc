@@ -127,6 +127,22 @@ TEST_F(RegistrationCacheTest, RegionHoldsTheMemoryThatItCovers) {
   EXPECT_FALSE(Has(Pages(3)));
 }
 
+// Somebody may wait for his memory, while others go on sending parts of it.
+TEST_F(RegistrationCacheTest, NewUsersDoNotHoldTheFirstOnesMemoryForEver) {
+  auto owner = std::make_shared<int>();
+  const std::weak_ptr<int> watched = owner;
+  const auto others = std::make_shared<int>();
+  auto used = Get(Pages(0, 1, std::move(owner)));
+  int users = 1;
+  for (; !watched.expired(); ++users) {
+    ASSERT_LT(users, 1000);
+    const auto next = Get(Pages(0, 1, others));
+    used = next;  // the one before has ended
+  }
+  EXPECT_GT(users, 16) << "of a message to many";
+  EXPECT_EQ(regions(), 1);
+}
+
 TEST_F(RegistrationCacheTest, OwnerIsLetGoAfterTheRegion) {
   std::shared_ptr<const void> owner(memory_,
                                     [this](void*) { EXPECT_EQ(regions(), 0); });
