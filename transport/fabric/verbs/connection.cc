@@ -55,7 +55,9 @@ Connection::Connection(const Site& site, CmId id)
     : site_(site),
       api_(site.api),
       fork_count_(progress::ForkCount()),
-      id_(std::move(id)) {}
+      id_(std::move(id)),
+      exposed_quota_(std::make_shared<Quota>(site.options.exposed_bytes)),
+      read_quota_(std::make_shared<Quota>(site.options.read_bytes)) {}
 
 void Connection::Begin(const std::shared_ptr<Connection>& self,
                        const Terms& peer) {
@@ -79,8 +81,12 @@ absl::Status Connection::LookAtDevice() {
 }
 
 absl::Status Connection::MakeDomain() {
-  absl::StatusOr<std::shared_ptr<Domain>> domain = Domain::Create(
-      api_, id_->verbs, site_.options, windows_.ok(), site_.locked_limit);
+  const Options& options = site_.options;
+  absl::StatusOr<std::shared_ptr<Domain>> domain =
+      windows_.ok()
+          ? site_.devices->DomainOf(id_->verbs, options, site_.locked_limit)
+          : Domain::Create(api_, id_->verbs, options, /*with_windows=*/false,
+                           site_.locked_limit);
   if (!domain.ok()) return domain.status();
   domain_ = *std::move(domain);
   absl::StatusOr<std::unique_ptr<Completions>> completions =

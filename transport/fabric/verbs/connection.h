@@ -32,10 +32,10 @@ constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
 // invalidated, two requests for each large message.
 constexpr uint32_t kSendRequests = 128;
 
-// Has a protection domain of its own: what it exposes can be reached through
-// its queue pair and no other. While it is being set up its owner handles the
-// connection manager's events; afterwards it does so itself, and notes that the
-// connection is lost.
+// What it exposes can be reached through its queue pair and no other: by
+// windows or, without, in a protection domain of its own. While it is being set
+// up its owner handles the connection manager's events; afterwards it does so
+// itself, and notes that the connection is lost.
 //
 // Lives until its endpoint is gone; memory of its pools may be held longer. In
 // a forked child it touches nothing. Thread-safe where it says so.
@@ -68,7 +68,11 @@ class Connection : public CmHandler, public Supervised {
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
+  // Shared by all connections of the device, if windows are used.
   Domain* domain() const { return domain_.get(); }
+  // What this one may have of its pools, beside the buffers of messages.
+  const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
+  const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 
   // The device does nothing for this connection any more, and nothing will be
   // written to memory that it was to fill.
@@ -108,6 +112,8 @@ class Connection : public CmHandler, public Supervised {
   uint32_t inline_bytes_ = 0;
   absl::Status windows_;  // or why they are not used
   std::shared_ptr<Domain> domain_;
+  const std::shared_ptr<Quota> exposed_quota_;
+  const std::shared_ptr<Quota> read_quota_;
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
 

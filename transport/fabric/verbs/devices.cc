@@ -2,6 +2,7 @@
 
 #include "transport/fabric/verbs/status.h"
 #include "transport/fabric/verbs/window_trial.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace fabric {
@@ -35,6 +36,8 @@ std::shared_ptr<Devices> Devices::For(Api* api) {
   return found;
 }
 
+Devices::Devices(Api* api) : api_(api), fork_count_(progress::ForkCount()) {}
+
 absl::Status Devices::WindowsOf(ibv_context* device, uint8_t port) {
   ibv_device_attr attr = {};
   const int error = api_->QueryDevice(device, &attr);
@@ -47,6 +50,21 @@ absl::Status Devices::WindowsOf(ibv_context* device, uint8_t port) {
     verdict.is_final = IsProof(verdict.status) || verdict.trials >= kMaxTrials;
   }
   return verdict.status;
+}
+
+absl::StatusOr<std::shared_ptr<Domain>> Devices::DomainOf(
+    ibv_context* device, const Options& options, uint64_t locked_limit) {
+  if (fork_count_ != progress::ForkCount()) {
+    return absl::FailedPreconditionError("the domain is the parent's");
+  }
+  std::lock_guard<std::mutex> lock(mu_);
+  std::weak_ptr<Domain>& known = domains_[device];
+  std::shared_ptr<Domain> found = known.lock();
+  if (found != nullptr) return found;
+  absl::StatusOr<std::shared_ptr<Domain>> made = Domain::Create(
+      api_, device, options, /*with_windows=*/true, locked_limit);
+  if (made.ok()) known = *made;
+  return made;
 }
 
 }  // namespace verbs

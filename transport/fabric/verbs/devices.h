@@ -10,7 +10,10 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "transport/fabric/verbs/api.h"
+#include "transport/fabric/verbs/domain.h"
+#include "transport/fabric/verbs/options.h"
 
 namespace penstock {
 namespace fabric {
@@ -29,6 +32,12 @@ class Devices {
   // window_trial.h. What does not prove anything is tried again, a few times.
   absl::Status WindowsOf(ibv_context* device, uint8_t port);
 
+  // The domain that all connections of a device with such windows share, while
+  // there is one; made with the first one's options.
+  absl::StatusOr<std::shared_ptr<Domain>> DomainOf(ibv_context* device,
+                                                   const Options& options,
+                                                   uint64_t locked_limit);
+
  private:
   struct Verdict {
     absl::Status status;
@@ -36,12 +45,14 @@ class Devices {
     bool is_final = false;
   };
 
-  explicit Devices(Api* api) : api_(api) {}
+  explicit Devices(Api* api);
 
   Api* const api_;
+  const uint32_t fork_count_;
   std::mutex mu_;  // guards the rest
   // By device and GUID: another device may be opened where one was closed.
   std::map<std::pair<ibv_context*, uint64_t>, Verdict> verdicts_;
+  std::map<ibv_context*, std::weak_ptr<Domain>> domains_;
 };
 
 }  // namespace verbs

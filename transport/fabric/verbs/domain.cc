@@ -18,11 +18,6 @@ int PrivateAccess(bool with_windows) {
   return with_windows ? kWithWindows : IBV_ACCESS_LOCAL_WRITE;
 }
 
-int ExposedAccess(bool with_windows) {
-  return with_windows ? kWithWindows
-                      : IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
-}
-
 uint64_t KeptBytes(const Options& options, bool with_windows,
                    uint64_t locked_limit) {
   // Without windows there is one cache for each connection, for nothing but
@@ -55,15 +50,21 @@ Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
                const Options& options, bool with_windows, uint64_t locked_limit)
     : with_windows_(with_windows),
       domain_(std::move(domain)),
-      private_pool_(Pool::Create(api, domain_, PrivateAccess(with_windows),
-                                 options.read_bytes)),
-      exposed_pool_(Pool::Create(api, domain_, ExposedAccess(with_windows),
-                                 options.exposed_bytes)),
+      private_pool_(
+          Pool::Create(api, domain_, PrivateAccess(with_windows),
+                       with_windows ? kUnlimited : options.read_bytes)),
+      exposed_pool_(with_windows ? private_pool_
+                                 : Pool::Create(api, domain_,
+                                                IBV_ACCESS_LOCAL_WRITE |
+                                                    IBV_ACCESS_REMOTE_READ,
+                                                options.exposed_bytes)),
       cache_(RegistrationCache::Create(
           api, domain_, KeptBytes(options, with_windows, locked_limit))) {}
 
-absl::StatusOr<memory::Block> Domain::AllocateForRead(size_t size) {
-  absl::StatusOr<std::shared_ptr<Lease>> lease = private_pool_->Allocate(size);
+absl::StatusOr<memory::Block> Domain::AllocateForRead(
+    size_t size, const std::shared_ptr<Quota>& quota) {
+  absl::StatusOr<std::shared_ptr<Lease>> lease =
+      private_pool_->Allocate(size, quota);
   memory::Block block;
   block.size = size;
   if (lease.ok()) {

@@ -23,12 +23,14 @@ struct Registered {
   SharedRegistration share;  // null: it is of a pool
 };
 
-// With windows nothing in it can be reached by any peer, but through windows.
-// Without, there is one of them for each connection, and its peer reaches all
-// of exposed_pool(). Thread-safe.
+// With windows nothing in it can be reached by any peer, but through a window,
+// which is bound to one queue pair: so all connections of a device share one.
+// Without, there is one for each connection, whose peer reaches all of
+// exposed_pool(). Thread-safe.
 class Domain {
  public:
-  // `locked_limit` is what the process may lock.
+  // `locked_limit` is what the process may lock. With windows the pools have no
+  // bounds but the quotas of their users.
   static absl::StatusOr<std::shared_ptr<Domain>> Create(Api* api,
                                                         ibv_context* device,
                                                         const Options& options,
@@ -46,7 +48,8 @@ class Domain {
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
   // Memory to be read into, of the pool or of the heap.
-  absl::StatusOr<memory::Block> AllocateForRead(size_t size);
+  absl::StatusOr<memory::Block> AllocateForRead(
+      size_t size, const std::shared_ptr<Quota>& quota);
   // For requests of this side that write to `bytes`, which outlive them.
   absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes);
   // For windows on `bytes`: what is registered already, or null.

@@ -146,7 +146,8 @@ void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
 }
 
 absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
-  return connection_->domain()->AllocateForRead(size);
+  return connection_->domain()->AllocateForRead(size,
+                                                connection_->read_quota());
 }
 
 void VerbsEndpoint::Read(const RemoteRegion& region, uint64_t offset,

@@ -32,7 +32,8 @@ absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload) {
 
 absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
   absl::StatusOr<std::shared_ptr<Lease>> lease =
-      connection_->domain()->exposed_pool()->Allocate(payload.size());
+      connection_->domain()->exposed_pool()->Allocate(
+          payload.size(), connection_->exposed_quota());
   if (!lease.ok()) return lease.status();
   uint8_t* const data = (*lease)->data();
   payload.CopyTo(data);
@@ -49,7 +50,8 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindow(
                             std::move(in_place));
   }
   absl::StatusOr<std::shared_ptr<Lease>> lease =
-      connection_->domain()->exposed_pool()->Allocate(payload.size());
+      connection_->domain()->exposed_pool()->Allocate(
+          payload.size(), connection_->exposed_quota());
   if (!lease.ok()) return ExposeCopy(payload);
   uint8_t* const data = (*lease)->data();
   payload.CopyTo(data);

@@ -23,10 +23,24 @@ uint64_t RoundUpToPages(uint64_t size) {
   return (size + kPageBytes - 1) / kPageBytes * kPageBytes;
 }
 
+absl::Status TooMuch(uint64_t limit) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "a connection's ", limit >> 20, " MiB of registered memory are in use"));
+}
+
 }  // namespace
+
+bool Quota::Take(uint64_t size) {
+  uint64_t used = used_.load();
+  do {
+    if (size > limit_ - used) return false;
+  } while (!used_.compare_exchange_weak(used, used + size));
+  return true;
+}
 
 Lease::~Lease() {
   if (pool_ == nullptr) return;
+  if (quota_ != nullptr) quota_->GiveBack(size_);
   std::lock_guard<std::mutex> lock(pool_->mu_);
   pool_->segments_[segment_].ranges.Free(offset_, size_);
 }
@@ -62,7 +76,20 @@ Pool::~Pool() {
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }
 
-absl::StatusOr<std::shared_ptr<Lease>> Pool::Allocate(uint64_t size) {
+absl::StatusOr<std::shared_ptr<Lease>> Pool::Allocate(
+    uint64_t size, const std::shared_ptr<Quota>& quota) {
+  if (quota == nullptr) return AllocateUncounted(size);
+  if (!quota->Take(size)) return TooMuch(quota->limit());
+  absl::StatusOr<std::shared_ptr<Lease>> lease = AllocateUncounted(size);
+  if (lease.ok()) {
+    (*lease)->quota_ = quota;
+  } else {
+    quota->GiveBack(size);
+  }
+  return lease;
+}
+
+absl::StatusOr<std::shared_ptr<Lease>> Pool::AllocateUncounted(uint64_t size) {
   std::lock_guard<std::mutex> lock(mu_);
   std::shared_ptr<Lease> lease = AllocateLocked(size);
   if (lease != nullptr) return lease;
@@ -90,11 +117,7 @@ std::shared_ptr<Lease> Pool::AllocateLocked(uint64_t size) {
 
 absl::Status Pool::GrowLocked(uint64_t size) {
   const uint64_t left = budget_ - registered_;
-  if (size > left) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("a connection's ", budget_ >> 20,
-                     " MiB of registered memory are in use"));
-  }
+  if (size > left) return TooMuch(budget_);
   // As much again as there is: a connection may never see a large message.
   const uint64_t wanted =
       std::max(size, std::min({left, registered_, kMaxSegmentBytes}));

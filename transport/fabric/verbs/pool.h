@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_POOL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_POOL_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -17,6 +18,21 @@ namespace fabric {
 namespace verbs {
 
 class Pool;
+
+// How many bytes of a pool that it shares somebody may have at once. Lives as
+// long as its leases. Thread-safe.
+class Quota {
+ public:
+  explicit Quota(uint64_t limit) : limit_(limit) {}
+  // False, and nothing is taken, if it would be too much.
+  bool Take(uint64_t size);
+  void GiveBack(uint64_t size) { used_ -= size; }
+  uint64_t limit() const { return limit_; }
+
+ private:
+  const uint64_t limit_;
+  std::atomic<uint64_t> used_{0};
+};
 
 // A part of a pool, given back on any thread when it is destroyed.
 class Lease {
@@ -36,6 +52,7 @@ class Lease {
   Lease() = default;
 
   std::shared_ptr<Pool> pool_;
+  std::shared_ptr<Quota> quota_;  // may be null
   size_t segment_ = 0;
   uint64_t offset_ = 0;
   uint8_t* data_ = nullptr;
@@ -56,9 +73,11 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
-  // Aligned to 64 bytes. RESOURCE_EXHAUSTED where the budget, or the memory
-  // that may be locked, has no room.
-  absl::StatusOr<std::shared_ptr<Lease>> Allocate(uint64_t size);
+  // Aligned to 64 bytes, and counted to `quota` if there is one.
+  // RESOURCE_EXHAUSTED where that, the budget, or the memory that may be
+  // locked, has no room.
+  absl::StatusOr<std::shared_ptr<Lease>> Allocate(
+      uint64_t size, const std::shared_ptr<Quota>& quota = nullptr);
   // Of memory that lies in one of the segments; null if it does not.
   ibv_mr* FindRegion(const uint8_t* data, uint64_t size) const;
   uint64_t registered_bytes() const;
@@ -80,6 +99,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
        uint64_t budget);
+  absl::StatusOr<std::shared_ptr<Lease>> AllocateUncounted(uint64_t size);
   absl::Status GrowLocked(uint64_t size);
   // At most `left` bytes of the budget are.
   absl::Status AddSegmentLocked(uint64_t size, uint64_t left);

@@ -162,6 +162,25 @@ TEST_F(PoolTest, RegionIsFoundForMemoryInsideOneSegment) {
   EXPECT_EQ(pool_->FindRegion(&elsewhere, 1), nullptr);
 }
 
+TEST_F(PoolTest, QuotaIsOfItsHolderAlone) {
+  const auto small = std::make_shared<Quota>(kPage);
+  auto lease = pool_->Allocate(kPage, small);
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_EQ(pool_->Allocate(1, small).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(pool_->Allocate(1, std::make_shared<Quota>(1)).ok());
+  EXPECT_TRUE(pool_->Allocate(1).ok());
+  *lease = nullptr;
+  EXPECT_TRUE(pool_->Allocate(kPage, small).ok());
+  EXPECT_FALSE(pool_->Allocate(~uint64_t{0}, small).ok());
+}
+
+TEST_F(PoolTest, QuotaIsGivenBackWhereThePoolHasNoRoom) {
+  const auto quota = std::make_shared<Quota>(uint64_t{1} << 50);
+  EXPECT_FALSE(pool_->Allocate(uint64_t{1} << 50, quota).ok());
+  EXPECT_TRUE(quota->Take(uint64_t{1} << 50));
+}
+
 TEST_F(PoolTest, ThreadsMayTakeAndGiveBack) {
   std::vector<std::thread> threads;
   for (int i = 1; i <= 4; ++i) {
