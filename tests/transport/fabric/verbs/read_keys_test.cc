@@ -151,6 +151,22 @@ TEST_F(ReadKeysTest, WithoutWindowsPayloadsAreStaged) {
   EXPECT_EQ(counts().mrs, before + 1) << "which is used again";
 }
 
+TEST_F(ReadKeysTest, DescriptionSaysHowPayloadsAreExposed) {
+  const auto text = [this] { return server()->Describe(); };
+  EXPECT_NE(text().find(", to 10.0.0.1, windows"), std::string::npos) << text();
+  DeviceOptions device;
+  device.enforce_window_range = false;
+  ASSERT_NO_FATAL_FAILURE(Open(device));
+  EXPECT_NE(text().find(", staged: reads reach beyond a window"),
+            std::string::npos)
+      << text();
+  Options options;
+  options.windows = Windows::kNever;
+  ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions(), options));
+  EXPECT_NE(text().find(", staged: windows are off"), std::string::npos)
+      << text();
+}
+
 TEST_F(ReadKeysTest, WithdrawingTwiceOrTheUnknownIsIgnored) {
   const Exposure exposure = Expose("x");
   server()->Withdraw(exposure.region);
