@@ -54,14 +54,14 @@ class UcxBenchTest(unittest.TestCase):
 
     def test_medians_are_compared_with_the_target(self):
         good = self.report({"ucx_perftest": [100, 90, 5000],
-                            "shm": [80, 81, 10]})
+                            "resend shm": [80, 81, 10]})
         self.assertIn("10..81      80%", good)
         self.assertIn("at least 80%", good)
         self.assertIn("less than 80%",
-                      self.report({"ucx_perftest": [100], "shm": [79]}))
+                      self.report({"ucx_perftest": [100], "resend shm": [79]}))
 
     def test_without_ucx_there_is_no_share(self):
-        text = self.report({"shm": [80]})
+        text = self.report({"resend shm": [80]})
         self.assertNotIn("%", text)
 
     def test_a_missing_program_is_named_with_the_remedy(self):

@@ -44,7 +44,7 @@ size_t Multiplier(absl::string_view suffix) {
 const std::vector<Benchmark>& AllBenchmarks() {
   static const auto& all = *new std::vector<Benchmark>{
       Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kStream,
-      Benchmark::kHandover, Benchmark::kIdle};
+      Benchmark::kResend,  Benchmark::kHandover,  Benchmark::kIdle};
   return all;
 }
 
@@ -69,6 +69,8 @@ absl::string_view Name(Benchmark benchmark) {
       return "bandwidth";
     case Benchmark::kStream:
       return "stream";
+    case Benchmark::kResend:
+      return "resend";
     case Benchmark::kHandover:
       return "handover";
     case Benchmark::kIdle:

@@ -18,6 +18,7 @@ enum class Benchmark {
   kLatency,    // one unary RPC at a time per caller
   kBandwidth,  // a window of unary RPCs outstanding per caller
   kStream,     // messages over one client-streaming call per caller
+  kResend,     // a stream of one message again and again, which nobody reads
   kHandover,   // unary RPCs from pool memory, until the handler has them
   kIdle,       // connected channels on which nothing happens
 };

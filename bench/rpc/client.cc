@@ -5,7 +5,8 @@ namespace bench {
 
 RunLoad ClientFor(Benchmark benchmark, Api api) {
   // All others are unary.
-  const bool stream = benchmark == Benchmark::kStream;
+  const bool stream =
+      benchmark == Benchmark::kStream || benchmark == Benchmark::kResend;
   switch (api) {
     case Api::kSync:
       return stream ? RunStreamSync : RunEchoSync;

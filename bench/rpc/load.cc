@@ -19,12 +19,20 @@ std::chrono::steady_clock::duration Seconds(double seconds) {
 }  // namespace
 
 Lane::Lane(Load* load, uint64_t index)
-    : load_(load), seed_((index + 1) * kSeedsPerLane) {}
+    : load_(load), seed_((index + 1) * kSeedsPerLane) {
+  if (!load_->plan_.resend) return;
+  seed_ |= kUnread;
+  resent_ = MakePayload(load_->plan_.bytes, seed_);
+}
 
 bool Lane::Start(grpc::ByteBuffer* message) {
   start_ = Clock::now();
   if (!load_->Next(start_)) return false;
   if (load_->plan_.handover) return StartHandover(message);
+  if (load_->plan_.resend) {
+    *message = resent_;
+    return true;
+  }
   *message = MakePayload(load_->plan_.bytes, ++seed_);
   return true;
 }

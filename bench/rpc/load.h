@@ -34,6 +34,8 @@ struct LoadPlan {
   int64_t rpcs = 0;    // this many messages instead, if not 0
   int threads = 1;     // callers
   int window = 1;      // lanes of each caller
+  // One message is filled before the clock starts and sent again and again.
+  bool resend = false;
   // Requests lie in memory of penstock::Allocator, filled before the clock
   // starts; it stops when the handler has them.
   bool handover = false;
@@ -81,6 +83,7 @@ class Lane {
   Clock::time_point start_;
   std::vector<double> latencies_us_;
   std::vector<double> reads_us_;
+  grpc::ByteBuffer resent_;
   Allocator::Buffer pooled_;  // of a handover, the same each time: warm
   StreamTally tally_;
 };

@@ -29,6 +29,7 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   plan.seconds = options.seconds;
   plan.rpcs = options.rpcs;
   plan.threads = options.threads;
+  plan.resend = cell.benchmark == Benchmark::kResend;
   plan.handover = cell.benchmark == Benchmark::kHandover;
   plan.window = cell.benchmark == Benchmark::kBandwidth ? options.window : 1;
   return plan;

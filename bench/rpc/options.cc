@@ -106,7 +106,7 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
 
 void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
-                  "latency, bandwidth, stream, handover, idle "
+                  "latency, bandwidth, stream, resend, handover, idle "
                   "(default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "

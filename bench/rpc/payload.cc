@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "grpc/slice.h"
 #include "grpcpp/support/slice.h"
 
@@ -73,6 +74,16 @@ grpc::ByteBuffer MakeTimes(const HandoverTimes& times) {
   return MakeMessage(sizeof(times), [&times](uint8_t* data) {
     std::memcpy(data, &times, sizeof(times));
   });
+}
+
+// None if it is cut.
+absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok() || slices.empty() ||
+      slices[0].size() < kMinPayload) {
+    return absl::nullopt;
+  }
+  return Load(slices[0].begin());
 }
 
 // Copies it; for short messages.
@@ -191,6 +202,11 @@ void StreamTally::AddSeed(uint64_t seed) {
 }
 
 absl::Status StreamTally::Add(const grpc::ByteBuffer& message) {
+  const absl::optional<uint64_t> first = FirstWord(message);
+  if (first.has_value() && (*first & kUnread) != 0) {
+    AddSeed(*first);
+    return absl::OkStatus();
+  }
   const absl::StatusOr<uint64_t> seed = CheckPayload(message);
   if (!seed.ok()) return seed.status();
   AddSeed(*seed);

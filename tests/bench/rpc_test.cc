@@ -95,6 +95,20 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
+TEST(RpcTest, ResentMessagesAreCounted) {
+  const std::string path = testing::TempDir() + "/resend.json";
+  ASSERT_EQ(RunRpc("--benchmark=resend --transports=tcp,inproc,shm --rpcs=20 "
+                   "--rounds=1 --sizes=8,1MiB --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 3u * 3 * 2);
+  for (const auto& cell : cells) {
+    EXPECT_EQ(cell["rpcs"], 20) << cell;
+    EXPECT_GT(cell["mb_per_s"], 0) << cell;
+  }
+}
+
 TEST(RpcTest, QuickRunIsMeasuredByTime) {
   const std::string path = testing::TempDir() + "/quick.json";
   ASSERT_EQ(RunRpc("--quick --transports=tcp --api=async --sizes=8 --json=" +

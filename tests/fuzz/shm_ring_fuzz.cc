@@ -100,8 +100,8 @@ class Victim {
   void Receive() {
     const bool had_input = receiver_.HasInput();
     const uint64_t tail = own_.page()->tail;
-    size_t size = 0;
-    const RingReceiver::Result got = receiver_.Receive(scratch_.get(), &size);
+    absl::Span<const uint8_t> message;
+    const RingReceiver::Result got = receiver_.Receive(&message);
     (void)receiver_.PeerWaits();
     uint64_t moved = own_.page()->tail - tail;
     if (!grown_ && moved > 0 && receiver_.has_grown()) {
@@ -117,10 +117,11 @@ class Victim {
       Require(moved == 0, "only a message is taken");
       return;
     }
-    Require(size <= fabric::shm::kMaxMessageBytes && moved > size &&
-                moved <= size + 11 && moved % 8 == 0,
+    Require(message.size() <= fabric::shm::kMaxMessageBytes &&
+                moved > message.size() && moved <= message.size() + 11 &&
+                moved % 8 == 0,
             "a message takes its bytes, a length and padding");
-    SendOn({scratch_.get(), size});
+    SendOn(message);
   }
 
   // Between two honest sides.
@@ -128,11 +129,11 @@ class Victim {
     const std::string sent(AsText(message));
     Require(honest_sender_.Send(message) == RingSender::Result::kSent,
             "an empty ring takes a message");
-    size_t size = 0;
-    Require(honest_receiver_.Receive(scratch_.get(), &size) ==
-                    RingReceiver::Result::kMessage &&
-                AsText({scratch_.get(), size}) == sent,
-            "what is received, sent and received again is the same");
+    absl::Span<const uint8_t> received;
+    Require(
+        honest_receiver_.Receive(&received) == RingReceiver::Result::kMessage &&
+            AsText(received) == sent,
+        "what is received, sent and received again is the same");
   }
 
   void Send(size_t size) {
@@ -154,9 +155,6 @@ class Victim {
   RingReceiver honest_receiver_{second_.page(), first_.page(), kRingBytes};
   bool grown_ = false;      // the ring of the hostile side
   bool own_grown_ = false;  // this side's
-  // No more than a message is ever written to it.
-  const std::unique_ptr<uint8_t[]> scratch_{
-      new uint8_t[fabric::shm::kMaxMessageBytes]};
 };
 
 std::string StepOf(Step step, const std::string& rest = "") {

@@ -53,8 +53,7 @@ ShmEndpoint::ShmEndpoint(const std::shared_ptr<Link>& link)
     : link_(link),
       reading_(std::make_shared<ReadingShare>(link)),
       sender_(link->own_page(), link->peer_page()),
-      receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()),
-      scratch_(new uint8_t[kMaxMessageBytes]) {}
+      receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()) {}
 
 ShmEndpoint::~ShmEndpoint() {
   if (destroyed_ != nullptr) *destroyed_ = true;
@@ -187,11 +186,11 @@ int ShmEndpoint::Deliver(const bool& destroyed) {
   int count = 0;
   bool more = true;
   while (more && count < kPollBudget) {
-    size_t size = 0;
-    switch (receiver_.Receive(scratch_.get(), &size)) {
+    absl::Span<const uint8_t> message;
+    switch (receiver_.Receive(&message)) {
       case RingReceiver::Result::kMessage:
         ++count;
-        events_->OnMessage(absl::MakeConstSpan(scratch_.get(), size));
+        events_->OnMessage(message);
         if (destroyed) return count;
         break;
       case RingReceiver::Result::kBroken:

@@ -71,7 +71,6 @@ class ShmEndpoint : public Endpoint {
   std::shared_ptr<ReadingShare> reading_;
   RingSender sender_;
   RingReceiver receiver_;
-  const std::unique_ptr<uint8_t[]> scratch_;
   EndpointEvents* events_ = nullptr;
   bool* destroyed_ = nullptr;  // of the Poll() under way
   bool unannounced_ = false;   // the peer has not been rung for something

@@ -126,7 +126,7 @@ RingReceiver::RingReceiver(ControlPage* own, const ControlPage* peer,
       ring_(reinterpret_cast<const uint8_t*>(peer) + kRingOffset),
       shape_(peer_ring_bytes) {}
 
-RingReceiver::Result RingReceiver::Receive(uint8_t* scratch, size_t* size) {
+RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
   uint64_t tail = own_->tail.load(std::memory_order_relaxed);
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail;
@@ -144,8 +144,9 @@ RingReceiver::Result RingReceiver::Receive(uint8_t* scratch, size_t* size) {
       Footprint(length) > shape_.bytes()) {
     return Result::kBroken;
   }
-  Get(tail + kLengthBytes, scratch, length);
-  *size = length;
+  if (length > scratch_.size()) scratch_.resize(length);
+  Get(tail + kLengthBytes, scratch_.data(), length);
+  *message = absl::MakeConstSpan(scratch_.data(), length);
   // At once, not per batch: it costs nothing while the sender does not look,
   // and one that waits for room goes on early.
   own_->tail.store(tail + Footprint(length), std::memory_order_release);

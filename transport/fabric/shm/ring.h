@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "transport/fabric/shm/control.h"
@@ -111,9 +112,9 @@ class RingReceiver {
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
-  // Copies the next message to `scratch` (kMaxMessageBytes) and sets *size;
-  // its place in the ring is free for the peer afterwards.
-  Result Receive(uint8_t* scratch, size_t* size);
+  // The next message, in memory of this object until the next call; its place
+  // in the ring is free for the peer afterwards.
+  Result Receive(absl::Span<const uint8_t>* message);
   // Something, perhaps nonsense, is there. Safe from any thread.
   bool HasInput() const;
   bool has_grown() const { return shape_.has_grown(); }
@@ -129,6 +130,7 @@ class RingReceiver {
   const ControlPage* const peer_;
   const uint8_t* const ring_;
   RingShape shape_;
+  std::vector<uint8_t> scratch_;  // as large as the largest message so far
 };
 
 }  // namespace shm

@@ -31,10 +31,9 @@ class RingTest : public ::testing::Test {
 
   Sent Send(const std::string& text) { return sender_.Send(AsBytes(text)); }
   Got Receive(std::string* text) {
-    size_t size = 0;
-    const Got got = receiver_.Receive(scratch_.get(), &size);
-    if (got == Got::kMessage)
-      text->assign(scratch_.get(), scratch_.get() + size);
+    absl::Span<const uint8_t> message;
+    const Got got = receiver_.Receive(&message);
+    if (got == Got::kMessage) text->assign(message.begin(), message.end());
     return got;
   }
   void GrowRing() {
@@ -58,7 +57,6 @@ class RingTest : public ::testing::Test {
   Segment reader_;
   RingSender sender_;
   RingReceiver receiver_;
-  std::unique_ptr<uint8_t[]> scratch_{new uint8_t[kMaxMessageBytes]};
 };
 
 struct Fresh : RingTest {
