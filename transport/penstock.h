@@ -66,7 +66,7 @@ class RegisteredMemory {
 
 // Names [data, data + size). To be destroyed before the memory is freed, at any
 // time: what is being sent then is kept by its slices. Null for no memory, and
-// for memory of which a part is named already.
+// for memory of which a part is named already, as Allocator's is.
 std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data, size_t size);
 
 // What carries one live connection of a channel.

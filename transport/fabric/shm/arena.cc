@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "transport/memory/stable_memory.h"
 
 namespace penstock {
 namespace fabric {
@@ -48,8 +49,13 @@ uint64_t ControlGroupLimit() {
 }  // namespace
 
 struct Lease::Room {
-  Room(Segment memory, uint32_t id)
-      : memory(std::move(memory)), id(id), ranges(this->memory.size()) {}
+  Room(Segment segment, uint32_t id)
+      : memory(std::move(segment)), id(id), ranges(memory.size()) {
+    // So that an RDMA device may keep it registered, too. Without, it is
+    // registered for each use.
+    auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
+    if (declared.ok()) stable = *std::move(declared);
+  }
 
   Place At(uint64_t offset) const {
     Place place;
@@ -62,7 +68,8 @@ struct Lease::Room {
 
   const Segment memory;
   const uint32_t id;
-  memory::RangeAllocator ranges;  // guarded by the arena's mutex
+  std::unique_ptr<memory::StableMemory> stable;  // ends before `memory`
+  memory::RangeAllocator ranges;                 // guarded by the arena's mutex
 };
 
 Lease::Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,

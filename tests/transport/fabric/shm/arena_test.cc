@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "transport/memory/stable_memory.h"
 
 namespace penstock {
 namespace fabric {
@@ -86,6 +87,17 @@ TEST(Arena, FindsWhatLiesInOneOfItsSegments) {
   EXPECT_FALSE(arena->Find(begin + 1, ~uint64_t{0}).has_value());
   const std::vector<uint8_t> elsewhere(10);
   EXPECT_FALSE(arena->Find(elsewhere.data(), 10).has_value());
+}
+
+TEST(Arena, SegmentsAreStableMemoryForAsLongAsTheyAreThere) {
+  auto arena = Arena::Create(64 * kMiB);
+  std::shared_ptr<Lease> lease = arena->Allocate(kMiB).value();
+  const uint8_t* const data = lease->data();
+  EXPECT_NE(memory::FindStable(data, kMiB), nullptr);
+  lease.reset();
+  EXPECT_NE(memory::FindStable(data, kMiB), nullptr);
+  arena.reset();
+  EXPECT_EQ(memory::FindStable(data, kMiB), nullptr);
 }
 
 TEST(Arena, ThreadsShareIt) {
