@@ -23,9 +23,9 @@ class Pollable {
   // Whether Poll() would find something. Cheap, takes no lock, and does not
   // call PollSet.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings a doorbell (wakes a thread that then calls
-  // PollOnce()) when it sends. Takes no lock, does not call PollSet, and ends
-  // with a sequentially consistent fence.
+  // While armed, the peer rings a doorbell (wakes a thread that then polls this
+  // until it is empty) when it sends. Takes no lock, does not call PollSet, and
+  // ends with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
 };
 
