@@ -25,6 +25,29 @@ TEST(RangeAllocator, FirstFitByAddress) {
   EXPECT_EQ(ranges.used(), 6 * kGranule);
 }
 
+TEST(RangeAllocator, RovesOverWhatIsFree) {
+  RangeAllocator ranges(10 * kGranule, 4 * kGranule);
+  for (uint64_t at : {0, 1, 2, 3, 0, 1}) {
+    EXPECT_EQ(ranges.Allocate(1), at * kGranule);
+    ranges.Free(at * kGranule, 1);
+  }
+  // Behind the last, and what lies beyond makes it begin again.
+  EXPECT_EQ(ranges.Allocate(3 * kGranule), 2 * kGranule);
+  EXPECT_EQ(ranges.Allocate(kGranule), 0u);
+  EXPECT_EQ(ranges.Allocate(2 * kGranule), 5 * kGranule);  // 1 is too small
+  EXPECT_EQ(ranges.Allocate(kGranule), 1 * kGranule);
+  EXPECT_EQ(ranges.Allocate(3 * kGranule), 7 * kGranule);
+  EXPECT_FALSE(ranges.Allocate(1).has_value());
+}
+
+TEST(RangeAllocator, WhatLiesBeforeTheLastRangeIsFoundToo) {
+  RangeAllocator ranges(4 * kGranule, 4 * kGranule);
+  EXPECT_EQ(ranges.Allocate(2 * kGranule), 0u);
+  EXPECT_EQ(ranges.Allocate(kGranule), 2 * kGranule);
+  ranges.Free(0, 2 * kGranule);
+  EXPECT_EQ(ranges.Allocate(2 * kGranule), 0u);
+}
+
 TEST(RangeAllocator, LengthsAreRoundedUp) {
   RangeAllocator ranges(3 * kGranule);
   EXPECT_EQ(ranges.Allocate(0), 0u);
@@ -78,15 +101,18 @@ TEST(RangeAllocator, LargestCapacityWorks) {
 // A map of granules, searched one by one.
 class Reference {
  public:
-  explicit Reference(size_t granules) : taken_(granules) {}
+  Reference(size_t granules, size_t roving)
+      : taken_(granules), roving_(roving) {}
 
   absl::optional<uint64_t> Allocate(uint64_t length) {
     const size_t want = Granules(length);
-    for (size_t at = 0; at + want <= taken_.size(); ++at) {
-      const auto begin = taken_.begin() + at;
-      if (std::find(begin, begin + want, true) != begin + want) continue;
-      std::fill(begin, begin + want, true);
-      return at * kGranule;
+    for (size_t begin : {next_, size_t{0}}) {
+      for (size_t at = begin; at + want <= taken_.size(); ++at) {
+        if (!IsFree(at, want)) continue;
+        std::fill_n(taken_.begin() + at, want, true);
+        next_ = at + want < roving_ ? at + want : 0;
+        return at * kGranule;
+      }
     }
     return absl::nullopt;
   }
@@ -102,14 +128,22 @@ class Reference {
   static size_t Granules(uint64_t length) {
     return std::max<uint64_t>(1, (length + kGranule - 1) / kGranule);
   }
+  bool IsFree(size_t at, size_t granules) const {
+    const auto begin = taken_.begin() + at;
+    return std::find(begin, begin + granules, true) == begin + granules;
+  }
+
   std::vector<bool> taken_;
+  const size_t roving_;
+  size_t next_ = 0;
 };
 
 TEST(RangeAllocator, BehavesAsAMapOfGranules) {
   std::mt19937 random(7);
-  for (size_t granules : {1, 5, 64, 200}) {
-    RangeAllocator ranges(granules * kGranule);
-    Reference reference(granules);
+  for (size_t granules : {1, 5, 64, 200, 201, 202}) {
+    const size_t roving = granules % 4 * 50;  // 0, 50 or 100
+    RangeAllocator ranges(granules * kGranule, roving * kGranule);
+    Reference reference(granules, roving);
     struct Taken {
       uint64_t offset;
       uint64_t length;

@@ -24,6 +24,11 @@ constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // request may wait for growth, unless it is itself larger.
 constexpr uint64_t kMaxStepBytes = 256 * kMiB;
 constexpr uint64_t kMaxDefaultBudget = 1024 * kMiB;
+// Memory that another core has just read costs more to write than memory that
+// has left that core's first-level cache since, so messages take turns over
+// this much: no more than second-level caches hold beside the application's
+// data.
+constexpr uint64_t kRovingBytes = kMiB;
 // A failed attempt may have cleared most of a segment first, and another comes
 // with each large message.
 constexpr absl::Duration kGrowthPause = absl::Seconds(1);
@@ -50,7 +55,9 @@ uint64_t ControlGroupLimit() {
 
 struct Lease::Room {
   Room(Segment segment, uint32_t id)
-      : memory(std::move(segment)), id(id), ranges(memory.size()) {
+      : memory(std::move(segment)),
+        id(id),
+        ranges(memory.size(), kRovingBytes) {
     // So that an RDMA device may keep it registered, too. Without, it is
     // registered for each use.
     auto declared = memory::StableMemory::Declare(memory.data(), memory.size());
