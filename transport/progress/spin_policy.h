@@ -28,8 +28,9 @@ class SpinPolicy {
  public:
   // A round trip over shared memory with a small handler, with room to spare.
   static constexpr int64_t kInitialNanos = 50 * 1000;
-  // About ten times what two wake-ups cost: beyond that, sleeping is cheap.
-  static constexpr int64_t kMaxNanos = 200 * 1000;
+  // About ten times what two wake-ups cost: beyond that, sleeping is cheap. And
+  // longer than peers on one machine take to fill and read 1 MiB.
+  static constexpr int64_t kMaxNanos = 500 * 1000;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
 
