@@ -27,7 +27,8 @@ wire::FrameHeader MessageHeader() {
 
 // The three frames of a small request, which leave as one batch.
 void OutboxBatch(benchmark::State& state) {
-  protocol::Outbox outbox(wire::kMaxFrameBytes);
+  base::BufferPool buffers;
+  protocol::Outbox outbox(wire::kMaxFrameBytes, &buffers);
   const std::string payload(8, 'm');
   for (auto _ : state) {
     for (int i = 0; i < 3; ++i) outbox.Add(MessageHeader(), payload, 1);

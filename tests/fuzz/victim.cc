@@ -31,7 +31,7 @@ void VictimStream::OnMessage(memory::Bytes message, bool) {
   for (uint8_t byte : message.span()) sum += byte;  // they can be read
   volatile uint8_t used = sum;
   (void)used;
-  messages_.push_back(std::move(message));
+  messages_.push_back(*memory::Own(std::move(message)));
 }
 
 void VictimStream::OnMessageTooLarge(uint64_t bytes) {
@@ -50,7 +50,7 @@ bool VictimStream::TakeMessage() {
   return true;
 }
 
-void VictimStream::OnTrailers(std::string) {
+void VictimStream::OnTrailers(absl::string_view) {
   Require(!ended_, "trailers in time");
   Detach();
 }

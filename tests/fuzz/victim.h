@@ -27,11 +27,13 @@ class VictimStream : public session::StreamEvents {
   VictimStream(session::Session* session, uint32_t id)
       : session_(session), id_(id) {}
 
-  void OnHeaders(std::string) override { Require(!ended_, "headers in time"); }
+  void OnHeaders(absl::string_view) override {
+    Require(!ended_, "headers in time");
+  }
   void OnMessage(memory::Bytes message, bool) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override { Require(!ended_, "half-close in time"); }
-  void OnTrailers(std::string) override;
+  void OnTrailers(absl::string_view) override;
   void OnReset(const absl::Status&, bool) override { End(); }
   void OnSendAccepted() override;
 

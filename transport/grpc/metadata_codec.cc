@@ -162,8 +162,10 @@ class Encoder {
 
 class Decoder {
  public:
-  Decoder(std::string bytes, grpc_metadata_batch* batch)
-      : block_(Slice::FromCopiedString(std::move(bytes))), batch_(batch) {}
+  // One copy of the whole, of which the values are parts.
+  Decoder(absl::string_view bytes, grpc_metadata_batch* batch)
+      : block_(Slice::FromCopiedBuffer(bytes.data(), bytes.size())),
+        batch_(batch) {}
 
   absl::Status Decode() {
     while (position_ < block_.size() && status_.ok()) {
@@ -309,8 +311,9 @@ std::string EncodeStatus(const absl::Status& status) {
   return out;
 }
 
-absl::Status DecodeMetadata(std::string bytes, grpc_metadata_batch* batch) {
-  return Decoder(std::move(bytes), batch).Decode();
+absl::Status DecodeMetadata(absl::string_view bytes,
+                            grpc_metadata_batch* batch) {
+  return Decoder(bytes, batch).Decode();
 }
 
 }  // namespace core

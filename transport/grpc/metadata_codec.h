@@ -20,9 +20,11 @@ void EncodeMetadata(const grpc_metadata_batch& batch, std::string* out);
 // The trailers of a stream that ends with `status`, without a batch.
 std::string EncodeStatus(const absl::Status& status);
 
-// Adds what `bytes` holds to `batch`, whose values share them. INVALID_ARGUMENT
-// where they are cut short, or a key or value is not one of gRPC.
-absl::Status DecodeMetadata(std::string bytes, grpc_metadata_batch* batch);
+// Adds what `bytes` holds to `batch`, whose values share a copy of them.
+// INVALID_ARGUMENT where they are cut short, or a key or value is not one of
+// gRPC.
+absl::Status DecodeMetadata(absl::string_view bytes,
+                            grpc_metadata_batch* batch);
 
 }  // namespace core
 }  // namespace penstock

@@ -17,10 +17,17 @@ memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
 }
 
 grpc_core::Slice ToSlice(memory::Bytes bytes) {
-  if (bytes.size <= GRPC_SLICE_INLINED_SIZE) {  // the slice holds them itself
+  const bool copies =
+      bytes.size <= GRPC_SLICE_INLINED_SIZE ||
+      (bytes.owner == nullptr && bytes.size < memory::kAlignedBytes);
+  if (copies) {
     return grpc_core::Slice::FromCopiedBuffer(
         reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
+  absl::StatusOr<memory::Bytes> owned = memory::Own(std::move(bytes));
+  // An eager message: without memory for that, gRPC itself ends the process.
+  GPR_ASSERT(owned.ok());
+  bytes = *std::move(owned);
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));
   // gRPC does not write to slices that it did not make.
   return grpc_core::Slice(grpc_slice_new_with_user_data(

@@ -14,7 +14,8 @@ namespace core {
 // The payload shares the buffer's slices, which stay alive as long as it.
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
-// A slice that keeps `bytes` alive; no more is copied than fits into it.
+// A slice that keeps `bytes` alive; what has no owner, or fits into the slice
+// itself, is copied.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

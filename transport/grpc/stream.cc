@@ -174,6 +174,15 @@ grpc_error_handle Stream::SendInitialMetadata(
   return absl::OkStatus();
 }
 
+// Messages of more than one slice are not worth a fast way.
+bool Stream::SendEager(const grpc_core::SliceBuffer& message, bool compressed) {
+  if (message.Count() > 1) return false;
+  const grpc_core::Slice slice =
+      message.Count() == 0 ? grpc_core::Slice() : message.RefSlice(0);
+  return session()->SendEager(id_, slice.as_string_view(), compressed,
+                              half_closed_);
+}
+
 bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                          bool is_last) {
   auto& op = payload->send_message;
@@ -184,9 +193,10 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
     stats_.outgoing.data_bytes += op.send_message->Length();
     transport_->socket_node()->RecordMessagesSent(1);
     half_closed_ = is_last && transport_->is_client();
-    accepted = session()->SendMessage(
-        id_, ToPayload(*op.send_message),
-        (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0, half_closed_);
+    const bool compressed = (op.flags & GRPC_WRITE_INTERNAL_COMPRESS) != 0;
+    accepted = SendEager(*op.send_message, compressed) ||
+               session()->SendMessage(id_, ToPayload(*op.send_message),
+                                      compressed, half_closed_);
   }
   op.send_message->Clear();
   return accepted;

@@ -3,7 +3,6 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 
-#include <list>
 #include <string>
 
 #include "absl/status/status.h"
@@ -11,6 +10,7 @@
 #include "src/core/lib/resource_quota/arena.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "src/core/lib/transport/metadata_batch.h"
+#include "transport/base/fifo.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/session/events.h"
 #include "transport/session/session.h"
@@ -41,27 +41,29 @@ class Stream : public session::StreamEvents {
 
   uint32_t id() const { return id_; }
 
-  void OnHeaders(std::string metadata) override;
+  void OnHeaders(absl::string_view metadata) override;
   void OnMessage(memory::Bytes message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
-  void OnTrailers(std::string metadata) override;
+  void OnTrailers(absl::string_view metadata) override;
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 
  private:
   struct Message {
-    grpc_core::SliceBuffer buffer;
+    grpc_core::Slice bytes;
     uint32_t flags;
   };
 
   // RESOURCE_EXHAUSTED: too much of it. INTERNAL: gRPC does not take it.
-  absl::Status ReceiveMetadata(std::string metadata,
+  absl::Status ReceiveMetadata(absl::string_view metadata,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
   void Cancel(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
+  // True: it is short, and has been sent.
+  bool SendEager(const grpc_core::SliceBuffer& message, bool compressed);
   // False: on_complete waits for the window.
   bool SendMessage(grpc_transport_stream_op_batch_payload* payload,
                    bool is_last);
@@ -98,7 +100,7 @@ class Stream : public session::StreamEvents {
 
   grpc_metadata_batch initial_;
   grpc_metadata_batch trailing_;
-  std::list<Message> messages_;
+  base::Fifo<Message> messages_;
   grpc_transport_stream_stats stats_ = {};
 
   grpc_closure* send_done_ = nullptr;  // of a message that waits for the window

@@ -43,10 +43,10 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
   }
 }
 
-absl::Status Stream::ReceiveMetadata(std::string metadata,
+absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
   const size_t size = metadata.size();
-  absl::Status status = DecodeMetadata(std::move(metadata), batch);
+  absl::Status status = DecodeMetadata(metadata, batch);
   if (!status.ok()) return absl::InternalError(status.message());
   const size_t limit = transport_->limits().max_metadata_bytes;
   // HTTP/2 counts key, value and 32 bytes for each entry, which is at most four
@@ -66,11 +66,11 @@ void Stream::CancelFor(const absl::Status& status) {
                        static_cast<grpc_status_code>(status.code())));
 }
 
-void Stream::OnHeaders(std::string metadata) {
+void Stream::OnHeaders(absl::string_view metadata) {
   stats_.incoming.header_bytes += metadata.size();
   const absl::Status status =
       headers_received_ ? absl::InternalError("initial metadata came twice")
-                        : ReceiveMetadata(std::move(metadata), &initial_);
+                        : ReceiveMetadata(metadata, &initial_);
   if (!status.ok()) return CancelFor(status);
   headers_received_ = true;
   CompleteReceives();
@@ -79,10 +79,8 @@ void Stream::OnHeaders(std::string metadata) {
 void Stream::OnMessage(memory::Bytes message, bool compressed) {
   stats_.incoming.data_bytes += message.size;
   transport_->socket_node()->RecordMessageReceived();
-  messages_.emplace_back();
-  Message& received = messages_.back();
-  received.buffer.Append(ToSlice(std::move(message)));
-  received.flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;
+  const uint32_t flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;
+  messages_.push_back(Message{ToSlice(std::move(message)), flags});
   CompleteReceives();
 }
 
@@ -98,9 +96,9 @@ void Stream::OnHalfClose() {
   CompleteReceives();
 }
 
-void Stream::OnTrailers(std::string metadata) {
+void Stream::OnTrailers(absl::string_view metadata) {
   stats_.incoming.header_bytes += metadata.size();
-  const absl::Status status = ReceiveMetadata(std::move(metadata), &trailing_);
+  const absl::Status status = ReceiveMetadata(metadata, &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->DropUnsent(id_);  // the server reads no more
@@ -147,9 +145,9 @@ void Stream::CompleteInitialMetadata() {
 void Stream::CompleteMessage() {
   if (recv_message_ready_ == nullptr) return;
   if (!messages_.empty()) {
-    *recv_message_ = std::move(messages_.front().buffer);
-    if (recv_flags_ != nullptr) *recv_flags_ = messages_.front().flags;
-    messages_.pop_front();
+    Message message = messages_.pop_front();
+    (*recv_message_)->Append(std::move(message.bytes));
+    if (recv_flags_ != nullptr) *recv_flags_ = message.flags;
     if (attached_) session()->Consumed(id_);
   } else if (read_closed_ || closed_) {
     recv_message_->reset();

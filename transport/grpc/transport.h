@@ -5,13 +5,13 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "src/core/lib/channel/channelz.h"
@@ -222,7 +222,7 @@ class Transport final : public grpc_transport,
   void* accept_arg_ = nullptr;
   std::vector<uint32_t> opened_;  // to be accepted, without the lock
   size_t accepting_ = 0;          // taken from opened_, not accepted yet
-  std::map<uint32_t, Stream*> streams_;
+  absl::flat_hash_map<uint32_t, Stream*> streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer
   Departure departure_ = Departure::kOpen;

@@ -37,6 +37,18 @@ absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   return absl::UnavailableError(message);
 }
 
+// Those of whose ids `predicate` is true, in the order of opening.
+template <typename Streams, typename Predicate>
+std::vector<Stream*> Select(const Streams& streams, Predicate predicate) {
+  std::vector<Stream*> selected;
+  for (const auto& stream : streams) {
+    if (predicate(stream.first)) selected.push_back(stream.second);
+  }
+  std::sort(selected.begin(), selected.end(),
+            [](const Stream* a, const Stream* b) { return a->id() < b->id(); });
+  return selected;
+}
+
 }  // namespace
 
 // In two steps, as the client may have opened streams that are under way: when
@@ -113,20 +125,17 @@ void Transport::Leave(const absl::Status& why) {
   departure_ = Departure::kGone;
   state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, why, "leaving");
   // They would wait for others here, and could begin at once elsewhere.
-  std::vector<Stream*> blocked;
-  for (const auto& stream : streams_) {
-    if (session_->IsBlocked(stream.first)) blocked.push_back(stream.second);
-  }
-  for (Stream* stream : blocked) stream->CloseUnsent();
+  const auto is_blocked = [this](uint32_t id) {
+    return session_->IsBlocked(id);
+  };
+  for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
 }
 
 void Transport::CloseUnseenStreams(uint32_t last_stream) {
-  std::vector<Stream*> unseen;
-  for (auto it = streams_.upper_bound(last_stream); it != streams_.end();
-       ++it) {
-    unseen.push_back(it->second);
-  }
-  for (Stream* stream : unseen) {
+  const auto is_unseen = [last_stream](uint32_t id) {
+    return id > last_stream;
+  };
+  for (Stream* stream : Select(streams_, is_unseen)) {
     stream->CloseUnseen(ErrorWithCode(
         "GOAWAY received before the call was seen", GRPC_STATUS_UNAVAILABLE));
   }

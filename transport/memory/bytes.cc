@@ -39,6 +39,11 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes) {
   return block->AsBytes();
 }
 
+absl::StatusOr<Bytes> Own(Bytes bytes) {
+  if (bytes.owner != nullptr) return bytes;
+  return CopyBytes(bytes.span());
+}
+
 void Payload::Append(Bytes bytes) {
   if (bytes.size == 0) return;
   size_ += bytes.size;

@@ -47,6 +47,9 @@ absl::StatusOr<Block> AllocateBlock(size_t size);
 constexpr size_t kAlignedBytes = 1024;
 absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 
+// `bytes` with an owner: a copy, where they have none.
+absl::StatusOr<Bytes> Own(Bytes bytes);
+
 // The bytes of one message, in order, in as many pieces as it came in.
 class Payload {
  public:

@@ -17,8 +17,7 @@ bool Inbox::Complete(uint64_t id, memory::Bytes message) {
 
 bool Inbox::Take(Item* item) {
   if (items_.empty() || !items_.front().ready) return false;
-  *item = std::move(items_.front());
-  items_.pop_front();
+  *item = items_.pop_front();
   if (IsMetadata(*item)) --metadata_items_;
   return true;
 }

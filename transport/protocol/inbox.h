@@ -5,9 +5,10 @@
 #define PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
 
 #include <cstdint>
-#include <list>
 #include <string>
+#include <utility>
 
+#include "transport/base/fifo.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -19,8 +20,8 @@ class Inbox {
 
   struct Item {
     Kind kind = Kind::kMessage;
-    std::string metadata;     // kHeaders, kTrailers
-    memory::Bytes message;    // kMessage, when ready
+    std::string bytes;        // kHeaders, kTrailers, and a short kMessage
+    memory::Bytes message;    // any other kMessage, when ready
     bool compressed = false;  // kMessage
     bool ready = true;
     uint64_t id = 0;      // of the announcement, while not ready
@@ -38,13 +39,19 @@ class Inbox {
   bool Complete(uint64_t id, memory::Bytes message);
   // Takes the next item if it may be delivered.
   bool Take(Item* item);
+  static memory::Bytes MessageOf(Item* item) {
+    if (item->message.owner != nullptr) return std::move(item->message);
+    return {reinterpret_cast<const uint8_t*>(item->bytes.data()),
+            item->bytes.size(), nullptr};
+  }
 
  private:
   static bool IsMetadata(const Item& item) {
     return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
   }
 
-  std::list<Item> items_;
+  // What a unary call has, which may all be here before it is attached.
+  base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
 };
 

@@ -24,7 +24,7 @@ void Outbox::AddFragment(const wire::FrameHeader& header,
                          absl::string_view payload, size_t to_come) {
   const size_t size = wire::kFrameHeaderBytes + payload.size();
   if (batches_.empty() || batches_.back().bytes.size() + size > max_batch_) {
-    batches_.emplace_back();
+    batches_.push_back(Batch{buffers_->Take()});
     // Room for all that is known to come, so that it is not copied as it grows.
     const size_t fragments = to_come / wire::kMaxFramePayload + 1;
     batches_.back().bytes.reserve(
@@ -37,12 +37,6 @@ void Outbox::AddFragment(const wire::FrameHeader& header,
   batch.last_sequence = numbered.sequence;
   batch.ack = numbered.ack;
   wire::AppendFrame(numbered, payload, &batch.bytes);
-}
-
-Batch Outbox::Pop() {
-  Batch batch = std::move(batches_.front());
-  batches_.pop_front();
-  return batch;
 }
 
 }  // namespace protocol

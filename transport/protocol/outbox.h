@@ -5,10 +5,11 @@
 #define PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
 
 #include <cstdint>
-#include <deque>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "transport/base/buffer_pool.h"
+#include "transport/base/fifo.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -23,8 +24,10 @@ struct Batch {
 
 class Outbox {
  public:
-  // No batch grows above this; it is at least one frame.
-  explicit Outbox(size_t max_batch_bytes) : max_batch_(max_batch_bytes) {}
+  // No batch grows above this; it is at least one frame. Their memory is from
+  // `buffers`, which outlives the outbox.
+  Outbox(size_t max_batch_bytes, base::BufferPool* buffers)
+      : max_batch_(max_batch_bytes), buffers_(buffers) {}
 
   // Adds the sequenced frame that `header` describes (its type, flags, stream
   // and aux; the rest is filled in), as several if `payload` is long. `ack` is
@@ -36,7 +39,7 @@ class Outbox {
   const Batch& front() const { return batches_.front(); }
   // To be taken by who sends it; Pop() follows.
   std::string* mutable_front_bytes() { return &batches_.front().bytes; }
-  Batch Pop();
+  Batch Pop() { return batches_.pop_front(); }
 
  private:
   // `to_come` bytes of the frame's payload are left, `payload` among them.
@@ -44,8 +47,9 @@ class Outbox {
                    size_t to_come);
 
   const size_t max_batch_;
+  base::BufferPool* const buffers_;
   uint64_t next_sequence_ = 1;
-  std::deque<Batch> batches_;
+  base::Fifo<Batch> batches_;
 };
 
 }  // namespace protocol

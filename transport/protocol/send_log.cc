@@ -5,21 +5,33 @@
 namespace penstock {
 namespace protocol {
 
+constexpr size_t SendLog::kMaxApart;
+constexpr size_t SendLog::kMaxJoinedBytes;
+
 void SendLog::Add(uint64_t last_sequence, std::string bytes) {
   bytes_ += bytes.size();
-  entries_.push_back(Entry{last_sequence, std::move(bytes)});
+  if (entries_.size() < kMaxApart ||
+      entries_.back().bytes.size() + bytes.size() > kMaxJoinedBytes) {
+    entries_.push_back(Entry{last_sequence, std::move(bytes)});
+    return;
+  }
+  Entry& joined = entries_.back();
+  joined.bytes.reserve(kMaxJoinedBytes);
+  joined.bytes.append(bytes);
+  joined.last_sequence = last_sequence;
+  buffers_->Give(std::move(bytes));
 }
 
 void SendLog::Acknowledge(uint64_t ack) {
   while (!entries_.empty() && entries_.front().last_sequence <= ack) {
-    bytes_ -= entries_.front().bytes.size();
-    entries_.pop_front();
+    Entry entry = entries_.pop_front();
+    bytes_ -= entry.bytes.size();
+    buffers_->Give(std::move(entry.bytes));
   }
 }
 
 std::string SendLog::TakeOldest() {
-  std::string bytes = std::move(entries_.front().bytes);
-  entries_.pop_front();
+  std::string bytes = entries_.pop_front().bytes;
   bytes_ -= bytes.size();
   return bytes;
 }

@@ -19,15 +19,17 @@ class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
 
-  virtual void OnHeaders(std::string metadata) = 0;
-  // Call Session::Consumed() once the application has taken it.
+  // What the arguments point to is valid during the call.
+  virtual void OnHeaders(absl::string_view metadata) = 0;
+  // Call Session::Consumed() once the application has taken it. Without an
+  // owner the bytes are valid during the call only; see memory::Own().
   virtual void OnMessage(memory::Bytes message, bool compressed) = 0;
   // A message above Config::max_receive_bytes was announced and dropped
   // before any memory was allocated; nothing more comes in order.
   virtual void OnMessageTooLarge(uint64_t bytes) = 0;
   virtual void OnHalfClose() = 0;
   // The last event of the stream.
-  virtual void OnTrailers(std::string metadata) = 0;
+  virtual void OnTrailers(absl::string_view metadata) = 0;
   // The last event of the stream; overtakes the others. `from_peer` tells a
   // peer's reset from the end of the session, IsRefusal() what may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;

@@ -18,9 +18,11 @@ absl::Span<const uint8_t> AsSpan(const std::string& text) {
 
 }  // namespace
 
-Sender::Sender(fabric::Endpoint* lifeline)
+Sender::Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers)
     : lifeline_(lifeline),
-      outbox_(lifeline->capabilities().max_message_bytes) {}
+      buffers_(buffers),
+      outbox_(lifeline->capabilities().max_message_bytes, buffers),
+      log_(buffers) {}
 
 void Sender::Add(const wire::FrameHeader& header, absl::string_view payload,
                  uint64_t ack) {
@@ -63,7 +65,7 @@ absl::Status Sender::OnAck(uint64_t ack) {
   return absl::OkStatus();
 }
 
-bool Sender::SendOverLifeline(std::deque<std::string>* messages) {
+bool Sender::SendOverLifeline(base::Fifo<std::string>* messages) {
   while (!messages->empty()) {
     if (!lifeline_->Send(AsSpan(messages->front()))) return false;
     messages->pop_front();
@@ -78,7 +80,7 @@ bool Sender::SendFront() {
       batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
     if (!lifeline_->SendOwned(outbox_.mutable_front_bytes())) return false;
     acknowledged_ = std::max(acknowledged_, batch.ack);
-    outbox_.Pop();
+    buffers_->Give(outbox_.Pop().bytes);
     return true;
   }
   if (log_.bytes() >= kMaxLoggedBytes) return false;

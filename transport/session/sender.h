@@ -4,12 +4,13 @@
 #define PENSTOCK_TRANSPORT_SESSION_SENDER_H_
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/buffer_pool.h"
+#include "transport/base/fifo.h"
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/outbox.h"
 #include "transport/protocol/send_log.h"
@@ -22,8 +23,8 @@ namespace session {
 // the paths have credit; call it again when one is writable. Not thread-safe.
 class Sender {
  public:
-  // `lifeline` outlives the sender.
-  explicit Sender(fabric::Endpoint* lifeline);
+  // `lifeline` and `buffers` outlive the sender.
+  Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers);
 
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
@@ -62,15 +63,16 @@ class Sender {
   }
 
  private:
-  bool SendOverLifeline(std::deque<std::string>* messages);
+  bool SendOverLifeline(base::Fifo<std::string>* messages);
   bool SendFront();
 
   fabric::Endpoint* const lifeline_;
+  base::BufferPool* const buffers_;
   fabric::Endpoint* fast_path_ = nullptr;
   protocol::Outbox outbox_;
   protocol::SendLog log_;
-  std::deque<std::string> control_;
-  std::deque<std::string> resend_;
+  base::Fifo<std::string> control_;
+  base::Fifo<std::string> resend_;
   std::vector<fabric::RemoteRegion> to_push_;
   uint64_t last_added_ = 0;
   uint64_t acknowledged_ = 0;

@@ -17,7 +17,7 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       fast_events_(this, false),
       lifeline_(std::move(lifeline)),
       negotiator_(config_.offers),
-      sender_(lifeline_.get()),
+      sender_(lifeline_.get(), &buffers_),
       send_meter_(config_.tuning, lifeline_->capabilities()),
       reader_(lifeline_.get(), config_.read_budget, config_.load_in_place, this,
               config_.tuning),
@@ -100,18 +100,18 @@ void Session::Close(const absl::Status& cause) {
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("Penstock session closed: ", cause.message()));
   while (!streams_.empty()) {
-    std::unique_ptr<Stream> stream = std::move(streams_.begin()->second);
-    streams_.erase(streams_.begin());
-    if (stream->events != nullptr) stream->events->OnReset(status, false);
+    const uint32_t id = streams_.first_id();
+    StreamEvents* const events = streams_.Find(id)->events;
+    streams_.Erase(id);
+    if (events != nullptr) events->OnReset(status, false);
   }
   announced_.clear();
   events_->OnClosed(cause);
 }
 
 Stream* Session::FindStream(uint32_t stream) {
-  auto it = streams_.find(stream);
-  if (it == streams_.end() || it->second->draining) return nullptr;
-  return it->second.get();
+  Stream* const found = streams_.Find(stream);
+  return found == nullptr || found->draining ? nullptr : found;
 }
 
 void Session::PathEvents::OnMessage(absl::Span<const uint8_t> message) {

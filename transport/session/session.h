@@ -27,7 +27,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/reassembler.h"
 #include "transport/protocol/receive_order.h"
@@ -37,7 +36,7 @@
 #include "transport/session/path_negotiator.h"
 #include "transport/session/send_meter.h"
 #include "transport/session/sender.h"
-#include "transport/session/stream.h"
+#include "transport/session/stream_table.h"
 #include "transport/session/tuning.h"
 #include "transport/wire/hello.h"
 
@@ -94,13 +93,17 @@ class Session : private MessageReader::Owner {
   // the server's limit wait, and what is sent on them, until others end.
   void AttachStream(uint32_t stream, StreamEvents* events);
   // Opened by the peer and not attached yet.
-  bool IsWaiting(uint32_t stream) const;
+  bool IsWaiting(uint32_t stream);
   // No more events; messages that were received and wait are dropped. What was
   // sent and waits for the window still goes.
   void DetachStream(uint32_t stream);
   // Drops what waits for the window: the stream is being cancelled.
   void DropUnsent(uint32_t stream);
   void SendHeaders(uint32_t stream, absl::string_view metadata);
+  // Copies the message, if it is short and need not wait; then the result is
+  // true, and SendMessage() is not needed.
+  bool SendEager(uint32_t stream, absl::string_view message, bool compressed,
+                 bool last = false);
   // True: the window has taken it. False: OnSendAccepted will follow. The
   // payload stays alive until the peer has it. With `last` it is as if
   // SendHalfClose() followed.
@@ -117,7 +120,7 @@ class Session : private MessageReader::Owner {
   void Consumed(uint32_t stream);
 
   // A client's stream of which nothing was sent, as the server takes no more.
-  bool IsBlocked(uint32_t stream) const;
+  bool IsBlocked(uint32_t stream);
 
   // Streams above `last_stream` are not served; wire::kLastStreamUnknown where
   // another GOAWAY will tell.
@@ -192,11 +195,18 @@ class Session : private MessageReader::Owner {
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
-  absl::Status AddEnd(uint32_t stream, protocol::Inbox::Kind kind,
-                      absl::Span<const uint8_t> metadata);
+  absl::Status AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
+                           absl::Span<const uint8_t> metadata);
   absl::Status AddToInbox(uint32_t stream, protocol::Inbox::Item item);
+  // Whether what comes for it may be delivered without waiting in its inbox.
+  static bool TakesInput(const Stream& stream) {
+    return stream.events != nullptr && stream.inbox.empty();
+  }
+  std::string Copy(absl::Span<const uint8_t> bytes);
   void DeliverInbox(uint32_t stream);
   static void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item);
+  static void DeliverMetadata(StreamEvents* events, protocol::Inbox::Kind kind,
+                              absl::string_view metadata);
   void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);
   // It exists.
@@ -214,12 +224,17 @@ class Session : private MessageReader::Owner {
   void OpenWaitingStreams();
   void Uncount(Stream* stream);
   void EndStream(uint32_t stream);
-  void AddOutgoing(uint32_t stream, Stream::Outgoing outgoing);
+  // A frame of metadata, behind what waits.
+  void AddInOrder(wire::FrameType type, uint32_t stream,
+                  absl::string_view metadata);
   void SendOutgoing(uint32_t stream);
   void StartIfWanted(const Stream& stream);
   bool IsEager(size_t bytes) const;
-  void AddMessage(uint32_t stream, Stream* entry,
-                  const memory::Payload& message, uint8_t flags);
+  void UseWindow(Stream* stream, size_t bytes);
+  void AddEager(uint32_t id, Stream* stream, absl::string_view message,
+                uint8_t flags);
+  void AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
+                  uint8_t flags);
   bool AddAnnounce(uint32_t stream, const memory::Payload& message,
                    uint8_t flags, uint64_t begun_ns);
   void OnRelease(uint64_t id);
@@ -260,6 +275,7 @@ class Session : private MessageReader::Owner {
   std::string peer_token_;  // the acceptor's
   uint32_t peer_window_ = 0;
 
+  base::BufferPool buffers_;
   Sender sender_;
   SendMeter send_meter_;
   protocol::ReceiveOrder order_;
@@ -276,7 +292,7 @@ class Session : private MessageReader::Owner {
     uint64_t begun_ns = 0;  // 0: its release is not timed
   };
   std::unordered_map<uint64_t, Announced> announced_;
-  absl::flat_hash_map<uint32_t, std::unique_ptr<Stream>> streams_;
+  StreamTable streams_;
   uint32_t last_opened_ = 0;
   uint32_t max_streams_;  // that may be open at once
   uint32_t open_streams_ = 0;

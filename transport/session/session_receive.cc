@@ -19,8 +19,12 @@ using wire::FrameType;
 // keep waiting.
 constexpr uint64_t kAcknowledgeBytes = 64 * 1024;
 
+absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 std::string ToString(absl::Span<const uint8_t> bytes) {
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return std::string(AsText(bytes));
 }
 
 absl::StatusOr<uint64_t> ParseId(absl::Span<const uint8_t> payload) {
@@ -117,12 +121,12 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
                                 ? OnEager(header, payload)
                                 : OnAnnounce(header, payload);
       if (!status.ok() || (header.flags & wire::kLast) == 0) return status;
-      return AddEnd(stream, protocol::Inbox::Kind::kHalfClose, {});
+      return AddMetadata(stream, protocol::Inbox::Kind::kHalfClose, {});
     }
     case FrameType::kHalfClose:
-      return AddEnd(stream, protocol::Inbox::Kind::kHalfClose, payload);
+      return AddMetadata(stream, protocol::Inbox::Kind::kHalfClose, payload);
     case FrameType::kTrailers:
-      return AddEnd(stream, protocol::Inbox::Kind::kTrailers, payload);
+      return AddMetadata(stream, protocol::Inbox::Kind::kTrailers, payload);
     case FrameType::kReset:
       OnPeerReset(stream, ResetStatusOf(header.aux, payload));
       return absl::OkStatus();
@@ -141,9 +145,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
         OnRelease(*id);
       } else if (header.type == FrameType::kPing) {
         events_->OnPing();
-        Add(FrameType::kPong, 0, 0,
-            absl::string_view(reinterpret_cast<const char*>(payload.data()),
-                              payload.size()));
+        Add(FrameType::kPong, 0, 0, AsText(payload));
       } else {
         events_->OnPong(*id);
       }
@@ -171,15 +173,11 @@ absl::Status Session::OnHeaders(uint32_t stream,
       return absl::OkStatus();
     }
     ++open_streams_;
-    streams_[stream] =
-        std::make_unique<Stream>(peer_window_, config_.stream_window);
-    streams_[stream]->counted = true;
+    streams_.Add(stream, peer_window_, config_.stream_window)->counted = true;
     opened = true;
   }
-  protocol::Inbox::Item item;
-  item.kind = protocol::Inbox::Kind::kHeaders;
-  item.metadata = ToString(payload);
-  absl::Status status = AddToInbox(stream, std::move(item));
+  absl::Status status =
+      AddMetadata(stream, protocol::Inbox::Kind::kHeaders, payload);
   if (opened) events_->OnStreamOpened(stream);
   return status;
 }
@@ -203,11 +201,21 @@ absl::Status Session::OnEager(const wire::FrameHeader& header,
   if (stream == nullptr) return absl::OkStatus();
   absl::Status status = ChargeWindow(stream, payload.size(), 0);
   if (!status.ok()) return status;
+  const bool compressed = (header.flags & wire::kCompressed) != 0;
+  if (TakesInput(*stream)) {
+    stream->events->OnMessage(
+        memory::Bytes{payload.data(), payload.size(), nullptr}, compressed);
+    return absl::OkStatus();
+  }
+  protocol::Inbox::Item item;
+  item.compressed = compressed;
+  if (payload.size() <= base::BufferPool::kMinBytes) {
+    item.bytes = Copy(payload);
+    return AddToInbox(header.stream, std::move(item));
+  }
   absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
   if (!message.ok()) return message.status();
-  protocol::Inbox::Item item;
   item.message = *std::move(message);
-  item.compressed = (header.flags & wire::kCompressed) != 0;
   return AddToInbox(header.stream, std::move(item));
 }
 
@@ -244,11 +252,17 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
   return status;
 }
 
-absl::Status Session::AddEnd(uint32_t stream, protocol::Inbox::Kind kind,
-                             absl::Span<const uint8_t> metadata) {
+absl::Status Session::AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
+                                  absl::Span<const uint8_t> metadata) {
+  Stream* found = FindStream(stream);
+  if (found == nullptr) return absl::OkStatus();
+  if (TakesInput(*found)) {
+    DeliverMetadata(found->events, kind, AsText(metadata));
+    return absl::OkStatus();
+  }
   protocol::Inbox::Item item;
   item.kind = kind;
-  item.metadata = ToString(metadata);
+  item.bytes = Copy(metadata);
   return AddToInbox(stream, std::move(item));
 }
 
@@ -260,13 +274,16 @@ absl::Status Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
   if (found->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");
   }
-  if (found->events != nullptr && found->inbox.empty()) {
-    DeliverItem(found->events, &item);
-  } else {
-    found->inbox.Add(std::move(item));
-    DeliverInbox(stream);
-  }
+  found->inbox.Add(std::move(item));
+  DeliverInbox(stream);
   return absl::OkStatus();
+}
+
+std::string Session::Copy(absl::Span<const uint8_t> bytes) {
+  if (bytes.empty()) return std::string();
+  std::string copy = buffers_.Take();
+  copy.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return copy;
 }
 
 void Session::DeliverInbox(uint32_t stream) {
@@ -276,29 +293,40 @@ void Session::DeliverInbox(uint32_t stream) {
   while (found != nullptr && found->events != nullptr &&
          found->inbox.Take(&item)) {
     DeliverItem(found->events, &item);
+    buffers_.Give(std::move(item.bytes));
     found = FindStream(stream);
   }
 }
 
 void Session::DeliverItem(StreamEvents* events, protocol::Inbox::Item* item) {
   switch (item->kind) {
-    case protocol::Inbox::Kind::kHeaders:
-      return events->OnHeaders(std::move(item->metadata));
     case protocol::Inbox::Kind::kMessage:
-      return events->OnMessage(std::move(item->message), item->compressed);
+      return events->OnMessage(protocol::Inbox::MessageOf(item),
+                               item->compressed);
     case protocol::Inbox::Kind::kTooLarge:
       return events->OnMessageTooLarge(item->length);
+    case protocol::Inbox::Kind::kHeaders:
     case protocol::Inbox::Kind::kHalfClose:
-      return events->OnHalfClose();
     case protocol::Inbox::Kind::kTrailers:
-      return events->OnTrailers(std::move(item->metadata));
+      return DeliverMetadata(events, item->kind, item->bytes);
+  }
+}
+
+void Session::DeliverMetadata(StreamEvents* events, protocol::Inbox::Kind kind,
+                              absl::string_view metadata) {
+  if (kind == protocol::Inbox::Kind::kHeaders) {
+    events->OnHeaders(metadata);
+  } else if (kind == protocol::Inbox::Kind::kHalfClose) {
+    events->OnHalfClose();
+  } else {
+    events->OnTrailers(metadata);
   }
 }
 
 void Session::OnCredit(uint32_t stream, uint64_t credit) {
-  auto it = streams_.find(stream);  // one that drains needs it too
-  if (it == streams_.end()) return;
-  unread_by_peer_ -= it->second->send_window.GiveBack(credit);
+  Stream* const found = streams_.Find(stream);  // one that drains needs it too
+  if (found == nullptr) return;
+  unread_by_peer_ -= found->send_window.GiveBack(credit);
   SendOutgoing(stream);
 }
 

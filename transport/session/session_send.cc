@@ -15,8 +15,22 @@ namespace {
 
 using wire::FrameType;
 
+uint8_t MessageFlags(bool compressed, bool last) {
+  uint8_t flags = compressed ? wire::kCompressed : 0;
+  if (last) flags |= wire::kLast;
+  return flags;
+}
+
 absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// The message's only piece, or all of them in `copy`.
+absl::string_view Gather(const memory::Payload& message, std::string* copy) {
+  if (message.pieces().size() == 1) return AsText(message.pieces()[0].span());
+  copy->resize(message.size());
+  message.CopyTo(reinterpret_cast<uint8_t*>(&(*copy)[0]));
+  return *copy;
 }
 
 }  // namespace
@@ -40,9 +54,9 @@ void Session::AttachStream(uint32_t stream, StreamEvents* events) {
     return events->OnReset(absl::UnavailableError("Penstock session closed"),
                            /*from_peer=*/false);
   }
-  std::unique_ptr<Stream>& entry = streams_[stream];
+  Stream* entry = streams_.Find(stream);
   if (entry == nullptr) {
-    entry = std::make_unique<Stream>(peer_window_, config_.stream_window);
+    entry = streams_.Add(stream, peer_window_, config_.stream_window);
   }
   entry->events = events;
   DeliverInbox(stream);
@@ -54,10 +68,9 @@ void Session::AttachStream(uint32_t stream, StreamEvents* events) {
   }
 }
 
-bool Session::IsWaiting(uint32_t stream) const {
-  auto it = streams_.find(stream);
-  return it != streams_.end() && it->second->events == nullptr &&
-         !it->second->draining;
+bool Session::IsWaiting(uint32_t stream) {
+  const Stream* const found = FindStream(stream);
+  return found != nullptr && found->events == nullptr;
 }
 
 void Session::DetachStream(uint32_t stream) {
@@ -65,7 +78,7 @@ void Session::DetachStream(uint32_t stream) {
   if (found == nullptr) return;
   found->events = nullptr;
   found->draining = true;
-  const std::list<Stream::Unconsumed> unconsumed = std::move(found->unconsumed);
+  base::Fifo<Stream::Unconsumed> unconsumed = std::move(found->unconsumed);
   found->inbox = protocol::Inbox();
   if (found->blocked) found->outgoing.clear();
   if (found->outgoing.empty()) EndStream(stream);
@@ -94,9 +107,9 @@ bool Session::MustWait(Stream* stream, uint32_t id) {
   return true;
 }
 
-bool Session::IsBlocked(uint32_t stream) const {
-  auto it = streams_.find(stream);
-  return it != streams_.end() && it->second->blocked;
+bool Session::IsBlocked(uint32_t stream) {
+  const Stream* const found = streams_.Find(stream);
+  return found != nullptr && found->blocked;
 }
 
 void Session::OpenWaitingStreams() {
@@ -118,32 +131,35 @@ void Session::Uncount(Stream* stream) {
 }
 
 void Session::EndStream(uint32_t stream) {
-  auto it = streams_.find(stream);
-  if (it == streams_.end()) return;
-  Uncount(it->second.get());
-  unread_by_peer_ -= it->second->send_window.used();
-  streams_.erase(it);
+  Stream* const found = streams_.Find(stream);
+  if (found == nullptr) return;
+  Uncount(found);
+  unread_by_peer_ -= found->send_window.used();
+  streams_.Erase(stream);
   OpenWaitingStreams();
 }
 
 void Session::SendHeaders(uint32_t stream, absl::string_view metadata) {
+  AddInOrder(FrameType::kHeaders, stream, metadata);
+}
+
+bool Session::SendEager(uint32_t stream, absl::string_view message,
+                        bool compressed, bool last) {
   Stream* found = FindStream(stream);
-  if (found == nullptr) return;
-  if (!MustWait(found, stream) && found->outgoing.empty()) {
-    return Add(FrameType::kHeaders, stream, 0, metadata);
+  if (found == nullptr) return true;
+  if (!IsEager(message.size()) || MustWait(found, stream) ||
+      !found->outgoing.empty() || !found->send_window.open()) {
+    return false;
   }
-  Stream::Outgoing outgoing;
-  outgoing.type = FrameType::kHeaders;
-  outgoing.metadata = std::string(metadata);
-  AddOutgoing(stream, std::move(outgoing));
+  AddEager(stream, found, message, MessageFlags(compressed, last));
+  return true;
 }
 
 bool Session::SendMessage(uint32_t stream, memory::Payload message,
                           bool compressed, bool last) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return true;
-  uint8_t flags = compressed ? wire::kCompressed : 0;
-  if (last) flags |= wire::kLast;
+  const uint8_t flags = MessageFlags(compressed, last);
   const bool waits = MustWait(found, stream) || !found->outgoing.empty();
   if (!waits && found->send_window.open()) {
     AddMessage(stream, found, message, flags);
@@ -158,35 +174,34 @@ bool Session::SendMessage(uint32_t stream, memory::Payload message,
 }
 
 void Session::SendHalfClose(uint32_t stream) {
-  Stream::Outgoing outgoing;
-  outgoing.type = FrameType::kHalfClose;
-  AddOutgoing(stream, std::move(outgoing));
+  AddInOrder(FrameType::kHalfClose, stream, absl::string_view());
 }
 
 void Session::SendTrailers(uint32_t stream, absl::string_view metadata) {
-  Stream::Outgoing outgoing;
-  outgoing.type = FrameType::kTrailers;
-  outgoing.metadata = std::string(metadata);
-  AddOutgoing(stream, std::move(outgoing));
+  AddInOrder(FrameType::kTrailers, stream, metadata);
 }
 
-void Session::AddOutgoing(uint32_t stream, Stream::Outgoing outgoing) {
+void Session::AddInOrder(FrameType type, uint32_t stream,
+                         absl::string_view metadata) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return;
+  if (!MustWait(found, stream) && found->outgoing.empty()) {
+    return Add(type, stream, 0, metadata);
+  }
+  Stream::Outgoing outgoing;
+  outgoing.type = type;
+  outgoing.metadata = std::string(metadata);
   found->outgoing.push_back(std::move(outgoing));
-  if (!MustWait(found, stream)) SendOutgoing(stream);
 }
 
 void Session::SendOutgoing(uint32_t stream) {
   // An event may detach the stream: look it up each time.
-  for (auto it = streams_.find(stream);
-       it != streams_.end() && !it->second->outgoing.empty();
-       it = streams_.find(stream)) {
-    Stream* found = it->second.get();
+  Stream* found = streams_.Find(stream);
+  for (; found != nullptr && !found->outgoing.empty();
+       found = streams_.Find(stream)) {
     const bool is_message = found->outgoing.front().type == FrameType::kMessage;
     if (is_message && !found->send_window.open()) return;
-    const Stream::Outgoing next = std::move(found->outgoing.front());
-    found->outgoing.pop_front();
+    const Stream::Outgoing next = found->outgoing.pop_front();
     if (!is_message) {
       Add(next.type, stream, 0, next.metadata);
     } else {
@@ -194,8 +209,7 @@ void Session::SendOutgoing(uint32_t stream) {
       if (found->events != nullptr) found->events->OnSendAccepted();
     }
   }
-  auto it = streams_.find(stream);
-  if (it != streams_.end() && it->second->draining) EndStream(stream);
+  if (found != nullptr && found->draining) EndStream(stream);
 }
 
 bool Session::IsEager(size_t bytes) const {
@@ -204,25 +218,32 @@ bool Session::IsEager(size_t bytes) const {
          unread_by_peer_ < config_.max_eager_unread;
 }
 
-void Session::AddMessage(uint32_t stream, Stream* entry,
-                         const memory::Payload& message, uint8_t flags) {
-  const bool eager = IsEager(message.size());
-  const uint64_t cost = protocol::MessageCost(message.size());
-  entry->send_window.Use(cost);
+void Session::UseWindow(Stream* stream, size_t bytes) {
+  const uint64_t cost = protocol::MessageCost(bytes);
+  stream->send_window.Use(cost);
   unread_by_peer_ += cost;
   ++counters_.messages_sent;
-  counters_.bytes_sent += message.size();
+  counters_.bytes_sent += bytes;
+}
+
+void Session::AddEager(uint32_t id, Stream* stream, absl::string_view message,
+                       uint8_t flags) {
+  UseWindow(stream, message.size());
   const uint64_t begun_ns = send_meter_.Begin(message.size());
-  if (!eager && AddAnnounce(stream, message, flags, begun_ns)) return;
-  if (message.pieces().size() == 1) {
-    const memory::Bytes& bytes = message.pieces()[0];
-    Add(FrameType::kMessage, stream, 0, AsText(bytes.span()), flags);
-  } else {
-    std::string bytes(message.size(), '\0');
-    message.CopyTo(reinterpret_cast<uint8_t*>(&bytes[0]));
-    Add(FrameType::kMessage, stream, 0, bytes, flags);
+  Add(FrameType::kMessage, id, 0, message, flags);
+  send_meter_.OnCopied(begun_ns, message.size());
+}
+
+void Session::AddMessage(uint32_t id, Stream* stream,
+                         const memory::Payload& message, uint8_t flags) {
+  std::string copy;
+  if (IsEager(message.size())) {
+    return AddEager(id, stream, Gather(message, &copy), flags);
   }
-  if (eager) send_meter_.OnCopied(begun_ns, message.size());
+  UseWindow(stream, message.size());
+  const uint64_t begun_ns = send_meter_.Begin(message.size());
+  if (AddAnnounce(id, message, flags, begun_ns)) return;
+  Add(FrameType::kMessage, id, 0, Gather(message, &copy), flags);
 }
 
 bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
@@ -304,8 +325,7 @@ void Session::Consumed(uint32_t stream) {
   Stream* found = FindStream(stream);
   if (found == nullptr || found->unconsumed.empty()) return;
   found->wants_message = false;
-  const Stream::Unconsumed oldest = found->unconsumed.front();
-  found->unconsumed.pop_front();
+  const Stream::Unconsumed oldest = found->unconsumed.pop_front();
   found->unconsumed_cost -= oldest.cost;
   const uint64_t credit = found->receive_window.Consume(oldest.cost);
   reader_.Consumed(oldest.budgeted);

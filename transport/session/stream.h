@@ -4,10 +4,10 @@
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_H_
 
 #include <cstdint>
-#include <list>
 #include <string>
 
 #include "absl/types/optional.h"
+#include "transport/base/fifo.h"
 #include "transport/memory/bytes.h"
 #include "transport/protocol/inbox.h"
 #include "transport/protocol/stream_window.h"
@@ -37,8 +37,7 @@ struct Stream {
     std::string metadata;
     uint8_t flags = 0;  // of the message
   };
-  // Lists: most streams never need one, and an empty deque allocates.
-  std::list<Outgoing> outgoing;
+  base::Fifo<Outgoing> outgoing;
   // Detached; here until outgoing is empty.
   bool draining = false;
   protocol::SendWindow send_window;
@@ -52,7 +51,7 @@ struct Stream {
     uint64_t id;
     uint64_t budgeted;
   };
-  std::list<Unconsumed> unconsumed;
+  base::Fifo<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;
   bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came before it was attached

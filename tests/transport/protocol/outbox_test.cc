@@ -39,10 +39,26 @@ std::vector<wire::Frame> FramesOf(const Batch& batch) {
   return frames;
 }
 
-TEST(Outbox, IsEmptyAtFirst) { EXPECT_TRUE(Outbox(kMaxFrameBytes).empty()); }
+TEST(Outbox, IsEmptyAtFirst) {
+  base::BufferPool buffers;
+  EXPECT_TRUE(Outbox(kMaxFrameBytes, &buffers).empty());
+}
+
+TEST(Outbox, MemoryIsUsedAgain) {
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
+  outbox.Add(Header(FrameType::kMessage), "hello", 0);
+  Batch batch = outbox.Pop();
+  const char* const memory = batch.bytes.data();
+  buffers.Give(std::move(batch.bytes));
+  outbox.Add(Header(FrameType::kMessage), "again", 0);
+  EXPECT_EQ(outbox.front().bytes.data(), memory);
+  EXPECT_EQ(FramesOf(outbox.front()).size(), 1u);
+}
 
 TEST(Outbox, FrameLeavesAsItWasDescribed) {
-  Outbox outbox(kMaxFrameBytes);
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
   EXPECT_EQ(outbox.Add(Header(FrameType::kMessage), "hello", /*ack=*/9), 1u);
   const Batch batch = outbox.Pop();
   EXPECT_TRUE(outbox.empty());
@@ -59,7 +75,8 @@ TEST(Outbox, FrameLeavesAsItWasDescribed) {
 }
 
 TEST(Outbox, FramesThatWaitLeaveTogether) {
-  Outbox outbox(kMaxFrameBytes);
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
   for (uint64_t i = 1; i <= 3; ++i) {
     EXPECT_EQ(outbox.Add(Header(FrameType::kMessage), "x", 0), i);
   }
@@ -69,7 +86,8 @@ TEST(Outbox, FramesThatWaitLeaveTogether) {
 }
 
 TEST(Outbox, NumbersGoOnAfterABatchHasLeft) {
-  Outbox outbox(kMaxFrameBytes);
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
   outbox.Add(Header(FrameType::kMessage), "x", 0);
   outbox.Pop();
   EXPECT_EQ(outbox.Add(Header(FrameType::kMessage), "x", 0), 2u);
@@ -77,7 +95,8 @@ TEST(Outbox, NumbersGoOnAfterABatchHasLeft) {
 }
 
 TEST(Outbox, NoBatchGrowsAboveItsLimit) {
-  Outbox outbox(kMaxFrameBytes);
+  base::BufferPool buffers;
+  Outbox outbox(kMaxFrameBytes, &buffers);
   const std::string half(kMaxFrameBytes / 2 - wire::kFrameHeaderBytes, 'h');
   outbox.Add(Header(FrameType::kMessage), half, 0);
   outbox.Add(Header(FrameType::kMessage), half, 0);  // just fits
@@ -89,7 +108,8 @@ TEST(Outbox, NoBatchGrowsAboveItsLimit) {
 }
 
 TEST(Outbox, FrameAboveTheLimitIsABatchOfItsOwn) {
-  Outbox outbox(100);
+  base::BufferPool buffers;
+  Outbox outbox(100, &buffers);
   outbox.Add(Header(FrameType::kMessage), "small", 0);
   outbox.Add(Header(FrameType::kMessage), std::string(500, 'x'), 0);
   outbox.Add(Header(FrameType::kMessage), "small", 0);
@@ -104,7 +124,8 @@ TEST(Outbox, LongPayloadsAreCutAtTheFramesLimit) {
   for (size_t size :
        {kMaxFramePayload - 1, kMaxFramePayload, kMaxFramePayload + 1,
         2 * kMaxFramePayload, 5 * kMaxFramePayload + 17}) {
-    Outbox outbox(64 * 1024);
+    base::BufferPool buffers;
+    Outbox outbox(64 * 1024, &buffers);
     std::string payload(size, '\0');
     for (size_t i = 0; i < size; ++i) payload[i] = static_cast<char>(i * 31);
     const uint64_t last = outbox.Add(Header(FrameType::kHeaders), payload, 4);

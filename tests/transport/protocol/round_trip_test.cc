@@ -61,8 +61,9 @@ class RoundTrip : public ::testing::TestWithParam<uint32_t> {};
 
 TEST_P(RoundTrip, NothingIsLostRepeatedOrReordered) {
   std::mt19937 random(GetParam());
-  Outbox outbox(64 * 1024);
-  SendLog log;
+  base::BufferPool buffers;
+  Outbox outbox(64 * 1024, &buffers);
+  SendLog log(&buffers);
   Receiver receiver;
   std::vector<std::string> sent;
   std::vector<std::string> under_way;

@@ -140,7 +140,7 @@ class LateAnnouncementTest : public PathRetryTest {
     client_->Open(1);
     client_->Open(2);
     Run();
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 4000; ++i) {
       (*client_)->SendPing(i);
       client_->Flush();
     }

@@ -80,15 +80,15 @@ LinkOptions LifelineOptions() {
   return options;
 }
 
-void StreamRecorder::OnHeaders(std::string metadata) {
-  Add("headers " + Brief(metadata));
+void StreamRecorder::OnHeaders(absl::string_view metadata) {
+  Add("headers " + Brief(std::string(metadata)));
 }
 
 void StreamRecorder::OnMessage(memory::Bytes message, bool compressed) {
   const absl::string_view text(reinterpret_cast<const char*>(message.data),
                                message.size);
   std::string line = MessageLine(text);
-  if (keeps) kept.push_back(std::move(message));
+  if (keeps) kept.push_back(*memory::Own(std::move(message)));
   Add(compressed ? "compressed " + line : line);
 }
 
@@ -98,8 +98,8 @@ void StreamRecorder::OnMessageTooLarge(uint64_t bytes) {
 
 void StreamRecorder::OnHalfClose() { Add("half close"); }
 
-void StreamRecorder::OnTrailers(std::string metadata) {
-  Add("trailers " + Brief(metadata));
+void StreamRecorder::OnTrailers(absl::string_view metadata) {
+  Add("trailers " + Brief(std::string(metadata)));
 }
 
 void StreamRecorder::OnReset(const absl::Status& status, bool from_peer) {

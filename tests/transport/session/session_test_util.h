@@ -49,11 +49,11 @@ LinkOptions LifelineOptions();
 // why, by the peer".
 class StreamRecorder : public StreamEvents {
  public:
-  void OnHeaders(std::string metadata) override;
+  void OnHeaders(absl::string_view metadata) override;
   void OnMessage(memory::Bytes message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
-  void OnTrailers(std::string metadata) override;
+  void OnTrailers(absl::string_view metadata) override;
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 

@@ -31,7 +31,7 @@ std::string SimulatedCall::Describe() const {
       receives_ ? ", waits for message" : "", ended_ ? ", ended" : "");
 }
 
-void SimulatedCall::OnHeaders(std::string metadata) {
+void SimulatedCall::OnHeaders(absl::string_view metadata) {
   Expect(!ended_ && !headers_received_ && received_ == 0, "late headers");
   Expect(metadata == "headers", "wrong headers");
   headers_received_ = true;
@@ -52,7 +52,7 @@ void SimulatedCall::CheckMessage(const memory::Bytes& message,
 void SimulatedCall::OnMessage(memory::Bytes message, bool compressed) {
   CheckMessage(message, compressed);
   ++received_;
-  queue_.push_back(std::move(message));
+  queue_.push_back(*memory::Own(std::move(message)));
   if (receives_) TakeOldest();
 }
 
@@ -76,7 +76,7 @@ void SimulatedCall::OnHalfClose() {
   read_closed_ = true;
 }
 
-void SimulatedCall::OnTrailers(std::string metadata) {
+void SimulatedCall::OnTrailers(absl::string_view metadata) {
   Expect(is_client_ && !ended_, "trailers at that time");
   if (plan_->aborted) {
     Expect(metadata == "aborted", "wrong trailers");

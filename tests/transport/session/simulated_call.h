@@ -54,11 +54,11 @@ class SimulatedCall : public StreamEvents {
   SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
                 bool is_client);
 
-  void OnHeaders(std::string metadata) override;
+  void OnHeaders(absl::string_view metadata) override;
   void OnMessage(memory::Bytes message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
-  void OnTrailers(std::string metadata) override;
+  void OnTrailers(absl::string_view metadata) override;
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 

@@ -53,6 +53,38 @@ TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
                    "compressed " + MessageLine(Letters(3000))}));
 }
 
+TEST_F(SessionTest, ShortMessagesNeedNotOutliveTheCall) {
+  Open();
+  client_->Open(1);
+  std::string message = "short";
+  EXPECT_TRUE((*client_)->SendEager(1, message, /*compressed=*/true));
+  message = "other";
+  EXPECT_TRUE((*client_)->SendEager(1, "", false));
+  EXPECT_FALSE((*client_)->SendEager(1, Letters(3 << 20), false));
+  EXPECT_TRUE((*client_)->SendEager(1, "last", false, /*last=*/true));
+  EXPECT_TRUE((*client_)->SendEager(2, "no such stream", false));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"headers open", "compressed message short", "message ",
+                   "message last", "half close"}));
+}
+
+TEST_F(SessionTest, MessagesThatWaitToBeAttachedAreKept) {
+  Open();
+  server_->attaches = false;
+  client_->Open(1);
+  for (size_t size : {0, 5, 512, 513, 5000}) client_->Send(1, Letters(size));
+  Run();
+  client_->Open(3);  // its frames pass through the same memory
+  client_->Send(3, Letters(5, 7));
+  Run();
+  server_->Attach(1);
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"headers open", "message ", MessageLine(Letters(5)),
+                   MessageLine(Letters(512)), MessageLine(Letters(513)),
+                   MessageLine(Letters(5000))}));
+}
+
 TEST_F(SessionTest, HalfCloseMayComeWithTheLastMessage) {
   Open();
   // Eager, in fragments, announced.

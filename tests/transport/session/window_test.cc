@@ -66,6 +66,24 @@ TEST_F(WindowTest, CreditLetsTheNextMessageGo) {
   EXPECT_FALSE(client_->Send(1, "the next waits again"));
 }
 
+TEST_F(WindowTest, WhatWouldWaitIsNotTakenAsEager) {
+  Open();
+  OpenStream(1);
+  EXPECT_TRUE(client_->Send(1, Letters(100, 1)));
+  EXPECT_TRUE(client_->Send(1, Letters(100, 2)));
+  EXPECT_FALSE((*client_)->SendEager(1, "no room", false));
+  EXPECT_FALSE(client_->Send(1, "waits"));
+  (*server_)->Consumed(1);
+  EXPECT_FALSE((*client_)->SendEager(1, "not before that", false));
+  Run();
+  Consume(1);
+  EXPECT_TRUE((*client_)->SendEager(1, "now", false));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{MessageLine(Letters(100, 1)), MessageLine(Letters(100, 2)),
+                   "message waits", "message now"}));
+}
+
 TEST_F(WindowTest, LastMessageThatWaitedIsStillTheLast) {
   Open();
   OpenStream(1);

@@ -157,7 +157,7 @@ void Endpoint::EndBatch() {
 }
 
 void Endpoint::WriteQueued() {
-  if (writing_ || broken_ || batches_ > 0) return;
+  if (writing_ || broken_ || batches_ > 0 || !HasOutput()) return;
   ServePushes();
   ServeReads();
   if (queued_.empty()) return;

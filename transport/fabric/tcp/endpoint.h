@@ -34,10 +34,7 @@ class Endpoint : public fabric::Endpoint {
   // The stream has ended; reads under way end first.
   void OnClosed(const absl::Status& cause);
   // Everything sent has been written to the stream.
-  bool idle() const {
-    return !writing_ && queued_.empty() && to_serve_.empty() &&
-           to_push_.empty();
-  }
+  bool idle() const { return !writing_ && !HasOutput(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string Describe() const override { return std::string(); }
@@ -74,6 +71,9 @@ class Endpoint : public fabric::Endpoint {
   void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
   void QueueBytes(memory::Bytes bytes);
   void CloseOpen();
+  bool HasOutput() const {
+    return !queued_.empty() || !to_serve_.empty() || !to_push_.empty();
+  }
   void WriteQueued();
 
   size_t TakeHeader(absl::Span<const uint8_t> bytes);

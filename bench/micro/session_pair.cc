@@ -1,0 +1,116 @@
+#include "bench/micro/session_pair.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "bench/micro/shm_pair.h"
+#include "transport/wire/hello.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+using fabric::fake::Side;
+
+constexpr char kToken[] = "0123456789abcdef";
+// Of the usual metadata of a unary call.
+constexpr size_t kMetadataBytes = 120;
+
+session::Config MakeConfig(bool is_client) {
+  session::Config config;
+  config.is_client = is_client;
+  wire::FabricOffer offer;
+  offer.fabric = "shm";
+  offer.usable = true;
+  config.offers = {offer};
+  if (!is_client) config.token = kToken;
+  return config;
+}
+
+fabric::fake::LinkOptions LifelineOptions() {
+  fabric::fake::LinkOptions options;
+  options.is_lifeline = true;
+  return options;
+}
+
+}  // namespace
+
+SessionPeer::SessionPeer(bool is_client,
+                         std::unique_ptr<fabric::Endpoint> lifeline)
+    : metadata_(kMetadataBytes, 'h'),
+      session_(MakeConfig(is_client), std::move(lifeline), this) {}
+
+void SessionPeer::Attach(uint32_t stream) {
+  stream_ = stream;
+  session_.AttachStream(stream, this);
+}
+
+void SessionPeer::OpenStream(uint32_t stream) {
+  Attach(stream);
+  session_.SendHeaders(stream, metadata_);
+  session_.WantMessage(stream);
+}
+
+void SessionPeer::Poll() {
+  while (session_.Poll()) {
+  }
+  // As gRPC does: once all is here that came at the same time.
+  if (opened_ != 0) Attach(std::exchange(opened_, 0));
+  session_.Flush();
+}
+
+void SessionPeer::OnMessage(memory::Bytes, bool) {
+  ++messages;
+  session_.Consumed(stream_);
+  session_.WantMessage(stream_);
+}
+
+void SessionPeer::OnHalfClose() {
+  session_.SendHeaders(stream_, metadata_);
+  SendMessage();
+  session_.SendTrailers(stream_, metadata_);
+  session_.DetachStream(stream_);
+}
+
+void SessionPeer::OnTrailers(absl::string_view) {
+  ++ended;
+  session_.DetachStream(stream_);
+}
+
+SessionPair::SessionPair()
+    : lifeline_(LifelineOptions()),
+      client(true, lifeline_.Take(Side::kA)),
+      server(false, lifeline_.Take(Side::kB)) {
+  absl::StatusOr<ShmPair> shm = ConnectShm();
+  status_ = shm.status();
+  if (!status_.ok()) return;
+  client->Start();
+  server->Start();
+  Settle();
+  server->AddFastPath("shm", std::move(shm->listening));
+  client->AddFastPath("shm", std::move(shm->connecting));
+  Settle();
+  if (!client.has_path || !server.has_path) {
+    status_ = absl::InternalError("the sessions chose no path");
+    return;
+  }
+  // As while somebody polls: nobody is rung.
+  client->fast_path()->SetArmed(false);
+  server->fast_path()->SetArmed(false);
+}
+
+void SessionPair::Settle() {
+  do {
+    client->Flush();
+    server->Flush();
+    Move();
+  } while (lifeline_.Step());
+}
+
+void SessionPair::Move() {
+  server.Poll();
+  client.Poll();
+}
+
+}  // namespace bench
+}  // namespace penstock

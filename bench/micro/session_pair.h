@@ -1,0 +1,93 @@
+// Two sessions in one thread, a client and a server.
+
+#ifndef PENSTOCK_BENCH_MICRO_SESSION_PAIR_H_
+#define PENSTOCK_BENCH_MICRO_SESSION_PAIR_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/fabric/fake/link.h"
+#include "transport/memory/bytes.h"
+#include "transport/session/events.h"
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace bench {
+
+// A session with the newest of its streams: takes what comes, and answers
+// where it is the server.
+class SessionPeer : public session::SessionEvents,
+                    public session::StreamEvents {
+ public:
+  SessionPeer(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline);
+
+  session::Session* operator->() { return &session_; }
+  void OpenStream(uint32_t stream);
+  // Of 8 bytes.
+  void SendMessage() { session_.SendEager(stream_, "8 bytes.", false); }
+  void HalfClose() { session_.SendHalfClose(stream_); }
+  void Poll();
+
+  int64_t messages = 0;
+  int64_t ended = 0;
+  bool has_path = false;
+
+ private:
+  void OnStreamOpened(uint32_t stream) override { opened_ = stream; }
+  void OnGoaway(uint32_t, const absl::Status&) override {}
+  void OnPing() override {}
+  void OnPong(uint64_t) override {}
+  void OnConnectWanted(const std::string&, const std::string&,
+                       const std::string&) override {}
+  void OnListenWanted() override {}
+  void OnPathChosen(const session::PathDescription&) override {
+    has_path = true;
+  }
+  void OnClosed(const absl::Status&) override {}
+
+  void OnHeaders(absl::string_view) override {}
+  void OnMessage(memory::Bytes, bool) override;
+  void OnMessageTooLarge(uint64_t) override {}
+  void OnHalfClose() override;
+  void OnTrailers(absl::string_view) override;
+  void OnReset(const absl::Status&, bool) override {}
+  void OnSendAccepted() override {}
+
+  void Attach(uint32_t stream);
+
+  const std::string metadata_;
+  uint32_t stream_ = 0;
+  uint32_t opened_ = 0;  // by the peer, and not attached yet
+  session::Session session_;
+};
+
+// With a path over shared memory; only its set-up, and what it rings, goes over
+// the fake lifeline.
+class SessionPair {
+ public:
+  SessionPair();
+
+  // Why there is none.
+  const absl::Status& status() const { return status_; }
+  // What waits in shared memory, to the server, and its answers.
+  void Move();
+
+ private:
+  // Everything, everywhere.
+  void Settle();
+
+  absl::Status status_;
+  fabric::fake::Link lifeline_;
+
+ public:
+  SessionPeer client;
+  SessionPeer server;
+};
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_MICRO_SESSION_PAIR_H_

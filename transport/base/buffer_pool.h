@@ -1,0 +1,54 @@
+// Short buffers that are used again.
+
+#ifndef PENSTOCK_TRANSPORT_BASE_BUFFER_POOL_H_
+#define PENSTOCK_TRANSPORT_BASE_BUFFER_POOL_H_
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace base {
+
+// So that what passes through at a steady pace takes no memory from the heap.
+// Keeps little: as many as a few small calls have under way at once. Not
+// thread-safe.
+class BufferPool {
+ public:
+  static constexpr size_t kMaxBuffers = 6;
+  static constexpr size_t kMinBytes = 512;
+  static constexpr size_t kMaxBytes = 2 * kMinBytes;
+
+  BufferPool() = default;
+  BufferPool(const BufferPool&) = delete;
+  BufferPool& operator=(const BufferPool&) = delete;
+
+  // An empty one with room for kMinBytes.
+  std::string Take() {
+    std::string buffer;
+    if (spare_.empty()) {
+      buffer.reserve(kMinBytes);
+    } else {
+      buffer = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    return buffer;
+  }
+
+  void Give(std::string buffer) {
+    const size_t room = buffer.capacity();
+    if (room < kMinBytes || room > kMaxBytes) return;
+    if (spare_.size() >= kMaxBuffers) return;
+    buffer.clear();
+    spare_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::vector<std::string> spare_;
+};
+
+}  // namespace base
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_BASE_BUFFER_POOL_H_

@@ -1,0 +1,54 @@
+// The streams of a session, by their ids.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_TABLE_H_
+#define PENSTOCK_TRANSPORT_SESSION_STREAM_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "transport/session/stream.h"
+
+namespace penstock {
+namespace session {
+
+// Owns them. Short streams come and go without the heap: memory of the last
+// ones is used again. Not thread-safe.
+class StreamTable {
+ public:
+  StreamTable() = default;
+  StreamTable(const StreamTable&) = delete;
+  StreamTable& operator=(const StreamTable&) = delete;
+  ~StreamTable();
+
+  bool empty() const { return streams_.empty(); }
+  // Null: there is none. Most calls are about the same stream as the one
+  // before.
+  Stream* Find(uint32_t id) {
+    if (recent_ == nullptr || id != recent_id_) FindOther(id);
+    return recent_;
+  }
+  // None of this id is there.
+  Stream* Add(uint32_t id, uint64_t send_window, uint64_t receive_window);
+  void Erase(uint32_t id);
+  // Any of them; there must be one.
+  uint32_t first_id() const { return streams_.begin()->first; }
+
+ private:
+  using Memory = std::aligned_storage<sizeof(Stream), alignof(Stream)>::type;
+
+  void FindOther(uint32_t id);
+
+  absl::flat_hash_map<uint32_t, std::unique_ptr<Memory>> streams_;
+  std::vector<std::unique_ptr<Memory>> spare_;
+  uint32_t recent_id_ = 0;
+  Stream* recent_ = nullptr;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_STREAM_TABLE_H_
