@@ -48,8 +48,10 @@ void EncodeRequestMetadata(benchmark::State& state) {
   Batch request;
   FillRequest(&request);
   std::string bytes;
+  core::SentEntries sent;
+  const auto tell = [](uint8_t, absl::string_view) {};
   for (auto _ : state) {
-    core::EncodeMetadata(request.batch, &bytes);
+    core::EncodeMetadata(request.batch, &sent, tell, &bytes);
     benchmark::DoNotOptimize(bytes.data());
   }
 }
@@ -60,11 +62,20 @@ void DecodeRequestMetadata(benchmark::State& state) {
   Batch request;
   FillRequest(&request);
   std::string bytes;
-  core::EncodeMetadata(request.batch, &bytes);
+  core::SentEntries sent;
+  core::ReceivedEntries received;
+  const auto tell = [&received](uint8_t number, absl::string_view entry) {
+    (void)received.Add(number, entry);
+  };
+  for (int i = 0; i < 3; ++i) {  // as on a connection that has been in use
+    core::EncodeMetadata(request.batch, &sent, tell, &bytes);
+  }
   Batch decoded;
+  size_t size;
   for (auto _ : state) {
     decoded.batch.Clear();
-    if (!core::DecodeMetadata(bytes, &decoded.batch).ok()) {
+    if (!core::DecodeMetadata(bytes, received, SIZE_MAX, &decoded.batch, &size)
+             .ok()) {
       state.SkipWithError("not decoded");
       break;
     }

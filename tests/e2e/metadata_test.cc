@@ -197,6 +197,65 @@ TEST_P(MetadataTest, MoreThanARaisedLimitIsRefused) {
   EXPECT_EQ(answer.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+// What repeats on a connection goes by numbers.
+class RepeatedMetadataTest : public testing::TestWithParam<Path> {
+ protected:
+  RepeatedMetadataTest() : stack_(GetParam()) {
+    stack_.Serve(&service_);
+    channel_ = stack_.NewChannel();
+    stub_ = TestService::NewStub(channel_);
+  }
+
+  // What came back before the answer, and behind it.
+  grpc::Status Ask(const Metadata& sent, Metadata* initial,
+                   Metadata* trailing) {
+    Call call;
+    for (const auto& each : sent) call.AddMetadata(each.first, each.second);
+    Empty response;
+    const grpc::Status status = stub_->EmptyCall(&call, Empty(), &response);
+    *initial = ToMetadata(call.GetServerInitialMetadata());
+    *trailing = ToMetadata(call.GetServerTrailingMetadata());
+    return status;
+  }
+
+  MetadataService service_;
+  Stack stack_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<TestService::Stub> stub_;
+};
+
+TEST_P(RepeatedMetadataTest, ComesEachTime) {
+  for (int i = 0; i < 200; ++i) {
+    const Metadata sent = {{"x-each", "the same"},
+                           {"x-few", absl::StrCat(i % 7)},
+                           {"x-long", std::string(100 * (i % 60), 'x')},
+                           {"x-none", absl::StrCat("another ", i)},
+                           {"x-this-bin", std::string("\0\xff", 2)},
+                           {"x-twice", "the same"},
+                           {"x-twice", "the same"}};
+    Metadata initial, trailing;
+    const grpc::Status status = Ask(sent, &initial, &trailing);
+    ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
+    ASSERT_TRUE(initial == sent) << i;
+    ASSERT_TRUE(trailing == sent) << i;
+  }
+}
+
+TEST_P(RepeatedMetadataTest, CountsInFullEachTime) {
+  if (!IsPenstock(GetParam())) {
+    GTEST_SKIP() << "stock gRPC may end a connection that has brought too much";
+  }
+  const std::string value(3 * kKi, 'x');
+  const Metadata sent = {{"x-a", value}, {"x-b", value}, {"x-c", value}};
+  for (int i = 0; i < 4; ++i) {
+    Metadata initial, trailing;
+    EXPECT_EQ(Ask(sent, &initial, &trailing).error_code(),
+              grpc::StatusCode::RESOURCE_EXHAUSTED)
+        << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, RepeatedMetadataTest, EachPath(), PathName());
 INSTANTIATE_TEST_SUITE_P(Over, MetadataTest, EachPath(), PathName());
 
 }  // namespace

@@ -29,7 +29,7 @@ std::vector<std::string> Seeds() {
   using wire::FrameType;
   std::vector<std::string> seeds;
   std::string all;
-  for (int type = 1; type <= 26; ++type) {
+  for (int type = 1; type <= 27; ++type) {
     if (type == 7) type = 16;
     seeds.push_back(FrameOf(static_cast<FrameType>(type), "payload"));
     all += seeds.back();

@@ -14,7 +14,7 @@ using wire::FrameType;
 
 // Any byte is a type, mostly a known one.
 FrameType TypeOf(uint8_t byte) {
-  if (byte <= 26 || byte >= 250) return static_cast<FrameType>(byte);
+  if (byte <= 27 || byte >= 250) return static_cast<FrameType>(byte);
   return static_cast<FrameType>(16 + byte % 11);
 }
 

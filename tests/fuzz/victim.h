@@ -69,6 +69,9 @@ class Victim : public session::SessionEvents {
   void OnGoaway(uint32_t, const absl::Status&) override {}
   void OnPing() override {}
   void OnPong(uint64_t) override {}
+  absl::Status OnEntry(uint32_t, absl::string_view) override {
+    return absl::OkStatus();
+  }
   void OnConnectWanted(const std::string&, const std::string&,
                        const std::string&) override {}
   void OnListenWanted() override {}

@@ -15,7 +15,8 @@ namespace {
 
 using grpc_core::Slice;
 
-// An entry begins with a byte: 0, a key's number, or 128 and a pair's.
+// An entry begins with a byte: 0, a key's number, 128 and a pair's, or the
+// number that the entry has got on this connection (metadata_table.h).
 constexpr uint8_t kLiteral = 0;
 constexpr uint8_t kFirstKey = 1;
 constexpr uint8_t kFirstPair = 128;
@@ -95,7 +96,11 @@ uint8_t NumberOfPair(Trait trait, const Value& value, List<All...>) {
 // The visitor that grpc_metadata_batch::Encode() wants.
 class Encoder {
  public:
-  explicit Encoder(std::string* out) : out_(out) { out_->clear(); }
+  // Without `sent`, no entry is looked for there.
+  Encoder(SentEntries* sent, const TellOfEntry* tell, std::string* out)
+      : sent_(sent), tell_(tell), out_(out) {
+    out_->clear();
+  }
 
   void Encode(const Slice& key, const Slice& value) {
     PutLiteral(key.as_string_view(), value.as_string_view());
@@ -113,7 +118,10 @@ class Encoder {
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
+    // Another one each time.
+    SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
+    sent_ = sent;
   }
   void Encode(grpc_core::GrpcAcceptEncodingMetadata trait,
               grpc_core::CompressionAlgorithmSet set) {
@@ -130,10 +138,12 @@ class Encoder {
   void Put(Trait, absl::string_view value) {
     constexpr uint8_t kKey = NumberOfKey<Trait>(Keys());
     if (kKey == kLiteral) return PutLiteral(Trait::key(), value);
+    const size_t begin = out_->size();
     uint8_t prefix[5] = {kKey};
     base::StoreLittle<uint32_t>(value.size(), prefix + 1);
     Append(prefix, sizeof prefix);
     out_->append(value.data(), value.size());
+    PutByNumber(begin);
   }
 
  private:
@@ -145,63 +155,113 @@ class Encoder {
   }
 
   void PutLiteral(absl::string_view key, absl::string_view value) {
+    const size_t begin = out_->size();
     uint8_t prefix[9] = {kLiteral};
     base::StoreLittle<uint32_t>(key.size(), prefix + 1);
     base::StoreLittle<uint32_t>(value.size(), prefix + 5);
     Append(prefix, sizeof prefix);
     out_->append(key.data(), key.size());
     out_->append(value.data(), value.size());
+    PutByNumber(begin);
+  }
+
+  // Replaces the entry that begins there by its number, if it has one.
+  void PutByNumber(size_t begin) {
+    if (sent_ == nullptr) return;
+    const auto entry = absl::string_view(*out_).substr(begin);
+    const SentEntries::Number number = sent_->Find(entry);
+    if (number.number == 0) return;
+    if (number.is_new) (*tell_)(number.number, entry);
+    out_->resize(begin);
+    out_->push_back(static_cast<char>(number.number));
   }
 
   void Append(const uint8_t* data, size_t size) {
     out_->append(reinterpret_cast<const char*>(data), size);
   }
 
+  SentEntries* sent_;
+  const TellOfEntry* const tell_;
   std::string* const out_;
 };
 
 class Decoder {
  public:
-  // One copy of the whole, of which the values are parts.
-  Decoder(absl::string_view bytes, grpc_metadata_batch* batch)
-      : block_(Slice::FromCopiedBuffer(bytes.data(), bytes.size())),
-        batch_(batch) {}
+  // Values are parts of the block.
+  Decoder(const Slice* block, grpc_metadata_batch* batch)
+      : block_(block), batch_(batch) {}
 
-  absl::Status Decode() {
-    while (position_ < block_.size() && status_.ok()) {
-      const uint8_t first = block_[position_++];
-      if (first >= kFirstPair) {
-        DecodePair(first - kFirstPair, Pairs());
-      } else if (first == kLiteral) {
-        DecodeLiteral();
-      } else {
-        DecodeKnown(first - kFirstKey, Keys());
+  // `*numbered` becomes the size of what stood as a number.
+  absl::Status Decode(const ReceivedEntries& received, size_t max_bytes,
+                      size_t* numbered) {
+    while (position_ < block_->size() && status_.ok()) {
+      const uint8_t first = (*block_)[position_];
+      if (first < kFirstEntry) {
+        DecodeEntry();
+        continue;
       }
+      ++position_;
+      const Slice* const entry = received.Find(first);
+      if (entry == nullptr) {
+        Fail("metadata of an unknown number");
+        break;
+      }
+      // A byte may stand for much: counted as HTTP/2 does.
+      constexpr size_t kEntryOverhead = 32;
+      *numbered += entry->size() + kEntryOverhead;
+      if (*numbered > max_bytes) {
+        return absl::ResourceExhaustedError("metadata of too many numbers");
+      }
+      status_ = DecodeOne(entry, batch_);
     }
     return status_;
   }
 
  private:
+  // An entry that has a number, and is nothing but one.
+  static absl::Status DecodeOne(const Slice* entry,
+                                grpc_metadata_batch* batch) {
+    Decoder decoder(entry, batch);
+    if (entry->size() > 0 && (*entry)[0] < kFirstEntry) decoder.DecodeEntry();
+    if (decoder.status_.ok() &&
+        (decoder.position_ == 0 || decoder.position_ < entry->size())) {
+      decoder.Fail("a number of metadata that is not one entry");
+    }
+    return decoder.status_;
+  }
+
+  // One that begins with less than kFirstEntry.
+  void DecodeEntry() {
+    const uint8_t first = (*block_)[position_++];
+    if (first >= kFirstPair) {
+      DecodePair(first - kFirstPair, Pairs());
+    } else if (first == kLiteral) {
+      DecodeLiteral();
+    } else {
+      DecodeKnown(first - kFirstKey, Keys());
+    }
+  }
+
   void Fail(absl::string_view what) {
     status_ = absl::InvalidArgumentError(what);
   }
 
   bool TakeLength(uint32_t* length) {
-    if (block_.size() - position_ < 4) {
+    if (block_->size() - position_ < 4) {
       Fail("metadata is cut short");
       return false;
     }
-    *length = base::LoadLittle<uint32_t>(block_.data() + position_);
+    *length = base::LoadLittle<uint32_t>(block_->data() + position_);
     position_ += 4;
     return true;
   }
 
   bool Take(uint32_t length, Slice* out) {
-    if (block_.size() - position_ < length) {
+    if (block_->size() - position_ < length) {
       Fail("metadata is cut short");
       return false;
     }
-    *out = block_.RefSubSlice(position_, length);
+    *out = block_->RefSubSlice(position_, length);
     position_ += length;
     return true;
   }
@@ -283,7 +343,7 @@ class Decoder {
     Fail(absl::StrCat("bad metadata ", key, ": ", error));
   }
 
-  const Slice block_;
+  const Slice* const block_;
   grpc_metadata_batch* const batch_;
   size_t position_ = 0;
   absl::Status status_;
@@ -291,14 +351,15 @@ class Decoder {
 
 }  // namespace
 
-void EncodeMetadata(const grpc_metadata_batch& batch, std::string* out) {
-  Encoder encoder(out);
+void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
+                    const TellOfEntry& tell, std::string* out) {
+  Encoder encoder(sent, &tell, out);
   batch.Encode(&encoder);
 }
 
 std::string EncodeStatus(const absl::Status& status) {
   std::string out;
-  Encoder encoder(&out);
+  Encoder encoder(nullptr, nullptr, &out);
   encoder.Encode(grpc_core::GrpcStatusMetadata(),
                  static_cast<grpc_status_code>(status.code()));
   if (!status.message().empty()) {
@@ -312,8 +373,14 @@ std::string EncodeStatus(const absl::Status& status) {
 }
 
 absl::Status DecodeMetadata(absl::string_view bytes,
-                            grpc_metadata_batch* batch) {
-  return Decoder(bytes, batch).Decode();
+                            const ReceivedEntries& received, size_t max_bytes,
+                            grpc_metadata_batch* batch, size_t* size) {
+  const Slice block = Slice::FromCopiedBuffer(bytes.data(), bytes.size());
+  size_t numbered = 0;
+  const absl::Status status =
+      Decoder(&block, batch).Decode(received, max_bytes, &numbered);
+  *size = bytes.size() + numbered;
+  return status;
 }
 
 }  // namespace core

@@ -167,10 +167,10 @@ grpc_error_handle Stream::SendInitialMetadata(
     }
     Open();
   }
-  std::string* const metadata = transport_->scratch();
-  EncodeMetadata(*op.send_initial_metadata, metadata);
-  stats_.outgoing.header_bytes += metadata->size();
-  session()->SendHeaders(id_, *metadata);
+  const absl::string_view metadata =
+      transport_->Encode(*op.send_initial_metadata);
+  stats_.outgoing.header_bytes += metadata.size();
+  session()->SendHeaders(id_, metadata);
   return absl::OkStatus();
 }
 
@@ -215,10 +215,10 @@ grpc_error_handle Stream::SendTrailingMetadata(
     if (!half_closed_) session()->SendHalfClose(id_);
     return absl::OkStatus();
   }
-  std::string* const metadata = transport_->scratch();
-  EncodeMetadata(*op.send_trailing_metadata, metadata);
-  stats_.outgoing.header_bytes += metadata->size();
-  session()->SendTrailers(id_, *metadata);
+  const absl::string_view metadata =
+      transport_->Encode(*op.send_trailing_metadata);
+  stats_.outgoing.header_bytes += metadata.size();
+  session()->SendTrailers(id_, metadata);
   if (op.sent != nullptr) *op.sent = true;
   trailers_sent_ = true;
   return absl::OkStatus();

@@ -45,15 +45,18 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
 
 absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
-  const size_t size = metadata.size();
-  absl::Status status = DecodeMetadata(metadata, batch);
-  if (!status.ok()) return absl::InternalError(status.message());
   const size_t limit = transport_->limits().max_metadata_bytes;
+  size_t size = 0;
+  const absl::Status status = DecodeMetadata(
+      metadata, transport_->received_entries(), limit, batch, &size);
+  const bool too_many = absl::IsResourceExhausted(status);
+  if (!status.ok() && !too_many) return absl::InternalError(status.message());
   // HTTP/2 counts key, value and 32 bytes for each entry, which is at most four
   // times what an entry of any key takes here. Those of known keys can take
   // less, but are no more than one each.
   constexpr size_t kKnownKeys = 2048;
-  if (4 * size + kKnownKeys > limit && batch->TransportSize() > limit) {
+  if (too_many ||
+      (4 * size + kKnownKeys > limit && batch->TransportSize() > limit)) {
     batch->Clear();
     return absl::ResourceExhaustedError(
         "received initial metadata size exceeds limit");

@@ -7,6 +7,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
 #include "transport/base/token.h"
+#include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
 #include "transport/session/refusal.h"
@@ -203,6 +204,20 @@ bool Transport::AcceptsStreams() const {
   // Ids are used once; a connection that ran out of them drains.
   return departure_ != Departure::kGone && !session_->closed() &&
          next_stream_ != UINT32_MAX;
+}
+
+absl::string_view Transport::Encode(const grpc_metadata_batch& metadata) {
+  EncodeMetadata(
+      metadata, &sent_entries_,
+      [this](uint8_t number, absl::string_view entry) {
+        session_->SendEntry(number, entry);
+      },
+      &encoded_);
+  return encoded_;
+}
+
+absl::Status Transport::OnEntry(uint32_t number, absl::string_view entry) {
+  return received_entries_.Add(number, entry);
 }
 
 void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }

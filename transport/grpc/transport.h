@@ -13,6 +13,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/iomgr/endpoint.h"
@@ -26,6 +27,7 @@
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/half_open.h"
 #include "transport/grpc/liveness.h"
+#include "transport/grpc/metadata_table.h"
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/path_waker.h"
 #include "transport/grpc/side_paths.h"
@@ -105,8 +107,9 @@ class Transport final : public grpc_transport,
   bool is_client() const { return config_.is_client; }
   const std::string& peer() const { return peer_; }
   const ChannelLimits& limits() const { return config_.limits; }
-  // For what is used up before the next call needs it.
-  std::string* scratch() { return &scratch_; }
+  // Valid until the next call. What the peer has not seen yet is told first.
+  absl::string_view Encode(const grpc_metadata_batch& metadata);
+  const ReceivedEntries& received_entries() const { return received_entries_; }
   bool AcceptsStreams() const;
   uint32_t NextStreamId() { return next_stream_++; }
   void AddStream(Stream* stream);
@@ -185,6 +188,7 @@ class Transport final : public grpc_transport,
   void OnGoaway(uint32_t last_stream, const absl::Status& status) override;
   void OnPing() override;
   void OnPong(uint64_t cookie) override;
+  absl::Status OnEntry(uint32_t number, absl::string_view entry) override;
   void OnConnectWanted(const std::string& fabric, const std::string& offer,
                        const std::string& token) override;
   void OnListenWanted() override;
@@ -230,7 +234,9 @@ class Transport final : public grpc_transport,
   uint32_t goaway_last_;           // that the peer named
   std::string goaway_reason_;      // the peer's
   bool shutdown_when_written_ = false;
-  std::string scratch_;
+  SentEntries sent_entries_;
+  ReceivedEntries received_entries_;
+  std::string encoded_;
   uint64_t next_ping_ = 1;
   std::unordered_map<uint64_t, grpc_closure*> pings_;
 };

@@ -59,6 +59,8 @@ class SessionEvents {
   // Streams above `last_stream` were not served; no new ones will be. With
   // wire::kLastStreamUnknown, another one follows that says which was the last.
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
+  // Metadata to come has this entry by its number. An error ends the session.
+  virtual absl::Status OnEntry(uint32_t number, absl::string_view entry) = 0;
   // The peer asked whether this side lives; it is answered already.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;

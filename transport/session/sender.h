@@ -61,6 +61,8 @@ class Sender {
   bool idle() const {
     return control_.empty() && resend_.empty() && outbox_.empty();
   }
+  // Whether Flush() would do anything.
+  bool has_output() const { return !idle() || !to_push_.empty(); }
 
  private:
   bool SendOverLifeline(base::Fifo<std::string>* messages);

@@ -81,14 +81,17 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 
 void Session::Flush() {
   if (closed()) return lost_paths_.clear();
-  lifeline_->BeginBatch();
-  sender_.Flush();
+  const bool sends = sender_.has_output();
+  if (sends) {
+    lifeline_->BeginBatch();
+    sender_.Flush();
+  }
   AcknowledgeIfDue();
   // For what was sent, and for a peer that waits for what was received.
   if (fast_ != nullptr && fast_->TakeDoorbellRequest()) {
     lifeline_->RingDoorbell();
   }
-  lifeline_->EndBatch();
+  if (sends) lifeline_->EndBatch();
   lost_paths_.clear();
 }
 

@@ -111,6 +111,8 @@ class Session : private MessageReader::Owner {
                    bool last = false);
   void SendHalfClose(uint32_t stream);
   void SendTrailers(uint32_t stream, absl::string_view metadata);
+  // An entry that metadata sent from now on has by its number.
+  void SendEntry(uint32_t number, absl::string_view entry);
   // Drops what the stream has not sent, and ends it for the peer; see
   // Refusal().
   void SendReset(uint32_t stream, const absl::Status& status);

@@ -133,6 +133,8 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
     case FrameType::kCredit:
       OnCredit(stream, header.aux);
       return absl::OkStatus();
+    case FrameType::kEntry:
+      return events_->OnEntry(header.aux, AsText(payload));
     case FrameType::kGoaway:
       events_->OnGoaway(stream, StatusOf(header.aux, payload));
       return absl::OkStatus();

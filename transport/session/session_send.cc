@@ -344,6 +344,10 @@ void Session::SendGoaway(uint32_t last_stream, const absl::Status& status) {
       status.message());
 }
 
+void Session::SendEntry(uint32_t number, absl::string_view entry) {
+  Add(FrameType::kEntry, 0, number, entry);
+}
+
 void Session::SendPing(uint64_t cookie) {
   std::string payload;
   wire::AppendNumber<uint64_t>(cookie, &payload);

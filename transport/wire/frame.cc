@@ -11,7 +11,7 @@ bool IsKnown(uint8_t type) {
   return (type >= static_cast<uint8_t>(FrameType::kHello) &&
           type <= static_cast<uint8_t>(FrameType::kPathOffered)) ||
          (type >= static_cast<uint8_t>(FrameType::kHeaders) &&
-          type <= static_cast<uint8_t>(FrameType::kPong));
+          type <= static_cast<uint8_t>(FrameType::kEntry));
 }
 
 absl::Status Malformed(absl::string_view what) {

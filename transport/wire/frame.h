@@ -44,6 +44,7 @@ enum class FrameType : uint8_t {
   kGoaway = 24,     // aux: status code; stream: last one served
   kPing = 25,       // payload: u64, returned in the kPong
   kPong = 26,
+  kEntry = 27,  // aux: its number from now on; payload: an entry of metadata
 };
 
 // Flags. An unknown one is an error.

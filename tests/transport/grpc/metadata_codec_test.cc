@@ -49,23 +49,42 @@ class MetadataCodecTest : public testing::Test {
   }
   std::string Encode(const Batch& batch) {
     std::string out = "of before";
-    EncodeMetadata(batch.metadata, &out);
+    EncodeMetadata(batch.metadata, nullptr, nullptr, &out);
+    return out;
+  }
+  // As on a connection: what is told of comes before what uses it.
+  std::string EncodeWithNumbers(const Batch& batch) {
+    std::string out;
+    EncodeMetadata(
+        batch.metadata, &sent_,
+        [this](uint8_t number, absl::string_view entry) {
+          told_.push_back(std::string(entry));
+          EXPECT_TRUE(received_.Add(number, entry).ok());
+        },
+        &out);
     return out;
   }
   std::unique_ptr<Batch> Decode(const std::string& bytes) {
     std::unique_ptr<Batch> batch = NewBatch();
-    const absl::Status status = DecodeMetadata(bytes, &batch->metadata);
+    const absl::Status status =
+        DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_);
     EXPECT_TRUE(status.ok()) << status;
     return batch;
   }
-  absl::Status StatusOf(const std::string& bytes) {
-    return DecodeMetadata(bytes, &NewBatch()->metadata);
+  absl::Status StatusOf(const std::string& bytes, size_t max_bytes = SIZE_MAX) {
+    return DecodeMetadata(bytes, received_, max_bytes, &NewBatch()->metadata,
+                          &size_);
   }
   static std::string Text(const Batch& batch, absl::string_view key) {
     std::string backing;
     return std::string(
         batch.metadata.GetStringValue(key, &backing).value_or("(none)"));
   }
+
+  SentEntries sent_;
+  ReceivedEntries received_;
+  std::vector<std::string> told_;
+  size_t size_ = 0;
 
   grpc_core::ExecCtx exec_ctx_;
   grpc_core::MemoryQuotaRefPtr quota_ = grpc_core::MakeMemoryQuota("test");
@@ -196,12 +215,80 @@ TEST_F(MetadataCodecTest, StatusIsWhatTheTrailersOfACallAre) {
 TEST_F(MetadataCodecTest, NonsenseIsRefused) {
   for (const std::string& bytes :
        {std::string("\x15"), std::string("\x7f"), std::string("\x87"),
-        std::string("\xff"), Known(21, "x"), Known(9, "1234567"),
-        Known(11, "10S"), Known(10, "x"), Literal(":scheme", "ftp"),
-        std::string("\x80\x80\x87")}) {
+        std::string("\xbf"), std::string("\xff"), Known(21, "x"),
+        Known(9, "1234567"), Known(11, "10S"), Known(10, "x"),
+        Literal(":scheme", "ftp"), std::string("\x80\x80\x87")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(StatusOf(bytes)))
         << testing::PrintToString(bytes);
   }
+}
+
+TEST_F(MetadataCodecTest, WhatRepeatsGetsANumber) {
+  auto batch = Decode(Known(1, "/a.b/c") + Known(14, "agent") +
+                      Literal("key", "value") + "\x80");
+  EXPECT_EQ(EncodeWithNumbers(*batch), Encode(*batch));  // for the first time
+  EXPECT_EQ(told_.size(), 0u);
+  const std::string second = EncodeWithNumbers(*batch);
+  EXPECT_EQ(told_.size(), 3u);
+  EXPECT_EQ(second.size(), 4u);
+  EXPECT_EQ(EncodeWithNumbers(*batch), second);
+  EXPECT_EQ(told_.size(), 3u);
+  auto decoded = Decode(second);
+  EXPECT_EQ(Encode(*decoded), Encode(*batch));
+  // As gRPC's limits count it.
+  EXPECT_EQ(size_,
+            4 + 3 * 32 + told_[0].size() + told_[1].size() + told_[2].size());
+}
+
+TEST_F(MetadataCodecTest, WhatDiffersInEachCallGetsNone) {
+  for (int i = 0; i < 1000; ++i) {
+    auto batch =
+        Decode(Literal("id", std::to_string(i)) +
+               Known(11, Little<uint64_t>(1000)) + Literal("key", "value"));
+    Decode(EncodeWithNumbers(*batch));
+  }
+  EXPECT_EQ(told_, std::vector<std::string>{Literal("key", "value")});
+}
+
+TEST_F(MetadataCodecTest, ValuesOutliveTheNumbers) {
+  const std::string entry = Literal("key", std::string(100, 'x'));
+  auto received = std::unique_ptr<ReceivedEntries>(new ReceivedEntries);
+  ASSERT_TRUE(received->Add(kFirstEntry, entry).ok());
+  auto batch = NewBatch();
+  ASSERT_TRUE(
+      DecodeMetadata("\xc0", *received, 1000, &batch->metadata, &size_).ok());
+  received = nullptr;
+  EXPECT_EQ(Text(*batch, "key"), std::string(100, 'x'));
+}
+
+TEST_F(MetadataCodecTest, NumbersMayNotStandForMoreThanTheLimit) {
+  ASSERT_TRUE(received_.Add(kFirstEntry, Literal("key", "value")).ok());
+  const size_t each = Literal("key", "value").size() + 32;
+  EXPECT_TRUE(StatusOf(std::string(10, '\xc0'), 10 * each).ok());
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(StatusOf(std::string(11, '\xc0'), 10 * each)));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      StatusOf(std::string(10 << 20, '\xc0'), 10 * each)));
+}
+
+TEST_F(MetadataCodecTest, NumbersOfNonsenseAreRefused) {
+  const std::string entries[] = {"",
+                                 "\xc0",
+                                 Literal("key", "value") + "x",
+                                 "\x80\x80",
+                                 Literal("key", "value").substr(0, 9),
+                                 "\x15",
+                                 Known(10, "x")};
+  uint32_t number = kFirstEntry;
+  for (const std::string& entry : entries) {
+    ASSERT_TRUE(received_.Add(number, entry).ok());
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        StatusOf(std::string(1, static_cast<char>(number)))))
+        << testing::PrintToString(entry);
+    ++number;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      StatusOf(std::string(1, static_cast<char>(number)))));
 }
 
 TEST_F(MetadataCodecTest, EachCutIsRefused) {

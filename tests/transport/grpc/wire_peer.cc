@@ -163,7 +163,9 @@ bool WirePeer::Receive(Received* received) {
 
 std::string WirePeer::Next() {
   Received frame;
-  if (!Receive(&frame)) return "closed";
+  do {
+    if (!Receive(&frame)) return "closed";
+  } while (frame.header.type == FrameType::kEntry);  // of metadata, unread here
   const uint32_t stream = frame.header.stream;
   switch (frame.header.type) {
     case FrameType::kHeaders:

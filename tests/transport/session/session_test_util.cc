@@ -131,6 +131,11 @@ void Peer::OnPing() { Add("ping"); }
 
 void Peer::OnPong(uint64_t cookie) { Add(absl::StrCat("pong ", cookie)); }
 
+absl::Status Peer::OnEntry(uint32_t number, absl::string_view entry) {
+  Add(absl::StrCat("entry ", number, " ", entry));
+  return entry_status;
+}
+
 void Peer::OnConnectWanted(const std::string& fabric, const std::string& offer,
                            const std::string& token) {
   Add(absl::StrCat("connect ", fabric, " to ", offer, " with ", token));

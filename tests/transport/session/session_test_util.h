@@ -79,6 +79,7 @@ class Peer : public SessionEvents {
   void OnGoaway(uint32_t last_stream, const absl::Status& status) override;
   void OnPing() override;
   void OnPong(uint64_t cookie) override;
+  absl::Status OnEntry(uint32_t number, absl::string_view entry) override;
   void OnConnectWanted(const std::string& fabric, const std::string& offer,
                        const std::string& token) override;
   void OnListenWanted() override;
@@ -101,7 +102,8 @@ class Peer : public SessionEvents {
   // What has been written down since the last call.
   Lines Take();
 
-  bool attaches = true;  // streams that the peer opens, at once
+  absl::Status entry_status;  // what OnEntry() returns
+  bool attaches = true;       // streams that the peer opens, at once
   std::function<void()> on_event;
 
  private:

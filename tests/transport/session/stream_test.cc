@@ -53,6 +53,19 @@ TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
                    "compressed " + MessageLine(Letters(3000))}));
 }
 
+TEST_F(SessionTest, EntriesOfMetadataComeBeforeWhatFollowsThem) {
+  Open();
+  (*client_)->SendEntry(192, "entry");
+  client_->Open(1);
+  Run();
+  EXPECT_EQ(server_->Take(), (Lines{"entry 192 entry", "opened 1"}));
+  server_->entry_status = absl::InvalidArgumentError("why");
+  (*client_)->SendEntry(192, "again");
+  Run();
+  EXPECT_EQ(server_->Take(),
+            (Lines{"entry 192 again", "closed INVALID_ARGUMENT: why"}));
+}
+
 TEST_F(SessionTest, ShortMessagesNeedNotOutliveTheCall) {
   Open();
   client_->Open(1);

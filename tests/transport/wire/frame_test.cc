@@ -61,7 +61,7 @@ const Golden kGolden[] = {
     {FrameType::kHalfClose, "14"},  {FrameType::kTrailers, "15"},
     {FrameType::kReset, "16"},      {FrameType::kCredit, "17"},
     {FrameType::kGoaway, "18"},     {FrameType::kPing, "19"},
-    {FrameType::kPong, "1a"},
+    {FrameType::kPong, "1a"},       {FrameType::kEntry, "1b"},
 };
 
 TEST(Frame, GoldenBytesOfEveryType) {
