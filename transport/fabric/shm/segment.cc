@@ -65,18 +65,6 @@ absl::Status AllocatePages(int fd, uint64_t size) {
                    "plays no part)"));
 }
 
-absl::StatusOr<Mapping> MapShared(int fd, uint64_t size, int protection) {
-  void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED && errno == ENOMEM) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "mmap of ", size,
-        " bytes of shared memory: no address space or too "
-        "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
-  }
-  if (data == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a memfd");
-  return Mapping(data, size);
-}
-
 absl::Status CheckSeals(int fd) {
   const int seals = fcntl(fd, F_GET_SEALS);
   if (seals < 0) {
@@ -135,20 +123,6 @@ absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
 
 }  // namespace
 
-Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
-
-Mapping& Mapping::operator=(Mapping&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(size_, other.size_);
-  return *this;
-}
-
-Mapping::~Mapping() {
-  if (data_ != nullptr) munmap(data_, size_);
-}
-
 Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
@@ -196,7 +170,7 @@ absl::StatusOr<Segment> Segment::CreatePart(const char* name, uint64_t size,
   if (!allocated.ok()) return allocated;
   // Mapped before the seal, which forbids further writable mappings.
   absl::StatusOr<Mapping> mapping =
-      MapShared(fd.get(), size, PROT_READ | PROT_WRITE);
+      Mapping::Share(fd.get(), size, PROT_READ | PROT_WRITE);
   if (!mapping.ok()) return mapping.status();
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return base::ErrnoStatus(errno, "F_ADD_SEALS (needs Linux 5.1)");
@@ -214,7 +188,7 @@ absl::StatusOr<PeerSegment> PeerSegment::MapPart(base::UniqueFd fd,
   if (!sealed.ok()) return sealed;
   absl::Status allocated = CheckAllocated(fd.get(), size, part);
   if (!allocated.ok()) return allocated;
-  absl::StatusOr<Mapping> mapping = MapShared(fd.get(), size, PROT_READ);
+  absl::StatusOr<Mapping> mapping = Mapping::Share(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
   return PeerSegment(*std::move(mapping));
 }

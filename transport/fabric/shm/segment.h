@@ -10,28 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/mapping.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
-
-// The one owner of a mapping.
-class Mapping {
- public:
-  Mapping() = default;
-  // Takes over what mmap returned.
-  Mapping(void* data, size_t size) : data_(data), size_(size) {}
-  Mapping(Mapping&& other) noexcept;
-  Mapping& operator=(Mapping&& other) noexcept;
-  ~Mapping();
-
-  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
-  size_t size() const { return size_; }
-
- private:
-  void* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 // Whether the kernel can Populate(): Linux 5.14. UNAVAILABLE says so.
 absl::Status CheckKernel();
