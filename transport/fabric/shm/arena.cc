@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "transport/base/log.h"
 #include "transport/memory/stable_memory.h"
 
 namespace penstock {
@@ -18,6 +19,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
+constexpr char kSegmentName[] = "penstock-arena";
 constexpr uint64_t kMiB = 1024 * 1024;
 constexpr uint64_t kFirstSegmentBytes = 16 * kMiB;
 // Clearing a segment takes about 50 ms per this many bytes: the longest that a
@@ -40,6 +42,10 @@ uint64_t MachineMemory() {
   struct sysinfo info;
   if (sysinfo(&info) != 0) return 0;
   return static_cast<uint64_t>(info.totalram) * info.mem_unit;
+}
+
+uint64_t WholeHugePages(uint64_t size) {
+  return (size + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
 // As a container sees its own group. 0: none.
@@ -96,11 +102,12 @@ uint64_t Arena::DefaultBudget() {
   return std::min(kMaxDefaultBudget, memory / 4);
 }
 
-std::shared_ptr<Arena> Arena::Create(uint64_t budget) {
-  return std::shared_ptr<Arena>(new Arena(budget));
+std::shared_ptr<Arena> Arena::Create(uint64_t budget, HugePages huge_pages) {
+  return std::shared_ptr<Arena>(new Arena(budget, huge_pages));
 }
 
-Arena::Arena(uint64_t budget) : budget_(budget) {}
+Arena::Arena(uint64_t budget, HugePages huge_pages)
+    : budget_(budget), huge_pages_(huge_pages) {}
 
 Arena::~Arena() = default;
 
@@ -141,8 +148,9 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
   }
   uint64_t step = kFirstSegmentBytes;
   for (size_t i = 0; i < rooms_.size() && step < kMaxStepBytes; ++i) step *= 2;
-  absl::StatusOr<Segment> segment =
-      NewSegmentLocked(std::max(size, std::min(step, left)));
+  uint64_t wanted = std::max(size, std::min(step, left));
+  if (WholeHugePages(wanted) <= left) wanted = WholeHugePages(wanted);
+  absl::StatusOr<Segment> segment = NewSegmentLocked(wanted);
   if (!segment.ok()) return segment.status();
   rooms_.push_back(absl::make_unique<Lease::Room>(
       *std::move(segment),
@@ -156,12 +164,37 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
 absl::StatusOr<Segment> Arena::NewSegmentLocked(uint64_t size) {
   const absl::Time now = absl::Now();
   if (now < next_growth_) return no_memory_;
-  absl::StatusOr<Segment> segment = Segment::Create("penstock-arena", size);
+  absl::StatusOr<Segment> segment = CreateSegmentLocked(size);
   if (!segment.ok()) {
     no_memory_ = segment.status();
     next_growth_ = now + kGrowthPause;
   }
   return segment;
+}
+
+absl::StatusOr<Segment> Arena::CreateSegmentLocked(uint64_t size) {
+  // The last of the budget may be less than whole huge pages.
+  if (huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0) {
+    absl::StatusOr<Segment> segment =
+        Segment::Create(kSegmentName, size, HugePages::kReserved);
+    if (segment.ok()) {
+      in_reserved_pages_ += size;
+      return segment;
+    }
+    SayWhyNotReservedLocked(segment.status());
+  }
+  return Segment::Create(kSegmentName, size,
+                         huge_pages_ == HugePages::kOff
+                             ? HugePages::kOff
+                             : HugePages::kTransparent);
+}
+
+void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
+  if (said_why_not_) return;
+  said_why_not_ = true;
+  base::LogWarning(absl::StrCat(
+      "large messages over shm have no reserved huge pages: ", cause.message(),
+      ". Other pages do it"));
 }
 
 void Arena::Free(const Lease& lease) {
@@ -179,6 +212,13 @@ uint64_t Arena::used() const {
 uint64_t Arena::reserved() const {
   std::lock_guard<std::mutex> lock(mu_);
   return reserved_;
+}
+
+std::string Arena::Describe() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (huge_pages_ != HugePages::kReserved || rooms_.empty()) return "";
+  return absl::StrCat(in_reserved_pages_ / kMiB, " of ", reserved_ / kMiB,
+                      " MiB in reserved huge pages");
 }
 
 }  // namespace shm

@@ -18,7 +18,8 @@ using Arenas = std::map<uid_t, std::shared_ptr<Arena>>;
 
 constexpr uint64_t kShareOfOthers = 4;
 
-absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid) {
+absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
+                                                 HugePages huge_pages) {
   auto it = arenas->find(uid);
   if (it != arenas->end()) return it->second;
   const bool is_own = uid == geteuid();
@@ -30,14 +31,15 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid) {
   }
   const uint64_t budget = Arena::DefaultBudget();
   std::shared_ptr<Arena> arena =
-      Arena::Create(is_own ? budget : budget / kShareOfOthers);
+      Arena::Create(is_own ? budget : budget / kShareOfOthers, huge_pages);
   arenas->emplace(uid, arena);
   return arena;
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid) {
+absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid,
+                                                HugePages huge_pages) {
   struct Shared {
     std::mutex mu;
     uint32_t fork_count;
@@ -51,7 +53,7 @@ absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid) {
     shared->arenas.clear();
     shared->fork_count = progress::ForkCount();
   }
-  return FindOrAdd(&shared->arenas, uid);
+  return FindOrAdd(&shared->arenas, uid, huge_pages);
 }
 
 }  // namespace shm

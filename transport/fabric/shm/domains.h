@@ -25,8 +25,10 @@ constexpr size_t kMaxOtherDomains = 4;
 //
 // This process's own user has Arena::DefaultBudget(). Another has a quarter of
 // it, for it may keep what it was lent and so deny it to all others of its
-// domain. RESOURCE_EXHAUSTED for one user too many.
-absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid);
+// domain. `huge_pages` is the first call's. RESOURCE_EXHAUSTED for one user too
+// many.
+absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(
+    uid_t uid, HugePages huge_pages = HugePages::kTransparent);
 
 }  // namespace shm
 }  // namespace fabric

@@ -68,8 +68,10 @@ const Capabilities& ShmEndpoint::capabilities() const {
 
 std::string ShmEndpoint::Describe() const {
   const Sharing& sharing = link_->sharing();
+  const std::string pages = sharing.arena->Describe();
   return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB",
-                      sharing.copies ? ", copied: " : "", sharing.reason);
+                      sharing.copies ? ", copied: " : "", sharing.reason,
+                      pages.empty() ? "" : ", ", pages);
 }
 
 void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }

@@ -1,27 +1,61 @@
 #include "transport/fabric/shm/mapping.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/status_util.h"
+#include "transport/fabric/shm/huge_pages.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
+namespace {
+
+absl::Status CannotMap(uint64_t size) {
+  if (errno != ENOMEM) return base::ErrnoStatus(errno, "mmap of a memfd");
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "mmap of ", size,
+      " bytes of shared memory: no address space or too "
+      "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
+}
+
+// Null: there are not so many addresses.
+uint8_t* ReserveAligned(uint64_t size) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  size = (size + page - 1) / page * page;
+  const uint64_t more = size + kHugePageBytes;
+  void* const begin = mmap(nullptr, more, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (begin == MAP_FAILED) return nullptr;
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  const uint64_t before = -address % kHugePageBytes;
+  uint8_t* const aligned = static_cast<uint8_t*>(begin) + before;
+  if (before > 0) munmap(begin, before);
+  munmap(aligned + size, kHugePageBytes - before);
+  return aligned;
+}
+
+}  // namespace
 
 absl::StatusOr<Mapping> Mapping::Share(int fd, uint64_t size, int protection) {
   void* data = mmap(nullptr, size, protection, MAP_SHARED, fd, 0);
-  if (data == MAP_FAILED && errno == ENOMEM) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "mmap of ", size,
-        " bytes of shared memory: no address space or too "
-        "many mappings; raise ulimit -v (RLIMIT_AS) or vm.max_map_count"));
-  }
-  if (data == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a memfd");
+  if (data == MAP_FAILED) return CannotMap(size);
   return Mapping(data, size);
+}
+
+absl::StatusOr<Mapping> Mapping::ShareAligned(int fd, uint64_t size,
+                                              int protection) {
+  uint8_t* const at = ReserveAligned(size);
+  if (at == nullptr) return Share(fd, size, protection);
+  Mapping reserved(at, size);
+  void* data = mmap(at, size, protection, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (data == MAP_FAILED) return CannotMap(size);
+  return reserved;
 }
 
 Mapping::Mapping(Mapping&& other) noexcept

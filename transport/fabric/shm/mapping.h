@@ -18,6 +18,10 @@ class Mapping {
   // The first `size` bytes of a file, which must have them. `protection` is
   // mmap's. RESOURCE_EXHAUSTED where there is no address space.
   static absl::StatusOr<Mapping> Share(int fd, uint64_t size, int protection);
+  // The same at a multiple of kHugePageBytes, so that huge pages of the file
+  // can be mapped as such, if there is so much address space.
+  static absl::StatusOr<Mapping> ShareAligned(int fd, uint64_t size,
+                                              int protection);
 
   Mapping() = default;
   Mapping(Mapping&& other) noexcept;

@@ -22,7 +22,8 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     sharing.arena = options.arena;
     return sharing;
   }
-  absl::StatusOr<std::shared_ptr<Arena>> arena = ArenaFor(peer.uid);
+  absl::StatusOr<std::shared_ptr<Arena>> arena =
+      ArenaFor(peer.uid, options.huge_pages);
   if (!arena.ok()) return arena.status();
   sharing.arena = *std::move(arena);
   return sharing;

@@ -27,6 +27,8 @@ struct Options {
   // Where payloads for peers of this process's user lie; null: ArenaFor(it).
   // Those of others always have ArenaFor(them).
   std::shared_ptr<Arena> arena;
+  // Of each arena that ArenaFor() makes for the first connection to its user.
+  HugePages huge_pages = HugePages::kTransparent;
   // Peers of other users get what is in place for them, and are read by copy.
   // Else they are refused: their memory is nobody's whose security promises
   // privacy.

@@ -20,6 +20,10 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+#ifndef MFD_HUGE_2MB  // missing in older C libraries
+#define MFD_HUGE_2MB (21U << 26)
+#endif
+
 #ifndef F_SEAL_FUTURE_WRITE  // Linux 5.1; missing in older C libraries
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -104,6 +108,21 @@ absl::Status CheckForHoles(int fd, uint64_t size) {
   return absl::OkStatus();
 }
 
+// A page of another size may not end where the mapping of its file does.
+absl::Status CheckPages(int fd, uint64_t size) {
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
+  if (system.f_type == TMPFS_MAGIC) return absl::OkStatus();
+  if (system.f_type == HUGETLBFS_MAGIC &&
+      static_cast<uint64_t>(system.f_bsize) == kHugePageBytes &&
+      size % kHugePageBytes == 0) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      "the peer's memory is neither of ordinary pages nor of whole ones of "
+      "2 MiB");
+}
+
 absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
   struct stat status;
   if (fstat(fd, &status) != 0) return base::ErrnoStatus(errno, "fstat");
@@ -112,13 +131,74 @@ absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
         absl::StrCat("the peer's memory has ", status.st_size, " bytes, not ",
                      size, " as announced"));
   }
-  // Huge pages are reserved elsewhere and may run out at the first touch.
-  struct statfs system;
-  if (fstatfs(fd, &system) != 0) return base::ErrnoStatus(errno, "fstatfs");
-  if (system.f_type != TMPFS_MAGIC || BlocksOf(fd) * kStatBlockBytes < part) {
-    return NotAllocated();
-  }
+  absl::Status known = CheckPages(fd, size);
+  if (!known.ok()) return known;
+  if (BlocksOf(fd) * kStatBlockBytes < part) return NotAllocated();
   return CheckForHoles(fd, part);
+}
+
+absl::Status CheckPeer(int fd, uint64_t size, uint64_t part) {
+  if (size == 0 || size > kMaxSegmentBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the peer announced ", size, " bytes of shared memory"));
+  }
+  absl::Status sealed = CheckSeals(fd);
+  if (!sealed.ok()) return sealed;
+  return CheckAllocated(fd, size, part);
+}
+
+// `size` in whole pages, if there may be so much.
+absl::StatusOr<uint64_t> WholePages(uint64_t size, uint64_t page) {
+  if (size == 0 || size > kMaxSegmentBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no shared memory of ", size, " bytes"));
+  }
+  size = (size + page - 1) / page * page;
+  absl::Status allowed = CheckFileSizeLimit(size);
+  if (!allowed.ok()) return allowed;
+  return size;
+}
+
+uint64_t OrdinaryPage() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+absl::StatusOr<base::UniqueFd> NewMemfd(const char* name, unsigned flags) {
+  base::UniqueFd fd(
+      memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags));
+  if (fd.valid()) return fd;
+  return base::ErrnoStatus(
+      errno, flags == 0 ? "memfd_create" : "memfd_create in huge pages");
+}
+
+// What fallocate allocates is huge only where the administrator wants that for
+// all shared memory. What is touched through a mapping that was advised may be
+// huge before: so one page of each is, and what the kernel will not have huge
+// costs only that. Where there is no memory, fallocate says so.
+void AdviseHugePages(const Mapping& mapping) {
+  if (madvise(mapping.data(), mapping.size(), MADV_HUGEPAGE) != 0) return;
+  for (uint64_t at = 0; at + kHugePageBytes <= mapping.size();
+       at += kHugePageBytes) {
+    if (!Populate(mapping.data() + at, 1, Access::kWrite).ok()) return;
+  }
+}
+
+absl::StatusOr<Mapping> MapOwn(int fd, uint64_t size, HugePages huge_pages) {
+  constexpr int kProtection = PROT_READ | PROT_WRITE;
+  if (huge_pages != HugePages::kTransparent) {
+    return Mapping::Share(fd, size, kProtection);
+  }
+  absl::StatusOr<Mapping> mapping =
+      Mapping::ShareAligned(fd, size, kProtection);
+  if (mapping.ok()) AdviseHugePages(*mapping);
+  return mapping;
+}
+
+// To map huge pages is to claim them, so little has been done where there are
+// too few.
+absl::Status TooFewReserved(uint64_t size, const absl::Status& cause) {
+  if (!absl::IsResourceExhausted(cause)) return cause;
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "fewer than ", size / kHugePageBytes,
+      " huge pages of 2 MiB are reserved and free; raise vm.nr_hugepages"));
 }
 
 }  // namespace
@@ -151,43 +231,62 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access) {
       "no memory for ", size, " bytes of a ring: raise the memory limit"));
 }
 
+absl::StatusOr<Segment> Segment::Create(const char* name, uint64_t size,
+                                        HugePages huge_pages) {
+  const bool is_reserved = huge_pages == HugePages::kReserved;
+  absl::StatusOr<uint64_t> whole =
+      WholePages(size, is_reserved ? kHugePageBytes : OrdinaryPage());
+  if (!whole.ok()) return whole.status();
+  absl::StatusOr<base::UniqueFd> fd =
+      NewMemfd(name, is_reserved ? MFD_HUGETLB | MFD_HUGE_2MB : 0);
+  if (!fd.ok()) return fd.status();
+  absl::StatusOr<Segment> segment =
+      Make(*std::move(fd), *whole, *whole, huge_pages);
+  if (is_reserved && !segment.ok()) {
+    return TooFewReserved(*whole, segment.status());
+  }
+  return segment;
+}
+
 absl::StatusOr<Segment> Segment::CreatePart(const char* name, uint64_t size,
                                             uint64_t part) {
-  if (size == 0 || size > kMaxSegmentBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no shared memory of ", size, " bytes"));
-  }
-  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  size = (size + page - 1) / page * page;
-  absl::Status allowed = CheckFileSizeLimit(size);
-  if (!allowed.ok()) return allowed;
-  base::UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return base::ErrnoStatus(errno, "memfd_create");
+  absl::StatusOr<uint64_t> whole = WholePages(size, OrdinaryPage());
+  if (!whole.ok()) return whole.status();
+  absl::StatusOr<base::UniqueFd> fd = NewMemfd(name, 0);
+  if (!fd.ok()) return fd.status();
+  return Make(*std::move(fd), *whole, std::min(part, *whole), HugePages::kOff);
+}
+
+absl::StatusOr<Segment> Segment::Make(base::UniqueFd fd, uint64_t size,
+                                      uint64_t part, HugePages huge_pages) {
   if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
     return base::ErrnoStatus(errno, "ftruncate of a memfd");
   }
-  absl::Status allocated = AllocatePages(fd.get(), std::min(part, size));
-  if (!allocated.ok()) return allocated;
   // Mapped before the seal, which forbids further writable mappings.
-  absl::StatusOr<Mapping> mapping =
-      Mapping::Share(fd.get(), size, PROT_READ | PROT_WRITE);
+  absl::StatusOr<Mapping> mapping = MapOwn(fd.get(), size, huge_pages);
   if (!mapping.ok()) return mapping.status();
+  absl::Status allocated = AllocatePages(fd.get(), part);
+  if (!allocated.ok()) return allocated;
   if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     return base::ErrnoStatus(errno, "F_ADD_SEALS (needs Linux 5.1)");
   }
   return Segment(std::move(fd), *std::move(mapping));
 }
 
+absl::StatusOr<PeerSegment> PeerSegment::Map(base::UniqueFd fd, uint64_t size) {
+  absl::Status good = CheckPeer(fd.get(), size, size);
+  if (!good.ok()) return good;
+  // Not advised: whether its pages are huge is its owner's affair.
+  absl::StatusOr<Mapping> mapping =
+      Mapping::ShareAligned(fd.get(), size, PROT_READ);
+  if (!mapping.ok()) return mapping.status();
+  return PeerSegment(*std::move(mapping));
+}
+
 absl::StatusOr<PeerSegment> PeerSegment::MapPart(base::UniqueFd fd,
                                                  uint64_t size, uint64_t part) {
-  if (size == 0 || size > kMaxSegmentBytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the peer announced ", size, " bytes of shared memory"));
-  }
-  absl::Status sealed = CheckSeals(fd.get());
-  if (!sealed.ok()) return sealed;
-  absl::Status allocated = CheckAllocated(fd.get(), size, part);
-  if (!allocated.ok()) return allocated;
+  absl::Status good = CheckPeer(fd.get(), size, part);
+  if (!good.ok()) return good;
   absl::StatusOr<Mapping> mapping = Mapping::Share(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
   return PeerSegment(*std::move(mapping));

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/mapping.h"
 
 namespace penstock {
@@ -31,12 +32,13 @@ absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 // mapping can write to it.
 class Segment {
  public:
-  // `size` is rounded up to pages. RESOURCE_EXHAUSTED where memory lacks.
-  static absl::StatusOr<Segment> Create(const char* name, uint64_t size) {
-    return CreatePart(name, size, size);
-  }
-  // Only the first `part` bytes are allocated; Populate() what follows before
-  // it is touched.
+  // `size` is rounded up to pages. RESOURCE_EXHAUSTED where memory lacks, or
+  // where not so many huge pages are reserved; another error where there can be
+  // none.
+  static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
+                                        HugePages huge_pages = HugePages::kOff);
+  // Only the first `part` bytes are allocated, in ordinary pages; Populate()
+  // what follows before it is touched.
   static absl::StatusOr<Segment> CreatePart(const char* name, uint64_t size,
                                             uint64_t part);
 
@@ -48,6 +50,9 @@ class Segment {
   void CloseFd() { fd_.Reset(); }
 
  private:
+  // Made of an empty memfd, `size` being whole pages.
+  static absl::StatusOr<Segment> Make(base::UniqueFd fd, uint64_t size,
+                                      uint64_t part, HugePages huge_pages);
   Segment(base::UniqueFd fd, Mapping mapping);
 
   base::UniqueFd fd_;
@@ -60,10 +65,8 @@ class PeerSegment {
  public:
   // Refuses (FAILED_PRECONDITION, INVALID_ARGUMENT) what is not a memfd of
   // exactly `size` bytes, or what the peer could make to fail under a reader:
-  // not sealed, or not allocated.
-  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size) {
-    return MapPart(std::move(fd), size, size);
-  }
+  // not sealed, or not allocated. Of huge pages if its owner made it so.
+  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size);
   // The same, where only the first `part` bytes must be allocated; Populate()
   // what follows before it is touched.
   static absl::StatusOr<PeerSegment> MapPart(base::UniqueFd fd, uint64_t size,
