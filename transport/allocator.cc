@@ -6,16 +6,25 @@
 
 #include "absl/status/statusor.h"
 #include "transport/fabric/shm/domains.h"
+#include "transport/fabric/shm/huge_pages.h"
 #include "transport/memory/bytes.h"
+#include "transport/settings.h"
 
 namespace penstock {
 namespace {
+
+// A bad value has been logged with the first channel or server, or will be.
+fabric::shm::HugePages PagesOfPool() {
+  static const fabric::shm::HugePages pages =
+      ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
+  return pages;
+}
 
 std::shared_ptr<uint8_t> FromPool(size_t bytes) {
   using fabric::shm::Arena;
   using fabric::shm::Lease;
   absl::StatusOr<std::shared_ptr<Arena>> arena =
-      fabric::shm::ArenaFor(geteuid());
+      fabric::shm::ArenaFor(geteuid(), PagesOfPool());
   if (!arena.ok()) return nullptr;
   absl::StatusOr<std::shared_ptr<Lease>> lease = (*arena)->Allocate(bytes);
   if (!lease.ok()) return nullptr;

@@ -43,11 +43,14 @@ void SayLateOnce() {
 }
 
 // Said with the first channel or server, not when a thread first waits.
-void CheckPollingOnce() {
+void CheckProcessSettingsOnce() {
   static const bool good = [] {
-    const absl::Status status = ResolvePolling().status();
-    if (!status.ok()) base::LogError(status.message());
-    return status.ok();
+    const absl::Status all[] = {ResolvePolling().status(),
+                                ResolveShmHugePages().status()};
+    for (const absl::Status& status : all) {
+      if (!status.ok()) base::LogError(status.message());
+    }
+    return all[0].ok() && all[1].ok();
   }();
   (void)good;
 }
@@ -55,7 +58,7 @@ void CheckPollingOnce() {
 // The settings, or the reason for staying with stock gRPC. What the user asked
 // to be off is no reason to say anything.
 absl::StatusOr<Settings> UsableSettings(const Options& options) {
-  CheckPollingOnce();
+  CheckProcessSettingsOnce();
   if (const char* mismatch = core::GrpcMismatch()) {
     const absl::Status status = absl::FailedPreconditionError(mismatch);
     SayMismatchOnce(status);

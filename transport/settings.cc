@@ -366,4 +366,15 @@ absl::StatusOr<progress::PollingMode> ResolvePolling() {
   return BadValue("PENSTOCK_POLLING", value, "adaptive, busy or event");
 }
 
+absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages() {
+  using fabric::shm::HugePages;
+  const char* text = std::getenv("PENSTOCK_SHM_HUGE_PAGES");
+  const absl::string_view value = text == nullptr ? "transparent" : text;
+  if (value == "transparent") return HugePages::kTransparent;
+  if (value == "reserved") return HugePages::kReserved;
+  if (value == "off") return HugePages::kOff;
+  return BadValue("PENSTOCK_SHM_HUGE_PAGES", value,
+                  "transparent, reserved or off");
+}
+
 }  // namespace penstock

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/fabric/shm/huge_pages.h"
 #include "transport/options.h"
 #include "transport/progress/spin_policy.h"
 
@@ -47,6 +48,9 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options);
 bool Requires(const Options& options);
 // PENSTOCK_POLLING, for the whole process.
 absl::StatusOr<progress::PollingMode> ResolvePolling();
+// PENSTOCK_SHM_HUGE_PAGES, for the whole process, whose connections share what
+// payloads lie in.
+absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
 
 }  // namespace penstock
 

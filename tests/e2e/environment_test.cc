@@ -19,6 +19,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 
@@ -157,6 +158,31 @@ TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
   ExpectPath("shm", output);
   ExpectOneError(
       "PENSTOCK_POLLING=often is not a setting: use adaptive, busy or event",
+      output);
+}
+
+// Whether the machine has reserved any or not.
+TEST_F(EnvironmentTest, HugePagesAreReservedOnesIfThatIsWanted) {
+  const Lines wanted = LinesWith(
+      "path shm",
+      Call(Path::kShm, {"PENSTOCK_SHM_HUGE_PAGES=reserved"}, "stream"));
+  EXPECT_THAT(wanted, Contains(HasSubstr(" of 16 MiB in reserved huge pages")));
+  for (const char* setting : {"=transparent", "=off"}) {
+    const std::string output =
+        Call(Path::kShm, {absl::StrCat("PENSTOCK_SHM_HUGE_PAGES", setting)},
+             "stream");
+    ExpectPath("shm", output);
+    EXPECT_THAT(output, Not(HasSubstr("huge pages"))) << output;
+  }
+}
+
+TEST_F(EnvironmentTest, BadHugePagesAreOneErrorAndTransparent) {
+  const std::string output =
+      Call(Path::kShm, {"PENSTOCK_SHM_HUGE_PAGES=1GB"}, "stream");
+  ExpectPath("shm", output);
+  ExpectOneError(
+      "PENSTOCK_SHM_HUGE_PAGES=1GB is not a setting: use transparent, reserved "
+      "or off",
       output);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
@@ -29,6 +30,9 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
     options.directory = directory;
     // Other users see what is shared with one of them.
     options.other_users = !is_private;
+    // A bad value has been logged with the first channel or server.
+    options.huge_pages =
+        ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
     found = new fabric::shm::ShmFabric(options);
   }
   return found;

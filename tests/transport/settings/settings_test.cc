@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "transport/fabric/shm/huge_pages.h"
 #include "transport/progress/spin_policy.h"
 
 namespace penstock {
@@ -24,10 +25,11 @@ class SettingsTest : public ::testing::Test {
   static void Clear() {
     for (const char* name :
          {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
-          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_SHARING",
-          "PENSTOCK_VERBS_DEVICE", "PENSTOCK_VERBS_GID_INDEX",
-          "PENSTOCK_VERBS_TRAFFIC_CLASS", "PENSTOCK_VERBS_CACHE_MIB",
-          "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK", "PENSTOCK_DATA_PROTECTION"}) {
+          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_HUGE_PAGES",
+          "PENSTOCK_SHM_SHARING", "PENSTOCK_VERBS_DEVICE",
+          "PENSTOCK_VERBS_GID_INDEX", "PENSTOCK_VERBS_TRAFFIC_CLASS",
+          "PENSTOCK_VERBS_CACHE_MIB", "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK",
+          "PENSTOCK_DATA_PROTECTION"}) {
       unsetenv(name);
     }
   }
@@ -313,6 +315,27 @@ TEST_F(SettingsTest, BadPollingNamesTheVariableAndTheRemedy) {
     EXPECT_EQ(ErrorOf(ResolvePolling().status()),
               std::string("PENSTOCK_POLLING=") + value +
                   " is not a setting: use adaptive, busy or event");
+  }
+}
+
+TEST_F(SettingsTest, ShmHugePagesFromEnvironmentAndDefault) {
+  using fabric::shm::HugePages;
+  EXPECT_EQ(*ResolveShmHugePages(), HugePages::kTransparent);
+  const struct {
+    const char* word;
+    HugePages pages;
+  } kWords[] = {{"off", HugePages::kOff},
+                {"reserved", HugePages::kReserved},
+                {"transparent", HugePages::kTransparent}};
+  for (const auto& row : kWords) {
+    Set("PENSTOCK_SHM_HUGE_PAGES", row.word);
+    EXPECT_EQ(*ResolveShmHugePages(), row.pages);
+  }
+  for (const char* value : {"", "on", "Reserved"}) {
+    Set("PENSTOCK_SHM_HUGE_PAGES", value);
+    EXPECT_EQ(ErrorOf(ResolveShmHugePages().status()),
+              std::string("PENSTOCK_SHM_HUGE_PAGES=") + value +
+                  " is not a setting: use transparent, reserved or off");
   }
 }
 

@@ -1,0 +1,32 @@
+// The pool of a program that allocates before it connects has the pages of the
+// setting, too. A program of its own: the setting is read once.
+
+#include <cstdlib>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/stack_test.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+class AllocatorPagesTest : public ServiceTest {};
+
+// Whether the machine has reserved any or not.
+TEST_P(AllocatorPagesTest, PoolHasThePagesOfTheSetting) {
+  ASSERT_EQ(setenv("PENSTOCK_SHM_HUGE_PAGES", "reserved", 1), 0);
+  const Allocator::Buffer buffer = Allocator::Allocate(1 << 20);
+  ASSERT_TRUE(buffer.is_pooled());
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  const auto reports = DescribePaths(*channel());
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_THAT(reports[0].detail,
+              testing::HasSubstr(" of 16 MiB in reserved huge pages"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, AllocatorPagesTest, testing::Values(Path::kShm),
+                         PathName());
+
+}  // namespace
+}  // namespace penstock::e2e
