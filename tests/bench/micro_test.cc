@@ -32,7 +32,7 @@ TEST(MicroTest, EachBenchmarkRuns) {
   // One of each file: the linker drops those that nothing names.
   for (const char* name :
        {"AppendFrame", "OutboxBatch", "PollIdlePaths", "RingMessage",
-        "SessionCall", "EncodeRequestMetadata"}) {
+        "SessionCall", "EncodeRequestMetadata", "CopiedAndReadInPages"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
 }
