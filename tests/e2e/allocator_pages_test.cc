@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/stack_test.h"
+#include "tests/transport/fabric/shm/kernel_pages.h"
 #include "transport/penstock.h"
 
 namespace penstock::e2e {
@@ -15,6 +16,7 @@ class AllocatorPagesTest : public ServiceTest {};
 
 // Whether the machine has reserved any or not.
 TEST_P(AllocatorPagesTest, PoolHasThePagesOfTheSetting) {
+  fabric::shm::KernelPagesLock lock;
   ASSERT_EQ(setenv("PENSTOCK_SHM_HUGE_PAGES", "reserved", 1), 0);
   const Allocator::Buffer buffer = Allocator::Allocate(1 << 20);
   ASSERT_TRUE(buffer.is_pooled());

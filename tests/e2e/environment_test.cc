@@ -12,6 +12,7 @@
 #include "tests/e2e/child.h"
 #include "tests/e2e/stack.h"
 #include "tests/e2e/test_service.h"
+#include "tests/transport/fabric/shm/kernel_pages.h"
 
 namespace penstock::e2e {
 namespace {
@@ -163,6 +164,7 @@ TEST_F(EnvironmentTest, BadPollingIsOneErrorAndAdaptive) {
 
 // Whether the machine has reserved any or not.
 TEST_F(EnvironmentTest, HugePagesAreReservedOnesIfThatIsWanted) {
+  fabric::shm::KernelPagesLock lock;
   const Lines wanted = LinesWith(
       "path shm",
       Call(Path::kShm, {"PENSTOCK_SHM_HUGE_PAGES=reserved"}, "stream"));

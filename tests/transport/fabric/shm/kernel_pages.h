@@ -12,7 +12,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// While it lives, no other process changes a setting by this file.
+// While it lives, no other test changes a setting, or takes reserved pages of
+// which one counts how many there are. Waits for the others.
 class KernelPagesLock {
  public:
   KernelPagesLock();
