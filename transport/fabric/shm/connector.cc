@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/endpoint.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/fabric/shm/socket_file.h"
@@ -24,15 +25,13 @@ Connector::Connector(Options options, progress::EventLoop* loop,
                      std::shared_ptr<Attempt> attempt)
     : options_(std::move(options)), loop_(loop), attempt_(std::move(attempt)) {}
 
-void Connector::StartOnLoop(const SocketAddress& address,
-                            const std::string& token) {
+void Connector::StartOnLoop(const SocketAddress& address) {
   if (state_ != State::kIdle || !attempt_->pending()) return;
-  absl::Status begun = Begin(address, token);
+  absl::Status begun = Begin(address);
   if (!begun.ok()) FinishOnLoop(std::move(begun));
 }
 
-absl::Status Connector::Begin(const SocketAddress& address,
-                              const std::string& token) {
+absl::Status Connector::Begin(const SocketAddress& address) {
   absl::StatusOr<base::UniqueFd> socket = ConnectTo(address);
   if (!socket.ok()) return socket.status();
   socket_ = *std::move(socket);
@@ -47,18 +46,18 @@ absl::Status Connector::Begin(const SocketAddress& address,
   absl::StatusOr<Sharing> sharing = Share(options_, *peer);
   if (!sharing.ok()) return sharing.status();
   sharing_ = *std::move(sharing);
-  absl::Status greeted = Greet(token);
+  absl::Status greeted = Greet();
   return greeted.ok() ? Wait() : greeted;
 }
 
-absl::Status Connector::Greet(const std::string& token) {
+absl::Status Connector::Greet() {
   absl::StatusOr<Segment> control = CreateControl(options_.ring_bytes);
   if (!control.ok()) return control.status();
   SetupMessage hello;
   hello.kind = SetupMessage::Kind::kHello;
   hello.size = options_.ring_bytes;
   hello.copies = sharing_.copies;
-  hello.token = token;
+  hello.token = attempt_->token();
   absl::Status sent = SendSetup(socket_.get(), hello, control->fd());
   if (!sent.ok()) return sent;
   control_ = *std::move(control);
@@ -99,8 +98,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
       MapControl(std::move(welcome->fd), welcome->message.size);
   if (!peer.ok()) return peer.status();
   Agree(welcome->message.copies, &sharing_);
-  return MakeEndpoint(std::move(socket_), *std::move(control_),
-                      *std::move(peer), std::move(sharing_));
+  return ShmEndpoint::Create(std::move(socket_), *std::move(control_),
+                             *std::move(peer), std::move(sharing_));
 }
 
 void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {

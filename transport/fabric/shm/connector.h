@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/attempt.h"
 #include "transport/fabric/shm/address.h"
-#include "transport/fabric/shm/attempt.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/fabric/shm/sharing.h"
@@ -38,7 +38,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
                                            progress::EventLoop* loop,
                                            std::shared_ptr<Attempt> attempt);
 
-  void StartOnLoop(const SocketAddress& address, const std::string& token);
+  void StartOnLoop(const SocketAddress& address);
   // The attempt was cancelled.
   void StopOnLoop();
 
@@ -48,8 +48,8 @@ class Connector : public std::enable_shared_from_this<Connector> {
   Connector(Options options, progress::EventLoop* loop,
             std::shared_ptr<Attempt> attempt);
 
-  absl::Status Begin(const SocketAddress& address, const std::string& token);
-  absl::Status Greet(const std::string& token);
+  absl::Status Begin(const SocketAddress& address);
+  absl::Status Greet();
   absl::Status Wait();
   absl::StatusOr<std::unique_ptr<Endpoint>> ReceiveWelcome();
   void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);

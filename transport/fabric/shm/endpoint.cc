@@ -49,6 +49,16 @@ struct LoadedRegion {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<Endpoint>> ShmEndpoint::Create(
+    base::UniqueFd socket, Segment control, PeerSegment peer_control,
+    Sharing sharing) {
+  absl::StatusOr<std::shared_ptr<Link>> link =
+      Link::Create(std::move(socket), std::move(control),
+                   std::move(peer_control), std::move(sharing));
+  if (!link.ok()) return link.status();
+  return std::unique_ptr<Endpoint>(new ShmEndpoint(*link));
+}
+
 ShmEndpoint::ShmEndpoint(const std::shared_ptr<Link>& link)
     : link_(link),
       reading_(std::make_shared<ReadingShare>(link)),

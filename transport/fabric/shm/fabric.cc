@@ -58,28 +58,27 @@ absl::StatusOr<std::string> ShmFabric::Offer() {
 
 std::unique_ptr<PendingConnect> ShmFabric::Listen(absl::string_view token,
                                                   ConnectCallback done) {
-  auto attempt = std::make_shared<Attempt>(std::move(done));
+  auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
   absl::StatusOr<std::shared_ptr<Listener>> listener = GetListener();
-  const std::string key(token);
   absl::Status expected =
-      listener.ok() ? (*listener)->Expect(key, attempt) : listener.status();
+      listener.ok() ? (*listener)->Expect(attempt) : listener.status();
   if (!expected.ok()) {
     FinishLater(attempt, expected);
     return absl::make_unique<AttemptHandle>(attempt, nullptr);
   }
   std::weak_ptr<Listener> weak = *listener;
   std::weak_ptr<Attempt> weak_attempt = attempt;
-  return absl::make_unique<AttemptHandle>(attempt, [weak, weak_attempt, key] {
+  return absl::make_unique<AttemptHandle>(attempt, [weak, weak_attempt] {
     std::shared_ptr<Listener> self = weak.lock();
     std::shared_ptr<Attempt> cancelled = weak_attempt.lock();
-    if (self != nullptr) self->Forget(key, cancelled.get());
+    if (self != nullptr && cancelled != nullptr) self->Forget(*cancelled);
   });
 }
 
 std::unique_ptr<PendingConnect> ShmFabric::Connect(absl::string_view offer,
                                                    absl::string_view token,
                                                    ConnectCallback done) {
-  auto attempt = std::make_shared<Attempt>(std::move(done));
+  auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
   absl::StatusOr<SocketAddress> address = AddressIn(offer, options_.directory);
   if (address.ok() && (token.empty() || token.size() > kMaxTokenBytes)) {
     address = absl::InvalidArgumentError("a token has 1 to 64 bytes");
@@ -91,9 +90,8 @@ std::unique_ptr<PendingConnect> ShmFabric::Connect(absl::string_view offer,
   }
   std::shared_ptr<Connector> connector =
       Connector::Create(options_, *loop, attempt);
-  (*loop)->Post([connector, where = *address, key = std::string(token)] {
-    connector->StartOnLoop(where, key);
-  });
+  (*loop)->Post(
+      [connector, where = *address] { connector->StartOnLoop(where); });
   std::weak_ptr<Connector> weak = connector;
   progress::EventLoop* const where = *loop;
   return absl::make_unique<AttemptHandle>(attempt, [weak, where] {

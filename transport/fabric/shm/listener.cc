@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/endpoint.h"
 #include "transport/fabric/shm/socket_file.h"
 #include "transport/progress/fork_count.h"
 
@@ -74,8 +75,8 @@ absl::Status Listener::Watch() {
   return absl::OkStatus();
 }
 
-absl::Status Listener::Expect(const std::string& token,
-                              std::shared_ptr<Attempt> attempt) {
+absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
+  const std::string& token = attempt->token();
   if (token.empty() || token.size() > kMaxTokenBytes) {
     return absl::InvalidArgumentError("a token has 1 to 64 bytes");
   }
@@ -87,22 +88,22 @@ absl::Status Listener::Expect(const std::string& token,
   }
   std::weak_ptr<Listener> weak = shared_from_this();
   std::weak_ptr<Attempt> weak_attempt = attempt;
-  loop_->RunAfter(options_.setup_timeout, [weak, weak_attempt, token] {
+  loop_->RunAfter(options_.setup_timeout, [weak, weak_attempt] {
     std::shared_ptr<Listener> self = weak.lock();
     std::shared_ptr<Attempt> late = weak_attempt.lock();
     if (late == nullptr) return;
-    if (self != nullptr) self->Forget(token, late.get());
+    if (self != nullptr) self->Forget(*late);
     late->Finish(absl::DeadlineExceededError(
         "the peer did not connect to this process's UNIX socket in time"));
   });
   return absl::OkStatus();
 }
 
-void Listener::Forget(const std::string& token, const Attempt* attempt) {
+void Listener::Forget(const Attempt& attempt) {
   if (IsForeign()) return;
   std::lock_guard<std::mutex> lock(mu_);
-  auto it = expected_.find(token);
-  if (it != expected_.end() && it->second.get() == attempt) {
+  auto it = expected_.find(attempt.token());
+  if (it != expected_.end() && it->second.get() == &attempt) {
     expected_.erase(it);
   }
 }
@@ -216,8 +217,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
   welcome.copies = sharing->copies;
   absl::Status sent = SendSetup(half_open.socket.get(), welcome, control->fd());
   if (!sent.ok()) return sent;
-  return MakeEndpoint(std::move(half_open.socket), *std::move(control),
-                      *std::move(peer), *std::move(sharing));
+  return ShmEndpoint::Create(std::move(half_open.socket), *std::move(control),
+                             *std::move(peer), *std::move(sharing));
 }
 
 }  // namespace shm

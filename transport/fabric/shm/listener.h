@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/attempt.h"
 #include "transport/fabric/shm/address.h"
-#include "transport/fabric/shm/attempt.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
@@ -38,11 +38,10 @@ class Listener : public std::enable_shared_from_this<Listener> {
   // This is a copy in a forked child.
   bool IsForeign() const;
 
-  // Finishes `attempt` when a peer shows `token`, or the time is over.
-  absl::Status Expect(const std::string& token,
-                      std::shared_ptr<Attempt> attempt);
-  // Unless `token` stands for another attempt by now.
-  void Forget(const std::string& token, const Attempt* attempt);
+  // Finishes `attempt` when a peer shows its token, or the time is over.
+  absl::Status Expect(std::shared_ptr<Attempt> attempt);
+  // Unless its token stands for another attempt by now.
+  void Forget(const Attempt& attempt);
 
  private:
   struct HalfOpen {

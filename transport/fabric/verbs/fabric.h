@@ -11,9 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/fabric/attempt.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/api.h"
-#include "transport/fabric/verbs/attempt.h"
 #include "transport/fabric/verbs/options.h"
 
 namespace penstock {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/fabric/verbs/attempt.h"
+#include "transport/fabric/attempt.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/connection.h"
 #include "transport/fabric/verbs/device.h"

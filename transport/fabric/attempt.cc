@@ -1,8 +1,7 @@
-#include "transport/fabric/verbs/attempt.h"
+#include "transport/fabric/attempt.h"
 
 namespace penstock {
 namespace fabric {
-namespace verbs {
 
 ConnectCallback Attempt::Take() {
   std::lock_guard<std::mutex> lock(mu_);
@@ -24,6 +23,5 @@ AttemptHandle::~AttemptHandle() {
   if (clean_up_) clean_up_();
 }
 
-}  // namespace verbs
 }  // namespace fabric
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // A connection that is being made.
 
-#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ATTEMPT_H_
-#define PENSTOCK_TRANSPORT_FABRIC_VERBS_ATTEMPT_H_
+#ifndef PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
+#define PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,6 @@
 
 namespace penstock {
 namespace fabric {
-namespace verbs {
 
 // The callback of one Listen() or Connect(): called once, or dropped.
 // Thread-safe.
@@ -50,8 +49,7 @@ class AttemptHandle : public PendingConnect {
   const std::function<void()> clean_up_;
 };
 
-}  // namespace verbs
 }  // namespace fabric
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_ATTEMPT_H_
+#endif  // PENSTOCK_TRANSPORT_FABRIC_ATTEMPT_H_
