@@ -28,17 +28,26 @@ class Fifo {
   iterator end() { return items_.end(); }
 
   void push_back(T item) { items_.push_back(std::move(item)); }
+  // One without content, to be filled in.
+  T& emplace_back() { return items_.emplace_back(); }
 
   // Takes the oldest out; there must be one.
   T pop_front() {
-    T item = std::move(items_[head_++]);
-    // Popped items are dropped when they are as many as the others, at least.
-    if (head_ == items_.size() ||
-        (head_ >= kLongest && 2 * head_ >= items_.size())) {
+    T item;
+    pop_front(&item);
+    return item;
+  }
+  void pop_front(T* item) {
+    *item = std::move(items_[head_++]);
+    if (items_.size() == 1) {  // as mostly
+      items_.pop_back();
+      head_ = 0;
+    } else if (head_ == items_.size() ||
+               (head_ >= kLongest && 2 * head_ >= items_.size())) {
+      // Popped items are dropped when they are as many as the others, at least.
       items_.erase(items_.begin(), begin());
       head_ = 0;
     }
-    return item;
   }
 
   void clear() {

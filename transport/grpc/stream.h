@@ -12,6 +12,7 @@
 #include "src/core/lib/transport/metadata_batch.h"
 #include "transport/base/fifo.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/stream_list.h"
 #include "transport/session/events.h"
 #include "transport/session/session.h"
 
@@ -23,7 +24,7 @@ class Transport;
 // Lives in the memory that gRPC gives it in init_stream. Every function is
 // called under the transport's lock; closures go to the ExecCtx, so that none
 // runs under it.
-class Stream : public session::StreamEvents {
+class Stream : public session::StreamEvents, public StreamList::Node {
  public:
   Stream(Transport* transport, grpc_stream_refcount* refcount,
          grpc_core::Arena* arena);

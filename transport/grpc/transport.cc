@@ -220,9 +220,9 @@ absl::Status Transport::OnEntry(uint32_t number, absl::string_view entry) {
   return received_entries_.Add(number, entry);
 }
 
-void Transport::AddStream(Stream* stream) { streams_[stream->id()] = stream; }
+void Transport::AddStream(Stream* stream) { streams_.Add(stream); }
 
-void Transport::RemoveStream(Stream* stream) { streams_.erase(stream->id()); }
+void Transport::RemoveStream(Stream* stream) { streams_.Remove(stream); }
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {

@@ -11,7 +11,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -31,6 +30,7 @@
 #include "transport/grpc/path_poller.h"
 #include "transport/grpc/path_waker.h"
 #include "transport/grpc/side_paths.h"
+#include "transport/grpc/stream_list.h"
 #include "transport/grpc/timer.h"
 #include "transport/session/session.h"
 #include "transport/settings.h"
@@ -226,7 +226,7 @@ class Transport final : public grpc_transport,
   void* accept_arg_ = nullptr;
   std::vector<uint32_t> opened_;  // to be accepted, without the lock
   size_t accepting_ = 0;          // taken from opened_, not accepted yet
-  absl::flat_hash_map<uint32_t, Stream*> streams_;
+  StreamList streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer
   Departure departure_ = Departure::kOpen;

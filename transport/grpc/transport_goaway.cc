@@ -37,15 +37,14 @@ absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   return absl::UnavailableError(message);
 }
 
-// Those of whose ids `predicate` is true, in the order of opening.
-template <typename Streams, typename Predicate>
-std::vector<Stream*> Select(const Streams& streams, Predicate predicate) {
+// Those of whose ids `predicate` is true: closing them changes the list.
+template <typename Predicate>
+std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
   std::vector<Stream*> selected;
-  for (const auto& stream : streams) {
-    if (predicate(stream.first)) selected.push_back(stream.second);
-  }
-  std::sort(selected.begin(), selected.end(),
-            [](const Stream* a, const Stream* b) { return a->id() < b->id(); });
+  streams.ForEach([&](StreamList::Node* node) {
+    auto* const stream = static_cast<Stream*>(node);
+    if (predicate(stream->id())) selected.push_back(stream);
+  });
   return selected;
 }
 

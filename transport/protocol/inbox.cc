@@ -17,7 +17,7 @@ bool Inbox::Complete(uint64_t id, memory::Bytes message) {
 
 bool Inbox::Take(Item* item) {
   if (items_.empty() || !items_.front().ready) return false;
-  *item = items_.pop_front();
+  items_.pop_front(item);
   if (IsMetadata(*item)) --metadata_items_;
   return true;
 }

@@ -28,9 +28,12 @@ class Inbox {
     uint64_t length = 0;  // kTooLarge: of the message that was dropped
   };
 
-  void Add(Item item) {
+  // One more, to be filled in.
+  Item& Add(Kind kind) {
+    Item& item = items_.emplace_back();
+    item.kind = kind;
     if (IsMetadata(item)) ++metadata_items_;
-    items_.push_back(std::move(item));
+    return item;
   }
   bool empty() const { return items_.empty(); }
   // Those that wait and cost the sender no window.

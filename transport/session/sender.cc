@@ -86,8 +86,8 @@ bool Sender::SendFront() {
   if (log_.bytes() >= kMaxLoggedBytes) return false;
   if (!fast_path_->Send(AsSpan(batch.bytes))) return false;
   acknowledged_ = std::max(acknowledged_, batch.ack);
-  protocol::Batch sent = outbox_.Pop();
-  log_.Add(sent.last_sequence, std::move(sent.bytes));
+  const uint64_t last = batch.last_sequence;
+  log_.Add(last, std::move(outbox_.Pop().bytes));
   return true;
 }
 

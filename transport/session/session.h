@@ -199,7 +199,6 @@ class Session : private MessageReader::Owner {
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
   absl::Status AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
                            absl::Span<const uint8_t> metadata);
-  absl::Status AddToInbox(uint32_t stream, protocol::Inbox::Item item);
   // Whether what comes for it may be delivered without waiting in its inbox.
   static bool TakesInput(const Stream& stream) {
     return stream.events != nullptr && stream.inbox.empty();

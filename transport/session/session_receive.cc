@@ -209,16 +209,18 @@ absl::Status Session::OnEager(const wire::FrameHeader& header,
         memory::Bytes{payload.data(), payload.size(), nullptr}, compressed);
     return absl::OkStatus();
   }
-  protocol::Inbox::Item item;
+  protocol::Inbox::Item& item =
+      stream->inbox.Add(protocol::Inbox::Kind::kMessage);
   item.compressed = compressed;
   if (payload.size() <= base::BufferPool::kMinBytes) {
     item.bytes = Copy(payload);
-    return AddToInbox(header.stream, std::move(item));
+  } else {
+    absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
+    if (!message.ok()) return message.status();
+    item.message = *std::move(message);
   }
-  absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
-  if (!message.ok()) return message.status();
-  item.message = *std::move(message);
-  return AddToInbox(header.stream, std::move(item));
+  DeliverInbox(header.stream);
+  return absl::OkStatus();
 }
 
 absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
@@ -236,18 +238,19 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
   }
   absl::Status status = ChargeWindow(stream, announce->length, announce->id);
   if (!status.ok()) return status;
-  protocol::Inbox::Item item;
-  item.id = announce->id;
   if (config_.max_receive_bytes >= 0 &&
       announce->length > static_cast<uint64_t>(config_.max_receive_bytes)) {
-    item.kind = protocol::Inbox::Kind::kTooLarge;
-    item.length = announce->length;
+    stream->inbox.Add(protocol::Inbox::Kind::kTooLarge).length =
+        announce->length;
     reader_.Discard(*announce);
-    return AddToInbox(header.stream, std::move(item));
+    DeliverInbox(header.stream);
+    return absl::OkStatus();
   }
+  protocol::Inbox::Item& item =
+      stream->inbox.Add(protocol::Inbox::Kind::kMessage);
+  item.id = announce->id;
   item.ready = false;
   item.compressed = (header.flags & wire::kCompressed) != 0;
-  stream->inbox.Add(std::move(item));
   status = reader_.Begin(header.stream, *announce);
   stream = FindStream(header.stream);  // it may have failed at once
   if (stream != nullptr) StartIfWanted(*stream);
@@ -262,21 +265,12 @@ absl::Status Session::AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
     DeliverMetadata(found->events, kind, AsText(metadata));
     return absl::OkStatus();
   }
-  protocol::Inbox::Item item;
-  item.kind = kind;
-  item.bytes = Copy(metadata);
-  return AddToInbox(stream, std::move(item));
-}
-
-absl::Status Session::AddToInbox(uint32_t stream, protocol::Inbox::Item item) {
-  Stream* found = FindStream(stream);
-  if (found == nullptr) return absl::OkStatus();
   // An honest stream has headers and one or two ends.
   constexpr size_t kMaxMetadata = 8;
   if (found->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");
   }
-  found->inbox.Add(std::move(item));
+  found->inbox.Add(kind).bytes = Copy(metadata);
   DeliverInbox(stream);
   return absl::OkStatus();
 }
@@ -291,6 +285,7 @@ std::string Session::Copy(absl::Span<const uint8_t> bytes) {
 void Session::DeliverInbox(uint32_t stream) {
   // An event may detach the stream: look it up each time.
   Stream* found = FindStream(stream);
+  if (found == nullptr || found->events == nullptr) return;
   protocol::Inbox::Item item;
   while (found != nullptr && found->events != nullptr &&
          found->inbox.Take(&item)) {

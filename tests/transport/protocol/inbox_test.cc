@@ -30,6 +30,10 @@ memory::Bytes OfSize(size_t size) {
   return memory::AllocateBlock(size).value().AsBytes();
 }
 
+void Add(Inbox* inbox, Inbox::Item item) {
+  inbox->Add(item.kind) = std::move(item);
+}
+
 TEST(Inbox, IsEmptyAtFirst) {
   Inbox inbox;
   Inbox::Item item;
@@ -41,7 +45,7 @@ TEST(Inbox, ItemsComeOutInOrder) {
   Inbox inbox;
   const Kind kinds[] = {Kind::kHeaders, Kind::kMessage, Kind::kTooLarge,
                         Kind::kHalfClose, Kind::kTrailers};
-  for (Kind kind : kinds) inbox.Add(Ready(kind));
+  for (Kind kind : kinds) Add(&inbox, Ready(kind));
   Inbox::Item item;
   for (Kind kind : kinds) {
     ASSERT_TRUE(inbox.Take(&item));
@@ -52,9 +56,9 @@ TEST(Inbox, ItemsComeOutInOrder) {
 
 TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
   Inbox inbox;
-  inbox.Add(Ready(Kind::kHeaders));
-  inbox.Add(Announced(7));
-  inbox.Add(Ready(Kind::kTrailers));
+  Add(&inbox, Ready(Kind::kHeaders));
+  Add(&inbox, Announced(7));
+  Add(&inbox, Ready(Kind::kTrailers));
   Inbox::Item item;
   EXPECT_TRUE(inbox.Take(&item));
   EXPECT_FALSE(inbox.Take(&item));
@@ -68,7 +72,7 @@ TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
 
 TEST(Inbox, MessagesMayBeReadInAnyOrder) {
   Inbox inbox;
-  for (uint64_t id : {1, 2, 3}) inbox.Add(Announced(id));
+  for (uint64_t id : {1, 2, 3}) Add(&inbox, Announced(id));
   Inbox::Item item;
   EXPECT_TRUE(inbox.Complete(3, OfSize(30)));
   EXPECT_TRUE(inbox.Complete(2, OfSize(20)));
@@ -82,7 +86,7 @@ TEST(Inbox, MessagesMayBeReadInAnyOrder) {
 
 TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
   Inbox inbox;
-  inbox.Add(Announced(1));
+  Add(&inbox, Announced(1));
   EXPECT_FALSE(inbox.Complete(2, OfSize(1)));
   EXPECT_TRUE(inbox.Complete(1, OfSize(1)));
   EXPECT_FALSE(inbox.Complete(1, OfSize(2)));
@@ -94,7 +98,7 @@ TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
 // Eager messages have no id: one must not be taken for announcement 0.
 TEST(Inbox, ReadyItemsAreNeverCompleted) {
   Inbox inbox;
-  inbox.Add(Ready(Kind::kMessage));
+  Add(&inbox, Ready(Kind::kMessage));
   EXPECT_FALSE(inbox.Complete(0, OfSize(1)));
 }
 

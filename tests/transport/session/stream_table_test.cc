@@ -43,9 +43,7 @@ TEST(StreamTable, StreamsInMemoryOfOthersAreFresh) {
   Stream* const old = table.Add(1, 10, 10);
   old->wants_message = old->draining = true;
   old->reset = absl::UnavailableError("gone");
-  protocol::Inbox::Item item;
-  item.message.owner = owner;
-  old->inbox.Add(std::move(item));
+  old->inbox.Add(protocol::Inbox::Kind::kMessage).message.owner = owner;
   table.Erase(1);
   EXPECT_EQ(owner.use_count(), 1);
   Stream* const fresh = table.Add(2, 10, 10);
@@ -60,9 +58,9 @@ TEST(StreamTable, EndsWithItsStreams) {
   {
     StreamTable table;
     for (uint32_t id = 1; id <= 10; ++id) {
-      protocol::Inbox::Item item;
-      item.message.owner = owner;
-      table.Add(id, 10, 10)->inbox.Add(std::move(item));
+      table.Add(id, 10, 10)
+          ->inbox.Add(protocol::Inbox::Kind::kMessage)
+          .message.owner = owner;
     }
     for (uint32_t id = 1; id <= 8; ++id) table.Erase(id);
     std::set<uint32_t> left;
