@@ -20,16 +20,15 @@ absl::Time Now() {
 Liveness::Liveness(const ChannelLimits& limits)
     : keepalive_(limits.keepalive, Now()), police_(limits.ping_police) {}
 
-void Liveness::Observe(const session::Counters& counters) {
-  if (counters.inputs != inputs_) {
-    inputs_ = counters.inputs;
-    if (enabled()) keepalive_.OnReceived(Now());
-  }
-  if (counters.stream_frames_sent != stream_frames_sent_) {
-    stream_frames_sent_ = counters.stream_frames_sent;
-    keepalive_.OnDataSent();
-    police_.OnDataSent();
-  }
+void Liveness::OnInputs(uint64_t inputs) {
+  inputs_ = inputs;
+  if (enabled()) keepalive_.OnReceived(Now());
+}
+
+void Liveness::OnFramesSent(uint64_t frames) {
+  stream_frames_sent_ = frames;
+  keepalive_.OnDataSent();
+  police_.OnDataSent();
 }
 
 bool Liveness::MayPing(bool has_calls) {

@@ -17,7 +17,12 @@ class Liveness {
   explicit Liveness(const ChannelLimits& limits);
 
   // After each use of the session: what has it heard and said since?
-  void Observe(const session::Counters& counters);
+  void Observe(const session::Counters& counters) {
+    if (counters.inputs != inputs_) OnInputs(counters.inputs);
+    if (counters.stream_frames_sent != stream_frames_sent_) {
+      OnFramesSent(counters.stream_frames_sent);
+    }
+  }
   // False: the client pings too often.
   bool MayPing(bool has_calls);
 
@@ -26,6 +31,9 @@ class Liveness {
   session::Keepalive::Action OnTimer(bool has_calls);
 
  private:
+  void OnInputs(uint64_t inputs);
+  void OnFramesSent(uint64_t frames);
+
   session::Keepalive keepalive_;
   session::PingPolice police_;
   uint64_t inputs_ = 0;

@@ -138,8 +138,11 @@ class Encoder {
   void Put(Trait, absl::string_view value) {
     constexpr uint8_t kKey = NumberOfKey<Trait>(Keys());
     if (kKey == kLiteral) return PutLiteral(Trait::key(), value);
+    const uint8_t number =
+        sent_ == nullptr ? 0 : sent_->FindRecent(kKey, value);
+    if (number != 0) return out_->push_back(static_cast<char>(number));
     const size_t begin = out_->size();
-    uint8_t prefix[5] = {kKey};
+    uint8_t prefix[kKnownPrefix] = {kKey};
     base::StoreLittle<uint32_t>(value.size(), prefix + 1);
     Append(prefix, sizeof prefix);
     out_->append(value.data(), value.size());

@@ -24,9 +24,13 @@ constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;
 constexpr size_t kMaxTableBytes = 16 * 1024;
+// Before the value of a known key: its number, and the value's length.
+constexpr size_t kKnownPrefix = 5;
 
 // The sender's side. Not thread-safe.
 class SentEntries {
+  using Numbers = absl::node_hash_map<std::string, uint8_t>;
+
  public:
   struct Number {
     uint8_t number = 0;   // 0: it has none, and goes as it is
@@ -36,17 +40,26 @@ class SentEntries {
   // Of an entry, which is not empty. It gets its number when it comes the
   // second time in a short while, so that what differs in each call takes none.
   Number Find(absl::string_view entry);
+  // The number of a known key's entry if that came last, which it mostly does;
+  // else 0, and Find() may know it.
+  uint8_t FindRecent(uint8_t key, absl::string_view value) const {
+    const Numbers::value_type* const recent = recent_[key % kRecentKeys];
+    if (recent == nullptr) return 0;
+    const absl::string_view entry = recent->first;
+    const bool is_same = static_cast<uint8_t>(entry[0]) == key &&
+                         entry.size() == kKnownPrefix + value.size() &&
+                         entry.substr(kKnownPrefix) == value;
+    return is_same ? recent->second : 0;
+  }
 
  private:
   static constexpr size_t kRemembered = 64;
   static constexpr size_t kRecentKeys = 32;
 
-  using Numbers = absl::node_hash_map<std::string, uint8_t>;
-
   bool CameBefore(size_t hash);
 
   Numbers numbers_;
-  // Of each known key, the entry that came last: mostly it comes again.
+  // Of each known key, the entry that came last.
   const Numbers::value_type* recent_[kRecentKeys] = {};
   size_t bytes_ = 0;
   std::vector<size_t> remembered_;  // hashes, each at its place

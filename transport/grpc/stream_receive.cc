@@ -124,13 +124,14 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
 }
 
 void Stream::CompleteReceives() {
-  CompleteInitialMetadata();
-  CompleteMessage();
-  CompleteTrailingMetadata();
+  if (!transport_->is_client() && closed_) messages_.clear();
+  // In this order. Mostly gRPC waits for one of them only.
+  if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
+  if (recv_message_ready_ != nullptr) CompleteMessage();
+  if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();
 }
 
 void Stream::CompleteInitialMetadata() {
-  if (recv_initial_ready_ == nullptr) return;
   if (!headers_received_ && !read_closed_ && !closed_) return;
   grpc_error_handle error;
   if (!headers_received_) {
@@ -146,7 +147,6 @@ void Stream::CompleteInitialMetadata() {
 }
 
 void Stream::CompleteMessage() {
-  if (recv_message_ready_ == nullptr) return;
   if (!messages_.empty()) {
     Message message = messages_.pop_front();
     (*recv_message_)->Append(std::move(message.bytes));
@@ -164,8 +164,7 @@ void Stream::CompleteMessage() {
 }
 
 void Stream::CompleteTrailingMetadata() {
-  if (!transport_->is_client() && closed_) messages_.clear();
-  if (recv_trailing_ready_ == nullptr || !closed_ || !messages_.empty()) return;
+  if (!closed_ || !messages_.empty()) return;
   *recv_trailing_ = std::move(trailing_);
   if (recv_stats_ != nullptr) grpc_transport_move_stats(&stats_, recv_stats_);
   grpc_core::ExecCtx::Run(

@@ -64,12 +64,19 @@ Transport::Section::~Section() {
   transport_->CloseWhenDrained();
   transport_->SyncPathPoller();
   transport_->ShutdownWhenWritten();
-  std::vector<uint32_t> opened;
-  if (transport_->accept_fn_ != nullptr) opened.swap(transport_->opened_);
-  transport_->accepting_ += opened.size();
-  transport_->mu_.unlock();
-  for (uint32_t id : opened) transport_->AcceptStream(id);
+  if (transport_->opened_.empty() || transport_->accept_fn_ == nullptr) {
+    transport_->mu_.unlock();
+  } else {
+    transport_->UnlockAndAccept();
+  }
   transport_->Unref();
+}
+
+void Transport::UnlockAndAccept() {
+  const std::vector<uint32_t> opened = std::exchange(opened_, {});
+  accepting_ += opened.size();
+  mu_.unlock();
+  for (uint32_t id : opened) AcceptStream(id);
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,

@@ -146,6 +146,8 @@ class Transport final : public grpc_transport,
   static const grpc_transport_vtable* Vtable();
   // A share that may be dropped on any thread, even outside an ExecCtx.
   std::shared_ptr<Transport> Share();
+  // Gives gRPC the streams that the peer has opened.
+  void UnlockAndAccept();
   void AcceptStream(uint32_t id);
   void LogPath(const session::PathDescription& path);
   void Settle(const absl::Status& status);
