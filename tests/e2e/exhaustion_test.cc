@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -19,6 +21,9 @@
 
 namespace penstock::e2e {
 namespace {
+
+constexpr char kWhySkipped[] =
+    "UndefinedBehaviorSanitizer needs a descriptor for each of its looks";
 
 // While it lives, this process can open `spare` more descriptors.
 class FewDescriptors {
@@ -63,6 +68,12 @@ class ExhaustionTest : public testing::Test {
     const auto reports = DescribePaths(*channel);
     return reports.size() == 1 ? reports[0].path : "none";
   }
+  // To see whether an object is one, the sanitizer opens a pipe, and takes it
+  // for none where no descriptor is left.
+  static bool SanitizerNeedsDescriptors() {
+    const char* const sanitizer = std::getenv("PENSTOCK_SANITIZER");
+    return sanitizer != nullptr && absl::string_view(sanitizer) == "ubsan";
+  }
   // There and back, with what is announced.
   static grpc::Status MakeLargeCall(TestService::Stub* stub) {
     Call call;
@@ -80,6 +91,7 @@ class ExhaustionTest : public testing::Test {
 };
 
 TEST_F(ExhaustionTest, ClientWithoutDescriptorsFailsOrFallsBackAndComesBack) {
+  if (SanitizerNeedsDescriptors()) GTEST_SKIP() << kWhySkipped;
   std::set<std::string> paths;
   for (int spare = 0; spare <= 16; ++spare) {
     auto channel = NewChannel();
@@ -101,6 +113,7 @@ TEST_F(ExhaustionTest, ClientWithoutDescriptorsFailsOrFallsBackAndComesBack) {
 }
 
 TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
+  if (SanitizerNeedsDescriptors()) GTEST_SKIP() << kWhySkipped;
   for (int spare = 0; spare <= 4; ++spare) {
     auto channel = NewChannel();
     auto stub = TestService::NewStub(channel);
