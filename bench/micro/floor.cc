@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -16,10 +17,65 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// As the arena's messages do, those of this benchmark take turns over so much.
-constexpr size_t kRovingWords = (1 << 20) / sizeof(uint64_t);
+// Messages of one direction, in memory that both threads see. As those of the
+// arena do, they take turns over a MiB.
+class Messages {
+ public:
+  explicit Messages(size_t words)
+      : words_(words), memory_(std::max(words, kRovingWords)) {}
 
-// Four sums at once, as bench/rpc reads its messages.
+  uint64_t* At(int64_t round) {
+    return memory_.data() + round % (memory_.size() / words_) * words_;
+  }
+
+ private:
+  static constexpr size_t kRovingWords = (1 << 20) / sizeof(uint64_t);
+
+  const size_t words_;
+  std::vector<uint64_t> memory_;
+};
+
+// Another thread, which does `work(round)` each time that it is its turn.
+class Other {
+ public:
+  explicit Other(std::function<void(int64_t)> work)
+      : thread_([this, work] {
+          for (int64_t round = 0; Await(2 * round + 1); ++round) {
+            work(round);
+            turn_.store(2 * round + 2, std::memory_order_release);
+          }
+        }) {}
+  ~Other() {
+    turn_.store(kEnd, std::memory_order_release);
+    thread_.join();
+  }
+
+  // Its turn, and until it has done it.
+  void Do(int64_t round) {
+    turn_.store(2 * round + 1, std::memory_order_release);
+    Await(2 * round + 2);
+  }
+
+ private:
+  static constexpr int64_t kEnd = -1;
+
+  bool Await(int64_t mine) {
+    for (;;) {
+      const int64_t now = turn_.load(std::memory_order_acquire);
+      if (now == mine || now == kEnd) return now == mine;
+      sched_yield();
+    }
+  }
+
+  std::atomic<int64_t> turn_{0};
+  std::thread thread_;
+};
+
+// As bench/rpc fills and reads its messages.
+void Fill(std::vector<uint64_t>* words, uint64_t seed) {
+  for (uint64_t& word : *words) word = seed += 0x9e3779b97f4a7c15;
+}
+
 uint64_t Sum(const uint64_t* words, size_t size) {
   uint64_t sums[4] = {};
   for (size_t i = 0; i + 4 <= size; i += 4) {
@@ -28,44 +84,45 @@ uint64_t Sum(const uint64_t* words, size_t size) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-void Await(const std::atomic<int64_t>& turn, int64_t wanted) {
-  while (turn.load(std::memory_order_acquire) != wanted) sched_yield();
-}
-
 void CopiedAndReadElsewhere(benchmark::State& state) {
   const std::vector<uint64_t> from(state.range(0) / 8, 7);
-  const size_t size = from.size();
-  std::vector<uint64_t> shared(std::max(size, kRovingWords));
-  // Where the message of a turn lies.
-  const auto place = [&shared, size](int64_t turn) {
-    return shared.data() + turn / 2 % (shared.size() / size) * size;
-  };
-  std::atomic<int64_t> turn{0};  // even: the copier's; negative: the end
-  std::atomic<uint64_t> sum{0};
-  std::thread reader([&] {
-    for (int64_t mine = 1;; mine += 2) {
-      int64_t now;
-      while ((now = turn.load(std::memory_order_acquire)) != mine) {
-        if (now < 0) return;
-        sched_yield();
-      }
-      sum = Sum(place(mine), size);
-      turn.store(mine + 1, std::memory_order_release);
-    }
-  });
-  int64_t mine = 0;
+  Messages messages(from.size());
+  uint64_t sum = 0;
+  Other reader(
+      [&](int64_t round) { sum = Sum(messages.At(round), from.size()); });
+  int64_t round = 0;
   for (auto _ : state) {
-    std::memcpy(place(mine), from.data(), 8 * size);
-    turn.store(mine + 1, std::memory_order_release);
-    mine += 2;
-    Await(turn, mine);
+    std::memcpy(messages.At(round), from.data(), 8 * from.size());
+    reader.Do(round++);
   }
-  turn.store(-1, std::memory_order_release);
-  reader.join();
-  if (sum != 7 * size) state.SkipWithError("wrong sum");
+  if (sum != 7 * from.size()) state.SkipWithError("wrong sum");
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
 BENCHMARK(CopiedAndReadElsewhere)->Arg(64 << 10)->Arg(1 << 20)->UseRealTime();
+
+// What bench/rpc's latency times, without an RPC: a request and a reply are
+// filled, copied and read.
+void EchoedWithOneCopy(benchmark::State& state) {
+  const size_t words = state.range(0) / 8;
+  Messages requests(words), replies(words);
+  std::vector<uint64_t> request(words), reply(words);
+  uint64_t at_server = 0, at_client = 0;
+  Other server([&](int64_t round) {
+    at_server = Sum(requests.At(round), words);
+    Fill(&reply, round);
+    std::memcpy(replies.At(round), reply.data(), 8 * words);
+  });
+  int64_t round = 0;
+  for (auto _ : state) {
+    Fill(&request, round);
+    std::memcpy(requests.At(round), request.data(), 8 * words);
+    server.Do(round);
+    at_client = Sum(replies.At(round), words);
+    ++round;
+  }
+  if (at_server != at_client) state.SkipWithError("not what was sent");
+}
+BENCHMARK(EchoedWithOneCopy)->Arg(64 << 10)->Arg(1 << 20)->UseRealTime();
 
 }  // namespace
 }  // namespace bench

@@ -145,7 +145,7 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
     return Result::kBroken;
   }
   if (length > scratch_.size()) scratch_.resize(length);
-  Get(tail + kLengthBytes, scratch_.data(), length);
+  if (length > 0) Get(tail + kLengthBytes, scratch_.data(), length);
   *message = absl::MakeConstSpan(scratch_.data(), length);
   // At once, not per batch: it costs nothing while the sender does not look,
   // and one that waits for room goes on early.
