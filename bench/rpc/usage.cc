@@ -10,6 +10,21 @@
 
 namespace penstock {
 namespace bench {
+namespace {
+
+// A line of the process's smaps_rollup.
+absl::StatusOr<double> MemoryKib(pid_t pid, const std::string& line) {
+  const std::string path = absl::StrCat("/proc/", pid, "/smaps_rollup");
+  std::ifstream in(path);
+  std::string word;
+  while (in >> word && word != line) {
+  }
+  double kib;
+  if (in >> kib) return kib;
+  return absl::InternalError(absl::StrCat("no ", line, " in ", path));
+}
+
+}  // namespace
 
 absl::StatusOr<Usage> UsageOf(pid_t pid) {
   Usage usage;
@@ -20,13 +35,12 @@ absl::StatusOr<Usage> UsageOf(pid_t pid) {
     return absl::InternalError(absl::StrCat("no CPU clock of process ", pid));
   }
   usage.cpu_s = time.tv_sec + time.tv_nsec * 1e-9;
-  const std::string path = absl::StrCat("/proc/", pid, "/smaps_rollup");
-  std::ifstream in(path);
-  std::string word;
-  while (in >> word && word != "Pss:") {
-  }
-  if (!(in >> usage.memory_kib)) {
-    return absl::InternalError(absl::StrCat("no Pss in ", path));
+  // Not of files: what a process's share in a library is depends on who else
+  // has loaded it.
+  for (const char* kind : {"Pss_Anon:", "Pss_Shmem:"}) {
+    const absl::StatusOr<double> kib = MemoryKib(pid, kind);
+    if (!kib.ok()) return kib.status();
+    usage.memory_kib += *kib;
   }
   return usage;
 }

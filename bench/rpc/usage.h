@@ -12,8 +12,9 @@ namespace bench {
 
 struct Usage {
   double cpu_s = 0;  // of all its threads so far, in user space and kernel
-  // Proportional set size: a page that several processes map counts for each
-  // in part, so that sums over processes count it once.
+  // Proportional set size of memory that is no file's: a page that several
+  // processes map counts for each in part, so that sums over processes count it
+  // once.
   double memory_kib = 0;
 };
 
