@@ -108,6 +108,18 @@ TEST_F(TcpPushing, PushThatNobodyWaitsForIsDroppedAndReadLater) {
   EXPECT_EQ(events_.Take(), Lines{"read 42 OK"});
 }
 
+// A message that was refused, or whose stream ended, is waited for by nobody,
+// while reads of messages behind it are.
+TEST_F(TcpPushing, PushThatNobodyWaitsForLeavesLaterReadsWaiting) {
+  std::string into(5, '-');
+  ReadOf(2, 5, 0, &into, 6);
+  Receive(Push(1, "unwanted"));
+  EXPECT_EQ(events_.Take(), Lines());
+  Receive(Push(2, "hello"));
+  EXPECT_EQ(into, "hello");
+  EXPECT_EQ(events_.Take(), Lines({"read 6 OK"}));
+}
+
 TEST_F(TcpPushing, ChunksBehindTheFirstAreAskedFor) {
   std::string into(44 * 1024, '.');
   ReadOf(1, 300 * 1024, 256 * 1024, &into, 1);
