@@ -65,9 +65,16 @@ class PenstockCredentials : public grpc_channel_credentials {
         inner_->duplicate_without_call_credentials(), settings_);
   }
 
+  // From here on a channel has the credentials that it would have without us:
+  // gRPC asks them for their type (xDS), compares them, and strips them of call
+  // credentials. Where the application has composed call credentials with ours,
+  // the composite is what a channel has anyway, and stays.
   grpc_core::ChannelArgs update_arguments(
       grpc_core::ChannelArgs args) override {
     static auto* const factory = new ChannelFactory();  // lives for ever
+    if (args.GetObject<grpc_channel_credentials>() == this) {
+      args = args.SetObject(inner_);
+    }
     return inner_->update_arguments(std::move(args))
         .SetObject<grpc_core::ClientChannelFactory>(factory)
         .Set(kSettingsArg, grpc_core::ChannelArgs::Pointer(
