@@ -1,9 +1,11 @@
 #include "transport/grpc/metadata_codec.h"
 
+#include <grpc/grpc.h>
+
 #include <initializer_list>
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "src/core/lib/slice/percent_encoding.h"
@@ -276,10 +278,21 @@ class Decoder {
         !Take(key_size, &key) || !Take(value_size, &value)) {
       return;
     }
+    if (!IsLegal(key, value)) {
+      return SayBad(absl::CHexEscape(key.as_string_view()), "not legal");
+    }
     batch_->Append(key.as_string_view(), std::move(value),
                    [&](absl::string_view error, const Slice&) {
                      SayBad(key.as_string_view(), error);
                    });
+  }
+
+  // What gRPC lets its applications send, and HTTP/2's own keys.
+  static bool IsLegal(const Slice& key, const Slice& value) {
+    if (key.size() > 0 && key[0] == ':') return true;
+    return grpc_header_key_is_legal(key.c_slice()) != 0 &&
+           (grpc_is_binary_header(key.c_slice()) != 0 ||
+            grpc_header_nonbin_value_is_legal(value.c_slice()) != 0);
   }
 
   template <typename... Traits>
@@ -329,6 +342,9 @@ class Decoder {
                  const Slice& value) {
     uint64_t set;
     if (!ParseNumber(trait.key(), value, &set)) return;
+    // Everybody accepts identity: gRPC asserts it of what a transport delivers,
+    // and its own parser of HTTP/2's text adds it.
+    set |= uint64_t{1} << GRPC_COMPRESS_NONE;
     batch_->Set(trait, grpc_core::CompressionAlgorithmSet::FromUint32(
                            static_cast<uint32_t>(set)));
   }
@@ -382,6 +398,8 @@ absl::Status DecodeMetadata(absl::string_view bytes,
   size_t numbered = 0;
   const absl::Status status =
       Decoder(&block, batch).Decode(received, max_bytes, &numbered);
+  // gRPC may look at a batch of a stream that ends: not at half of one.
+  if (!status.ok()) batch->Clear();
   *size = bytes.size() + numbered;
   return status;
 }

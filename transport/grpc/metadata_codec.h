@@ -31,9 +31,11 @@ void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
 std::string EncodeStatus(const absl::Status& status);
 
 // Adds what `bytes` holds to `batch`, whose values share a copy of them, or the
-// entries of `received`. INVALID_ARGUMENT where they are cut short, or a key or
-// value is not one of gRPC. RESOURCE_EXHAUSTED where numbers stand for more
-// than `max_bytes`. `*size` becomes the size without numbers.
+// entries of `received`. Sets `*size` to the size without numbers. What it adds
+// keeps what gRPC asserts of a transport's metadata. On an error the batch is
+// empty: INVALID_ARGUMENT where the bytes are cut short, or a key or value is
+// not one of gRPC; RESOURCE_EXHAUSTED where numbers stand for more than
+// `max_bytes`.
 absl::Status DecodeMetadata(absl::string_view bytes,
                             const ReceivedEntries& received, size_t max_bytes,
                             grpc_metadata_batch* batch, size_t* size);

@@ -187,6 +187,38 @@ TEST_F(MetadataCodecTest, AcceptedEncodingsAreASet) {
             "identity, deflate, gzip");
 }
 
+// libgrpc asserts it (call.cc): a peer that left it out ended the process.
+TEST_F(MetadataCodecTest, IdentityIsAlwaysAmongTheAcceptedEncodings) {
+  for (uint64_t set : {uint64_t{0}, uint64_t{2}, ~uint64_t{1}}) {
+    auto decoded = Decode(Known(9, Little<uint64_t>(set)));
+    const auto* const accepted =
+        decoded->metadata.get_pointer(grpc_core::GrpcAcceptEncodingMetadata());
+    ASSERT_NE(accepted, nullptr);
+    EXPECT_TRUE(accepted->IsSet(GRPC_COMPRESS_NONE)) << set;
+  }
+}
+
+TEST_F(MetadataCodecTest, WhatGrpcLetsNobodySendIsRefused) {
+  EXPECT_FALSE(StatusOf(Literal("", "x")).ok());
+  EXPECT_FALSE(StatusOf(Literal("Upper", "x")).ok());
+  EXPECT_FALSE(StatusOf(Literal("a\nb", "x")).ok());
+  EXPECT_FALSE(StatusOf(Literal("key", "a\r\nb")).ok());
+  EXPECT_FALSE(StatusOf(Literal("key", std::string(1, '\0'))).ok());
+  EXPECT_TRUE(StatusOf(Literal("key-bin", std::string(1, '\0'))).ok());
+}
+
+TEST_F(MetadataCodecTest, OfARefusedBatchNothingIsLeft) {
+  auto batch = NewBatch();
+  // What stands before the fault, and gRPC's own text for a value not known.
+  const std::string bytes = Literal("good", "x") + Known(3, "NONSENSE");
+  EXPECT_FALSE(
+      DecodeMetadata(bytes, received_, SIZE_MAX, &batch->metadata, &size_)
+          .ok());
+  EXPECT_TRUE(batch->metadata.empty());
+  EXPECT_EQ(batch->metadata.get_pointer(grpc_core::HttpMethodMetadata()),
+            nullptr);
+}
+
 TEST_F(MetadataCodecTest, OtherKeysKeepTheirOrderAndBytes) {
   const std::string bytes = Literal("key", "value") + Literal("key", "again") +
                             Literal("key-bin", std::string("\0\xff\n", 3)) +
