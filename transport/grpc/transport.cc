@@ -64,19 +64,13 @@ Transport::Section::~Section() {
   transport_->CloseWhenDrained();
   transport_->SyncPathPoller();
   transport_->ShutdownWhenWritten();
-  if (transport_->opened_.empty() || transport_->accept_fn_ == nullptr) {
+  if (transport_->opened_.empty() ||
+      transport_->acceptor_.function == nullptr) {
     transport_->mu_.unlock();
   } else {
     transport_->UnlockAndAccept();
   }
   transport_->Unref();
-}
-
-void Transport::UnlockAndAccept() {
-  const std::vector<uint32_t> opened = std::exchange(opened_, {});
-  accepting_ += opened.size();
-  mu_.unlock();
-  for (uint32_t id : opened) AcceptStream(id);
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
@@ -277,27 +271,6 @@ void Transport::OnWritten(grpc_error_handle error) {
     lifeline_->OnWritten();
   }
   Unref();
-}
-
-void Transport::AcceptStream(uint32_t id) {
-  accept_fn_(accept_arg_, this,
-             reinterpret_cast<const void*>(static_cast<uintptr_t>(id)));
-  Section section(this);
-  --accepting_;
-  if (!session_->IsWaiting(id)) return;
-  // gRPC takes no more calls: it is shutting down.
-  session_->SendReset(
-      id, session::Refusal(absl::UnavailableError("server is shutting down")));
-  session_->DetachStream(id);
-}
-
-void Transport::OnStreamOpened(uint32_t stream) {
-  if (departure_ == Departure::kGone) {  // the peer knows that by now
-    session_->DetachStream(stream);
-    return;
-  }
-  last_opened_ = stream;
-  opened_.push_back(stream);
 }
 
 void Transport::Settle(const absl::Status& status) {

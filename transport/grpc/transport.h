@@ -146,9 +146,21 @@ class Transport final : public grpc_transport,
   static const grpc_transport_vtable* Vtable();
   // A share that may be dropped on any thread, even outside an ExecCtx.
   std::shared_ptr<Transport> Share();
+  // What gRPC accepts streams with. As gRPC frees what `argument` leads to once
+  // it has taken the acceptor back and on_consumed has run, that closure waits
+  // until no thread is in `function` any more.
+  struct Acceptor {
+    void (*function)(void*, grpc_transport*, const void*) = nullptr;
+    void* argument = nullptr;
+  };
+  void SetAcceptor(const Acceptor& acceptor);
   // Gives gRPC the streams that the peer has opened.
   void UnlockAndAccept();
-  void AcceptStream(uint32_t id);
+  void AcceptStream(const Acceptor& acceptor, uint32_t id);
+  void RefuseStream(uint32_t id);
+  void RefuseOpened();
+  // Runs `closure`, a transport operation's on_consumed, perhaps later.
+  void Consume(grpc_closure* closure);
   void LogPath(const session::PathDescription& path);
   void Settle(const absl::Status& status);
   absl::Status CheckPolicy(const session::PathDescription& path) const;
@@ -224,10 +236,11 @@ class Transport final : public grpc_transport,
 
   Settled settled_;
   grpc_core::ConnectivityStateTracker state_;
-  void (*accept_fn_)(void*, grpc_transport*, const void*) = nullptr;
-  void* accept_arg_ = nullptr;
-  std::vector<uint32_t> opened_;  // to be accepted, without the lock
-  size_t accepting_ = 0;          // taken from opened_, not accepted yet
+  Acceptor acceptor_;
+  bool acceptor_taken_back_ = false;
+  std::vector<uint32_t> opened_;         // to be accepted, without the lock
+  size_t accepting_ = 0;                 // taken from opened_, not accepted yet
+  std::vector<grpc_closure*> consumed_;  // to run once accepting_ is 0
   StreamList streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer

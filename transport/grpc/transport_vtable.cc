@@ -68,8 +68,8 @@ struct Transport::Operations {
       transport->state_.RemoveWatcher(op->stop_connectivity_watch);
     }
     if (op->set_accept_stream) {
-      transport->accept_fn_ = op->set_accept_stream_fn;
-      transport->accept_arg_ = op->set_accept_stream_user_data;
+      transport->SetAcceptor(
+          {op->set_accept_stream_fn, op->set_accept_stream_user_data});
     }
     BindPolling(transport, op);
     SendPing(transport, op);
@@ -77,7 +77,7 @@ struct Transport::Operations {
     if (!op->disconnect_with_error.ok()) {
       transport->Disconnect(op->disconnect_with_error);
     }
-    RunNow(op->on_consumed, absl::OkStatus());
+    transport->Consume(op->on_consumed);
   }
 
   static void BindPolling(Transport* transport, grpc_transport_op* op) {

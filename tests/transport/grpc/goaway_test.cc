@@ -11,11 +11,11 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/transport/grpc/finishing_service.h"
 #include "tests/transport/grpc/wire_peer.h"
 #include "transport/penstock.h"
 #include "transport/wire/frame.h"
@@ -28,41 +28,6 @@ using wire::FrameType;
 using wire::kLastStreamUnknown;
 
 constexpr std::chrono::seconds kPatience(10);
-
-// Ends each call with OK as soon as its requests end.
-class Service final : public grpc::CallbackGenericService {
-  class Reactor final : public grpc::ServerGenericBidiReactor {
-   public:
-    Reactor() { StartRead(&request_); }
-    void OnReadDone(bool ok) override {
-      if (ok) return StartRead(&request_);
-      Finish(grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-
-   private:
-    grpc::ByteBuffer request_;
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext*) override {
-    ++calls_;
-    return new Reactor();
-  }
-
- public:
-  // Until the application has so many: a shutdown takes away what gRPC has not
-  // given it yet.
-  void AwaitCalls(int count) const {
-    const auto end = std::chrono::steady_clock::now() + kPatience;
-    while (calls_ < count && std::chrono::steady_clock::now() < end) {
-      std::this_thread::yield();
-    }
-    EXPECT_GE(calls_, count);
-  }
-
- private:
-  std::atomic<int> calls_{0};
-};
 
 class ServerGoawayTest : public testing::Test {
  protected:
@@ -103,7 +68,7 @@ class ServerGoawayTest : public testing::Test {
     return next;
   }
 
-  Service service_;
+  FinishingService service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<WirePeer> client_;
 };

@@ -1,0 +1,67 @@
+// Streams that the peer opens: given to gRPC, or refused.
+
+#include <utility>
+
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/transport.h"
+#include "transport/session/refusal.h"
+
+namespace penstock {
+namespace core {
+
+void Transport::SetAcceptor(const Acceptor& acceptor) {
+  acceptor_ = acceptor;
+  acceptor_taken_back_ = acceptor.function == nullptr;
+  if (acceptor_taken_back_) RefuseOpened();
+}
+
+void Transport::Consume(grpc_closure* closure) {
+  if (closure == nullptr) return;
+  if (acceptor_taken_back_ && accepting_ > 0) {
+    return consumed_.push_back(closure);
+  }
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, closure, absl::OkStatus());
+}
+
+void Transport::OnStreamOpened(uint32_t stream) {
+  if (departure_ == Departure::kGone) {  // the peer knows that by now
+    session_->DetachStream(stream);
+    return;
+  }
+  last_opened_ = stream;
+  if (acceptor_taken_back_) return RefuseStream(stream);
+  opened_.push_back(stream);
+}
+
+// gRPC takes streams by calling init_stream, which locks.
+void Transport::UnlockAndAccept() {
+  const std::vector<uint32_t> opened = std::exchange(opened_, {});
+  const Acceptor acceptor = acceptor_;
+  accepting_ += opened.size();
+  mu_.unlock();
+  for (uint32_t id : opened) AcceptStream(acceptor, id);
+}
+
+void Transport::AcceptStream(const Acceptor& acceptor, uint32_t id) {
+  acceptor.function(acceptor.argument, this,
+                    reinterpret_cast<const void*>(static_cast<uintptr_t>(id)));
+  Section section(this);
+  RefuseStream(id);
+  if (--accepting_ > 0) return;
+  for (grpc_closure* closure : std::exchange(consumed_, {})) Consume(closure);
+}
+
+// Unless gRPC has taken it; if not, it is shutting down.
+void Transport::RefuseStream(uint32_t id) {
+  if (!session_->IsWaiting(id)) return;
+  session_->SendReset(
+      id, session::Refusal(absl::UnavailableError("server is shutting down")));
+  session_->DetachStream(id);
+}
+
+void Transport::RefuseOpened() {
+  for (uint32_t id : std::exchange(opened_, {})) RefuseStream(id);
+}
+
+}  // namespace core
+}  // namespace penstock
