@@ -2,7 +2,6 @@
 
 #include <grpc/grpc.h>
 
-#include <initializer_list>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -10,90 +9,13 @@
 #include "absl/strings/string_view.h"
 #include "src/core/lib/slice/percent_encoding.h"
 #include "transport/base/byte_order.h"
+#include "transport/grpc/metadata_keys.h"
 
 namespace penstock {
 namespace core {
 namespace {
 
 using grpc_core::Slice;
-
-// An entry begins with a byte: 0, a key's number, 128 and a pair's, or the
-// number that the entry has got on this connection (metadata_table.h).
-constexpr uint8_t kLiteral = 0;
-constexpr uint8_t kFirstKey = 1;
-constexpr uint8_t kFirstPair = 128;
-
-template <typename... Types>
-struct List {
-  static constexpr size_t kSize = sizeof...(Types);
-};
-
-// Of the wire: the place in the list is the number. Only its end may grow, with
-// the protocol's version.
-using Keys =
-    List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
-         grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,
-         grpc_core::HttpSchemeMetadata, grpc_core::ContentTypeMetadata,
-         grpc_core::TeMetadata, grpc_core::GrpcEncodingMetadata,
-         grpc_core::GrpcAcceptEncodingMetadata, grpc_core::GrpcStatusMetadata,
-         grpc_core::GrpcTimeoutMetadata,
-         grpc_core::GrpcPreviousRpcAttemptsMetadata,
-         grpc_core::GrpcRetryPushbackMsMetadata, grpc_core::UserAgentMetadata,
-         grpc_core::GrpcMessageMetadata, grpc_core::HostMetadata,
-         grpc_core::EndpointLoadMetricsBinMetadata,
-         grpc_core::GrpcServerStatsBinMetadata, grpc_core::GrpcTraceBinMetadata,
-         grpc_core::GrpcTagsBinMetadata>;
-
-template <typename TraitType, typename TraitType::ValueType kTheValue>
-struct Pair {
-  using Trait = TraitType;
-  static constexpr typename TraitType::ValueType kValue = kTheValue;
-};
-
-// The same holds for these.
-using Pairs = List<
-    Pair<grpc_core::HttpMethodMetadata, grpc_core::HttpMethodMetadata::kPost>,
-    Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttp>,
-    Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttps>,
-    Pair<grpc_core::ContentTypeMetadata,
-         grpc_core::ContentTypeMetadata::kApplicationGrpc>,
-    Pair<grpc_core::TeMetadata, grpc_core::TeMetadata::kTrailers>,
-    Pair<grpc_core::GrpcStatusMetadata, GRPC_STATUS_OK>,
-    Pair<grpc_core::GrpcEncodingMetadata, GRPC_COMPRESS_NONE>>;
-
-// The number of a trait's key; kLiteral: it has none.
-template <typename Trait, typename... Traits>
-constexpr uint8_t NumberOfKey(List<Traits...>) {
-  uint8_t number = kFirstKey;
-  bool found = false;
-  (void)std::initializer_list<int>{
-      (found = found || std::is_same<Trait, Traits>::value,
-       number += found ? 0 : 1, 0)...};
-  return found ? number : kLiteral;
-}
-
-template <typename Pair, typename Trait, typename Value>
-typename std::enable_if<std::is_same<typename Pair::Trait, Trait>::value,
-                        bool>::type
-IsPair(Trait, const Value& value) {
-  return value == Pair::kValue;
-}
-template <typename Pair, typename Trait, typename Value>
-typename std::enable_if<!std::is_same<typename Pair::Trait, Trait>::value,
-                        bool>::type
-IsPair(Trait, const Value&) {
-  return false;
-}
-
-// 0: there is none.
-template <typename Trait, typename Value, typename... All>
-uint8_t NumberOfPair(Trait trait, const Value& value, List<All...>) {
-  uint8_t number = kFirstPair;
-  bool found = false;
-  (void)std::initializer_list<int>{(found = found || IsPair<All>(trait, value),
-                                    number += found ? 0 : 1, 0)...};
-  return found ? number : 0;
-}
 
 // The visitor that grpc_metadata_batch::Encode() wants.
 class Encoder {

@@ -1,11 +1,9 @@
 // GOAWAY, frame by frame, between gRPC at one side and bytes at the other.
 
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/channel.h"
