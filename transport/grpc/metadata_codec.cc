@@ -209,9 +209,15 @@ class Decoder {
                    });
   }
 
-  // What gRPC lets its applications send, and HTTP/2's own keys.
+  // What gRPC lets its applications send, and HTTP/2's own keys; but no key
+  // that the encoder keeps to this process.
   static bool IsLegal(const Slice& key, const Slice& value) {
     if (key.size() > 0 && key[0] == ':') return true;
+    const absl::string_view name = key.as_string_view();
+    if (name == grpc_core::GrpcLbClientStatsMetadata::key() ||
+        name == grpc_core::GrpcInternalEncodingRequest::key()) {
+      return false;
+    }
     return grpc_header_key_is_legal(key.c_slice()) != 0 &&
            (grpc_is_binary_header(key.c_slice()) != 0 ||
             grpc_header_nonbin_value_is_legal(value.c_slice()) != 0);

@@ -116,14 +116,18 @@ void Stream::PerformOp(grpc_transport_stream_op_batch* op) {
 }
 
 void Stream::Cancel(const grpc_error_handle& error) {
-  if (closed_) {
-    // The trailers wait behind messages that nobody will ask for any more.
-    messages_.clear();
-    CompleteReceives();
-    return;
-  }
+  if (closed_) return CancelClosed(error);
   if (attached_) Abort(ToStatus(error));
   Close(error);
+}
+
+// The server's status is here, but waits behind messages that gRPC has not
+// asked for and now never will. As with HTTP/2 it hears of its own cancellation
+// instead: OK would say that it had all of them.
+void Stream::CancelClosed(const grpc_error_handle& error) {
+  failed_ = true;
+  if (transport_->is_client() && !status_taken_) SetTrailingStatus(error);
+  CompleteReceives();
 }
 
 // gRPC's server drops a call that it cannot give to an application any more, as
@@ -249,7 +253,7 @@ void Stream::Close(const grpc_error_handle& error) {
   closed_ = write_closed_ = true;
   close_error_ = error;
   if (!error.ok()) {
-    messages_.clear();
+    failed_ = true;
     if (transport_->is_client()) SetTrailingStatus(error);
   }
   if (send_done_ != nullptr) {

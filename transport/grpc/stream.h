@@ -54,6 +54,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   struct Message {
     grpc_core::Slice bytes;
     uint32_t flags;
+    // Not 0: it has so many bytes, more than gRPC takes, and was not read.
+    uint64_t refused_bytes;
   };
 
   // RESOURCE_EXHAUSTED: too much of it. INTERNAL: gRPC does not take it.
@@ -61,6 +63,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
   void Cancel(const grpc_error_handle& error);
+  void CancelClosed(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
   // True: it is short, and has been sent.
@@ -80,6 +83,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void CompleteReceives();
   void CompleteInitialMetadata();
   void CompleteMessage();
+  void DeliverMessage(Message message);
+  void RefuseMessage(uint64_t bytes);
   void CompleteTrailingMetadata();
   void SetTrailingStatus(const grpc_error_handle& error);
 
@@ -97,6 +102,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   bool read_closed_ = false;    // the peer sends no more messages
   bool headers_received_ = false;
   bool closed_ = false;
+  bool failed_ = false;        // closed by an error, or cancelled after that
+  bool status_taken_ = false;  // gRPC has the trailing metadata
   grpc_error_handle close_error_;
 
   grpc_metadata_batch initial_;

@@ -80,26 +80,35 @@ void Stream::OnHeaders(absl::string_view metadata) {
 }
 
 void Stream::OnMessage(memory::Bytes message, bool compressed) {
+  if (!headers_received_ || read_closed_) {
+    return CancelFor(absl::InternalError("a message came out of order"));
+  }
   stats_.incoming.data_bytes += message.size;
   transport_->socket_node()->RecordMessageReceived();
   const uint32_t flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;
-  messages_.push_back(Message{ToSlice(std::move(message)), flags});
+  messages_.push_back(Message{ToSlice(std::move(message)), flags, 0});
   CompleteReceives();
 }
 
+// It takes its turn: those before it, and all in the other direction until
+// then, are as good as ever.
 void Stream::OnMessageTooLarge(uint64_t bytes) {
-  Cancel(ErrorWithCode(
-      absl::StrCat("Received message larger than max (", bytes, " vs. ",
-                   transport_->limits().max_receive_bytes, ")"),
-      GRPC_STATUS_RESOURCE_EXHAUSTED));
+  messages_.push_back(Message{grpc_core::Slice(), 0, bytes});
+  CompleteReceives();
 }
 
 void Stream::OnHalfClose() {
+  if (transport_->is_client()) {
+    return CancelFor(absl::InternalError("a server half-closed a stream"));
+  }
   read_closed_ = true;
   CompleteReceives();
 }
 
 void Stream::OnTrailers(absl::string_view metadata) {
+  if (!transport_->is_client()) {
+    return CancelFor(absl::InternalError("a client sent trailers"));
+  }
   stats_.incoming.header_bytes += metadata.size();
   const absl::Status status = ReceiveMetadata(metadata, &trailing_);
   if (!status.ok()) return CancelFor(status);
@@ -123,8 +132,13 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   Leave();
 }
 
+// Nothing of what came before an error is delivered to one who waits for the
+// end, or whose own status is sent: as with gRPC's HTTP/2.
 void Stream::CompleteReceives() {
-  if (!transport_->is_client() && closed_) messages_.clear();
+  const bool unwanted = transport_->is_client()
+                            ? failed_ && recv_trailing_ready_ != nullptr
+                            : closed_;
+  if (unwanted) messages_.clear();
   // In this order. Mostly gRPC waits for one of them only.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
@@ -140,6 +154,7 @@ void Stream::CompleteInitialMetadata() {
       error = close_error_.ok() ? absl::CancelledError() : close_error_;
     }
   }
+  if (failed_) messages_.clear();
   *recv_initial_ = std::move(initial_);
   recv_initial_->Set(grpc_core::PeerString(), transport_->peer());
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
@@ -149,22 +164,43 @@ void Stream::CompleteInitialMetadata() {
 void Stream::CompleteMessage() {
   if (!messages_.empty()) {
     Message message = messages_.pop_front();
-    (*recv_message_)->Append(std::move(message.bytes));
-    if (recv_flags_ != nullptr) *recv_flags_ = message.flags;
     if (attached_) session()->Consumed(id_);
-  } else if (read_closed_ || closed_) {
-    recv_message_->reset();
-    if (recv_failed_ != nullptr) *recv_failed_ = !close_error_.ok();
-  } else {
-    return;
+    if (message.refused_bytes > 0) return RefuseMessage(message.refused_bytes);
+    return DeliverMessage(std::move(message));
   }
+  if (!read_closed_ && !closed_) return;
+  recv_message_->reset();
+  if (recv_failed_ != nullptr) *recv_failed_ = !close_error_.ok();
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           std::exchange(recv_message_ready_, nullptr),
                           absl::OkStatus());
 }
 
+void Stream::DeliverMessage(Message message) {
+  (*recv_message_)->Append(std::move(message.bytes));
+  if (recv_flags_ != nullptr) *recv_flags_ = message.flags;
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          std::exchange(recv_message_ready_, nullptr),
+                          absl::OkStatus());
+}
+
+// Says what gRPC's filter of message sizes would have said of the message. A
+// server's call is ended by gRPC, which has read nothing for its handler; at a
+// client the status that follows is this one, also where the server's is here.
+void Stream::RefuseMessage(uint64_t bytes) {
+  const grpc_error_handle error = ErrorWithCode(
+      absl::StrCat("Received message larger than max (", bytes, " vs. ",
+                   transport_->limits().max_receive_bytes, ")"),
+      GRPC_STATUS_RESOURCE_EXHAUSTED);
+  recv_message_->reset();
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          std::exchange(recv_message_ready_, nullptr), error);
+  if (transport_->is_client()) Cancel(error);
+}
+
 void Stream::CompleteTrailingMetadata() {
   if (!closed_ || !messages_.empty()) return;
+  status_taken_ = true;
   *recv_trailing_ = std::move(trailing_);
   if (recv_stats_ != nullptr) grpc_transport_move_stats(&stats_, recv_stats_);
   grpc_core::ExecCtx::Run(

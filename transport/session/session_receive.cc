@@ -47,6 +47,15 @@ absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {
   return (aux & wire::kRefused) != 0 ? Refusal(status) : status;
 }
 
+// What a stream hears of a message that cannot be had. Applications know lack
+// of memory, and lost connections; what went wrong on a path is no code of
+// theirs.
+absl::Status LossOf(const absl::Status& cause) {
+  if (absl::IsResourceExhausted(cause)) return cause;
+  return absl::UnavailableError(
+      absl::StrCat("a message was lost: ", cause.message()));
+}
+
 }  // namespace
 
 void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
@@ -358,8 +367,9 @@ void Session::OnMessageRead(uint32_t stream, uint64_t id,
     return;
   }
   if (!message.ok()) {
-    SendReset(stream, message.status());
-    return ResetStream(stream, message.status(), /*from_peer=*/false);
+    const absl::Status status = LossOf(message.status());
+    SendReset(stream, status);
+    return ResetStream(stream, status, /*from_peer=*/false);
   }
   for (Stream::Unconsumed& entry : found->unconsumed) {
     if (entry.id == id) entry.budgeted = budgeted;

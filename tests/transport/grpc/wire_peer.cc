@@ -124,6 +124,14 @@ void WirePeer::SendMessage(absl::string_view frames) {
   Write(unit);
 }
 
+void WirePeer::SendUnit(uint8_t type, uint64_t cookie) {
+  std::string unit(4, '\0');
+  unit.push_back(static_cast<char>(type));
+  unit.resize(8);
+  Append<uint64_t>(cookie, &unit);
+  Write(unit);
+}
+
 void WirePeer::Write(absl::string_view bytes) {
   // A peer that has gone is noticed by the next read.
   (void)!send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);

@@ -37,6 +37,8 @@ class WirePeer {
   // Sequenced frames only.
   void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
             absl::string_view payload = absl::string_view());
+  // A unit of the tcp fabric that holds no message.
+  void SendUnit(uint8_t type, uint64_t cookie);
   struct Received {
     wire::FrameHeader header;
     std::string payload;

@@ -1,0 +1,222 @@
+// What gRPC's client makes of a call, frame by frame, where the order of things
+// decides. The oracle is gRPC's HTTP/2 transport (chttp2_transport.cc).
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "gtest/gtest.h"
+#include "tests/transport/grpc/wire_peer.h"
+#include "transport/penstock.h"
+#include "transport/wire/announce.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+using wire::FrameType;
+
+constexpr std::chrono::seconds kPatience(10);
+constexpr int kMaxReceiveBytes = 100 * 1000;
+
+// A streaming call, step by step. A thread of its own polls, so that what comes
+// is taken in also while no step is under way.
+class SteppedCall {
+ public:
+  explicit SteppedCall(const std::shared_ptr<grpc::Channel>& channel)
+      : stub_(channel), poller_([this] { Poll(); }) {
+    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
+    stream_ = stub_.PrepareCall(&context_, "/s/m", &queue_);
+    stream_->StartCall(&start_);
+  }
+  ~SteppedCall() {
+    context_.TryCancel();
+    queue_.Shutdown();
+    poller_.join();
+  }
+  // The headers have been sent.
+  bool AwaitStart() { return start_.get_future().get(); }
+  absl::optional<std::string> Read() {
+    grpc::ByteBuffer message;
+    Step read;
+    stream_->Read(&message, &read);
+    if (!read.get_future().get()) return absl::nullopt;
+    grpc::Slice slice;
+    EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());
+    return std::string(slice.begin(), slice.end());
+  }
+  void BeginFinish() { stream_->Finish(&status_, &finish_); }
+  grpc::Status AwaitFinish() {
+    EXPECT_TRUE(finish_.get_future().get());
+    return status_;
+  }
+  void Cancel() { context_.TryCancel(); }
+
+ private:
+  using Step = std::promise<bool>;
+
+  void Poll() {
+    void* step = nullptr;
+    bool ok = false;
+    while (queue_.Next(&step, &ok)) static_cast<Step*>(step)->set_value(ok);
+  }
+
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  grpc::Status status_;
+  Step start_, finish_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  std::thread poller_;
+};
+
+class StreamTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+    channel_ = grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", listener_.port()),
+        Credentials(grpc::InsecureChannelCredentials()), arguments);
+    call_ = std::make_unique<SteppedCall>(channel_);
+    server_ = listener_.Accept();
+    ASSERT_NE(server_, nullptr);
+    ASSERT_TRUE(server_->Serve());
+    ASSERT_TRUE(call_->AwaitStart());
+    ASSERT_EQ(server_->Next(), "headers 1");
+  }
+  void SendHeaders() {
+    server_->Send(
+        FrameType::kHeaders, 1, 0,
+        Metadata({{":status", "200"}, {"content-type", "application/grpc"}}));
+  }
+  void SendMessage(absl::string_view bytes) {
+    server_->Send(FrameType::kMessage, 1, 0, bytes);
+  }
+  void AnnounceMessage(uint64_t bytes) {
+    wire::Announce announce;
+    announce.id = 1;
+    announce.length = bytes;
+    announce.regions.push_back({0, 7, 0});
+    server_->Send(FrameType::kAnnounce, 1, 0, wire::EncodeAnnounce(announce));
+  }
+  void SendTrailers(const std::string& status, const std::string& text) {
+    server_->Send(FrameType::kTrailers, 1, 0,
+                  Metadata({{"grpc-status", status}, {"grpc-message", text}}));
+  }
+  // The client has taken in all that was sent.
+  void AwaitClient() {
+    server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+    std::string next = server_->Next();
+    while (next != "pong" && next != "closed") next = server_->Next();
+    ASSERT_EQ(next, "pong");
+  }
+
+  WireListener listener_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<WirePeer> server_;
+  std::unique_ptr<SteppedCall> call_;
+};
+
+TEST_F(StreamTest, OkIsNotTheStatusOfACallThatWasCancelledBeforeItsEnd) {
+  SendHeaders();
+  for (const char* message : {"a", "b", "c"}) SendMessage(message);
+  SendTrailers("0", "");
+  EXPECT_EQ(call_->Read(), "a");
+  AwaitClient();
+  call_->BeginFinish();  // waits behind "b"
+  call_->Cancel();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(StreamTest, StatusThatACancellationReplacesLeavesNoTextOfItsOwn) {
+  SendHeaders();
+  SendMessage("a");
+  SendTrailers("13", "100%25 broken");
+  AwaitClient();
+  call_->BeginFinish();
+  call_->Cancel();
+  const grpc::Status status = call_->AwaitFinish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(status.error_message().find("broken"), std::string::npos)
+      << status.error_message();
+}
+
+TEST_F(StreamTest, MessagesBeforeOneThatIsTooLargeAreRead) {
+  SendHeaders();
+  SendMessage("a");
+  SendMessage("b");
+  AnnounceMessage(kMaxReceiveBytes + 1);
+  AwaitClient();
+  EXPECT_EQ(call_->Read(), "a");
+  EXPECT_EQ(call_->Read(), "b");
+  EXPECT_EQ(call_->Read(), absl::nullopt);
+  call_->BeginFinish();
+  const grpc::Status status = call_->AwaitFinish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(),
+            "Received message larger than max (100001 vs. 100000)");
+}
+
+TEST_F(StreamTest, OkIsNotTheStatusOfACallWithAMessageThatIsTooLarge) {
+  SendHeaders();
+  AnnounceMessage(kMaxReceiveBytes + 1);
+  SendTrailers("0", "");
+  AwaitClient();
+  call_->BeginFinish();
+  EXPECT_EQ(call_->Read(), absl::nullopt);
+  EXPECT_EQ(call_->AwaitFinish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(StreamTest, MessagesThatCameBeforeTheConnectionWasLostAreRead) {
+  SendHeaders();
+  SendMessage("a");
+  SendMessage("b");
+  EXPECT_EQ(call_->Read(), "a");
+  AwaitClient();
+  server_ = nullptr;
+  while (channel_->GetState(false) == GRPC_CHANNEL_READY) {
+    ASSERT_TRUE(channel_->WaitForStateChange(
+        GRPC_CHANNEL_READY, std::chrono::system_clock::now() + kPatience));
+  }
+  EXPECT_EQ(call_->Read(), "b");
+  EXPECT_EQ(call_->Read(), absl::nullopt);
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(StreamTest, MessageBeforeTheHeadersEndsTheCall) {
+  SendMessage("a");
+  AwaitClient();
+  EXPECT_EQ(call_->Read(), absl::nullopt);
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
+}
+
+TEST_F(StreamTest, ReadOfWhatIsNotThereEndsTheCallAsALostConnectionWould) {
+  SendHeaders();
+  AnnounceMessage(1000);
+  AwaitClient();
+  constexpr uint8_t kReadError = 5;
+  server_->SendUnit(kReadError, /*cookie=*/1);
+  const absl::optional<std::string> message = call_->Read();
+  EXPECT_EQ(message, absl::nullopt);
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace core
+}  // namespace penstock
