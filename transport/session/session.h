@@ -191,6 +191,8 @@ class Session : private MessageReader::Owner {
                        absl::Span<const uint8_t> payload);
   absl::Status Dispatch(const wire::FrameHeader& header,
                         absl::Span<const uint8_t> payload);
+
+  // session_inbox.cc
   absl::Status OnHeaders(uint32_t stream, absl::Span<const uint8_t> payload);
   absl::Status OnEager(const wire::FrameHeader& header,
                        absl::Span<const uint8_t> payload);
@@ -208,6 +210,8 @@ class Session : private MessageReader::Owner {
   static void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item);
   static void DeliverMetadata(StreamEvents* events, protocol::Inbox::Kind kind,
                               absl::string_view metadata);
+
+  // session_receive.cc
   void OnCredit(uint32_t stream, uint64_t credit);
   void OnPeerReset(uint32_t stream, const absl::Status& status);
   // It exists.
