@@ -63,10 +63,10 @@ const wire::AnnouncedRegion* MessageReader::FindLoadable(
 
 std::vector<memory::Block> MessageReader::LoseFastPath() {
   std::vector<uint64_t> cut_off;
-  for (const auto& entry : pulls_) {
-    const Pull& pull = entry.second;
-    if (fast_path_ == nullptr || pull.path != fast_path_) continue;
-    if (pull.puller != nullptr) cut_off.push_back(entry.first);
+  for (uint64_t id : under_way_) {
+    if (fast_path_ != nullptr && pulls_[id].path == fast_path_) {
+      cut_off.push_back(id);
+    }
   }
   fast_path_ = nullptr;
   std::vector<memory::Block> blocks;
@@ -76,10 +76,12 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
     Pull& pull = it->second;
     blocks.push_back(std::exchange(pull.block, memory::Block()));
     pull.puller = nullptr;
+    under_way_.erase(id);
     in_use_ -= pull.announce.length;
     if (pull.wanted) {
       Start(id);
     } else {
+      abandoned_ -= pull.announce.length;
       Fail(id, absl::CancelledError("the stream ended"));
     }
   }
@@ -90,16 +92,21 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
 std::vector<memory::Block> MessageReader::Stop() {
   fabric::Endpoint* const lost = std::exchange(fast_path_, nullptr);
   deferred_.clear();
+  wanted_.clear();
   std::vector<memory::Block> blocks;
   for (auto it = pulls_.begin(); it != pulls_.end();) {
     Pull& pull = it->second;
-    pull.wanted = false;
+    if (std::exchange(pull.wanted, false) && pull.block.data != nullptr) {
+      abandoned_ += pull.announce.length;
+    }
     const bool is_reading = pull.puller != nullptr && pull.path != lost;
     if (is_reading) {
       pull.puller->Abandon();
       ++it;
     } else {
       blocks.push_back(std::move(pull.block));
+      under_way_.erase(it->first);
+      of_streams_.erase({pull.stream, it->first});
       it = pulls_.erase(it);
     }
   }
@@ -115,10 +122,11 @@ absl::Status MessageReader::Begin(uint32_t stream,
   Pull& pull = pulls_[announce.id];
   pull.stream = stream;
   pull.announce = announce;
+  of_streams_.emplace(stream, announce.id);
   if (MayStart(pull)) {
     Start(announce.id);
   } else {
-    deferred_.push_back(announce.id);
+    deferred_.insert(announce.id);
   }
   return absl::OkStatus();
 }
@@ -167,6 +175,7 @@ void MessageReader::Start(uint64_t id) {
   }
   const fabric::Capabilities& path = pull.path->capabilities();
   protocol::ChunkTuner* const tuner = TunerOf(pull);
+  under_way_.insert(id);
   pull.puller = std::make_unique<protocol::Puller>(
       pull.announce.length, tuner->chunk_bytes(), path.max_reads,
       path.push_bytes);
@@ -224,44 +233,61 @@ void MessageReader::Finish(uint64_t id) {
     }
     return Fail(id, error);
   }
-  Pull done = std::move(pull);
-  pulls_.erase(id);
+  const Pull done = Take(id);
   owner_->OnRegionReleased(id);
   owner_->OnMessageRead(done.stream, id, done.block.AsBytes(),
                         done.announce.length);
 }
 
-void MessageReader::Fail(uint64_t id, const absl::Status& status) {
+MessageReader::Pull MessageReader::Take(uint64_t id) {
   auto it = pulls_.find(id);
   Pull pull = std::move(it->second);
   pulls_.erase(it);
+  of_streams_.erase({pull.stream, id});
+  under_way_.erase(id);
+  deferred_.erase(id);
+  wanted_.erase(id);
+  return pull;
+}
+
+void MessageReader::Fail(uint64_t id, const absl::Status& status) {
+  const Pull pull = Take(id);
   GiveBackUnread(pull.announce);
   owner_->OnRegionReleased(id);
-  if (pull.block.data != nullptr) Consumed(pull.announce.length);
+  if (pull.block.data != nullptr) {
+    if (!pull.wanted) abandoned_ -= pull.announce.length;
+    Consumed(pull.announce.length);
+  }
   if (pull.wanted) owner_->OnMessageRead(pull.stream, id, status, 0);
 }
 
 void MessageReader::Want(uint64_t id) {
-  auto it = std::find(deferred_.begin(), deferred_.end(), id);
-  if (it == deferred_.end()) return;
-  deferred_.erase(it);
-  Start(id);
+  if (deferred_.erase(id) == 0) return;
+  if (MayStartWanted()) return Start(id);
+  wanted_.insert(id);
 }
 
 void MessageReader::Abandon(uint32_t stream) {
-  std::vector<uint64_t> finished;
-  for (auto& entry : pulls_) {
-    Pull& pull = entry.second;
-    if (pull.stream != stream || !pull.wanted) continue;
-    pull.wanted = false;
-    if (pull.puller != nullptr) pull.puller->Abandon();
-    if (pull.puller == nullptr || pull.puller->finished()) {
-      finished.push_back(entry.first);
-    }
+  std::vector<uint64_t> ids;
+  for (auto it = of_streams_.lower_bound({stream, 0});
+       it != of_streams_.end() && it->first == stream; ++it) {
+    ids.push_back(it->second);
   }
-  for (uint64_t id : finished) {
-    deferred_.erase(std::remove(deferred_.begin(), deferred_.end(), id),
-                    deferred_.end());
+  // None of them starts because another one has made room.
+  const bool starting = std::exchange(starting_deferred_, true);
+  for (uint64_t id : ids) AbandonPull(id);
+  starting_deferred_ = starting;
+  StartDeferred();
+}
+
+void MessageReader::AbandonPull(uint64_t id) {
+  auto it = pulls_.find(id);
+  if (it == pulls_.end() || !it->second.wanted) return;
+  Pull& pull = it->second;
+  pull.wanted = false;
+  if (pull.block.data != nullptr) abandoned_ += pull.announce.length;
+  if (pull.puller != nullptr) pull.puller->Abandon();
+  if (pull.puller == nullptr || pull.puller->finished()) {
     Fail(id, absl::CancelledError("the stream ended"));
   }
 }
@@ -276,9 +302,14 @@ void MessageReader::StartDeferred() {
   // on a stack as deep as a peer's announcements are many.
   if (starting_deferred_) return;
   starting_deferred_ = true;
-  while (!deferred_.empty() && MayStart(pulls_[deferred_.front()])) {
-    const uint64_t id = deferred_.front();
-    deferred_.pop_front();
+  while (!wanted_.empty() && MayStartWanted()) {
+    const uint64_t id = *wanted_.begin();
+    wanted_.erase(wanted_.begin());
+    Start(id);
+  }
+  while (!deferred_.empty() && MayStart(pulls_[*deferred_.begin()])) {
+    const uint64_t id = *deferred_.begin();
+    deferred_.erase(deferred_.begin());
     Start(id);
   }
   starting_deferred_ = false;

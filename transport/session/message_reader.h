@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +26,14 @@ namespace session {
 // Not thread-safe. Reads of private memory are admitted by a budget: the bytes
 // that are being read or have not been consumed by the application. A message
 // always starts while nothing is in use, so any size passes.
+//
+// What the application waits for starts whatever the budget says, for it could
+// wait for ever; but not while more than the budget is abandoned: being read
+// for streams that have ended. An honest peer answers those reads too, and
+// soon.
+//
+// No call takes longer than the logarithm of what the peer has announced, for
+// each message that it is about.
 class MessageReader {
  public:
   class Owner {
@@ -57,6 +67,8 @@ class MessageReader {
   // The application waits for the message: it starts, budget or not. One that
   // is under way, or unknown, is left alone.
   void Want(uint64_t id);
+  // Messages that were begun, and neither read nor failed.
+  size_t pending() const { return pulls_.size(); }
   // The stream does not want its messages any more.
   void Abandon(uint32_t stream);
   // The application has taken `bytes` that were read, not loaded in place.
@@ -95,7 +107,11 @@ class MessageReader {
   void GiveBackUnread(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
+  bool MayStartWanted() const { return abandoned_ <= budget_; }
   void Start(uint64_t id);
+  void AbandonPull(uint64_t id);
+  // Takes it out, and out of all that leads to it.
+  Pull Take(uint64_t id);
   bool ChoosePath(Pull* pull) const;
   protocol::ChunkTuner MakeTuner(const fabric::Endpoint& path) const;
   protocol::ChunkTuner* TunerOf(const Pull& pull) {
@@ -117,8 +133,13 @@ class MessageReader {
   protocol::ChunkTuner lifeline_tuner_;
   protocol::ChunkTuner fast_tuner_;
   uint64_t in_use_ = 0;
+  uint64_t abandoned_ = 0;  // of in_use_: being read for nobody
   std::map<uint64_t, Pull> pulls_;
-  std::deque<uint64_t> deferred_;  // wait for budget
+  std::set<std::pair<uint32_t, uint64_t>> of_streams_;  // all of pulls_
+  // The ids of a peer's announcements only grow: in order of coming.
+  std::set<uint64_t> under_way_;  // have a puller
+  std::set<uint64_t> deferred_;   // wait for budget
+  std::set<uint64_t> wanted_;  // the application waits; abandoned reads first
   bool starting_deferred_ = false;
 };
 

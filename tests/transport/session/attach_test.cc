@@ -91,7 +91,9 @@ TEST_F(AttachTest, StreamThatFailedMeanwhileIsResetWhenItIsAttached) {
   server_->Attach(1);
   const Lines lines = server_->stream(1).Take();
   ASSERT_FALSE(lines.empty());
-  EXPECT_EQ(lines.back().find("reset UNAVAILABLE: a fake read failed"), 0u);
+  EXPECT_EQ(lines.back().find(
+                "reset UNAVAILABLE: a message was lost: a fake read failed"),
+            0u);
 }
 
 TEST_F(AttachTest, ClosedSessionForgetsThem) {

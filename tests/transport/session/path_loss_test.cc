@@ -94,9 +94,11 @@ TEST_F(SessionTest, MessageThatOnlyTheLostPathLedToResetsItsStream) {
   Run();
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open",
-                   "reset UNAVAILABLE: no path leads to the message"}));
+                   "reset UNAVAILABLE: a message was lost: no path leads to "
+                   "the message"}));
   EXPECT_EQ(client_->stream(1).Take(),
-            Lines{"reset UNAVAILABLE: no path leads to the message, by the "
+            Lines{"reset UNAVAILABLE: a message was lost: no path leads to the "
+                  "message, by the "
                   "peer"});
   EXPECT_EQ(server_->stream(2).Take(), (Lines{"headers open", "message m"}));
 }

@@ -71,6 +71,52 @@ TEST_F(MessageReaderTest, WantedMessageStartsBudgetOrNot) {
   EXPECT_EQ(Take(), Lines{});
 }
 
+// A peer that leaves reads of ended streams unanswered, one stream after the
+// other, had as much memory as it liked.
+TEST_F(MessageReaderTest, WantedMessageWaitsForReadsThatAreAbandoned) {
+  Begin(1, Expose(7, 9000));
+  Begin(2, Expose(8, 9000));
+  reader_->Want(8);  // beside 7: the budget does not hold it back
+  reader_->Abandon(1);
+  reader_->Abandon(2);
+  Begin(3, Expose(9, 100));
+  Begin(3, Expose(10, 100));
+  const uint64_t reads = fast_reads();
+  reader_->Want(10);
+  EXPECT_EQ(fast_reads(), reads);
+  EXPECT_EQ(Take(), Lines{});
+  Run();  // the peer answers, late
+  EXPECT_EQ(Take(), (Lines{"released 7", "released 8", "released 10",
+                           Read(10, 3, 100), "released 9", Read(9, 3, 100)}));
+}
+
+TEST_F(MessageReaderTest, DeferredMessageOfAStreamThatEndsDoesNotStart) {
+  Begin(1, Expose(7, 10000));
+  Begin(1, Expose(8, 9000));
+  Begin(1, Expose(9, 9000));
+  const uint64_t reads = fast_reads();
+  reader_->Abandon(1);
+  EXPECT_EQ(Take(), (Lines{"released 8", "released 9"}));
+  EXPECT_EQ(fast_reads(), reads);
+  Run();
+  EXPECT_EQ(Take(), Lines{"released 7"});
+  EXPECT_EQ(reader_->pending(), 0u);
+}
+
+// 60,000 that wait took a minute, each one searched for among the others.
+TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
+  Begin(1, Expose(1, 10000));
+  wire::Announce announce = Expose(2, 5000);
+  constexpr uint64_t kMany = 60000;
+  for (announce.id = 2; announce.id < kMany; ++announce.id) {
+    Begin(static_cast<uint32_t>(announce.id), announce);
+  }
+  for (uint32_t stream = kMany - 1; stream > 1; --stream) {
+    reader_->Abandon(stream);
+  }
+  EXPECT_EQ(reader_->pending(), 1u);
+}
+
 TEST_F(MessageReaderTest, FailedReadReturnsItsBudget) {
   Begin(1, Expose(7, 4000));
   Begin(2, Expose(8, 9000));
