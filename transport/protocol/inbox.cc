@@ -1,18 +1,20 @@
 #include "transport/protocol/inbox.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
 namespace protocol {
 
 bool Inbox::Complete(uint64_t id, memory::Bytes message) {
-  for (Item& item : items_) {
-    if (item.ready || item.id != id) continue;
-    item.message = std::move(message);
-    item.ready = true;
-    return true;
-  }
-  return false;
+  // It stands before all that came after it, and have its id too.
+  const auto item = std::lower_bound(
+      items_.begin(), items_.end(), id,
+      [](const Item& other, uint64_t id) { return other.id < id; });
+  if (item == items_.end() || item->id != id || item->ready) return false;
+  item->message = std::move(message);
+  item->ready = true;
+  return true;
 }
 
 bool Inbox::Take(Item* item) {

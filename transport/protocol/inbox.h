@@ -24,7 +24,7 @@ class Inbox {
     memory::Bytes message;    // any other kMessage, when ready
     bool compressed = false;  // kMessage
     bool ready = true;
-    uint64_t id = 0;      // of the announcement, while not ready
+    uint64_t id = 0;      // of the announcement that it is, or came after
     uint64_t length = 0;  // kTooLarge: of the message that was dropped
   };
 
@@ -32,7 +32,15 @@ class Inbox {
   Item& Add(Kind kind) {
     Item& item = items_.emplace_back();
     item.kind = kind;
+    item.id = last_id_;
     if (IsMetadata(item)) ++metadata_items_;
+    return item;
+  }
+  // A message that was announced, and is to be completed. Ids only grow.
+  Item& AddAnnounced(uint64_t id) {
+    last_id_ = id;
+    Item& item = Add(Kind::kMessage);
+    item.ready = false;
     return item;
   }
   bool empty() const { return items_.empty(); }
@@ -40,6 +48,9 @@ class Inbox {
   size_t metadata_items() const { return metadata_items_; }
   // The announced message `id` has been read. False if it is not here.
   bool Complete(uint64_t id, memory::Bytes message);
+  static bool IsMetadata(const Item& item) {
+    return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
+  }
   // Takes the next item if it may be delivered.
   bool Take(Item* item);
   static memory::Bytes MessageOf(Item* item) {
@@ -49,13 +60,10 @@ class Inbox {
   }
 
  private:
-  static bool IsMetadata(const Item& item) {
-    return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
-  }
-
   // What a unary call has, which may all be here before it is attached.
   base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
+  uint64_t last_id_ = 0;
 };
 
 }  // namespace protocol

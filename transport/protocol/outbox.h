@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -20,7 +21,11 @@ struct Batch {
   std::string bytes;
   uint64_t last_sequence = 0;  // of the last sequenced frame in it
   uint64_t ack = 0;            // what that frame acknowledges
+  size_t answer_bytes = 0;     // of `bytes`: frames that answer the peer's
 };
+
+// What a frame with so much payload takes, as several if it is long.
+size_t FramedBytes(size_t payload_bytes);
 
 class Outbox {
  public:
@@ -33,7 +38,7 @@ class Outbox {
   // and aux; the rest is filled in), as several if `payload` is long. `ack` is
   // what has been received so far. Returns the last sequence number used.
   uint64_t Add(wire::FrameHeader header, absl::string_view payload,
-               uint64_t ack);
+               uint64_t ack, bool is_answer = false);
 
   bool empty() const { return batches_.empty(); }
   const Batch& front() const { return batches_.front(); }
@@ -44,7 +49,7 @@ class Outbox {
  private:
   // `to_come` bytes of the frame's payload are left, `payload` among them.
   void AddFragment(const wire::FrameHeader& header, absl::string_view payload,
-                   size_t to_come);
+                   size_t to_come, bool is_answer);
 
   const size_t max_batch_;
   base::BufferPool* const buffers_;

@@ -16,17 +16,30 @@ absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+// What a peer makes this side send, without its application's doing.
+bool IsAnswer(wire::FrameType type) {
+  return type == wire::FrameType::kRelease ||
+         type == wire::FrameType::kCredit || type == wire::FrameType::kReset ||
+         type == wire::FrameType::kPong;
+}
+
 }  // namespace
 
-Sender::Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers)
+Sender::Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers,
+               Budget* budget)
     : lifeline_(lifeline),
       buffers_(buffers),
+      budget_(budget),
       outbox_(lifeline->capabilities().max_message_bytes, buffers),
       log_(buffers) {}
 
 void Sender::Add(const wire::FrameHeader& header, absl::string_view payload,
                  uint64_t ack) {
-  last_added_ = outbox_.Add(header, payload, ack);
+  const bool is_answer = IsAnswer(header.type);
+  const size_t bytes = protocol::FramedBytes(payload.size());
+  budget_->Charge(Budget::Kind::kOutbox, bytes);
+  if (is_answer) budget_->Charge(Budget::Kind::kAnswers, bytes);
+  last_added_ = outbox_.Add(header, payload, ack, is_answer);
 }
 
 void Sender::AddControl(wire::FrameHeader header, absl::string_view payload,
@@ -35,6 +48,7 @@ void Sender::AddControl(wire::FrameHeader header, absl::string_view payload,
   header.ack = ack;
   std::string message;
   wire::AppendFrame(header, payload, &message);
+  budget_->Charge(Budget::Kind::kAnswers, message.size());
   control_.push_back(std::move(message));
 }
 
@@ -65,10 +79,18 @@ absl::Status Sender::OnAck(uint64_t ack) {
   return absl::OkStatus();
 }
 
-bool Sender::SendOverLifeline(base::Fifo<std::string>* messages) {
-  while (!messages->empty()) {
-    if (!lifeline_->Send(AsSpan(messages->front()))) return false;
-    messages->pop_front();
+bool Sender::SendControl() {
+  while (!control_.empty()) {
+    if (!lifeline_->Send(AsSpan(control_.front()))) return false;
+    budget_->Return(Budget::Kind::kAnswers, control_.pop_front().size());
+  }
+  return true;
+}
+
+bool Sender::SendAgain() {
+  while (!resend_.empty()) {
+    if (!lifeline_->Send(AsSpan(resend_.front()))) return false;
+    resend_.pop_front();
   }
   return true;
 }
@@ -78,21 +100,33 @@ bool Sender::SendFront() {
   // A batch that was packed for another path may be too long for this one.
   if (fast_path_ == nullptr ||
       batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
-    if (!lifeline_->SendOwned(outbox_.mutable_front_bytes())) return false;
-    acknowledged_ = std::max(acknowledged_, batch.ack);
-    buffers_->Give(outbox_.Pop().bytes);
-    return true;
+    return SendFrontOverLifeline();
   }
   if (log_.bytes() >= kMaxLoggedBytes) return false;
   if (!fast_path_->Send(AsSpan(batch.bytes))) return false;
-  acknowledged_ = std::max(acknowledged_, batch.ack);
+  OnLeft(batch.ack, batch.bytes.size(), batch.answer_bytes);
   const uint64_t last = batch.last_sequence;
   log_.Add(last, std::move(outbox_.Pop().bytes));
   return true;
 }
 
+bool Sender::SendFrontOverLifeline() {
+  const protocol::Batch& batch = outbox_.front();
+  const size_t bytes = batch.bytes.size();
+  if (!lifeline_->SendOwned(outbox_.mutable_front_bytes())) return false;
+  OnLeft(batch.ack, bytes, batch.answer_bytes);
+  buffers_->Give(outbox_.Pop().bytes);
+  return true;
+}
+
+void Sender::OnLeft(uint64_t ack, size_t bytes, size_t answer_bytes) {
+  acknowledged_ = std::max(acknowledged_, ack);
+  budget_->Return(Budget::Kind::kOutbox, bytes);
+  budget_->Return(Budget::Kind::kAnswers, answer_bytes);
+}
+
 void Sender::Flush() {
-  if (SendOverLifeline(&control_) && SendOverLifeline(&resend_)) {
+  if (SendControl() && SendAgain()) {
     while (!outbox_.empty() && SendFront()) {
     }
   }

@@ -14,6 +14,7 @@
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/outbox.h"
 #include "transport/protocol/send_log.h"
+#include "transport/session/budget.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -23,8 +24,8 @@ namespace session {
 // the paths have credit; call it again when one is writable. Not thread-safe.
 class Sender {
  public:
-  // `lifeline` and `buffers` outlive the sender.
-  Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers);
+  // All three outlive the sender. `budget` is charged with what waits.
+  Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers, Budget* budget);
 
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
@@ -65,11 +66,15 @@ class Sender {
   bool has_output() const { return !idle() || !to_push_.empty(); }
 
  private:
-  bool SendOverLifeline(base::Fifo<std::string>* messages);
+  bool SendControl();
+  bool SendAgain();
   bool SendFront();
+  bool SendFrontOverLifeline();
+  void OnLeft(uint64_t ack, size_t bytes, size_t answer_bytes);
 
   fabric::Endpoint* const lifeline_;
   base::BufferPool* const buffers_;
+  Budget* const budget_;
   fabric::Endpoint* fast_path_ = nullptr;
   protocol::Outbox outbox_;
   protocol::SendLog log_;

@@ -17,10 +17,12 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       fast_events_(this, false),
       lifeline_(std::move(lifeline)),
       negotiator_(config_.offers),
-      sender_(lifeline_.get(), &buffers_),
+      budget_(config_.budget),
+      sender_(lifeline_.get(), &buffers_, &budget_),
       send_meter_(config_.tuning, lifeline_->capabilities()),
       reader_(lifeline_.get(), config_.read_budget, config_.load_in_place, this,
               config_.tuning),
+      exposures_(lifeline_.get(), &budget_),
       max_streams_(config_.max_streams) {}
 
 Session::~Session() = default;
@@ -35,6 +37,7 @@ void Session::Start() {
   wire::FrameHeader header;
   header.type = wire::FrameType::kHello;
   sender_.AddControl(header, wire::EncodeHello(hello), 0);
+  started_ = true;
 }
 
 absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
@@ -81,10 +84,12 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 
 void Session::Flush() {
   if (closed()) return lost_paths_.clear();
-  const bool sends = sender_.has_output();
+  if (!started_) return;
+  const bool sends = sender_.has_output() || !congested_.empty();
   if (sends) {
     lifeline_->BeginBatch();
     sender_.Flush();
+    SendCongested();
   }
   AcknowledgeIfDue();
   // For what was sent, and for a peer that waits for what was received.
@@ -97,7 +102,7 @@ void Session::Flush() {
 
 void Session::Close(const absl::Status& cause) {
   if (closed()) return;
-  sender_.Flush();  // a reset or trailers may wait
+  if (started_) sender_.Flush();  // a reset or trailers may wait
   state_ = State::kClosed;
   DropFastPath();
   const absl::Status status = absl::UnavailableError(
@@ -108,7 +113,7 @@ void Session::Close(const absl::Status& cause) {
     streams_.Erase(id);
     if (events != nullptr) events->OnReset(status, false);
   }
-  announced_.clear();
+  exposures_.Clear();
   events_->OnClosed(cause);
 }
 

@@ -19,18 +19,21 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_SESSION_H_
 #define PENSTOCK_TRANSPORT_SESSION_SESSION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "transport/base/buffer_pool.h"
+#include "transport/base/fifo.h"
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/reassembler.h"
 #include "transport/protocol/receive_order.h"
+#include "transport/session/budget.h"
 #include "transport/session/events.h"
+#include "transport/session/exposures.h"
 #include "transport/session/message_reader.h"
 #include "transport/session/path_handshake.h"
 #include "transport/session/path_negotiator.h"
@@ -66,6 +69,10 @@ struct Config {
   uint64_t max_eager_unread = 16 * 1024 * 1024;
   // Memory for messages that are being read or wait for the application.
   uint64_t read_budget = 64 * 1024 * 1024;
+  // Of metadata, as encoded, no more than one byte beyond this is kept: enough
+  // to see that it is too much.
+  size_t max_metadata_bytes = SIZE_MAX - 1;
+  BudgetLimits budget;
   Tuning tuning;
 };
 
@@ -152,12 +159,25 @@ class Session : private MessageReader::Owner {
   // Nothing that was sent waits any more: not for a path, nor for the window,
   // nor for the peer to read it here. True too when there is no stream.
   bool drained() const {
-    return sender_.idle() && announced_.empty() && streams_.empty() &&
+    return sender_.idle() && exposures_.empty() && streams_.empty() &&
            (fast_ == nullptr || fast_->IsDrained());
   }
 
+  // New streams may be given to the application; see BudgetLimits. If not, they
+  // wait to be attached until the peer has taken what it was sent.
+  bool accepts_streams() const { return budget_.accepts_streams(); }
+  // More may be read from the lifeline.
+  bool reads() const { return budget_.reads(); }
+
   // Whether the peer's hello has come.
   bool greeted() const { return state_ != State::kGreeting; }
+  // Whether it is open to both sides what carries the session.
+  bool negotiates_path() const {
+    return state_ == State::kOpen &&
+           handshake_.state() != PathHandshake::State::kInUse &&
+           handshake_.state() != PathHandshake::State::kSettled;
+  }
+  bool using_fast_path() const { return using_fast_; }
   void Close(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }
@@ -198,7 +218,10 @@ class Session : private MessageReader::Owner {
                        absl::Span<const uint8_t> payload);
   absl::Status OnAnnounce(const wire::FrameHeader& header,
                           absl::Span<const uint8_t> payload);
-  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, uint64_t id);
+  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, bool is_announced);
+  // What a server's streams make it hold.
+  void Hold(Stream* stream, uint64_t bytes);
+  void LetGo(Stream* stream, uint64_t bytes);
   absl::Status AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
                            absl::Span<const uint8_t> metadata);
   // Whether what comes for it may be delivered without waiting in its inbox.
@@ -235,12 +258,17 @@ class Session : private MessageReader::Owner {
   void SendOutgoing(uint32_t stream);
   void StartIfWanted(const Stream& stream);
   bool IsEager(size_t bytes) const;
+  void ChargeUnsent(Stream* stream);
+  bool MaySendMessage(const Stream& stream) const;
+  // The stream goes on once there is room for what it has to send.
+  void WaitForRoom(uint32_t id, Stream* stream);
+  void SendCongested();
   void UseWindow(Stream* stream, size_t bytes);
   void AddEager(uint32_t id, Stream* stream, absl::string_view message,
                 uint8_t flags);
   void AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
-  bool AddAnnounce(uint32_t stream, const memory::Payload& message,
+  bool AddAnnounce(uint32_t id, Stream* stream, const memory::Payload& message,
                    uint8_t flags, uint64_t begun_ns);
   void OnRelease(uint64_t id);
 
@@ -261,6 +289,7 @@ class Session : private MessageReader::Owner {
   const Config config_;
   SessionEvents* const events_;
   State state_ = State::kGreeting;
+  bool started_ = false;  // nothing leaves before the hello
   PathEvents lifeline_events_;
   PathEvents fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
@@ -281,28 +310,22 @@ class Session : private MessageReader::Owner {
   uint32_t peer_window_ = 0;
 
   base::BufferPool buffers_;
+  Budget budget_;
   Sender sender_;
   SendMeter send_meter_;
   protocol::ReceiveOrder order_;
   protocol::Reassembler reassembler_;
   MessageReader reader_;
   uint64_t received_since_ack_ = 0;
-  uint64_t next_announce_ = 1;
   uint64_t last_announced_by_peer_ = 0;
-  struct Announced {
-    fabric::Endpoint* fast_path = nullptr;  // null: not exposed there
-    fabric::RemoteRegion fast;
-    fabric::RemoteRegion lifeline;
-    uint64_t length = 0;
-    uint64_t begun_ns = 0;  // 0: its release is not timed
-  };
-  std::unordered_map<uint64_t, Announced> announced_;
+  Exposures exposures_;
   StreamTable streams_;
   uint32_t last_opened_ = 0;
   uint32_t max_streams_;  // that may be open at once
   uint32_t open_streams_ = 0;
   uint64_t unread_by_peer_ = 0;  // on all streams, as their windows count
   std::deque<uint32_t> blocked_streams_;
+  base::Fifo<uint32_t> congested_;  // in the order of coming
   Counters counters_;
 };
 

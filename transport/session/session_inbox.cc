@@ -1,5 +1,6 @@
 // What comes for streams: kept until they are attached, and in order.
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -9,6 +10,11 @@
 namespace penstock {
 namespace session {
 namespace {
+
+// What a stream takes that the application does not know yet, and what an item
+// of its inbox takes beside its bytes.
+constexpr uint64_t kStreamOverhead = 512;
+constexpr uint64_t kItemOverhead = 128;
 
 absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -27,7 +33,10 @@ absl::Status Session::OnHeaders(uint32_t stream,
       return absl::OkStatus();
     }
     ++open_streams_;
-    streams_.Add(stream, peer_window_, config_.stream_window)->counted = true;
+    Stream* const added =
+        streams_.Add(stream, peer_window_, config_.stream_window);
+    added->counted = true;
+    Hold(added, kStreamOverhead);
     opened = true;
   }
   absl::Status status =
@@ -36,14 +45,49 @@ absl::Status Session::OnHeaders(uint32_t stream,
   return status;
 }
 
+void Session::AttachStream(uint32_t stream, StreamEvents* events) {
+  if (closed()) {
+    return events->OnReset(absl::UnavailableError("Penstock session closed"),
+                           /*from_peer=*/false);
+  }
+  Stream* entry = streams_.Find(stream);
+  if (entry == nullptr) {
+    entry = streams_.Add(stream, peer_window_, config_.stream_window);
+  } else {
+    LetGo(entry, std::min(entry->held_bytes, kStreamOverhead));
+  }
+  entry->events = events;
+  DeliverInbox(stream);
+  Stream* found = FindStream(stream);
+  if (found != nullptr && found->reset.has_value()) {
+    const absl::Status status = *found->reset;
+    DetachStream(stream);
+    events->OnReset(status, /*from_peer=*/true);
+  }
+}
+
+void Session::Hold(Stream* stream, uint64_t bytes) {
+  if (config_.is_client) return;  // it has opened the streams itself
+  stream->held_bytes += bytes;
+  budget_.Charge(Budget::Kind::kUnread, bytes);
+}
+
+void Session::LetGo(Stream* stream, uint64_t bytes) {
+  if (config_.is_client) return;
+  stream->held_bytes -= bytes;
+  budget_.Return(Budget::Kind::kUnread, bytes);
+}
+
 absl::Status Session::ChargeWindow(Stream* stream, uint64_t bytes,
-                                   uint64_t id) {
+                                   bool is_announced) {
   if (stream->unconsumed_cost >= config_.stream_window) {
     return absl::InvalidArgumentError("the peer overran a stream's window");
   }
   const uint64_t cost = protocol::MessageCost(bytes);
   stream->unconsumed_cost += cost;
-  stream->unconsumed.push_back(Stream::Unconsumed{cost, id, 0});
+  stream->unconsumed.push_back(
+      Stream::Unconsumed{cost, last_announced_by_peer_, is_announced, 0});
+  if (!is_announced) Hold(stream, cost);
   ++counters_.messages_received;
   counters_.bytes_received += bytes;
   return absl::OkStatus();
@@ -53,7 +97,7 @@ absl::Status Session::OnEager(const wire::FrameHeader& header,
                               absl::Span<const uint8_t> payload) {
   Stream* stream = FindStream(header.stream);
   if (stream == nullptr) return absl::OkStatus();
-  absl::Status status = ChargeWindow(stream, payload.size(), 0);
+  absl::Status status = ChargeWindow(stream, payload.size(), false);
   if (!status.ok()) return status;
   const bool compressed = (header.flags & wire::kCompressed) != 0;
   if (TakesInput(*stream)) {
@@ -88,7 +132,7 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
     reader_.Discard(*announce);
     return absl::OkStatus();
   }
-  absl::Status status = ChargeWindow(stream, announce->length, announce->id);
+  absl::Status status = ChargeWindow(stream, announce->length, true);
   if (!status.ok()) return status;
   if (config_.max_receive_bytes >= 0 &&
       announce->length > static_cast<uint64_t>(config_.max_receive_bytes)) {
@@ -98,11 +142,12 @@ absl::Status Session::OnAnnounce(const wire::FrameHeader& header,
     DeliverInbox(header.stream);
     return absl::OkStatus();
   }
-  protocol::Inbox::Item& item =
-      stream->inbox.Add(protocol::Inbox::Kind::kMessage);
-  item.id = announce->id;
-  item.ready = false;
-  item.compressed = (header.flags & wire::kCompressed) != 0;
+  if (!budget_.takes_announcement(reader_.pending())) {
+    return absl::ResourceExhaustedError(
+        "the peer announced more messages at once than both sides agreed on");
+  }
+  stream->inbox.AddAnnounced(announce->id).compressed =
+      (header.flags & wire::kCompressed) != 0;
   status = reader_.Begin(header.stream, *announce);
   stream = FindStream(header.stream);  // it may have failed at once
   if (stream != nullptr) StartIfWanted(*stream);
@@ -122,6 +167,10 @@ absl::Status Session::AddMetadata(uint32_t stream, protocol::Inbox::Kind kind,
   if (found->inbox.metadata_items() >= kMaxMetadata) {
     return absl::InvalidArgumentError("the peer piles up a stream's metadata");
   }
+  if (metadata.size() > config_.max_metadata_bytes) {
+    metadata = metadata.first(config_.max_metadata_bytes + 1);
+  }
+  Hold(found, kItemOverhead + metadata.size());
   found->inbox.Add(kind).bytes = Copy(metadata);
   DeliverInbox(stream);
   return absl::OkStatus();
@@ -141,6 +190,9 @@ void Session::DeliverInbox(uint32_t stream) {
   protocol::Inbox::Item item;
   while (found != nullptr && found->events != nullptr &&
          found->inbox.Take(&item)) {
+    if (protocol::Inbox::IsMetadata(item)) {
+      LetGo(found, kItemOverhead + item.bytes.size());
+    }
     DeliverItem(found->events, &item);
     buffers_.Give(std::move(item.bytes));
     found = FindStream(stream);

@@ -144,7 +144,7 @@ void Session::DropFastPath() {
   LostPath lost;
   if (closed()) lost.blocks = reader_.Stop();
   if (fast_ == nullptr) return;
-  for (auto& entry : announced_) entry.second.fast_path = nullptr;
+  exposures_.LoseFastPath();
   lost.path = std::exchange(fast_, nullptr);
   if (!closed()) lost.blocks = reader_.LoseFastPath();
   lost_paths_.push_back(std::move(lost));

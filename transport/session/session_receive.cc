@@ -64,6 +64,7 @@ void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
     absl::Status status =
         frame.ok() ? OnFrame(over_lifeline, *frame) : frame.status();
+    if (status.ok()) status = budget_.Check();
     if (!status.ok()) return Close(status);
   }
 }
@@ -214,9 +215,12 @@ void Session::OnMessageRead(uint32_t stream, uint64_t id,
     SendReset(stream, status);
     return ResetStream(stream, status, /*from_peer=*/false);
   }
-  for (Stream::Unconsumed& entry : found->unconsumed) {
-    if (entry.id == id) entry.budgeted = budgeted;
-  }
+  const auto entry =
+      std::lower_bound(found->unconsumed.begin(), found->unconsumed.end(), id,
+                       [](const Stream::Unconsumed& other, uint64_t id) {
+                         return other.id < id;
+                       });
+  entry->budgeted = budgeted;
   found->inbox.Complete(id, *std::move(message));
   DeliverInbox(stream);
 }

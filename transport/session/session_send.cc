@@ -49,25 +49,6 @@ void Session::Add(FrameType type, uint32_t stream, uint32_t aux,
   sender_.Add(header, payload, order_.delivered());
 }
 
-void Session::AttachStream(uint32_t stream, StreamEvents* events) {
-  if (closed()) {
-    return events->OnReset(absl::UnavailableError("Penstock session closed"),
-                           /*from_peer=*/false);
-  }
-  Stream* entry = streams_.Find(stream);
-  if (entry == nullptr) {
-    entry = streams_.Add(stream, peer_window_, config_.stream_window);
-  }
-  entry->events = events;
-  DeliverInbox(stream);
-  Stream* found = FindStream(stream);
-  if (found != nullptr && found->reset.has_value()) {
-    const absl::Status status = *found->reset;
-    DetachStream(stream);
-    events->OnReset(status, /*from_peer=*/true);
-  }
-}
-
 bool Session::IsWaiting(uint32_t stream) {
   const Stream* const found = FindStream(stream);
   return found != nullptr && found->events == nullptr;
@@ -80,12 +61,27 @@ void Session::DetachStream(uint32_t stream) {
   found->draining = true;
   base::Fifo<Stream::Unconsumed> unconsumed = std::move(found->unconsumed);
   found->inbox = protocol::Inbox();
+  LetGo(found, found->held_bytes);
   if (found->blocked) found->outgoing.clear();
-  if (found->outgoing.empty()) EndStream(stream);
+  if (found->outgoing.empty()) {
+    EndStream(stream);
+  } else {
+    ChargeUnsent(found);
+  }
   reader_.Abandon(stream);
   for (const Stream::Unconsumed& entry : unconsumed) {
     reader_.Consumed(entry.budgeted);
   }
+}
+
+// Nobody waits for it any more, so nothing else bounds how much of it there is.
+void Session::ChargeUnsent(Stream* stream) {
+  constexpr uint64_t kDrainingOverhead = 512;
+  stream->unsent_bytes = kDrainingOverhead;
+  for (const Stream::Outgoing& outgoing : stream->outgoing) {
+    stream->unsent_bytes += outgoing.message.size() + outgoing.metadata.size();
+  }
+  budget_.Charge(Budget::Kind::kReplies, stream->unsent_bytes);
 }
 
 void Session::DropUnsent(uint32_t stream) {
@@ -135,6 +131,9 @@ void Session::EndStream(uint32_t stream) {
   if (found == nullptr) return;
   Uncount(found);
   unread_by_peer_ -= found->send_window.used();
+  LetGo(found, found->held_bytes);
+  budget_.Return(Budget::Kind::kReplies, found->unsent_bytes);
+  budget_.Charge(Budget::Kind::kReplies, found->exposed_bytes);
   streams_.Erase(stream);
   OpenWaitingStreams();
 }
@@ -148,7 +147,7 @@ bool Session::SendEager(uint32_t stream, absl::string_view message,
   Stream* found = FindStream(stream);
   if (found == nullptr) return true;
   if (!IsEager(message.size()) || MustWait(found, stream) ||
-      !found->outgoing.empty() || !found->send_window.open()) {
+      !found->outgoing.empty() || !budget_.sends() || !MaySendMessage(*found)) {
     return false;
   }
   AddEager(stream, found, message, MessageFlags(compressed, last));
@@ -161,7 +160,7 @@ bool Session::SendMessage(uint32_t stream, memory::Payload message,
   if (found == nullptr) return true;
   const uint8_t flags = MessageFlags(compressed, last);
   const bool waits = MustWait(found, stream) || !found->outgoing.empty();
-  if (!waits && found->send_window.open()) {
+  if (!waits && budget_.sends() && MaySendMessage(*found)) {
     AddMessage(stream, found, message, flags);
     return true;
   }
@@ -170,6 +169,7 @@ bool Session::SendMessage(uint32_t stream, memory::Payload message,
   outgoing.message = std::move(message);
   outgoing.flags = flags;
   found->outgoing.push_back(std::move(outgoing));
+  if (!waits && !budget_.sends()) WaitForRoom(stream, found);
   return false;
 }
 
@@ -185,13 +185,36 @@ void Session::AddInOrder(FrameType type, uint32_t stream,
                          absl::string_view metadata) {
   Stream* found = FindStream(stream);
   if (found == nullptr) return;
-  if (!MustWait(found, stream) && found->outgoing.empty()) {
-    return Add(type, stream, 0, metadata);
-  }
+  const bool waits = MustWait(found, stream) || !found->outgoing.empty();
+  if (!waits && budget_.sends()) return Add(type, stream, 0, metadata);
   Stream::Outgoing outgoing;
   outgoing.type = type;
   outgoing.metadata = std::string(metadata);
   found->outgoing.push_back(std::move(outgoing));
+  if (!waits) WaitForRoom(stream, found);
+}
+
+// What the peer gives credit for it has released before: one that does not
+// gets no more than its window.
+bool Session::MaySendMessage(const Stream& stream) const {
+  return stream.send_window.open() &&
+         (stream.exposed_bytes == 0 || stream.exposed_bytes < peer_window_);
+}
+
+void Session::WaitForRoom(uint32_t id, Stream* stream) {
+  if (!std::exchange(stream->congested, true)) congested_.push_back(id);
+}
+
+void Session::SendCongested() {
+  while (!congested_.empty() && budget_.sends()) {
+    const uint32_t id = congested_.pop_front();
+    Stream* const found = streams_.Find(id);
+    if (found == nullptr) continue;
+    found->congested = false;
+    SendOutgoing(id);
+    if (!budget_.sends()) sender_.Flush();
+  }
+  sender_.Flush();
 }
 
 void Session::SendOutgoing(uint32_t stream) {
@@ -199,8 +222,10 @@ void Session::SendOutgoing(uint32_t stream) {
   Stream* found = streams_.Find(stream);
   for (; found != nullptr && !found->outgoing.empty();
        found = streams_.Find(stream)) {
+    if (found->blocked) return;
+    if (!budget_.sends()) return WaitForRoom(stream, found);
     const bool is_message = found->outgoing.front().type == FrameType::kMessage;
-    if (is_message && !found->send_window.open()) return;
+    if (is_message && !MaySendMessage(*found)) return;
     const Stream::Outgoing next = found->outgoing.pop_front();
     if (!is_message) {
       Add(next.type, stream, 0, next.metadata);
@@ -242,60 +267,43 @@ void Session::AddMessage(uint32_t id, Stream* stream,
   }
   UseWindow(stream, message.size());
   const uint64_t begun_ns = send_meter_.Begin(message.size());
-  if (AddAnnounce(id, message, flags, begun_ns)) return;
+  if (AddAnnounce(id, stream, message, flags, begun_ns)) return;
   Add(FrameType::kMessage, id, 0, Gather(message, &copy), flags);
 }
 
-bool Session::AddAnnounce(uint32_t stream, const memory::Payload& message,
-                          uint8_t flags, uint64_t begun_ns) {
-  wire::Announce announce;
-  announce.id = next_announce_++;
-  announce.length = message.size();
-  Announced announced;
-  memory::Payload stable = message;
-  if (using_fast_) {
-    absl::StatusOr<fabric::Exposure> fast = fast_->Expose(message);
-    if (fast.ok()) {
-      announced.fast_path = fast_.get();
-      announced.fast = fast->region;
-      stable = std::move(fast->stable);
-      announce.regions.push_back(
-          {handshake_.epoch(), announced.fast.key, announced.fast.offset});
-    }
-  }
-  // A path may be lost before the peer has read: the lifeline leads there too.
+bool Session::AddAnnounce(uint32_t id, Stream* stream,
+                          const memory::Payload& message, uint8_t flags,
+                          uint64_t begun_ns) {
+  const bool is_first = exposures_.empty();
+  fabric::Endpoint* const fast_path = using_fast_ ? fast_.get() : nullptr;
   // Not pushed to a peer that leaves unread what it has.
   const bool push = !using_fast_ && unread_by_peer_ < config_.max_eager_unread;
-  absl::StatusOr<fabric::Exposure> slow =
-      push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable);
-  if (slow.ok()) {
-    if (push) sender_.PushBehind(slow->region);
-    announced.lifeline = slow->region;
-    announce.regions.push_back({0, slow->region.key, slow->region.offset});
-  }
+  const wire::Announce announce =
+      exposures_.Add(id, message, fast_path, handshake_.epoch(), push);
   if (announce.regions.empty()) return false;
-  announced.length = message.size();
-  const bool on_active = (announced.fast_path != nullptr) == using_fast_;
-  if (announced_.empty() && on_active) announced.begun_ns = begun_ns;
-  announced_[announce.id] = announced;
-  Add(FrameType::kAnnounce, stream, 0, wire::EncodeAnnounce(announce), flags);
+  stream->exposed_bytes += message.size();
+  Exposures::Exposed* const exposed = exposures_.Find(announce.id);
+  if (push) sender_.PushBehind(exposed->lifeline);
+  const bool on_active = exposed->fast_path == fast_path;
+  if (is_first && on_active) exposed->begun_ns = begun_ns;
+  Add(FrameType::kAnnounce, id, 0, wire::EncodeAnnounce(announce), flags);
   if (on_active) send_meter_.OnAnnounced(begun_ns, message.size());
   return true;
 }
 
 void Session::OnRelease(uint64_t id) {
-  auto it = announced_.find(id);
-  if (it == announced_.end()) return;
-  const Announced& announced = it->second;
+  const absl::optional<Exposures::Exposed> exposed = exposures_.Release(id);
+  if (!exposed.has_value()) return;
   // A path that was lost meanwhile, or came into use, had no part in it.
-  if ((announced.fast_path != nullptr) == using_fast_) {
-    send_meter_.OnReleased(announced.begun_ns, announced.length);
+  if ((exposed->fast_path != nullptr) == using_fast_) {
+    send_meter_.OnReleased(exposed->begun_ns, exposed->length);
   }
-  if (announced.fast_path != nullptr) {
-    announced.fast_path->Withdraw(announced.fast);
+  Stream* const stream = streams_.Find(exposed->stream);
+  if (stream == nullptr) {
+    return budget_.Return(Budget::Kind::kReplies, exposed->length);
   }
-  lifeline_->Withdraw(announced.lifeline);
-  announced_.erase(it);
+  stream->exposed_bytes -= exposed->length;
+  if (!stream->outgoing.empty()) SendOutgoing(exposed->stream);
 }
 
 void Session::SendReset(uint32_t stream, const absl::Status& status) {
@@ -318,7 +326,8 @@ void Session::WantMessage(uint32_t stream) {
 // for ever.
 void Session::StartIfWanted(const Stream& stream) {
   if (!stream.wants_message || stream.unconsumed.empty()) return;
-  reader_.Want(stream.unconsumed.front().id);
+  const Stream::Unconsumed& next = stream.unconsumed.front();
+  if (next.is_announced) reader_.Want(next.id);
 }
 
 void Session::Consumed(uint32_t stream) {
@@ -327,6 +336,7 @@ void Session::Consumed(uint32_t stream) {
   found->wants_message = false;
   const Stream::Unconsumed oldest = found->unconsumed.pop_front();
   found->unconsumed_cost -= oldest.cost;
+  if (!oldest.is_announced) LetGo(found, oldest.cost);
   const uint64_t credit = found->receive_window.Consume(oldest.cost);
   reader_.Consumed(oldest.budgeted);
   if (credit == 0) return;

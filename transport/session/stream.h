@@ -38,6 +38,12 @@ struct Stream {
     uint8_t flags = 0;  // of the message
   };
   base::Fifo<Outgoing> outgoing;
+  // Waits among others for room to send.
+  bool congested = false;
+  // Of its messages, what the peer has not released.
+  uint64_t exposed_bytes = 0;
+  // What a stream that drains was charged for what it has not sent.
+  uint64_t unsent_bytes = 0;
   // Detached; here until outgoing is empty.
   bool draining = false;
   protocol::SendWindow send_window;
@@ -45,14 +51,16 @@ struct Stream {
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
   // Received and not consumed, oldest first: what each cost the window and the
-  // reading budget. `id` is that of the announcement, or 0.
+  // reading budget. `id` is that of the announcement that it is, or came after.
   struct Unconsumed {
     uint64_t cost;
     uint64_t id;
+    bool is_announced;
     uint64_t budgeted;
   };
   base::Fifo<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;
+  uint64_t held_bytes = 0;             // charged to the budget, as unread
   bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came before it was attached
 };

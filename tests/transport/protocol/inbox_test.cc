@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "transport/memory/bytes.h"
@@ -19,19 +20,14 @@ Inbox::Item Ready(Kind kind) {
   return item;
 }
 
-Inbox::Item Announced(uint64_t id) {
-  Inbox::Item item;
-  item.id = id;
-  item.ready = false;
-  return item;
-}
-
 memory::Bytes OfSize(size_t size) {
   return memory::AllocateBlock(size).value().AsBytes();
 }
 
 void Add(Inbox* inbox, Inbox::Item item) {
-  inbox->Add(item.kind) = std::move(item);
+  Inbox::Item& added = inbox->Add(item.kind);
+  item.id = added.id;
+  added = std::move(item);
 }
 
 TEST(Inbox, IsEmptyAtFirst) {
@@ -57,7 +53,7 @@ TEST(Inbox, ItemsComeOutInOrder) {
 TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
   Inbox inbox;
   Add(&inbox, Ready(Kind::kHeaders));
-  Add(&inbox, Announced(7));
+  inbox.AddAnnounced(7);
   Add(&inbox, Ready(Kind::kTrailers));
   Inbox::Item item;
   EXPECT_TRUE(inbox.Take(&item));
@@ -72,7 +68,7 @@ TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
 
 TEST(Inbox, MessagesMayBeReadInAnyOrder) {
   Inbox inbox;
-  for (uint64_t id : {1, 2, 3}) Add(&inbox, Announced(id));
+  for (uint64_t id : {1, 2, 3}) inbox.AddAnnounced(id);
   Inbox::Item item;
   EXPECT_TRUE(inbox.Complete(3, OfSize(30)));
   EXPECT_TRUE(inbox.Complete(2, OfSize(20)));
@@ -86,13 +82,30 @@ TEST(Inbox, MessagesMayBeReadInAnyOrder) {
 
 TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
   Inbox inbox;
-  Add(&inbox, Announced(1));
+  inbox.AddAnnounced(1);
   EXPECT_FALSE(inbox.Complete(2, OfSize(1)));
   EXPECT_TRUE(inbox.Complete(1, OfSize(1)));
   EXPECT_FALSE(inbox.Complete(1, OfSize(2)));
   Inbox::Item item;
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_EQ(item.message.size, 1u);
+}
+
+TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
+  Inbox inbox;
+  Add(&inbox, Ready(Kind::kMessage));
+  inbox.AddAnnounced(4);
+  inbox.Add(Kind::kMessage);
+  inbox.Add(Kind::kMessage);
+  inbox.AddAnnounced(9);
+  inbox.Add(Kind::kTrailers);
+  EXPECT_TRUE(inbox.Complete(9, OfSize(90)));
+  EXPECT_FALSE(inbox.Complete(5, OfSize(50)));
+  EXPECT_TRUE(inbox.Complete(4, OfSize(40)));
+  std::vector<size_t> sizes;
+  Inbox::Item item;
+  while (inbox.Take(&item)) sizes.push_back(item.message.size);
+  EXPECT_EQ(sizes, (std::vector<size_t>{0, 40, 0, 0, 90, 0}));
 }
 
 // Eager messages have no id: one must not be taken for announcement 0.
