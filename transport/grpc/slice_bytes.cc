@@ -3,15 +3,32 @@
 #include <memory>
 #include <utility>
 
+#include "transport/grpc/late_release.h"
+
 namespace penstock {
 namespace core {
+
+namespace {
+
+// The application's memory, let go outside of locks.
+struct HeldSlice {
+  explicit HeldSlice(grpc_core::Slice held) : slice(std::move(held)) {}
+  ~HeldSlice() { LateRelease::Drop(std::move(slice)); }
+  HeldSlice(const HeldSlice&) = delete;
+  HeldSlice& operator=(const HeldSlice&) = delete;
+
+  grpc_core::Slice slice;
+};
+
+}  // namespace
 
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
   memory::Payload payload;
   for (size_t i = 0; i < buffer.Count(); ++i) {
     // A short slice holds its bytes itself: point into the shared copy.
-    auto slice = std::make_shared<grpc_core::Slice>(buffer.RefSlice(i));
-    payload.Append(memory::Bytes{slice->data(), slice->size(), slice});
+    auto held = std::make_shared<HeldSlice>(buffer.RefSlice(i));
+    const grpc_core::Slice& slice = held->slice;
+    payload.Append(memory::Bytes{slice.data(), slice.size(), held});
   }
   return payload;
 }

@@ -5,6 +5,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/transport/error_utils.h"
 #include "transport/grpc/errors.h"
+#include "transport/grpc/late_release.h"
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/transport.h"
@@ -202,7 +203,7 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                session()->SendMessage(id_, ToPayload(*op.send_message),
                                       compressed, half_closed_);
   }
-  op.send_message->Clear();
+  LateRelease::DropAll(op.send_message);
   return accepted;
 }
 
