@@ -55,7 +55,7 @@ void ServerNegotiator::OnReadLocked() {
     return LeaveToHttp2Locked(received());
   }
   half_open_ = HalfOpen::Get()->Enter();
-  if (half_open_ == nullptr) return RefuseFloodLocked();
+  if (half_open_ == nullptr) return AnswerFloodLocked();
   consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
   WriteLocked(wire::PenstockSettingsFrame({version, version}));
 }
@@ -70,11 +70,15 @@ void ServerNegotiator::RefuseHttp2Locked() {
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 
-void ServerNegotiator::RefuseFloodLocked() {
+// Whoever fills the places shall not shut the others out.
+void ServerNegotiator::AnswerFloodLocked() {
+  const bool refuses = settings_.policy == Policy::kRequire;
   const std::string text =
       absl::StrCat("connection from ", grpc_endpoint_get_peer(args()->endpoint),
-                   " refused: too many others are being negotiated");
+                   refuses ? " refused" : " goes on over HTTP/2",
+                   ": too many others are being negotiated");
   base::LogWarning(text);
+  if (!refuses) return LeaveToHttp2Locked(received());
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 

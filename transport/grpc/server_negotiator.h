@@ -26,7 +26,7 @@ class ServerNegotiator : public Negotiator {
   void OnReadLocked() override;
   void OnWrittenLocked() override;
   void RefuseHttp2Locked();
-  void RefuseFloodLocked();
+  void AnswerFloodLocked();
   void SetUp(Transport* transport, const grpc_core::ChannelArgs& channel_args);
 
   const Settings settings_;

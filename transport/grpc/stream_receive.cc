@@ -114,6 +114,11 @@ void Stream::OnTrailers(absl::string_view metadata) {
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->DropUnsent(id_);  // the server reads no more
+  // gRPC's filters take it for granted.
+  if (!trailing_.get(grpc_core::GrpcStatusMetadata()).has_value()) {
+    SetTrailingStatus(ErrorWithCode("the server sent trailers without a status",
+                                    GRPC_STATUS_UNKNOWN));
+  }
   trailing_.Set(grpc_core::GrpcStatusFromWire(), true);
   Close(absl::OkStatus());
 }

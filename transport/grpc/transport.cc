@@ -29,6 +29,7 @@ session::Config SessionConfig(const Transport::Config& config) {
   result.offers = SidePaths(config.settings, config.is_private).Offers();
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
+  result.max_metadata_bytes = config.limits.max_metadata_bytes;
   result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
   result.tuning.now_ns = MonotonicNanoseconds;
   result.tuning.eager_max_bytes = config.settings.eager_max_bytes;
@@ -64,8 +65,9 @@ Transport::Section::~Section() {
   transport_->CloseWhenDrained();
   transport_->SyncPathPoller();
   transport_->ShutdownWhenWritten();
-  if (transport_->opened_.empty() ||
-      transport_->acceptor_.function == nullptr) {
+  transport_->ReadOn();
+  transport_->SyncSettleTimer();
+  if (transport_->opened_.empty() || !transport_->MayAccept()) {
     transport_->mu_.unlock();
   } else {
     transport_->UnlockAndAccept();
@@ -137,7 +139,15 @@ void Transport::Start() {
   StartTimer(&hello_timer_, kHelloLimit, &Transport::OnHelloTimer);
   StartKeepaliveTimer();
   DeliverReadBuffer();
-  if (!session_->closed()) stream_.Read();
+  wants_read_ = true;
+}
+
+// Not while the peer leaves unread what we answer: it would make us answer
+// more. gRPC's HTTP/2 stops reading for the same reason.
+void Transport::ReadOn() {
+  if (!wants_read_ || session_->closed() || !session_->reads()) return;
+  wants_read_ = false;
+  stream_.Read();
 }
 
 // Under the lock, as `expired` will be.
@@ -257,7 +267,7 @@ void Transport::OnRead(grpc_error_handle error) {
       OnConnectionClosed(error);
     } else {
       DeliverReadBuffer();
-      if (!session_->closed()) stream_.Read();
+      wants_read_ = true;
     }
   }
   PollUntilEmpty();
@@ -293,6 +303,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   }
   Settle(cause);
   hello_timer_.Cancel();
+  settle_timer_.Cancel();
   config_.half_open = nullptr;
   keepalive_timer_.Cancel();
   retry_timer_.Cancel();

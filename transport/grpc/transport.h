@@ -25,6 +25,7 @@
 #include "transport/grpc/endpoint_stream.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/half_open.h"
+#include "transport/grpc/late_release.h"
 #include "transport/grpc/liveness.h"
 #include "transport/grpc/metadata_table.h"
 #include "transport/grpc/path_poller.h"
@@ -133,6 +134,7 @@ class Transport final : public grpc_transport,
     ~Section();
 
    private:
+    LateRelease late_release_;  // goes last
     Transport* const transport_;
   };
   // What the vtable points to: transport_vtable.cc.
@@ -157,6 +159,7 @@ class Transport final : public grpc_transport,
   // Gives gRPC the streams that the peer has opened.
   void UnlockAndAccept();
   void AcceptStream(const Acceptor& acceptor, uint32_t id);
+  bool MayAccept() const;
   void RefuseStream(uint32_t id);
   void RefuseOpened();
   // Runs `closure`, a transport operation's on_consumed, perhaps later.
@@ -183,6 +186,9 @@ class Transport final : public grpc_transport,
   void StartTimer(Timer* timer, grpc_core::Duration delay,
                   void (Transport::*expired)());
   void OnHelloTimer();
+  void SyncSettleTimer();
+  void OnSettleTimer();
+  void ReadOn();
   void OnKeepaliveTimer();
   void StartKeepaliveTimer();
   void OnLingerTimer();
@@ -225,6 +231,8 @@ class Transport final : public grpc_transport,
   std::vector<std::shared_ptr<PathWaker>> wakers_;
   Liveness liveness_;
   Timer hello_timer_;
+  Timer settle_timer_;
+  uint32_t settle_epoch_ = 0;  // of the path that settle_timer_ is about
   Timer keepalive_timer_;
   Timer retry_timer_;
   Timer linger_timer_;
@@ -249,6 +257,7 @@ class Transport final : public grpc_transport,
   uint32_t goaway_last_;           // that the peer named
   std::string goaway_reason_;      // the peer's
   bool shutdown_when_written_ = false;
+  bool wants_read_ = false;  // none is under way
   SentEntries sent_entries_;
   ReceivedEntries received_entries_;
   std::string encoded_;

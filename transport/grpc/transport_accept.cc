@@ -33,6 +33,16 @@ void Transport::OnStreamOpened(uint32_t stream) {
   opened_.push_back(stream);
 }
 
+// Not yet where a fabric is required that is not in use yet, or not any more,
+// and not while the peer leaves the replies to its other calls unread.
+bool Transport::MayAccept() const {
+  const bool may_carry = config_.settings.policy != Policy::kRequire ||
+                         config_.settings.Allows("tcp") ||
+                         session_->using_fast_path();
+  return acceptor_.function != nullptr && may_carry &&
+         session_->accepts_streams();
+}
+
 // gRPC takes streams by calling init_stream, which locks.
 void Transport::UnlockAndAccept() {
   const std::vector<uint32_t> opened = std::exchange(opened_, {});

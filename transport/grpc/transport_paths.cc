@@ -20,7 +20,26 @@ namespace {
 constexpr grpc_core::Duration kFirstRetry = grpc_core::Duration::Seconds(1);
 constexpr grpc_core::Duration kLongestRetry = grpc_core::Duration::Seconds(60);
 
+// How long both sides may take until they have agreed on a path, or on having
+// none. Attempts have two seconds each; on a bad day some packets are lost.
+constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(10);
+
 }  // namespace
+
+// A peer that does not answer would keep its half-open place, or be served over
+// a fabric that the policy forbids.
+void Transport::SyncSettleTimer() {
+  if (!session_->negotiates_path() || settle_timer_.pending()) return;
+  settle_epoch_ = session_->path_epoch();
+  StartTimer(&settle_timer_, kSettleLimit, &Transport::OnSettleTimer);
+}
+
+void Transport::OnSettleTimer() {
+  if (!session_->negotiates_path()) return;
+  if (settle_epoch_ != session_->path_epoch()) return;  // a later attempt
+  session_->Close(absl::DeadlineExceededError(absl::StrCat(
+      "the peer agreed on no path within ", kSettleLimit.seconds(), " s")));
+}
 
 bool Transport::PollPath() {
   Section section(this);
@@ -126,6 +145,7 @@ absl::Status Transport::CheckPolicy(
 void Transport::OnPathChosen(const session::PathDescription& path) {
   LogPath(path);
   hello_timer_.Cancel();
+  settle_timer_.Cancel();
   config_.half_open = nullptr;
   if (path.reason.empty()) {
     best_path_since_ = grpc_core::Timestamp::Now();

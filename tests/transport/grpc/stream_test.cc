@@ -197,6 +197,21 @@ TEST_F(StreamTest, MessagesThatCameBeforeTheConnectionWasLostAreRead) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
+// libgrpc ended the process.
+TEST_F(StreamTest, TrailersWithoutAStatusAreOneOfUnknown) {
+  server_->Send(FrameType::kTrailers, 1);
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::UNKNOWN);
+}
+
+// The same, where the first half of them was delivered.
+TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
+  server_->Send(FrameType::kHeaders, 1, 0,
+                Metadata({{"good", "x"}, {"Not good", "x"}}));
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
+}
+
 TEST_F(StreamTest, MessageBeforeTheHeadersEndsTheCall) {
   SendMessage("a");
   AwaitClient();
