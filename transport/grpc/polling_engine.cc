@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "src/core/lib/iomgr/ev_epoll1_linux.h"
 #include "src/core/lib/iomgr/ev_posix.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/steady_time.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/progress/poll_set.h"
@@ -39,17 +39,13 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-absl::Duration SinceStart(int64_t start) {
-  return absl::Nanoseconds(absl::GetCurrentTimeNanos() - start);
-}
-
 // Polls until the caller's completion is here or `budget` is over. Other
 // threads need the core too: peers that run on it, for one.
 bool SpinOnce(absl::Duration budget) {
   constexpr int kPollsPerYield = 8;
   progress::PollSet* set = progress::PollSet::Get();
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
-  const int64_t start = absl::GetCurrentTimeNanos();
+  const absl::Time start = base::SteadyNow();
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;
     // Deadlines start now.
@@ -57,7 +53,7 @@ bool SpinOnce(absl::Duration budget) {
     context->Flush();
     if (context->IsReadyToFinish()) return true;
     if (!yields) continue;
-    if (SinceStart(start) >= budget) return false;
+    if (base::SteadyNow() - start >= budget) return false;
     sched_yield();
   }
 }
@@ -90,7 +86,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
   if (progress::PollSet::Get()->empty() || deadline <= context->Now()) {
     return g_inner->pollset_work(pollset, worker, deadline);
   }
-  const int64_t start = absl::GetCurrentTimeNanos();
+  const absl::Time start = base::SteadyNow();
   const absl::Duration budget = std::min(
       Policy()->Budget(), absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
@@ -101,7 +97,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     spun = Spin(budget);
     gpr_mu_lock(mu);
     if (spun == Spun::kReady) {
-      Policy()->Record(true, SinceStart(start));
+      Policy()->Record(true, base::SteadyNow() - start);
       return absl::OkStatus();
     }
     context->InvalidateNow();
@@ -113,7 +109,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
   grpc_error_handle error = g_inner->pollset_work(
       pollset, worker, sleeps ? deadline : context->Now());
   context->InvalidateNow();
-  Policy()->Record(context->Now() < deadline, SinceStart(start));
+  Policy()->Record(context->Now() < deadline, base::SteadyNow() - start);
   return error;
 }
 

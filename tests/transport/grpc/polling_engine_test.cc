@@ -11,6 +11,7 @@
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "gtest/gtest.h"
+#include "tests/transport/base/set_clock.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
@@ -101,6 +102,17 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_poll = [this] { Complete(); };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   EXPECT_EQ(path_->polls, 1);
+}
+
+// It would spin for as long as the clock was set back.
+TEST_F(PollingEngineTest, ClockThatIsSetBackDoesNotKeepItSpinning) {
+  path_->input = true;
+  path_->on_poll = [] { SetClockBy(-absl::Hours(1)); };
+  alarm_.Set(&queue_, Clock::now() + std::chrono::seconds(10), this);
+  EXPECT_EQ(Wait(std::chrono::milliseconds(1)), grpc::CompletionQueue::TIMEOUT);
+  EXPECT_EQ(path_->polls, 1);
+  SetClockBy(absl::ZeroDuration());
+  alarm_.Cancel();
 }
 
 }  // namespace

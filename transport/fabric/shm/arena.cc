@@ -10,8 +10,8 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "transport/base/log.h"
+#include "transport/base/steady_time.h"
 #include "transport/memory/stable_memory.h"
 
 namespace penstock {
@@ -162,7 +162,7 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
 }
 
 absl::StatusOr<Segment> Arena::NewSegmentLocked(uint64_t size) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = base::SteadyNow();
   if (now < next_growth_) return no_memory_;
   absl::StatusOr<Segment> segment = CreateSegmentLocked(size);
   if (!segment.ok()) {

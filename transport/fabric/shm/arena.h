@@ -109,7 +109,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   uint64_t in_reserved_pages_ = 0;  // of these bytes
   bool said_why_not_ = false;
   absl::Status no_memory_;  // of the last growth, where it failed
-  absl::Time next_growth_;  // until then it is the answer
+  absl::Time next_growth_;  // SteadyNow(); until then it is the answer
   std::vector<std::unique_ptr<Lease::Room>> rooms_;
 };
 

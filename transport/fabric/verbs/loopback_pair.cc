@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "transport/base/steady_time.h"
 #include "transport/base/token.h"
 #include "transport/fabric/verbs/status.h"
 
@@ -171,7 +172,7 @@ absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
   ibv_wc completion = {};
   int count = 0;
   while ((count = api->PollCq(qp->send_cq, 1, &completion)) == 0) {
-    if (absl::Now() >= deadline) {
+    if (base::SteadyNow() >= deadline) {
       return absl::DeadlineExceededError("the device does not complete");
     }
     absl::SleepFor(kPause);

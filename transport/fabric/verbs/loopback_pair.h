@@ -49,7 +49,7 @@ class LoopbackPair {
 };
 
 // Makes the one request that is under way at `qp`, and waits for its end; how
-// it ended. DEADLINE_EXCEEDED: it has not by then.
+// it ended. DEADLINE_EXCEEDED: it has not by then, which is of SteadyNow().
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,
                                         absl::Time deadline);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "transport/base/steady_time.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/loopback_pair.h"
 #include "transport/fabric/verbs/pool.h"
@@ -212,7 +212,7 @@ absl::Status TryWindows(Api* api, ibv_context* device, uint8_t port,
   if ((attr.device_cap_flags & kType2) == 0) {
     return absl::UnimplementedError("no memory windows of type 2");
   }
-  Trial trial(api, absl::Now() + limit);
+  Trial trial(api, base::SteadyNow() + limit);
   absl::Status status = trial.Prepare(device, port);
   if (status.ok()) status = trial.TryRange();
   if (status.ok()) status = trial.TryInvalidation();

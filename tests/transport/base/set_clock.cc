@@ -1,0 +1,30 @@
+#include "tests/transport/base/set_clock.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace penstock {
+namespace {
+
+std::atomic<int64_t> g_offset_seconds{0};
+
+}  // namespace
+
+void SetClockBy(absl::Duration offset) {
+  g_offset_seconds = absl::ToInt64Seconds(offset);
+}
+
+}  // namespace penstock
+
+// Takes the place of libc's for this program and its libraries.
+extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
+  const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
+  if (result == 0 && clock == CLOCK_REALTIME) {
+    time->tv_sec += penstock::g_offset_seconds;
+  }
+  return result;
+}

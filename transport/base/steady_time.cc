@@ -1,0 +1,39 @@
+#include "transport/base/steady_time.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace penstock {
+namespace base {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What the standard library asks of a lock.
+class Lockable {
+ public:
+  explicit Lockable(absl::Mutex* mu) : mu_(mu) {}
+  void lock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mu_->Lock(); }
+  void unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mu_->Unlock(); }
+
+ private:
+  absl::Mutex* const mu_;
+};
+
+}  // namespace
+
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(Clock::now().time_since_epoch());
+}
+
+void SteadyCondVar::WaitUntil(absl::Mutex* mu, absl::Time deadline) {
+  // The library adds what it is given to the time, which must not overflow.
+  constexpr absl::Duration kLongest = absl::Hours(24);
+  const absl::Duration wait = std::max(
+      absl::ZeroDuration(), std::min(deadline - SteadyNow(), kLongest));
+  Lockable lock(mu);
+  condition_.wait_until(lock, Clock::now() + absl::ToChronoNanoseconds(wait));
+}
+
+}  // namespace base
+}  // namespace penstock
