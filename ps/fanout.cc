@@ -2,7 +2,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 namespace penstock::ps {
 namespace {
@@ -14,10 +13,9 @@ constexpr char kService[] = "/penstock.ps.v1.ParameterServer/";
 absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
     const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
     absl::Duration timeout) {
-  absl::Time deadline = absl::Now() + timeout;
   for (size_t i = 0; i < requests.size(); ++i) {
     calls_.Start(servers_[i], absl::StrCat(kService, method), requests[i],
-                 deadline);
+                 timeout);
   }
   std::vector<grpc::ByteBuffer> replies;
   for (tensor::CallQueue::Result& result : calls_.Wait()) {

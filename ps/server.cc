@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -83,7 +83,7 @@ absl::StatusOr<bool> Server::Initialize(MemberId member,
     for (const tensor::NamedTensor& value : values.tensors) {
       values_.push_back(value.tensor);
     }
-    CollectDueLocked(absl::Now(), &due);
+    CollectDueLocked(base::SteadyNow(), &due);
   }
   for (auto& callback : due) callback();
   return true;
@@ -154,7 +154,7 @@ Verdict Server::Feed(const SyncBarrier::Event& event, GradientSet* gradients) {
   SyncBarrier::Outcome outcome;
   {
     absl::MutexLock lock(&mu_);
-    absl::Time now = absl::Now();
+    absl::Time now = base::SteadyNow();
     outcome = barrier_.Handle(event, now);
     if (gradients != nullptr && outcome.verdict == Verdict::kAccepted) {
       gradients_[event.member.rank] = std::move(*gradients);
@@ -252,7 +252,7 @@ uint64_t Server::Wait(WaitSpec spec, WaitCallback callback) {
   uint64_t ticket;
   {
     absl::MutexLock lock(&mu_);
-    absl::Time now = absl::Now();
+    absl::Time now = base::SteadyNow();
     ticket = next_ticket_++;
     waiters_[ticket] =
         Waiter{std::move(spec), std::move(callback), now + options_.max_wait};
@@ -291,8 +291,9 @@ void Server::ThreadLoop() {
     {
       absl::MutexLock lock(&mu_);
       absl::Time next = NextDeadlineLocked();
-      while (!stop_ && !pending_apply_.has_value() && absl::Now() < next) {
-        wake_server_thread_.WaitWithDeadline(&mu_, next);
+      while (!stop_ && !pending_apply_.has_value() &&
+             base::SteadyNow() < next) {
+        wake_server_thread_.WaitUntil(&mu_, next);
         next = NextDeadlineLocked();
       }
       if (stop_) return;

@@ -23,6 +23,7 @@
 #include "ps/sync_barrier.h"
 #include "ps/variables.h"
 #include "tensor_service/tensor.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 
@@ -114,7 +115,7 @@ class Server {
   struct Waiter {
     WaitSpec spec;
     WaitCallback callback;
-    absl::Time deadline;
+    absl::Time deadline;  // of SteadyNow(), as all times here
   };
   // Callbacks that are due, to be run when the lock is free.
   using Due = std::vector<std::function<void()>>;
@@ -146,7 +147,7 @@ class Server {
   const std::unique_ptr<Optimizer> optimizer_;  // Apply: thread_ only
 
   mutable absl::Mutex mu_;
-  absl::CondVar wake_server_thread_;
+  base::SteadyCondVar wake_server_thread_;
   SyncBarrier barrier_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const VariableTable> table_ ABSL_GUARDED_BY(mu_);
   // Read and shared under the lock unless a step is being applied, which

@@ -6,7 +6,6 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -23,6 +22,7 @@
 #include "ps/optimizer.h"
 #include "ps/server.h"
 #include "ps/service.h"
+#include "tensor_service/calls.h"
 #include "tensor_service/status.h"
 #include "transport/penstock.h"
 
@@ -39,7 +39,7 @@ struct Flags {
 };
 
 // Streams of workers that stay are broken off after this.
-constexpr std::chrono::seconds kShutdownGrace{2};
+constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
 constexpr char kAnyLocalPort[] = "127.0.0.1:0";
 
@@ -124,7 +124,7 @@ int Run(Flags flags) {
   int signal = 0;
   sigwait(&signals, &signal);
   core.Drain();
-  server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+  server->Shutdown(penstock::tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();
   if (flags.quiet) return 0;
   penstock::ps::Server::Report report = core.report();

@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
@@ -12,6 +11,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/message.h"
 #include "tensor_service/status.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -43,7 +43,7 @@ absl::StatusOr<MemberId> MemberOf(const WorkerId& worker) {
 }
 
 uint64_t MicrosSince(absl::Time start) {
-  return absl::ToInt64Microseconds(absl::Now() - start);
+  return absl::ToInt64Microseconds(base::SteadyNow() - start);
 }
 
 // Serves one Attend stream; deletes itself.
@@ -113,7 +113,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
 
   Server* const server_;
   const Reply reply_;
-  const absl::Time start_ = absl::Now();
+  const absl::Time start_ = base::SteadyNow();
   uint64_t ticket_ = 0;
 };
 

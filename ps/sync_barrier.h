@@ -46,8 +46,8 @@ struct MemberId {
 // its push counts at once if it comes in time. The push of a member that died
 // afterwards still counts. At most one push per rank and step counts.
 //
-// Pure: no clock, no thread, no I/O; the caller passes the time, which must not
-// go backwards, and guards the object with its own lock.
+// Pure: no clock, no thread, no I/O; the caller passes the time, of a clock
+// that nobody sets, and guards the object with its own lock.
 class SyncBarrier {
  public:
   enum class State { kAssembling, kGathering, kApplying, kDraining };

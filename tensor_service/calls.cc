@@ -28,6 +28,12 @@ absl::Status ToProto(const grpc::ByteBuffer& bytes,
   return absl::OkStatus();
 }
 
+gpr_timespec DeadlineAfter(absl::Duration timeout) {
+  return gpr_time_add(
+      gpr_now(GPR_CLOCK_MONOTONIC),
+      gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
+}
+
 struct CallQueue::Call {
   std::string method;
   grpc::ClientContext context;
@@ -49,10 +55,10 @@ CallQueue::~CallQueue() {
 
 void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
                       const std::string& method,
-                      const grpc::ByteBuffer& request, absl::Time deadline) {
+                      const grpc::ByteBuffer& request, absl::Duration timeout) {
   auto call = std::make_unique<Call>();
   call->method = method;
-  call->context.set_deadline(absl::ToChronoTime(deadline));
+  call->context.set_deadline(DeadlineAfter(timeout));
   call->context.set_wait_for_ready(true);
   grpc::GenericStub stub(channel);
   call->reader =

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "google/protobuf/message_lite.h"
+#include "grpc/support/time.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -23,6 +24,9 @@ namespace penstock::tensor {
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message);
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message);
+
+// `timeout` from now, for gRPC, by a clock that nobody sets.
+gpr_timespec DeadlineAfter(absl::Duration timeout);
 
 // One completion queue for calls that run side by side. The thread that waits
 // makes their progress; no other thread is needed. Not thread-safe.
@@ -38,11 +42,11 @@ class CallQueue {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // Starts a call of "/package.Service/Method" that ends by `deadline`. The
+  // Starts a call of "/package.Service/Method" that ends after `timeout`. The
   // connection may come up in the meantime (wait for ready).
   void Start(const std::shared_ptr<grpc::Channel>& channel,
              const std::string& method, const grpc::ByteBuffer& request,
-             absl::Time deadline);
+             absl::Duration timeout);
 
   struct Result {
     absl::Status status;

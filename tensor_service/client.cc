@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/tensor.pb.h"
@@ -19,7 +18,7 @@ absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
   CallQueue queue;
   queue.Start(channel_,
               absl::StrCat("/penstock.tensor.v1.TensorExchange/", method),
-              request, absl::Now() + timeout_);
+              request, timeout_);
   CallQueue::Result result = std::move(queue.Wait().front());
   if (!result.status.ok()) return result.status;
   return std::move(result.reply);
