@@ -3,53 +3,137 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 #include "ps/ps.grpc.pb.h"
+#include "tensor_service/calls.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 
-struct HeartbeatSender::Stream {
-  std::unique_ptr<v1::ParameterServer::Stub> stub;
-  v1::AttendReply reply;
-  bool given_up = false;  // the rank belongs to another incarnation
-
-  // Guards `context` alone: Stop() cancels from another thread.
-  absl::Mutex mu;
-  std::unique_ptr<grpc::ClientContext> context ABSL_GUARDED_BY(mu);
-  std::unique_ptr<grpc::ClientWriter<v1::Heartbeat>> writer;
-
-  void Open() {
-    auto fresh = std::make_unique<grpc::ClientContext>();
-    writer = stub->Attend(fresh.get(), &reply);
-    absl::MutexLock lock(&mu);
-    context = std::move(fresh);
+// One server's Attend stream, or the pause between two. At most one operation
+// is under way; its event has this object as its tag.
+class HeartbeatSender::Stream {
+ public:
+  Stream(const std::shared_ptr<grpc::Channel>& server,
+         const v1::WorkerId& worker, absl::Duration patience,
+         grpc::CompletionQueue* queue)
+      : stub_(v1::ParameterServer::NewStub(server)),
+        patience_(patience),
+        queue_(queue) {
+    *beat_.mutable_worker() = worker;
   }
 
-  void Close() {
-    if (writer == nullptr) return;
-    grpc::Status status = writer->Finish();
-    given_up = status.error_code() == grpc::StatusCode::ABORTED;
-    writer = nullptr;
-    absl::MutexLock lock(&mu);
-    context = nullptr;
+  // Sends a beat, unless the one before is still under way.
+  void Beat() {
+    switch (state_) {
+      case State::kClosed:
+        return Open();
+      case State::kIdle:
+        return Write();
+      case State::kOpening:
+      case State::kWriting:
+      case State::kFinishing:
+        if (base::SteadyNow() - since_ >= patience_) Cancel();
+        return;
+      case State::kEnded:
+        return;
+    }
+  }
+
+  // Sends the last beat as soon as it can; with that, or if it fails, it ends.
+  void Leave() {
+    beat_.set_leaving(true);
+    if (state_ == State::kClosed || state_ == State::kIdle) Beat();
+  }
+
+  // Ends, with the event of what is under way, which comes at once.
+  void BreakOff() {
+    is_broken_off_ = true;
+    if (state_ == State::kClosed) state_ = State::kEnded;
+    if (state_ == State::kIdle) Finish();
+    Cancel();
+  }
+
+  void OnEvent(bool ok) {
+    if (state_ == State::kFinishing) return OnFinished();
+    if (!ok || is_broken_off_ || has_said_good_bye_) return Finish();
+    const bool is_open = state_ == State::kWriting;
+    state_ = State::kIdle;
+    if (!is_open || beat_.leaving()) Write();
+  }
+
+  bool ended() const { return state_ == State::kEnded; }
+
+ private:
+  enum class State {
+    kClosed,  // opened with the next beat
+    kOpening,
+    kIdle,
+    kWriting,
+    kFinishing,  // waits for the server's status
+    kEnded,      // and stays so
+  };
+
+  void Enter(State state) {
+    state_ = state;
+    since_ = base::SteadyNow();
+  }
+
+  void Open() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    writer_ = stub_->PrepareAsyncAttend(context_.get(), &reply_, queue_);
+    Enter(State::kOpening);
+    writer_->StartCall(this);
+  }
+
+  void Write() {
+    Enter(State::kWriting);
+    has_said_good_bye_ = beat_.leaving();
+    grpc::WriteOptions options;
+    if (beat_.leaving()) options.set_last_message();
+    writer_->Write(beat_, options, this);
+  }
+
+  void Finish() {
+    Enter(State::kFinishing);
+    writer_->Finish(&status_, this);
+  }
+
+  void OnFinished() {
+    writer_ = nullptr;
+    context_ = nullptr;
+    const bool is_last = status_.error_code() == grpc::StatusCode::ABORTED ||
+                         beat_.leaving() || is_broken_off_;
+    state_ = is_last ? State::kEnded : State::kClosed;
   }
 
   void Cancel() {
-    absl::MutexLock lock(&mu);
-    if (context != nullptr) context->TryCancel();
+    if (context_ != nullptr) context_->TryCancel();
   }
+
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  const absl::Duration patience_;
+  grpc::CompletionQueue* const queue_;
+  State state_ = State::kClosed;
+  absl::Time since_;  // of SteadyNow(): when it entered a state that waits
+  bool is_broken_off_ = false;
+  bool has_said_good_bye_ = false;
+  v1::Heartbeat beat_;
+  v1::AttendReply reply_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncWriter<v1::Heartbeat>> writer_;
 };
 
 HeartbeatSender::HeartbeatSender(
     std::vector<std::shared_ptr<grpc::Channel>> servers,
     const v1::WorkerId& worker, absl::Duration lease)
-    : worker_(worker), lease_(lease) {
+    : lease_(lease) {
   for (const std::shared_ptr<grpc::Channel>& server : servers) {
-    auto stream = std::make_unique<Stream>();
-    stream->stub = v1::ParameterServer::NewStub(server);
-    streams_.push_back(std::move(stream));
+    streams_.push_back(
+        std::make_unique<Stream>(server, worker, lease, &queue_));
   }
+  stop_.Set(&queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC), this);
   thread_ = std::thread([this] { ThreadLoop(); });
 }
 
@@ -59,57 +143,55 @@ void HeartbeatSender::SayGoodBye() { Stop(/*say_good_bye=*/true); }
 
 void HeartbeatSender::Stop(bool say_good_bye) {
   if (!thread_.joinable()) return;
-  {
-    absl::MutexLock lock(&mu_);
-    stop_ = true;
-    say_good_bye_ = say_good_bye;
-    wake_.Signal();
-    absl::Time limit = absl::Now();
-    if (say_good_bye) limit += std::min(lease_, kGoodByeLimit);
-    while (!done_ && !wake_.WaitWithDeadline(&mu_, limit)) {
-    }
-  }
-  // A server that does not answer must not hold up our end.
-  for (std::unique_ptr<Stream>& stream : streams_) stream->Cancel();
+  say_good_bye_ = say_good_bye;
+  stop_.Cancel();
   thread_.join();
 }
 
-void HeartbeatSender::Beat(Stream* stream, bool leaving) {
-  if (stream->given_up) return;
-  if (stream->writer == nullptr) stream->Open();
-  v1::Heartbeat beat;
-  *beat.mutable_worker() = worker_;
-  beat.set_leaving(leaving);
-  if (!stream->writer->Write(beat)) return stream->Close();
-  if (!leaving) return;
-  stream->writer->WritesDone();
-  stream->Close();
+bool HeartbeatSender::HandleEvent(absl::Time deadline) {
+  void* tag = nullptr;
+  bool ok = false;
+  const grpc::CompletionQueue::NextStatus status = queue_.AsyncNext(
+      &tag, &ok, tensor::DeadlineAfter(deadline - base::SteadyNow()));
+  if (status != grpc::CompletionQueue::GOT_EVENT) return true;
+  if (tag == this) return false;
+  static_cast<Stream*>(tag)->OnEvent(ok);
+  return true;
+}
+
+bool HeartbeatSender::AllEnded() const {
+  return std::all_of(
+      streams_.begin(), streams_.end(),
+      [](const std::unique_ptr<Stream>& stream) { return stream->ended(); });
+}
+
+void HeartbeatSender::Attend() {
+  while (true) {
+    const absl::Time next = base::SteadyNow() + lease_ / 3;
+    for (std::unique_ptr<Stream>& stream : streams_) stream->Beat();
+    while (base::SteadyNow() < next) {
+      if (!HandleEvent(next)) return;
+    }
+  }
+}
+
+void HeartbeatSender::Leave() {
+  const absl::Time limit = base::SteadyNow() + std::min(lease_, kGoodByeLimit);
+  for (std::unique_ptr<Stream>& stream : streams_) stream->Leave();
+  while (!AllEnded() && base::SteadyNow() < limit) HandleEvent(limit);
+}
+
+void HeartbeatSender::BreakOff() {
+  for (std::unique_ptr<Stream>& stream : streams_) stream->BreakOff();
+  while (!AllEnded()) HandleEvent(absl::InfiniteFuture());
 }
 
 void HeartbeatSender::ThreadLoop() {
-  bool leaving = false;
-  while (true) {
-    for (std::unique_ptr<Stream>& stream : streams_) {
-      Beat(stream.get(), /*leaving=*/false);
-    }
-    absl::MutexLock lock(&mu_);
-    absl::Time next = absl::Now() + lease_ / 3;
-    while (!stop_ && !wake_.WaitWithDeadline(&mu_, next)) {
-    }
-    leaving = say_good_bye_;
-    if (stop_) break;
-  }
-  for (std::unique_ptr<Stream>& stream : streams_) {
-    if (leaving) {
-      Beat(stream.get(), /*leaving=*/true);
-    } else {
-      stream->Cancel();
-      stream->Close();
-    }
-  }
-  absl::MutexLock lock(&mu_);
-  done_ = true;
-  wake_.Signal();
+  Attend();
+  if (say_good_bye_) Leave();
+  BreakOff();
+  queue_.Shutdown();
+  HandleEvent(absl::InfiniteFuture());  // the queue's own end
 }
 
 }  // namespace penstock::ps

@@ -3,23 +3,25 @@
 #ifndef PENSTOCK_PS_HEARTBEAT_H_
 #define PENSTOCK_PS_HEARTBEAT_H_
 
+#include <atomic>
 #include <memory>
-#include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/channel.h"
+#include "grpcpp/completion_queue.h"
 #include "ps/ps.pb.h"
 
 namespace penstock::ps {
 
 // Owns one thread, which holds an Attend stream to each server and writes to
-// it every third of the lease, so that two lost beats cost nothing. A stream
-// that breaks is opened anew at the next beat; a server that has ABORTED it,
-// because the rank has been given away, gets no more.
+// it every third of the lease, so that two lost beats cost nothing. It waits
+// for no server: one that does not take its beat within a lease has its stream
+// broken off, and the others' beats go on meanwhile. A stream that breaks is
+// opened anew at the next beat; a server that has ABORTED it, because the rank
+// has been given away, gets no more.
 //
 // Thread safety: SayGoodBye and destruction from one thread.
 class HeartbeatSender {
@@ -36,21 +38,25 @@ class HeartbeatSender {
   static constexpr absl::Duration kGoodByeLimit = absl::Seconds(2);
 
  private:
-  struct Stream;
+  class Stream;
 
-  void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
-  void Beat(Stream* stream, bool leaving);
-  void Stop(bool say_good_bye) ABSL_LOCKS_EXCLUDED(mu_);
+  void ThreadLoop();
+  // Beats until Stop().
+  void Attend();
+  // Until every stream has said good-bye and ended, or it is time.
+  void Leave();
+  // Ends every stream at once.
+  void BreakOff();
+  // Handles one event, or waits in vain until `deadline`. False for Stop()'s.
+  bool HandleEvent(absl::Time deadline);
+  bool AllEnded() const;
+  void Stop(bool say_good_bye);
 
-  const v1::WorkerId worker_;
   const absl::Duration lease_;
-  std::vector<std::unique_ptr<Stream>> streams_;  // fixed; used by thread_
-
-  absl::Mutex mu_;
-  absl::CondVar wake_;
-  bool stop_ ABSL_GUARDED_BY(mu_) = false;
-  bool say_good_bye_ ABSL_GUARDED_BY(mu_) = false;
-  bool done_ ABSL_GUARDED_BY(mu_) = false;
+  grpc::CompletionQueue queue_;
+  grpc::Alarm stop_;  // its event is Stop()'s
+  std::atomic<bool> say_good_bye_{false};
+  std::vector<std::unique_ptr<Stream>> streams_;  // thread_ only
   std::thread thread_;
 };
 
