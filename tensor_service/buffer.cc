@@ -1,5 +1,6 @@
 #include "tensor_service/buffer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -25,7 +26,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
   return Wrap(memory, size, /*writable=*/true, [memory] { free(memory); });
 }
 
-std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice) {
+std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice, size_t held) {
   std::shared_ptr<Buffer> buffer(new Buffer);
   // The pointer is taken from the member, not from the argument: a short slice
   // keeps its bytes inside the handle and they move with it.
@@ -33,6 +34,7 @@ std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice) {
   buffer->data_ =
       reinterpret_cast<char*>(const_cast<uint8_t*>(buffer->slice_.begin()));
   buffer->size_ = buffer->slice_.size();
+  buffer->held_ = std::max(buffer->size_, held);
   return buffer;
 }
 
@@ -41,6 +43,7 @@ std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size, bool writable,
   std::shared_ptr<Buffer> buffer(new Buffer);
   buffer->data_ = static_cast<char*>(data);
   buffer->size_ = size;
+  buffer->held_ = size;
   buffer->writable_ = writable;
   buffer->release_ = std::move(release);
   return buffer;

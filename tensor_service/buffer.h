@@ -27,8 +27,9 @@ class Buffer {
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size);
 
   // The bytes of `slice`, which stay where they are, unless gRPC keeps so few
-  // of them inside the handle itself. Never writable.
-  static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice);
+  // of them inside the handle itself. Never writable. `held`: as held(), where
+  // that is more than the slice.
+  static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
   // Memory of the caller's, who calls it writable or not; `release` runs once,
   // on whichever thread drops the last reference, which may be one of gRPC's.
@@ -42,6 +43,9 @@ class Buffer {
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }
+  // How much memory this keeps from being freed, as far as anybody knows: that
+  // of the message, for a part of one.
+  size_t held() const { return held_; }
   bool writable() const { return writable_; }
 
  private:
@@ -51,6 +55,7 @@ class Buffer {
   std::function<void()> release_;  // may be empty
   char* data_ = nullptr;
   size_t size_ = 0;
+  size_t held_ = 0;
   bool writable_ = false;
 };
 

@@ -44,6 +44,8 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // one that spans several is copied, alone, into aligned memory. Any bytes at
 // all give a bundle or INVALID_ARGUMENT, which names the tensor and what is
 // wrong with it; beyond the message, memory is taken only in proportion to it.
+// Where less than half of a large message is payload, all of that is copied, so
+// that who keeps the tensors does not keep what else a peer has sent.
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
                               std::string* header = nullptr);
 

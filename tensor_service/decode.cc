@@ -143,6 +143,22 @@ absl::Status AppendTensor(SliceReader* in, size_t end, Bundle* bundle) {
   return absl::OkStatus();
 }
 
+// Whoever keeps the bundle keeps about twice its payload at most.
+absl::Status DropPadding(size_t message_size, Bundle* bundle) {
+  constexpr size_t kAllowed = SliceReader::kReceiveBlockBytes;
+  if (message_size < kAllowed ||
+      (message_size - kAllowed) / 2 <= bundle->byte_size()) {
+    return absl::OkStatus();
+  }
+  for (NamedTensor& named : bundle->tensors) {
+    if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
+    absl::StatusOr<Tensor> copy = named.tensor.Copy();
+    if (!copy.ok()) return copy.status();
+    named.tensor = *std::move(copy);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
   size_t field_end;
   // Appending is what merging two parts of one message field means.
@@ -175,6 +191,8 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
     }
     if (!status.ok()) return status;
   }
+  absl::Status dropped = DropPadding(in->size(), &bundle);
+  if (!dropped.ok()) return dropped;
   return bundle;
 }
 

@@ -157,8 +157,9 @@ absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   }
   size_t count = end - position_;
   if (count > 0 && count <= slices_[slice_].size() - offset_) {
-    auto buffer =
-        Buffer::FromSlice(slices_[slice_].sub(offset_, offset_ + count));
+    const grpc::Slice& slice = slices_[slice_];
+    auto buffer = Buffer::FromSlice(slice.sub(offset_, offset_ + count),
+                                    std::max(slice.size(), kReceiveBlockBytes));
     Skip(end, count);
     return buffer;
   }

@@ -23,6 +23,10 @@ namespace penstock::tensor {
 // against size(). Not thread-safe.
 class SliceReader {
  public:
+  // What gRPC reads from a socket at a time: a slice of a few bytes may be part
+  // of as many, which nothing tells (kBigAlloc in its tcp_posix.cc).
+  static constexpr size_t kReceiveBlockBytes = 64 * 1024;
+
   explicit SliceReader(std::vector<grpc::Slice> slices);
 
   // Shares the slices of `message`. INVALID_ARGUMENT where gRPC cannot
@@ -48,7 +52,8 @@ class SliceReader {
   bool AppendTo(size_t end, std::string* out);
 
   // The bytes up to `end`: a reference into the message where one slice holds
-  // them all, else an aligned copy of them.
+  // them all, else an aligned copy of them. The reference is said to hold that
+  // slice, or kReceiveBlockBytes.
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);
 
  private:

@@ -6,6 +6,14 @@
 
 namespace penstock::tensor {
 
+namespace {
+
+size_t HeldBy(const std::string& name, const Tensor& tensor) {
+  return TensorStore::kEntryBytes + name.size() + tensor.held_bytes();
+}
+
+}  // namespace
+
 absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
                                         Bundle* replaced) {
   Tensors fresh;
@@ -13,14 +21,16 @@ absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
     if (named.name.empty()) {
       return absl::InvalidArgumentError("put: a tensor has no name");
     }
-    fresh[named.name] = named.tensor;
+    absl::StatusOr<Tensor> kept = named.tensor.Compact();
+    if (!kept.ok()) return kept.status();
+    fresh[named.name] = *std::move(kept);
   }
   absl::MutexLock lock(&mu_);
   size_t bytes = bytes_;
   for (const auto& entry : fresh) {
     auto old = tensors_.find(entry.first);
-    if (old != tensors_.end()) bytes -= old->second.byte_size();
-    bytes += entry.second.byte_size();
+    if (old != tensors_.end()) bytes -= HeldBy(old->first, old->second);
+    bytes += HeldBy(entry.first, entry.second);
   }
   if (bytes > budget_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -62,7 +72,7 @@ size_t TensorStore::Delete(absl::Span<const std::string> names) {
   for (const std::string& name : names) {
     auto found = tensors_.find(name);
     if (found == tensors_.end()) continue;
-    bytes_ -= found->second.byte_size();
+    bytes_ -= HeldBy(found->first, found->second);
     tensors_.erase(found);
     ++deleted;
   }

@@ -16,18 +16,23 @@
 
 namespace penstock::tensor {
 
-// Shares the memory of what is put, which may be the message it came in: where
-// a tensor is a small part of a large message, the whole message stays. Each
-// call is atomic. Thread-safe.
+// Shares the memory of what is put, which may be the message it came in, unless
+// the tensor is less than half of that: then it is copied. Each call is atomic.
+// Thread-safe.
 class TensorStore {
  public:
-  // `budget_bytes` bounds the payload of all tensors.
+  // What an entry takes beside its name and its tensor's memory, at most.
+  static constexpr size_t kEntryBytes = 512;
+
+  // `budget_bytes` bounds what is held: for each tensor the memory that it
+  // keeps from being freed, its name, and kEntryBytes.
   explicit TensorStore(size_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
   // Stores every tensor under its name; of a name that repeats, the last.
   // Gives the bytes held then. INVALID_ARGUMENT for an empty name,
-  // RESOURCE_EXHAUSTED, with the numbers, above the budget; then nothing has
-  // changed. The replaced tensors go to `replaced` unless that is null.
+  // RESOURCE_EXHAUSTED above the budget, with the numbers, or where there is no
+  // memory for a copy; then nothing has changed. The replaced tensors go to
+  // `replaced` unless that is null.
   absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr);
 
   // In the order of `names`. NOT_FOUND names the first that is missing.

@@ -93,8 +93,15 @@ bool Tensor::IsAligned() const {
 }
 
 absl::StatusOr<Tensor> Tensor::Aligned() const {
-  if (IsAligned()) return *this;
-  return CopyOf(dtype_, shape_, buffer_->data(), buffer_->size());
+  return IsAligned() ? *this : Copy();
+}
+
+absl::StatusOr<Tensor> Tensor::Copy() const {
+  return CopyOf(dtype_, shape_, bytes().data(), byte_size());
+}
+
+absl::StatusOr<Tensor> Tensor::Compact() const {
+  return held_bytes() / 2 <= byte_size() ? *this : Copy();
 }
 
 absl::Status Tensor::CheckAccess(DType wanted) const {
@@ -118,8 +125,7 @@ absl::Status Tensor::MakeWritable(DType wanted) {
     std::atomic_thread_fence(std::memory_order_acquire);
     return absl::OkStatus();
   }
-  absl::StatusOr<Tensor> copy =
-      CopyOf(dtype_, shape_, buffer_->data(), buffer_->size());
+  absl::StatusOr<Tensor> copy = Copy();
   if (!copy.ok()) return copy.status();
   *this = *std::move(copy);
   return absl::OkStatus();
@@ -133,6 +139,16 @@ size_t Bundle::byte_size() const {
   size_t bytes = 0;
   for (const NamedTensor& named : tensors) bytes += named.tensor.byte_size();
   return bytes;
+}
+
+absl::StatusOr<Bundle> Bundle::Compact() const {
+  Bundle compact;
+  for (const NamedTensor& named : tensors) {
+    absl::StatusOr<Tensor> tensor = named.tensor.Compact();
+    if (!tensor.ok()) return tensor.status();
+    compact.tensors.push_back({named.name, *std::move(tensor)});
+  }
+  return compact;
 }
 
 const Tensor* Bundle::Find(absl::string_view name) const {

@@ -65,6 +65,9 @@ class Tensor {
   size_t byte_size() const { return buffer_ == nullptr ? 0 : buffer_->size(); }
   size_t num_elements() const { return byte_size() / ElementSize(dtype_); }
 
+  // How much memory it keeps from being freed, see Buffer::held().
+  size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
+
   // The raw bytes, valid as long as this or a copied handle lives unwritten.
   absl::string_view bytes() const;
 
@@ -74,6 +77,13 @@ class Tensor {
 
   // This tensor where IsAligned(), else a copy in aligned memory.
   absl::StatusOr<Tensor> Aligned() const;
+
+  // The same elements in memory of their own, aligned.
+  absl::StatusOr<Tensor> Copy() const;
+
+  // This tensor where it holds at most twice its bytes, else a copy: for who
+  // keeps a tensor for long, and its message would stay with it.
+  absl::StatusOr<Tensor> Compact() const;
 
   // The elements in row-major order, valid like bytes(). INVALID_ARGUMENT for
   // another element type, FAILED_PRECONDITION unless IsAligned(): Aligned()
@@ -125,6 +135,8 @@ struct Bundle {
 
   // The payload alone.
   size_t byte_size() const;
+  // The same, each tensor as Tensor::Compact().
+  absl::StatusOr<Bundle> Compact() const;
   // The last tensor of that name, null if there is none. Linear.
   const Tensor* Find(absl::string_view name) const;
 };

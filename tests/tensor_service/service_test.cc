@@ -56,7 +56,7 @@ class TensorServiceTest : public testing::Test {
 TEST_F(TensorServiceTest, PutGetExchangeListDelete) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
-  EXPECT_EQ(*client.Put(Floats("w", 10, 1)), 40u);
+  EXPECT_EQ(*client.Put(Floats("w", 10, 1)), TensorStore::kEntryBytes + 1 + 40);
   auto old = client.Exchange(Floats("w", 5, 2));
   ASSERT_TRUE(old.ok()) << old.status();
   EXPECT_EQ(old->tensors.size(), 1u);
@@ -140,7 +140,7 @@ TEST_F(TensorServiceTest, StockProtobufClientIsServed) {
   grpc::ClientContext put;
   v1::PutReply stored;
   ASSERT_TRUE(stub->Put(&put, bundle, &stored).ok());
-  EXPECT_EQ(stored.stored_bytes(), 3u);
+  EXPECT_EQ(stored.stored_bytes(), TensorStore::kEntryBytes + 1 + 3);
   grpc::ClientContext get;
   v1::GetRequest request;
   request.add_names("x");

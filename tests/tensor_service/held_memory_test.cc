@@ -1,0 +1,143 @@
+// Who keeps a tensor does not keep the rest of the message it came in, and the
+// store counts what it holds.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/store.h"
+#include "tensor_service/tensor.pb.h"
+
+namespace penstock::tensor {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+Bundle Bytes(const std::string& name, size_t size) {
+  Bundle bundle;
+  bundle.tensors.push_back(
+      {name, *Tensor::Of<uint8_t>({static_cast<int64_t>(size)},
+                                  std::vector<uint8_t>(size, 7))});
+  return bundle;
+}
+
+std::string Serialize(const Bundle& bundle) {
+  grpc::Slice slice;
+  EXPECT_TRUE(Encode(bundle)->DumpToSingleSlice(&slice).ok());
+  return std::string(reinterpret_cast<const char*>(slice.begin()),
+                     slice.size());
+}
+
+// A field that nobody knows.
+std::string Padding(size_t size) {
+  v1::GetRequest unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(
+      1000, std::string(size, 'p'));
+  return unknown.SerializeAsString();
+}
+
+// A received message in one slice, of which one can tell whether it is held.
+class Message {
+ public:
+  explicit Message(std::string bytes)
+      : bytes_(std::make_shared<std::string>(std::move(bytes))) {}
+
+  absl::StatusOr<Bundle> Decode() {
+    auto* held = new std::shared_ptr<std::string>(bytes_);
+    grpc::Slice slice(
+        &(**held)[0], (*held)->size(),
+        [](void* holder) {
+          delete static_cast<std::shared_ptr<std::string>*>(holder);
+        },
+        held);
+    return tensor::Decode(grpc::ByteBuffer(&slice, 1));
+  }
+
+  bool is_held() const { return bytes_.use_count() > 1; }
+
+ private:
+  const std::shared_ptr<std::string> bytes_;
+};
+
+TEST(HeldMemory, PaddingOfAMessageGoesWithIt) {
+  for (const bool is_first : {true, false}) {
+    const std::string tensor = Serialize(Bytes("w", kKiB));
+    const std::string padding = Padding(16 * kMiB);
+    Message message(is_first ? padding + tensor : tensor + padding);
+    const auto bundle = message.Decode();
+    ASSERT_TRUE(bundle.ok()) << bundle.status();
+    EXPECT_FALSE(message.is_held());
+    EXPECT_EQ(bundle->tensors[0].tensor.bytes(), std::string(kKiB, 7));
+    EXPECT_EQ(bundle->tensors[0].tensor.held_bytes(), kKiB);
+  }
+}
+
+// A field may come twice, and the last one counts.
+TEST(HeldMemory, DataThatIsReplacedGoesWithTheMessage) {
+  v1::Bundle large;
+  large.add_tensors()->mutable_tensor()->set_data(std::string(kMiB, 'x'));
+  v1::NamedTensor small;
+  small.mutable_tensor()->set_dtype(v1::DTYPE_UINT8);
+  small.mutable_tensor()->add_shape(100);
+  small.mutable_tensor()->set_data(std::string(100, 'y'));
+  const std::string named =
+      large.tensors(0).SerializeAsString() + small.SerializeAsString();
+  v1::GetRequest outer;  // its field 1 is a string of any bytes
+  outer.GetReflection()->MutableUnknownFields(&outer)->AddLengthDelimited(
+      1, named);
+  Message message(outer.SerializeAsString());
+  const auto bundle = message.Decode();
+  ASSERT_TRUE(bundle.ok()) << bundle.status();
+  EXPECT_FALSE(message.is_held());
+  EXPECT_EQ(bundle->tensors[0].tensor.bytes(), std::string(100, 'y'));
+}
+
+TEST(HeldMemory, HonestMessageIsReadInPlace) {
+  Message message(Serialize(Bytes("w", kMiB)));
+  const auto bundle = message.Decode();
+  ASSERT_TRUE(bundle.ok());
+  EXPECT_TRUE(message.is_held());
+  EXPECT_GE(bundle->tensors[0].tensor.held_bytes(), kMiB);
+}
+
+TEST(HeldMemory, StoreCountsTheMessageThatItKeeps) {
+  Message message(Serialize(Bytes("w", kMiB)) + Padding(kMiB / 2));
+  TensorStore store(/*budget_bytes=*/kMiB + kMiB / 4);
+  const auto put = store.Put(*message.Decode());
+  EXPECT_EQ(put.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_FALSE(message.is_held());
+}
+
+// Else the one that stays after the other's deletion would keep both.
+TEST(HeldMemory, StoreKeepsNoMessageForASmallPartOfIt) {
+  Bundle both = Bytes("large", kMiB);
+  both.tensors.push_back(Bytes("small", kKiB).tensors[0]);
+  Message message(Serialize(both));
+  TensorStore store(/*budget_bytes=*/8 * kMiB);
+  ASSERT_TRUE(store.Put(*message.Decode()).ok());
+  EXPECT_TRUE(message.is_held());
+  EXPECT_EQ(store.Delete({{"large"}}), 1u);
+  EXPECT_FALSE(message.is_held());
+  const auto left = store.Get({{"small"}});
+  ASSERT_TRUE(left.ok());
+  EXPECT_EQ(left->tensors[0].tensor.bytes(), std::string(kKiB, 7));
+}
+
+TEST(HeldMemory, TensorsWithoutElementsAreCountedToo) {
+  TensorStore store(/*budget_bytes=*/2 * TensorStore::kEntryBytes + 1000);
+  ASSERT_TRUE(store.Put(Bytes("a", 0)).ok());
+  EXPECT_EQ(store.Put(Bytes(std::string(1000, 'n'), 0)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const auto put = store.Put(Bytes(std::string(999, 'n'), 0));
+  ASSERT_TRUE(put.ok()) << put.status();
+  EXPECT_EQ(*put, 2 * TensorStore::kEntryBytes + 1000);
+  EXPECT_EQ(store.Delete({{"a"}}), 1u);
+  EXPECT_TRUE(store.Put(Bytes("b", 0)).ok());
+}
+
+}  // namespace
+}  // namespace penstock::tensor
