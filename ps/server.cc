@@ -66,13 +66,16 @@ absl::StatusOr<bool> Server::Initialize(MemberId member,
         absl::StrCat("initialize from worker ", member.rank,
                      ": only worker 0, the chief, may"));
   }
-  absl::StatusOr<std::shared_ptr<const VariableTable>> table =
-      VariableTable::Create(values, *optimizer_);
-  if (!table.ok()) return table.status();
-  if ((*table)->byte_size() > options_.max_variable_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "initialize: ", (*table)->byte_size(), " bytes of variables exceed ",
-        "max_variable_bytes, ", options_.max_variable_bytes));
+  absl::StatusOr<tensor::Bundle> kept = values.Compact();
+  if (!kept.ok()) return kept.status();
+  auto table = CheckValues(*kept);
+  if (!table.ok()) {
+    const absl::Status refusal(
+        table.status().code(),
+        absl::StrCat("initialize from worker ", member.rank, ": ",
+                     table.status().message()));
+    Log({std::string(refusal.message())});
+    return refusal;
   }
   Due due;
   {
@@ -80,13 +83,24 @@ absl::StatusOr<bool> Server::Initialize(MemberId member,
     if (barrier_.state() == State::kDraining) return Draining();
     if (table_ != nullptr) return false;
     table_ = *std::move(table);
-    for (const tensor::NamedTensor& value : values.tensors) {
-      values_.push_back(value.tensor);
+    for (tensor::NamedTensor& value : kept->tensors) {
+      values_.push_back(std::move(value.tensor));
     }
     CollectDueLocked(base::SteadyNow(), &due);
   }
   for (auto& callback : due) callback();
   return true;
+}
+
+absl::StatusOr<std::shared_ptr<const VariableTable>> Server::CheckValues(
+    const tensor::Bundle& values) const {
+  auto table = VariableTable::Create(values, *optimizer_);
+  if (!table.ok()) return table;
+  const size_t held = (*table)->held_bytes();
+  if (held <= options_.max_variable_bytes) return table;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("variables that hold ", held, " bytes exceed ",
+                   "max_variable_bytes, ", options_.max_variable_bytes));
 }
 
 absl::StatusOr<GradientSet> Server::CheckPush(const tensor::Bundle& gradients) {

@@ -37,8 +37,8 @@ class Server {
     SyncBarrier::Options barrier;
     // A wait that no deadline of its caller ends, ends after this.
     absl::Duration max_wait = absl::Minutes(10);
-    // Bounds the variables alone; each worker can add one gradient of that
-    // size.
+    // Bounds what the variables hold; each worker can add one gradient of their
+    // size, or twice that, where its message is longer.
     size_t max_variable_bytes = size_t{16} << 30;
     // Gets one line per join, death and refusal; must be callable from any
     // thread. The default writes to standard error.
@@ -84,9 +84,10 @@ class Server {
   void Leave(MemberId member);
   void Lost(MemberId member);
 
-  // Whether these values were taken; false if there were some already.
-  // FAILED_PRECONDITION but from rank 0, RESOURCE_EXHAUSTED above the budget,
-  // INVALID_ARGUMENT as VariableTable::Create.
+  // Whether these values were taken; false if there were some already. Values
+  // that are less than half of their message are copied. FAILED_PRECONDITION
+  // but from rank 0, RESOURCE_EXHAUSTED above the budget, INVALID_ARGUMENT as
+  // VariableTable::Create.
   absl::StatusOr<bool> Initialize(MemberId member,
                                   const tensor::Bundle& values);
 
@@ -134,6 +135,8 @@ class Server {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TimeoutLocked(const WaitSpec& spec) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<const VariableTable>> CheckValues(
+      const tensor::Bundle& values) const;
   absl::StatusOr<GradientSet> CheckPush(const tensor::Bundle& gradients)
       ABSL_LOCKS_EXCLUDED(mu_);
   absl::StatusOr<PushResult> Judge(SyncBarrier::Verdict verdict,

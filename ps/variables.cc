@@ -13,6 +13,20 @@ absl::Status Refuse(absl::string_view name, absl::string_view what) {
       absl::StrCat("variable ", name, ": ", what));
 }
 
+// Aligned; refused, as `what` of `name`, unless it is finite.
+absl::StatusOr<tensor::Tensor> FiniteAndAligned(const std::string& name,
+                                                const char* what,
+                                                const tensor::Tensor& tensor) {
+  absl::StatusOr<tensor::Tensor> aligned = tensor.Aligned();
+  if (!aligned.ok()) return aligned.status();
+  absl::Status finite = CheckFinite(*aligned);
+  if (!finite.ok()) {
+    return Refuse(
+        name, absl::StrCat("its ", what, " is not finite: ", finite.message()));
+  }
+  return aligned;
+}
+
 absl::StatusOr<tensor::Tensor> CheckOne(const VariableSpec& spec,
                                         const tensor::Tensor& gradient) {
   if (gradient.dtype() != spec.dtype || gradient.shape() != spec.shape) {
@@ -20,14 +34,7 @@ absl::StatusOr<tensor::Tensor> CheckOne(const VariableSpec& spec,
                   absl::StrCat("its gradient is ", gradient.ToString(),
                                ", it is ", Describe(spec.dtype, spec.shape)));
   }
-  absl::StatusOr<tensor::Tensor> aligned = gradient.Aligned();
-  if (!aligned.ok()) return aligned.status();
-  absl::Status finite = CheckFinite(*aligned);
-  if (!finite.ok()) {
-    return Refuse(spec.name, absl::StrCat("its gradient is not finite: ",
-                                          finite.message()));
-  }
-  return aligned;
+  return FiniteAndAligned(spec.name, "gradient", gradient);
 }
 
 }  // namespace
@@ -39,12 +46,16 @@ absl::StatusOr<std::shared_ptr<const VariableTable>> VariableTable::Create(
     if (value.name.empty()) return Refuse("''", "it has no name");
     absl::Status supported = optimizer.Supports(value.tensor.dtype());
     if (!supported.ok()) return Refuse(value.name, supported.message());
+    auto finite = FiniteAndAligned(value.name, "first value", value.tensor);
+    if (!finite.ok()) return finite.status();
     if (!table->index_.emplace(value.name, table->specs_.size()).second) {
       return Refuse(value.name, "it comes twice");
     }
     table->specs_.push_back(
         {value.name, value.tensor.dtype(), value.tensor.shape()});
     table->byte_size_ += value.tensor.byte_size();
+    table->held_bytes_ +=
+        kEntryBytes + 2 * value.name.size() + value.tensor.held_bytes();
   }
   return std::shared_ptr<const VariableTable>(std::move(table));
 }

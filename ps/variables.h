@@ -25,13 +25,18 @@ using GradientSet = std::vector<tensor::Tensor>;
 // check a push against it while a step is being applied.
 class VariableTable {
  public:
-  // INVALID_ARGUMENT for no variables, an empty or repeated name, or a type
-  // that `optimizer` cannot train.
+  // What the server keeps of a variable beside value and names, at most.
+  static constexpr size_t kEntryBytes = 1024;
+
+  // INVALID_ARGUMENT, which names the variable, for an empty or repeated name,
+  // a type that `optimizer` cannot train, or a value that is not finite.
   static absl::StatusOr<std::shared_ptr<const VariableTable>> Create(
       const tensor::Bundle& values, const Optimizer& optimizer);
 
   const std::vector<VariableSpec>& specs() const { return specs_; }
-  size_t byte_size() const { return byte_size_; }
+  size_t byte_size() const { return byte_size_; }  // of the payload
+  // What the values keep from being freed, their names, and kEntryBytes each.
+  size_t held_bytes() const { return held_bytes_; }
 
   // The gradients in order and aligned. INVALID_ARGUMENT, which names the
   // variable, unless `gradients` has each of them once, in its variable's type
@@ -49,6 +54,7 @@ class VariableTable {
   std::vector<VariableSpec> specs_;
   std::map<std::string, size_t> index_;
   size_t byte_size_ = 0;
+  size_t held_bytes_ = 0;
 };
 
 // Averages the sets variable by variable, in the order given, and applies the
