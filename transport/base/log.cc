@@ -1,50 +1,122 @@
 #include "transport/base/log.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 #include <string>
 
-#include "spdlog/sinks/stdout_sinks.h"
+#include "absl/strings/str_cat.h"
+#include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
+#include "transport/base/printable.h"
+#include "transport/base/steady_time.h"
+#include "transport/base/token_bucket.h"
+#include "transport/base/write_stderr.h"
 
 namespace penstock {
 namespace base {
 namespace {
 
+using Level = spdlog::level::level_enum;
+
+// What may be written of some levels.
+struct Allowance {
+  TokenBucket bucket{kLogBurst, absl::Seconds(1) / kLogLinesPerSecond};
+  uint64_t left_out = 0;
+};
+
+// Writes within the limits. Spdlog holds mutex_ meanwhile.
+class Sink : public spdlog::sinks::base_sink<std::mutex> {
+ protected:
+  void sink_it_(const spdlog::details::log_msg& line) override {
+    Allowance* allowance = &allowances_[line.level > Level::info];
+    if (!allowance->bucket.Take(SteadyNow())) {
+      ++allowance->left_out;
+      return;
+    }
+    if (allowance->left_out > 0 && SayLeftOut(line, allowance->left_out)) {
+      allowance->left_out = 0;
+    }
+    if (!Write(line)) ++allowance->left_out;
+  }
+  void flush_() override {}
+
+ private:
+  bool SayLeftOut(spdlog::details::log_msg line, uint64_t count) {
+    const std::string text = absl::StrCat(
+        count, " lines were left out before this: nobody read them, or more ",
+        "than ", kLogLinesPerSecond, " came in a second");
+    line.payload = text;
+    return Write(line);
+  }
+
+  bool Write(const spdlog::details::log_msg& line) {
+    spdlog::memory_buf_t bytes;
+    formatter_->format(line, bytes);
+    return WriteToStderr({bytes.data(), bytes.size()});
+  }
+
+  Allowance allowances_[2];  // of information; of what is worse
+};
+
 spdlog::string_view_t View(absl::string_view text) {
   return spdlog::string_view_t(text.data(), text.size());
 }
 
-void SetLevel(const std::string& text, spdlog::logger* logger) {
+// False: `text` is no level.
+bool SetLevel(const std::string& text, spdlog::logger* logger) {
   for (const char* known : {"debug", "info", "warning", "error", "off"}) {
     if (text != known) continue;
     logger->set_level(spdlog::level::from_str(text));
-    return;
+    return true;
   }
-  logger->set_level(spdlog::level::info);
-  logger->error(
-      "PENSTOCK_LOG={} is not a level: use debug, info, warning, error or off",
-      text);
+  logger->set_level(Level::info);
+  return false;
 }
 
-spdlog::logger& Logger() {
-  // Leaked: lines may come from threads that outlive main().
-  static spdlog::logger* const logger = [] {
-    auto* made = new spdlog::logger(
-        "penstock", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
-    const char* level = std::getenv("PENSTOCK_LOG");
-    SetLevel(level == nullptr ? "info" : level, made);
-    return made;
-  }();
-  return *logger;
+// Leaked: lines may come from threads that outlive main().
+std::atomic<spdlog::logger*> current{nullptr};
+
+// A thread of the parent's may have been writing a line.
+void ForgetLoggerInChild() { current.store(nullptr); }
+
+void Log(Level level, absl::string_view text);
+
+spdlog::logger* Make() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
+  (void)registered;  // fails for want of memory only
+  auto made =
+      std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
+  made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
+  const char* set = std::getenv("PENSTOCK_LOG");
+  const std::string level = set == nullptr ? "info" : set;
+  const bool is_level = SetLevel(level, made.get());
+  spdlog::logger* other = nullptr;
+  if (!current.compare_exchange_strong(other, made.get())) return other;
+  if (!is_level) {
+    Log(Level::err, absl::StrCat("PENSTOCK_LOG=", level,
+                                 " is not a level: use debug, info, warning, "
+                                 "error or off"));
+  }
+  return made.release();
+}
+
+void Log(Level level, absl::string_view text) {
+  spdlog::logger* logger = current.load();
+  if (logger == nullptr) logger = Make();
+  if (!logger->should_log(level)) return;
+  logger->log(level, View(Printable(text, kMaxLogLineBytes)));
 }
 
 }  // namespace
 
-void LogInfo(absl::string_view text) { Logger().info(View(text)); }
-void LogWarning(absl::string_view text) { Logger().warn(View(text)); }
-void LogError(absl::string_view text) { Logger().error(View(text)); }
+void LogInfo(absl::string_view text) { Log(Level::info, text); }
+void LogWarning(absl::string_view text) { Log(Level::warn, text); }
+void LogError(absl::string_view text) { Log(Level::err, text); }
 
 }  // namespace base
 }  // namespace penstock

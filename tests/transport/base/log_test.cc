@@ -6,56 +6,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cctype>
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "transport/base/unique_fd.h"
+#include "tests/transport/base/logged.h"
 
 namespace penstock {
 namespace base {
 namespace {
 
-[[noreturn]] void LogAtAllLevels(const char* level, int output) {
-  if (dup2(output, STDERR_FILENO) < 0) _exit(1);
-  if (level == nullptr) {
-    unsetenv("PENSTOCK_LOG");
-  } else {
-    setenv("PENSTOCK_LOG", level, 1);
-  }
-  LogInfo("an info line");
-  LogWarning("a warning line");
-  LogError("an error line");
-  _exit(0);
-}
-
-std::string ReadAll(const UniqueFd& fd) {
-  std::string text;
-  char buffer[4096];
-  for (ssize_t size; (size = read(fd.get(), buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, size);
-  }
-  return text;
-}
-
 // What a process logs with PENSTOCK_LOG=`level`. Null: not set.
 std::string LogOf(const char* level) {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  const UniqueFd reading(ends[0]);
-  UniqueFd writing(ends[1]);
-  const pid_t child = fork();
-  EXPECT_GE(child, 0);
-  if (child == 0) LogAtAllLevels(level, writing.get());
-  writing.Reset();
-  const std::string text = ReadAll(reading);
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  return text;
+  return LoggedBy([level] {
+    if (level == nullptr) {
+      unsetenv("PENSTOCK_LOG");
+    } else {
+      setenv("PENSTOCK_LOG", level, 1);
+    }
+    LogInfo("an info line");
+    LogWarning("a warning line");
+    LogError("an error line");
+  });
 }
 
 bool HasInfo(absl::string_view log) {
@@ -136,6 +114,45 @@ TEST(Log, EmptyOrCapitalLevelSilencesNoError) {
   for (const char* level : {"", "INFO", "Error", "WARNING"}) {
     EXPECT_TRUE(HasError(LogOf(level))) << level;
   }
+}
+
+TEST(Log, TextOfOthersForgesNoLineAndSpeaksToNoTerminal) {
+  const std::string log = LoggedBy([] {
+    LogInfo("from\n2024-01-31 error penstock[1]: \x1b[2J\xc2\x9b\r");
+    LogInfo(std::string(1 << 20, 'x'));
+  });
+  EXPECT_TRUE(absl::StrContains(log, R"(from\x0a2024)")) << log;
+  EXPECT_TRUE(absl::StrContains(log, R"(\x1b[2J\xc2\x9b\x0d)")) << log;
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
+  EXPECT_LT(log.size(), 2 * kMaxLogLineBytes);
+}
+
+// The child of a fork while another thread writes a line.
+TEST(Log, ForkedChildHasALogOfItsOwn) {
+  const std::string log = LoggedBy([] {
+    std::atomic<bool> done{false};
+    std::thread busy([&done] {
+      while (!done) LogInfo("of the parent");
+    });
+    for (int i = 0; i < 20; ++i) {
+      const pid_t child = fork();
+      if (child == 0) {
+        alarm(10);
+        LogError("of a child");
+        _exit(0);
+      }
+      int status = -1;
+      waitpid(child, &status, 0);
+      if (status != 0) _exit(1);
+    }
+    done = true;
+    busy.join();
+  });
+  size_t children = 0;
+  for (size_t at = 0; (at = log.find("of a child", at)) != log.npos; ++at) {
+    ++children;
+  }
+  EXPECT_EQ(children, 20u);
 }
 
 }  // namespace

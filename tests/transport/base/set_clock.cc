@@ -11,6 +11,7 @@ namespace penstock {
 namespace {
 
 std::atomic<int64_t> g_offset_seconds{0};
+std::atomic<int64_t> g_steady_offset_seconds{0};
 
 }  // namespace
 
@@ -18,13 +19,19 @@ void SetClockBy(absl::Duration offset) {
   g_offset_seconds = absl::ToInt64Seconds(offset);
 }
 
+void MoveSteadyClockBy(absl::Duration offset) {
+  g_steady_offset_seconds += absl::ToInt64Seconds(offset);
+}
+
 }  // namespace penstock
 
 // Takes the place of libc's for this program and its libraries.
 extern "C" int clock_gettime(clockid_t clock, timespec* time) noexcept {
   const int result = static_cast<int>(syscall(SYS_clock_gettime, clock, time));
-  if (result == 0 && clock == CLOCK_REALTIME) {
-    time->tv_sec += penstock::g_offset_seconds;
+  if (result != 0) return result;
+  if (clock == CLOCK_REALTIME) time->tv_sec += penstock::g_offset_seconds;
+  if (clock == CLOCK_MONOTONIC) {
+    time->tv_sec += penstock::g_steady_offset_seconds;
   }
-  return result;
+  return 0;
 }

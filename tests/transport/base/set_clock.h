@@ -13,6 +13,9 @@ namespace penstock {
 // that link this have a clock_gettime of their own.
 void SetClockBy(absl::Duration offset);
 
+// Moves the steady clock, which nothing else does. Waits go on with the truth.
+void MoveSteadyClockBy(absl::Duration offset);
+
 }  // namespace penstock
 
 #endif  // PENSTOCK_TESTS_TRANSPORT_BASE_SET_CLOCK_H_

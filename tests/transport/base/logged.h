@@ -1,0 +1,20 @@
+// What another process writes to stderr.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
+#define PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
+
+#include <functional>
+#include <string>
+
+namespace penstock {
+
+// Runs `body` in a forked child with `fd` as its stderr. Expects that it ends
+// by itself and in time: after a minute it is killed.
+void RunWithStderr(int fd, const std::function<void()>& body);
+
+// What a child that runs `body` writes to stderr.
+std::string LoggedBy(const std::function<void()>& body);
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_

@@ -1,0 +1,38 @@
+// A limit on how often something may happen.
+
+#ifndef PENSTOCK_TRANSPORT_BASE_TOKEN_BUCKET_H_
+#define PENSTOCK_TRANSPORT_BASE_TOKEN_BUCKET_H_
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+
+namespace penstock {
+namespace base {
+
+// `burst` times at once, then once every `pause`. The caller passes the time,
+// of SteadyNow(), and guards the object.
+class TokenBucket {
+ public:
+  TokenBucket(int burst, absl::Duration pause)
+      : pause_(pause), depth_(pause * burst) {}
+
+  // Whether it may happen now; then it has.
+  bool Take(absl::Time now) {
+    // Full again at `full_at_`; empty when that is `depth_` away.
+    const absl::Time full_at = std::max(full_at_, now) + pause_;
+    if (full_at - now > depth_) return false;
+    full_at_ = full_at;
+    return true;
+  }
+
+ private:
+  const absl::Duration pause_;
+  const absl::Duration depth_;
+  absl::Time full_at_ = absl::InfinitePast();
+};
+
+}  // namespace base
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_BASE_TOKEN_BUCKET_H_

@@ -1,0 +1,53 @@
+#include "transport/base/write_stderr.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace base {
+namespace {
+
+bool Write(int fd, absl::string_view line) {
+  return write(fd, line.data(), line.size()) ==
+         static_cast<ssize_t>(line.size());
+}
+
+// A pipe or a terminal. O_NONBLOCK is a property of what open() returned, which
+// the application and other processes share, so this opens it once more.
+bool WriteAnew(absl::string_view line) {
+  const UniqueFd own(
+      open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  if (own.valid()) return Write(own.get(), line);
+  if (errno == ENXIO) return false;  // a pipe whose reader is gone
+  // No /proc, no descriptor left, or another user's: as good as it gets. If
+  // there is room, then for PIPE_BUF bytes, unless others are quicker.
+  pollfd room = {STDERR_FILENO, POLLOUT, 0};
+  return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0 &&
+         Write(STDERR_FILENO, line);
+}
+
+}  // namespace
+
+bool WriteToStderr(absl::string_view line) {
+  struct stat status;
+  if (fstat(STDERR_FILENO, &status) != 0) return false;
+  if (S_ISSOCK(status.st_mode)) {
+    return send(STDERR_FILENO, line.data(), line.size(),
+                MSG_DONTWAIT | MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(line.size());
+  }
+  if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
+    return WriteAnew(line);
+  }
+  return Write(STDERR_FILENO, line);
+}
+
+}  // namespace base
+}  // namespace penstock
