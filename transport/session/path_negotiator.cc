@@ -3,9 +3,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/printable.h"
 
 namespace penstock {
 namespace session {
+namespace {
+
+// Ours have up to some 300 bytes, with the remedy.
+constexpr size_t kMaxReasonBytes = 512;
+constexpr size_t kMaxReasonsBytes = 1536;
+
+}  // namespace
 
 void PathNegotiator::OnPeerOffers(std::vector<wire::FabricOffer> peer) {
   peer_ = std::move(peer);
@@ -69,7 +77,11 @@ std::string PathNegotiator::Reason() const { return reason_; }
 void PathNegotiator::AddReason(const std::string& fabric,
                                const std::string& text) {
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
-                  fabric.empty() ? "" : absl::StrCat(fabric, ": "), text);
+                  fabric.empty() ? "" : absl::StrCat(fabric, ": "),
+                  base::Printable(text, kMaxReasonBytes));
+  if (reason_.size() > kMaxReasonsBytes) {
+    reason_ = base::Printable(reason_, kMaxReasonsBytes);
+  }
 }
 
 }  // namespace session

@@ -31,7 +31,8 @@ class PathNegotiator {
 
   // Whether both sides could use some fabric besides the lifeline.
   bool HasCommonFabric() const;
-  // Why the lifeline is all there is, for people.
+  // Why the lifeline is all there is, for people: printable and short, whatever
+  // the peer has said.
   std::string Reason() const;
   // The name of what Next() returned last.
   const std::string& current() const { return current_; }

@@ -93,6 +93,27 @@ TEST(PathNegotiator, FailureOfNoAttemptNamesNoFabric) {
   EXPECT_EQ(negotiator.Reason(), "nobody came");
 }
 
+// A log line of a peer's making, and a terminal that it speaks to.
+TEST(PathNegotiator, WhatAPeerSaysIsPrintableAndShort) {
+  const std::string text = "down\n2026-01-01 error penstock[1]: \x1b[2J";
+  PathNegotiator negotiator({Usable("a", ""), Usable("b", "")});
+  negotiator.OnPeerOffers({Unusable("a", text), Usable("b", "")});
+  EXPECT_EQ(negotiator.Reason(),
+            "a: at the peer: down\\x0a2026-01-01 error penstock[1]: \\x1b[2J");
+  negotiator.Next();
+  negotiator.OnFailure("the peer says: " + std::string(16000, '\n'));
+  EXPECT_EQ(negotiator.Reason().find('\n'), std::string::npos);
+  EXPECT_LT(negotiator.Reason().size(), 1024u);
+}
+
+TEST(PathNegotiator, ReasonsDoNotGrowForEver) {
+  PathNegotiator negotiator({Usable("a", "")});
+  negotiator.OnPeerOffers({Usable("a", "")});
+  negotiator.Next();
+  for (int i = 0; i < 1000; ++i) negotiator.OnFailure("lost: by the peer");
+  EXPECT_LT(negotiator.Reason().size(), 2048u);
+}
+
 TEST(PathNegotiator, NothingIsTriedBeforeThePeersOffers) {
   PathNegotiator negotiator({Usable("a", "")});
   EXPECT_FALSE(negotiator.HasCommonFabric());
