@@ -20,6 +20,7 @@
 #include "src/core/lib/transport/connectivity_state.h"
 #include "src/core/lib/transport/transport.h"
 #include "src/core/lib/transport/transport_impl.h"
+#include "transport/base/limited_log.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
@@ -240,6 +241,7 @@ class Transport final : public grpc_transport,
   grpc_core::Duration next_retry_;
   // When the best path came into use, if it is.
   absl::optional<grpc_core::Timestamp> best_path_since_;
+  base::LimitedLog log_;
   std::string path_logged_;
 
   Settled settled_;

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/base/log.h"
 #include "transport/base/token.h"
 #include "transport/grpc/transport.h"
 
@@ -168,7 +167,7 @@ void Transport::LogPath(const session::PathDescription& path) {
     absl::StrAppend(&text, "; not better because ", path.reason);
   }
   if (text == path_logged_) return;
-  base::LogInfo(
+  log_.Info(
       absl::StrCat(config_.is_client ? "connection to " : "connection from ",
                    peer_, ": ", text));
   path_logged_ = std::move(text);
