@@ -1,11 +1,12 @@
 #include "ps/server.h"
 
 #include <algorithm>
-#include <iostream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "transport/base/log.h"
+#include "transport/base/printable.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -337,10 +338,12 @@ Server::Report Server::report() const {
 
 void Server::Log(const std::vector<std::string>& notes) const {
   for (const std::string& note : notes) {
+    // It may have the names that a worker has chosen.
+    const std::string line = base::Printable(note, base::kMaxLogLineBytes);
     if (options_.log) {
-      options_.log(note);
+      options_.log(line);
     } else {
-      std::cerr << absl::StrCat("penstock ps: ", note, "\n");
+      base::LogInfo("ps: " + line);
     }
   }
 }

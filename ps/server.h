@@ -40,8 +40,8 @@ class Server {
     // Bounds what the variables hold; each worker can add one gradient of their
     // size, or twice that, where its message is longer.
     size_t max_variable_bytes = size_t{16} << 30;
-    // Gets one line per join, death and refusal; must be callable from any
-    // thread. The default writes to standard error.
+    // Gets one printable line per join, death and refusal; must be callable
+    // from any thread. The default is Penstock's own log.
     std::function<void(const std::string&)> log;
   };
 

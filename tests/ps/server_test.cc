@@ -63,6 +63,15 @@ TEST_F(ServerTest, FirstValueThatIsNotFiniteIsRefusedByName) {
   EXPECT_TRUE(*taken);
 }
 
+TEST_F(ServerTest, NameThatAWorkerHasChosenForgesNoLogLine) {
+  const auto server = MakeServer();
+  EXPECT_FALSE(
+      server->Initialize(kChief, Floats("w\n\x1b[2J", {std::nanf("")})).ok());
+  ASSERT_EQ(log_.size(), 1u);
+  EXPECT_TRUE(absl::StrContains(log_[0], R"(variable w\x0a\x1b[2J)"))
+      << log_[0];
+}
+
 // One that nobody keeps: of two variables, each is less than half of it.
 TEST_F(ServerTest, VariablesDoNotKeepTheMessageThatTheyCameIn) {
   Bundle values = Floats("a", std::vector<float>(100));
