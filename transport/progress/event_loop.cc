@@ -1,7 +1,6 @@
 #include "transport/progress/event_loop.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
@@ -12,6 +11,7 @@
 #include <new>
 
 #include "transport/base/status_util.h"
+#include "transport/progress/detached_thread.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -32,27 +32,6 @@ std::atomic<EventLoop*> current{nullptr};
 void ForgetLoopInChild() {
   current.store(nullptr, std::memory_order_relaxed);
   new (create_mu()) std::mutex;
-}
-
-absl::Status StartThread(void* (*main)(void*), void* argument) {
-  pthread_attr_t attributes;
-  pthread_attr_init(&attributes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  // Signals are the application's business: its threads take them.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  pthread_t thread;
-  const int error = pthread_create(&thread, &attributes, main, argument);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  if (error == EAGAIN) {
-    return absl::ResourceExhaustedError(
-        "pthread_create of the event loop: too many threads; raise ulimit -u");
-  }
-  if (error != 0) return base::ErrnoStatus(error, "pthread_create");
-  pthread_setname_np(thread, "penstock-events");
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -83,7 +62,8 @@ absl::StatusOr<EventLoop*> EventLoop::Create() {
     return base::ErrnoStatus(errno, "epoll_ctl");
   }
   auto* loop = new EventLoop(std::move(epoll), std::move(wake));
-  absl::Status started = StartThread(&ThreadMain, loop);
+  absl::Status started =
+      StartDetachedThread("penstock-events", &ThreadMain, loop);
   if (!started.ok()) {
     delete loop;
     return started;
