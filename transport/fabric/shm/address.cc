@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -18,6 +19,7 @@
 #include "transport/base/host_id.h"
 #include "transport/base/status_util.h"
 #include "transport/base/token.h"
+#include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/socket_file.h"
 
 namespace penstock {
@@ -168,8 +170,12 @@ bool IsDead(const SocketAddress& address) {
   absl::StatusOr<base::UniqueFd> fd = NewSocket();
   absl::StatusOr<NativeAddress> native = ToNative(address);
   if (!fd.ok() || !native.ok()) return false;
-  return connect(fd->get(), native->get(), native->size) != 0 &&
-         errno == ECONNREFUSED;
+  if (connect(fd->get(), native->get(), native->size) != 0) {
+    return errno == ECONNREFUSED;
+  }
+  // Whoever listens there may have sent something already.
+  const PeerSocket connected(*std::move(fd));
+  return false;
 }
 
 absl::StatusOr<std::string> MakeOffer(const SocketAddress& address) {

@@ -9,10 +9,17 @@
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/fabric/shm/socket_file.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
+namespace {
+
+// Where too much waits to be closed: look again only so often.
+constexpr absl::Duration kBusyPause = absl::Milliseconds(100);
+
+}  // namespace
 
 std::shared_ptr<Connector> Connector::Create(Options options,
                                              progress::EventLoop* loop,
@@ -27,6 +34,18 @@ Connector::Connector(Options options, progress::EventLoop* loop,
 
 void Connector::StartOnLoop(const SocketAddress& address) {
   if (state_ != State::kIdle || !attempt_->pending()) return;
+  std::shared_ptr<Connector> self = shared_from_this();
+  if (timer_ == 0) {
+    timer_ = loop_->RunAfter(options_.setup_timeout, [self] {
+      self->FinishOnLoop(absl::DeadlineExceededError(
+          "the peer did not answer at its UNIX socket in time"));
+    });
+  }
+  if (progress::IsBusyAside()) {
+    loop_->RunAfter(kBusyPause,
+                    [self, address] { self->StartOnLoop(address); });
+    return;
+  }
   absl::Status begun = Begin(address);
   if (!begun.ok()) FinishOnLoop(std::move(begun));
 }
@@ -71,10 +90,6 @@ absl::Status Connector::Wait() {
       [self](uint32_t) { self->FinishOnLoop(self->ReceiveWelcome()); });
   if (!watch.ok()) return watch.status();
   watch_ = *watch;
-  timer_ = loop_->RunAfter(options_.setup_timeout, [self] {
-    self->FinishOnLoop(absl::DeadlineExceededError(
-        "the peer did not answer at its UNIX socket in time"));
-  });
   state_ = State::kWaiting;
   return absl::OkStatus();
 }

@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
-#include "transport/base/unique_fd.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/fabric/shm/sharing.h"
 #include "transport/progress/event_loop.h"
@@ -27,9 +27,11 @@ namespace shm {
 //   state      event          action                            next
 //   kIdle      Start          connect, ask for the uid, send    kWaiting
 //                             kHello; on error finish           kEnded
+//   kIdle      Start, but     Start again, in a while           kIdle
+//              busy aside
 //   kWaiting   packet, HUP    kWelcome: finish with the         kEnded
 //                             endpoint; else with an error
-//   kWaiting   time is over   finish with DEADLINE_EXCEEDED     kEnded
+//   any        time is over   finish with DEADLINE_EXCEEDED     kEnded
 //   any        Stop           none                              kEnded
 class Connector : public std::enable_shared_from_this<Connector> {
  public:
@@ -58,7 +60,7 @@ class Connector : public std::enable_shared_from_this<Connector> {
   progress::EventLoop* const loop_;
   const std::shared_ptr<Attempt> attempt_;
   State state_ = State::kIdle;
-  base::UniqueFd socket_;
+  PeerSocket socket_;
   Sharing sharing_;
   absl::optional<Segment> control_;
   progress::EventLoop::Id watch_ = 0;

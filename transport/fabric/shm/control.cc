@@ -36,7 +36,8 @@ absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes) {
   return segment;
 }
 
-absl::StatusOr<PeerSegment> MapControl(base::UniqueFd fd, uint64_t ring_bytes) {
+absl::StatusOr<PeerSegment> MapControl(progress::ForeignFd fd,
+                                       uint64_t ring_bytes) {
   if (!IsRingSize(ring_bytes)) {
     return absl::InvalidArgumentError("the peer's ring has a bad size");
   }

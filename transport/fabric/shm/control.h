@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/fabric/shm/segment.h"
+#include "transport/progress/foreign_fd.h"
 
 namespace penstock {
 namespace fabric {
@@ -66,7 +67,8 @@ bool IsRingSize(uint64_t ring_bytes);
 // part of its ring are allocated and populated.
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes);
 // Maps a peer's.
-absl::StatusOr<PeerSegment> MapControl(base::UniqueFd fd, uint64_t ring_bytes);
+absl::StatusOr<PeerSegment> MapControl(progress::ForeignFd fd,
+                                       uint64_t ring_bytes);
 
 inline ControlPage* PageOf(const Segment& segment) {
   return reinterpret_cast<ControlPage*>(segment.data());

@@ -50,7 +50,7 @@ struct LoadedRegion {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Endpoint>> ShmEndpoint::Create(
-    base::UniqueFd socket, Segment control, PeerSegment peer_control,
+    PeerSocket socket, Segment control, PeerSegment peer_control,
     Sharing sharing) {
   absl::StatusOr<std::shared_ptr<Link>> link =
       Link::Create(std::move(socket), std::move(control),

@@ -29,7 +29,7 @@ class ShmEndpoint : public Endpoint {
  public:
   // The last step of setting up, on both sides.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
-      base::UniqueFd socket, Segment control, PeerSegment peer_control,
+      PeerSocket socket, Segment control, PeerSegment peer_control,
       Sharing sharing);
   explicit ShmEndpoint(const std::shared_ptr<Link>& link);
   ~ShmEndpoint() override;

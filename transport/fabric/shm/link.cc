@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "transport/progress/aside.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -19,7 +20,7 @@ constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
 
 }  // namespace
 
-Link::Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
+Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
            Sharing sharing, progress::EventLoop* loop)
     : socket_(std::move(socket)),
       control_(std::move(control)),
@@ -32,16 +33,25 @@ Link::Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
 
 Link::~Link() = default;
 
-absl::StatusOr<std::shared_ptr<Link>> Link::Create(base::UniqueFd socket,
+void Link::End(Link* link) {
+  if (link->IsForeign()) {
+    delete link;
+  } else {
+    progress::RunAside([link] { delete link; });
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
                                                    Segment control,
                                                    PeerSegment peer_control,
                                                    Sharing sharing) {
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) return loop.status();
   control.CloseFd();
-  std::shared_ptr<Link> link(new Link(std::move(socket), std::move(control),
-                                      std::move(peer_control),
-                                      std::move(sharing), *loop));
+  std::shared_ptr<Link> link(
+      new Link(std::move(socket), std::move(control), std::move(peer_control),
+               std::move(sharing), *loop),
+      &Link::End);
   // The watch has a share: this is the event loop's care. Data is none of its
   // events: segments are taken out of the socket when they are needed.
   absl::StatusOr<progress::EventLoop::Id> watch = (*loop)->Watch(

@@ -9,10 +9,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/lender.h"
+#include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/fabric/shm/sharing.h"
 #include "transport/progress/event_loop.h"
@@ -36,7 +36,8 @@ class ReadingShare;
 //   the peer's half is shut down,      ends all loans, leaves the event loop
 //   or the peer is dead
 //   all loans are back, endpoint gone  leaves the event loop
-//   nobody has a share                 closes the socket, unmaps all
+//   nobody has a share                 closes the socket, unmaps all: aside,
+//                                      since that may take long (aside.h)
 //
 // The two signals differ because a closed path may have readers for long after,
 // and because neither side may wait for the other's socket to close.
@@ -44,7 +45,7 @@ class ReadingShare;
 class Link : public std::enable_shared_from_this<Link> {
  public:
   // Over a connected, non-blocking UNIX socket of packets.
-  static absl::StatusOr<std::shared_ptr<Link>> Create(base::UniqueFd socket,
+  static absl::StatusOr<std::shared_ptr<Link>> Create(PeerSocket socket,
                                                       Segment control,
                                                       PeerSegment peer_control,
                                                       Sharing sharing);
@@ -69,15 +70,19 @@ class Link : public std::enable_shared_from_this<Link> {
  private:
   friend class ReadingShare;
 
-  Link(base::UniqueFd socket, Segment control, PeerSegment peer_control,
+  Link(PeerSocket socket, Segment control, PeerSegment peer_control,
        Sharing sharing, progress::EventLoop* loop);
+
+  // The last share is gone. Where the peer has let go of its memory, that is
+  // freed with its last mapping, which takes as long as there are pages of it.
+  static void End(Link* link);
 
   void OnHangUp();
   void EndReading();
   void Linger();
   void Leave();
 
-  const base::UniqueFd socket_;
+  const PeerSocket socket_;
   const Segment control_;
   const PeerSegment peer_control_;
   const Sharing sharing_;

@@ -10,6 +10,7 @@
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/endpoint.h"
 #include "transport/fabric/shm/socket_file.h"
+#include "transport/progress/aside.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -17,7 +18,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// With no descriptors left the socket stays readable: look again only so often.
+// With no descriptors left, or too much to close, the socket stays readable:
+// look again only so often.
 constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 
 }  // namespace
@@ -42,8 +44,8 @@ absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(Options options) {
   return listener;
 }
 
-Listener::Listener(Options options, SocketAddress address,
-                   base::UniqueFd socket, progress::EventLoop* loop)
+Listener::Listener(Options options, SocketAddress address, PeerSocket socket,
+                   progress::EventLoop* loop)
     : options_(std::move(options)),
       address_(std::move(address)),
       socket_(std::move(socket)),
@@ -110,6 +112,8 @@ void Listener::Forget(const Attempt& attempt) {
 
 void Listener::AcceptOnLoop() {
   for (;;) {
+    // Each costs a task, and is none of this side's choice.
+    if (progress::IsBusyAside()) return PauseOnLoop();
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
@@ -124,7 +128,7 @@ void Listener::AcceptOnLoop() {
 
 // One that shares nothing is closed before it can take a half-open place. That
 // side finds out the same way, and says why.
-void Listener::AcceptedOnLoop(base::UniqueFd socket) {
+void Listener::AcceptedOnLoop(PeerSocket socket) {
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket.get());
   if (!peer.ok() || (peer->is_other && !options_.other_users)) return;
   AddHalfOpenOnLoop(std::move(socket), *peer);
@@ -152,7 +156,7 @@ void Listener::PauseOnLoop() {
   });
 }
 
-void Listener::AddHalfOpenOnLoop(base::UniqueFd socket, const PeerUser& peer) {
+void Listener::AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer) {
   std::weak_ptr<Listener> weak = shared_from_this();
   std::lock_guard<std::mutex> lock(mu_);
   if (!HasPlaceLocked(peer)) return;

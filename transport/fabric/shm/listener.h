@@ -12,10 +12,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/base/unique_fd.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/progress/event_loop.h"
@@ -45,21 +45,21 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
  private:
   struct HalfOpen {
-    base::UniqueFd socket;
+    PeerSocket socket;
     PeerUser peer;
     progress::EventLoop::Id watch = 0;
     progress::EventLoop::Id timer = 0;
   };
 
-  Listener(Options options, SocketAddress address, base::UniqueFd socket,
+  Listener(Options options, SocketAddress address, PeerSocket socket,
            progress::EventLoop* loop);
 
   absl::Status Watch();
   void AcceptOnLoop();
   void PauseOnLoop();
-  void AcceptedOnLoop(base::UniqueFd socket);
+  void AcceptedOnLoop(PeerSocket socket);
   bool HasPlaceLocked(const PeerUser& peer) const;
-  void AddHalfOpenOnLoop(base::UniqueFd socket, const PeerUser& peer);
+  void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);
   // The half-open connection `key` has sent, hung up or run out of time.
   void DecideOnLoop(uint64_t key);
   HalfOpen TakeHalfOpen(uint64_t key);
@@ -69,7 +69,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   const Options options_;
   const SocketAddress address_;
-  const base::UniqueFd socket_;
+  const PeerSocket socket_;
   progress::EventLoop* const loop_;
   const uint32_t fork_count_;
 

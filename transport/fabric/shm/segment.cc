@@ -273,22 +273,25 @@ absl::StatusOr<Segment> Segment::Make(base::UniqueFd fd, uint64_t size,
   return Segment(std::move(fd), *std::move(mapping));
 }
 
-absl::StatusOr<PeerSegment> PeerSegment::Map(base::UniqueFd fd, uint64_t size) {
+absl::StatusOr<PeerSegment> PeerSegment::Map(progress::ForeignFd fd,
+                                             uint64_t size) {
   absl::Status good = CheckPeer(fd.get(), size, size);
   if (!good.ok()) return good;
   // Not advised: whether its pages are huge is its owner's affair.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
+  fd.ResetHere();  // the mapping keeps its pages
   return PeerSegment(*std::move(mapping));
 }
 
-absl::StatusOr<PeerSegment> PeerSegment::MapPart(base::UniqueFd fd,
+absl::StatusOr<PeerSegment> PeerSegment::MapPart(progress::ForeignFd fd,
                                                  uint64_t size, uint64_t part) {
   absl::Status good = CheckPeer(fd.get(), size, part);
   if (!good.ok()) return good;
   absl::StatusOr<Mapping> mapping = Mapping::Share(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();
+  fd.ResetHere();
   return PeerSegment(*std::move(mapping));
 }
 

@@ -12,6 +12,7 @@
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/mapping.h"
+#include "transport/progress/foreign_fd.h"
 
 namespace penstock {
 namespace fabric {
@@ -66,11 +67,11 @@ class PeerSegment {
   // Refuses (FAILED_PRECONDITION, INVALID_ARGUMENT) what is not a memfd of
   // exactly `size` bytes, or what the peer could make to fail under a reader:
   // not sealed, or not allocated. Of huge pages if its owner made it so.
-  static absl::StatusOr<PeerSegment> Map(base::UniqueFd fd, uint64_t size);
+  static absl::StatusOr<PeerSegment> Map(progress::ForeignFd fd, uint64_t size);
   // The same, where only the first `part` bytes must be allocated; Populate()
   // what follows before it is touched.
-  static absl::StatusOr<PeerSegment> MapPart(base::UniqueFd fd, uint64_t size,
-                                             uint64_t part);
+  static absl::StatusOr<PeerSegment> MapPart(progress::ForeignFd fd,
+                                             uint64_t size, uint64_t part);
 
   const uint8_t* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }

@@ -1,5 +1,6 @@
 #include "transport/fabric/shm/setup_message.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/byte_order.h"
 #include "transport/base/status_util.h"
+#include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/control.h"
 
 namespace penstock {
@@ -18,27 +20,67 @@ namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
 constexpr size_t kHeaderBytes = kMaxSetupBytes - kMaxTokenBytes;
-// A hostile peer may pass several: all must be taken to be closed.
-constexpr size_t kMaxFds = 8;
+// What is first in a socket, and stays there. So its descriptors are not for
+// this process to close, other than the one that it has got a duplicate of.
+struct FirstInSocket {
+  ssize_t size = 0;  // or -1
+  int flags = 0;
+  char bytes[kMaxSetupBytes + 1];
+  progress::ForeignFd fd;
+};
 
-// Takes over every descriptor in `header`; all but the first are closed.
-// Returns their number.
-size_t TakeFds(msghdr* header, base::UniqueFd* first) {
-  size_t count = 0;
-  for (cmsghdr* part = CMSG_FIRSTHDR(header); part != nullptr;
-       part = CMSG_NXTHDR(header, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-      continue;
-    }
-    const size_t here = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < here; ++i, ++count) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      base::UniqueFd owned(fd);
-      if (count == 0) *first = std::move(owned);
-    }
+void LookAtFirst(int socket, FirstInSocket* first) {
+  iovec data = {first->bytes, sizeof first->bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  // Without the padding, in which the kernel would find room for a second one.
+  header.msg_controllen = CMSG_LEN(sizeof(int));
+  do {
+    first->size =
+        recvmsg(socket, &header, MSG_PEEK | MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (first->size < 0 && errno == EINTR);
+  if (first->size < 0) return;
+  first->flags = header.msg_flags;
+  const cmsghdr* const part = CMSG_FIRSTHDR(&header);
+  if (part == nullptr || part->cmsg_level != SOL_SOCKET ||
+      part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(sizeof(int))) {
+    return;
   }
-  return count;
+  int fd;
+  std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+  first->fd = progress::ForeignFd(base::UniqueFd(fd));
+}
+
+// Nothing is closed by that: this process has a duplicate of its descriptor.
+void DropFirst(int socket) {
+  char byte;
+  while (recv(socket, &byte, sizeof byte, MSG_DONTWAIT) < 0 && errno == EINTR) {
+  }
+}
+
+absl::Status CheckFirst(const FirstInSocket& first) {
+  const bool has_fd = first.fd.valid();
+  if (first.size == 0 && !has_fd && (first.flags & MSG_CTRUNC) == 0) {
+    return absl::UnavailableError("the peer hung up");
+  }
+  // There was room for what an honest peer sends.
+  if (!has_fd && (first.flags & MSG_CTRUNC) != 0) {
+    return absl::ResourceExhaustedError(
+        "no descriptor is left for a peer's memory; raise the limit of open "
+        "files (ulimit -n)");
+  }
+  if (!has_fd || (first.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    return absl::InvalidArgumentError(
+        "set-up message is too long, or not with one descriptor");
+  }
+  // The one question that no driver and no file system of others' is asked.
+  if (fcntl(first.fd.get(), F_GET_SEALS) < 0) {
+    return absl::FailedPreconditionError("the peer's descriptor is no memfd");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -115,38 +157,19 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
 }
 
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
-  char bytes[kMaxSetupBytes + 1];
-  iovec data = {bytes, sizeof bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFds * sizeof(int))];
-  msghdr header = {};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  ssize_t got;
-  do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0 && errno == EAGAIN) return absl::NotFoundError("no message");
-  if (got < 0) return base::ErrnoStatus(errno, "recvmsg of a memfd");
-  ReceivedSetup received;
-  const size_t fds = TakeFds(&header, &received.fd);
-  if (got == 0 && fds == 0) return absl::UnavailableError("the peer hung up");
-  // There was room for what an honest peer sends.
-  if (fds == 0 && (header.msg_flags & MSG_CTRUNC) != 0) {
-    return absl::ResourceExhaustedError(
-        "no descriptor is left for a peer's memory; raise the limit of open "
-        "files (ulimit -n)");
+  FirstInSocket first;
+  LookAtFirst(socket, &first);
+  if (first.size < 0 && errno == EAGAIN) {
+    return absl::NotFoundError("no message");
   }
-  if (fds != 1 || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return absl::InvalidArgumentError(
-        "set-up message is too long, or not with one descriptor");
-  }
+  if (first.size < 0) return base::ErrnoStatus(errno, "recvmsg of a memfd");
+  absl::Status good = CheckFirst(first);
+  if (!good.ok()) return good;
   absl::StatusOr<SetupMessage> message =
-      DecodeSetup({bytes, static_cast<size_t>(got)});
+      DecodeSetup({first.bytes, static_cast<size_t>(first.size)});
   if (!message.ok()) return message.status();
-  received.message = *std::move(message);
-  return received;
+  DropFirst(socket);
+  return ReceivedSetup{*std::move(message), std::move(first.fd)};
 }
 
 }  // namespace shm

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "transport/base/unique_fd.h"
+#include "transport/progress/foreign_fd.h"
 
 namespace penstock {
 namespace fabric {
@@ -46,7 +46,9 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 
 struct ReceivedSetup {
   SetupMessage message;
-  base::UniqueFd fd;
+  // Of shared memory, anonymous or of a file system in memory: what is asked
+  // about it is answered without waiting for anybody.
+  progress::ForeignFd fd;
 };
 
 // Sends `message` with a duplicate of `fd`, without waiting: UNAVAILABLE where
@@ -54,7 +56,10 @@ struct ReceivedSetup {
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
 // Receives one, without waiting: NOT_FOUND if there is none, UNAVAILABLE if the
-// peer has hung up. A message without exactly one descriptor is an error.
+// peer has hung up, RESOURCE_EXHAUSTED if no descriptor is left for it. A
+// message without exactly one descriptor, of shared memory, is an error. Where
+// there is an error the message stays in the socket, and what it brings is
+// closed with that.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
 
 }  // namespace shm

@@ -39,10 +39,26 @@ struct SocketPair {
   base::UniqueFd b;
 };
 
+// While it lives, the process gets no more descriptors.
+class NoDescriptors {
+ public:
+  explicit NoDescriptors(int any_fd) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const int next = dup(any_fd);  // the lowest that is free
+    close(next);
+    const rlimit none = {static_cast<rlim_t>(next), before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  }
+  ~NoDescriptors() { EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0); }
+
+ private:
+  rlimit before_;
+};
+
 // As a hostile peer sends, with `count` copies of descriptor 0.
 void SendRaw(int socket, const std::string& bytes, size_t count) {
   iovec data = {const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[256] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(253 * sizeof(int))] = {};
   msghdr header = {};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
@@ -115,14 +131,11 @@ TEST(SetupMessage, NoDescriptorLeftIsSaidWithTheRemedy) {
   SocketPair sockets;
   auto segment = Segment::Create("test", 4096);
   ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  const int next = dup(segment->fd());  // the lowest that is free
-  close(next);
-  const rlimit none = {static_cast<rlim_t>(next), before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const absl::Status status = ReceiveSetup(sockets.b.get()).status();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  absl::Status status;
+  {
+    NoDescriptors none(segment->fd());
+    status = ReceiveSetup(sockets.b.get()).status();
+  }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_NE(status.message().find("ulimit -n"), absl::string_view::npos);
 }
@@ -145,19 +158,38 @@ TEST(SetupMessage, FullSocketIsUnavailable) {
 }
 
 TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {
+  SocketPair sockets;
   const size_t before = CountFds();
-  {
-    SocketPair sockets;
-    for (size_t count : {0, 2, 3, 8, 20}) {
-      SendRaw(sockets.a.get(), EncodeSetup(Hello()), count);
-      EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok()) << count;
-    }
-    SendRaw(sockets.a.get(), std::string(1000, 'x'), 1);
-    EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok());
-    SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);
-    EXPECT_TRUE(ReceiveSetup(sockets.b.get()).ok());
+  for (size_t count : {0, 2, 3, 8, 20, 253}) {
+    SendRaw(sockets.a.get(), EncodeSetup(Hello()), count);
+    EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok()) << count;
+    sockets = SocketPair();
   }
-  EXPECT_EQ(CountFds(), before);
+  SendRaw(sockets.a.get(), std::string(1000, 'x'), 1);
+  EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok());
+  sockets = SocketPair();
+  EXPECT_TRUE(WaitUntil([before] { return CountFds() == before; }));
+}
+
+TEST(SetupMessage, DescriptorOfAnythingButSharedMemoryIsRejected) {
+  SocketPair sockets;
+  SendRaw(sockets.a.get(), EncodeSetup(Hello()), 1);  // /dev/null, say
+  const absl::Status status = ReceiveSetup(sockets.b.get()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST(SetupMessage, WhatWasRefusedForWantOfADescriptorIsReceivedLater) {
+  SocketPair sockets;
+  auto segment = Segment::Create("test", 4096);
+  ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
+  ASSERT_TRUE(SendSetup(sockets.a.get(), Hello(), segment->fd()).ok());
+  {
+    NoDescriptors none(segment->fd());
+    EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok());
+  }
+  EXPECT_TRUE(ReceiveSetup(sockets.b.get()).ok());
+  EXPECT_TRUE(ReceiveSetup(sockets.b.get()).ok());
+  EXPECT_TRUE(absl::IsNotFound(ReceiveSetup(sockets.b.get()).status()));
 }
 
 }  // namespace

@@ -1,0 +1,291 @@
+// Descriptors of strangers, whose closing blocks, block nobody.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/address.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/peer_user.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/setup_message.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr int kLingerSeconds = 3600;
+constexpr uint64_t kRing = 1 << 18;
+
+// A TCP connection of which one end has unsent data and lingers: whoever closes
+// that last waits, until the other end is gone.
+class Lingering {
+ public:
+  Lingering() {
+    base::UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(listener.get(), name, size), 0);
+    EXPECT_EQ(listen(listener.get(), 1), 0);
+    EXPECT_EQ(getsockname(listener.get(), name, &size), 0);
+    near_.Reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(connect(near_.get(), name, size), 0);
+    far_.Reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    const linger lingers = {1, kLingerSeconds};
+    EXPECT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_LINGER, &lingers,
+                         sizeof lingers),
+              0);
+    const std::string bytes(1 << 20, 'x');
+    while (send(near_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+
+  int fd() const { return near_.get(); }
+  // The last owner is now whoever it was passed to.
+  void LetGo() { near_.Reset(); }
+
+ private:
+  base::UniqueFd far_;  // goes last: its end is the other's
+  base::UniqueFd near_;
+};
+
+void SendWith(int socket, const std::string& bytes,
+              const std::vector<int>& fds) {
+  iovec data = {const_cast<char*>(bytes.data()), bytes.size()};
+  alignas(cmsghdr) char control[256] = {};
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+  std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
+  ASSERT_GT(sendmsg(socket, &header, MSG_NOSIGNAL), 0);
+}
+
+std::string HelloWith(const std::string& token) {
+  SetupMessage hello;
+  hello.token = token;
+  hello.size = kRing;
+  return EncodeSetup(hello);
+}
+
+// Whatever the event loop's thread was doing, it is done with.
+void ExpectLoopMovesOn() {
+  auto moved = std::make_shared<std::promise<void>>();
+  std::future<void> on = moved->get_future();
+  progress::EventLoop::Get().value()->Post([moved] { moved->set_value(); });
+  EXPECT_EQ(on.wait_for(absl::ToChronoSeconds(kTestDeadline)),
+            std::future_status::ready)
+      << "the event loop waits for a stranger";
+}
+
+// Holds the event loop's thread, so that it closes nothing before the test has
+// let go of it.
+class HeldLoop {
+ public:
+  HeldLoop() {
+    std::future<void> go_on = go_on_.get_future();
+    auto shared = std::make_shared<std::future<void>>(std::move(go_on));
+    progress::EventLoop::Get().value()->Post([shared] { shared->wait(); });
+  }
+  ~HeldLoop() { go_on_.set_value(); }
+
+ private:
+  std::promise<void> go_on_;
+};
+
+class Strangers : public ::testing::Test {
+ protected:
+  void SendAndLetGo(int socket, const std::string& bytes,
+                    const std::vector<int>& fds) {
+    HeldLoop held;
+    SendWith(socket, bytes, fds);
+    lingering_->LetGo();
+  }
+  // Sends what `fds` says beside `bytes`, and waits until it has been refused.
+  void Stranger(const std::string& bytes, const std::vector<int>& fds) {
+    base::UniqueFd socket = RawConnect(server_.Offer().value());
+    SendAndLetGo(socket.get(), bytes, fds);
+    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+    ExpectLoopMovesOn();
+  }
+  void TearDown() override {
+    lingering_.reset();
+    EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+    EXPECT_TRUE(WaitUntil([this] { return Serves(); }));
+  }
+  // There may be more callers than it takes.
+  bool Serves() {
+    const std::string token = NewTestToken();
+    Outcome listened;
+    Outcome connected;
+    auto listen = server_.Listen(token, listened.callback());
+    auto connect =
+        server_.Connect(server_.Offer().value(), token, connected.callback());
+    return connected.Take().ok() && listened.Take().ok();
+  }
+
+  ShmFabric server_;
+  std::unique_ptr<Lingering> lingering_ = std::make_unique<Lingering>();
+};
+
+TEST_F(Strangers, SocketInPlaceOfMemory) {
+  Stranger(HelloWith(NewTestToken()), {lingering_->fd()});
+}
+
+TEST_F(Strangers, SocketInPlaceOfMemoryWithATokenThatIsWaitedFor) {
+  const std::string token = NewTestToken();
+  Outcome listened;
+  auto listen = server_.Listen(token, listened.callback());
+  Stranger(HelloWith(token), {lingering_->fd()});
+}
+
+TEST_F(Strangers, SocketsBesideMemory) {
+  auto memory = Segment::Create("test", 4096);
+  Stranger(HelloWith(NewTestToken()),
+           {memory->fd(), lingering_->fd(), lingering_->fd()});
+}
+
+TEST_F(Strangers, MoreDescriptorsThanAnybodyTakes) {
+  Stranger(HelloWith(NewTestToken()), std::vector<int>(50, lingering_->fd()));
+}
+
+TEST_F(Strangers, SocketWithGarbage) { Stranger("x", {lingering_->fd()}); }
+
+TEST_F(Strangers, SocketThatNobodyReceives) {
+  base::UniqueFd socket = RawConnect(server_.Offer().value());
+  {
+    HeldLoop held;
+    auto memory = Segment::Create("test", 4096);
+    SendWith(socket.get(), "x", {memory->fd()});  // decides
+    SendWith(socket.get(), "y", {lingering_->fd()});
+    lingering_->LetGo();
+  }
+  EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+  ExpectLoopMovesOn();
+}
+
+TEST_F(Strangers, ListenersAnswerOfAnotherKind) {
+  const SocketAddress address{NewSocketName().value(), ""};
+  base::UniqueFd listener = ListenAt(address).value();
+  Outcome outcome;
+  auto connect = server_.Connect(MakeOffer(address).value(), NewTestToken(),
+                                 outcome.callback());
+  base::UniqueFd socket;
+  ASSERT_TRUE(WaitUntil([&] {
+    socket.Reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return socket.valid();
+  }));
+  SetupMessage welcome;
+  welcome.kind = SetupMessage::Kind::kWelcome;
+  welcome.size = kRing;
+  SendAndLetGo(socket.get(), EncodeSetup(welcome), {lingering_->fd()});
+  EXPECT_FALSE(outcome.Take().ok());
+  ExpectLoopMovesOn();
+}
+
+// A connection that is set up, of which this test is one side.
+class StrangersSegment : public Strangers {
+ protected:
+  StrangersSegment() {
+    const std::string token = NewTestToken();
+    Outcome listened;
+    auto listen = server_.Listen(token, listened.callback());
+    socket_ = RawConnect(server_.Offer().value());
+    auto control = CreateControl(kRing);
+    SendWith(socket_.get(), HelloWith(token), {control->fd()});
+    endpoint_ = listened.Take().value();
+    endpoint_->Start(&events_);
+  }
+  void TearDown() override {
+    socket_.Reset();
+    endpoint_.reset();
+    Strangers::TearDown();
+  }
+
+  // As what a segment is, `fd` is passed; then a region of it is loaded.
+  void Pass(int fd) {
+    SetupMessage segment;
+    segment.kind = SetupMessage::Kind::kSegment;
+    segment.segment_id = 7;
+    segment.size = 4096;
+    SendAndLetGo(socket_.get(), EncodeSetup(segment), {fd});
+    RemoteRegion region;
+    region.key = RegionKey(7, 1);
+    region.length = 4096;
+    auto loaded = std::async(std::launch::async, [this, region] {
+      return endpoint_->Load(region).ok();
+    });
+    ASSERT_EQ(loaded.wait_for(absl::ToChronoSeconds(kTestDeadline)),
+              std::future_status::ready)
+        << "who loads waits for a stranger";
+    EXPECT_FALSE(loaded.get());
+  }
+
+  base::UniqueFd socket_;
+  Recorder events_;
+  std::unique_ptr<Endpoint> endpoint_;
+};
+
+TEST_F(StrangersSegment, SocketInPlaceOfASegment) { Pass(lingering_->fd()); }
+
+TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
+  SendAndLetGo(socket_.get(), "x", {lingering_->fd()});
+  auto ended = std::async(std::launch::async, [this] { endpoint_.reset(); });
+  EXPECT_EQ(ended.wait_for(absl::ToChronoSeconds(kTestDeadline)),
+            std::future_status::ready);
+  socket_.Reset();
+  ExpectLoopMovesOn();
+}
+
+TEST_F(Strangers, FloodOfThemIsBounded) {
+  const size_t before = CountFds();
+  const std::string offer = server_.Offer().value();
+  {
+    base::UniqueFd first = RawConnect(offer);
+    SendAndLetGo(first.get(), "x", {lingering_->fd()});
+    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(first); }));
+  }
+  // Each is refused, and none can be closed.
+  size_t refused = 0;
+  for (size_t i = 0; i < 4 * progress::kManyTasksAside; ++i) {
+    base::UniqueFd socket =
+        ConnectTo(AddressIn(offer, "").value()).value_or(base::UniqueFd());
+    if (!socket.valid() || send(socket.get(), "x", 1, MSG_NOSIGNAL) < 0) {
+      ++refused;  // nobody accepts any more
+    }
+  }
+  EXPECT_TRUE(WaitUntil([] { return progress::IsBusyAside(); }));
+  EXPECT_GT(refused, 0u);
+  ExpectLoopMovesOn();
+  // What the loop accepts at once, and what may be half-open.
+  EXPECT_LT(CountFds(), before + progress::kManyTasksAside + 70);
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
