@@ -1,14 +1,24 @@
 // Shared memory that is torn down on purpose while calls run.
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/stack_test.h"
 #include "transport/penstock.h"
@@ -49,10 +59,73 @@ int TearDownSharedMemory() {
   return count;
 }
 
+// Where this process, which is both sides, has mapped the memory that it writes
+// for its peers (docs/protocol.md, "The shm fabric").
+std::vector<uintptr_t> ControlPages() {
+  std::vector<uintptr_t> pages;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (!absl::StrContains(line, "memfd:penstock-control")) continue;
+    uintptr_t begin = 0, end = 0;
+    char rights[5] = "";
+    std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR " %4s", &begin, &end,
+                rights);
+    if (rights[1] == 'w') pages.push_back(begin);
+  }
+  return pages;
+}
+
+// Those of paths that are gone go a little later.
+std::vector<uintptr_t> WaitForControlPages() {
+  const auto end = In(kPatience);
+  while (ControlPages().size() != 2 && std::chrono::system_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  return ControlPages();
+}
+
+void WriteNonsense(uintptr_t page, std::mt19937_64* random) {
+  struct Word {
+    uintptr_t offset;
+    size_t bytes;
+  };
+  constexpr Word kHead = {64, 8}, kSenderWaits = {72, 4}, kTail = {128, 8},
+                 kArmed = {192, 4}, kReleaseHead = {256, 8};
+  const Word words[] = {kHead,        kTail,  kHead,       kTail,
+                        kSenderWaits, kArmed, kReleaseHead};
+  const Word word = words[(*random)() % 7];
+  // Not 0: flags that are cleared look like a peer that is slow.
+  uint64_t value = ((*random)() | 1) >> ((*random)() % 63);
+  const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+  const auto where = static_cast<off_t>(page + word.offset);
+  if (word.bytes == 8 && (*random)() % 2 == 0) {  // near the truth
+    const uint64_t distance = 8 * (1 + value % 100);
+    EXPECT_EQ(pread(memory, &value, 8, where), 8);
+    value += (*random)() % 2 == 0 ? distance : -distance;
+  }
+  EXPECT_EQ(pwrite(memory, &value, word.bytes, where),
+            static_cast<ssize_t>(word.bytes));
+  close(memory);
+}
+
 class PathLossTest : public ServiceTest {
  protected:
+  void SetUp() override {
+    ServiceTest::SetUp();
+    used_ = channel();
+  }
+  void ExpectEcho(size_t bytes) {
+    Call call;
+    SimpleRequest request;
+    *request.mutable_payload() = ZeroPayload(bytes);
+    request.set_response_size(static_cast<int>(bytes));
+    SimpleResponse response;
+    const grpc::Status status = stub_->UnaryCall(&call, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(response.payload().body().size(), bytes);
+  }
   std::string PathNow() {
-    const auto reports = DescribePaths(*channel());
+    const auto reports = DescribePaths(*used_);
     return reports.size() == 1 ? reports[0].path : "none";
   }
   // Calls go on meanwhile: they are what notices a loss.
@@ -64,6 +137,8 @@ class PathLossTest : public ServiceTest {
     }
     return true;
   }
+
+  std::shared_ptr<grpc::Channel> used_;  // that stub_ is of
 };
 
 TEST_P(PathLossTest, CallsGoOnOverTcpAndThenOverShmAgain) {
@@ -110,6 +185,29 @@ TEST_P(PathLossTest, ManyThreadsNoticeNothing) {
   TearDownSharedMemory();
   for (std::thread& thread : threads) thread.join();
   EXPECT_TRUE(CallUntilPathIs("shm"));
+}
+
+TEST_P(PathLossTest, NonsenseInASharedPageCostsThePathAtMost) {
+  constexpr int kRounds = 40;
+  for (int seed = 0; seed < kRounds; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937_64 random(seed);
+    // A path that is lost again and again is tried for ever more seldom.
+    stub_.reset();
+    used_ = NewChannel();
+    stub_ = TestService::NewStub(used_);
+    ASSERT_TRUE(CallUntilPathIs("shm"));
+    const std::vector<uintptr_t> pages = WaitForControlPages();
+    ASSERT_EQ(pages.size(), 2u);
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 2; ++i) {
+      callers.emplace_back([this] {
+        for (size_t k = 0; k < 150; ++k) ExpectEcho(k % 20 * 1500);
+      });
+    }
+    WriteNonsense(pages[random() % 2], &random);
+    for (std::thread& caller : callers) caller.join();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, PathLossTest, testing::Values(Path::kShm),

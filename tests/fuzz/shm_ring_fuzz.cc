@@ -18,6 +18,7 @@ namespace {
 
 using fabric::shm::ControlPage;
 using fabric::shm::kRingOffset;
+using fabric::shm::RingHeader;
 using fabric::shm::RingReceiver;
 using fabric::shm::RingSender;
 using fabric::shm::RingShape;
@@ -29,7 +30,7 @@ enum Step : uint8_t {
   kMoveHead,   // u32, added
   kSetTail,    // u64
   kWriteRing,  // u32 place, u8 length, bytes
-  kWriteHere,  // u32, as a message's length at this side's tail
+  kWriteHere,  // u32, the length in a header at this side's tail
   kWaits,
   kReceive,
   kSend,  // u16 bytes
@@ -78,8 +79,7 @@ class Victim {
                   input->Bytes(input->Number<uint8_t>()));
         break;
       case kWriteHere:
-        WriteRing(own_.page()->tail,
-                  AsBytes(Number(input->Number<uint32_t>())));
+        WriteHeader(input->Number<uint32_t>());
         break;
       case kWaits:
         peer->sender_waits = 1;
@@ -91,6 +91,12 @@ class Victim {
         Send(input->Number<uint16_t>());
         break;
     }
+  }
+
+  void WriteHeader(uint32_t length) {
+    const uint64_t tail = own_.page()->tail;
+    const RingHeader header = fabric::shm::RingHeaderAt(tail, length);
+    WriteRing(tail, AsBytes(Number(header.length) + Number(header.stamp)));
   }
 
   void WriteRing(uint64_t place, absl::Span<const uint8_t> bytes) {
@@ -118,9 +124,9 @@ class Victim {
       return;
     }
     Require(message.size() <= fabric::shm::kMaxMessageBytes &&
-                moved > message.size() && moved <= message.size() + 11 &&
+                moved > message.size() && moved <= message.size() + 15 &&
                 moved % 8 == 0,
-            "a message takes its bytes, a length and padding");
+            "a message takes its bytes, a header and padding");
     SendOn(message);
   }
 

@@ -123,6 +123,8 @@ Stream* Session::FindStream(uint32_t stream) {
 }
 
 void Session::PathEvents::OnMessage(absl::Span<const uint8_t> message) {
+  // What follows nonsense, until the path's Poll() returns.
+  if (!is_lifeline_ && session_->fast_ == nullptr) return;
   session_->OnMessage(is_lifeline_, message);
 }
 

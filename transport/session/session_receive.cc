@@ -63,15 +63,17 @@ void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
   while (!message.empty() && !closed()) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
     absl::Status status =
-        frame.ok() ? OnFrame(over_lifeline, *frame) : frame.status();
+        frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
+    // Nothing of this has been taken. If it is the path that made nonsense of
+    // it, the peer sends it again, over the lifeline.
+    if (!status.ok() && !over_lifeline) return LoseFastPath(status);
+    if (status.ok()) status = OnFrame(over_lifeline, *frame);
     if (status.ok()) status = budget_.Check();
     if (!status.ok()) return Close(status);
   }
 }
 
 absl::Status Session::OnFrame(bool over_lifeline, const wire::Frame& frame) {
-  absl::Status status = sender_.OnAck(frame.header.ack);
-  if (!status.ok()) return status;
   if (frame.header.type == FrameType::kAck) return absl::OkStatus();
   if (wire::IsSequenced(frame.header.type)) {
     if (state_ == State::kGreeting) {

@@ -192,13 +192,39 @@ TEST_F(RawPeerTest, ControlFrameOnTheFastPathEndsTheSession) {
   }
 }
 
-TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndTheSession) {
+TEST_F(RawPeerTest, BytesThatAreNoFrameOnTheFastPathEndThePathOnly) {
   Open();
   AddPath();
   raw_fast_->SendBytes("garbage");
+  raw_fast_->Send(Header(FrameType::kGoaway, 1, 1));  // is not taken
   Run();
-  EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: malformed frame: "
-                                 "header cut short"});
+  EXPECT_EQ(peer_->Take(), Lines{});
+  EXPECT_EQ(raw_->Take(),
+            Lines{"path lost 1 lost: malformed frame: header cut short"});
+  SendPathFrame(FrameType::kPathLost, 1);
+  wire::FrameHeader goaway = Header(FrameType::kGoaway, 1, 1);
+  goaway.sequence = 1;
+  raw_->Send(goaway);
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            (Lines{"path tcp (fake) lost: malformed frame: header cut short; "
+                   "the peer says: why",
+                   "goaway 1 CANCELLED: "}));
+}
+
+TEST_F(RawPeerTest, NonsenseOfAnAcknowledgementOnTheFastPathEndsThePathOnly) {
+  Open();
+  AddPath();
+  wire::FrameHeader header = Header(FrameType::kGoaway, 1, 1);
+  header.ack = uint64_t{1} << 60;
+  raw_fast_->Send(header);
+  Run();
+  EXPECT_EQ(peer_->Take(), Lines{});
+  SendPathFrame(FrameType::kPathLost, 1);
+  Run();
+  EXPECT_EQ(peer_->Take(),
+            Lines{"path tcp (fake) lost: the peer acknowledges frames that "
+                  "were never sent; the peer says: why"});
 }
 
 TEST_F(RawPeerTest, FramesComeInOrderWhateverPathTheyTook) {

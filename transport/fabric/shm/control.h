@@ -15,7 +15,7 @@ namespace fabric {
 namespace shm {
 
 // Bumped with every change of ControlPage, of the ring or of the set-up.
-constexpr uint16_t kLayoutVersion = 4;
+constexpr uint16_t kLayoutVersion = 5;
 
 // No more loans are out at a time, so that their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;

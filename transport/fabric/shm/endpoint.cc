@@ -98,6 +98,9 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> message) {
       unannounced_ = true;
       return true;
     case RingSender::Result::kFull:
+      // A peer that sleeps has read all, so its tail says nonsense: it finds
+      // that when it wakes.
+      unannounced_ = true;
       return false;
     case RingSender::Result::kNoMemory:
       Fail(absl::ResourceExhaustedError(

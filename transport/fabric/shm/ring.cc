@@ -8,13 +8,19 @@ namespace fabric {
 namespace shm {
 namespace {
 
-constexpr uint64_t kLengthBytes = sizeof(uint32_t);
-
 uint64_t Footprint(uint64_t length) {
-  return (kLengthBytes + length + 7) / 8 * 8;
+  return (sizeof(RingHeader) + length + 7) / 8 * 8;
 }
 
 }  // namespace
+
+RingHeader RingHeaderAt(uint64_t position, uint32_t length) {
+  // Odd, and with no pattern: each bit of what is multiplied moves many of the
+  // upper half. 2^64 divided by the golden ratio (Knuth, TAOCP vol. 3, 6.4).
+  constexpr uint64_t kFactor = 0x9e3779b97f4a7c15;
+  const uint64_t mixed = (position ^ (uint64_t{length} << 40)) * kFactor;
+  return RingHeader{length, ~static_cast<uint32_t>(mixed >> 32)};
+}
 
 constexpr uint64_t RingSender::kNothing;
 
@@ -26,7 +32,12 @@ RingSender::RingSender(ControlPage* own, const ControlPage* peer)
 
 uint64_t RingSender::Used(uint64_t peer_tail) const {
   // Wraps, to far above the ring's size, where the peer is ahead of the head.
-  return own_->head.load(std::memory_order_relaxed) - peer_tail;
+  return head() - peer_tail;
+}
+
+void RingSender::Publish(uint64_t head) {
+  head_.store(head, std::memory_order_relaxed);
+  own_->head.store(head, std::memory_order_release);
 }
 
 RingSender::Result RingSender::CheckRoom(uint64_t need) {
@@ -51,8 +62,7 @@ RingSender::Result RingSender::MakeRoom(uint64_t need) {
 }
 
 RingSender::Result RingSender::GrowFor(uint64_t need) {
-  const uint64_t head = own_->head.load(std::memory_order_relaxed);
-  const uint64_t gap = RingShape::GapAt(head);
+  const uint64_t gap = RingShape::GapAt(head());
   const Result result = CheckRoom(gap);
   if (result != Result::kSent) return result;
   const absl::Status grown =
@@ -62,9 +72,9 @@ RingSender::Result RingSender::GrowFor(uint64_t need) {
     can_grow_ = false;
     return MakeRoom(need);
   }
-  Put(head, &kGrown, sizeof kGrown);
-  shape_.GrowAt(head + gap);
-  own_->head.store(head + gap, std::memory_order_release);
+  PutHeader(kGrown);
+  shape_.GrowAt(head() + gap);
+  Publish(head() + gap);
   return CheckRoom(need);
 }
 
@@ -75,10 +85,9 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
   if (result == Result::kFull) {
     was_full_ = true;
     // Room for the message, or, if that is less, for growing.
-    const uint64_t head = own_->head.load(std::memory_order_relaxed);
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
-                               : std::min(need, RingShape::GapAt(head));
+                               : std::min(need, RingShape::GapAt(head()));
     awaited_.store(shape_.bytes() - least, std::memory_order_relaxed);
     own_->sender_waits.store(1, std::memory_order_relaxed);
     // Between the flag and the next look at the tail, against the reader's
@@ -89,11 +98,9 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
     if (result == Result::kSent && !waited) StopWaiting();
   }
   if (result != Result::kSent) return result;
-  const uint64_t head = own_->head.load(std::memory_order_relaxed);
-  const auto length = static_cast<uint32_t>(message.size());
-  Put(head, &length, sizeof length);
-  Put(head + kLengthBytes, message.data(), message.size());
-  own_->head.store(head + need, std::memory_order_release);
+  PutHeader(static_cast<uint32_t>(message.size()));
+  Put(head() + sizeof(RingHeader), message.data(), message.size());
+  Publish(head() + need);
   return Result::kSent;
 }
 
@@ -119,6 +126,11 @@ void RingSender::Put(uint64_t position, const void* data, size_t size) {
   std::memcpy(ring_, static_cast<const uint8_t*>(data) + first, size - first);
 }
 
+void RingSender::PutHeader(uint32_t length) {
+  const RingHeader header = RingHeaderAt(head(), length);
+  std::memcpy(ring_ + shape_.OffsetOf(head()), &header, sizeof header);
+}
+
 RingReceiver::RingReceiver(ControlPage* own, const ControlPage* peer,
                            uint64_t peer_ring_bytes)
     : own_(own),
@@ -126,50 +138,71 @@ RingReceiver::RingReceiver(ControlPage* own, const ControlPage* peer,
       ring_(reinterpret_cast<const uint8_t*>(peer) + kRingOffset),
       shape_(peer_ring_bytes) {}
 
+void RingReceiver::Publish(uint64_t tail) {
+  tail_.store(tail, std::memory_order_relaxed);
+  own_->tail.store(tail, std::memory_order_release);
+}
+
+bool RingReceiver::GetHeader(uint64_t position, RingHeader* header) const {
+  // A copy, for the peer may change it meanwhile. It never goes round the end.
+  std::memcpy(header, ring_ + shape_.OffsetOf(position), sizeof *header);
+  return header->stamp == RingHeaderAt(position, header->length).stamp;
+}
+
 RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
-  uint64_t tail = own_->tail.load(std::memory_order_relaxed);
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
-  uint64_t there = head - tail;
-  if (there == 0) return Result::kEmpty;
-  if (there > shape_.full_bytes() || there % 8 != 0) return Result::kBroken;
-  uint32_t length;  // a copy: the peer may change the ring meanwhile
-  Get(tail, &length, sizeof length);
-  if (length == kGrown) {
-    if (!Grow(there, &tail)) return Result::kBroken;
-    there = head - tail;
-    if (there == 0) return Result::kEmpty;
-    Get(tail, &length, sizeof length);
+  uint64_t there = head - tail();
+  if (there == 0) {
+    // Nonsense there would make the peer wait for room, or write over what is
+    // unread.
+    const uint64_t told = own_->tail.load(std::memory_order_relaxed);
+    return told == tail() ? Result::kEmpty : Result::kBroken;
   }
+  if (there > shape_.full_bytes() || there % 8 != 0) return Result::kBroken;
+  RingHeader header;
+  if (!GetHeader(tail(), &header)) return Result::kBroken;
+  if (header.length == kGrown) {
+    if (!Grow(there)) return Result::kBroken;
+    there = head - tail();
+    if (there == 0) return Result::kEmpty;
+    if (!GetHeader(tail(), &header)) return Result::kBroken;
+  }
+  const uint32_t length = header.length;
   if (length > kMaxMessageBytes || Footprint(length) > there ||
       Footprint(length) > shape_.bytes()) {
     return Result::kBroken;
   }
   if (length > scratch_.size()) scratch_.resize(length);
-  if (length > 0) Get(tail + kLengthBytes, scratch_.data(), length);
+  if (length > 0) Get(tail() + sizeof header, scratch_.data(), length);
+  // A writer that goes on without regard for what is unread comes by the header
+  // first. So the bytes that were copied before it was changed are good.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  RingHeader again;
+  if (!GetHeader(tail(), &again) || again.length != length) {
+    return Result::kBroken;
+  }
   *message = absl::MakeConstSpan(scratch_.data(), length);
   // At once, not per batch: it costs nothing while the sender does not look,
   // and one that waits for room goes on early.
-  own_->tail.store(tail + Footprint(length), std::memory_order_release);
+  Publish(tail() + Footprint(length));
   return Result::kMessage;
 }
 
-bool RingReceiver::Grow(uint64_t there, uint64_t* tail) {
-  const uint64_t gap = RingShape::GapAt(*tail);
+bool RingReceiver::Grow(uint64_t there) {
+  const uint64_t gap = RingShape::GapAt(tail());
   if (shape_.has_grown() || gap > there) return false;
   // A peer that has not allocated it spends this side's memory, once.
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kRead);
   if (!grown.ok()) return false;
-  *tail += gap;
-  shape_.GrowAt(*tail);
-  own_->tail.store(*tail, std::memory_order_release);
+  shape_.GrowAt(tail() + gap);
+  Publish(tail() + gap);
   return true;
 }
 
 bool RingReceiver::HasInput() const {
-  return peer_->head.load(std::memory_order_acquire) !=
-         own_->tail.load(std::memory_order_relaxed);
+  return peer_->head.load(std::memory_order_acquire) != tail();
 }
 
 bool RingReceiver::PeerWaits() const {

@@ -1,8 +1,13 @@
 // Messages through a ring of bytes in shared memory: one writer, one reader.
 //
-// A message is a u32 length, then its bytes, then padding to 8 bytes, and goes
-// on at the ring's beginning where it meets its end. Both processes run on one
-// processor architecture, so integers have its byte order.
+// A message is a u32 length, a u32 stamp, then its bytes, then padding to 8
+// bytes, and goes on at the ring's beginning where it meets its end. Both
+// processes run on one processor architecture, so integers have its byte order.
+//
+// The stamp follows from the length and the position: what lies there by chance
+// or from an earlier round is no message, and a reader that was sent there by a
+// wrong head, or whose unread bytes were written over, finds out. It is no
+// protection against a peer that means it.
 //
 // A ring grows once. At first only its first kFirstRingBytes are in use. When a
 // message does not fit there, the writer has the rest allocated, and writes the
@@ -28,6 +33,14 @@ namespace shm {
 
 constexpr size_t kMaxMessageBytes = 64 * 1024;
 constexpr uint32_t kGrown = 0xffffffff;
+
+// What comes before a message's bytes.
+struct RingHeader {
+  uint32_t length;
+  uint32_t stamp;
+};
+
+RingHeader RingHeaderAt(uint64_t position, uint32_t length);
 
 // Where the positions of a ring are in its memory. Pure.
 class RingShape {
@@ -87,11 +100,17 @@ class RingSender {
   Result MakeRoom(uint64_t need);
   Result GrowFor(uint64_t need);
   void Put(uint64_t position, const void* data, size_t size);
+  void PutHeader(uint32_t length);  // at the head
+
+  // The page's copy is for the peer; this one nobody else can change.
+  uint64_t head() const { return head_.load(std::memory_order_relaxed); }
+  void Publish(uint64_t head);
 
   ControlPage* const own_;
   const ControlPage* const peer_;
   uint8_t* const ring_;
   RingShape shape_;
+  std::atomic<uint64_t> head_{0};
   bool can_grow_ = true;
   bool was_full_ = false;   // so it grows as soon as there is room for that
   uint64_t peer_tail_ = 0;  // as last read
@@ -105,7 +124,7 @@ class RingReceiver {
   enum class Result {
     kMessage,
     kEmpty,
-    kBroken,  // the peer wrote nonsense, or a ring that grew has no memory
+    kBroken,  // nonsense in either page, or a ring that grew has no memory
   };
 
   // `peer` is followed by its ring of `peer_ring_bytes`; both outlive this.
@@ -122,15 +141,21 @@ class RingReceiver {
   bool PeerWaits() const;
 
  private:
-  // Past a kGrown at `*tail`, of which `there` bytes are written from there on.
-  bool Grow(uint64_t there, uint64_t* tail);
+  // Past a kGrown at the tail, of which `there` bytes are written from there
+  // on.
+  bool Grow(uint64_t there);
   void Get(uint64_t position, void* data, size_t size) const;
+  // Whether what is at `position` is there as it was written.
+  bool GetHeader(uint64_t position, RingHeader* header) const;
+  uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
+  void Publish(uint64_t tail);
 
   ControlPage* const own_;
   const ControlPage* const peer_;
   const uint8_t* const ring_;
   RingShape shape_;
-  std::vector<uint8_t> scratch_;  // as large as the largest message so far
+  std::atomic<uint64_t> tail_{0};  // the page's copy is for the peer
+  std::vector<uint8_t> scratch_;   // as large as the largest message so far
 };
 
 }  // namespace shm

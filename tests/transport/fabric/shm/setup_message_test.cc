@@ -76,7 +76,7 @@ void SendRaw(int socket, const std::string& bytes, size_t count) {
 
 TEST(SetupMessage, HasTheseBytes) {
   const std::string expected(
-      "PSHM\x04\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x01\x00\x00\x00"
+      "PSHM\x05\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x01\x00\x00\x00"
       "token",
       25);
   EXPECT_EQ(EncodeSetup(Hello()), expected);

@@ -1,0 +1,100 @@
+// One direction of a connection, without a connection.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_RING_TEST_UTIL_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_RING_TEST_UTIL_H_
+
+#include <sys/stat.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/ring.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+constexpr uint32_t kRingBytes = 128 * 1024;
+using Sent = RingSender::Result;
+using Got = RingReceiver::Result;
+
+// One direction: `writer`'s ring, read by `reader`.
+class RingTest : public ::testing::Test {
+ public:
+  RingTest()
+      : writer_(CreateControl(kRingBytes).value()),
+        reader_(CreateControl(kRingBytes).value()),
+        sender_(PageOf(writer_), PageOf(reader_)),
+        receiver_(PageOf(reader_), PageOf(writer_), kRingBytes) {}
+
+  Sent Send(const std::string& text) { return sender_.Send(AsBytes(text)); }
+  Got Receive(std::string* text) {
+    absl::Span<const uint8_t> message;
+    const Got got = receiver_.Receive(&message);
+    if (got != Got::kMessage) return got;
+    text->assign(message.begin(), message.end());
+    read_ = PageOf(reader_)->tail;
+    return got;
+  }
+  void GrowRing() {
+    std::string got;
+    ASSERT_EQ(Send(std::string(kFirstRingBytes, 'g')), Sent::kSent);
+    ASSERT_EQ(Receive(&got), Got::kMessage);
+  }
+  // Of the writer's memory: what its ring has taken from the machine.
+  uint64_t AllocatedBytes() {
+    struct stat status;
+    EXPECT_EQ(fstat(writer_.fd(), &status), 0);
+    return static_cast<uint64_t>(status.st_blocks) * 512;
+  }
+  // What a hostile peer writes.
+  uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
+  void WriteLength(uint32_t length, uint64_t position = 0) {
+    const RingHeader header = RingHeaderAt(position, length);
+    std::memcpy(RingBytes() + position, &header, sizeof header);
+  }
+
+  void WriteNonsense(std::mt19937_64* random) {
+    const uint64_t any = (*random)() >> ((*random)() % 64);
+    const int64_t near = 8 * static_cast<int64_t>((*random)() % 512) - 2048;
+    const uint64_t head = PageOf(writer_)->head;
+    const uint64_t tail = PageOf(reader_)->tail;
+    switch ((*random)() % 5) {
+      case 0:
+        PageOf(writer_)->head = any;
+        break;
+      case 1:
+        PageOf(writer_)->head = head + near;
+        break;
+      case 2:
+        PageOf(reader_)->tail = any;
+        break;
+      case 3:
+        PageOf(reader_)->tail = tail + near;
+        break;
+      default:  // the header of what is read next
+        if (sender_.has_grown()) break;
+        std::memcpy(RingBytes() + read_ % kFirstRingBytes + (*random)() % 2 * 4,
+                    &any, sizeof(uint32_t));
+    }
+  }
+
+  uint64_t read_ = 0;  // where the next message begins, whatever the page says
+  Segment writer_;
+  Segment reader_;
+  RingSender sender_;
+  RingReceiver receiver_;
+};
+
+struct Fresh : RingTest {
+  void TestBody() override {}
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_RING_TEST_UTIL_H_
