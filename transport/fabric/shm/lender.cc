@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/setup_message.h"
@@ -47,8 +48,7 @@ absl::StatusOr<Exposure> Lender::Lend(const Place& place, memory::Bytes bytes) {
   return exposure;
 }
 
-absl::StatusOr<uint32_t> Lender::AddLocked(const Place& place,
-                                           std::shared_ptr<const void> owner) {
+absl::StatusOr<uint32_t> Lender::AddLocked(const Place& place, Owner owner) {
   if (ended_) return absl::UnavailableError("the peer hung up");
   absl::Status sent = SendSegmentLocked(place);
   if (!sent.ok()) return sent;
@@ -75,13 +75,24 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   return absl::OkStatus();
 }
 
-void Lender::End(uint64_t key) {
-  std::lock_guard<std::mutex> lock(mu_);
-  loans_.erase(LoanOfKey(key));
+Lender::Owner Lender::TakeLocked(uint32_t loan) {
+  auto it = loans_.find(loan);
+  if (it == loans_.end()) return nullptr;
+  Owner owner = std::move(it->second);
+  loans_.erase(it);
   count_.store(loans_.size(), std::memory_order_relaxed);
+  return owner;
+}
+
+void Lender::End(uint64_t key) {
+  Owner ended;  // goes after the lock
+  std::lock_guard<std::mutex> lock(mu_);
+  ended = TakeLocked(LoanOfKey(key));
 }
 
 absl::Status Lender::Reclaim() {
+  // Most of the time one. They go after the lock.
+  absl::InlinedVector<Owner, 4> ended;
   std::lock_guard<std::mutex> lock(mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);
   if (head - reclaimed_ > kMaxLoans) {
@@ -89,16 +100,17 @@ absl::Status Lender::Reclaim() {
   }
   for (; reclaimed_ != head; ++reclaimed_) {
     const auto& entry = peer_->releases[reclaimed_ % kMaxLoans];
-    loans_.erase(entry.load(std::memory_order_relaxed));
+    Owner owner = TakeLocked(entry.load(std::memory_order_relaxed));
+    if (owner != nullptr) ended.push_back(std::move(owner));
   }
-  count_.store(loans_.size(), std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 void Lender::EndAll() {
+  std::map<uint32_t, Owner> ended;  // go after the lock
   std::lock_guard<std::mutex> lock(mu_);
   ended_ = true;
-  loans_.clear();
+  ended.swap(loans_);
   count_.store(0, std::memory_order_relaxed);
 }
 

@@ -22,7 +22,8 @@ namespace shm {
 
 // The loans of one connection. A loan keeps its memory from being used again
 // until the peer gives it back, or will read no more at all; nothing that this
-// side does ends it earlier. Thread-safe.
+// side does ends it earlier. What was lent may be the application's, whose code
+// runs when it ends: never under this class's lock. Thread-safe.
 class Lender {
  public:
   // `socket` and `peer`, where the peer gives loans back, outlive this.
@@ -45,9 +46,13 @@ class Lender {
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
+  // Keeps what is lent.
+  using Owner = std::shared_ptr<const void>;
+
   absl::StatusOr<Exposure> Lend(const Place& place, memory::Bytes bytes);
-  absl::StatusOr<uint32_t> AddLocked(const Place& place,
-                                     std::shared_ptr<const void> owner);
+  absl::StatusOr<uint32_t> AddLocked(const Place& place, Owner owner);
+  // The owner of a loan that ends. Null: there is no such loan.
+  Owner TakeLocked(uint32_t loan);
   absl::Status SendSegmentLocked(const Place& place);
 
   const std::shared_ptr<Arena> arena_;
@@ -59,7 +64,7 @@ class Lender {
   bool ended_ = false;
   uint32_t next_loan_ = 1;
   uint64_t reclaimed_ = 0;  // entries read of the peer's releases
-  std::map<uint32_t, std::shared_ptr<const void>> loans_;  // their owners
+  std::map<uint32_t, Owner> loans_;
   std::set<uint32_t> sent_segments_;
 };
 

@@ -103,11 +103,12 @@ absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
 
 void Listener::Forget(const Attempt& attempt) {
   if (IsForeign()) return;
+  std::shared_ptr<Attempt> forgotten;  // goes after the lock
   std::lock_guard<std::mutex> lock(mu_);
   auto it = expected_.find(attempt.token());
-  if (it != expected_.end() && it->second.get() == &attempt) {
-    expected_.erase(it);
-  }
+  if (it == expected_.end() || it->second.get() != &attempt) return;
+  forgotten = std::move(it->second);
+  expected_.erase(it);
 }
 
 void Listener::AcceptOnLoop() {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -115,6 +117,43 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
   }
   lender().endpoint->Poll();
   EXPECT_EQ(lender_->used(), 0u);
+}
+
+// The application's code, which may use the connection that lent its memory.
+// Two ways for a loan to end.
+class OwnersCode : public ShmLifetime {
+ protected:
+  // Lends memory whose owner does so, from another thread, in its end.
+  Exposure LendOwned() {
+    std::shared_ptr<Lease> lease = lender_->Allocate(1000).value();
+    Endpoint* const endpoint = lender().endpoint.get();
+    auto owner = std::shared_ptr<const void>(
+        lease->data(), [lease, endpoint, this](const void*) {
+          use_ = std::async(std::launch::async, [endpoint] {
+            (void)endpoint->Expose(PatternPayload(10, 1));
+          });
+          in_time_ = use_.wait_for(absl::ToChronoSeconds(kTestDeadline)) ==
+                     std::future_status::ready;
+        });
+    return lender()
+        .endpoint
+        ->Expose(memory::Payload(memory::Bytes{lease->data(), 1000, owner}))
+        .value();
+  }
+  std::future<void> use_;
+  std::atomic<bool> in_time_{false};
+};
+
+TEST_F(OwnersCode, RunsUnlockedWhenThePeerGivesBack) {
+  ASSERT_TRUE(borrower().endpoint->Load(LendOwned().region).ok());
+  lender().endpoint->Poll();
+  EXPECT_TRUE(in_time_);
+}
+
+TEST_F(OwnersCode, RunsUnlockedWhenThePeerIsGone) {
+  (void)LendOwned();
+  borrower().endpoint.reset();
+  EXPECT_TRUE(WaitUntil([this] { return in_time_.load(); }));
 }
 
 TEST_F(ShmLifetime, PiecesThatLieInTheArenaAreCopiedTogether) {
