@@ -1,7 +1,8 @@
 #include "ps/cluster.h"
 
+#include <stdlib.h>  // secure_getenv
+
 #include <cstdint>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -139,7 +140,7 @@ absl::StatusOr<Cluster> ParseTfConfig(absl::string_view json) {
 }
 
 absl::StatusOr<Cluster> ClusterFromEnvironment() {
-  const char* json = std::getenv("TF_CONFIG");
+  const char* json = secure_getenv("TF_CONFIG");
   if (json == nullptr || *json == '\0') {
     return absl::NotFoundError("TF_CONFIG is not set");
   }

@@ -54,6 +54,16 @@ class CheckLayersTest(unittest.TestCase):
         self.allows("transport/fabric/verbs/a.h", "infiniband/verbs.h")
         self.allows("tests/vm/a.cc", "infiniband/verbs.h")
 
+    def test_nobody_reads_the_environment_of_a_set_uid_programs_caller(self):
+        why = ("a set-uid program must not follow its caller's environment: "
+               "secure_getenv")
+        for call in ("std::getenv(name)", "getenv (name)", "::getenv(name)"):
+            self.assertIn(f"transport/a.cc:1: {why}",
+                          self.check("transport/a.cc", f"x = {call};\n"))
+        self.assertEqual("", self.check("transport/a.cc",
+                                        "x = secure_getenv(name);\n"))
+        self.assertEqual("", self.check("bench/a.cc", "x = getenv(name);\n"))
+
     def test_fabrics_never_include_one_another(self):
         self.forbids_layer("transport/fabric/tcp/a.h",
                            "transport/fabric/shm/b.h", "transport/fabric/tcp")

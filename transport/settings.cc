@@ -1,7 +1,8 @@
 #include "transport/settings.h"
 
+#include <stdlib.h>  // secure_getenv
+
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -156,7 +157,7 @@ absl::Status Resolve(const absl::optional<T>& option, const char* variable,
     *out = *option;
     return absl::OkStatus();
   }
-  const char* text = std::getenv(variable);
+  const char* text = secure_getenv(variable);
   if (text == nullptr) return absl::OkStatus();
   absl::StatusOr<T> parsed = parse(text);
   if (parsed.ok()) *out = *std::move(parsed);
@@ -353,12 +354,12 @@ absl::StatusOr<Settings> ResolveSettings(const Options& options) {
 
 bool Requires(const Options& options) {
   if (options.policy.has_value()) return *options.policy == Policy::kRequire;
-  const char* text = std::getenv("PENSTOCK_POLICY");
+  const char* text = secure_getenv("PENSTOCK_POLICY");
   return text != nullptr && absl::string_view(text) == "require";
 }
 
 absl::StatusOr<progress::PollingMode> ResolvePolling() {
-  const char* text = std::getenv("PENSTOCK_POLLING");
+  const char* text = secure_getenv("PENSTOCK_POLLING");
   const absl::string_view value = text == nullptr ? "adaptive" : text;
   if (value == "adaptive") return progress::PollingMode::kAdaptive;
   if (value == "busy") return progress::PollingMode::kBusy;
@@ -368,7 +369,7 @@ absl::StatusOr<progress::PollingMode> ResolvePolling() {
 
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages() {
   using fabric::shm::HugePages;
-  const char* text = std::getenv("PENSTOCK_SHM_HUGE_PAGES");
+  const char* text = secure_getenv("PENSTOCK_SHM_HUGE_PAGES");
   const absl::string_view value = text == nullptr ? "transparent" : text;
   if (value == "transparent") return HugePages::kTransparent;
   if (value == "reserved") return HugePages::kReserved;

@@ -1,9 +1,9 @@
 #include "transport/base/log.h"
 
 #include <pthread.h>
+#include <stdlib.h>  // secure_getenv
 
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -92,7 +92,7 @@ spdlog::logger* Make() {
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
-  const char* set = std::getenv("PENSTOCK_LOG");
+  const char* set = secure_getenv("PENSTOCK_LOG");
   const std::string level = set == nullptr ? "info" : set;
   const bool is_level = SetLevel(level, made.get());
   spdlog::logger* other = nullptr;
