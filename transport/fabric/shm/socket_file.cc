@@ -1,6 +1,7 @@
 #include "transport/fabric/shm/socket_file.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <ctime>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,10 +52,103 @@ void RemoveAll() {
   }
 }
 
-absl::Status Unsafe(const std::string& directory, const std::string& why) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "PENSTOCK_SHM_DIRECTORY=", directory, " is not safe: ", why));
-}
+// Walks to a directory as the kernel does, from the root, and looks at each
+// step at who could have it lead elsewhere.
+class DirectoryCheck {
+ public:
+  DirectoryCheck(std::string directory, uid_t peer)
+      : directory_(std::move(directory)), peer_(peer) {}
+
+  absl::Status Run() {
+    if (directory_.empty() || directory_[0] != '/') {
+      return Unsafe("not a path from the root");
+    }
+    left_.assign(1, directory_);
+    absl::Status good = GoOn("/");
+    while (good.ok() && !left_.empty()) {
+      const std::string name = TakeName();
+      if (!name.empty() && name != ".") good = Step(name);
+    }
+    return good;
+  }
+
+ private:
+  static constexpr int kMaxLinks = 40;  // the kernel's limit
+
+  absl::Status Unsafe(const std::string& why) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "PENSTOCK_SHM_DIRECTORY=", directory_, " is not safe: ", why));
+  }
+
+  // The next component of what is left of the way; what links lead to comes
+  // first.
+  std::string TakeName() {
+    std::string* const path = &left_.back();
+    const size_t slash = path->find('/');
+    std::string name = path->substr(0, slash);
+    path->erase(0, slash == std::string::npos ? slash : slash + 1);
+    if (path->empty()) left_.pop_back();
+    return name;
+  }
+
+  absl::Status Step(const std::string& name) {
+    if (name == "..") {  // what is above has been looked at
+      if (!at_.empty()) at_.erase(at_.rfind('/'));
+      return absl::OkStatus();
+    }
+    return GoOn(absl::StrCat(at_, "/", name));
+  }
+
+  absl::Status GoOn(const std::string& path) {
+    struct stat status;
+    if (lstat(path.c_str(), &status) != 0) {
+      return base::ErrnoStatus(
+          errno, absl::StrCat("PENSTOCK_SHM_DIRECTORY=", directory_));
+    }
+    if (path == "/") root_owner_ = status.st_uid;
+    absl::Status good = CheckOwner(path, status.st_uid);
+    if (!good.ok()) return good;
+    if (S_ISLNK(status.st_mode)) return Follow(path);
+    if (!S_ISDIR(status.st_mode)) return Unsafe(path + " is not a directory");
+    const bool others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
+    if (others_write && (status.st_mode & S_ISVTX) == 0) {
+      return Unsafe(absl::StrCat("others may replace what is in ", path,
+                                 "; use chmod +t on it"));
+    }
+    at_ = path == "/" ? "" : path;
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckOwner(const std::string& path, uid_t owner) const {
+    if (owner == 0 || owner == geteuid() || owner == peer_) {
+      return absl::OkStatus();
+    }
+    // Whoever owns the root of all can replace anything, whatever his number.
+    const bool is_above = !left_.empty() || path == "/";
+    if (is_above && owner == root_owner_) return absl::OkStatus();
+    return Unsafe(absl::StrCat("the owner of ", path, ", uid ", owner,
+                               ", could replace what is there; it must be root "
+                               "or the user of one side"));
+  }
+
+  absl::Status Follow(const std::string& link) {
+    char target[PATH_MAX];
+    const ssize_t size = readlink(link.c_str(), target, sizeof target);
+    if (size <= 0 || size == sizeof target || ++links_ > kMaxLinks) {
+      return Unsafe(link + " leads nowhere");
+    }
+    left_.emplace_back(target, size);
+    if (target[0] == '/') at_.clear();
+    return absl::OkStatus();
+  }
+
+  const std::string directory_;
+  const uid_t peer_;
+  uid_t root_owner_ = 0;
+  int links_ = 0;
+  std::string at_;                 // without links; empty for the root
+  std::vector<std::string> left_;  // of the way, the nearest last
+};
 
 std::vector<std::string> SocketNames(const std::string& directory) {
   std::vector<std::string> names;
@@ -75,25 +170,7 @@ bool IsOldSocket(const std::string& path) {
 }  // namespace
 
 absl::Status CheckDirectory(const std::string& directory, uid_t peer) {
-  struct stat status;
-  if (stat(directory.c_str(), &status) != 0) {
-    return base::ErrnoStatus(
-        errno, absl::StrCat("PENSTOCK_SHM_DIRECTORY=", directory));
-  }
-  if (!S_ISDIR(status.st_mode)) return Unsafe(directory, "not a directory");
-  const uid_t owner = status.st_uid;
-  if (owner != 0 && owner != geteuid() && owner != peer) {
-    return Unsafe(directory,
-                  absl::StrCat("its owner, uid ", owner,
-                               ", could replace sockets in it; it must be "
-                               "root or the user of one side"));
-  }
-  const bool others_write = (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-  if (others_write && (status.st_mode & S_ISVTX) == 0) {
-    return Unsafe(directory,
-                  "others may replace sockets in it; use chmod +t on it");
-  }
-  return absl::OkStatus();
+  return DirectoryCheck(directory, peer).Run();
 }
 
 void RemoveStaleSockets(const std::string& directory) {

@@ -15,9 +15,11 @@ namespace fabric {
 namespace shm {
 
 // Only root, this process's user and `peer` can take a socket out of
-// `directory` and put another in its place: it is owned by one of them, and
-// what others may write has the sticky bit. FAILED_PRECONDITION names the
-// remedy.
+// `directory` and put another in its place: it, each directory above it and
+// each symbolic link on the way is owned by one of them, and what others may
+// write has the sticky bit. In a user namespace where the root directory's
+// owner has no number, all above that have none either count as root's; who is
+// not root outside may be among them. FAILED_PRECONDITION names the remedy.
 absl::Status CheckDirectory(const std::string& directory, uid_t peer);
 
 // Removes sockets of Penstock's whose process is gone, as far as it may.

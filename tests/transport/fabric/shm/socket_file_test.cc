@@ -152,8 +152,73 @@ TEST_F(SocketFile, ConnectingSideRefusesSuchADirectoryToo) {
 TEST_F(SocketFile, DirectoryOfAThirdUserIsRefused) {
   if (!IsRoot()) GTEST_SKIP() << "needs root to give the directory away";
   ASSERT_EQ(chown(directory_.c_str(), kOtherUid, kOtherUid), 0);
-  EXPECT_THAT(OfferError(), HasSubstr("its owner, uid 12345"));
+  EXPECT_THAT(OfferError(), HasSubstr(absl::StrCat("the owner of ", directory_,
+                                                   ", uid 12345")));
   EXPECT_TRUE(CheckDirectory(directory_, kOtherUid).ok());
+}
+
+// A directory below the test's, in which nobody else can do anything.
+class SocketFileBelow : public SocketFile {
+ protected:
+  SocketFileBelow() {
+    EXPECT_EQ(mkdir(above_.c_str(), 0700), 0);
+    EXPECT_EQ(mkdir(below_.c_str(), 0700), 0);
+  }
+  ~SocketFileBelow() override {
+    unlink(link_.c_str());
+    rmdir(below_.c_str());
+    rmdir(above_.c_str());
+  }
+  static std::string Error(const std::string& directory,
+                           uid_t peer = geteuid()) {
+    return std::string(CheckDirectory(directory, peer).message());
+  }
+
+  const std::string above_ = directory_ + "/above";
+  const std::string below_ = above_ + "/below";
+  const std::string link_ = directory_ + "/link";
+};
+
+TEST_F(SocketFileBelow, WhatOthersMayChangeAboveIsRefused) {
+  EXPECT_EQ(Error(below_), "");
+  for (mode_t mode : {0777, 0770, 0702}) {
+    ASSERT_EQ(chmod(above_.c_str(), mode), 0);
+    EXPECT_THAT(Error(below_), HasSubstr(above_ + "; use chmod +t on it"));
+  }
+  ASSERT_EQ(chmod(above_.c_str(), 01777), 0);
+  EXPECT_EQ(Error(below_), "");
+}
+
+TEST_F(SocketFileBelow, WhatAThirdUserHasAboveIsRefused) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root to give the directory away";
+  ASSERT_EQ(chown(above_.c_str(), kOtherUid, kOtherUid), 0);
+  EXPECT_THAT(Error(below_),
+              HasSubstr(absl::StrCat("the owner of ", above_, ", uid 12345")));
+  EXPECT_EQ(Error(below_, kOtherUid), "");
+}
+
+TEST_F(SocketFileBelow, LinkOfAThirdUserIsRefused) {
+  if (!IsRoot()) GTEST_SKIP() << "needs root to give the link away";
+  ASSERT_EQ(symlink("above/below", link_.c_str()), 0);
+  EXPECT_EQ(Error(link_), "");
+  ASSERT_EQ(lchown(link_.c_str(), kOtherUid, kOtherUid), 0);
+  EXPECT_THAT(Error(link_),
+              HasSubstr(absl::StrCat("the owner of ", link_, ", uid 12345")));
+}
+
+TEST_F(SocketFileBelow, LinkIsFollowedToWhatItLeadsThrough) {
+  ASSERT_EQ(symlink(below_.c_str(), link_.c_str()), 0);
+  EXPECT_EQ(Error(link_ + "/../below/./"), "");
+  ASSERT_EQ(chmod(above_.c_str(), 0777), 0);
+  EXPECT_THAT(Error(link_), HasSubstr(above_ + "; use chmod +t on it"));
+  EXPECT_THAT(Error(directory_ + "/above/.."), HasSubstr("use chmod +t on it"));
+}
+
+TEST_F(SocketFileBelow, LinksThatLeadNowhereEnd) {
+  ASSERT_EQ(symlink("link", link_.c_str()), 0);
+  EXPECT_THAT(Error(link_), HasSubstr("leads nowhere"));
+  EXPECT_THAT(Error("tmp"), HasSubstr("not a path from the root"));
+  EXPECT_EQ(Error("/../.."), "");
 }
 
 TEST_F(SocketFile, DirectoryThatIsNoneIsExplained) {
