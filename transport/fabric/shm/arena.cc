@@ -13,6 +13,8 @@
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
 #include "transport/memory/stable_memory.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/event_loop.h"
 
 namespace penstock {
 namespace fabric {
@@ -60,9 +62,10 @@ uint64_t ControlGroupLimit() {
 }  // namespace
 
 struct Lease::Room {
-  Room(Segment segment, uint32_t id)
+  Room(Segment segment, uint32_t id, bool has_reserved_pages)
       : memory(std::move(segment)),
         id(id),
+        has_reserved_pages(has_reserved_pages),
         ranges(memory.size(), kRovingBytes) {
     // So that an RDMA device may keep it registered, too. Without, it is
     // registered for each use.
@@ -81,8 +84,11 @@ struct Lease::Room {
 
   const Segment memory;
   const uint32_t id;
+  const bool has_reserved_pages;
   std::unique_ptr<memory::StableMemory> stable;  // ends before `memory`
-  memory::RangeAllocator ranges;                 // guarded by the arena's mutex
+  // Guarded by the arena's mutex:
+  memory::RangeAllocator ranges;
+  bool was_used = false;  // since somebody last looked
 };
 
 Lease::Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
@@ -102,28 +108,36 @@ uint64_t Arena::DefaultBudget() {
   return std::min(kMaxDefaultBudget, memory / 4);
 }
 
-std::shared_ptr<Arena> Arena::Create(uint64_t budget, HugePages huge_pages) {
-  return std::shared_ptr<Arena>(new Arena(budget, huge_pages));
+constexpr absl::Duration Arena::kIdleTime;
+
+std::shared_ptr<Arena> Arena::Create(uint64_t budget, HugePages huge_pages,
+                                     absl::Duration idle_time) {
+  return std::shared_ptr<Arena>(new Arena(budget, huge_pages, idle_time));
 }
 
-Arena::Arena(uint64_t budget, HugePages huge_pages)
-    : budget_(budget), huge_pages_(huge_pages) {}
+Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
+    : budget_(budget), huge_pages_(huge_pages), idle_time_(idle_time) {}
 
 Arena::~Arena() = default;
 
 absl::StatusOr<std::shared_ptr<Lease>> Arena::Allocate(uint64_t size) {
   std::lock_guard<std::mutex> lock(mu_);
   for (const std::unique_ptr<Lease::Room>& room : rooms_) {
-    const absl::optional<uint64_t> offset = room->ranges.Allocate(size);
-    if (!offset.has_value()) continue;
-    return std::shared_ptr<Lease>(
-        new Lease(shared_from_this(), room.get(), *offset, size));
+    std::shared_ptr<Lease> lease = LeaseInLocked(room.get(), size);
+    if (lease != nullptr) return lease;
   }
   absl::StatusOr<Lease::Room*> room = GrowLocked(size);
   if (!room.ok()) return room.status();
-  const absl::optional<uint64_t> offset = (*room)->ranges.Allocate(size);
+  return LeaseInLocked(*room, size);
+}
+
+// Null: it has no room.
+std::shared_ptr<Lease> Arena::LeaseInLocked(Lease::Room* room, uint64_t size) {
+  const absl::optional<uint64_t> offset = room->ranges.Allocate(size);
+  if (!offset.has_value()) return nullptr;
+  room->was_used = true;
   return std::shared_ptr<Lease>(
-      new Lease(shared_from_this(), *room, *offset, size));
+      new Lease(shared_from_this(), room, *offset, size));
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
@@ -140,7 +154,7 @@ absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
 }
 
 absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
-  const uint64_t left = budget_ - reserved_;
+  const uint64_t left = budget_ - ReservedLocked();
   if (size > left) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no ", size, " bytes of shared memory left of the ",
@@ -150,43 +164,45 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
   for (size_t i = 0; i < rooms_.size() && step < kMaxStepBytes; ++i) step *= 2;
   uint64_t wanted = std::max(size, std::min(step, left));
   if (WholeHugePages(wanted) <= left) wanted = WholeHugePages(wanted);
-  absl::StatusOr<Segment> segment = NewSegmentLocked(wanted);
-  if (!segment.ok()) return segment.status();
-  rooms_.push_back(absl::make_unique<Lease::Room>(
-      *std::move(segment),
-      next_segment_id.fetch_add(1, std::memory_order_relaxed)));
-  Lease::Room* room = rooms_.back().get();
-  // Rounding up to pages may take the last of the budget and a bit.
-  reserved_ = std::min(budget_, reserved_ + room->memory.size());
+  absl::StatusOr<std::unique_ptr<Lease::Room>> room = NewRoomLocked(wanted);
+  if (!room.ok()) return room.status();
+  rooms_.push_back(*std::move(room));
+  return rooms_.back().get();
+}
+
+absl::StatusOr<std::unique_ptr<Lease::Room>> Arena::NewRoomLocked(
+    uint64_t size) {
+  const absl::Time now = base::SteadyNow();
+  if (now < next_growth_) return no_memory_;
+  absl::StatusOr<std::unique_ptr<Lease::Room>> room = CreateRoomLocked(size);
+  if (!room.ok()) {
+    no_memory_ = room.status();
+    next_growth_ = now + kGrowthPause;
+  }
   return room;
 }
 
-absl::StatusOr<Segment> Arena::NewSegmentLocked(uint64_t size) {
-  const absl::Time now = base::SteadyNow();
-  if (now < next_growth_) return no_memory_;
-  absl::StatusOr<Segment> segment = CreateSegmentLocked(size);
-  if (!segment.ok()) {
-    no_memory_ = segment.status();
-    next_growth_ = now + kGrowthPause;
-  }
-  return segment;
-}
-
-absl::StatusOr<Segment> Arena::CreateSegmentLocked(uint64_t size) {
+absl::StatusOr<std::unique_ptr<Lease::Room>> Arena::CreateRoomLocked(
+    uint64_t size) {
   // The last of the budget may be less than whole huge pages.
-  if (huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0) {
-    absl::StatusOr<Segment> segment =
-        Segment::Create(kSegmentName, size, HugePages::kReserved);
-    if (segment.ok()) {
-      in_reserved_pages_ += size;
-      return segment;
-    }
-    SayWhyNotReservedLocked(segment.status());
+  bool is_reserved =
+      huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
+  absl::StatusOr<Segment> segment = absl::UnknownError("none");
+  if (is_reserved) {
+    segment = Segment::Create(kSegmentName, size, HugePages::kReserved);
+    if (!segment.ok()) SayWhyNotReservedLocked(segment.status());
+    is_reserved = segment.ok();
   }
-  return Segment::Create(kSegmentName, size,
-                         huge_pages_ == HugePages::kOff
-                             ? HugePages::kOff
-                             : HugePages::kTransparent);
+  if (!is_reserved) {
+    segment = Segment::Create(kSegmentName, size,
+                              huge_pages_ == HugePages::kOff
+                                  ? HugePages::kOff
+                                  : HugePages::kTransparent);
+  }
+  if (!segment.ok()) return segment.status();
+  return absl::make_unique<Lease::Room>(
+      *std::move(segment),
+      next_segment_id.fetch_add(1, std::memory_order_relaxed), is_reserved);
 }
 
 void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
@@ -199,7 +215,74 @@ void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
 
 void Arena::Free(const Lease& lease) {
   std::lock_guard<std::mutex> lock(mu_);
-  lease.room_->ranges.Free(lease.offset_, lease.size_);
+  Lease::Room* const room = lease.room_;
+  room->ranges.Free(lease.offset_, lease.size_);
+  if (room->ranges.used() == 0 && room != rooms_.front().get()) {
+    LookSoonLocked();
+  }
+}
+
+void Arena::LookSoonLocked() {
+  if (will_look_ || idle_time_ == absl::InfiniteDuration()) return;
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) return;
+  std::weak_ptr<Arena> weak = shared_from_this();
+  will_look_ = (*loop)->RunAfter(idle_time_, [weak] {
+    if (std::shared_ptr<Arena> arena = weak.lock()) arena->GiveBackOnLoop();
+  }) != 0;
+}
+
+void Arena::GiveBackOnLoop() {
+  auto idle = std::make_shared<Rooms>();
+  std::vector<std::shared_ptr<ArenaWatcher>> watchers;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    will_look_ = false;
+    *idle = TakeIdleLocked();
+    if (!idle->empty()) watchers = LivingWatchersLocked();
+  }
+  for (const std::unique_ptr<Lease::Room>& room : *idle) {
+    for (const auto& watcher : watchers) watcher->OnGivenBack(room->id);
+  }
+  // As long as it takes to free the pages, and for devices to let go of them.
+  if (!idle->empty()) progress::RunAside([idle] { idle->clear(); });
+}
+
+Arena::Rooms Arena::TakeIdleLocked() {
+  Rooms idle;
+  Rooms kept;
+  for (std::unique_ptr<Lease::Room>& room : rooms_) {
+    const bool is_empty = room->ranges.used() == 0;
+    const bool was_used = std::exchange(room->was_used, false);
+    if (kept.empty() || !is_empty || was_used) {
+      if (!kept.empty() && is_empty) LookSoonLocked();
+      kept.push_back(std::move(room));
+    } else {
+      idle.push_back(std::move(room));
+    }
+  }
+  rooms_ = std::move(kept);
+  return idle;
+}
+
+void Arena::AddWatcher(std::weak_ptr<ArenaWatcher> watcher) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (watchers_.size() >= 2 * living_watchers_) (void)LivingWatchersLocked();
+  watchers_.push_back(std::move(watcher));
+}
+
+std::vector<std::shared_ptr<ArenaWatcher>> Arena::LivingWatchersLocked() {
+  std::vector<std::shared_ptr<ArenaWatcher>> living;
+  auto is_gone = [&living](const std::weak_ptr<ArenaWatcher>& watcher) {
+    living.push_back(watcher.lock());
+    if (living.back() != nullptr) return false;
+    living.pop_back();
+    return true;
+  };
+  watchers_.erase(std::remove_if(watchers_.begin(), watchers_.end(), is_gone),
+                  watchers_.end());
+  living_watchers_ = std::max<size_t>(living.size(), 1);
+  return living;
 }
 
 uint64_t Arena::used() const {
@@ -211,13 +294,24 @@ uint64_t Arena::used() const {
 
 uint64_t Arena::reserved() const {
   std::lock_guard<std::mutex> lock(mu_);
-  return reserved_;
+  return ReservedLocked();
+}
+
+uint64_t Arena::ReservedLocked() const {
+  uint64_t reserved = 0;
+  for (const auto& room : rooms_) reserved += room->memory.size();
+  // Rounding up to pages may take the last of the budget and a bit.
+  return std::min(budget_, reserved);
 }
 
 std::string Arena::Describe() const {
   std::lock_guard<std::mutex> lock(mu_);
   if (huge_pages_ != HugePages::kReserved || rooms_.empty()) return "";
-  return absl::StrCat(in_reserved_pages_ / kMiB, " of ", reserved_ / kMiB,
+  uint64_t in_reserved_pages = 0;
+  for (const auto& room : rooms_) {
+    if (room->has_reserved_pages) in_reserved_pages += room->memory.size();
+  }
+  return absl::StrCat(in_reserved_pages / kMiB, " of ", ReservedLocked() / kMiB,
                       " MiB in reserved huge pages");
 }
 

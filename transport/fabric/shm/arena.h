@@ -55,11 +55,21 @@ class Lease {
   const uint64_t size_;
 };
 
+// Told when an arena gives a segment back to the system, of which no part is
+// used: whoever has it mapped is to let go of it, or its memory stays. Called
+// on the event loop's thread, without locks.
+class ArenaWatcher {
+ public:
+  virtual ~ArenaWatcher() = default;
+  virtual void OnGivenBack(uint32_t segment_id) = 0;
+};
+
 // Memory that any peer of one trust domain may read: a peer that has got a
 // segment sees all of it. A domain is the uid that peers run as (domains.h).
 //
-// Grows by segments and keeps them for good, for peers keep them mapped. The
-// pages of a segment are cleared when it is made, under the lock: rare, but
+// Grows by segments. Keeps the first for good; another one goes back when
+// nothing has been in it for `idle_time`, or up to twice that. The pages of a
+// segment are cleared when it is made, under the lock: rare, but
 // tens of milliseconds for a large one. Where the system has no memory to grow
 // by, it does not ask again for a second. Where it has no huge pages of the
 // kind that was asked for, segments have ordinary ones; the log says why there
@@ -69,9 +79,15 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // 1 GiB, but no more than a quarter of the machine's memory or of the
   // control group's limit.
   static uint64_t DefaultBudget();
-  // At most `budget` bytes of segments in all.
+  // Traffic that comes and goes within this finds its segments as it left them.
+  static constexpr absl::Duration kIdleTime = absl::Seconds(5);
+
+  // At most `budget` bytes of segments in all. Without an idle time all
+  // segments are kept: what peers keep of those that are given back is no part
+  // of the budget.
   static std::shared_ptr<Arena> Create(
-      uint64_t budget, HugePages huge_pages = HugePages::kTransparent);
+      uint64_t budget, HugePages huge_pages = HugePages::kTransparent,
+      absl::Duration idle_time = absl::InfiniteDuration());
 
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -83,6 +99,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
   // them has a lease of them.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
+  // From now on, until it is gone.
+  void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
+
   // Bytes in leases, and bytes in segments.
   uint64_t used() const;
   uint64_t reserved() const;
@@ -93,24 +112,35 @@ class Arena : public std::enable_shared_from_this<Arena> {
  private:
   friend class Lease;
 
-  Arena(uint64_t budget, HugePages huge_pages);
+  using Rooms = std::vector<std::unique_ptr<Lease::Room>>;
 
+  Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time);
+
+  std::shared_ptr<Lease> LeaseInLocked(Lease::Room* room, uint64_t size);
   absl::StatusOr<Lease::Room*> GrowLocked(uint64_t size);
-  absl::StatusOr<Segment> NewSegmentLocked(uint64_t size);
-  absl::StatusOr<Segment> CreateSegmentLocked(uint64_t size);
+  absl::StatusOr<std::unique_ptr<Lease::Room>> NewRoomLocked(uint64_t size);
+  absl::StatusOr<std::unique_ptr<Lease::Room>> CreateRoomLocked(uint64_t size);
   void SayWhyNotReservedLocked(const absl::Status& cause);
   void Free(const Lease& lease);
+  uint64_t ReservedLocked() const;
+  // Gives idle rooms back, now or soon.
+  void LookSoonLocked();
+  void GiveBackOnLoop();
+  Rooms TakeIdleLocked();
+  std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked();
 
   const uint64_t budget_;
   const HugePages huge_pages_;
+  const absl::Duration idle_time_;
 
   mutable std::mutex mu_;  // guards the rest
-  uint64_t reserved_ = 0;
-  uint64_t in_reserved_pages_ = 0;  // of these bytes
+  bool will_look_ = false;
+  std::vector<std::weak_ptr<ArenaWatcher>> watchers_;
+  size_t living_watchers_ = 1;  // of these, when last looked at
   bool said_why_not_ = false;
   absl::Status no_memory_;  // of the last growth, where it failed
   absl::Time next_growth_;  // SteadyNow(); until then it is the answer
-  std::vector<std::unique_ptr<Lease::Room>> rooms_;
+  Rooms rooms_;
 };
 
 }  // namespace shm

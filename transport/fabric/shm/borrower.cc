@@ -5,64 +5,111 @@
 #include "absl/strings/str_cat.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/setup_message.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
 namespace {
 
-// An honest peer's arena grows in few, large steps. Mapping costs this process
-// address space and page tables.
-constexpr size_t kMaxSegments = 1024;
+// What a peer that floods may have taken in before others have their turn.
+constexpr int kTakeInBudget = 16;
 
 }  // namespace
 
-absl::StatusOr<absl::Span<const uint8_t>> Borrower::Find(
-    const RemoteRegion& region) {
+absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemoteRegion& region) {
   const uint32_t id = SegmentOfKey(region.key);
-  auto it = segments_.find(id);
-  if (it == segments_.end()) {
-    absl::Status received = ReceiveSegments(id);
-    if (!received.ok()) return received;
-    it = segments_.find(id);
+  std::shared_ptr<LentSegment> segment;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    auto it = segments_.find(id);
+    if (it == segments_.end()) {
+      absl::Status received = ReceiveLocked(id);
+      if (!received.ok()) return received;
+      it = segments_.find(id);
+    }
+    segment = it->second;
   }
-  const PeerSegment& segment = it->second;
-  if (region.offset > segment.size() ||
-      region.length > segment.size() - region.offset) {
+  if (region.offset > segment->size() ||
+      region.length > segment->size() - region.offset) {
     return absl::OutOfRangeError(absl::StrCat(
         "the peer's region [", region.offset, ", +", region.length,
-        ") is not within its segment of ", segment.size(), " bytes"));
+        ") is not within its segment of ", segment->size(), " bytes"));
   }
-  return absl::MakeConstSpan(segment.data() + region.offset, region.length);
+  absl::Status good = segment->Check(region.offset, region.length);
+  if (!good.ok()) return good;
+  Borrowed borrowed;
+  borrowed.bytes =
+      absl::MakeConstSpan(segment->data() + region.offset, region.length);
+  borrowed.segment = std::move(segment);
+  return borrowed;
 }
 
-absl::Status Borrower::ReceiveSegments(uint32_t wanted) {
+absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
   while (segments_.count(wanted) == 0) {
-    absl::Status added = AddSegment();
-    if (absl::IsNotFound(added)) {
+    absl::Status received = ReceiveOneLocked();
+    if (absl::IsNotFound(received)) {
+      if (!refused_.ok()) return refused_;
       // The lender passes a segment before it names a region of it.
       return absl::InvalidArgumentError(absl::StrCat(
-          "the peer names segment ", wanted, ", which it has not passed"));
+          "the peer names segment ", wanted, ", which it does not lend"));
     }
-    if (!added.ok()) return added;
+    if (!received.ok()) return received;
   }
   return absl::OkStatus();
 }
 
-absl::Status Borrower::AddSegment() {
+bool Borrower::TakeIn() {
+  std::lock_guard<std::mutex> lock(mu_);
+  absl::Status received;
+  for (int i = 0; i < kTakeInBudget && received.ok(); ++i) {
+    received = ReceiveOneLocked();
+  }
+  if (received.ok() || absl::IsNotFound(received)) return true;
+  refused_ = std::move(received);
+  return false;
+}
+
+absl::Status Borrower::ReceiveOneLocked() {
+  // Each segment causes tasks, and a peer may lend and take back as it likes.
+  if (progress::IsBusyAside()) {
+    return absl::ResourceExhaustedError(
+        "too much waits to be unmapped to map a peer's segment");
+  }
   absl::StatusOr<ReceivedSetup> received = ReceiveSetup(socket_);
   if (!received.ok()) return received.status();
   const SetupMessage& message = received->message;
-  if (message.kind != SetupMessage::Kind::kSegment ||
-      segments_.size() == kMaxSegments ||
-      segments_.count(message.segment_id) > 0) {
-    return absl::InvalidArgumentError(
-        "the peer passed something else than a new segment, or too many");
+  switch (message.kind) {
+    case SetupMessage::Kind::kSegment:
+      return AddLocked(message.segment_id, message.size,
+                       std::move(received->fd));
+    case SetupMessage::Kind::kTakeBack: {
+      auto it = segments_.find(message.segment_id);
+      if (it == segments_.end()) break;
+      bytes_ -= it->second->size();
+      segments_.erase(it);
+      return absl::OkStatus();
+    }
+    case SetupMessage::Kind::kHello:
+    case SetupMessage::Kind::kWelcome:
+      break;
   }
-  absl::StatusOr<PeerSegment> segment =
-      PeerSegment::Map(std::move(received->fd), message.size);
+  return absl::InvalidArgumentError(
+      "the peer passed something else than a new segment");
+}
+
+absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
+                                 progress::ForeignFd fd) {
+  if (segments_.size() == kMaxPeerSegments || segments_.count(id) > 0 ||
+      size > kMaxPeerBytes - bytes_) {
+    return absl::InvalidArgumentError(
+        "the peer lends a segment twice, or too much");
+  }
+  absl::StatusOr<std::shared_ptr<LentSegment>> segment =
+      LentSegment::Get(std::move(fd), size);
   if (!segment.ok()) return segment.status();
-  segments_.emplace(message.segment_id, *std::move(segment));
+  bytes_ += (*segment)->size();
+  segments_.emplace(id, *std::move(segment));
   return absl::OkStatus();
 }
 

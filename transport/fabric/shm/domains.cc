@@ -30,8 +30,11 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
                      others, " other users' already, which is the limit"));
   }
   const uint64_t budget = Arena::DefaultBudget();
+  // What others keep of segments that were given back would be above the
+  // budget.
   std::shared_ptr<Arena> arena =
-      Arena::Create(is_own ? budget : budget / kShareOfOthers, huge_pages);
+      is_own ? Arena::Create(budget, huge_pages, Arena::kIdleTime)
+             : Arena::Create(budget / kShareOfOthers, huge_pages);
   arenas->emplace(uid, arena);
   return arena;
 }

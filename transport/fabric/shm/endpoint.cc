@@ -36,14 +36,16 @@ Capabilities MakeCapabilities(bool can_load) {
 
 // The owner of loaded bytes. Its last action keeps the link alive.
 struct LoadedRegion {
-  LoadedRegion(std::shared_ptr<ReadingShare> reading, uint64_t key)
-      : reading(std::move(reading)), key(key) {}
+  LoadedRegion(std::shared_ptr<ReadingShare> reading,
+               std::shared_ptr<const LentSegment> segment, uint64_t key)
+      : reading(std::move(reading)), segment(std::move(segment)), key(key) {}
   ~LoadedRegion() {
     Link* link = reading->link();
     if (!link->IsForeign()) link->borrower()->GiveBack(key);
   }
 
   const std::shared_ptr<ReadingShare> reading;
+  const std::shared_ptr<const LentSegment> segment;
   const uint64_t key;
 };
 
@@ -134,15 +136,14 @@ absl::Status ShmEndpoint::CopyRegion(const RemoteRegion& region,
   if (offset > region.length || into.size() > region.length - offset) {
     return absl::OutOfRangeError("read beyond the region");
   }
-  absl::StatusOr<absl::Span<const uint8_t>> bytes =
-      link_->borrower()->Find(region);
-  if (!bytes.ok()) {
+  absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(region);
+  if (!borrowed.ok()) {
     // It is read no further: the loan is of no use to this side.
     link_->borrower()->GiveBack(region.key);
-    return bytes.status();
+    return borrowed.status();
   }
   if (!into.empty()) {
-    std::memcpy(into.data(), bytes->data() + offset, into.size());
+    std::memcpy(into.data(), borrowed->bytes.data() + offset, into.size());
   }
   if (offset + into.size() == region.length) {
     link_->borrower()->GiveBack(region.key);
@@ -155,11 +156,12 @@ absl::StatusOr<memory::Bytes> ShmEndpoint::Load(const RemoteRegion& region) {
     return absl::FailedPreconditionError(
         "another user could change the message while it is used");
   }
-  absl::StatusOr<absl::Span<const uint8_t>> bytes =
-      link_->borrower()->Find(region);
-  if (!bytes.ok()) return bytes.status();
-  return memory::Bytes{bytes->data(), bytes->size(),
-                       std::make_shared<LoadedRegion>(reading_, region.key)};
+  absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(region);
+  if (!borrowed.ok()) return borrowed.status();
+  const absl::Span<const uint8_t> bytes = borrowed->bytes;
+  return memory::Bytes{bytes.data(), bytes.size(),
+                       std::make_shared<LoadedRegion>(
+                           reading_, std::move(borrowed->segment), region.key)};
 }
 
 bool ShmEndpoint::Poll() {

@@ -62,6 +62,7 @@ absl::StatusOr<uint32_t> Lender::AddLocked(const Place& place, Owner owner) {
 
 absl::Status Lender::SendSegmentLocked(const Place& place) {
   if (sent_segments_.count(place.segment_id) > 0) return absl::OkStatus();
+  SendTakeBacksLocked();
   SetupMessage message;
   message.kind = SetupMessage::Kind::kSegment;
   message.size = place.segment_size;
@@ -73,6 +74,24 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
   }
   sent_segments_.insert(place.segment_id);
   return absl::OkStatus();
+}
+
+void Lender::TakeBack(uint32_t segment_id) {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (ended_ || sent_segments_.erase(segment_id) == 0) return;
+  to_take_back_.push_back(segment_id);
+  SendTakeBacksLocked();
+}
+
+void Lender::SendTakeBacksLocked() {
+  while (!to_take_back_.empty()) {
+    SetupMessage message;
+    message.kind = SetupMessage::Kind::kTakeBack;
+    message.segment_id = to_take_back_.back();
+    // A peer that takes nothing in is told before it is sent anything else.
+    if (!SendSetup(socket_, message, -1).ok()) return;
+    to_take_back_.pop_back();
+  }
 }
 
 Lender::Owner Lender::TakeLocked(uint32_t loan) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -40,6 +41,9 @@ class Lender {
   // Ends the loans that the peer has given back. DATA_LOSS: it claims more than
   // it can have had; ids that are none of its loans are ignored.
   absl::Status Reclaim();
+  // The arena has given a segment back: so the peer is to let go of it, too.
+  // Called once no part of it is used, and it is not used again.
+  void TakeBack(uint32_t segment_id);
   // The peer reads nothing any more: it said so, or is dead.
   void EndAll();
   // Loans that are out.
@@ -54,6 +58,8 @@ class Lender {
   // The owner of a loan that ends. Null: there is no such loan.
   Owner TakeLocked(uint32_t loan);
   absl::Status SendSegmentLocked(const Place& place);
+  // As many as the socket has room for.
+  void SendTakeBacksLocked();
 
   const std::shared_ptr<Arena> arena_;
   const int socket_;
@@ -66,6 +72,7 @@ class Lender {
   uint64_t reclaimed_ = 0;  // entries read of the peer's releases
   std::map<uint32_t, Owner> loans_;
   std::set<uint32_t> sent_segments_;
+  std::vector<uint32_t> to_take_back_;  // the peer has not been told
 };
 
 }  // namespace shm

@@ -52,13 +52,34 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
       new Link(std::move(socket), std::move(control), std::move(peer_control),
                std::move(sharing), *loop),
       &Link::End);
-  // The watch has a share: this is the event loop's care. Data is none of its
-  // events: segments are taken out of the socket when they are needed.
-  absl::StatusOr<progress::EventLoop::Id> watch = (*loop)->Watch(
-      link->socket_.get(), EPOLLRDHUP, [link](uint32_t) { link->OnHangUp(); });
-  if (!watch.ok()) return watch.status();
-  link->watch_.store(*watch);
+  absl::Status watched = link->Watch(EPOLLIN | EPOLLRDHUP);
+  if (!watched.ok()) return watched;
+  link->sharing_.arena->AddWatcher(link);
   return link;
+}
+
+// The watch has a share: this is the event loop's care.
+absl::Status Link::Watch(uint32_t events) {
+  std::shared_ptr<Link> self = shared_from_this();
+  absl::StatusOr<progress::EventLoop::Id> watch =
+      loop_->Watch(socket_.get(), events,
+                   [self](uint32_t pending) { self->OnSocket(pending); });
+  if (!watch.ok()) return watch.status();
+  watch_.store(*watch);
+  return absl::OkStatus();
+}
+
+void Link::OnSocket(uint32_t events) {
+  if ((events & ~uint32_t{EPOLLIN}) != 0) return OnHangUp();
+  // Where Create() has not stored the id yet, the next call does it.
+  if (watch_.load() == 0 || borrower_.TakeIn()) return;
+  // The endpoint finds the reason, if it needs what cannot be taken in.
+  Leave();
+  if (!Watch(EPOLLRDHUP).ok()) OnHangUp();
+}
+
+void Link::OnGivenBack(uint32_t segment_id) {
+  if (!IsForeign()) lender_.TakeBack(segment_id);
 }
 
 bool Link::PeerIsGone() const {

@@ -41,15 +41,15 @@ class ReadingShare;
 //
 // The two signals differ because a closed path may have readers for long after,
 // and because neither side may wait for the other's socket to close.
-// Thread-safe but for borrower(). In a forked child it touches nothing.
-class Link : public std::enable_shared_from_this<Link> {
+// Thread-safe. In a forked child it touches nothing.
+class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
  public:
   // Over a connected, non-blocking UNIX socket of packets.
   static absl::StatusOr<std::shared_ptr<Link>> Create(PeerSocket socket,
                                                       Segment control,
                                                       PeerSegment peer_control,
                                                       Sharing sharing);
-  ~Link();
+  ~Link() override;
 
   ControlPage* own_page() const { return PageOf(control_); }
   const ControlPage* peer_page() const { return PageOf(peer_control_); }
@@ -67,6 +67,8 @@ class Link : public std::enable_shared_from_this<Link> {
   // The endpoint is gone.
   void Close();
 
+  void OnGivenBack(uint32_t segment_id) override;
+
  private:
   friend class ReadingShare;
 
@@ -77,6 +79,8 @@ class Link : public std::enable_shared_from_this<Link> {
   // freed with its last mapping, which takes as long as there are pages of it.
   static void End(Link* link);
 
+  absl::Status Watch(uint32_t events);
+  void OnSocket(uint32_t events);
   void OnHangUp();
   void EndReading();
   void Linger();

@@ -38,7 +38,6 @@ constexpr int kSeals =
 // More than any machine's memory share; keeps sums of sizes from overflowing.
 constexpr uint64_t kMaxSegmentBytes = uint64_t{1} << 40;
 constexpr uint64_t kStatBlockBytes = 512;
-constexpr uint64_t kCheckBytes = 2 * 1024 * 1024;
 
 // A memfd counts as a file: one above the limit costs the process its life
 // (SIGXFSZ), so the limit is looked at first.
@@ -91,19 +90,11 @@ uint64_t BlocksOf(int fd) {
   return fstat(fd, &status) == 0 ? static_cast<uint64_t>(status.st_blocks) : 0;
 }
 
-// Blocks may lie behind the end, and so make up for holes before it. A part
-// that is allocated anew needs no block unless it had a hole, which costs this
-// process one part at most. About 16 ms for 256 MiB.
 absl::Status CheckForHoles(int fd, uint64_t size) {
-  const uint64_t blocks = BlocksOf(fd);
-  for (uint64_t at = 0; at < size; at += kCheckBytes) {
-    const uint64_t part = std::min(kCheckBytes, size - at);
-    int result;
-    do {
-      result = fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(at),
-                         static_cast<off_t>(part));
-    } while (result != 0 && errno == EINTR);
-    if (result != 0 || BlocksOf(fd) != blocks) return NotAllocated();
+  for (uint64_t at = 0; at < size; at += kHolePartBytes) {
+    absl::Status good =
+        CheckForHole(fd, at, std::min(kHolePartBytes, size - at));
+    if (!good.ok()) return good;
   }
   return absl::OkStatus();
 }
@@ -134,9 +125,10 @@ absl::Status CheckAllocated(int fd, uint64_t size, uint64_t part) {
   absl::Status known = CheckPages(fd, size);
   if (!known.ok()) return known;
   if (BlocksOf(fd) * kStatBlockBytes < part) return NotAllocated();
-  return CheckForHoles(fd, part);
+  return absl::OkStatus();
 }
 
+// All but whether there are holes.
 absl::Status CheckPeer(int fd, uint64_t size, uint64_t part) {
   if (size == 0 || size > kMaxSegmentBytes) {
     return absl::InvalidArgumentError(
@@ -202,6 +194,21 @@ absl::Status TooFewReserved(uint64_t size, const absl::Status& cause) {
 }
 
 }  // namespace
+
+absl::Status CheckPeerMemory(int fd, uint64_t size) {
+  return CheckPeer(fd, size, size);
+}
+
+absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length) {
+  const uint64_t blocks = BlocksOf(fd);
+  int result;
+  do {
+    result = fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(length));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 || BlocksOf(fd) != blocks) return NotAllocated();
+  return absl::OkStatus();
+}
 
 Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
@@ -276,6 +283,7 @@ absl::StatusOr<Segment> Segment::Make(base::UniqueFd fd, uint64_t size,
 absl::StatusOr<PeerSegment> PeerSegment::Map(progress::ForeignFd fd,
                                              uint64_t size) {
   absl::Status good = CheckPeer(fd.get(), size, size);
+  if (good.ok()) good = CheckForHoles(fd.get(), size);
   if (!good.ok()) return good;
   // Not advised: whether its pages are huge is its owner's affair.
   absl::StatusOr<Mapping> mapping =
@@ -288,6 +296,7 @@ absl::StatusOr<PeerSegment> PeerSegment::Map(progress::ForeignFd fd,
 absl::StatusOr<PeerSegment> PeerSegment::MapPart(progress::ForeignFd fd,
                                                  uint64_t size, uint64_t part) {
   absl::Status good = CheckPeer(fd.get(), size, part);
+  if (good.ok()) good = CheckForHoles(fd.get(), part);
   if (!good.ok()) return good;
   absl::StatusOr<Mapping> mapping = Mapping::Share(fd.get(), size, PROT_READ);
   if (!mapping.ok()) return mapping.status();

@@ -72,15 +72,20 @@ absl::Status CheckFirst(const FirstInSocket& first) {
         "no descriptor is left for a peer's memory; raise the limit of open "
         "files (ulimit -n)");
   }
-  if (!has_fd || (first.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+  if ((first.flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return absl::InvalidArgumentError(
-        "set-up message is too long, or not with one descriptor");
+        "set-up message is too long, or with too many descriptors");
   }
   // The one question that no driver and no file system of others' is asked.
-  if (fcntl(first.fd.get(), F_GET_SEALS) < 0) {
+  if (has_fd && fcntl(first.fd.get(), F_GET_SEALS) < 0) {
     return absl::FailedPreconditionError("the peer's descriptor is no memfd");
   }
   return absl::OkStatus();
+}
+
+bool HasSegmentId(SetupMessage::Kind kind) {
+  return kind == SetupMessage::Kind::kSegment ||
+         kind == SetupMessage::Kind::kTakeBack;
 }
 
 }  // namespace
@@ -93,9 +98,10 @@ std::string EncodeSetup(const SetupMessage& message) {
   out[6] = static_cast<uint8_t>(message.kind);
   out[7] = static_cast<uint8_t>(message.token.size());
   base::StoreLittle<uint64_t>(message.size, out + 8);
-  const bool is_segment = message.kind == SetupMessage::Kind::kSegment;
-  base::StoreLittle<uint32_t>(
-      is_segment ? message.segment_id : uint32_t{message.copies}, out + 16);
+  base::StoreLittle<uint32_t>(HasSegmentId(message.kind)
+                                  ? message.segment_id
+                                  : uint32_t{message.copies},
+                              out + 16);
   return bytes + message.token;
 }
 
@@ -112,15 +118,18 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   }
   const uint8_t kind = in[6];
   const size_t token_size = in[7];
-  if (kind < 1 || kind > 3 || token_size > kMaxTokenBytes ||
+  if (kind < 1 || kind > 4 || token_size > kMaxTokenBytes ||
       bytes.size() != kHeaderBytes + token_size) {
     return absl::InvalidArgumentError("malformed shared memory set-up message");
   }
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
+  if (message.kind != SetupMessage::Kind::kHello && token_size > 0) {
+    return absl::InvalidArgumentError("malformed shared memory set-up message");
+  }
   message.size = base::LoadLittle<uint64_t>(in + 8);
   const uint32_t last = base::LoadLittle<uint32_t>(in + 16);
-  if (message.kind == SetupMessage::Kind::kSegment) {
+  if (HasSegmentId(message.kind)) {
     message.segment_id = last;
   } else if (last <= 1) {
     message.copies = last == 1;
@@ -138,13 +147,15 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
   msghdr header = {};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof fd);
+    std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  }
   ssize_t sent;
   do {
     sent = sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -168,6 +179,10 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   absl::StatusOr<SetupMessage> message =
       DecodeSetup({first.bytes, static_cast<size_t>(first.size)});
   if (!message.ok()) return message.status();
+  if (first.fd.valid() == (message->kind == SetupMessage::Kind::kTakeBack)) {
+    return absl::InvalidArgumentError(
+        "set-up message is not with its one descriptor");
+  }
   DropFirst(socket);
   return ReceivedSetup{*std::move(message), std::move(first.fd)};
 }

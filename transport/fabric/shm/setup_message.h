@@ -1,5 +1,6 @@
-// What goes over the UNIX socket beside a connection, each with a descriptor:
-// the two halves of the set-up, then arena segments.
+// What goes over the UNIX socket beside a connection: the two halves of the
+// set-up, then arena segments, each with a descriptor; and which of these are
+// taken back.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
@@ -25,13 +26,15 @@ constexpr size_t kMaxSetupBytes = 20 + kMaxTokenBytes;
 // u64 size, u32 segment id or "copies" (0, 1), token.
 struct SetupMessage {
   enum class Kind : uint8_t {
-    kHello = 1,    // connecting side: its control segment, and the token
-    kWelcome = 2,  // listening side: its control segment
-    kSegment = 3,  // either: an arena segment
+    kHello = 1,     // connecting side: its control segment, and the token
+    kWelcome = 2,   // listening side: its control segment
+    kSegment = 3,   // either: an arena segment
+    kTakeBack = 4,  // either, without a descriptor: a segment that it lends no
+                    // more, and of which no loan is out
   };
   Kind kind = Kind::kHello;
-  uint64_t size = 0;        // of the ring, or of the arena segment
-  uint32_t segment_id = 0;  // kSegment
+  uint64_t size = 0;  // of the ring, or of the arena segment; kTakeBack: 0
+  uint32_t segment_id = 0;  // kSegment, kTakeBack
   // kHello, kWelcome: this side uses nothing of the peer's in place. Where one
   // side says so, it holds for both.
   bool copies = false;
@@ -51,15 +54,15 @@ struct ReceivedSetup {
   progress::ForeignFd fd;
 };
 
-// Sends `message` with a duplicate of `fd`, without waiting: UNAVAILABLE where
-// the socket is full, and nothing was sent.
+// Sends `message` with a duplicate of `fd`, or none if negative, without
+// waiting: UNAVAILABLE where the socket is full, and nothing was sent.
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
 // Receives one, without waiting: NOT_FOUND if there is none, UNAVAILABLE if the
 // peer has hung up, RESOURCE_EXHAUSTED if no descriptor is left for it. A
-// message without exactly one descriptor, of shared memory, is an error. Where
-// there is an error the message stays in the socket, and what it brings is
-// closed with that.
+// message without its one descriptor, of shared memory, is an error, and so is
+// a kTakeBack with any. Where there is an error the message stays in the
+// socket, and what it brings is closed with that.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);
 
 }  // namespace shm

@@ -1,11 +1,14 @@
 #include "transport/fabric/shm/arena.h"
 
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/memory/stable_memory.h"
 
 namespace penstock {
@@ -115,6 +118,85 @@ TEST(Arena, ThreadsShareIt) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(arena->used(), 0u);
+}
+
+class Watcher : public ArenaWatcher {
+ public:
+  void OnGivenBack(uint32_t segment_id) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    ids_.push_back(segment_id);
+  }
+  std::vector<uint32_t> ids() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return ids_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::vector<uint32_t> ids_;
+};
+
+class IdleArena : public testing::Test {
+ protected:
+  void Use(uint64_t mib) {
+    leases_.push_back(arena_->Allocate(mib * kMiB).value());
+  }
+  bool WaitForReserved(uint64_t mib) {
+    return WaitUntil([=] { return arena_->reserved() == mib * kMiB; });
+  }
+  static uint32_t IdOf(const std::shared_ptr<Lease>& lease) {
+    return lease->place().segment_id;
+  }
+
+  std::shared_ptr<Arena> arena_ = Arena::Create(
+      256 * kMiB, HugePages::kOff, /*idle_time=*/absl::Milliseconds(1));
+  std::vector<std::shared_ptr<Lease>> leases_;
+};
+
+TEST_F(IdleArena, GivesBackAllButTheFirstSegment) {
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 3; ++i) Use(14);
+    EXPECT_EQ(arena_->reserved(), (16 + 32) * kMiB);
+    leases_.clear();
+    EXPECT_TRUE(WaitForReserved(16));
+  }
+}
+
+TEST_F(IdleArena, KeepsASegmentOfWhichAnythingIsUsed) {
+  for (uint64_t mib : {14, 30, 60}) Use(mib);
+  EXPECT_EQ(arena_->reserved(), (16 + 32 + 64) * kMiB);
+  leases_[0] = nullptr;
+  leases_[2] = nullptr;
+  EXPECT_TRUE(WaitForReserved(16 + 32));
+  leases_[1]->data()[30 * kMiB - 1] = 1;
+  leases_.clear();
+  EXPECT_TRUE(WaitForReserved(16));
+}
+
+TEST_F(IdleArena, TellsWhoeverWatches) {
+  auto watcher = std::make_shared<Watcher>();
+  arena_->AddWatcher(watcher);
+  for (int i = 0; i < 100; ++i) {
+    arena_->AddWatcher(std::make_shared<Watcher>());  // and is gone
+  }
+  for (uint64_t mib : {14, 30}) Use(mib);
+  const uint32_t id = IdOf(leases_[1]);
+  const uint8_t* const data = leases_[1]->data();
+  EXPECT_NE(memory::FindStable(data, kMiB), nullptr);
+  leases_.clear();
+  EXPECT_TRUE(WaitUntil([&] { return !watcher->ids().empty(); }));
+  EXPECT_EQ(watcher->ids(), std::vector<uint32_t>{id});
+  EXPECT_TRUE(
+      WaitUntil([data] { return memory::FindStable(data, kMiB) == nullptr; }));
+}
+
+TEST_F(IdleArena, TrafficThatComesAndGoesHasItsSegmentsAgain) {
+  arena_ = Arena::Create(256 * kMiB, HugePages::kOff, absl::Seconds(3600));
+  for (int round = 0; round < 100; ++round) {
+    for (uint64_t mib : {14, 30}) Use(mib);
+    EXPECT_EQ(arena_->reserved(), (16 + 32) * kMiB);
+    leases_.clear();
+  }
 }
 
 TEST(Arena, DefaultBudgetIsBounded) {

@@ -15,6 +15,7 @@
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/domains.h"
 #include "transport/fabric/shm/fabric.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
@@ -198,6 +199,7 @@ TEST_F(ShmLifetime, ManyConnectionsLeaveNoDescriptors) {
   // What the process keeps from its first connection: the event loop's, the
   // listener's, the arena's segment. What is above it goes away again.
   (void)Lend(kMiB, 1);
+  ASSERT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
   const size_t with_one_pair = CountFds();
   constexpr size_t kSockets = 2;
   for (int i = 0; i < 20; ++i) {

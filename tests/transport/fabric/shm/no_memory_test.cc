@@ -130,12 +130,13 @@ TEST(NoMemory, PeerThatCannotMapAMessageGivesItBack) {
   ForkedChild child([&] {
     auto pair = MakePair(&fabric, &fabric);
     ASSERT_NE(pair, nullptr);
-    auto exposure =
-        pair->listening.endpoint->Expose(PatternPayload(8 * kMiB, 1));
+    ASSERT_TRUE(arena->Allocate(1).ok());  // the owner has its mapping
+    const memory::Payload payload = PatternPayload(8 * kMiB, 1);
+    Limit(RLIMIT_AS, AddressSpace() + kMiB);
+    auto exposure = pair->listening.endpoint->Expose(payload);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     const RemoteRegion region = exposure->region;
     *exposure = Exposure();
-    Limit(RLIMIT_AS, AddressSpace() + kMiB);
     Endpoint* reader = pair->connecting.endpoint.get();
     EXPECT_FALSE(reader->Load(region).ok());
     uint8_t byte;

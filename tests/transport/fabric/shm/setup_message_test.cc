@@ -108,7 +108,8 @@ TEST(SetupMessage, AnythingElseIsRejected) {
   }
   EXPECT_FALSE(DecodeSetup(good + "x").ok());
   for (auto change : {std::make_pair(0, 'Q'), std::make_pair(4, '\x01'),
-                      std::make_pair(6, '\x00'), std::make_pair(6, '\x04'),
+                      std::make_pair(6, '\x00'), std::make_pair(6, '\x05'),
+                      std::make_pair(6, '\x04'), std::make_pair(6, '\x02'),
                       std::make_pair(7, '\x04'), std::make_pair(7, '\xff'),
                       std::make_pair(16, '\x02'), std::make_pair(19, '\x01')}) {
     std::string bad = good;
@@ -168,7 +169,7 @@ TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {
   SendRaw(sockets.a.get(), std::string(1000, 'x'), 1);
   EXPECT_FALSE(ReceiveSetup(sockets.b.get()).ok());
   sockets = SocketPair();
-  EXPECT_TRUE(WaitUntil([before] { return CountFds() == before; }));
+  EXPECT_TRUE(WaitUntil([before] { return CountFds() <= before; }));
 }
 
 TEST(SetupMessage, DescriptorOfAnythingButSharedMemoryIsRejected) {

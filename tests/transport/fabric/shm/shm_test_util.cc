@@ -10,6 +10,8 @@
 #include "gtest/gtest.h"
 #include "transport/base/token.h"
 #include "transport/fabric/shm/address.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/setup_message.h"
 
 namespace penstock {
 namespace fabric {
@@ -114,6 +116,25 @@ base::UniqueFd RawConnect(const std::string& offer,
       ConnectTo(AddressIn(offer, directory).value());
   EXPECT_TRUE(socket.ok()) << socket.status();
   return socket.ok() ? *std::move(socket) : base::UniqueFd();
+}
+
+std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening) {
+  constexpr uint64_t kRing = 1 << 18;
+  SetupMessage hello;
+  hello.token = NewTestToken();
+  hello.size = kRing;
+  Outcome listened;
+  auto listen = listening->Listen(hello.token, listened.callback());
+  auto pair = absl::make_unique<RawPair>();
+  pair->socket = RawConnect(listening->Offer().value());
+  auto control = CreateControl(kRing);
+  EXPECT_TRUE(SendSetup(pair->socket.get(), hello, control->fd()).ok());
+  absl::StatusOr<std::unique_ptr<Endpoint>> end = listened.Take();
+  EXPECT_TRUE(end.ok()) << end.status();
+  if (!end.ok()) return nullptr;
+  pair->end.endpoint = *std::move(end);
+  pair->end.endpoint->Start(&pair->end.events);
+  return pair;
 }
 
 bool IsHungUp(const base::UniqueFd& socket) {

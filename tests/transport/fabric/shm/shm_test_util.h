@@ -99,6 +99,13 @@ size_t CountFds();
 // A raw connection to the socket in `offer`.
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
+// A started end whose peer is the test itself: what it says beside the ring, it
+// says by `socket`.
+struct RawPair {
+  base::UniqueFd socket;
+  End end;
+};
+std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening);
 // Whether the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 

@@ -19,7 +19,6 @@
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/fabric.h"
-#include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/progress/aside.h"
@@ -210,19 +209,8 @@ TEST_F(Strangers, ListenersAnswerOfAnotherKind) {
 // A connection that is set up, of which this test is one side.
 class StrangersSegment : public Strangers {
  protected:
-  StrangersSegment() {
-    const std::string token = NewTestToken();
-    Outcome listened;
-    auto listen = server_.Listen(token, listened.callback());
-    socket_ = RawConnect(server_.Offer().value());
-    auto control = CreateControl(kRing);
-    SendWith(socket_.get(), HelloWith(token), {control->fd()});
-    endpoint_ = listened.Take().value();
-    endpoint_->Start(&events_);
-  }
   void TearDown() override {
-    socket_.Reset();
-    endpoint_.reset();
+    peer_ = nullptr;
     Strangers::TearDown();
   }
 
@@ -232,12 +220,12 @@ class StrangersSegment : public Strangers {
     segment.kind = SetupMessage::Kind::kSegment;
     segment.segment_id = 7;
     segment.size = 4096;
-    SendAndLetGo(socket_.get(), EncodeSetup(segment), {fd});
+    SendAndLetGo(peer_->socket.get(), EncodeSetup(segment), {fd});
     RemoteRegion region;
     region.key = RegionKey(7, 1);
     region.length = 4096;
     auto loaded = std::async(std::launch::async, [this, region] {
-      return endpoint_->Load(region).ok();
+      return peer_->end.endpoint->Load(region).ok();
     });
     ASSERT_EQ(loaded.wait_for(absl::ToChronoSeconds(kTestDeadline)),
               std::future_status::ready)
@@ -245,19 +233,18 @@ class StrangersSegment : public Strangers {
     EXPECT_FALSE(loaded.get());
   }
 
-  base::UniqueFd socket_;
-  Recorder events_;
-  std::unique_ptr<Endpoint> endpoint_;
+  std::unique_ptr<RawPair> peer_ = MakeRawPair(&server_);
 };
 
 TEST_F(StrangersSegment, SocketInPlaceOfASegment) { Pass(lingering_->fd()); }
 
 TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
-  SendAndLetGo(socket_.get(), "x", {lingering_->fd()});
-  auto ended = std::async(std::launch::async, [this] { endpoint_.reset(); });
+  SendAndLetGo(peer_->socket.get(), "x", {lingering_->fd()});
+  auto ended =
+      std::async(std::launch::async, [this] { peer_->end.endpoint.reset(); });
   EXPECT_EQ(ended.wait_for(absl::ToChronoSeconds(kTestDeadline)),
             std::future_status::ready);
-  socket_.Reset();
+  peer_->socket.Reset();
   ExpectLoopMovesOn();
 }
 

@@ -1,0 +1,150 @@
+// What a mixed load costs in memory: no more after long than after short, and
+// next to nothing once it is over. Told apart: memory that is shared, which is
+// Penstock's, and the heap. Of the heap only what is given out says something
+// about a program: malloc keeps what is freed, up to 64 MiB for each of eight
+// arenas per core where messages are large, with stock gRPC as well.
+
+#include <dirent.h>
+#include <malloc.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/stack_test.h"
+
+namespace penstock::e2e {
+namespace {
+
+constexpr int kThreads = 8;
+constexpr int kChannels = 3;
+constexpr int kCallsPerThread = 60;
+constexpr size_t kLargest = 3 * 1024 * 1024 + 512 * 1024;
+// Of the arena's segments (docs/memory.md): the next larger one than such a
+// load needs, and the first, which stays.
+constexpr uint64_t kSlackKib = 64 * 1024;
+constexpr uint64_t kIdleKib = 16 * 1024;
+// What gRPC keeps from a first use.
+constexpr uint64_t kHeapSlackKib = 8 * 1024;
+// A segment goes within 10 s.
+constexpr std::chrono::seconds kIdlePatience(30);
+
+struct Memory {
+  uint64_t shared_kib = 0;
+  uint64_t heap_kib = 0;  // that malloc has given out
+};
+
+std::ostream& operator<<(std::ostream& out, const Memory& memory) {
+  return out << memory.shared_kib << " KiB shared, " << memory.heap_kib
+             << " KiB of the heap";
+}
+
+// What the arena has taken from the system, touched or not.
+uint64_t SharedKib() {
+  uint64_t blocks = 0;
+  DIR* const folder = opendir("/proc/self/fd");
+  while (const dirent* entry = readdir(folder)) {
+    char target[64] = "";
+    if (readlinkat(dirfd(folder), entry->d_name, target, sizeof target - 1) <
+            0 ||
+        !absl::StartsWith(target, "/memfd:penstock-arena")) {
+      continue;
+    }
+    struct stat status;
+    if (fstat(std::atoi(entry->d_name), &status) == 0) {
+      blocks += status.st_blocks;
+    }
+  }
+  closedir(folder);
+  return blocks / 2;
+}
+
+Memory Measure() {
+  const struct mallinfo2 heap = mallinfo2();
+  return Memory{SharedKib(), (heap.uordblks + heap.hblkhd) / 1024};
+}
+
+class MemoryPlateauTest : public ServiceTest {
+ protected:
+  // Half of the sizes even, half of them even on a logarithmic scale: most
+  // bytes are large messages', and many messages are small.
+  static size_t AnySize(std::mt19937* random) {
+    std::uniform_real_distribution<double> share(0, 1);
+    if ((*random)() % 2 == 0)
+      return static_cast<size_t>(share(*random) * kLargest);
+    return static_cast<size_t>(std::exp(share(*random) * std::log(kLargest)));
+  }
+
+  static void Calls(TestService::Stub* stub, uint32_t seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < kCallsPerThread; ++i) {
+      Call call;
+      SimpleRequest request;
+      *request.mutable_payload() = ZeroPayload(AnySize(&random));
+      request.set_response_size(static_cast<int>(AnySize(&random)));
+      SimpleResponse response;
+      const grpc::Status status = stub->UnaryCall(&call, request, &response);
+      ASSERT_TRUE(status.ok()) << status.error_message();
+    }
+  }
+
+  // With channels of its own. What it has cost at the most.
+  Memory MixedLoad(uint32_t seed) {
+    std::vector<std::unique_ptr<TestService::Stub>> stubs;
+    for (int i = 0; i < kChannels; ++i) {
+      stubs.push_back(TestService::NewStub(NewChannel()));
+    }
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&stubs, seed, i] {
+        Calls(stubs[i % kChannels].get(), seed * kThreads + i);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return Measure();
+  }
+};
+
+TEST_P(MemoryPlateauTest, OfAMixedLoadIsFlatAndGoesBackWhenItIsOver) {
+  constexpr uint32_t kRounds = 4;
+  uint64_t first_half = 0;
+  Memory last;
+  const Memory warm = MixedLoad(0);
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    last = MixedLoad(round);
+    RecordProperty("round" + std::to_string(round),
+                   testing::PrintToString(last));
+    if (round <= kRounds / 2) {
+      first_half = std::max(first_half, last.shared_kib);
+    } else {
+      EXPECT_LE(last.shared_kib, first_half + kSlackKib) << round;
+    }
+  }
+  EXPECT_LE(last.heap_kib, warm.heap_kib + kHeapSlackKib);
+  const auto end = std::chrono::steady_clock::now() + kIdlePatience;
+  while (SharedKib() > kIdleKib && std::chrono::steady_clock::now() < end) {
+    std::this_thread::yield();
+  }
+  EXPECT_LE(SharedKib(), kIdleKib);
+  if (GetParam() == Path::kShm) {
+    EXPECT_GT(first_half, kIdleKib);  // there was something to give back
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, MemoryPlateauTest, EachPenstockPath(),
+                         PathName());
+
+}  // namespace
+}  // namespace penstock::e2e

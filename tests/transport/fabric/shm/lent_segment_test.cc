@@ -1,0 +1,227 @@
+// A peer's segments: mapped once, looked through where they are used, let go of
+// when they are taken back.
+
+#include "transport/fabric/shm/lent_segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <fstream>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/borrower.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/setup_message.h"
+#include "transport/progress/aside.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL;
+
+base::UniqueFd Duplicate(int fd) {
+  return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+// A liar's: a hole in the last part, and as many pages behind the end.
+base::UniqueFd WithHoleAtTheEnd(uint64_t size) {
+  base::UniqueFd fd(memfd_create("liar", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  EXPECT_EQ(ftruncate(fd.get(), static_cast<off_t>(size)), 0);
+  const auto allocated = static_cast<off_t>(size - kMiB);
+  EXPECT_EQ(fallocate(fd.get(), 0, 0, allocated), 0);
+  EXPECT_EQ(
+      fallocate(fd.get(), FALLOC_FL_KEEP_SIZE, static_cast<off_t>(size), kMiB),
+      0);
+  EXPECT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
+  return fd;
+}
+
+size_t CountMappings(const std::string& name) {
+  size_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    count += absl::StrContains(line, "memfd:" + name);
+  }
+  return count;
+}
+
+// Nothing runs aside while it lives.
+class HeldAside {
+ public:
+  HeldAside() {
+    auto shared = std::make_shared<std::future<void>>(go_on_.get_future());
+    progress::RunAside([shared] { shared->wait(); });
+  }
+  ~HeldAside() { go_on_.set_value(); }
+
+ private:
+  std::promise<void> go_on_;
+};
+
+TEST(LentSegment, SameMemoryIsMappedOnceAndLetGoWithItsLastUser) {
+  auto owned = Segment::Create("once", 4 * kMiB);
+  auto one = LentSegment::Get(Duplicate(owned->fd()), 4 * kMiB).value();
+  auto two = LentSegment::Get(Duplicate(owned->fd()), 4 * kMiB).value();
+  EXPECT_EQ(one, two);
+  EXPECT_EQ(CountMappings("once"), 2u);  // and its owner's
+  one.reset();
+  owned->data()[5] = 7;
+  EXPECT_EQ(two->data()[5], 7);
+  two.reset();
+  EXPECT_TRUE(WaitUntil([] { return CountMappings("once") == 1; }));
+  auto again = LentSegment::Get(Duplicate(owned->fd()), 4 * kMiB);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ((*again)->data()[5], 7);
+}
+
+TEST(LentSegment, KeepsNoDescriptorOnceAllIsLookedThrough) {
+  auto owned = Segment::Create("test", 8 * kMiB);
+  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+  const size_t before = CountFds();
+  auto lent = LentSegment::Get(Duplicate(owned->fd()), 8 * kMiB).value();
+  EXPECT_TRUE(WaitUntil([before] { return CountFds() == before; }));
+  EXPECT_TRUE(lent->Check(0, 8 * kMiB).ok());
+}
+
+TEST(LentSegment, OnlyWhatIsUsedIsLookedThroughByItsUser) {
+  HeldAside held;
+  auto lent = LentSegment::Get(WithHoleAtTheEnd(8 * kMiB), 8 * kMiB).value();
+  EXPECT_TRUE(lent->Check(0, 6 * kMiB).ok());
+  EXPECT_TRUE(lent->Check(6 * kMiB, 0).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(6 * kMiB - 1, 2)));
+  // A liar's memory is used no more.
+  EXPECT_TRUE(absl::IsFailedPrecondition(lent->Check(0, 1)));
+}
+
+TEST(LentSegment, TheRestIsLookedThroughAside) {
+  auto lent = LentSegment::Get(WithHoleAtTheEnd(8 * kMiB), 8 * kMiB).value();
+  EXPECT_TRUE(WaitUntil([&] { return !lent->Check(0, 1).ok(); }));
+}
+
+TEST(LentSegment, WhatCouldVanishIsRefused) {
+  base::UniqueFd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(fd.get(), kMiB), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      LentSegment::Get(Duplicate(fd.get()), kMiB).status()));
+  ASSERT_EQ(fcntl(fd.get(), F_ADD_SEALS, kAllSeals), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(  // it has no pages
+      LentSegment::Get(Duplicate(fd.get()), kMiB).status()));
+  auto good = Segment::Create("test", kMiB);
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      LentSegment::Get(Duplicate(good->fd()), 2 * kMiB).status()));
+}
+
+// A peer that is this test, and says what it likes.
+class Lends : public testing::Test {
+ protected:
+  void Say(SetupMessage::Kind kind, uint32_t id, uint64_t size, int fd) {
+    SetupMessage message;
+    message.kind = kind;
+    message.segment_id = id;
+    message.size = size;
+    ASSERT_TRUE(SendSetup(peer_->socket.get(), message, fd).ok());
+  }
+  void Lend(uint32_t id, const Segment& segment) {
+    Say(SetupMessage::Kind::kSegment, id, segment.size(), segment.fd());
+  }
+  void TakeBack(uint32_t id) { Say(SetupMessage::Kind::kTakeBack, id, 0, -1); }
+  absl::StatusOr<memory::Bytes> Load(uint32_t id) {
+    RemoteRegion region;
+    region.key = RegionKey(id, 1);
+    region.length = 4096;
+    return peer_->end.endpoint->Load(region);
+  }
+
+  ShmFabric fabric_;
+  std::unique_ptr<RawPair> peer_ = MakeRawPair(&fabric_);
+};
+
+TEST_F(Lends, SegmentsComeInAndGoWithoutBeingAskedFor) {
+  auto owned = Segment::Create("unasked", kMiB);
+  Lend(7, *owned);
+  EXPECT_TRUE(WaitUntil([] { return CountMappings("unasked") == 2; }));
+  TakeBack(7);
+  EXPECT_TRUE(WaitUntil([] { return CountMappings("unasked") == 1; }));
+  EXPECT_FALSE(Load(7).ok());
+  Lend(7, *owned);  // the number is free again
+  EXPECT_TRUE(Load(7).ok());
+}
+
+TEST_F(Lends, LoadedBytesOutliveASegmentThatALiarTakesBack) {
+  auto owned = Segment::Create("liar", kMiB);
+  owned->data()[0] = 5;
+  Lend(7, *owned);
+  auto bytes = Load(7);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  TakeBack(7);
+  EXPECT_TRUE(WaitUntil([this] { return !Load(7).ok(); }));
+  EXPECT_EQ(bytes->data[0], 5);
+  bytes = memory::Bytes();
+  EXPECT_TRUE(WaitUntil([] { return CountMappings("liar") == 1; }));
+}
+
+TEST_F(Lends, OneMemoryUnderManyNumbersIsMappedOnce) {
+  auto owned = Segment::Create("many", kMiB);
+  for (uint32_t id = 1; id <= kMaxPeerSegments; ++id) Lend(id, *owned);
+  EXPECT_TRUE(Load(kMaxPeerSegments).ok());
+  EXPECT_EQ(CountMappings("many"), 2u);
+  Lend(kMaxPeerSegments + 1, *owned);  // and one too many
+  EXPECT_FALSE(Load(kMaxPeerSegments + 1).ok());
+  EXPECT_TRUE(Load(1).ok());
+}
+
+TEST_F(Lends, TakingBackWhatWasNotLentHarmsNobody) {
+  auto owned = Segment::Create("test", kMiB);
+  TakeBack(3);
+  Lend(7, *owned);
+  (void)Load(7);
+  EXPECT_TRUE(Load(7).ok());
+  EXPECT_TRUE(peer_->end.events.broken.empty());
+}
+
+// Memory that comes and goes: both sides are down to the first segment again.
+TEST(GiveBack, IdleSegmentsGoOnBothSides) {
+  Options options;
+  options.arena = Arena::Create(256 * kMiB, HugePages::kOff,
+                                /*idle_time=*/absl::Milliseconds(1));
+  ShmFabric fabric(options);
+  auto pair = MakePair(&fabric, &fabric);
+  ASSERT_NE(pair, nullptr);
+  Endpoint* const lender = pair->listening.endpoint.get();
+  for (int round = 0; round < 3; ++round) {
+    {
+      std::vector<memory::Bytes> loaded;
+      for (uint8_t i = 0; i < 6; ++i) {
+        auto exposure = lender->Expose(PatternPayload(12 * kMiB, i));
+        ASSERT_TRUE(exposure.ok()) << exposure.status();
+        auto bytes = pair->connecting.endpoint->Load(exposure->region);
+        ASSERT_TRUE(bytes.ok()) << bytes.status();
+        EXPECT_TRUE(HasPattern(bytes->span(), i));
+        loaded.push_back(*std::move(bytes));
+      }
+      EXPECT_GT(options.arena->reserved(), 64 * kMiB);
+    }
+    lender->Poll();
+    EXPECT_TRUE(
+        WaitUntil([&] { return options.arena->reserved() == 16 * kMiB; }));
+    EXPECT_TRUE(WaitUntil([] { return CountMappings("penstock-arena") == 2; }));
+  }
+  EXPECT_TRUE(pair->listening.events.broken.empty());
+  EXPECT_TRUE(pair->connecting.events.broken.empty());
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

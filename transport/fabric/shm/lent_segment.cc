@@ -1,0 +1,142 @@
+#include "transport/fabric/shm/lent_segment.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "transport/base/status_util.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+// Device and inode: of one memory, as long as somebody has it mapped.
+using Identity = std::pair<uint64_t, uint64_t>;
+
+struct Registry {
+  std::mutex mu;  // guards the rest
+  uint32_t fork_count = progress::ForkCount();
+  std::map<Identity, std::weak_ptr<LentSegment>> segments;
+};
+
+Registry* TheRegistry() {
+  static Registry* const registry = new Registry;
+  return registry;
+}
+
+// What the parent has mapped, a child has too; but nobody looks through the
+// rest of it there.
+void ForgetParentsLocked(Registry* registry) {
+  if (registry->fork_count == progress::ForkCount()) return;
+  registry->fork_count = progress::ForkCount();
+  registry->segments.clear();
+}
+
+void DropDeadLocked(Registry* registry) {
+  for (auto it = registry->segments.begin(); it != registry->segments.end();) {
+    it = it->second.expired() ? registry->segments.erase(it) : std::next(it);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
+    progress::ForeignFd fd, uint64_t size) {
+  absl::Status good = CheckPeerMemory(fd.get(), size);
+  if (!good.ok()) return good;
+  struct stat status;
+  if (fstat(fd.get(), &status) != 0) return base::ErrnoStatus(errno, "fstat");
+  const Identity identity{status.st_dev, status.st_ino};
+  Registry* const registry = TheRegistry();
+  std::lock_guard<std::mutex> lock(registry->mu);
+  ForgetParentsLocked(registry);
+  auto it = registry->segments.find(identity);
+  std::shared_ptr<LentSegment> known =
+      it == registry->segments.end() ? nullptr : it->second.lock();
+  if (known != nullptr) return known;
+  // Not advised: whether its pages are huge is its owner's affair.
+  absl::StatusOr<Mapping> mapping =
+      Mapping::ShareAligned(fd.get(), size, PROT_READ);
+  if (!mapping.ok()) return mapping.status();
+  std::shared_ptr<LentSegment> made = Make(std::move(fd), *std::move(mapping));
+  DropDeadLocked(registry);
+  registry->segments[identity] = made;
+  return made;
+}
+
+std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
+                                               Mapping mapping) {
+  // Where its owner has let go of it, to unmap it is to free its pages.
+  std::shared_ptr<LentSegment> segment(
+      new LentSegment(std::move(fd), std::move(mapping)),
+      [fork_count = progress::ForkCount()](LentSegment* ended) {
+        if (fork_count != progress::ForkCount()) {
+          delete ended;
+        } else {
+          progress::RunAside([ended] { delete ended; });
+        }
+      });
+  CheckRestAside(segment);
+  return segment;
+}
+
+LentSegment::LentSegment(progress::ForeignFd fd, Mapping mapping)
+    : mapping_(std::move(mapping)),
+      fd_(std::move(fd)),
+      checked_((mapping_.size() + kHolePartBytes - 1) / kHolePartBytes),
+      unchecked_(checked_.size()) {}
+
+absl::Status LentSegment::Check(uint64_t offset, uint64_t length) {
+  if (is_good_.load(std::memory_order_acquire) || length == 0) {
+    return absl::OkStatus();
+  }
+  const size_t last = (offset + length - 1) / kHolePartBytes;
+  std::lock_guard<std::mutex> lock(mu_);
+  for (size_t part = offset / kHolePartBytes; part <= last; ++part) {
+    absl::Status good = CheckPartLocked(part);
+    if (!good.ok()) return good;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LentSegment::CheckPartLocked(size_t part) {
+  if (!bad_.ok()) return bad_;
+  if (checked_[part]) return absl::OkStatus();
+  const uint64_t begin = part * kHolePartBytes;
+  bad_ =
+      CheckForHole(fd_.get(), begin, std::min(kHolePartBytes, size() - begin));
+  checked_[part] = true;
+  --unchecked_;
+  if (!bad_.ok() || unchecked_ > 0) return bad_;
+  fd_.ResetHere();  // the mapping keeps the pages
+  is_good_.store(true, std::memory_order_release);
+  return bad_;
+}
+
+bool LentSegment::CheckNext() {
+  std::lock_guard<std::mutex> lock(mu_);
+  const auto next = std::find(checked_.begin(), checked_.end(), false);
+  if (next == checked_.end()) return false;
+  return CheckPartLocked(next - checked_.begin()).ok();
+}
+
+void LentSegment::CheckRestAside(std::weak_ptr<LentSegment> weak) {
+  progress::RunAside([weak] {
+    for (;;) {
+      std::shared_ptr<LentSegment> segment = weak.lock();
+      if (segment == nullptr || !segment->CheckNext()) return;
+    }
+  });
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
