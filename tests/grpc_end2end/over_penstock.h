@@ -1,4 +1,4 @@
-// What put_over_penstock.py has gRPC's tests call.
+// What put_over_penstock.py has gRPC's programs call.
 
 #ifndef PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
 #define PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "grpcpp/server_builder.h"
 #include "test/cpp/util/test_credentials_provider.h"
 #include "transport/penstock.h"
 
@@ -16,6 +17,12 @@ inline std::shared_ptr<grpc::ChannelCredentials> TestCredentials(
   return Credentials(
       grpc::testing::GetCredentialsProvider()->GetChannelCredentials(
           type, arguments));
+}
+
+inline std::unique_ptr<grpc::ServerBuilder> NewServerBuilder() {
+  auto builder = std::make_unique<grpc::ServerBuilder>();
+  Enable(builder.get());
+  return builder;
 }
 
 inline std::shared_ptr<grpc::ChannelCredentials> InsecureCredentials() {

@@ -1,4 +1,4 @@
-"""Makes one of gRPC's own tests run over Penstock: IN.cc OUT.cc.
+"""Makes one of gRPC's own programs run over Penstock: IN.cc OUT.cc.
 
 What a user would write, and nothing else: Enable() behind each ServerBuilder,
 Credentials() around each channel's credentials.
@@ -11,7 +11,8 @@ import sys
 CHANGES = [
     (r"((?:^|[^\w:])(?:grpc::)?ServerBuilder builder;)",
      r"\1 penstock::Enable(&builder);"),
-    (r"GetCredentialsProvider\(\)->GetChannelCredentials\(",
+    (r"std::make_unique<ServerBuilder>\(\)", "penstock::NewServerBuilder()"),
+    (r"(?:testing::)?GetCredentialsProvider\(\)->GetChannelCredentials\(",
      "penstock::TestCredentials("),
     (r"(?<![\w:])(?:::)?(?:grpc::)?InsecureChannelCredentials\(\)",
      "penstock::InsecureCredentials()"),

@@ -1,0 +1,18 @@
+"""put_over_penstock: gRPC's own programs, over Penstock."""
+
+def put_over_penstock(name, src):
+    """Makes NAME of gRPC's own `src`, with put_over_penstock.py.
+
+    Args:
+      name: the file that is made.
+      src: its path in gRPC's source package.
+    """
+    native.genrule(
+        name = name.replace(".", "_"),
+        srcs = ["@grpc_internal//:" + src],
+        outs = [name],
+        cmd = "python3 -B $(location " + _PROGRAM + ") $(SRCS) $@",
+        tools = [_PROGRAM],
+    )
+
+_PROGRAM = "//tests/grpc_end2end:put_over_penstock.py"
