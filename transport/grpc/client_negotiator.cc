@@ -61,10 +61,13 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
     Unref();
   });
   Transport* transport = opened_;
+  // Until it has started: whoever shuts us down may drop all others.
+  transport->Ref();
   // Not under the lock: what has been received may settle it at once.
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([transport](grpc_error_handle) {
                             transport->Start();
+                            transport->Unref();
                           }),
                           absl::OkStatus());
 }

@@ -131,6 +131,7 @@ std::shared_ptr<Transport> Transport::Share() {
 
 void Transport::Start() {
   Section section(this);
+  if (session_->closed()) return;
   if (!config_.is_client) {
     side_paths_.Listen(session_->config().offers, session_->config().token,
                        OnSidePath());

@@ -93,7 +93,7 @@ class Transport final : public grpc_transport,
     return static_cast<Transport*>(transport);
   }
 
-  // Starts reading. Once.
+  // Starts reading, unless it has been closed by now. Once.
   void Start();
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
