@@ -1,0 +1,66 @@
+"""Medians over the rounds, and what they are of stock gRPC's."""
+
+import statistics
+
+STOCK = "tcp"
+
+
+def cpu_us(result):
+    """Of both processes, per call."""
+    used = sum(stats["timeUser"] + stats["timeSystem"]
+               for stats in result["clientStats"] + result["serverStats"])
+    return used / float(result["latencies"]["count"]) * 1e6
+
+
+class Figures:
+    """Of one scenario over one transport: a row of figures for each round."""
+
+    def __init__(self):
+        self._rounds = {}
+
+    def add(self, number, result):
+        summary = result["summary"]
+        self._rounds[number] = (summary["latency50"] / 1e3,
+                                summary["latency99"] / 1e3, summary["qps"],
+                                cpu_us(result))
+
+    def medians(self):
+        return [statistics.median(column)
+                for column in zip(*self._rounds.values())]
+
+    def rates_of(self, other):
+        """Calls per second, of another's in the same round: all of them."""
+        return [self._rounds[number][2] / other._rounds[number][2]
+                for number in sorted(self._rounds.keys() & other._rounds)]
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def line(scenario, transport, figures, stock):
+    cells = [scenario, transport, *map(number, figures.medians())]
+    ratios = figures.rates_of(stock) if stock and stock is not figures else []
+    if not ratios:
+        return cells + [""]
+    text = f"{statistics.median(ratios):.2f}"
+    if len(ratios) > 1:
+        text += f" ({min(ratios):.2f}-{max(ratios):.2f})"
+    return cells + [text]
+
+
+HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "CPU us",
+        "of tcp"]
+
+
+def render(measured):
+    """A table of {(scenario, transport): Figures}, in that order."""
+    rows = [HEAD, ["---"] * len(HEAD)]
+    for (scenario, transport), figures in measured.items():
+        rows.append(line(scenario, transport, figures,
+                         measured.get((scenario, STOCK))))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    return "\n".join(
+        "| " + " | ".join(
+            cell.ljust(width) if cell != "---" else "-" * width
+            for cell, width in zip(row, widths)) + " |" for row in rows)
