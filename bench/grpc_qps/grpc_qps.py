@@ -8,9 +8,11 @@
 Server and client are processes of gRPC's own, fresh for each cell; where it
 makes a server or a channel, Penstock's one line is added, and nothing else is
 changed. A scenario is KIND-API-SIZE-CHANNELSxOUTSTANDING, with "secure-" before
-it under TLS; requests and replies have SIZE bytes. calls/s are messages for
-the one-way streams. The last column is calls/s divided by those of tcp, which is
-stock gRPC, in the same round: median (smallest-largest).
+it under TLS; requests and replies have SIZE bytes. calls/s is gRPC's figure: for
+the one-way streams, messages that the writer has handed over. read/s is what
+the reader has read of them, else the same. CPU us is the time of both processes
+for a call, the kernel's included. The last column is read/s divided by that of
+tcp, which is stock gRPC, in the same round: median (smallest-largest).
 """
 
 import argparse

@@ -5,13 +5,21 @@ import os
 import pathlib
 import re
 import socket
+import struct
 import subprocess
 import tempfile
+import time
 
 # Penstock's fabric for each, and none for stock gRPC. It is not required, for
 # gRPC's driver speaks HTTP/2 to the workers; the client's log tells what its
 # channels went over.
 FABRICS = {"tcp": None, "penstock-tcp": "tcp", "shm": "shm"}
+# Who reads a stream of one way.
+READERS = {"STREAMING_FROM_CLIENT": "server",
+           "STREAMING_FROM_SERVER": "client"}
+# From so many on messages are being read; setting up takes fewer batches.
+FIRST_READS = 200
+SAMPLE_S = 0.05
 CONNECTED = re.compile(r"connection to \S+: (\w+)")
 # What connecting and ending take at most; an async server of streams that do
 # not end is given three seconds by gRPC's benchmark itself.
@@ -53,6 +61,30 @@ def check_path(fabric, channels, log):
                          f"{fabric}")
 
 
+class Reads:
+    """How much a reader has read, over time; see count_batches.cc."""
+
+    def __init__(self, file):
+        self.file = file
+        self.file.write_bytes(bytes(8))
+        self._samples = []
+
+    def sample(self):
+        count, = struct.unpack("@Q", self.file.read_bytes())
+        if count >= FIRST_READS:
+            self._samples.append((time.monotonic(), count))
+
+    def per_second(self, warmup_s, seconds):
+        """In the time that is measured, which begins after the warm-up."""
+        start = self._samples[0][0] + warmup_s if self._samples else 0
+        inside = [(when, count) for when, count in self._samples
+                  if start <= when <= start + seconds]
+        if len(inside) < 2:
+            raise CellFailed("its reader has read nothing")
+        (first, before), (last, after) = inside[0], inside[-1]
+        return (after - before) / (last - first)
+
+
 class Cell:
     """One scenario over one transport, in processes of its own."""
 
@@ -66,13 +98,16 @@ class Cell:
 
     def _measure(self, scenario, scratch):
         logs = {name: scratch / name for name in ("server", "client")}
-        ports = free_ports(len(logs))
-        workers = [self._start_worker(port, log)
-                   for port, log in zip(ports, logs.values())]
+        ports = dict(zip(logs, free_ports(len(logs))))
+        config = scenario["client_config"]
+        reader = READERS.get(config["rpc_type"])
+        reads = Reads(scratch / "reads") if reader else None
+        workers = [self._start_worker(ports[name], log,
+                                      reads if name == reader else None)
+                   for name, log in logs.items()]
         try:
-            result = self._drive(scenario, ports, scratch)
-            check_path(FABRICS[self._transport],
-                       scenario["client_config"]["client_channels"],
+            result = self._drive(scenario, ports.values(), scratch, reads)
+            check_path(FABRICS[self._transport], config["client_channels"],
                        logs["client"].read_text(encoding="utf-8",
                                                 errors="replace"))
             return result
@@ -86,32 +121,50 @@ class Cell:
                 worker.kill()
                 worker.wait()
 
-    def _start_worker(self, port, log):
+    def _start_worker(self, port, log, reads):
         program = ("penstock_worker" if FABRICS[self._transport] else
                    "stock_worker")
+        settings = environment(self._transport)
+        if reads:
+            settings["LD_PRELOAD"] = str(self._folder / "count_batches.so")
+            settings["GRPC_QPS_COUNTER"] = str(reads.file)
         with open(log, "wb") as output:
             return subprocess.Popen(
                 [self._folder / program, f"--driver_port={port}"],
-                env=environment(self._transport), stdin=subprocess.DEVNULL,
-                stdout=output, stderr=output)
+                env=settings, stdin=subprocess.DEVNULL, stdout=output,
+                stderr=output)
 
-    def _drive(self, scenario, ports, scratch):
+    def _drive(self, scenario, ports, scratch, reads):
         result = scratch / "result.json"
-        limit = (scenario["warmup_seconds"] + scenario["benchmark_seconds"] +
-                 GRACE_S)
+        seconds = scenario["warmup_seconds"], scenario["benchmark_seconds"]
         command = [self._folder / "qps_driver",
                    f"--scenarios_json={json.dumps({'scenarios': [scenario]})}",
                    f"--scenario_result_file={result}"]
         workers = ",".join(f"localhost:{port}" for port in ports)
         with open(scratch / "driver", "wb") as log:
+            driver = subprocess.Popen(
+                command, env={**os.environ, "QPS_WORKERS": workers},
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             try:
-                code = subprocess.run(
-                    command, env={**os.environ, "QPS_WORKERS": workers},
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    timeout=limit, check=False).returncode
-            except subprocess.TimeoutExpired as problem:
-                raise CellFailed(f"not done within {limit} s") from problem
+                code = self._await(driver, sum(seconds) + GRACE_S, reads)
+            finally:
+                driver.kill()
+                driver.wait()
         if code:
             raise CellFailed(f"gRPC's driver ended with {code}: "
                              f"{end_of(scratch / 'driver')}")
-        return json.loads(result.read_text(encoding="utf-8"))
+        said = json.loads(result.read_text(encoding="utf-8"))
+        if reads:
+            said["readPerSecond"] = reads.per_second(*seconds)
+        return said
+
+    @staticmethod
+    def _await(driver, limit_s, reads):
+        end = time.monotonic() + limit_s
+        while driver.poll() is None:
+            if time.monotonic() > end:
+                raise CellFailed(f"not done within {limit_s} s")
+            if reads:
+                reads.sample()
+            time.sleep(SAMPLE_S)
+        return driver.returncode

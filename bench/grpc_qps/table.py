@@ -20,17 +20,18 @@ class Figures:
 
     def add(self, number, result):
         summary = result["summary"]
-        self._rounds[number] = (summary["latency50"] / 1e3,
-                                summary["latency99"] / 1e3, summary["qps"],
-                                cpu_us(result))
+        rate = summary["qps"]
+        self._rounds[number] = (
+            summary["latency50"] / 1e3, summary["latency99"] / 1e3, rate,
+            result.get("readPerSecond", rate), cpu_us(result))
 
     def medians(self):
         return [statistics.median(column)
                 for column in zip(*self._rounds.values())]
 
     def rates_of(self, other):
-        """Calls per second, of another's in the same round: all of them."""
-        return [self._rounds[number][2] / other._rounds[number][2]
+        """What was read, of another's in the same round: all of them."""
+        return [self._rounds[number][3] / other._rounds[number][3]
                 for number in sorted(self._rounds.keys() & other._rounds)]
 
 
@@ -49,8 +50,8 @@ def line(scenario, transport, figures, stock):
     return cells + [text]
 
 
-HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "CPU us",
-        "of tcp"]
+HEAD = ["scenario", "transport", "p50 us", "p99 us", "calls/s", "read/s",
+        "CPU us", "of tcp"]
 
 
 def render(measured):

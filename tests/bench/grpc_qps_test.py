@@ -42,6 +42,8 @@ class ProgramTest(unittest.TestCase):
         for cell in said:
             self.assertGreater(cell["summary"]["qps"], 0)
             self.assertTrue(all(cell["clientSuccess"]))
+            if cell["scenario"]["name"].startswith("from-client"):
+                self.assertGreater(cell["readPerSecond"], 0)
 
     def test_a_scenario_that_does_not_exist_is_an_error(self):
         self.assertNotEqual(run("--filter=pigeon").returncode, 0)
@@ -77,10 +79,16 @@ class TableTest(unittest.TestCase):
         self.assertIn("2.00 (1.50-4.00)", lines[3])
         self.assertNotIn("(", lines[2])
 
+    def test_one_way_streams_are_compared_by_what_was_read(self):
+        stock, other = table.Figures(), table.Figures()
+        stock.add(0, {**result(900), "readPerSecond": 100})
+        other.add(0, {**result(300), "readPerSecond": 250})
+        self.assertEqual(other.rates_of(stock), [2.5])
+
     def test_processor_time_is_that_of_both_sides(self):
         figures = table.Figures()
         figures.add(0, result(100, cpu_s=2.0))
-        self.assertAlmostEqual(figures.medians()[3], 2.0 / 100 * 1e6)
+        self.assertAlmostEqual(figures.medians()[4], 2.0 / 100 * 1e6)
 
 
 if __name__ == "__main__":
