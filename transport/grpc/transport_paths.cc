@@ -20,8 +20,9 @@ constexpr grpc_core::Duration kFirstRetry = grpc_core::Duration::Seconds(1);
 constexpr grpc_core::Duration kLongestRetry = grpc_core::Duration::Seconds(60);
 
 // How long both sides may take until they have agreed on a path, or on having
-// none. Attempts have two seconds each; on a bad day some packets are lost.
-constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(10);
+// none. Attempts have two seconds, those of verbs five, one after the other; on
+// a bad day some packets are lost.
+constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(15);
 
 }  // namespace
 
