@@ -11,9 +11,9 @@ namespace core {
 
 // Thread-safe. A negotiation holds its place from the client's offer until both
 // sides have agreed on a path, or on having none. Its time limits, 5 s for the
-// hello and 15 s for the path, end one that does not go on: so the limit is also
-// one of rate, for peers that only begin. Clients that find no place are served
-// over HTTP/2.
+// hello and 15 s for the path, end one that does not go on: so the limit is
+// also one of rate, for peers that only begin. Clients that find no place are
+// served over HTTP/2.
 class HalfOpen {
  public:
   // Given back when the last share is gone. The HalfOpen outlives it.

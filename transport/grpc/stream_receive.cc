@@ -47,8 +47,12 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
-  const absl::Status status = DecodeMetadata(
-      metadata, transport_->received_entries(), limit, batch, &size);
+  // What waited was cut where that was plain: it takes less than HTTP/2 counts.
+  const absl::Status status =
+      metadata.size() > limit
+          ? absl::ResourceExhaustedError("too much metadata")
+          : DecodeMetadata(metadata, transport_->received_entries(), limit,
+                           batch, &size);
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
   // HTTP/2 counts key, value and 32 bytes for each entry, which is at most four

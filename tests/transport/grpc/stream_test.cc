@@ -212,6 +212,21 @@ TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
 }
 
+TEST_F(StreamTest, MetadataAboveTheLimitThatHadToWaitIsStillTooMuch) {
+  SendHeaders();
+  AnnounceMessage(1000);  // is read, and never comes
+  server_->Send(
+      FrameType::kTrailers, 1, 0,
+      Metadata({{"grpc-status", "0"}, {"x", std::string(9000, 'x')}}));
+  AwaitClient();
+  constexpr uint8_t kReadData = 4;
+  server_->SendUnit(kReadData, /*cookie=*/1, std::string(1000, 'm'));
+  EXPECT_EQ(call_->Read(), std::string(1000, 'm'));
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST_F(StreamTest, MessageBeforeTheHeadersEndsTheCall) {
   SendMessage("a");
   AwaitClient();

@@ -124,11 +124,13 @@ void WirePeer::SendMessage(absl::string_view frames) {
   Write(unit);
 }
 
-void WirePeer::SendUnit(uint8_t type, uint64_t cookie) {
-  std::string unit(4, '\0');
+void WirePeer::SendUnit(uint8_t type, uint64_t cookie, absl::string_view body) {
+  std::string unit;
+  Append<uint32_t>(static_cast<uint32_t>(body.size()), &unit);
   unit.push_back(static_cast<char>(type));
   unit.resize(8);
   Append<uint64_t>(cookie, &unit);
+  absl::StrAppend(&unit, body);
   Write(unit);
 }
 

@@ -38,7 +38,8 @@ class WirePeer {
   void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
             absl::string_view payload = absl::string_view());
   // A unit of the tcp fabric that holds no message.
-  void SendUnit(uint8_t type, uint64_t cookie);
+  void SendUnit(uint8_t type, uint64_t cookie,
+                absl::string_view body = absl::string_view());
   struct Received {
     wire::FrameHeader header;
     std::string payload;
