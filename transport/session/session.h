@@ -166,8 +166,9 @@ class Session : private MessageReader::Owner {
   // New streams may be given to the application; see BudgetLimits. If not, they
   // wait to be attached until the peer has taken what it was sent.
   bool accepts_streams() const { return budget_.accepts_streams(); }
-  // More may be read from the lifeline.
-  bool reads() const { return budget_.reads(); }
+  // More may be read from the lifeline. Always beside a fast path: doorbells
+  // come there, without which nothing makes room on that path.
+  bool reads() const { return using_fast_ || budget_.reads(); }
 
   // Whether the peer's hello has come.
   bool greeted() const { return state_ != State::kGreeting; }
