@@ -1,0 +1,88 @@
+// Where the two sides of a call meet beside it, as they are in one process: so
+// that each can begin when the other has come so far.
+
+#ifndef PENSTOCK_TESTS_ORACLE_MEETING_H_
+#define PENSTOCK_TESTS_ORACLE_MEETING_H_
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <mutex>
+#include <set>
+
+#include "grpcpp/client_context.h"
+
+namespace penstock::oracle {
+
+enum class Side { kClient, kServer };
+
+// No wait here, and no call, takes this long, unless something hangs.
+constexpr std::chrono::seconds kPatience(60);
+
+// Thread-safe.
+class Meeting {
+ public:
+  // Before the call begins; `client` lives until Leave(kClient).
+  void Begin(grpc::ClientContext* client) {
+    std::lock_guard<std::mutex> lock(mu_);
+    client_ = client;
+  }
+  // `side` has come to its point `point`.
+  void Reach(Side side, size_t point) {
+    std::lock_guard<std::mutex> lock(mu_);
+    reached_[Index(side)].insert(point);
+    changed_.notify_all();
+  }
+  // `side` will come to no more of them.
+  void Leave(Side side) {
+    std::lock_guard<std::mutex> lock(mu_);
+    left_[Index(side)] = true;
+    if (side == Side::kClient) client_ = nullptr;
+    changed_.notify_all();
+  }
+  // Blocks until `side` has come to `point`. False: it has left, or the time is
+  // up.
+  bool Await(Side side, size_t point,
+             std::chrono::milliseconds time = kPatience) {
+    std::unique_lock<std::mutex> lock(mu_);
+    const size_t at = Index(side);
+    changed_.wait_for(
+        lock, time, [&] { return left_[at] || reached_[at].count(point) > 0; });
+    return reached_[at].count(point) > 0;
+  }
+
+  // The client's call, from any thread, if it still runs.
+  void CancelClient() {
+    std::lock_guard<std::mutex> lock(mu_);
+    if (client_ != nullptr) client_->TryCancel();
+  }
+  // The same when that time has passed, unless the client leaves before.
+  void CancelClientAfter(std::chrono::microseconds time) {
+    std::unique_lock<std::mutex> lock(mu_);
+    const size_t at = Index(Side::kClient);
+    if (!changed_.wait_for(lock, time, [&] { return left_[at]; })) {
+      client_->TryCancel();
+    }
+  }
+
+ private:
+  static size_t Index(Side side) { return side == Side::kClient ? 0 : 1; }
+
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::array<std::set<size_t>, 2> reached_;
+  std::array<bool, 2> left_{};
+  grpc::ClientContext* client_ = nullptr;
+};
+
+// Points of both sides.
+constexpr size_t kPhasesDone = 1000;  // nothing of any phase is missing
+constexpr size_t kEnding = 1001;      // its last operation begins
+constexpr size_t kGone = 1002;        // it is done
+// That much of phase `index` is on the way as goes without a reader.
+inline size_t SentPoint(size_t index) { return index; }
+
+}  // namespace penstock::oracle
+
+#endif  // PENSTOCK_TESTS_ORACLE_MEETING_H_

@@ -1,0 +1,84 @@
+// A call of any kind at any of gRPC's server APIs, behind one interface that
+// blocks, and the service that takes them.
+
+#ifndef PENSTOCK_TESTS_ORACLE_SERVER_CALL_H_
+#define PENSTOCK_TESTS_ORACLE_SERVER_CALL_H_
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "grpcpp/impl/call_op_set.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
+#include "tests/oracle/crew.h"
+#include "tests/oracle/meeting.h"
+#include "tests/oracle/program.h"
+
+namespace penstock::oracle {
+
+// One thread may write while another reads; Finish() comes after both.
+class ServerCall {
+ public:
+  virtual ~ServerCall() = default;
+  virtual grpc::ServerContextBase* context() = 0;
+  virtual void SendInitialMetadata() {}
+  // False: no more comes.
+  virtual bool Read(grpc::ByteBuffer* message) = 0;
+  // False: the call is over.
+  virtual bool Write(const grpc::ByteBuffer& message,
+                     grpc::WriteOptions options) = 0;
+  // The last operation of the call. It may be done only after this returns.
+  virtual void Finish(const grpc::Status& status) = 0;
+  // Both at once, where the API can. A call of one response has it only if the
+  // status is OK.
+  virtual void WriteAndFinish(const grpc::ByteBuffer& message,
+                              const grpc::Status& status) {
+    Write(message, grpc::WriteOptions());
+    Finish(status);
+  }
+  // Whether the call ends by being cancelled, before patience ends.
+  virtual bool AwaitCancelled() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (!context()->IsCancelled()) {
+      if (std::chrono::steady_clock::now() > end) return false;
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+    return true;
+  }
+};
+
+// What a server does for each call, in a thread of the call's own.
+using Handler = std::function<void(ServerCall*)>;
+
+// Methods of each kind at one of the APIs.
+class ApiService {
+ public:
+  virtual ~ApiService() = default;
+  virtual void Register(grpc::ServerBuilder* builder) = 0;
+  // After BuildAndStart.
+  virtual void Begin() {}
+  // Between the server's Shutdown and its destruction.
+  virtual void End() {}
+};
+
+// All three outlive the service.
+std::unique_ptr<ApiService> NewSyncService(const Handler* handler);
+std::unique_ptr<ApiService> NewCallbackService(const Handler* handler,
+                                               Crew* crew);
+std::unique_ptr<ApiService> NewGenericCallbackService(const Handler* handler,
+                                                      Crew* crew);
+std::unique_ptr<ApiService> NewAsyncService(const Handler* handler, Crew* crew);
+std::unique_ptr<ApiService> NewGenericAsyncService(const Handler* handler,
+                                                   Crew* crew);
+
+// "/oracle.Sync/Unary" and so on.
+std::string MethodName(ServerApi api, Kind kind);
+
+}  // namespace penstock::oracle
+
+#endif  // PENSTOCK_TESTS_ORACLE_SERVER_CALL_H_

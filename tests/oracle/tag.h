@@ -1,0 +1,72 @@
+// One operation that runs: what waits for it, and what says that it is done.
+
+#ifndef PENSTOCK_TESTS_ORACLE_TAG_H_
+#define PENSTOCK_TESTS_ORACLE_TAG_H_
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "grpcpp/completion_queue.h"
+
+namespace penstock::oracle {
+
+// Used again and again, by one waiter.
+class Tag {
+ public:
+  virtual ~Tag() = default;
+  // The operation is done, well or not.
+  virtual void Set(bool ok) {
+    std::lock_guard<std::mutex> lock(mu_);
+    done_ = true;
+    ok_ = ok;
+    changed_.notify_one();
+  }
+  // Whether the operation was well. Consumes it.
+  bool Await() {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [this] { return done_; });
+    done_ = false;
+    return ok_;
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  bool done_ = false;
+  bool ok_ = false;
+};
+
+// The thread that takes tags out of a queue. `Queue` is one of gRPC's two.
+template <typename Queue>
+class Pump {
+ public:
+  explicit Pump(std::unique_ptr<Queue> queue) : queue_(std::move(queue)) {
+    thread_ = std::thread([this] {
+      void* tag = nullptr;
+      bool ok = false;
+      while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Set(ok);
+    });
+  }
+  // All operations must be done.
+  ~Pump() { Stop(); }
+  void Stop() {
+    if (!thread_.joinable()) return;
+    queue_->Shutdown();
+    thread_.join();
+  }
+  Queue* queue() { return queue_.get(); }
+
+ private:
+  std::unique_ptr<Queue> queue_;
+  std::thread thread_;
+};
+
+using ClientPump = Pump<grpc::CompletionQueue>;
+using ServerPump = Pump<grpc::ServerCompletionQueue>;
+
+}  // namespace penstock::oracle
+
+#endif  // PENSTOCK_TESTS_ORACLE_TAG_H_
