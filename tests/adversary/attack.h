@@ -1,0 +1,54 @@
+// A table of attacks, and the test that each of them is.
+
+#ifndef PENSTOCK_TESTS_ADVERSARY_ATTACK_H_
+#define PENSTOCK_TESTS_ADVERSARY_ATTACK_H_
+
+#include <ostream>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/adversary/victim.h"
+
+namespace penstock::adversary {
+
+struct Attack {
+  const char* name;
+  void (*run)(Victim* victim);
+  Limits limits = {};
+  VictimOptions victim = {};
+};
+
+inline std::ostream& operator<<(std::ostream& out, const Attack& attack) {
+  return out << attack.name;
+}
+
+inline std::string NameOfTest(const ::testing::TestParamInfo<Attack>& info) {
+  return info.param.name;
+}
+
+// A victim of its own for each attack.
+class AttackTest : public ::testing::TestWithParam<Attack> {
+ protected:
+  virtual VictimOptions options() const { return GetParam().victim; }
+  void Run() {
+    Victim victim(options());
+    if (HasFailure()) return;
+    GetParam().run(&victim);
+    victim.Examine(GetParam().limits);
+  }
+};
+
+// For the head of a file of attacks.
+class AgainstServer : public AttackTest {};
+class AgainstClient : public AttackTest {
+ protected:
+  VictimOptions options() const override {
+    VictimOptions options = GetParam().victim;
+    options.role = Role::kClient;
+    return options;
+  }
+};
+
+}  // namespace penstock::adversary
+
+#endif  // PENSTOCK_TESTS_ADVERSARY_ATTACK_H_

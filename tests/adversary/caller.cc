@@ -1,0 +1,118 @@
+#include "tests/adversary/caller.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "tests/adversary/service.h"
+#include "transport/penstock.h"
+
+namespace penstock::adversary {
+namespace {
+
+// No call takes this long, unless it hangs.
+constexpr std::chrono::seconds kDeadline(10);
+// Between two rounds of calls: the machine is the attack's.
+constexpr std::chrono::milliseconds kPause(20);
+// Below and above what goes eagerly.
+constexpr size_t kSizes[] = {8, 100000};
+
+Options Only(Fabric fabric) {
+  Options options;
+  options.policy = Policy::kRequire;
+  options.fabrics = {fabric};
+  return options;
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> NewChannel(int port, const Options& options) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
+      absl::StrCat("127.0.0.1:", port),
+      Credentials(grpc::InsecureChannelCredentials(), options), arguments);
+}
+
+grpc::Status Echo(grpc::Channel* channel, size_t size) {
+  grpc::GenericStub stub(
+      std::shared_ptr<grpc::Channel>(channel, [](grpc::Channel*) {}));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  const std::string text(size, 'e');
+  const grpc::ByteBuffer request = ToBuffer(text);
+  grpc::ByteBuffer response;
+  grpc::Status result;
+  std::mutex mu;
+  std::condition_variable ended;
+  bool has_ended = false;
+  stub.UnaryCall(&context, kEcho, {}, &request, &response,
+                 [&](grpc::Status status) {
+                   std::lock_guard<std::mutex> lock(mu);
+                   result = std::move(status);
+                   has_ended = true;
+                   ended.notify_one();
+                 });
+  std::unique_lock<std::mutex> lock(mu);
+  ended.wait(lock, [&] { return has_ended; });
+  if (result.ok() && ToText(response) != text) {
+    return grpc::Status(grpc::StatusCode::INTERNAL, "the echo is another");
+  }
+  return result;
+}
+
+Bystander::Bystander(int port, bool has_tcp)
+    : port_(port),
+      tcp_(NewChannel(port, Only(has_tcp ? Fabric::kTcp : Fabric::kShm))),
+      shm_(NewChannel(port, Only(Fabric::kShm))),
+      thread_([this] { Run(); }) {}
+
+Bystander::~Bystander() { Stop(); }
+
+void Bystander::Stop() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void Bystander::AwaitCalls() {
+  // One round may have been under way, and begun too early.
+  for (int until = rounds_ + 2; rounds_ < until && failure().empty();) {
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+std::string Bystander::failure() const {
+  std::lock_guard<std::mutex> lock(mu_);
+  return failure_;
+}
+
+void Bystander::Run() {
+  while (!stop_) {
+    for (size_t size : kSizes) {
+      Check("tcp", Echo(tcp_.get(), size));
+      Check("shm", Echo(shm_.get(), size));
+    }
+    ++connections_;
+    Check("a new connection",
+          Echo(NewChannel(port_, Options()).get(), kSizes[0]));
+    ++rounds_;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+void Bystander::Check(const char* what, const grpc::Status& status) {
+  ++calls_;
+  if (status.ok()) return;
+  std::lock_guard<std::mutex> lock(mu_);
+  if (!failure_.empty()) return;
+  failure_ = absl::StrCat("call ", calls_.load(), ", over ", what, ": ",
+                          status.error_code(), " ", status.error_message());
+}
+
+}  // namespace penstock::adversary

@@ -1,0 +1,120 @@
+#include "tests/adversary/calls.h"
+
+#include <chrono>
+#include <condition_variable>
+
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/client_callback.h"
+#include "tests/adversary/caller.h"
+#include "tests/adversary/service.h"
+
+namespace penstock::adversary {
+namespace {
+
+// An attack lasts no longer.
+constexpr std::chrono::seconds kDeadline(20);
+constexpr size_t kSmallBytes = 8;
+constexpr size_t kLargeBytes = 1 << 20;
+
+class OneCall final
+    : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  OneCall(const std::shared_ptr<grpc::Channel>& channel, Kind kind)
+      : kind_(kind), stub_(channel) {
+    context_.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    stub_.PrepareBidiStreamingCall(&context_, kEcho, {}, this);
+    Write();
+    if (kind != Kind::kUnread) StartRead(&response_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (ok) StartRead(&response_);
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok && kind_ == Kind::kLarge) Write();
+  }
+  void OnDone(const grpc::Status&) override {
+    std::lock_guard<std::mutex> lock(mu_);
+    is_done_ = true;
+    done_.notify_one();
+  }
+
+  void Await(const std::atomic<bool>& stop) {
+    std::unique_lock<std::mutex> lock(mu_);
+    while (!is_done_) {
+      done_.wait_for(lock, std::chrono::milliseconds(100));
+      if (stop) context_.TryCancel();
+    }
+  }
+
+ private:
+  // Each in memory of its own.
+  void Write() {
+    message_ = ToBuffer(
+        std::string(kind_ == Kind::kLarge ? kLargeBytes : kSmallBytes, 'q'));
+    StartWrite(&message_);
+  }
+
+  const Kind kind_;
+  grpc::GenericStub stub_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer message_;
+  grpc::ByteBuffer response_;
+  std::mutex mu_;
+  std::condition_variable done_;
+  bool is_done_ = false;
+};
+
+}  // namespace
+
+Kind KindOf(const std::string& name) {
+  for (Kind kind : {Kind::kUnread, Kind::kLarge}) {
+    if (name == NameOf(kind)) return kind;
+  }
+  return Kind::kDuplex;
+}
+
+std::string NameOf(Kind kind) {
+  switch (kind) {
+    case Kind::kDuplex:
+      return "duplex";
+    case Kind::kUnread:
+      return "unread";
+    case Kind::kLarge:
+      return "large";
+  }
+  return "";
+}
+
+Quarry::Quarry(int port, Kind kind, int calls)
+    : port_(port), kind_(kind), calls_(calls), thread_([this] { Run(); }) {}
+
+Quarry::~Quarry() {
+  stop_ = true;
+  thread_.join();
+}
+
+std::vector<PathReport> Quarry::Describe() {
+  std::lock_guard<std::mutex> lock(mu_);
+  if (channel_ == nullptr) return {};
+  return DescribePaths(*channel_);
+}
+
+void Quarry::Run() {
+  while (!stop_) {
+    std::shared_ptr<grpc::Channel> channel = NewChannel(port_, Options());
+    {
+      std::lock_guard<std::mutex> lock(mu_);
+      channel_ = channel;
+    }
+    std::vector<std::unique_ptr<OneCall>> calls;
+    for (int i = 0; i < calls_; ++i) {
+      calls.push_back(std::make_unique<OneCall>(channel, kind_));
+    }
+    for (const auto& call : calls) call->Await(stop_);
+  }
+}
+
+}  // namespace penstock::adversary

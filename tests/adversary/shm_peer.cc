@@ -1,0 +1,168 @@
+#include "tests/adversary/shm_peer.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr int kSeals =
+    F_SEAL_SHRINK | F_SEAL_GROW | 0x10 /* F_SEAL_FUTURE_WRITE */ | F_SEAL_SEAL;
+constexpr size_t kTokenBytes = 16;
+
+std::atomic<uint64_t>* At(const SharedMemory& memory, uint64_t offset) {
+  return reinterpret_cast<std::atomic<uint64_t>*>(memory.data() + offset);
+}
+
+// Of a message of so many bytes at that position of the ring.
+uint32_t Stamp(uint64_t position, uint64_t length) {
+  const uint64_t mixed = (position ^ length << 40) * 0x9e3779b97f4a7c15u;
+  return ~static_cast<uint32_t>(mixed >> 32);
+}
+
+// The second line of the server's offer.
+std::string SocketName(const Hello& hello) {
+  for (const Offer& offer : hello.offers) {
+    const std::vector<std::string> lines = absl::StrSplit(offer.data, '\n');
+    if (offer.name == "shm" && lines.size() == 3) return lines[1];
+  }
+  return std::string();
+}
+
+}  // namespace
+
+Hello ShmHello() {
+  Hello hello;
+  // A server does not look at what a client's offer says.
+  hello.offers = {{true, "shm", "a client listens nowhere"}};
+  return hello;
+}
+
+std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
+                         absl::string_view token) {
+  return absl::StrCat("PSHM", U16(setup::kVersion), U8(kind), U8(token.size()),
+                      U64(size), U32(last), token);
+}
+
+SharedMemory::SharedMemory(uint64_t size, bool sealed)
+    : size_(size),
+      fd_(memfd_create("adversary", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  (void)!ftruncate(fd_, static_cast<off_t>(size));
+  (void)!fallocate(fd_, 0, 0, static_cast<off_t>(size));
+  data_ = static_cast<uint8_t*>(
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0));
+  if (sealed) fcntl(fd_, F_ADD_SEALS, kSeals);
+}
+
+SharedMemory::~SharedMemory() {
+  munmap(data_, size_);
+  close(fd_);
+}
+
+SetupSocket::SetupSocket(const Hello& hello)
+    : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  const std::string name = SocketName(hello);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const socklen_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  (void)!connect(fd_, reinterpret_cast<sockaddr*>(&address), size);
+}
+
+SetupSocket::~SetupSocket() { close(fd_); }
+
+bool SetupSocket::Send(absl::string_view message, const std::vector<int>& fds) {
+  std::string bytes(message);
+  iovec data = {&bytes[0], bytes.size()};
+  std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  if (!fds.empty()) {
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+    cmsghdr* const part = CMSG_FIRSTHDR(&header);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+    std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
+  }
+  return sendmsg(fd_, &header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0;
+}
+
+int SetupSocket::Receive(std::string* message) {
+  pollfd wanted = {fd_, POLLIN, 0};
+  if (poll(&wanted, 1, 5000) <= 0) return -1;
+  char bytes[128];
+  iovec data = {bytes, sizeof bytes};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr header = {};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t got = recvmsg(fd_, &header, MSG_CMSG_CLOEXEC);
+  const cmsghdr* const part = CMSG_FIRSTHDR(&header);
+  if (got <= 0 || part == nullptr) return -1;
+  message->assign(bytes, got);
+  int fd;
+  std::memcpy(&fd, CMSG_DATA(part), sizeof fd);
+  return fd;
+}
+
+ShmPath::ShmPath(const Hello& hello)
+    : socket_(hello), own_(page::kRing + page::kRingBytes) {
+  const std::string head =
+      absl::StrCat("PNCK", U32(setup::kVersion), U32(page::kRingBytes));
+  std::memcpy(own_.data(), head.data(), head.size());
+  // It never sleeps: whoever writes need not ring.
+}
+
+ShmPath::~ShmPath() = default;
+
+std::unique_ptr<ShmPath> ShmPath::Connect(Peer* peer) {
+  const Hello& hello = peer->peer_hello();
+  if (hello.token.size() != kTokenBytes) return nullptr;
+  std::unique_ptr<ShmPath> path(new ShmPath(hello));
+  path->socket_.Send(
+      SetupMessage(setup::kHello, page::kRingBytes, 0, hello.token),
+      {path->own_.fd()});
+  std::string welcome;
+  const int fd = path->socket_.Receive(&welcome);
+  if (fd < 0) return nullptr;
+  close(fd);  // what the victim writes there is not read
+  peer->Send(FrameOf(type::kPathReady, 0, "shm", 1));
+  if (!peer->Await(type::kPathReady).has_value()) return nullptr;
+  return path;
+}
+
+void ShmPath::Send(absl::string_view message) {
+  const std::string bytes = absl::StrCat(
+      U32(message.size()), U32(Stamp(head_, message.size())), message);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    own_.data()[page::kRing + (head_ + i) % page::kFirstRingBytes] = bytes[i];
+  }
+  head_ += (bytes.size() + 7) / 8 * 8;
+  Store(page::kHead, head_);
+}
+
+uint64_t ShmPath::Load(uint64_t offset) const {
+  return At(own_, offset)->load();
+}
+
+void ShmPath::Store(uint64_t offset, uint64_t value) {
+  At(own_, offset)->store(value);
+}
+
+}  // namespace penstock::adversary

@@ -1,0 +1,225 @@
+#include "tests/adversary/victim.h"
+
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "transport/penstock.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr char kProgram[] = "tests/adversary/victim";
+
+// Some ten times what they cost a plain build on an idle machine.
+constexpr double kSecondsPerByte = 50e-9;
+constexpr double kSecondsPerFrame = 5e-6;
+constexpr double kSecondsPerConnection = 5e-3;
+constexpr double kSecondsPerCall = 1e-3;
+// A line when it comes, and one when it goes for a reason.
+constexpr uint64_t kLogPerConnection = 500;
+// Of connections that come and go.
+constexpr int kDescriptorSlack = 64;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsInstrumented = true;
+#else
+constexpr bool kIsInstrumented = false;
+#endif
+
+double Mebibytes(uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+bool IsText(const std::string& log) {
+  for (char c : log) {
+    if (c == '\n' || c == '\t') continue;
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Victim::Victim(const VictimOptions& options) : options_(options) { Start(); }
+
+void Victim::Restart() {
+  bystander_.reset();
+  process_.reset();
+  Start();
+}
+
+void Victim::Start() {
+  if (is_server()) {
+    StartServer();
+  } else {
+    StartClient();
+  }
+  // All that it allocates once, for the first connection of each kind.
+  if (process_ == nullptr) return;
+  CheckBystander();
+  process_->ForgetPeak();
+  memory_ = process_->ResidentBytes();
+  cpu_seconds_ = process_->CpuSeconds();
+  log_ = process_->LogBytes();
+  descriptors_ = process_->Descriptors();
+  calls_before_ = calls_;
+  connections_before_ = connections_;
+}
+
+Victim::~Victim() {
+  if (bystander_ != nullptr) bystander_->Stop();
+  process_.reset();
+  if (honest_ != nullptr) honest_->Shutdown(std::chrono::system_clock::now());
+}
+
+void Victim::StartServer() {
+  process_ =
+      Process::Start({kProgram, "server", absl::StrCat(options_.max_streams),
+                      absl::StrCat(options_.max_receive)},
+                     options_.environment);
+  ASSERT_NE(process_, nullptr);
+  const absl::optional<std::string> port = process_->Find("port ");
+  ASSERT_TRUE(port.has_value() && absl::SimpleAtoi(*port, &port_));
+  bystander_ = std::make_unique<Bystander>(port_, options_.has_tcp);
+}
+
+void Victim::StartHonest() {
+  grpc::ServerBuilder builder;
+  Enable(&builder);
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port_);
+  builder.RegisterCallbackGenericService(&service_);
+  honest_ = builder.BuildAndStart();
+}
+
+void Victim::StartClient() {
+  if (honest_ == nullptr) StartHonest();
+  ASSERT_NE(honest_, nullptr);
+  process_ = Process::Start(
+      {kProgram, "client", absl::StrCat(port_), absl::StrCat(listener_.port()),
+       NameOf(options_.kind), absl::StrCat(options_.calls)},
+      options_.environment);
+  ASSERT_NE(process_, nullptr);
+}
+
+std::unique_ptr<Peer> Victim::Connect() {
+  if (is_server()) return Peer::Connect(port_, &traffic_);
+  std::unique_ptr<Peer> peer;
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (peer == nullptr && process_->IsAlive() &&
+         std::chrono::steady_clock::now() < until) {
+    peer = listener_.Accept(std::chrono::milliseconds(100), &traffic_);
+  }
+  return peer;
+}
+
+std::unique_ptr<Peer> Victim::NewConnection() {
+  std::unique_ptr<Peer> peer = Connect();
+  if (peer != nullptr) return peer;
+  ADD_FAILURE() << "no connection: the victim is " << process_->Fate();
+  return std::make_unique<Peer>(Peer::Side::kClient, -1, &traffic_);
+}
+
+std::unique_ptr<Peer> Victim::TrySession(Hello hello) {
+  std::unique_ptr<Peer> peer = Connect();
+  if (peer == nullptr) return nullptr;
+  if (!is_server() && hello.token.empty()) hello.token = std::string(16, 't');
+  if (!peer->Negotiate() || !peer->Greet(hello)) return nullptr;
+  return peer;
+}
+
+std::unique_ptr<Peer> Victim::NewSession(Hello hello) {
+  std::unique_ptr<Peer> peer = TrySession(std::move(hello));
+  if (peer != nullptr) return peer;
+  ADD_FAILURE() << "no session: the victim is " << process_->Fate();
+  return std::make_unique<Peer>(Peer::Side::kClient, -1, &traffic_);
+}
+
+void Victim::CheckBystander() {
+  std::string failure;
+  if (is_server()) {
+    bystander_->AwaitCalls();
+    calls_ = bystander_->calls();
+    connections_ = bystander_->connections();
+    failure = bystander_->failure();
+  } else {
+    process_->Tell("check\n");
+    for (absl::optional<std::string> line; line = process_->Find("");) {
+      if (absl::StartsWith(*line, "checked ")) {
+        std::istringstream fields(line->substr(8));
+        fields >> calls_ >> connections_;
+        std::getline(fields >> std::ws, failure);
+        break;
+      }
+      paths_.push_back(*line);
+    }
+  }
+  EXPECT_EQ(failure, "") << "a bystander's call failed; the victim is "
+                         << process_->Fate();
+}
+
+void Victim::Examine(const Limits& limits) {
+  ASSERT_NE(process_, nullptr);
+  EXPECT_TRUE(process_->IsAlive()) << process_->Fate() << "\n" << Log();
+  const int calls = calls_;
+  CheckBystander();
+  EXPECT_GT(calls_, calls) << "no bystander's call after the attack";
+  CheckLog(limits);
+  if (!process_->IsAlive()) return;
+  CheckMemory(limits);
+  CheckCpu(limits);
+  CheckDescriptors();
+}
+
+void Victim::CheckMemory(const Limits& limits) {
+  const uint64_t peak = std::max(memory_, process_->PeakBytes());
+  const double grown = Mebibytes(peak - memory_);
+  ::testing::Test::RecordProperty("grown_mib", static_cast<int>(grown));
+  // The instruments' own memory is many times what they watch.
+  if (kIsInstrumented) return;
+  EXPECT_LE(grown, Mebibytes(limits.memory))
+      << "MiB of memory, for " << Mebibytes(traffic_.bytes) << " MiB sent";
+}
+
+void Victim::CheckCpu(const Limits& limits) {
+  const double used = process_->CpuSeconds() - cpu_seconds_;
+  const double allowed =
+      limits.cpu_seconds +
+      kSecondsPerByte * static_cast<double>(traffic_.bytes) +
+      kSecondsPerFrame * static_cast<double>(traffic_.frames) +
+      kSecondsPerConnection * static_cast<double>(Connections()) +
+      kSecondsPerCall * (calls_ - calls_before_);
+  ::testing::Test::RecordProperty("cpu_ms", static_cast<int>(used * 1000));
+  if (kIsInstrumented) return;
+  EXPECT_LE(used, allowed) << "seconds of CPU, for " << traffic_.frames
+                           << " frames of " << traffic_.bytes << " bytes";
+}
+
+void Victim::CheckLog(const Limits& limits) {
+  const std::string log = Log();
+  EXPECT_LE(log.size(), limits.log + kLogPerConnection * Connections())
+      << log.substr(0, 2000);
+  EXPECT_TRUE(IsText(log)) << "control characters in the log";
+}
+
+// Those of connections go with them, which takes a moment.
+void Victim::CheckDescriptors() {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (process_->Descriptors() > descriptors_ + kDescriptorSlack &&
+         std::chrono::steady_clock::now() < until) {
+    AwaitCalls();
+  }
+  EXPECT_LE(process_->Descriptors(), descriptors_ + kDescriptorSlack);
+}
+
+uint64_t Victim::Connections() const {
+  return traffic_.connections + connections_ - connections_before_;
+}
+
+}  // namespace penstock::adversary

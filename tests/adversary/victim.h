@@ -1,0 +1,121 @@
+// A process with real gRPC over Penstock, its bystander, and what it is held
+// to.
+
+#ifndef PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
+#define PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpcpp/server.h"
+#include "tests/adversary/caller.h"
+#include "tests/adversary/calls.h"
+#include "tests/adversary/peer.h"
+#include "tests/adversary/process.h"
+#include "tests/adversary/service.h"
+
+namespace penstock::adversary {
+
+// What one hostile session may make its victim hold: the budget of what is
+// read (64 MiB), what came eagerly and is unread (16 MiB), windows, what waits
+// to be written; and the allocator's slack.
+constexpr uint64_t kMemoryPerSession = 160 << 20;
+// Where nothing is announced and nothing left unread: a joined payload of
+// 16 MiB, as it grows, or frames that came early.
+constexpr uint64_t kMemoryOfAPayload = 64 << 20;
+// Where only answers wait to be written.
+constexpr uint64_t kMemoryOfAnswers = 24 << 20;
+
+struct Limits {
+  uint64_t memory = kMemoryPerSession;
+  // Beside what each connection allows.
+  uint64_t log = 16 * 1024;
+  // Beside what the traffic and the bystander's calls allow.
+  double cpu_seconds = 1;
+};
+
+enum class Role { kServer, kClient };
+
+struct VictimOptions {
+  Role role = Role::kServer;
+  std::vector<std::string> environment;
+  // A server's.
+  int max_streams = -1;
+  int max_receive = 4 << 20;
+  bool has_tcp = true;  // serves a bystander over tcp, and however it comes
+  // A client's.
+  Kind kind = Kind::kDuplex;
+  int calls = 1;
+};
+
+// Failures are the running test's.
+class Victim {
+ public:
+  explicit Victim(const VictimOptions& options);
+  // In the place of one that has died, so that a table goes on with its next
+  // row.
+  void Restart();
+  ~Victim();
+
+  // Sessions that were not to be had are failures, and dead peers.
+  std::unique_ptr<Peer> NewConnection();
+  // As far as the hello of both sides.
+  std::unique_ptr<Peer> NewSession(Hello hello = Hello());
+  // Where that may fail: null then.
+  std::unique_ptr<Peer> TrySession(Hello hello = Hello());
+
+  bool is_server() const { return options_.role == Role::kServer; }
+  int port() const { return port_; }  // a server's
+  Process* process() { return process_.get(); }
+  const Traffic& traffic() const { return traffic_; }
+  // What it has written to stderr since it was attacked.
+  std::string Log() const { return process_->Log(log_); }
+  // A client's connections to the attacker, as DescribePaths gives them.
+  const std::vector<std::string>& paths() const { return paths_; }
+
+  // Until its bystander has called once more on each connection.
+  void AwaitCalls() { CheckBystander(); }
+  // The bystander calls again, and all is compared with the limits.
+  void Examine(const Limits& limits);
+
+ private:
+  void Start();
+  void StartServer();
+  void StartHonest();
+  void StartClient();
+  std::unique_ptr<Peer> Connect();
+  // Calls of a bystander, from now on; what failed until then is a failure.
+  void CheckBystander();
+  void CheckMemory(const Limits& limits);
+  void CheckCpu(const Limits& limits);
+  void CheckLog(const Limits& limits);
+  void CheckDescriptors();
+  // The attacker's and the bystander's, since the beginning.
+  uint64_t Connections() const;
+
+  const VictimOptions options_;
+  Traffic traffic_;
+  std::unique_ptr<Process> process_;
+  int port_ = 0;
+  // A server's bystander, or whom a client's calls.
+  std::unique_ptr<Bystander> bystander_;
+  Service service_;
+  std::unique_ptr<grpc::Server> honest_;
+  Listener listener_;
+  int calls_ = 0;
+  int connections_ = 0;
+  std::vector<std::string> paths_;
+  // At the beginning.
+  uint64_t memory_ = 0;
+  double cpu_seconds_ = 0;
+  uint64_t log_ = 0;
+  int descriptors_ = 0;
+  int calls_before_ = 0;
+  int connections_before_ = 0;
+};
+
+}  // namespace penstock::adversary
+
+#endif  // PENSTOCK_TESTS_ADVERSARY_VICTIM_H_

@@ -1,0 +1,137 @@
+// The bytes of docs/protocol.md, written a second time and from the document:
+// an encoder that shares nothing with the product, and that can say what the
+// product never says.
+
+#ifndef PENSTOCK_TESTS_ADVERSARY_WIRE_H_
+#define PENSTOCK_TESTS_ADVERSARY_WIRE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace penstock::adversary {
+
+// Little-endian.
+std::string U8(uint64_t number);
+std::string U16(uint64_t number);
+std::string U32(uint64_t number);
+std::string U64(uint64_t number);
+uint64_t Number(absl::string_view bytes);
+
+// Numbers and not enumerations: an attack may use any.
+namespace unit {
+constexpr uint8_t kMessage = 1;
+constexpr uint8_t kDoorbell = 2;
+constexpr uint8_t kRead = 3;
+constexpr uint8_t kReadData = 4;
+constexpr uint8_t kReadError = 5;
+constexpr uint8_t kPush = 6;
+constexpr uint8_t kPushVoid = 7;
+constexpr uint64_t kHeaderBytes = 16;
+constexpr uint64_t kMaxMessageBytes = 64 * 1024;
+// Set in the key of a region whose first chunk is pushed.
+constexpr uint64_t kPushed = uint64_t{1} << 63;
+}  // namespace unit
+
+namespace type {
+constexpr uint8_t kHello = 1;
+constexpr uint8_t kPathReady = 2;
+constexpr uint8_t kPathLost = 3;
+constexpr uint8_t kAck = 4;
+constexpr uint8_t kPathWanted = 5;
+constexpr uint8_t kPathOffered = 6;
+constexpr uint8_t kHeaders = 16;
+constexpr uint8_t kMessage = 17;
+constexpr uint8_t kAnnounce = 18;
+constexpr uint8_t kRelease = 19;
+constexpr uint8_t kHalfClose = 20;
+constexpr uint8_t kTrailers = 21;
+constexpr uint8_t kReset = 22;
+constexpr uint8_t kCredit = 23;
+constexpr uint8_t kGoaway = 24;
+constexpr uint8_t kPing = 25;
+constexpr uint8_t kPong = 26;
+constexpr uint8_t kEntry = 27;
+constexpr uint8_t kLastKnown = 27;
+}  // namespace type
+
+constexpr uint8_t kMoreFragments = 1;
+constexpr size_t kFrameHeaderBytes = 32;
+constexpr size_t kMaxFramePayload = 16352;
+constexpr size_t kMaxJoinedBytes = 16 << 20;
+
+// The client's preface with its SETTINGS, and the server's SETTINGS.
+std::string ClientPreface();
+std::string ServerSettings();
+
+// The header of a unit, and the unit.
+std::string UnitHeader(uint64_t length, uint8_t type, uint64_t cookie);
+std::string Unit(uint8_t type, uint64_t cookie, absl::string_view body);
+
+struct Frame {
+  uint8_t type = 0;
+  uint8_t flags = 0;
+  uint16_t zero = 0;
+  uint32_t stream = 0;
+  uint32_t aux = 0;
+  // Unset: the peer that sends it puts in what is right.
+  absl::optional<uint64_t> sequence;
+  absl::optional<uint64_t> ack;
+  absl::optional<uint32_t> length;
+  std::string payload;
+};
+
+Frame FrameOf(uint8_t type, uint32_t stream, absl::string_view payload = "",
+              uint32_t aux = 0);
+bool IsSequenced(uint8_t type);
+// What is unset becomes 0, and the length the payload's.
+std::string Encode(const Frame& frame);
+// Takes the first one off; nothing where there is none.
+absl::optional<Frame> TakeFrame(absl::string_view* bytes);
+
+struct Offer {
+  bool usable = false;
+  std::string name;
+  std::string data;
+};
+
+struct Hello {
+  std::string token;
+  uint32_t window = 4 << 20;
+  uint32_t max_streams = UINT32_MAX;
+  std::vector<Offer> offers;
+};
+
+std::string Encode(const Hello& hello);
+absl::optional<Hello> ParseHello(absl::string_view bytes);
+
+// A message of `length` bytes on the lifeline, as region `key`.
+std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
+
+// Entries of metadata. The keys that attacks name, by their numbers.
+namespace key {
+constexpr uint8_t kPath = 1;
+constexpr uint8_t kAuthority = 2;
+constexpr uint8_t kStatus = 4;
+constexpr uint8_t kAcceptEncoding = 9;
+constexpr uint8_t kGrpcStatus = 10;
+constexpr uint8_t kTimeout = 11;
+constexpr uint8_t kGrpcMessage = 15;
+constexpr uint8_t kLast = 20;
+}  // namespace key
+constexpr uint8_t kFirstPair = 128;
+constexpr uint8_t kLastPair = 134;
+constexpr uint8_t kFirstEntry = 192;
+
+std::string Known(uint8_t key, absl::string_view value);
+std::string Literal(absl::string_view key, absl::string_view value);
+// What a client, and a server, must say to be understood.
+std::string RequestMetadata(absl::string_view path);
+std::string ResponseMetadata();
+
+}  // namespace penstock::adversary
+
+#endif  // PENSTOCK_TESTS_ADVERSARY_WIRE_H_
