@@ -156,6 +156,7 @@ bool Peer::Queue(Frame frame) {
   }
   queued_ += bytes;
   ++traffic_->frames;
+  if (frame.type == type::kHeaders) ++traffic_->headers;
   return true;
 }
 
@@ -255,8 +256,9 @@ absl::optional<Peer::Received> Peer::NextIfAny(
   return received;
 }
 
-absl::optional<Frame> Peer::Await(uint8_t type) {
-  while (absl::optional<Received> received = Next()) {
+absl::optional<Frame> Peer::Await(uint8_t type,
+                                  std::chrono::milliseconds patience) {
+  while (absl::optional<Received> received = NextIfAny(patience)) {
     if (received->unit == unit::kMessage && received->frame.type == type) {
       return std::move(received->frame);
     }

@@ -24,7 +24,8 @@ constexpr std::chrono::milliseconds kStall(500);
 struct Traffic {
   uint64_t connections = 0;
   uint64_t bytes = 0;
-  uint64_t frames = 0;  // and units that are not messages
+  uint64_t frames = 0;   // and units that are not messages
+  uint64_t headers = 0;  // of these: most are calls
 };
 
 // Nothing that comes is read but where a function says so: its owner may leave
@@ -89,7 +90,8 @@ class Peer {
   absl::optional<Received> Next() { return NextIfAny(kPatience); }
   absl::optional<Received> NextIfAny(std::chrono::milliseconds patience);
   // The next frame of that type, others are dropped.
-  absl::optional<Frame> Await(uint8_t type);
+  absl::optional<Frame> Await(uint8_t type,
+                              std::chrono::milliseconds patience = kPatience);
   // Reads whatever is there, without waiting, and drops it.
   void Discard();
   uint64_t sequence_of_next() const { return sequence_; }

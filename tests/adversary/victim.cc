@@ -194,7 +194,8 @@ void Victim::CheckCpu(const Limits& limits) {
       kSecondsPerByte * static_cast<double>(traffic_.bytes) +
       kSecondsPerFrame * static_cast<double>(traffic_.frames) +
       kSecondsPerConnection * static_cast<double>(Connections()) +
-      kSecondsPerCall * (calls_ - calls_before_);
+      kSecondsPerCall *
+          static_cast<double>(traffic_.headers + calls_ - calls_before_);
   ::testing::Test::RecordProperty("cpu_ms", static_cast<int>(used * 1000));
   if (kIsInstrumented) return;
   EXPECT_LE(used, allowed) << "seconds of CPU, for " << traffic_.frames

@@ -1,0 +1,141 @@
+// Peers that begin and do not go on, for the places that they hold.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/adversary/attack.h"
+#include "tests/adversary/shm_peer.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+// As many as may negotiate at once (docs/security.md), and some more.
+constexpr int kPlaces = 4096;
+constexpr int kIdle = kPlaces + 32;
+// In which all that only begin have been ended: 5 s for the hello, 15 s for the
+// path, and some for a machine that does other things too.
+constexpr std::chrono::seconds kEndOfIdleness(30);
+// A path that is waited for in vain is given up before that.
+constexpr std::chrono::seconds kEndOfSetUp(3);
+
+bool MayOpen(rlim_t files) {
+  rlimit limit;
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur >= files) return true;
+  limit.rlim_cur = std::min(limit.rlim_max, files);
+  return setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= files;
+}
+
+Options RequireTcp() {
+  Options options;
+  options.policy = Policy::kRequire;
+  options.fabrics = {Fabric::kTcp};
+  return options;
+}
+
+// Penstock clients may be served by HTTP/2 while there is no place, but not for
+// ever.
+void ExpectPlacesAgain(Victim* victim) {
+  const auto until = std::chrono::steady_clock::now() + kEndOfIdleness;
+  grpc::Status status = Echo(NewChannel(victim->port(), RequireTcp()).get(), 8);
+  while (!status.ok() && std::chrono::steady_clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    status = Echo(NewChannel(victim->port(), RequireTcp()).get(), 8);
+  }
+  EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+// Each offers shm, says hello, and is never heard of again.
+void OfferShmAndStayAway(Victim* victim) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < kIdle; ++i) {
+    peers.push_back(victim->TrySession(ShmHello()));
+    // The last ones are refused, or have to wait for the first to go.
+    if (peers.back() == nullptr) break;
+  }
+  EXPECT_GE(peers.size(), size_t{kPlaces});
+  victim->AwaitCalls();
+  ExpectPlacesAgain(victim);
+}
+
+// Without a hello.
+void NegotiateAndStayAway(Victim* victim) {
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < kIdle; ++i) {
+    peers.push_back(victim->NewConnection());
+    peers.back()->Write(ClientPreface());
+  }
+  victim->AwaitCalls();
+  ExpectPlacesAgain(victim);
+}
+
+// A server that requires shm serves nothing over tcp, to whoever does not set
+// it up: neither while it waits for that nor when it has given up.
+void CallWithoutShm(Peer* peer) {
+  const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
+  peer->Queue(FrameOf(type::kMessage, stream, "1 8"));
+  peer->Queue(FrameOf(type::kHalfClose, stream));
+  peer->Flush();
+  while (absl::optional<Peer::Received> received =
+             peer->NextIfAny(kEndOfSetUp)) {
+    const uint8_t type = received->frame.type;
+    if (type == type::kTrailers || type == type::kReset) return;
+    ASSERT_FALSE(type == type::kMessage || type == type::kAnnounce)
+        << "a call was served over tcp";
+  }
+}
+
+void CallDuringTheSetUp(Victim* victim) {
+  CallWithoutShm(victim->NewSession(ShmHello()).get());
+}
+
+// The peer ignores that the path is lost.
+void CallAfterTheSetUp(Victim* victim) {
+  std::unique_ptr<Peer> peer = victim->NewSession(ShmHello());
+  if (!peer->Await(type::kPathLost).has_value()) return;  // ended: as well
+  CallWithoutShm(peer.get());
+}
+
+Attack Crowd(const char* name, void (*run)(Victim*)) {
+  Attack attack = {name, run};
+  // Each connection's buffers, in gRPC and here.
+  attack.limits.memory = uint64_t{kIdle} * 96 * 1024;
+  return attack;
+}
+
+Attack OnShmServer(const char* name, void (*run)(Victim*)) {
+  Attack attack = {name, run};
+  attack.victim.environment = {"PENSTOCK_POLICY=require",
+                               "PENSTOCK_FABRICS=shm"};
+  attack.victim.has_tcp = false;
+  return attack;
+}
+
+const Attack kOnServers[] = {
+    Crowd("SessionsThatOfferShmAndStayAwayLeaveTheirPlaces",
+          OfferShmAndStayAway),
+    Crowd("SessionsWithoutAHelloLeaveTheirPlaces", NegotiateAndStayAway),
+    OnShmServer("NothingIsServedOverTcpDuringTheSetUpOfRequiredShm",
+                CallDuringTheSetUp),
+    OnShmServer("NothingIsServedOverTcpAfterTheSetUpOfRequiredShm",
+                CallAfterTheSetUp),
+};
+
+TEST_P(AgainstServer, NobodyIsHarmed) {
+  if (!MayOpen(2 * kIdle)) {
+    GTEST_SKIP() << "this needs " << 2 * kIdle << " open files (ulimit -n)";
+  }
+  Run();
+}
+
+INSTANTIATE_TEST_SUITE_P(HalfOpen, AgainstServer,
+                         ::testing::ValuesIn(kOnServers), NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary

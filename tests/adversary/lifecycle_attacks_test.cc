@@ -1,0 +1,101 @@
+// Connections that end at the worst moment, and such that never get anywhere.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/adversary/attack.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr int kConnections = 150;
+constexpr int kStreams = 64;
+
+// Many streams in one write, for the victim to be accepting them at its end.
+std::unique_ptr<Peer> WithStreams(Victim* victim) {
+  const std::string metadata = RequestMetadata("/victim/Echo");
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  for (uint32_t stream = 1; stream < 2 * kStreams; stream += 2) {
+    peer->Queue(FrameOf(type::kHeaders, stream, metadata));
+  }
+  return peer;
+}
+
+void EndByReset(Victim* victim) {
+  for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
+    std::unique_ptr<Peer> peer = WithStreams(victim);
+    peer->Flush();
+    peer->Abort();
+  }
+}
+
+void EndByClose(Victim* victim) {
+  for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
+    std::unique_ptr<Peer> peer = WithStreams(victim);
+    peer->Flush();
+  }
+}
+
+// The session ends itself, within the very message that opened the streams.
+void EndByNonsense(Victim* victim) {
+  for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
+    std::unique_ptr<Peer> peer = WithStreams(victim);
+    peer->Queue(FrameOf(255, 0));
+    peer->Flush();
+    EXPECT_TRUE(peer->AwaitEnd());
+  }
+}
+
+// Pings until the server has had enough of them.
+void EndByPings(Victim* victim) {
+  for (int i = 0; i < kConnections && victim->process()->IsAlive(); ++i) {
+    std::unique_ptr<Peer> peer = WithStreams(victim);
+    for (int pings = 0; pings < 8; ++pings) {
+      peer->Queue(FrameOf(type::kPing, 0, U64(pings)));
+    }
+    peer->Flush();
+    EXPECT_TRUE(peer->AwaitEnd());
+  }
+}
+
+// After each byte of what a peer says first.
+void EndAfterEachByte(Victim* victim) {
+  const std::string hello = Unit(
+      unit::kMessage, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));
+  const std::string all =
+      victim->is_server() ? ClientPreface() + hello : ServerSettings() + hello;
+  for (size_t size = 0; size <= all.size(); ++size) {
+    std::unique_ptr<Peer> peer = victim->NewConnection();
+    peer->Write(absl::string_view(all).substr(0, size));
+    if (size % 2 == 0) {
+      peer->Abort();
+    } else {
+      EXPECT_TRUE(peer->Finish());
+    }
+  }
+}
+
+const Attack kOnServers[] = {
+    {"AResetWhileStreamsAreAcceptedIsHarmless", EndByReset},
+    {"AnEndWhileStreamsAreAcceptedIsHarmless", EndByClose},
+    {"NonsenseWhileStreamsAreAcceptedIsHarmless", EndByNonsense},
+    {"PingsWhileStreamsAreAcceptedAreHarmless", EndByPings},
+    {"AnEndAfterAnyByteIsHarmless", EndAfterEachByte},
+};
+
+const Attack kOnClients[] = {
+    {"AnEndAfterAnyByteIsHarmless", EndAfterEachByte},
+};
+
+TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }
+TEST_P(AgainstClient, NobodyIsHarmed) { Run(); }
+
+INSTANTIATE_TEST_SUITE_P(Lifecycle, AgainstServer,
+                         ::testing::ValuesIn(kOnServers), NameOfTest);
+INSTANTIATE_TEST_SUITE_P(Lifecycle, AgainstClient,
+                         ::testing::ValuesIn(kOnClients), NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary

@@ -1,0 +1,277 @@
+// Peers that make their victim hold what is never fetched, read or ended.
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/adversary/attack.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr uint64_t kMessage = 1 << 20;
+// The channel's default limit of a message.
+constexpr uint64_t kLargest = 4 << 20;
+
+std::string Reply(int count, uint64_t size) {
+  return absl::StrCat(count, " ", size);
+}
+
+// A stream on which the victim sends as much as it may.
+uint32_t OpenReplying(Peer* peer, int count, uint64_t size) {
+  const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Reply"));
+  peer->Queue(FrameOf(type::kMessage, stream, Reply(count, size)));
+  peer->Queue(FrameOf(type::kHalfClose, stream));
+  peer->Flush();
+  return stream;
+}
+
+// So many, on which the victim's application reads nothing or all that comes.
+std::vector<uint32_t> OpenStreams(Peer* peer, const char* method, int count) {
+  std::vector<uint32_t> streams;
+  for (int i = 0; i < count; ++i) {
+    streams.push_back(peer->OpenStream(RequestMetadata(method)));
+    if (peer->is_client()) continue;
+    peer->Send(FrameOf(type::kHeaders, streams.back(), ResponseMetadata()));
+  }
+  return streams;
+}
+
+// All of them are announced, and none is ever fetched or released.
+void LeaveRepliesUnreleased(Victim* victim) {
+  constexpr int kReplies = 400;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  for (int i = 0; i < kReplies; ++i) {
+    OpenReplying(peer.get(), 1, kMessage);
+    // A victim that has enough takes no further call.
+    if (!peer->Await(type::kTrailers, 4 * kStall).has_value()) return;
+  }
+}
+
+// The same without even reading from the socket. Calls on another session are
+// the clock: each stream has ended when the next one begins.
+void LeaveRepliesUnread(Victim* victim) {
+  constexpr int kReplies = 400;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  std::unique_ptr<Peer> clock = victim->NewSession();
+  peer->reading = Peer::Reading::kNone;
+  for (int i = 0; i < kReplies; ++i) {
+    OpenReplying(peer.get(), 1, kMessage);
+    for (int ticks = 0; ticks < 3; ++ticks) {
+      OpenReplying(clock.get(), 0, 0);
+      if (!clock->Await(type::kTrailers).has_value()) return;
+    }
+  }
+}
+
+// Window without end for one endless answer, of which nothing is read. Calls on
+// another session are the clock here too.
+void GiveCreditWithoutReading(Victim* victim) {
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  peer->reading = Peer::Reading::kNone;
+  const uint32_t stream = OpenReplying(peer.get(), 1000000, kMessage);
+  std::unique_ptr<Peer> clock = victim->NewSession();
+  for (int i = 0; i < 400; ++i) {
+    if (!peer->Send(FrameOf(type::kCredit, stream, "", UINT32_MAX))) return;
+    OpenReplying(clock.get(), 0, 0);
+    if (!clock->Await(type::kTrailers).has_value()) return;
+  }
+}
+
+// The same of a client's requests; here its other calls are the clock.
+void GiveCreditToAClient(Victim* victim) {
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  const uint32_t stream = OpenStreams(peer.get(), "", 1)[0];
+  peer->reading = Peer::Reading::kNone;
+  for (int i = 0; i < 60; ++i) {
+    if (!peer->Send(FrameOf(type::kCredit, stream, "", UINT32_MAX))) return;
+    victim->AwaitCalls();
+  }
+}
+
+// As far as the last piece, so that the memory is really there. False where the
+// victim stops asking.
+bool AnswerAllReadsButOne(Peer* peer, uint64_t size) {
+  const std::string zeros(1 << 20, '\0');
+  for (uint64_t left = size; left > 0;) {
+    const absl::optional<Peer::Received> received = peer->NextIfAny(2 * kStall);
+    if (!received.has_value()) return false;
+    if (received->unit != unit::kRead) continue;
+    const uint64_t length = Number(received->body.substr(16, 4));
+    left -= std::min(left, length);
+    if (left == 0) break;
+    peer->SendUnit(unit::kReadData, received->cookie,
+                   absl::string_view(zeros).substr(0, length));
+  }
+  return true;
+}
+
+// Announced, nearly read, and the stream reset: one at a time.
+void AbandonReads(Victim* victim) {
+  constexpr int kStreams = 60;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  uint64_t id = 0;
+  for (uint32_t stream : OpenStreams(peer.get(), "/victim/Echo", kStreams)) {
+    ++id;
+    if (!peer->Send(
+            FrameOf(type::kAnnounce, stream, Announcement(id, kLargest, id)))) {
+      return;
+    }
+    if (!AnswerAllReadsButOne(peer.get(), kLargest)) return;
+    peer->Send(FrameOf(type::kReset, stream, "", 1));
+  }
+}
+
+// Behind a message that never comes, on few streams: the most that a stream
+// takes each time.
+template <uint8_t kType>
+void PileUpMetadata(Victim* victim) {
+  constexpr int kStreams = 2;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  uint64_t id = 0;
+  for (uint32_t stream : OpenStreams(peer.get(), "/victim/Echo", kStreams)) {
+    ++id;
+    peer->Send(
+        FrameOf(type::kAnnounce, stream, Announcement(id, kMessage, id)));
+    for (int i = 0; i < 7; ++i) {
+      const std::string metadata =
+          Literal("x", std::string(kMaxJoinedBytes - 64, 'v'));
+      if (!peer->SendLong(FrameOf(kType, stream, metadata))) return;
+    }
+  }
+}
+
+// As many windows full of small messages as there are streams.
+void FillWindows(Victim* victim) {
+  constexpr int kStreams = 60;
+  const std::string message(16000, 'm');
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  for (uint32_t stream : OpenStreams(peer.get(), "/victim/Unread", kStreams)) {
+    for (uint64_t sent = 0; sent < (4 << 20) - message.size();
+         sent += message.size() + 64) {
+      if (!peer->Queue(FrameOf(type::kMessage, stream, message))) return;
+    }
+    if (!peer->Flush()) return;
+  }
+}
+
+// Empty ones, which cost 64 bytes of the window each and memory of their own.
+void FillWindowsWithNothing(Victim* victim) {
+  constexpr int kStreams = 16;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  for (uint32_t stream : OpenStreams(peer.get(), "/victim/Unread", kStreams)) {
+    for (int sent = 0; sent < (4 << 20) / 64; ++sent) {
+      if (!peer->Queue(FrameOf(type::kMessage, stream))) return;
+    }
+    if (!peer->Flush()) return;
+  }
+}
+
+// Messages of which the application wants none: read ahead.
+void AnnounceUnread(Victim* victim) {
+  constexpr int kStreams = 60;
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  const std::string zeros(1 << 20, '\0');
+  uint64_t id = 0;
+  for (uint32_t stream : OpenStreams(peer.get(), "/victim/Unread", kStreams)) {
+    ++id;
+    peer->Send(
+        FrameOf(type::kAnnounce, stream, Announcement(id, kLargest, id)));
+  }
+  // What it asks for; it stops asking at some point.
+  while (absl::optional<Peer::Received> received = peer->NextIfAny(kStall)) {
+    if (received->unit != unit::kRead) continue;
+    peer->SendUnit(unit::kReadData, received->cookie,
+                   absl::string_view(zeros).substr(
+                       0, Number(received->body.substr(16, 4))));
+  }
+}
+
+// The second frame never comes, the millionth does.
+template <size_t kSize>
+void LeaveAGap(Victim* victim) {
+  const std::string payload(kSize, 'p');
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  peer->reading = Peer::Reading::kNone;
+  for (uint64_t i = 0; i < (64 << 20) / (kSize + 32); ++i) {
+    Frame frame = FrameOf(type::kMessage, 1, payload);
+    frame.sequence = 1000000 + i;
+    if (!peer->Queue(frame)) return;
+  }
+  peer->Flush();
+}
+
+void NeverEndAPayload(Victim* victim) {
+  const std::string payload(kMaxFramePayload, 'p');
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  for (int i = 0; i < 8000; ++i) {
+    Frame frame = FrameOf(type::kMessage, 1, payload);
+    frame.flags = kMoreFragments;
+    if (!peer->Queue(frame)) return;
+  }
+  peer->Flush();
+}
+
+Limits OfAPayload() {
+  Limits limits;
+  limits.memory = kMemoryOfAPayload;
+  return limits;
+}
+
+Attack OnClient(Kind kind, const char* name, void (*run)(Victim*),
+                int calls = 60) {
+  Attack attack = {name, run};
+  attack.victim.kind = kind;
+  attack.victim.calls = calls;
+  return attack;
+}
+
+// The streams are the victim's own, and so are their windows.
+Attack WithWindows(Attack attack) {
+  attack.limits.memory += uint64_t{4 << 20} * attack.victim.calls;
+  return attack;
+}
+
+const Attack kOnServers[] = {
+    {"RepliesThatAreNeverReleasedAreBounded", LeaveRepliesUnreleased},
+    {"RepliesThatAreNeverReadAreBounded", LeaveRepliesUnread},
+    {"CreditWithoutReadingHoldsTheHandlerBack", GiveCreditWithoutReading},
+    {"ReadsAbandonedByAResetAreBounded", AbandonReads},
+    {"TrailersBehindAMessageThatNeverComesAreBounded",
+     PileUpMetadata<type::kTrailers>},
+    {"HeadersBehindAMessageThatNeverComesAreBounded",
+     PileUpMetadata<type::kHeaders>},
+    {"WindowsFilledOnManyStreamsAreBounded", FillWindows},
+    {"EmptyMessagesOnManyStreamsAreBounded", FillWindowsWithNothing},
+    {"MessagesReadAheadOnManyStreamsAreBounded", AnnounceUnread},
+    {"EmptyFramesAheadOfAGapAreBounded", LeaveAGap<0>, OfAPayload()},
+    {"LongFramesAheadOfAGapAreBounded", LeaveAGap<16000>, OfAPayload()},
+    {"APayloadWithoutEndIsBounded", NeverEndAPayload, OfAPayload()},
+};
+
+const Attack kOnClients[] = {
+    OnClient(Kind::kLarge, "CreditWithoutReadingHoldsTheCallerBack",
+             GiveCreditToAClient, 1),
+    OnClient(Kind::kDuplex, "ReadsAbandonedByAResetAreBounded", AbandonReads),
+    OnClient(Kind::kDuplex, "TrailersBehindAMessageThatNeverComesAreBounded",
+             PileUpMetadata<type::kTrailers>),
+    WithWindows(OnClient(Kind::kUnread, "WindowsFilledOnManyStreamsAreBounded",
+                         FillWindows)),
+    OnClient(Kind::kUnread, "MessagesReadAheadOnManyStreamsAreBounded",
+             AnnounceUnread),
+    {"LongFramesAheadOfAGapAreBounded", LeaveAGap<16000>, OfAPayload()},
+    {"APayloadWithoutEndIsBounded", NeverEndAPayload, OfAPayload()},
+};
+
+TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }
+TEST_P(AgainstClient, NobodyIsHarmed) { Run(); }
+
+INSTANTIATE_TEST_SUITE_P(Memory, AgainstServer, ::testing::ValuesIn(kOnServers),
+                         NameOfTest);
+INSTANTIATE_TEST_SUITE_P(Memory, AgainstClient, ::testing::ValuesIn(kOnClients),
+                         NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary
