@@ -140,6 +140,45 @@ class ProtocolTest(unittest.TestCase):
         self.check("transport/fabric/tcp/framing.h", "UnitType")
 
 
+# A test of this tree, named in a document: `flood_attacks_test:
+# DoorbellsAreCheap` is that test of the file of that name in tests/.
+NAMED_TEST = re.compile(r"`([\w/]+): (\w+)`")
+
+
+def claims(text):
+    """The points of "What a hostile peer can do", each as one line."""
+    section = re.search(r"^## What a hostile peer can do\n(.*?)^## ", text,
+                        re.DOTALL | re.MULTILINE)[1]
+    points = re.findall(r"^- (.*?)(?=^\S|\Z)", section,
+                        re.DOTALL | re.MULTILINE)
+    return [" ".join(point.split()) for point in points]
+
+
+def has_test(root, file, name):
+    sources = (root / "tests").glob(f"**/{file}.cc")
+    return any(re.search(rf"\b{name}\b", text_of(path)) for path in sources)
+
+
+class SecurityTest(unittest.TestCase):
+    """Each claim of docs/security.md about hostile peers names its test."""
+
+    def setUp(self):
+        self.claims = claims(text_of(ROOT / "docs/security.md"))
+
+    def test_there_are_claims(self):
+        # Else the pattern, not the document, is what is out of date.
+        self.assertGreater(len(self.claims), 10)
+
+    def test_every_claim_names_a_test(self):
+        self.assertEqual([claim for claim in self.claims
+                          if not NAMED_TEST.search(claim)], [])
+
+    def test_every_named_test_is_in_the_tree(self):
+        self.assertEqual([f"{file}: {name}" for claim in self.claims
+                          for file, name in NAMED_TEST.findall(claim)
+                          if not has_test(ROOT, file, name)], [])
+
+
 class CheckerTest(unittest.TestCase):
     """The checks themselves find what they look for."""
 
@@ -151,6 +190,15 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(
             LINK.findall(without_code_blocks("```\n[a](b)\n```\n[c](d)")),
             ["d"])
+
+    def test_claims_are_the_points_of_one_section(self):
+        self.assertEqual(
+            claims("## What a hostile peer can do\n\nIt can\n\n- one,\n  two;\n"
+                   "- three.\n\nIt cannot\n\n- four.\n\n## Else\n- five\n"),
+            ["one, two;", "three.", "four."])
+
+    def test_a_test_of_another_name_is_none(self):
+        self.assertFalse(has_test(ROOT, "docs_test", "NoSuchTest"))
 
     def test_a_variable_read_on_two_lines_is_found(self):
         self.assertEqual(GETENV.findall('std::getenv(\n    "PENSTOCK_X")'),
