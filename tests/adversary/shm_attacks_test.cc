@@ -175,6 +175,11 @@ void SendOddMessages(Victim* victim) {
     bare.Send(message, {});
     SetupSocket mute(peer->peer_hello());
   }
+  // Who has gone has a place until the victim has noticed (docs/security.md).
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (std::chrono::steady_clock::now() < until &&
+         !Echo(NewChannel(victim->port(), RequireShm()).get(), 8).ok()) {
+  }
   ExpectShmForOthers(victim);
 }
 
