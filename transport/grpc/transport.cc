@@ -234,7 +234,10 @@ absl::Status Transport::OnEntry(uint32_t number, absl::string_view entry) {
 
 void Transport::AddStream(Stream* stream) { streams_.Add(stream); }
 
-void Transport::RemoveStream(Stream* stream) { streams_.Remove(stream); }
+void Transport::RemoveStream(Stream* stream) {
+  streams_.Remove(stream);
+  ended_.fetch_add(1, std::memory_order_relaxed);
+}
 
 void Transport::ShutdownWhenWritten() {
   if (shutdown_when_written_ && lifeline_->idle()) {

@@ -116,6 +116,8 @@ class Transport final : public grpc_transport,
   uint32_t NextStreamId() { return next_stream_++; }
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
+  // gRPC has destroyed a stream. Not under the lock.
+  void OnDestroyed();
   // The server refused a client's stream.
   void OnRefused();
 
@@ -161,6 +163,7 @@ class Transport final : public grpc_transport,
   void UnlockAndAccept();
   void AcceptStream(const Acceptor& acceptor, uint32_t id);
   bool MayAccept() const;
+  bool HasTooManyEnded() const;
   void RefuseStream(uint32_t id);
   void RefuseOpened();
   // Runs `closure`, a transport operation's on_consumed, perhaps later.
@@ -251,6 +254,10 @@ class Transport final : public grpc_transport,
   std::vector<uint32_t> opened_;         // to be accepted, without the lock
   size_t accepting_ = 0;                 // taken from opened_, not accepted yet
   std::vector<grpc_closure*> consumed_;  // to run once accepting_ is 0
+  // Streams that have ended, and that gRPC has not destroyed: what it keeps for
+  // a call outlives the stream.
+  std::atomic<int> ended_{0};
+  mutable std::atomic<bool> awaits_destruction_{false};
   StreamList streams_;
   uint32_t next_stream_ = 1;
   uint32_t last_opened_ = 0;  // by the peer

@@ -8,6 +8,13 @@
 
 namespace penstock {
 namespace core {
+namespace {
+
+// A call takes gRPC some 10 KiB, and a peer that opens a stream and resets it
+// costs itself a hundred bytes. Honest ones have a few of them at a time.
+constexpr int kMaxEnded = 2048;
+
+}  // namespace
 
 void Transport::SetAcceptor(const Acceptor& acceptor) {
   acceptor_ = acceptor;
@@ -40,7 +47,21 @@ bool Transport::MayAccept() const {
                          config_.settings.Allows("tcp") ||
                          session_->using_fast_path();
   return acceptor_.function != nullptr && may_carry &&
-         session_->accepts_streams();
+         session_->accepts_streams() && !HasTooManyEnded();
+}
+
+bool Transport::HasTooManyEnded() const {
+  if (ended_.load(std::memory_order_relaxed) <= kMaxEnded) return false;
+  awaits_destruction_.store(true);
+  return ended_.load() > kMaxEnded;  // the last one may just have gone
+}
+
+void Transport::OnDestroyed() {
+  if (ended_.fetch_sub(1) - 1 > kMaxEnded) return;
+  if (awaits_destruction_.load(std::memory_order_relaxed) &&
+      awaits_destruction_.exchange(false)) {
+    Section section(this);  // which accepts what waits
+  }
 }
 
 // gRPC takes streams by calling init_stream, which locks.

@@ -105,7 +105,9 @@ struct Transport::Operations {
   static void DestroyStream(grpc_transport* base, grpc_stream* memory,
                             grpc_closure* then) {
     Transport* transport = From(base);
+    const bool was_open = AsStream(memory)->id() != 0;
     AsStream(memory)->~Stream();
+    if (was_open) transport->OnDestroyed();
     RunNow(then, absl::OkStatus());
     transport->Unref();
   }
