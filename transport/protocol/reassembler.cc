@@ -1,5 +1,7 @@
 #include "transport/protocol/reassembler.h"
 
+#include <algorithm>
+
 namespace penstock {
 namespace protocol {
 
@@ -20,17 +22,28 @@ absl::Status Reassembler::Accept(const wire::FrameHeader& header,
   if (!in_progress_ && !more) return absl::OkStatus();
   if (!in_progress_) {
     first_ = header;
+    received_ = 0;
     joined_.clear();  // and keeps its memory, for the next is as long, often
     if (joined_.capacity() > kMaxKeptBytes) joined_.shrink_to_fit();
   } else if (header.type != first_.type || header.stream != first_.stream) {
     return absl::InvalidArgumentError("a fragmented frame was interrupted");
   }
-  if (joined_.size() + payload.size() > kMaxBytes) {
+  received_ += payload.size();
+  if (received_ > kMaxBytes) {
     return absl::InvalidArgumentError("a fragmented frame is too long");
   }
-  joined_.append(reinterpret_cast<const char*>(payload.data()), payload.size());
+  const size_t kept = std::min(received_, KeptBytes(header.type));
+  joined_.append(reinterpret_cast<const char*>(payload.data()),
+                 kept - joined_.size());
   in_progress_ = more;
   return absl::OkStatus();
+}
+
+size_t Reassembler::KeptBytes(wire::FrameType type) const {
+  const bool is_metadata =
+      type == wire::FrameType::kHeaders || type == wire::FrameType::kTrailers;
+  return is_metadata ? std::min(max_metadata_bytes_, kMaxBytes - 1) + 1
+                     : kMaxBytes;
 }
 
 }  // namespace protocol

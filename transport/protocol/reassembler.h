@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,6 +20,11 @@ class Reassembler {
   // limit is announced, never fragmented.
   static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
 
+  // Of metadata, no more than `max_metadata_bytes` and one byte are kept:
+  // whoever decodes it sees that it is too much.
+  explicit Reassembler(size_t max_metadata_bytes = kMaxBytes - 1)
+      : max_metadata_bytes_(max_metadata_bytes) {}
+
   // Takes a delivered frame. `*whole` says that it completes one: then
   // joined() has its payload if was_fragmented(), until the next call, else the
   // frame's own is all.
@@ -32,9 +38,14 @@ class Reassembler {
   }
 
  private:
+  // Of a frame of this type, so much is kept.
+  size_t KeptBytes(wire::FrameType type) const;
+
+  const size_t max_metadata_bytes_;
   bool in_progress_ = false;
   bool was_fragmented_ = false;
   wire::FrameHeader first_;
+  size_t received_ = 0;  // of its payload, kept or not
   std::string joined_;
 };
 

@@ -89,6 +89,24 @@ TEST_F(ReassemblerTest, AnotherStreamInterrupts) {
       Accept("b", true, &whole, FrameType::kHeaders, 2)));
 }
 
+TEST_F(ReassemblerTest, OfTooMuchMetadataNoMoreIsKeptThanShowsIt) {
+  Reassembler reassembler(/*max_metadata_bytes=*/5);
+  const uint8_t bytes[] = {1, 2, 3, 4};
+  for (FrameType type : {FrameType::kTrailers, FrameType::kMessage}) {
+    wire::FrameHeader header;
+    header.type = type;
+    bool whole = false;
+    for (uint8_t flags : {wire::kMoreFragments, wire::kMoreFragments,
+                          static_cast<uint8_t>(0)}) {
+      header.flags = flags;
+      ASSERT_TRUE(reassembler.Accept(header, bytes, &whole).ok());
+    }
+    EXPECT_TRUE(whole);
+    EXPECT_EQ(reassembler.joined().size(),
+              type == FrameType::kMessage ? 12u : 6u);
+  }
+}
+
 TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
   const std::string half(Reassembler::kMaxBytes / 2, 'x');
   bool whole = false;
