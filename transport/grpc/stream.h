@@ -58,8 +58,9 @@ class Stream : public session::StreamEvents, public StreamList::Node {
     uint64_t refused_bytes;
   };
 
-  // RESOURCE_EXHAUSTED: too much of it. INTERNAL: gRPC does not take it.
-  absl::Status ReceiveMetadata(absl::string_view metadata,
+  // RESOURCE_EXHAUSTED: too much of it, with `implied_bytes` that the peer need
+  // not send. INTERNAL: gRPC does not take it.
+  absl::Status ReceiveMetadata(absl::string_view metadata, size_t implied_bytes,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
   void Cancel(const grpc_error_handle& error);

@@ -44,6 +44,7 @@ void Stream::StartReceives(grpc_transport_stream_op_batch* op) {
 }
 
 absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
+                                     size_t implied_bytes,
                                      grpc_metadata_batch* batch) {
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
@@ -59,8 +60,8 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
   // times what an entry of any key takes here. Those of known keys can take
   // less, but are no more than one each.
   constexpr size_t kKnownKeys = 2048;
-  if (too_many ||
-      (4 * size + kKnownKeys > limit && batch->TransportSize() > limit)) {
+  if (too_many || (4 * size + kKnownKeys > limit &&
+                   batch->TransportSize() + implied_bytes > limit)) {
     batch->Clear();
     return absl::ResourceExhaustedError(
         "received initial metadata size exceeds limit");
@@ -77,7 +78,7 @@ void Stream::OnHeaders(absl::string_view metadata) {
   stats_.incoming.header_bytes += metadata.size();
   const absl::Status status =
       headers_received_ ? absl::InternalError("initial metadata came twice")
-                        : ReceiveMetadata(metadata, &initial_);
+                        : ReceiveMetadata(metadata, 0, &initial_);
   if (!status.ok()) return CancelFor(status);
   headers_received_ = true;
   CompleteReceives();
@@ -114,7 +115,10 @@ void Stream::OnTrailers(absl::string_view metadata) {
     return CancelFor(absl::InternalError("a client sent trailers"));
   }
   stats_.incoming.header_bytes += metadata.size();
-  const absl::Status status = ReceiveMetadata(metadata, &trailing_);
+  // Of an answer of trailers alone HTTP/2 counts ":status" and "content-type".
+  constexpr size_t kTrailersOnly = (7 + 3 + 32) + (12 + 16 + 32);
+  const absl::Status status = ReceiveMetadata(
+      metadata, headers_received_ ? 0 : kTrailersOnly, &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
   session()->DropUnsent(id_);  // the server reads no more

@@ -115,6 +115,11 @@ class StreamTest : public testing::Test {
     server_->Send(FrameType::kTrailers, 1, 0,
                   Metadata({{"grpc-status", status}, {"grpc-message", text}}));
   }
+  // 50 bytes below 8 KiB, as HTTP/2 counts, with 32 for each entry.
+  static std::string AlmostTooMuch() {
+    return Metadata(
+        {{"grpc-status", "5"}, {"x", std::string(8192 - 50 - 44 - 33, 'x')}});
+  }
   // The client has taken in all that was sent.
   void AwaitClient() {
     server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
@@ -210,6 +215,22 @@ TEST_F(StreamTest, HeadersThatAreHalfGoodEndTheCall) {
                 Metadata({{"good", "x"}, {"Not good", "x"}}));
   call_->BeginFinish();
   EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::INTERNAL);
+}
+
+// HTTP/2 has 102 bytes more there than behind headers: so is this, and only
+// here, above gRPC's 8 KiB.
+TEST_F(StreamTest, AnswerOfTrailersAloneAboveTheLimitIsTooMuch) {
+  server_->Send(FrameType::kTrailers, 1, 0, AlmostTooMuch());
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(StreamTest, TrailersUpToTheLimitAreTaken) {
+  SendHeaders();
+  server_->Send(FrameType::kTrailers, 1, 0, AlmostTooMuch());
+  call_->BeginFinish();
+  EXPECT_EQ(call_->AwaitFinish().error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
 TEST_F(StreamTest, MetadataAboveTheLimitThatHadToWaitIsStillTooMuch) {
