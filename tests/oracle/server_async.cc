@@ -237,6 +237,13 @@ class Arrival final : public Tag {
   std::unique_ptr<Call> call_ = std::make_unique<Call>();
 };
 
+// A call that came last is served until its end: then nobody uses the queue.
+void StopServing(const Means& means, ServerPump* pump) {
+  means.waiting->AwaitNone();
+  means.crew->Join();
+  pump->Stop();
+}
+
 class AsyncService final : public ApiService, private grpc::Service {
  public:
   AsyncService(const Handler* handler, Crew* crew)
@@ -273,10 +280,7 @@ class AsyncService final : public ApiService, private grpc::Service {
                                 queue, tag);
     });
   }
-  void End() override {
-    waiting_.AwaitNone();
-    pump_->Stop();
-  }
+  void End() override { StopServing(means_, pump_.get()); }
 
  private:
   void Add(Kind kind, RpcMethod::RpcType type) {
@@ -308,10 +312,7 @@ class GenericAsyncService final : public ApiService {
       service_.RequestCall(&call->context_, &call->stream_, queue, queue, tag);
     });
   }
-  void End() override {
-    waiting_.AwaitNone();
-    pump_->Stop();
-  }
+  void End() override { StopServing(means_, pump_.get()); }
 
  private:
   Waiting waiting_;
