@@ -40,8 +40,9 @@ void Transport::OnStreamOpened(uint32_t stream) {
   opened_.push_back(stream);
 }
 
-// Not yet where a fabric is required that is not in use yet, or not any more,
-// and not while the peer leaves the replies to its other calls unread.
+// Holds streams back while a required fabric does not carry the session, while
+// the peer leaves the replies to its other calls unread, and while gRPC still
+// has too many of its calls that have ended.
 bool Transport::MayAccept() const {
   const bool may_carry = config_.settings.policy != Policy::kRequire ||
                          config_.settings.Allows("tcp") ||

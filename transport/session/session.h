@@ -172,7 +172,7 @@ class Session : private MessageReader::Owner {
 
   // Whether the peer's hello has come.
   bool greeted() const { return state_ != State::kGreeting; }
-  // Whether it is open to both sides what carries the session.
+  // True while the two sides have not agreed on what carries the session.
   bool negotiates_path() const {
     return state_ == State::kOpen &&
            handshake_.state() != PathHandshake::State::kInUse &&
