@@ -27,7 +27,7 @@ class CheckLayersTest(unittest.TestCase):
                       self.check(file, f'// x\n#include "{include}"\n'))
 
     def forbids_layer(self, file, include, layer):
-        self.forbids(file, include, f"{layer} may not, see CONTRIBUTING.md")
+        self.forbids(file, include, f"{layer} may not, see tools/layers.bzl")
 
     def allows(self, file, include):
         self.assertEqual("", self.check(file, f"#include <{include}>\n"))
@@ -39,7 +39,7 @@ class CheckLayersTest(unittest.TestCase):
         self.forbids("tests/transport/base/a.cc", "x/echo.grpc.pb.h", why)
         self.forbids("transport/fabric/tcp/a.h", "transport/grpc/b.h", why)
         self.allows("transport/grpc/a.h", "grpcpp/grpcpp.h")
-        self.allows("ps/client/a.h", "grpcpp/grpcpp.h")
+        self.allows("ps/a.h", "grpcpp/grpcpp.h")
 
     def test_internal_headers_stay_in_the_grpc_layer(self):
         why = "gRPC's internal headers stay in transport/grpc"
@@ -50,7 +50,7 @@ class CheckLayersTest(unittest.TestCase):
     def test_verbs_headers_stay_in_the_verbs_fabric(self):
         why = "verbs headers stay in transport/fabric/verbs"
         self.forbids("transport/memory/a.h", "infiniband/verbs.h", why)
-        self.forbids("bench/a.cc", "rdma/rdma_cma.h", why)
+        self.forbids("bench/rpc/a.cc", "rdma/rdma_cma.h", why)
         self.allows("transport/fabric/verbs/a.h", "infiniband/verbs.h")
         self.allows("tests/vm/a.cc", "infiniband/verbs.h")
 
@@ -60,9 +60,18 @@ class CheckLayersTest(unittest.TestCase):
         for call in ("std::getenv(name)", "getenv (name)", "::getenv(name)"):
             self.assertIn(f"transport/a.cc:1: {why}",
                           self.check("transport/a.cc", f"x = {call};\n"))
-        self.assertEqual("", self.check("transport/a.cc",
+        self.assertEqual("", self.check("ps/a.cc",
                                         "x = secure_getenv(name);\n"))
-        self.assertEqual("", self.check("bench/a.cc", "x = getenv(name);\n"))
+        self.assertEqual("", self.check("bench/rpc/a.cc",
+                                        "x = getenv(name);\n"))
+
+    def test_settings_are_read_by_their_table(self):
+        call = "x = secure_getenv(name);\n"
+        for file in "transport/a.cc", "transport/session/a.cc":
+            self.assertIn(f"{file}:1: a setting is a row of",
+                          self.check(file, call))
+        for file in "transport/settings/row.h", "transport/base/log.cc":
+            self.assertEqual("", self.check(file, call))
 
     def test_fabrics_never_include_one_another(self):
         self.forbids_layer("transport/fabric/tcp/a.h",
@@ -73,17 +82,20 @@ class CheckLayersTest(unittest.TestCase):
                     "transport/fabric/fake/fake.h")
 
     def test_the_layers_above_the_fabrics_know_only_the_interface(self):
-        for layer in "memory", "protocol", "session":
-            self.forbids_layer(f"transport/{layer}/a.h",
-                               "transport/fabric/fake/b.h",
-                               f"transport/{layer}")
-            self.allows(f"transport/{layer}/a.h", "transport/fabric/fabric.h")
+        self.allows("transport/session/a.h", "transport/fabric/fabric.h")
+        for include in "transport/fabric/fake/b.h", "transport/fabric/b.h":
+            self.forbids_layer("transport/session/a.h", include,
+                               "transport/session")
 
     def test_no_layer_includes_one_above_it(self):
         self.forbids_layer("transport/base/a.h", "transport/wire/b.h",
                            "transport/base")
+        self.forbids_layer("transport/memory/a.h",
+                           "transport/fabric/fabric.h", "transport/memory")
         self.forbids_layer("transport/protocol/a.h",
                            "transport/session/b.h", "transport/protocol")
+        self.forbids_layer("transport/grpc/a.h", "transport/penstock.h",
+                           "transport/grpc")
         self.forbids_layer("tensor_service/a.h", "ps/b.h", "tensor_service")
         self.forbids_layer("ps/a.h", "examples/digits/b.h", "ps")
         self.allows("transport/session/a.h", "transport/protocol/b.h")
@@ -92,7 +104,18 @@ class CheckLayersTest(unittest.TestCase):
     def test_the_transport_knows_nothing_above_it(self):
         self.forbids_layer("transport/grpc/a.h", "ps/client.h",
                            "transport/grpc")
-        self.forbids_layer("transport/settings.h", "bench/a.h", "transport")
+        self.forbids_layer("transport/penstock.cc", "bench/rpc/a.h",
+                           "transport")
+
+    def test_what_is_above_the_transport_knows_its_face_only(self):
+        self.allows("examples/greeter/a.cc", "transport/penstock.h")
+        self.forbids_layer("examples/greeter/a.cc", "transport/grpc/b.h",
+                           "examples/greeter")
+
+    def test_a_new_folder_is_a_layer(self):
+        self.assertIn("transport/new/a.h: its folder is not in "
+                      "tools/layers.bzl",
+                      self.check("transport/new/a.h", ""))
 
     def test_long_files_are_to_be_split(self):
         self.assertEqual("", self.check("ps/a.cc", "\n" * 400))

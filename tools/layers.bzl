@@ -1,0 +1,120 @@
+"""The layers, and what each may include: the one place that says so.
+
+Bazel's visibility follows from it, by users(). tools/check_layers checks each
+include by it. tests/docs/layers_test.py holds the BUILD files and the drawing
+and table of docs/architecture.md to it. It is read both as Starlark and as
+Python.
+"""
+
+# Each folder that has C++, from the bottom up, with what it may include of the
+# project beside itself: whole folders, or single files of a folder of which it
+# is to know no more. Each stands below those that name it, so that there is no
+# cycle. A folder does not stand for those in it.
+LAYERS = {
+    "transport/base": [],
+    "transport/wire": ["transport/base"],
+    "transport/progress": ["transport/base"],
+    "transport/memory": ["transport/base"],
+    "transport/fabric": [
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+    ],
+    "transport/fabric/fake": [
+        "transport/memory",
+        "transport/fabric/fabric.h",
+    ],
+    "transport/fabric/tcp": [
+        "transport/base",
+        "transport/wire",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+    ],
+    "transport/fabric/shm": [
+        "transport/base",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric",
+    ],
+    "transport/fabric/verbs": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric",
+    ],
+    "transport/settings": [
+        "transport/base",
+        "transport/progress/spin_policy.h",
+        "transport/fabric/shm/huge_pages.h",
+    ],
+    "transport/protocol": [
+        "transport/base",
+        "transport/wire",
+        "transport/memory",
+    ],
+    "transport/session": [
+        "transport/base",
+        "transport/wire",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/protocol",
+    ],
+    "transport/grpc": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/fabric/tcp",
+        "transport/fabric/shm",
+        "transport/fabric/verbs",
+        "transport/settings",
+        "transport/session",
+    ],
+    # The public face.
+    "transport": [
+        "transport/base",
+        "transport/memory",
+        "transport/fabric/shm",
+        "transport/settings",
+        "transport/grpc",
+    ],
+    "tensor_service": [],
+    "ps": ["transport/base", "transport", "tensor_service"],
+    "examples/digits": ["transport", "tensor_service", "ps"],
+    "examples/greeter": ["transport"],
+    "bench/rpc": ["transport"],
+    "bench/grpc_qps": [],
+    # Measures what the layers keep to themselves.
+    "bench/micro": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric",
+        "transport/fabric/fake",
+        "transport/fabric/tcp",
+        "transport/fabric/shm",
+        "transport/fabric/verbs",
+        "transport/settings",
+        "transport/protocol",
+        "transport/session",
+        "transport/grpc",
+    ],
+}
+
+def layer_of(path):
+    """The layer of a folder or a file of the project; None: of none."""
+    if path in LAYERS:
+        return path
+    folder = path.rpartition("/")[0]
+    return folder if folder in LAYERS else None
+
+def users(layer):
+    """The visibility of `layer`: the layers that may include any of it."""
+    return [
+        "//%s:__pkg__" % user
+        for user, included in LAYERS.items()
+        if layer in [layer_of(path) for path in included]
+    ]
