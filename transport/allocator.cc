@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "transport/fabric/shm/domains.h"
 #include "transport/fabric/shm/huge_pages.h"
+#include "transport/fabric/shm/user_arenas.h"
 #include "transport/memory/bytes.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace {
@@ -22,11 +22,11 @@ fabric::shm::HugePages PagesOfPool() {
 
 std::shared_ptr<uint8_t> FromPool(size_t bytes) {
   using fabric::shm::Arena;
-  using fabric::shm::Lease;
+  using fabric::shm::ArenaLease;
   absl::StatusOr<std::shared_ptr<Arena>> arena =
       fabric::shm::ArenaFor(geteuid(), PagesOfPool());
   if (!arena.ok()) return nullptr;
-  absl::StatusOr<std::shared_ptr<Lease>> lease = (*arena)->Allocate(bytes);
+  absl::StatusOr<std::shared_ptr<ArenaLease>> lease = (*arena)->Allocate(bytes);
   if (!lease.ok()) return nullptr;
   uint8_t* const data = (*lease)->data();
   return std::shared_ptr<uint8_t>(*std::move(lease), data);

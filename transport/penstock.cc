@@ -13,7 +13,7 @@
 #include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
 #include "transport/memory/stable_memory.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace {

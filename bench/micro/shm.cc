@@ -17,7 +17,7 @@ namespace {
 
 class Counter : public fabric::EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override { ++messages; }
+  void OnPacket(absl::Span<const uint8_t> packet) override { ++messages; }
   void OnWritable() override {}
   void OnReadDone(uint64_t, const absl::Status&) override {}
   void OnDoorbell() override {}

@@ -8,9 +8,11 @@
 #include <mutex>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
+#include "transport/base/join_words.h"
 #include "transport/base/printable.h"
 #include "transport/base/steady_time.h"
 #include "transport/base/token_bucket.h"
@@ -68,13 +70,10 @@ spdlog::string_view_t View(absl::string_view text) {
 
 // False: `text` is no level.
 bool SetLevel(const std::string& text, spdlog::logger* logger) {
-  for (const char* known : {"debug", "info", "warning", "error", "off"}) {
-    if (text != known) continue;
-    logger->set_level(spdlog::level::from_str(text));
-    return true;
-  }
-  logger->set_level(Level::info);
-  return false;
+  const bool is_level = absl::c_linear_search(kLogLevels, text);
+  logger->set_level(
+      spdlog::level::from_str(is_level ? text : kDefaultLogLevel));
+  return is_level;
 }
 
 // Leaked: lines may come from threads that outlive main().
@@ -92,15 +91,15 @@ spdlog::logger* Make() {
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
-  const char* set = secure_getenv("PENSTOCK_LOG");
-  const std::string level = set == nullptr ? "info" : set;
+  const char* set = secure_getenv(kLogVariable);
+  const std::string level = set == nullptr ? kDefaultLogLevel : set;
   const bool is_level = SetLevel(level, made.get());
   spdlog::logger* other = nullptr;
   if (!current.compare_exchange_strong(other, made.get())) return other;
   if (!is_level) {
-    Log(Level::err, absl::StrCat("PENSTOCK_LOG=", level,
-                                 " is not a level: use debug, info, warning, "
-                                 "error or off"));
+    Log(Level::err,
+        absl::StrCat(kLogVariable, "=", level, " is not a level: use ",
+                     JoinWords(kLogLevels, "or")));
   }
   return made.release();
 }

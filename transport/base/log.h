@@ -20,9 +20,13 @@ constexpr size_t kMaxLogLineBytes = 2048;
 constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 
-// PENSTOCK_LOG=debug|info|warning|error|off says from which level on lines are
-// written; info where it is not set, or not one of these, which is logged.
-//
+// Says from which level on lines are written. A bad value is logged, and then
+// the default holds.
+constexpr const char* kLogVariable = "PENSTOCK_LOG";
+constexpr absl::string_view kLogLevels[] = {"debug", "info", "warning", "error",
+                                            "off"};
+constexpr const char* kDefaultLogLevel = "info";
+
 // Peers have a say in how many lines there are and what they contain: `text`
 // is written as Printable(), and not beyond the limits above. Nothing waits for
 // who reads stderr: a line for which there is no room is left out. So these may

@@ -1,10 +1,13 @@
 #include "transport/fabric/attempt.h"
 
+#include "absl/memory/memory.h"
+#include "transport/progress/event_loop.h"
+
 namespace penstock {
 namespace fabric {
 
 ConnectCallback Attempt::Take() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return std::exchange(done_, nullptr);
 }
 
@@ -14,13 +17,25 @@ void Attempt::Finish(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
 }
 
 bool Attempt::pending() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return static_cast<bool>(done_);
 }
 
 AttemptHandle::~AttemptHandle() {
   attempt_->Cancel();
   if (clean_up_) clean_up_();
+}
+
+std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
+                                          absl::Status error) {
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (loop.ok()) {
+    (*loop)->Post([attempt, error] { attempt->Finish(error); });
+  } else {
+    // There is no thread to wait for, and a caller must hear of its attempt.
+    attempt->Finish(error);
+  }
+  return absl::make_unique<AttemptHandle>(std::move(attempt), nullptr);
 }
 
 }  // namespace fabric

@@ -5,38 +5,41 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
 
 namespace penstock {
 namespace fabric {
 
-// The callback of one Listen() or Connect(): called once, or dropped.
-// Thread-safe.
+// Calls the callback of one Listen() or Connect() once, or never if it is
+// cancelled first. Thread-safe.
 class Attempt {
  public:
   Attempt(std::string token, ConnectCallback done)
       : token_(std::move(token)), done_(std::move(done)) {}
 
   const std::string& token() const { return token_; }
-  // Calls the callback unless it has been called or dropped.
+  // Calls the callback on this thread, unless it was called or dropped before.
   void Finish(absl::StatusOr<std::unique_ptr<Endpoint>> result);
+  // Drops the callback.
   void Cancel() { Take(); }
+  // Returns true until the callback is called or dropped.
   bool pending() const;
 
  private:
   ConnectCallback Take();
 
   const std::string token_;
-  mutable std::mutex mu_;
-  ConnectCallback done_;  // guarded by mu_
+  mutable base::Mutex mu_;
+  ConnectCallback done_ ABSL_GUARDED_BY(mu_);
 };
 
-// Cancels an attempt, then calls `clean_up`, when destroyed.
+// Cancels an attempt, then calls `clean_up` if there is one, when destroyed.
 class AttemptHandle : public PendingConnect {
  public:
   AttemptHandle(std::shared_ptr<Attempt> attempt,
@@ -48,6 +51,12 @@ class AttemptHandle : public PendingConnect {
   const std::shared_ptr<Attempt> attempt_;
   const std::function<void()> clean_up_;
 };
+
+// Finishes `attempt` with `error` on the event loop's thread, unless the handle
+// that is returned goes first. Where no event loop can be had, finishes it
+// within this call.
+std::unique_ptr<PendingConnect> FailLater(std::shared_ptr<Attempt> attempt,
+                                          absl::Status error);
 
 }  // namespace fabric
 }  // namespace penstock

@@ -1,12 +1,13 @@
-// What a fabric is: the shape of RDMA, whatever moves the bytes.
+// The interface of all fabrics. It has the shape of RDMA, whatever moves the
+// bytes.
 //
 // A fabric connects two processes by a pair of endpoints. An endpoint sends
-// bounded messages and reads memory that the other side exposed. Everything
-// above (protocol, session) sees only these classes.
+// packets, and reads memory that the other side has exposed. The
+// layers above (protocol, session) see these classes only.
 //
-// Threads: one endpoint is used by one thread at a time; its owner has the
-// lock. Events are delivered from within Poll(), Read() or the fabric's own
-// input functions, never from within Send(), and always under the owner's lock.
+// Threads: an endpoint has one owner, whose lock makes its calls exclusive. It
+// delivers events from within Poll(), Read() or its own input functions, under
+// that lock, and never from within Send().
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FABRIC_H_
@@ -28,184 +29,199 @@
 namespace penstock {
 namespace fabric {
 
-// How far a size may move from where it starts. Without bounds, nowhere.
+// Bounds a size that follows what a session measures. Left at zero, the size
+// stays where it starts.
 struct SizeRange {
   size_t least = 0;
   size_t most = 0;
 };
 
-// What an endpoint can do. Constant over its life.
+// Says what an endpoint can do. Constant over the endpoint's life.
 struct Capabilities {
-  // Every fabric takes at least wire::kMaxFrameBytes.
-  size_t max_message_bytes = 0;
-  // The switch from eager to rendezvous: above this size announcing and
-  // reading costs less than copying through messages. This is where a session
-  // starts; it may follow what it measures.
+  // The largest packet. At least wire::kMaxFrameBytes.
+  size_t max_packet_bytes = 0;
+  // The largest payload to send eagerly. Above it, announcing and reading costs
+  // less than copying through packets. A session starts here, and moves within
+  // eager_range as it measures.
   size_t eager_max_bytes = 0;
   SizeRange eager_range;
-  // Reads are cut into pieces of this size, and this many are under way at
-  // once: enough to fill the pipe, few enough not to delay what comes behind.
-  // The size is a start too.
+  // The size of the chunks that reads are cut into. A session starts here, and
+  // moves within read_chunk_range as it measures.
   size_t read_chunk_bytes = 0;
   SizeRange read_chunk_range;
+  // The number of reads to keep under way: enough to fill the pipe, few enough
+  // not to delay what comes behind them.
   int max_reads = 0;
-  // Where not 0, what Push() sends of a region: the first read is to be of that
-  // size.
+  // What Push() sends of a region, which is the size to give its first read. 0
+  // if the fabric does not push.
   size_t push_bytes = 0;
 
-  // Of a single read.
+  // Returns the largest size of one Read().
   size_t max_read_bytes() const {
     return std::max(read_chunk_bytes, read_chunk_range.most);
   }
-  // Load() works: exposed memory can be used in place.
+  // True if Load() works, so that exposed memory can be used in place.
   bool can_load = false;
-  // Loses nothing that it took unless it breaks, and the session ends with
-  // it: messages need not be kept for sending them again.
+  // True if the session ends when this endpoint breaks. Messages sent over a
+  // lifeline are lost only with the session, so nobody keeps them to send them
+  // again.
   bool is_lifeline = false;
 };
 
-// Names memory that the peer exposed. Meaningful to one endpoint pair only;
-// everything in it came from the peer and is checked before use.
+// Names memory that the peer exposed. Means something to one pair of endpoints
+// only. Its fields came from the peer: check them before use.
 struct RemoteRegion {
   uint64_t key = 0;
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 
-// An exposed payload. `stable` is what the region's bytes are read from: the
-// payload itself, or the fabric's own copy of it, after which the caller may
-// let go of the payload.
+// A payload that the peer may read, until Withdraw(region).
 struct Exposure {
   RemoteRegion region;
+  // What the peer reads: the payload itself, or the fabric's copy of it. The
+  // caller keeps this for as long as it may need the bytes again, and may let
+  // go of the payload it gave.
   memory::Payload stable;
 };
 
-// Receives what happens at an endpoint.
+// Receives what happens at an endpoint. Called under the lock of the endpoint's
+// owner.
 class EndpointEvents {
  public:
   virtual ~EndpointEvents() = default;
-  // One message, private memory, valid only during the call.
-  virtual void OnMessage(absl::Span<const uint8_t> message) = 0;
-  // Send() may succeed again after it returned false.
+  // Receives one packet. The bytes are valid only during the call; the peer
+  // cannot change them any more.
+  virtual void OnPacket(absl::Span<const uint8_t> packet) = 0;
+  // Tells that Send(), which returned false, may succeed again.
   virtual void OnWritable() = 0;
-  // The Read() with this cookie has ended, exactly once; the destination is no
-  // longer written to.
+  // Ends the Read() that was given `cookie`: exactly once for each. The fabric
+  // writes nothing to the destination after this.
   virtual void OnReadDone(uint64_t cookie, const absl::Status& status) = 0;
-  // The peer rang: something may wait at another endpoint of the session.
+  // Tells that the peer rang: input may wait at another endpoint of the
+  // session.
   virtual void OnDoorbell() = 0;
-  // The endpoint is dead; it delivers nothing more, except OnReadDone with an
-  // error for each Read still under way, before this.
+  // Tells that the endpoint is dead. The last event: reads that were under way
+  // have had their OnReadDone(), with an error, before it.
   virtual void OnBroken(const absl::Status& cause) = 0;
 };
 
-// One end of a connection over one fabric. Destroying it ends the connection
-// without further events; memory that was loaded stays valid.
+// One end of a connection over one fabric. Its owner destroys it, which ends
+// the connection and delivers no event. Memory that was loaded stays valid.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
-  // What this connection is made of, for people: "ring 1 MiB".
+  // Returns what this connection is made of, for people: "ring 1 MiB".
   virtual std::string Describe() const = 0;
-  // Before anything else; `events` outlives the endpoint.
+  // Sends events to `events` from now on. Call it before anything else, once.
+  // `events` must outlive the endpoint.
   virtual void Start(EndpointEvents* events) = 0;
 
-  // Sends one message, at most max_message_bytes, which is copied before it
-  // returns. False: no credit, and OnWritable() will follow.
-  virtual bool Send(absl::Span<const uint8_t> message) = 0;
+  // Sends one packet of at most max_packet_bytes, and has copied it on
+  // return. Returns false, and sends nothing, if there is no credit:
+  // OnWritable() follows.
+  virtual bool Send(absl::Span<const uint8_t> packet) = 0;
 
-  // The same with a message that the caller needs no more, which is taken if
-  // the result is true: some fabrics need not copy it.
-  virtual bool SendOwned(std::string* message) {
+  // As Send(), for a packet that the caller needs no more. May take it instead
+  // of copying it; leaves it as it is if it returns false.
+  virtual bool SendOwned(std::string* packet) {
     return Send(
-        {reinterpret_cast<const uint8_t*>(message->data()), message->size()});
+        {reinterpret_cast<const uint8_t*>(packet->data()), packet->size()});
   }
 
-  // What is sent between these two may leave together, at the end: one system
-  // call, one doorbell of a device. They may nest.
+  // Lets what is sent between these two leave together, at the end, with one
+  // system call or one doorbell of a device. May be nested.
   virtual void BeginBatch() {}
   virtual void EndBatch() {}
 
-  // Lets the peer read `payload` until Withdraw(). RESOURCE_EXHAUSTED is a
-  // normal answer: the payload then goes over another fabric.
+  // Lets the peer read `payload` until Withdraw(). Returns RESOURCE_EXHAUSTED
+  // in the normal course of things: send the payload over another fabric then.
   virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;
-  // The same for a peer that is about to read, and without a fast path: its
-  // first read, of push_bytes from the beginning, will be answered by Push(),
-  // unasked. So Push() follows, exactly once for each, in the order of
-  // exposing, and once the peer has been told of the region.
+  // As Expose(), and promises the region's first push_bytes by Push(), before
+  // the peer asks for them. The caller announces the region, then calls Push()
+  // exactly once for each, in the order in which they were exposed.
   virtual absl::StatusOr<Exposure> ExposeToPush(
       const memory::Payload& payload) {
     return Expose(payload);
   }
   virtual void Push(const RemoteRegion& region) {}
-  // The session needs the region no more, for the peer has released it. What
-  // the peer has loaded stays its own until it lets go; what it still reads may
-  // be an error, the same bytes, or others that were exposed to it. An unknown
-  // region is ignored.
+  // Ends an exposure, since the peer has released it or its stream has ended. A
+  // loan that the peer has loaded stays the peer's until it lets go. A read
+  // that is still under way there may end with an error, with the same bytes,
+  // or with others that were exposed to that peer. Ignores an unknown region.
   virtual void Withdraw(const RemoteRegion& region) = 0;
 
-  // Memory that Read() fills at the least cost, where there is some left;
-  // else of the heap. It may be kept after the endpoint is gone.
+  // Returns memory to read into: of the kind that Read() fills at the least
+  // cost, or of the heap where none of that is left. Valid after the endpoint
+  // is gone.
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
   // Copies [offset, offset + into.size()) of the region, 1 to max_read_bytes()
-  // of them, to `into`, which stays valid until OnReadDone(cookie). After
-  // OnBroken() it is an error, or still the right bytes.
+  // bytes, to `into`, and then calls OnReadDone(cookie), perhaps before it
+  // returns. The caller keeps `into` valid until that. After OnBroken() a read
+  // ends with an error, or with the right bytes.
   virtual void Read(const RemoteRegion& region, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
-  // The whole region in place, where can_load; the peer gets it back when the
-  // last share of the returned bytes is gone.
+  // Returns the whole region in place, as a loan that ends, on any thread, with
+  // the last share of the bytes. Needs can_load.
   virtual absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) = 0;
 
-  // Nothing that was sent would be lost by destroying this end now. After
-  // false, there will be input when that has changed.
+  // Returns true if destroying this end now would lose nothing that it sent.
+  // After it returned false, there is input to Poll() once that has changed.
   virtual bool IsDrained() { return true; }
 
-  // Delivers what has arrived, a bounded amount. True if there was anything.
+  // Delivers some of what has arrived: a bounded amount. Returns whether there
+  // was anything.
   virtual bool Poll() = 0;
-  // Whether Poll() would find something: cheap, and safe without the lock.
+  // Returns whether Poll() would find something. Cheap. Safe without the lock.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings the lifeline's doorbell when it sends. Safe
-  // without the lock. After arming, look at HasInput() once more. A fresh
-  // endpoint may be armed.
+  // Asks the peer to ring the lifeline's doorbell when it sends, or not to.
+  // Look at HasInput() once more after arming: what came just before does not
+  // ring. A fresh endpoint may be armed. Safe without the lock.
   virtual void SetArmed(bool armed) = 0;
-  // Descriptors of which one becomes readable when, while armed, there is
-  // input; the owner then calls ClearWakeup(), and Poll() until it returns
-  // false. None: the lifeline's doorbell wakes.
+  // Returns descriptors of which one becomes readable when, while armed, there
+  // is input. The owner then calls ClearWakeup(), and Poll() until it returns
+  // false. Empty if it is the lifeline's doorbell that wakes. The endpoint owns
+  // them.
   virtual std::vector<int> wakeup_fds() const { return {}; }
   virtual void ClearWakeup() {}
-  // Whether the peer wants to be rung for what was sent since the last call.
+  // Returns whether the peer wants to be rung for what was sent since the last
+  // call.
   virtual bool TakeDoorbellRequest() = 0;
-  // Rings the peer. Only lifelines can.
+  // Rings the peer. Only a lifeline can.
   virtual void RingDoorbell() = 0;
 };
 
+// Gets the endpoint, which the callee owns, or why there is none.
 using ConnectCallback =
     std::function<void(absl::StatusOr<std::unique_ptr<Endpoint>>)>;
 
-// Cancels a pending Connect or Listen when destroyed. A callback that has begun
-// by then goes on: it must own what it touches.
+// Cancels a pending Connect() or Listen() when destroyed. Does not wait for a
+// callback that has begun: the callback must own what it touches.
 class PendingConnect {
  public:
   virtual ~PendingConnect() = default;
 };
 
-// A kind of connection that is set up beside the lifeline. Thread-safe;
-// callbacks run on a thread of the fabric's, holding no lock.
+// Makes connections of one kind beside the lifeline. Thread-safe. Calls each
+// callback once, unless it is cancelled, on a thread of the fabric's, without
+// locks.
 class Fabric {
  public:
   virtual ~Fabric() = default;
 
   virtual absl::string_view name() const = 0;
-  // What this process's hello says about it: how a peer reaches it. Opaque to
-  // all but the same fabric in the peer. An error is the reason that the
-  // fabric cannot be used here.
+  // Returns what this process's hello says of the fabric: how a peer reaches
+  // it. Only the same fabric in the peer understands it. Returns an error, for
+  // people, if the fabric cannot be used here.
   virtual absl::StatusOr<std::string> Offer() = 0;
-  // Waits for the peer that presents `token`.
+  // Waits for the peer that presents `token`, for as long as the fabric allows.
   virtual std::unique_ptr<PendingConnect> Listen(absl::string_view token,
                                                  ConnectCallback done) = 0;
-  // Reaches the peer that made `offer`, presenting `token`.
+  // Reaches the peer that made `offer`, and presents `token` to it.
   virtual std::unique_ptr<PendingConnect> Connect(absl::string_view offer,
                                                   absl::string_view token,
                                                   ConnectCallback done) = 0;

@@ -6,7 +6,7 @@
 
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/negotiator.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

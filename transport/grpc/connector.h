@@ -7,7 +7,7 @@
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/transport/handshaker.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

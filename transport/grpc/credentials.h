@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "grpcpp/security/credentials.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

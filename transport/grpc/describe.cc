@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/base/thread_annotations.h"
 #include "src/core/ext/filters/client_channel/client_channel_channelz.h"
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/channel/channelz_registry.h"
@@ -60,13 +61,16 @@ struct ChildSocket {
 };
 template struct Exposed<ChildSocket, &SubchannelNode::child_socket_>;
 
-std::set<intptr_t> SubchannelsOf(ChannelNode* channel) {
+// The check knows no lock that a pointer to a member leads to.
+std::set<intptr_t> SubchannelsOf(ChannelNode* channel)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::MutexLock lock(&(channel->*MemberOf(ChildMutex())));
   return channel->*MemberOf(Subchannels());
 }
 
 // Null while it is not connected, or if it is gone.
-grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel) {
+grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::RefCountedPtr<BaseNode> node =
       grpc_core::channelz::ChannelzRegistry::Get(subchannel);
   if (node == nullptr || node->type() != BaseNode::EntityType::kSubchannel) {

@@ -2,20 +2,10 @@
 
 #include <algorithm>
 
-#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/timer.h"
 
 namespace penstock {
 namespace core {
-namespace {
-
-absl::Time Now() {
-  return absl::UnixEpoch() +
-         absl::Milliseconds(grpc_core::ExecCtx::Get()
-                                ->Now()
-                                .milliseconds_after_process_epoch());
-}
-
-}  // namespace
 
 Liveness::Liveness(const ChannelLimits& limits)
     : keepalive_(limits.keepalive, Now()), police_(limits.ping_police) {}

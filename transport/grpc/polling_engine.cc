@@ -14,7 +14,7 @@
 #include "transport/grpc/mismatch.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/spin_policy.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "grpcpp/server_builder.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

@@ -1,15 +1,16 @@
 #include "transport/grpc/side_paths.h"
 
 #include <map>
-#include <mutex>
 #include <tuple>
 #include <utility>
 
+#include "transport/base/mutex.h"
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
+#include "transport/settings/verbs_device.h"
 
 namespace penstock {
 namespace core {
@@ -18,12 +19,13 @@ namespace {
 // One for each way that connections may differ in: each listens by itself.
 fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
   struct Fabrics {
-    std::mutex mu;
-    std::map<std::pair<std::string, bool>, fabric::Fabric*> all;
+    base::Mutex mu;
+    std::map<std::pair<std::string, bool>, fabric::Fabric*> all
+        ABSL_GUARDED_BY(mu);
   };
   // Leaked: their threads outlive main().
   static Fabrics* const fabrics = new Fabrics;
-  std::lock_guard<std::mutex> lock(fabrics->mu);
+  base::MutexLock lock(&fabrics->mu);
   fabric::Fabric*& found = fabrics->all[{directory, is_private}];
   if (found == nullptr) {
     fabric::shm::Options options;
@@ -40,18 +42,21 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
 
 fabric::Fabric* FindVerbs(const Settings& settings) {
   struct Fabrics {
-    std::mutex mu;
-    std::map<std::tuple<std::string, int, int, int, int>, fabric::Fabric*> all;
+    base::Mutex mu;
+    std::map<std::tuple<std::string, int, int, int>, fabric::Fabric*> all
+        ABSL_GUARDED_BY(mu);
   };
   static Fabrics* const fabrics = new Fabrics;
-  std::lock_guard<std::mutex> lock(fabrics->mu);
-  fabric::Fabric*& found = fabrics->all[{
-      settings.verbs_device, settings.verbs_port, settings.verbs_gid_index,
-      settings.verbs_traffic_class, settings.verbs_cache_mib}];
+  base::MutexLock lock(&fabrics->mu);
+  fabric::Fabric*& found =
+      fabrics->all[{settings.verbs_device, settings.verbs_gid_index,
+                    settings.verbs_traffic_class, settings.verbs_cache_mib}];
   if (found == nullptr) {
+    const VerbsDevice device =
+        VerbsDevice::Parse(settings.verbs_device).value_or(VerbsDevice());
     fabric::verbs::Options options;
-    options.device = settings.verbs_device;
-    options.port = settings.verbs_port;
+    options.device = device.name;
+    options.port = device.port;
     options.gid_index = settings.verbs_gid_index;
     options.traffic_class = settings.verbs_traffic_class;
     options.cache_bytes = static_cast<uint64_t>(settings.verbs_cache_mib) << 20;

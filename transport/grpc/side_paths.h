@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 #include "transport/wire/hello.h"
 
 namespace penstock {

@@ -7,6 +7,13 @@
 namespace penstock {
 namespace core {
 
+absl::Time Now() {
+  return absl::UnixEpoch() +
+         absl::Milliseconds(grpc_core::ExecCtx::Get()
+                                ->Now()
+                                .milliseconds_after_process_epoch());
+}
+
 void Timer::Start(grpc_core::Duration delay, Callback callback) {
   pending_ = true;
   callback_ = std::move(callback);

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "absl/time/time.h"
 #include "src/core/lib/gprpp/time.h"
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/iomgr/timer.h"
@@ -12,6 +13,10 @@
 
 namespace penstock {
 namespace core {
+
+// The time of gRPC's clock, for what is pure and does not know that. In an
+// ExecCtx.
+absl::Time Now();
 
 // Everything but the callback runs under the owner's lock, in an ExecCtx.
 class Timer {

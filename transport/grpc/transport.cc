@@ -59,20 +59,26 @@ Transport::Section::Section(Transport* transport) : transport_(transport) {
   transport_->mu_.lock();
 }
 
-Transport::Section::~Section() {
-  transport_->session_->Flush();
-  transport_->liveness_.Observe(transport_->session_->counters());
-  transport_->CloseWhenDrained();
-  transport_->SyncPathPoller();
-  transport_->ShutdownWhenWritten();
-  transport_->ReadOn();
-  transport_->SyncSettleTimer();
-  if (transport_->opened_.empty() || !transport_->MayAccept()) {
-    transport_->mu_.unlock();
+void Transport::FinishAndUnlock() {
+  // First all that was added leaves, in one piece. Whether the session has
+  // drained, what its keepalive has seen, and whether more may be read depend
+  // on what is left of it.
+  session_->Flush();
+  liveness_.Observe(session_->counters());
+  // This may close the session, so it comes before what looks whether it is
+  // closed: the poller of its path, the end of its connection, the next read.
+  CloseWhenDrained();
+  SyncPathPoller();
+  ShutdownWhenWritten();
+  ReadOn();
+  SyncSettleTimer();
+  // gRPC takes a stream by calling back into the transport, which locks.
+  if (opened_.empty() || !MayAccept()) {
+    mu_.unlock();
   } else {
-    transport_->UnlockAndAccept();
+    UnlockAndAccept();
   }
-  transport_->Unref();
+  Unref();  // that of the Section, perhaps the last
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
@@ -90,16 +96,16 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
           absl::StrCat("penstock ", peer_), config.security)),
       stream_(endpoint, this),
       side_paths_(config.settings, config.is_private),
+      lifeline_(new fabric::tcp::Endpoint(&stream_)),
+      session_(std::make_unique<session::Session>(
+          SessionConfig(config_), std::unique_ptr<fabric::Endpoint>(lifeline_),
+          this)),
+      departure_(session_.get()),
       poller_(this),
       liveness_(config.limits),
       settled_(std::move(settled)),
-      state_("penstock", GRPC_CHANNEL_READY),
-      goaway_last_(wire::kLastStreamUnknown) {
+      state_("penstock", GRPC_CHANNEL_READY) {
   vtable = Vtable();
-  auto lifeline = std::make_unique<fabric::tcp::Endpoint>(&stream_);
-  lifeline_ = lifeline.get();
-  session_ = std::make_unique<session::Session>(SessionConfig(config_),
-                                                std::move(lifeline), this);
   stream_.read_buffer()->Swap(&received);
   TransportRegistry::Get()->Add(socket_node_->uuid(), this);
 }
@@ -203,25 +209,28 @@ void Transport::Close(const absl::Status& why) {
 }
 
 session::PathDescription Transport::DescribePath() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return session_->DescribePath();
 }
 
 session::Counters Transport::counters() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return session_->counters();
 }
 
 bool Transport::AcceptsStreams() const {
+  mu_.AssertHeld();
   // Ids are used once; a connection that ran out of them drains.
-  return departure_ != Departure::kGone && !session_->closed() &&
+  return !departure_.gone() && !session_->closed() &&
          next_stream_ != UINT32_MAX;
 }
 
 absl::string_view Transport::Encode(const grpc_metadata_batch& metadata) {
+  mu_.AssertHeld();
   EncodeMetadata(
       metadata, &sent_entries_,
       [this](uint8_t number, absl::string_view entry) {
+        mu_.AssertHeld();
         session_->SendEntry(number, entry);
       },
       &encoded_);
@@ -232,9 +241,13 @@ absl::Status Transport::OnEntry(uint32_t number, absl::string_view entry) {
   return received_entries_.Add(number, entry);
 }
 
-void Transport::AddStream(Stream* stream) { streams_.Add(stream); }
+void Transport::AddStream(Stream* stream) {
+  mu_.AssertHeld();
+  streams_.Add(stream);
+}
 
 void Transport::RemoveStream(Stream* stream) {
+  mu_.AssertHeld();
   streams_.Remove(stream);
   ended_.fetch_add(1, std::memory_order_relaxed);
 }
@@ -259,9 +272,9 @@ void Transport::OnConnectionClosed(const grpc_error_handle& error) {
   // The peer said why, perhaps, and perhaps not on this path.
   session_->DrainFastPath();
   lifeline_->OnClosed(absl::UnavailableError(
-      goaway_reason_.empty()
+      departure_.peer_reason().empty()
           ? absl::StrCat("connection closed: ", error.message())
-          : absl::StrCat("GOAWAY received: ", goaway_reason_)));
+          : absl::StrCat("GOAWAY received: ", departure_.peer_reason())));
 }
 
 void Transport::OnRead(grpc_error_handle error) {
@@ -311,7 +324,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   config_.half_open = nullptr;
   keepalive_timer_.Cancel();
   retry_timer_.Cancel();
-  goaway_timer_.Cancel();
+  drain_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
   StartTimer(&linger_timer_, kLingerLimit, &Transport::OnLingerTimer);

@@ -6,14 +6,12 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
@@ -21,6 +19,7 @@
 #include "src/core/lib/transport/transport.h"
 #include "src/core/lib/transport/transport_impl.h"
 #include "transport/base/limited_log.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
@@ -34,31 +33,20 @@
 #include "transport/grpc/side_paths.h"
 #include "transport/grpc/stream_list.h"
 #include "transport/grpc/timer.h"
+#include "transport/session/departure.h"
+#include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
+// Not named after its folder: in a namespace penstock::grpc, and so in all of
+// penstock, `grpc` would not be gRPC's any more.
 namespace core {
 
 class Stream;
 
 // Owns the session and the connection it runs on. One mutex guards all; every
 // closure goes to the ExecCtx, so none runs under it.
-//
-// A connection that goes away (GOAWAY), as gRPC's HTTP/2 does it:
-//
-//   state     event                         action                    next
-//   kOpen     server: op, graceful          send GOAWAY without last  kDraining
-//                                           stream, ping
-//   kDraining pong, or 20 s                 send GOAWAY, last stream  kGone
-//   kOpen or  server: op, not graceful, or  send GOAWAY, last stream  kGone
-//   kDraining disconnect, too many pings
-//   any       client: GOAWAY or refusal     end what was not sent or  kGone
-//             received, or op               not served
-//   kGone     no stream is left             close the session         kGone
-//
-// A server serves what is opened while it is kDraining, when the client could
-// not know yet, and nothing later. A client in kGone opens nothing.
 //
 // References: gRPC (or the handshaker that made it) holds the first, until
 // grpc_transport_destroy; each stream, the read and the write under way, and
@@ -105,15 +93,24 @@ class Transport final : public grpc_transport,
   }
 
   // For streams, under the lock.
-  session::Session* session() { return session_.get(); }
+  session::Session* session() {
+    mu_.AssertHeld();
+    return session_.get();
+  }
   bool is_client() const { return config_.is_client; }
   const std::string& peer() const { return peer_; }
   const ChannelLimits& limits() const { return config_.limits; }
   // Valid until the next call. What the peer has not seen yet is told first.
   absl::string_view Encode(const grpc_metadata_batch& metadata);
-  const ReceivedEntries& received_entries() const { return received_entries_; }
+  const ReceivedEntries& received_entries() const {
+    mu_.AssertHeld();
+    return received_entries_;
+  }
   bool AcceptsStreams() const;
-  uint32_t NextStreamId() { return next_stream_++; }
+  uint32_t NextStreamId() {
+    mu_.AssertHeld();
+    return next_stream_++;
+  }
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
   // gRPC has destroyed a stream. Not under the lock.
@@ -129,12 +126,12 @@ class Transport final : public grpc_transport,
   bool RefUnlessDead();
 
  private:
-  // Holds the lock, and on the way out sends what was added and does what must
-  // not be done under the lock.
-  class Section {
+  // Holds the lock, and ends with FinishAndUnlock().
+  class ABSL_SCOPED_LOCKABLE Section {
    public:
-    explicit Section(Transport* transport);
-    ~Section();
+    explicit Section(Transport* transport)
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(transport->mu_);
+    ~Section() ABSL_UNLOCK_FUNCTION() { transport_->FinishAndUnlock(); }
 
    private:
     LateRelease late_release_;  // goes last
@@ -142,13 +139,14 @@ class Transport final : public grpc_transport,
   };
   // What the vtable points to: transport_vtable.cc.
   struct Operations;
-  enum class Departure { kOpen, kDraining, kGone };
 
   Transport(const Config& config, grpc_endpoint* endpoint,
             grpc_core::SliceBuffer received, Settled settled);
   ~Transport() override;
 
   static const grpc_transport_vtable* Vtable();
+  // Draws the conclusions of what was done under the lock.
+  void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
   // A share that may be dropped on any thread, even outside an ExecCtx.
   std::shared_ptr<Transport> Share();
   // What gRPC accepts streams with. As gRPC frees what `argument` leads to once
@@ -158,66 +156,78 @@ class Transport final : public grpc_transport,
     void (*function)(void*, grpc_transport*, const void*) = nullptr;
     void* argument = nullptr;
   };
-  void SetAcceptor(const Acceptor& acceptor);
+  void SetAcceptor(const Acceptor& acceptor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives gRPC the streams that the peer has opened.
-  void UnlockAndAccept();
+  void UnlockAndAccept() ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptStream(const Acceptor& acceptor, uint32_t id);
-  bool MayAccept() const;
-  bool HasTooManyEnded() const;
-  void RefuseStream(uint32_t id);
-  void RefuseOpened();
+  bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasTooManyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RefuseStream(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RefuseOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Runs `closure`, a transport operation's on_consumed, perhaps later.
-  void Consume(grpc_closure* closure);
-  void LogPath(const session::PathDescription& path);
-  void Settle(const absl::Status& status);
-  absl::Status CheckPolicy(const session::PathDescription& path) const;
-  void ShutdownWhenWritten();
+  void Consume(grpc_closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void LogPath(const session::PathDescription& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Settle(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckPolicy(const session::PathDescription& path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ShutdownWhenWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // transport_goaway.cc
-  void BeginGoaway(const grpc_error_handle& error);
-  void SendLastGoaway(const absl::Status& why);
-  void Disconnect(const grpc_error_handle& error);
-  void OnGoawayTimer();
-  void SlowDown(absl::Status* state);
-  void CloseUnseenStreams(uint32_t last_stream);
-  void Leave(const absl::Status& why);
-  void CloseWhenDrained();
+  void BeginGoaway(const grpc_error_handle& error)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Disconnect(const grpc_error_handle& error)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnDrainTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SlowDown(absl::Status* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseUnseenStreams(uint32_t last_stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Leave(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  void SyncPathPoller();
+  void SyncPathPoller() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SchedulePolling() override;
   void PollUntilEmpty();
   void OnPathWakeup();
   void StartTimer(Timer* timer, grpc_core::Duration delay,
-                  void (Transport::*expired)());
-  void OnHelloTimer();
-  void SyncSettleTimer();
-  void OnSettleTimer();
-  void ReadOn();
-  void OnKeepaliveTimer();
-  void StartKeepaliveTimer();
-  void OnLingerTimer();
-  void OnRetryTimer();
-  void RetryPathLater();
+                  void (Transport::*expired)())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnHelloTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncSettleTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnSettleTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnLingerTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RetryPathLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What the fabrics call, on threads of theirs.
-  SidePaths::Done OnSidePath();
+  SidePaths::Done OnSidePath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddSidePath(uint32_t epoch, const std::string& fabric,
                    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
-  void DeliverReadBuffer();
-  void OnConnectionClosed(const grpc_error_handle& error);
+  void DeliverReadBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnConnectionClosed(const grpc_error_handle& error)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
 
-  void OnStreamOpened(uint32_t stream) override;
-  void OnGoaway(uint32_t last_stream, const absl::Status& status) override;
-  void OnPing() override;
-  void OnPong(uint64_t cookie) override;
-  absl::Status OnEntry(uint32_t number, absl::string_view entry) override;
+  void OnStreamOpened(uint32_t stream) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnGoaway(uint32_t last_stream, const absl::Status& status) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnPing() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnPong(uint64_t cookie) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status OnEntry(uint32_t number, absl::string_view entry) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnConnectWanted(const std::string& fabric, const std::string& offer,
-                       const std::string& token) override;
-  void OnListenWanted() override;
-  void OnPathChosen(const session::PathDescription& path) override;
-  void OnClosed(const absl::Status& cause) override;
+                       const std::string& token) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnListenWanted() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnPathChosen(const session::PathDescription& path) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnClosed(const absl::Status& cause) override
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Config config_;
   const std::string peer_;
@@ -225,53 +235,52 @@ class Transport final : public grpc_transport,
   std::atomic<int> refs_{1};
 
   // Not gRPC's, which looks for deadlocks with each use.
-  std::mutex mu_;
+  base::Mutex mu_;
   EndpointStream stream_;
   SidePaths side_paths_;
   fabric::tcp::Endpoint* lifeline_;  // the session's
-  std::unique_ptr<session::Session> session_;
+  std::unique_ptr<session::Session> session_ ABSL_GUARDED_BY(mu_);
+  session::Departure departure_ ABSL_GUARDED_BY(mu_);
   PathPoller poller_;
-  std::shared_ptr<fabric::Endpoint> woken_path_;  // what wakers_ are about
-  std::vector<std::shared_ptr<PathWaker>> wakers_;
-  Liveness liveness_;
-  Timer hello_timer_;
-  Timer settle_timer_;
-  uint32_t settle_epoch_ = 0;  // of the path that settle_timer_ is about
-  Timer keepalive_timer_;
-  Timer retry_timer_;
-  Timer linger_timer_;
-  Timer goaway_timer_;
-  grpc_core::Duration next_retry_;
-  // When the best path came into use, if it is.
-  absl::optional<grpc_core::Timestamp> best_path_since_;
-  base::LimitedLog log_;
-  std::string path_logged_;
+  std::shared_ptr<fabric::Endpoint> woken_path_
+      ABSL_GUARDED_BY(mu_);  // what wakers_ are about
+  std::vector<std::shared_ptr<PathWaker>> wakers_ ABSL_GUARDED_BY(mu_);
+  Liveness liveness_ ABSL_GUARDED_BY(mu_);
+  Timer hello_timer_ ABSL_GUARDED_BY(mu_);
+  Timer settle_timer_ ABSL_GUARDED_BY(mu_);
+  uint32_t settle_epoch_ ABSL_GUARDED_BY(mu_) =
+      0;  // of the path that settle_timer_ is about
+  Timer keepalive_timer_ ABSL_GUARDED_BY(mu_);
+  Timer retry_timer_ ABSL_GUARDED_BY(mu_);
+  Timer linger_timer_ ABSL_GUARDED_BY(mu_);
+  Timer drain_timer_ ABSL_GUARDED_BY(mu_);
+  session::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);  // for retry_timer_
+  base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
+  std::string path_logged_ ABSL_GUARDED_BY(mu_);
 
-  Settled settled_;
-  grpc_core::ConnectivityStateTracker state_;
-  Acceptor acceptor_;
-  bool acceptor_taken_back_ = false;
-  std::vector<uint32_t> opened_;         // to be accepted, without the lock
-  size_t accepting_ = 0;                 // taken from opened_, not accepted yet
-  std::vector<grpc_closure*> consumed_;  // to run once accepting_ is 0
+  Settled settled_ ABSL_GUARDED_BY(mu_);
+  grpc_core::ConnectivityStateTracker state_ ABSL_GUARDED_BY(mu_);
+  Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
+  bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<uint32_t> opened_
+      ABSL_GUARDED_BY(mu_);  // to be accepted, without the lock
+  size_t accepting_ ABSL_GUARDED_BY(mu_) =
+      0;  // taken from opened_, not accepted yet
+  std::vector<grpc_closure*> consumed_
+      ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
   // Streams that have ended, and that gRPC has not destroyed: what it keeps for
   // a call outlives the stream.
   std::atomic<int> ended_{0};
   mutable std::atomic<bool> awaits_destruction_{false};
-  StreamList streams_;
-  uint32_t next_stream_ = 1;
-  uint32_t last_opened_ = 0;  // by the peer
-  Departure departure_ = Departure::kOpen;
-  absl::Status departure_reason_;  // a server's, while it is kDraining
-  uint32_t goaway_last_;           // that the peer named
-  std::string goaway_reason_;      // the peer's
-  bool shutdown_when_written_ = false;
-  bool wants_read_ = false;  // none is under way
-  SentEntries sent_entries_;
-  ReceivedEntries received_entries_;
-  std::string encoded_;
-  uint64_t next_ping_ = 1;
-  std::unordered_map<uint64_t, grpc_closure*> pings_;
+  StreamList streams_ ABSL_GUARDED_BY(mu_);
+  uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
+  bool shutdown_when_written_ ABSL_GUARDED_BY(mu_) = false;
+  bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // none is under way
+  SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);
+  ReceivedEntries received_entries_ ABSL_GUARDED_BY(mu_);
+  std::string encoded_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_ping_ ABSL_GUARDED_BY(mu_) = 1;
+  std::unordered_map<uint64_t, grpc_closure*> pings_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace core

@@ -31,11 +31,9 @@ void Transport::Consume(grpc_closure* closure) {
 }
 
 void Transport::OnStreamOpened(uint32_t stream) {
-  if (departure_ == Departure::kGone) {  // the peer knows that by now
-    session_->DetachStream(stream);
-    return;
+  if (!departure_.OnStreamOpened(stream)) {
+    return session_->DetachStream(stream);
   }
-  last_opened_ = stream;
   if (acceptor_taken_back_) return RefuseStream(stream);
   opened_.push_back(stream);
 }
@@ -85,7 +83,7 @@ void Transport::AcceptStream(const Acceptor& acceptor, uint32_t id) {
 
 // Unless gRPC has taken it; if not, it is shutting down.
 void Transport::RefuseStream(uint32_t id) {
-  if (!session_->IsWaiting(id)) return;
+  if (!session_->IsUnattached(id)) return;
   session_->SendReset(
       id, session::Refusal(absl::UnavailableError("server is shutting down")));
   session_->DetachStream(id);

@@ -21,11 +21,9 @@ namespace {
 // What gRPC's HTTP/2 transport says in such a GOAWAY.
 constexpr char kTooManyPings[] = "too_many_pings";
 
-// Names the ping behind the first GOAWAY; gRPC's are numbered from 1.
-constexpr uint64_t kGoawayPing = UINT64_MAX;
-
-// How long the peer may take to answer it: as long as with gRPC's HTTP/2.
-constexpr grpc_core::Duration kGoawayLimit = grpc_core::Duration::Seconds(20);
+// How long the client may take to answer the first GOAWAY: as long as with
+// gRPC's HTTP/2.
+constexpr grpc_core::Duration kDrainLimit = grpc_core::Duration::Seconds(20);
 
 // The status that the peer is told, and whether it can be told in two steps.
 absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
@@ -50,40 +48,24 @@ std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
 
 }  // namespace
 
-// In two steps, as the client may have opened streams that are under way: when
-// it has answered the ping it knows of the first GOAWAY, and all it has opened
-// is here.
 void Transport::BeginGoaway(const grpc_error_handle& error) {
-  if (config_.is_client) {
-    departure_ = Departure::kGone;
-    return;
-  }
+  if (config_.is_client) return departure_.Leave();
   bool graceful;
   const absl::Status why = DepartureStatus(error, &graceful);
-  if (!graceful) return SendLastGoaway(why);
-  if (departure_ != Departure::kOpen || session_->closed()) return;
-  departure_ = Departure::kDraining;
-  departure_reason_ = why;
-  session_->SendGoaway(wire::kLastStreamUnknown, why);
-  session_->SendPing(kGoawayPing);
-  StartTimer(&goaway_timer_, kGoawayLimit, &Transport::OnGoawayTimer);
+  if (!graceful) return departure_.End(why);
+  if (departure_.Begin(why)) {
+    StartTimer(&drain_timer_, kDrainLimit, &Transport::OnDrainTimer);
+  }
 }
 
-void Transport::SendLastGoaway(const absl::Status& why) {
-  if (departure_ == Departure::kGone || session_->closed()) return;
-  departure_ = Departure::kGone;
-  goaway_timer_.Cancel();
-  session_->SendGoaway(last_opened_, why);
-}
-
-void Transport::OnGoawayTimer() { SendLastGoaway(departure_reason_); }
+void Transport::OnDrainTimer() { departure_.OnTimeLimit(); }
 
 // The client may go elsewhere with what gRPC was not even told of.
 void Transport::Disconnect(const grpc_error_handle& error) {
   if (!config_.is_client) {
     bool graceful;
-    if (!opened_.empty()) last_opened_ = opened_.front() - 1;
-    SendLastGoaway(DepartureStatus(error, &graceful));
+    if (!opened_.empty()) departure_.TakeBack(opened_.front());
+    departure_.End(DepartureStatus(error, &graceful));
   }
   session_->Close(absl::UnavailableError(grpc_core::StatusToString(error)));
 }
@@ -91,7 +73,7 @@ void Transport::Disconnect(const grpc_error_handle& error) {
 // After a GOAWAY the connection ends with its last call, but not before the
 // peer has all of it.
 void Transport::CloseWhenDrained() {
-  if (departure_ != Departure::kGone || session_->closed()) return;
+  if (!departure_.gone() || session_->closed()) return;
   if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
   if (!session_->drained()) return;
   session_->Close(absl::UnavailableError("drained after GOAWAY"));
@@ -99,13 +81,9 @@ void Transport::CloseWhenDrained() {
 
 void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   if (!config_.is_client) return;
-  if (last_stream > goaway_last_) {
-    return session_->Close(absl::InvalidArgumentError(
-        absl::StrCat("a GOAWAY took back that streams above ", goaway_last_,
-                     " are not served")));
-  }
-  goaway_last_ = last_stream;
-  goaway_reason_ = std::string(status.message());
+  const absl::Status valid =
+      departure_.OnGoaway(last_stream, std::string(status.message()));
+  if (!valid.ok()) return session_->Close(valid);
   absl::Status state = absl::UnavailableError(
       absl::StrCat("GOAWAY received: ", status.message()));
   if (status.message() == kTooManyPings) SlowDown(&state);
@@ -116,15 +94,17 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
 // Only a server that shuts down refuses, and its GOAWAY may come later. gRPC
 // repeats a refused call once: that may not lead it here again.
 void Transport::OnRefused() {
+  mu_.AssertHeld();
   Leave(absl::UnavailableError("the server refused a call"));
 }
 
 // The channel goes elsewhere from now on; gRPC's HTTP/2 reports it so too.
 void Transport::Leave(const absl::Status& why) {
-  departure_ = Departure::kGone;
+  departure_.Leave();
   state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, why, "leaving");
   // They would wait for others here, and could begin at once elsewhere.
   const auto is_blocked = [this](uint32_t id) {
+    mu_.AssertHeld();
     return session_->IsBlocked(id);
   };
   for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
@@ -157,14 +137,12 @@ void Transport::SlowDown(absl::Status* state) {
 void Transport::OnPing() {
   if (config_.is_client || liveness_.MayPing(!streams_.empty())) return;
   const absl::Status status = absl::ResourceExhaustedError(kTooManyPings);
-  SendLastGoaway(status);
+  departure_.End(status);
   session_->Close(status);
 }
 
 void Transport::OnPong(uint64_t cookie) {
-  if (cookie == kGoawayPing && departure_ == Departure::kDraining) {
-    return SendLastGoaway(departure_reason_);
-  }
+  if (departure_.OnPong(cookie)) return;
   auto it = pings_.find(cookie);
   if (it == pings_.end()) return;
   grpc_core::ExecCtx::Run(DEBUG_LOCATION, it->second, absl::OkStatus());

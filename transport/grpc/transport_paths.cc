@@ -12,13 +12,6 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A better path that was lost is tried again: soon, as most losses are over
-// soon, then ever more seldom, as an attempt costs both sides some work, and
-// each loss the time until it is noticed. A path that has held for the longest
-// pause begins anew.
-constexpr grpc_core::Duration kFirstRetry = grpc_core::Duration::Seconds(1);
-constexpr grpc_core::Duration kLongestRetry = grpc_core::Duration::Seconds(60);
-
 // How long both sides may take until they have agreed on a path, or on having
 // none. Attempts have two seconds, those of verbs five, one after the other; on
 // a bad day some packets are lost.
@@ -51,7 +44,7 @@ bool Transport::PollPath() {
 void Transport::PollUntilEmpty() {
   std::shared_ptr<fabric::Endpoint> path;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     path = session_->fast_path();
   }
   if (path == nullptr || !path->HasInput()) return;
@@ -88,7 +81,7 @@ void Transport::AddSidePath(
   if (path.ok()) {
     session_->AddFastPath(fabric, *std::move(path));
   } else {
-    session_->FastPathFailed(path.status());
+    session_->FastPathFailed(fabric, path.status());
   }
 }
 
@@ -125,7 +118,12 @@ void Transport::OnConnectWanted(const std::string& fabric,
 
 void Transport::OnListenWanted() {
   absl::StatusOr<std::string> token = base::NewToken();
-  if (!token.ok()) return session_->FastPathFailed(token.status());
+  if (!token.ok()) {
+    for (const wire::FabricOffer& offer : session_->config().offers) {
+      session_->FastPathFailed(offer.fabric, token.status());
+    }
+    return;
+  }
   side_paths_.Cancel();  // those of the attempt before
   side_paths_.Listen(session_->config().offers, *token, OnSidePath());
   session_->OfferPath(*token);
@@ -147,13 +145,7 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
   hello_timer_.Cancel();
   settle_timer_.Cancel();
   config_.half_open = nullptr;
-  if (path.reason.empty()) {
-    best_path_since_ = grpc_core::Timestamp::Now();
-  } else if (best_path_since_.has_value()) {
-    const auto held = grpc_core::Timestamp::Now() - *best_path_since_;
-    if (held >= kLongestRetry) next_retry_ = kFirstRetry;
-    best_path_since_ = absl::nullopt;
-  }
+  backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), Now());
   const absl::Status status = CheckPolicy(path);
   if (!status.ok()) session_->Close(status);
   Settle(status);
@@ -176,9 +168,10 @@ void Transport::LogPath(const session::PathDescription& path) {
 
 void Transport::RetryPathLater() {
   if (!session_->CanRetryPath() || retry_timer_.pending()) return;
-  next_retry_ = std::max(next_retry_, kFirstRetry);
-  StartTimer(&retry_timer_, next_retry_, &Transport::OnRetryTimer);
-  next_retry_ = std::min(next_retry_ * 2, kLongestRetry);
+  StartTimer(&retry_timer_,
+             grpc_core::Duration::Milliseconds(
+                 absl::ToInt64Milliseconds(backoff_.Next())),
+             &Transport::OnRetryTimer);
 }
 
 void Transport::OnRetryTimer() { session_->RetryPath(); }

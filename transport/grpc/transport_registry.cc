@@ -11,17 +11,17 @@ TransportRegistry* TransportRegistry::Get() {
 }
 
 void TransportRegistry::Add(intptr_t socket, Transport* transport) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   transports_[socket] = transport;
 }
 
 void TransportRegistry::Remove(intptr_t socket) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   transports_.erase(socket);
 }
 
 Transport* TransportRegistry::Find(intptr_t socket) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   auto it = transports_.find(socket);
   if (it == transports_.end() || !it->second->RefUnlessDead()) return nullptr;
   return it->second;

@@ -4,8 +4,9 @@
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_REGISTRY_H_
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
+
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace core {
@@ -23,8 +24,8 @@ class TransportRegistry {
   Transport* Find(intptr_t socket);
 
  private:
-  std::mutex mu_;
-  std::unordered_map<intptr_t, Transport*> transports_;
+  base::Mutex mu_;
+  std::unordered_map<intptr_t, Transport*> transports_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace core

@@ -90,7 +90,8 @@ struct Transport::Operations {
     }
   }
 
-  static void SendPing(Transport* transport, grpc_transport_op* op) {
+  static void SendPing(Transport* transport, grpc_transport_op* op)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(transport->mu_) {
     RunNow(op->send_ping.on_initiate, absl::OkStatus());
     if (op->send_ping.on_ack == nullptr) return;
     if (transport->session_->closed()) {

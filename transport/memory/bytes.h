@@ -15,21 +15,23 @@
 namespace penstock {
 namespace memory {
 
-// A read-only range and a share in whatever owns it. Copies are cheap and
-// share; the memory is given back, on whatever thread, with the last of them.
+// A read-only range of bytes, and a share in whatever owns it. Copies are cheap
+// and share the owner. The last copy gives the memory back, on whatever thread
+// it goes.
 struct Bytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
 
   absl::Span<const uint8_t> span() const { return {data, size}; }
-  // A part that shares the owner. Needs offset + length <= size.
+  // Returns a part, which shares the owner. Needs offset + length <= size.
   Bytes Part(size_t offset, size_t length) const {
     return Bytes{data + offset, length, owner};
   }
 };
 
-// A private, writable block of heap memory, aligned for any tensor (64 bytes).
+// A writable block of heap memory, aligned for any tensor (64 bytes). Copies
+// share the memory, and the last one frees it.
 struct Block {
   std::shared_ptr<uint8_t> data;
   size_t size = 0;
@@ -38,22 +40,26 @@ struct Block {
   Bytes AsBytes() const { return Bytes{data.get(), size, data}; }
 };
 
-// RESOURCE_EXHAUSTED where the heap has no `size` bytes; never aborts, as a
-// peer may have chosen the size.
+// Allocates a block of `size` bytes, uninitialised. Returns RESOURCE_EXHAUSTED
+// where the heap has not so many; never aborts, since a peer may have chosen
+// the size.
 absl::StatusOr<Block> AllocateBlock(size_t size);
 
-// A copy that owns itself, aligned like a Block from kAlignedBytes on; smaller
-// ones cost less. RESOURCE_EXHAUSTED as above.
+// From this size on copies are aligned like a Block. Smaller ones are not, and
+// cost less.
 constexpr size_t kAlignedBytes = 1024;
+// Copies `bytes` to memory that the result owns. Returns RESOURCE_EXHAUSTED as
+// AllocateBlock() does.
 absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 
-// `bytes` with an owner: a copy, where they have none.
+// Returns `bytes` if they have an owner, and else a copy that has one.
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
-// The bytes of one message, in order, in as many pieces as it came in.
+// The bytes of one message, in order, in the pieces in which they came. Copies
+// share the pieces' owners.
 class Payload {
  public:
-  // Most messages are in one piece.
+  // One inline: most messages are in one piece.
   using Pieces = absl::InlinedVector<Bytes, 1>;
 
   Payload() = default;
@@ -63,10 +69,10 @@ class Payload {
   size_t size() const { return size_; }
   const Pieces& pieces() const { return pieces_; }
 
-  // The pieces that cover [offset, offset + length), sharing their owners.
-  // Needs offset + length <= size().
+  // Returns the pieces that cover [offset, offset + length), which share the
+  // owners. Needs offset + length <= size().
   std::vector<Bytes> Part(size_t offset, size_t length) const;
-  // Copies everything to `out`, which must hold size() bytes.
+  // Copies all bytes to `out`, which has room for size() of them.
   void CopyTo(uint8_t* out) const;
 
  private:

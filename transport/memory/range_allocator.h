@@ -1,4 +1,5 @@
-// Where in a region is room: offsets only, the memory itself is not touched.
+// Keeps account of the free parts of a region. Knows offsets only, and does not
+// touch the memory.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_RANGE_ALLOCATOR_H_
 #define PENSTOCK_TRANSPORT_MEMORY_RANGE_ALLOCATOR_H_
@@ -11,22 +12,23 @@
 namespace penstock {
 namespace memory {
 
-// Hands out ranges of [0, capacity). The source of the method is Knuth, TAOCP
-// vol. 1, section 2.5: first fit with boundary coalescing, ordered by address,
-// and for the first `roving_bytes` the roving pointer of its exercise 6: a
-// search begins behind the range that was handed out last. Few ranges live at a
-// time (one per large message), so a walk is short. Not thread-safe.
+// Hands out ranges of [0, capacity). Uses first fit by address, and joins free
+// neighbours (Knuth, TAOCP vol. 1, section 2.5). Within the first
+// `roving_bytes`, a search begins behind the range that was handed out last
+// (exercise 6 there). Walks the free ranges, which are few: one range lives per
+// large message. Not thread-safe.
 class RangeAllocator {
  public:
-  // Offsets and lengths are rounded up to this: a cache line, and the alignment
-  // that vector loads of tensors want.
+  // The granule of offsets and lengths: a cache line, and the alignment that
+  // vector loads of tensors want.
   static constexpr uint64_t kGranule = 64;
 
   explicit RangeAllocator(uint64_t capacity, uint64_t roving_bytes = 0);
 
-  // The offset of `length` free bytes (at least one granule), or none.
+  // Takes `length` bytes, rounded up to granules and at least one, and returns
+  // their offset. Returns nothing if no free range is as long.
   absl::optional<uint64_t> Allocate(uint64_t length);
-  // Gives back what Allocate(length) returned as `offset`.
+  // Gives back the range that Allocate(length) returned as `offset`.
   void Free(uint64_t offset, uint64_t length);
 
   uint64_t capacity() const { return capacity_; }
@@ -35,14 +37,14 @@ class RangeAllocator {
  private:
   static uint64_t RoundUp(uint64_t length);
 
-  // Where `want` bytes are free at or behind `from`.
+  // Returns the first place at or behind `from` where `want` bytes are free.
   absl::optional<uint64_t> Find(uint64_t from, uint64_t want) const;
   void Take(uint64_t offset, uint64_t size);
 
   const uint64_t capacity_;
   const uint64_t roving_bytes_;
   uint64_t used_ = 0;
-  uint64_t next_ = 0;                  // where the next search begins
+  uint64_t next_ = 0;                  // where the next roving search begins
   std::map<uint64_t, uint64_t> free_;  // offset -> length, never adjacent
 };
 

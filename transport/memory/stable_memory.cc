@@ -3,22 +3,23 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace memory {
 namespace {
 
 struct Registry {
-  std::mutex mu;  // guards the rest
+  base::Mutex mu;
   // By where they begin. They do not overlap.
-  std::map<const uint8_t*, std::shared_ptr<StableRange>> ranges;
-  std::vector<std::weak_ptr<StableMemoryWatcher>> watchers;
+  std::map<const uint8_t*, std::shared_ptr<StableRange>> ranges
+      ABSL_GUARDED_BY(mu);
+  std::vector<std::weak_ptr<StableMemoryWatcher>> watchers ABSL_GUARDED_BY(mu);
 };
 
 Registry* TheRegistry() {
@@ -27,7 +28,7 @@ Registry* TheRegistry() {
 }
 
 std::vector<std::shared_ptr<StableMemoryWatcher>> LivingLocked(
-    Registry* registry) {
+    Registry* registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry->mu) {
   std::vector<std::shared_ptr<StableMemoryWatcher>> living;
   auto& all = registry->watchers;
   const auto end = std::remove_if(all.begin(), all.end(), [&](const auto& one) {
@@ -44,7 +45,7 @@ std::vector<std::shared_ptr<StableMemoryWatcher>> LivingLocked(
 
 void WatchStableMemory(std::weak_ptr<StableMemoryWatcher> watcher) {
   Registry* const registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   registry->watchers.push_back(std::move(watcher));
 }
 
@@ -55,7 +56,7 @@ absl::StatusOr<std::unique_ptr<StableMemory>> StableMemory::Declare(
     return absl::InvalidArgumentError("no memory to declare");
   }
   Registry* const registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   // The first that ends behind the beginning, if any, begins at `next` or right
   // before it.
   const auto next = registry->ranges.lower_bound(begin);
@@ -81,7 +82,7 @@ StableMemory::~StableMemory() {
   Registry* const registry = TheRegistry();
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
-    std::lock_guard<std::mutex> lock(registry->mu);
+    base::MutexLock lock(&registry->mu);
     registry->ranges.erase(range_->data());
     range_->is_over_ = true;
     watchers = LivingLocked(registry);
@@ -92,7 +93,7 @@ StableMemory::~StableMemory() {
 std::shared_ptr<const StableRange> FindStable(const void* data, size_t size) {
   const auto* const begin = static_cast<const uint8_t*>(data);
   Registry* const registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   auto it = registry->ranges.upper_bound(begin);
   if (it == registry->ranges.begin()) return nullptr;
   const StableRange& last = *(--it)->second;

@@ -1,10 +1,12 @@
-// Memory whose owner has promised not to change what lies under its addresses.
+// Promises that ranges of memory keep their pages.
 //
-// A device that has registered memory keeps the pages that were there then. If
-// a program frees that memory and maps other pages at the same addresses, the
-// device goes on with the old ones. Nobody tells us of that, and hooks into the
-// allocator are no way of finding out; so what is to stay registered beyond its
-// use must be declared here.
+// A device that has registered memory goes on using the pages that were there
+// then. If the program frees the memory and maps other pages at the same
+// addresses, the device reads and writes the wrong ones. Nobody tells us of
+// that, and hooks into the allocator are no way to find out. So only a range
+// that was declared here stays registered beyond its use.
+//
+// All of this file is thread-safe. Declarations hold for the whole process.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_
 #define PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_
@@ -19,15 +21,15 @@
 namespace penstock {
 namespace memory {
 
-// A range that was declared. It may be over by the time that it is looked at.
+// A declared range. The promise may be over by the time that this is looked at.
 class StableRange {
  public:
   StableRange(const uint8_t* data, size_t size) : data_(data), size_(size) {}
 
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
-  // The promise holds no more, or is about to end: OnOver() has been called or
-  // will be.
+  // Returns true once the promise has begun to end: watchers are being told, or
+  // have been.
   bool is_over() const { return is_over_; }
 
  private:
@@ -38,30 +40,30 @@ class StableRange {
   std::atomic<bool> is_over_{false};
 };
 
-// Told of the end of every promise, on the thread that ends it and before it is
-// ended: what is kept about the range must not be used for another once this
-// returns. Called without locks.
+// Hears of the end of every promise.
 class StableMemoryWatcher {
  public:
   virtual ~StableMemoryWatcher() = default;
+  // Gives up what is kept about `range`: once this returns, other pages may lie
+  // there. Called on the thread that ends the promise, without locks.
   virtual void OnOver(const StableRange& range) = 0;
 };
 
-// From now on, until it is gone.
+// Tells `watcher` of the ends of promises from now on, until it is gone.
 void WatchStableMemory(std::weak_ptr<StableMemoryWatcher> watcher);
 
-// The promise, while it lives. All of this file is thread-safe and of the whole
-// process.
+// A promise, which lasts as long as this object.
 class StableMemory {
  public:
-  // [data, data + size) stays mapped to the pages that it is mapped to now.
-  // INVALID_ARGUMENT for nothing; ALREADY_EXISTS if a part was declared before
-  // and still is.
+  // Promises that [data, data + size) stays mapped to the pages that are there
+  // now. Returns INVALID_ARGUMENT for an empty range, and ALREADY_EXISTS if a
+  // part of it is declared already.
   static absl::StatusOr<std::unique_ptr<StableMemory>> Declare(const void* data,
                                                                size_t size);
   StableMemory(const StableMemory&) = delete;
   StableMemory& operator=(const StableMemory&) = delete;
-  // Tells all watchers.
+  // Ends the promise. Returns when all watchers have been told; only then may
+  // the caller unmap the range.
   ~StableMemory();
 
  private:
@@ -70,7 +72,7 @@ class StableMemory {
   const std::shared_ptr<StableRange> range_;
 };
 
-// The one declared range that [data, data + size) lies in; null: none.
+// Returns the declared range that contains [data, data + size), or null.
 std::shared_ptr<const StableRange> FindStable(const void* data, size_t size);
 
 }  // namespace memory

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <utility>
 
+#include "transport/base/mutex.h"
 #include "transport/progress/detached_thread.h"
 
 namespace penstock {
@@ -16,11 +16,11 @@ namespace {
 
 // Lives as long as the process, as its thread does.
 struct Queue {
-  std::mutex mu;  // guards the rest
-  std::condition_variable added;
-  std::deque<std::function<void()>> tasks;
-  size_t unfinished = 0;
-  bool has_thread = false;
+  base::Mutex mu;
+  std::condition_variable_any added;
+  std::deque<std::function<void()>> tasks ABSL_GUARDED_BY(mu);
+  size_t unfinished ABSL_GUARDED_BY(mu) = 0;
+  bool has_thread ABSL_GUARDED_BY(mu) = false;
 };
 
 std::atomic<Queue*> current{nullptr};
@@ -42,15 +42,15 @@ Queue* TheQueue() {
 
 void* RunTasks(void* argument) {
   auto* const queue = static_cast<Queue*>(argument);
-  std::unique_lock<std::mutex> lock(queue->mu);
   for (;;) {
-    queue->added.wait(lock, [queue] { return !queue->tasks.empty(); });
+    queue->mu.Lock();
+    while (queue->tasks.empty()) queue->added.wait(queue->mu);
     std::function<void()> task = std::move(queue->tasks.front());
     queue->tasks.pop_front();
-    lock.unlock();
+    queue->mu.Unlock();
     task();
     task = nullptr;
-    lock.lock();
+    base::MutexLock lock(&queue->mu);
     --queue->unfinished;
   }
   return nullptr;
@@ -60,7 +60,7 @@ void* RunTasks(void* argument) {
 
 void RunAside(std::function<void()> task) {
   Queue* const queue = TheQueue();
-  std::lock_guard<std::mutex> lock(queue->mu);
+  base::MutexLock lock(&queue->mu);
   queue->tasks.push_back(std::move(task));
   ++queue->unfinished;
   if (!queue->has_thread) {
@@ -72,7 +72,7 @@ void RunAside(std::function<void()> task) {
 
 size_t TasksAside() {
   Queue* const queue = TheQueue();
-  std::lock_guard<std::mutex> lock(queue->mu);
+  base::MutexLock lock(&queue->mu);
   return queue->unfinished;
 }
 

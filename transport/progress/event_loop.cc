@@ -23,15 +23,15 @@ constexpr uint64_t kWakeId = 0;
 constexpr int kEventsPerWait = 64;
 
 // No thread holds this after a fork: the child's handler makes it anew.
-std::mutex* create_mu() {
-  static std::mutex* const mu = new std::mutex;
+base::Mutex* create_mu() {
+  static base::Mutex* const mu = new base::Mutex;
   return mu;
 }
 std::atomic<EventLoop*> current{nullptr};
 
 void ForgetLoopInChild() {
   current.store(nullptr, std::memory_order_relaxed);
-  new (create_mu()) std::mutex;
+  new (create_mu()) base::Mutex;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ absl::StatusOr<EventLoop*> EventLoop::Get() {
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetLoopInChild);
   (void)registered;
-  std::lock_guard<std::mutex> lock(*create_mu());
+  base::MutexLock lock(create_mu());
   loop = current.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
   absl::StatusOr<EventLoop*> created = Create();
@@ -86,7 +86,7 @@ void* EventLoop::ThreadMain(void* loop) {
 absl::StatusOr<EventLoop::Id> EventLoop::Watch(int fd, uint32_t events,
                                                FdCallback callback) {
   if (IsForeign()) return absl::FailedPreconditionError("watch after a fork");
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const Id id = next_id_++;
   epoll_event event = {};
   event.events = events;
@@ -101,7 +101,7 @@ absl::StatusOr<EventLoop::Id> EventLoop::Watch(int fd, uint32_t events,
 void EventLoop::Unwatch(Id id) {
   if (IsForeign()) return;
   std::shared_ptr<FdCallback> callback;  // dies outside the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   auto it = watched_.find(id);
   if (it == watched_.end()) return;
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.fd, nullptr);
@@ -115,7 +115,7 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
       std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(delay);
   Id id;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     id = next_id_++;
     timers_[{when, id}] = std::move(callback);
     timer_times_[id] = when;
@@ -127,7 +127,7 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
 bool EventLoop::Cancel(Id id) {
   if (IsForeign()) return false;
   Callback callback;  // dies outside the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   auto it = timer_times_.find(id);
   if (it == timer_times_.end()) return false;
   auto timer = timers_.find({it->second, id});
@@ -140,7 +140,7 @@ bool EventLoop::Cancel(Id id) {
 void EventLoop::Post(Callback callback) {
   if (IsForeign()) return;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     posted_.push_back(std::move(callback));
   }
   Wake();
@@ -172,7 +172,7 @@ void EventLoop::Run() {
 void EventLoop::DispatchFd(Id id, uint32_t events) {
   std::shared_ptr<FdCallback> callback;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     auto it = watched_.find(id);
     if (it == watched_.end()) return;  // unwatched since epoll_wait
     callback = it->second.callback;
@@ -183,7 +183,7 @@ void EventLoop::DispatchFd(Id id, uint32_t events) {
 void EventLoop::RunPosted() {
   std::vector<Callback> batch;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     batch.swap(posted_);
   }
   for (Callback& callback : batch) {
@@ -197,7 +197,7 @@ void EventLoop::RunDueTimers() {
   for (;;) {
     Callback callback;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      base::MutexLock lock(&mu_);
       if (timers_.empty() || timers_.begin()->first.first > now) return;
       auto first = timers_.begin();
       callback = std::move(first->second);
@@ -209,7 +209,7 @@ void EventLoop::RunDueTimers() {
 }
 
 int EventLoop::WaitMillis() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (!posted_.empty()) return 0;
   if (timers_.empty()) return -1;
   const int64_t left =

@@ -8,13 +8,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/base/mutex.h"
 #include "transport/base/unique_fd.h"
 
 namespace penstock {
@@ -87,12 +87,12 @@ class EventLoop {
   const base::UniqueFd wake_;  // eventfd: timers or posted calls changed
   const uint32_t fork_count_;
 
-  std::mutex mu_;  // guards all below
-  Id next_id_ = 1;
-  std::map<Id, Watched> watched_;
-  std::map<TimerKey, Callback> timers_;
-  std::map<Id, TimePoint> timer_times_;
-  std::vector<Callback> posted_;
+  base::Mutex mu_;
+  Id next_id_ ABSL_GUARDED_BY(mu_) = 1;
+  std::map<Id, Watched> watched_ ABSL_GUARDED_BY(mu_);
+  std::map<TimerKey, Callback> timers_ ABSL_GUARDED_BY(mu_);
+  std::map<Id, TimePoint> timer_times_ ABSL_GUARDED_BY(mu_);
+  std::vector<Callback> posted_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace progress

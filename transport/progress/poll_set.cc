@@ -65,7 +65,7 @@ PollSet::Slot* PollSet::SlotAt(SlotId id) {
 }
 
 PollSet::SlotId PollSet::Add(std::shared_ptr<Pollable> pollable) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const size_t limit = limit_.load(std::memory_order_relaxed);
   SlotId id = limit;
   ForEachSlot(limit, [&id](Slot* slot, SlotId candidate) {
@@ -88,7 +88,7 @@ void PollSet::Remove(SlotId id) {
   count_.fetch_sub(1, std::memory_order_relaxed);
   Slot* slot;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     slot = SlotAt(id);
   }
   uint32_t state = slot->state.load(std::memory_order_relaxed);
@@ -105,7 +105,7 @@ void PollSet::Remove(SlotId id) {
 
 void PollSet::FreeSlot(Slot* slot) {
   std::shared_ptr<Pollable> pollable;  // dies outside the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   pollable = std::move(slot->pollable);
   slot->pollable = nullptr;
   slot->hot.store(false, std::memory_order_relaxed);
@@ -203,14 +203,14 @@ void PollSet::NoteInput(Slot* slot) {
     slot->had_input.store(true, std::memory_order_relaxed);
   }
   if (slot->hot.load(std::memory_order_relaxed)) return;
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   slot->hot.store(true, std::memory_order_relaxed);
   slot->quiet_looks = 0;
   if (spinners_ > 0) slot->pollable->SetArmed(false);
 }
 
 bool PollSet::BeginSpin() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (spinners_ == max_spinners_) return false;
   if (spinners_++ > 0) return true;
   ForEachSlot(limit_.load(std::memory_order_relaxed), [](Slot* slot, SlotId) {
@@ -223,12 +223,13 @@ bool PollSet::BeginSpin() {
 }
 
 bool PollSet::EndSpin() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const bool is_last = --spinners_ == 0;
   const bool looks = ++spins_ended_ % kSpinsPerLook == 0;
   if (!is_last && !looks) return false;
   bool input = false;
   ForEachSlot(limit_.load(std::memory_order_relaxed), [&](Slot* slot, SlotId) {
+    mu_.AssertHeld();
     if (!slot->hot.load(std::memory_order_relaxed)) return true;
     if (looks && IsQuietLocked(slot)) {
       slot->hot.store(false, std::memory_order_relaxed);

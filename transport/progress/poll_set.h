@@ -7,7 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+
+#include "transport/base/mutex.h"
 
 namespace penstock {
 namespace progress {
@@ -129,9 +130,9 @@ class PollSet {
   bool PollSlot(Slot* slot);
   bool PollTaken(Slot* slot);
   void NoteInput(Slot* slot);
-  bool IsQuietLocked(Slot* slot);
+  bool IsQuietLocked(Slot* slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void FreeSlot(Slot* slot);
-  Slot* SlotAt(SlotId id);
+  Slot* SlotAt(SlotId id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   template <typename Function>
   void ForEachSlot(size_t limit, Function function);
 
@@ -141,9 +142,9 @@ class PollSet {
   std::atomic<size_t> limit_{0};
   std::atomic<size_t> count_{0};  // of added pollables
 
-  std::mutex mu_;
-  int spinners_ = 0;          // guarded by mu_, as the armed flags
-  uint32_t spins_ended_ = 0;  // guarded by mu_
+  base::Mutex mu_;
+  int spinners_ ABSL_GUARDED_BY(mu_) = 0;  // so are the armed flags
+  uint32_t spins_ended_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace progress

@@ -13,27 +13,28 @@
 namespace penstock {
 namespace session {
 
-// One stream's events, in the order in which the peer caused them. All are
-// called under the session's lock and may call the session.
+// One stream's events, in the order in which the peer caused them. Each is
+// called under the session's lock, and may call the session.
 class StreamEvents {
  public:
   virtual ~StreamEvents() = default;
 
-  // What the arguments point to is valid during the call.
+  // `metadata` is valid during the call.
   virtual void OnHeaders(absl::string_view metadata) = 0;
-  // Call Session::Consumed() once the application has taken it. Without an
-  // owner the bytes are valid during the call only; see memory::Own().
+  // Call Session::Consumed() once the application has taken the message. Bytes
+  // without an owner are valid during the call only; see memory::Own().
   virtual void OnMessage(memory::Bytes message, bool compressed) = 0;
-  // A message above Config::max_receive_bytes was announced and dropped
-  // before any memory was allocated; nothing more comes in order.
+  // The stream's next message is above Config::max_receive_bytes, and was
+  // dropped before any memory was allocated for it.
   virtual void OnMessageTooLarge(uint64_t bytes) = 0;
   virtual void OnHalfClose() = 0;
-  // The last event of the stream.
+  // The last event of the stream. `metadata` is valid during the call.
   virtual void OnTrailers(absl::string_view metadata) = 0;
-  // The last event of the stream; overtakes the others. `from_peer` tells a
-  // peer's reset from the end of the session, IsRefusal() what may be repeated.
+  // The last event of the stream, which overtakes the others. `from_peer`: the
+  // peer reset it; else the session is over, or a message cannot be had. See
+  // IsRefusal() for what may be repeated.
   virtual void OnReset(const absl::Status& status, bool from_peer) = 0;
-  // A SendMessage() that returned false has found room in the window.
+  // The window has taken the message of a SendMessage() that returned false.
   virtual void OnSendAccepted() = 0;
 };
 

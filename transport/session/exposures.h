@@ -31,21 +31,22 @@ class Exposures {
   Exposures(fabric::Endpoint* lifeline, Budget* budget)
       : lifeline_(lifeline), budget_(budget) {}
 
-  // Exposes a message of `stream` on the lifeline, and on `fast_path` unless
-  // that is null: a path may be lost before the peer has read. `epoch` names
-  // the fast path. With `push` the lifeline will push it, and Push() is to
-  // follow. Returns what the peer is to be told; without regions the message
-  // could not be exposed, and is not kept.
+  // Exposes a message of `stream` on the lifeline, and also on `fast_path`
+  // unless that is null, as a path may be lost before the peer has read.
+  // `epoch` names the fast path. With `push`, call Push() of the lifeline when
+  // the peer has been told. Returns what to tell the peer; an announcement
+  // without regions means that the message could not be exposed, and is not
+  // kept.
   wire::Announce Add(uint32_t stream, const memory::Payload& message,
                      fabric::Endpoint* fast_path, uint32_t epoch, bool push);
-  // It must be there. Valid until the next call.
+  // The message must be there. Valid until the next call.
   Exposed* Find(uint64_t id) { return &exposed_.find(id)->second; }
-  // Withdraws the message. Nothing: there is none of this id.
+  // Withdraws the message. Returns none where there is none of this id.
   absl::optional<Exposed> Release(uint64_t id);
 
-  // What is exposed there needs no withdrawal any more.
+  // Forgets what is exposed there: it goes with the path.
   void LoseFastPath();
-  // The endpoints are about to go, and with them all that is exposed.
+  // Forgets all: the endpoints are about to go.
   void Clear() { exposed_.clear(); }
   bool empty() const { return exposed_.empty(); }
 

@@ -23,62 +23,62 @@
 namespace penstock {
 namespace session {
 
-// Not thread-safe. Reads of private memory are admitted by a budget: the bytes
-// that are being read or have not been consumed by the application. A message
-// always starts while nothing is in use, so any size passes.
+// Reads into private memory share a budget: the bytes that are being read, and
+// those that the application has not consumed. A read for which there is no
+// room is deferred. One starts whatever its size while nothing else is in use.
 //
-// What the application waits for starts whatever the budget says, for it could
-// wait for ever; but not while more than the budget is abandoned: being read
-// for streams that have ended. An honest peer answers those reads too, and
-// soon.
+// What the application waits for starts without regard to the budget, as it
+// could wait for ever. It is deferred only while more than the budget is being
+// read for streams that have ended; an honest peer answers those reads soon.
 //
-// No call takes longer than the logarithm of what the peer has announced, for
-// each message that it is about.
+// A call takes the logarithm of what the peer has announced, for each message
+// that it is about. Not thread-safe.
 class MessageReader {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The message `id` of `stream` is here, or cannot be had. Called once for
-    // each Begin(), possibly from within it, unless Abandon() came first.
-    // `budgeted` bytes are to be returned with Consumed().
+    // The message `id` of `stream` is here, or cannot be had. Comes once for
+    // each Begin(), perhaps from within it, unless Abandon() came first. Return
+    // `budgeted` with Consumed() when the application has taken the message.
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
                                absl::StatusOr<memory::Bytes> message,
                                uint64_t budgeted) = 0;
-    // Nothing reads from the peer's region `id` any more.
+    // Tell the peer: nothing reads from its message `id` any more.
     virtual void OnRegionReleased(uint64_t id) = 0;
   };
 
   MessageReader(fabric::Endpoint* lifeline, uint64_t budget, bool load_in_place,
                 Owner* owner, const Tuning& tuning = Tuning());
 
-  // `epoch` is how announcements name it.
+  // Reads over `path` what announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
-  // Reads that are under way there start over on the lifeline; what they were
-  // filling is returned, to be kept until the path is destroyed.
+  // Starts reads that are under way there anew, on the lifeline. Returns the
+  // memory that they were filling: keep it until the path is destroyed.
   std::vector<memory::Block> LoseFastPath();
-  // The session is over: nothing is started any more, nobody wants anything.
-  // Reads under way on the lifeline still end; those on the fast path do not,
-  // and what they were filling is returned as above.
+  // Starts nothing any more, and reports nothing: the session is over. Reads
+  // under way on the lifeline still end. Those on the fast path do not; returns
+  // what they were filling, as above.
   std::vector<memory::Block> Stop();
 
-  // INVALID_ARGUMENT: the peer used an id twice.
+  // Reads the message, now or when the budget allows it. INVALID_ARGUMENT: the
+  // peer used an id twice.
   absl::Status Begin(uint32_t stream, const wire::Announce& announce);
-  // The application waits for the message: it starts, budget or not. One that
-  // is under way, or unknown, is left alone.
+  // Starts a deferred read for which the application waits. Ignores a message
+  // that is being read, or unknown.
   void Want(uint64_t id);
-  // Messages that were begun, and neither read nor failed.
+  // How many messages were begun, and have neither been read nor failed.
   size_t pending() const { return pulls_.size(); }
-  // The stream does not want its messages any more.
+  // Drops the stream's messages: it does not want them any more.
   void Abandon(uint32_t stream);
-  // The application has taken `bytes` that were read, not loaded in place.
+  // Gives `bytes` back to the budget: the application has taken them.
   void Consumed(uint64_t bytes);
-  // A message that nobody wants: lets the peer have its memory back.
+  // Releases a message that nobody wants, without reading it.
   void Discard(const wire::Announce& announce);
 
   void OnReadDone(uint64_t id, const absl::Status& status);
 
-  // What a message that begins now is cut into, on either path.
+  // The size of the pieces in which a message would be read now over `path`.
   size_t chunk_bytes(const fabric::Endpoint* path) const {
     return (path == lifeline_ ? lifeline_tuner_ : fast_tuner_).chunk_bytes();
   }

@@ -1,5 +1,6 @@
 #include "transport/session/path_negotiator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,7 @@ void PathNegotiator::OnPeerOffers(std::vector<wire::FabricOffer> peer) {
 void PathNegotiator::Restart() {
   next_ = 0;
   current_.clear();
+  failed_waits_.clear();
   reason_.clear();
   JudgeOffers();
 }
@@ -52,10 +54,9 @@ const wire::FabricOffer* PathNegotiator::PeerOffer(
 absl::optional<wire::FabricOffer> PathNegotiator::Next() {
   while (next_ < mine_.size()) {
     const wire::FabricOffer& mine = mine_[next_++];
-    const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
-    if (!mine.usable || theirs == nullptr || !theirs->usable) continue;
+    if (!IsCommon(mine)) continue;
     current_ = mine.fabric;
-    return *theirs;
+    return *PeerOffer(mine.fabric);
   }
   return absl::nullopt;
 }
@@ -64,12 +65,27 @@ void PathNegotiator::OnFailure(const std::string& reason) {
   AddReason(current_, reason);
 }
 
+void PathNegotiator::OnWaitFailed(const std::string& fabric,
+                                  const std::string& reason) {
+  if (failed_waits_.insert(fabric).second) AddReason(fabric, reason);
+}
+
+bool PathNegotiator::IsCommon(const wire::FabricOffer& mine) const {
+  const wire::FabricOffer* const theirs = PeerOffer(mine.fabric);
+  return mine.usable && theirs != nullptr && theirs->usable;
+}
+
 bool PathNegotiator::HasCommonFabric() const {
-  for (const wire::FabricOffer& mine : mine_) {
-    const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
-    if (mine.usable && theirs != nullptr && theirs->usable) return true;
-  }
-  return false;
+  return std::any_of(
+      mine_.begin(), mine_.end(),
+      [this](const wire::FabricOffer& mine) { return IsCommon(mine); });
+}
+
+bool PathNegotiator::MayStillCome() const {
+  return std::any_of(
+      mine_.begin(), mine_.end(), [this](const wire::FabricOffer& mine) {
+        return IsCommon(mine) && failed_waits_.count(mine.fabric) == 0;
+      });
 }
 
 std::string PathNegotiator::Reason() const { return reason_; }

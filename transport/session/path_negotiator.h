@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_PATH_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_SESSION_PATH_NEGOTIATOR_H_
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,22 +13,28 @@
 namespace penstock {
 namespace session {
 
-// The connecting side tries, in its own order of preference, what both sides
-// offer; each failure adds to the reason that is shown in the end.
+// The connecting side tries what both sides offer, in its own order of
+// preference. Each failure adds to the reason that people are shown in the end.
 class PathNegotiator {
  public:
   explicit PathNegotiator(std::vector<wire::FabricOffer> mine)
       : mine_(std::move(mine)) {}
 
-  // The peer's hello is here.
+  // Takes what the peer's hello offers.
   void OnPeerOffers(std::vector<wire::FabricOffer> peer);
-  // The offer of the peer to try next; none: stay on the lifeline.
+  // Returns the peer's offer to try next. None: stay on the lifeline.
   absl::optional<wire::FabricOffer> Next();
   // Begins anew, with the peer's offers of before.
   void Restart();
-  // The attempt on what Next() returned last, or a path that was in use,
-  // failed.
+  // Notes why the attempt on what Next() returned last, or a path that was in
+  // use, failed.
   void OnFailure(const std::string& reason);
+  // For the accepting side: notes why no path comes over `fabric` any more. May
+  // be called before the peer's offers are here.
+  void OnWaitFailed(const std::string& fabric, const std::string& reason);
+  // For the accepting side: whether there is a fabric that both sides could use
+  // and whose wait has not failed.
+  bool MayStillCome() const;
 
   // Whether both sides could use some fabric besides the lifeline.
   bool HasCommonFabric() const;
@@ -39,6 +46,7 @@ class PathNegotiator {
 
  private:
   void JudgeOffers();
+  bool IsCommon(const wire::FabricOffer& mine) const;
   const wire::FabricOffer* PeerOffer(const std::string& fabric) const;
   void AddReason(const std::string& fabric, const std::string& text);
 
@@ -46,6 +54,7 @@ class PathNegotiator {
   std::vector<wire::FabricOffer> peer_;
   size_t next_ = 0;
   std::string current_;
+  std::set<std::string> failed_waits_;
   std::string reason_;
 };
 

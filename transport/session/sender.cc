@@ -30,7 +30,7 @@ Sender::Sender(fabric::Endpoint* lifeline, base::BufferPool* buffers,
     : lifeline_(lifeline),
       buffers_(buffers),
       budget_(budget),
-      outbox_(lifeline->capabilities().max_message_bytes, buffers),
+      outbox_(lifeline->capabilities().max_packet_bytes, buffers),
       log_(buffers) {}
 
 void Sender::Add(const wire::FrameHeader& header, absl::string_view payload,
@@ -99,7 +99,7 @@ bool Sender::SendFront() {
   const protocol::Batch& batch = outbox_.front();
   // A batch that was packed for another path may be too long for this one.
   if (fast_path_ == nullptr ||
-      batch.bytes.size() > fast_path_->capabilities().max_message_bytes) {
+      batch.bytes.size() > fast_path_->capabilities().max_packet_bytes) {
     return SendFrontOverLifeline();
   }
   if (log_.bytes() >= kMaxLoggedBytes) return false;

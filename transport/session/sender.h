@@ -20,8 +20,8 @@
 namespace penstock {
 namespace session {
 
-// Frames leave at Flush(), in the order in which they were added, as far as
-// the paths have credit; call it again when one is writable. Not thread-safe.
+// Frames leave at Flush(), in the order in which they were added, as far as the
+// paths have credit. Call it again when a path is writable. Not thread-safe.
 class Sender {
  public:
   // All three outlive the sender. `budget` is charged with what waits.
@@ -30,22 +30,24 @@ class Sender {
   // Adds a sequenced frame; see Outbox::Add.
   void Add(const wire::FrameHeader& header, absl::string_view payload,
            uint64_t ack);
-  // Adds a frame about the session, for the lifeline, ahead of what waits.
+  // Adds a frame about the session. It goes over the lifeline, ahead of the
+  // sequenced frames.
   void AddControl(wire::FrameHeader header, absl::string_view payload,
                   uint64_t ack);
-  // Acknowledges without waiting for a frame to ride on. False: no credit.
+  // Acknowledges by a frame of its own. Returns false if there is no credit.
   bool SendAck(uint64_t ack);
-  // The highest acknowledgement that was handed to a path. A frame that waits
-  // has not told the peer anything yet.
+  // The highest acknowledgement that was handed to a path. One in a frame that
+  // waits does not count: the peer has not been told.
   uint64_t acknowledged() const { return acknowledged_; }
 
-  // From now on frames go over `path`, which stays alive until LoseFastPath().
+  // Sends frames over `path` from now on. It outlives the next LoseFastPath().
   void UseFastPath(fabric::Endpoint* path);
-  // What the peer has not acknowledged goes over the lifeline again, first.
+  // Sends over the lifeline from now on: first again what the peer has not
+  // acknowledged.
   void LoseFastPath();
 
-  // Behind the frames that were added so far, the region's first chunk is to be
-  // pushed over the lifeline.
+  // Has the lifeline push the region's first piece behind the frames that were
+  // added so far.
   void PushBehind(const fabric::RemoteRegion& region) {
     to_push_.push_back(region);
   }

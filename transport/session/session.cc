@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/wire/reader.h"
 
 namespace penstock {
 namespace session {
@@ -19,12 +20,11 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       negotiator_(config_.offers),
       budget_(config_.budget),
       sender_(lifeline_.get(), &buffers_, &budget_),
-      send_meter_(config_.tuning, lifeline_->capabilities()),
       reassembler_(config_.max_metadata_bytes),
-      reader_(lifeline_.get(), config_.read_budget, config_.load_in_place, this,
-              config_.tuning),
-      exposures_(lifeline_.get(), &budget_),
-      max_streams_(config_.max_streams) {}
+      writer_(&sender_, &order_, &counters_),
+      streams_(Parts{&config_, lifeline_.get(), &buffers_, &budget_, &sender_,
+                     &writer_, &counters_},
+               events) {}
 
 Session::~Session() = default;
 
@@ -35,9 +35,7 @@ void Session::Start() {
   hello.stream_window = config_.stream_window;
   hello.max_streams = config_.max_streams;
   hello.offers = config_.offers;
-  wire::FrameHeader header;
-  header.type = wire::FrameType::kHello;
-  sender_.AddControl(header, wire::EncodeHello(hello), 0);
+  writer_.AddControl(wire::FrameType::kHello, 0, wire::EncodeHello(hello));
   started_ = true;
 }
 
@@ -48,8 +46,7 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
   absl::StatusOr<wire::Hello> hello = wire::ParseHello(payload);
   if (!hello.ok()) return hello.status();
   state_ = State::kOpen;
-  peer_window_ = hello->stream_window;
-  if (config_.is_client) max_streams_ = hello->max_streams;
+  streams_.OnHello(hello->stream_window, hello->max_streams);
   negotiator_.OnPeerOffers(std::move(hello->offers));
   if (config_.is_client) {
     peer_token_ = std::move(hello->token);
@@ -58,8 +55,31 @@ absl::Status Session::OnHello(absl::Span<const uint8_t> payload) {
     Apply(handshake_.OnLocalReady());
   } else if (!negotiator_.HasCommonFabric()) {
     Apply(handshake_.OnNothingToTry());
+  } else if (!negotiator_.MayStillCome()) {  // so was the failure
+    Apply(handshake_.OnLocalLost());
   }
   return absl::OkStatus();
+}
+
+void Session::AttachStream(uint32_t stream, StreamEvents* events) {
+  if (!closed()) return streams_.Attach(stream, events);
+  events->OnReset(absl::UnavailableError("Penstock session closed"),
+                  /*from_peer=*/false);
+}
+
+void Session::SendGoaway(uint32_t last_stream, const absl::Status& status) {
+  writer_.Add(wire::FrameType::kGoaway, last_stream,
+              static_cast<uint32_t>(status.code()), status.message());
+}
+
+void Session::SendEntry(uint32_t number, absl::string_view entry) {
+  writer_.Add(wire::FrameType::kEntry, 0, number, entry);
+}
+
+void Session::SendPing(uint64_t cookie) {
+  std::string payload;
+  wire::AppendNumber<uint64_t>(cookie, &payload);
+  writer_.Add(wire::FrameType::kPing, 0, 0, payload);
 }
 
 bool Session::Poll() {
@@ -86,11 +106,11 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 void Session::Flush() {
   if (closed()) return lost_paths_.clear();
   if (!started_) return;
-  const bool sends = sender_.has_output() || !congested_.empty();
+  const bool sends = sender_.has_output() || output().has_congested();
   if (sends) {
     lifeline_->BeginBatch();
     sender_.Flush();
-    SendCongested();
+    output().SendCongested();
   }
   AcknowledgeIfDue();
   // For what was sent, and for a peer that waits for what was received.
@@ -105,33 +125,23 @@ void Session::Close(const absl::Status& cause) {
   if (closed()) return;
   if (started_) sender_.Flush();  // a reset or trailers may wait
   state_ = State::kClosed;
+  writer_.Stop();
   DropFastPath();
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("Penstock session closed: ", cause.message()));
-  while (!streams_.empty()) {
-    const uint32_t id = streams_.first_id();
-    StreamEvents* const events = streams_.Find(id)->events;
-    streams_.Erase(id);
-    if (events != nullptr) events->OnReset(status, false);
-  }
-  exposures_.Clear();
+  streams_.Close(status);
   events_->OnClosed(cause);
 }
 
-Stream* Session::FindStream(uint32_t stream) {
-  Stream* const found = streams_.Find(stream);
-  return found == nullptr || found->draining ? nullptr : found;
-}
-
-void Session::PathEvents::OnMessage(absl::Span<const uint8_t> message) {
+void Session::PathEvents::OnPacket(absl::Span<const uint8_t> packet) {
   // What follows nonsense, until the path's Poll() returns.
   if (!is_lifeline_ && session_->fast_ == nullptr) return;
-  session_->OnMessage(is_lifeline_, message);
+  session_->OnPacket(is_lifeline_, packet);
 }
 
 void Session::PathEvents::OnReadDone(uint64_t cookie,
                                      const absl::Status& status) {
-  session_->reader_.OnReadDone(cookie, status);
+  session_->streams_.input().OnReadDone(cookie, status);
 }
 
 void Session::PathEvents::OnBroken(const absl::Status& cause) {

@@ -20,10 +20,7 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
 }  // namespace
 
 void Session::AddControl(FrameType type, absl::string_view payload) {
-  wire::FrameHeader header;
-  header.type = type;
-  header.aux = handshake_.epoch();
-  sender_.AddControl(header, payload, order_.delivered());
+  writer_.AddControl(type, handshake_.epoch(), payload);
 }
 
 absl::Status Session::OnPathFrame(const wire::Frame& frame) {
@@ -75,7 +72,7 @@ void Session::Apply(const PathHandshake::Actions& actions) {
   if (actions.use) {
     using_fast_ = true;
     sender_.UseFastPath(fast_.get());
-    send_meter_.UseFastPath(fast_->capabilities());
+    output().UseFastPath(fast_.get(), handshake_.epoch());
   }
   if (actions.use || actions.report) events_->OnPathChosen(DescribePath());
   if (actions.listen) {
@@ -101,18 +98,21 @@ void Session::AddFastPath(const std::string& fabric,
   fast_ = std::move(path);
   fabric_ = fabric;
   fast_->Start(&fast_events_);
-  reader_.UseFastPath(fast_.get(), handshake_.epoch());
+  streams_.input().UseFastPath(fast_.get(), handshake_.epoch());
   // The peer may send over the path once it knows: so not before its hello is
   // here, which travels by another path than what it would send.
   if (greeted()) Apply(handshake_.OnLocalReady());
 }
 
-void Session::FastPathFailed(const absl::Status& cause) {
+void Session::FastPathFailed(const std::string& fabric,
+                             const absl::Status& cause) {
   if (closed() || fast_ != nullptr || !handshake_.open()) return;
-  negotiator_.OnFailure(std::string(cause.message()));
   if (config_.is_client) {
-    TryNextPath();
-  } else {
+    negotiator_.OnFailure(std::string(cause.message()));
+    return TryNextPath();
+  }
+  negotiator_.OnWaitFailed(fabric, std::string(cause.message()));
+  if (greeted() && !negotiator_.MayStillCome()) {
     Apply(handshake_.OnLocalLost());
   }
 }
@@ -142,14 +142,13 @@ void Session::LoseFastPath(const absl::Status& cause) {
 void Session::DropFastPath() {
   using_fast_ = false;
   LostPath lost;
-  if (closed()) lost.blocks = reader_.Stop();
+  if (closed()) lost.blocks = streams_.input().Stop();
   if (fast_ == nullptr) return;
-  exposures_.LoseFastPath();
+  output().LoseFastPath();
   lost.path = std::exchange(fast_, nullptr);
-  if (!closed()) lost.blocks = reader_.LoseFastPath();
+  if (!closed()) lost.blocks = streams_.input().LoseFastPath();
   lost_paths_.push_back(std::move(lost));
   sender_.LoseFastPath();
-  send_meter_.LoseFastPath();
 }
 
 PathDescription Session::DescribePath() const {
@@ -159,8 +158,8 @@ PathDescription Session::DescribePath() const {
   description.fabric = using_fast_ ? fabric_ : "tcp";
   description.detail = path->Describe();
   if (!using_fast_) description.reason = negotiator_.Reason();
-  description.eager_max_bytes = send_meter_.eager_max_bytes();
-  description.chunk_bytes = reader_.chunk_bytes(path);
+  description.eager_max_bytes = streams_.output().eager_max_bytes();
+  description.chunk_bytes = streams_.input().chunk_bytes(path);
   return description;
 }
 

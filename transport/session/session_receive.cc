@@ -46,22 +46,13 @@ absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {
   return (aux & wire::kRefused) != 0 ? Refusal(status) : status;
 }
 
-// What a stream hears of a message that cannot be had. Applications know lack
-// of memory, and lost connections; what went wrong on a path is no code of
-// theirs.
-absl::Status LossOf(const absl::Status& cause) {
-  if (absl::IsResourceExhausted(cause)) return cause;
-  return absl::UnavailableError(
-      absl::StrCat("a message was lost: ", cause.message()));
-}
-
 }  // namespace
 
-void Session::OnMessage(bool over_lifeline, absl::Span<const uint8_t> message) {
+void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
   ++counters_.inputs;
-  if (!over_lifeline) received_since_ack_ += message.size();
-  while (!message.empty() && !closed()) {
-    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
+  if (!over_lifeline) received_since_ack_ += packet.size();
+  while (!packet.empty() && !closed()) {
+    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     absl::Status status =
         frame.ok() ? sender_.OnAck(frame->header.ack) : frame.status();
     // Nothing of this has been taken. If it is the path that made nonsense of
@@ -125,24 +116,27 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
   const uint32_t stream = header.stream;
   switch (header.type) {
     case FrameType::kHeaders:
-      return OnHeaders(stream, payload);
+      return streams_.OnHeaders(stream, payload);
     case FrameType::kMessage:
     case FrameType::kAnnounce: {
       absl::Status status = header.type == FrameType::kMessage
-                                ? OnEager(header, payload)
-                                : OnAnnounce(header, payload);
+                                ? streams_.input().OnEager(header, payload)
+                                : streams_.input().OnAnnounce(header, payload);
       if (!status.ok() || (header.flags & wire::kLast) == 0) return status;
-      return AddMetadata(stream, protocol::Inbox::Kind::kHalfClose, {});
+      return streams_.input().OnMetadata(stream,
+                                         protocol::Inbox::Kind::kHalfClose, {});
     }
     case FrameType::kHalfClose:
-      return AddMetadata(stream, protocol::Inbox::Kind::kHalfClose, payload);
+      return streams_.input().OnMetadata(
+          stream, protocol::Inbox::Kind::kHalfClose, payload);
     case FrameType::kTrailers:
-      return AddMetadata(stream, protocol::Inbox::Kind::kTrailers, payload);
+      return streams_.input().OnMetadata(
+          stream, protocol::Inbox::Kind::kTrailers, payload);
     case FrameType::kReset:
-      OnPeerReset(stream, ResetStatusOf(header.aux, payload));
+      streams_.OnPeerReset(stream, ResetStatusOf(header.aux, payload));
       return absl::OkStatus();
     case FrameType::kCredit:
-      OnCredit(stream, header.aux);
+      output().OnCredit(stream, header.aux);
       return absl::OkStatus();
     case FrameType::kEntry:
       return events_->OnEntry(header.aux, AsText(payload));
@@ -155,10 +149,10 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       absl::StatusOr<uint64_t> id = ParseId(payload);
       if (!id.ok()) return id.status();
       if (header.type == FrameType::kRelease) {
-        OnRelease(*id);
+        output().OnRelease(*id);
       } else if (header.type == FrameType::kPing) {
         events_->OnPing();
-        Add(FrameType::kPong, 0, 0, AsText(payload));
+        writer_.Add(FrameType::kPong, 0, 0, AsText(payload));
       } else {
         events_->OnPong(*id);
       }
@@ -173,64 +167,6 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       break;  // unsequenced: never here
   }
   return absl::InternalError("unsequenced frame in sequence");
-}
-
-void Session::OnCredit(uint32_t stream, uint64_t credit) {
-  Stream* const found = streams_.Find(stream);  // one that drains needs it too
-  if (found == nullptr) return;
-  unread_by_peer_ -= found->send_window.GiveBack(credit);
-  SendOutgoing(stream);
-}
-
-void Session::OnPeerReset(uint32_t stream, const absl::Status& status) {
-  if (FindStream(stream) == nullptr) {
-    EndStream(stream);  // what drains is not wanted any more
-    return;
-  }
-  ResetStream(stream, status, /*from_peer=*/true);
-}
-
-void Session::ResetStream(uint32_t stream, const absl::Status& status,
-                          bool from_peer) {
-  Stream* found = FindStream(stream);
-  found->outgoing.clear();
-  if (found->events == nullptr) {
-    found->reset = status;
-    Uncount(found);
-    return;
-  }
-  StreamEvents* events = found->events;
-  DetachStream(stream);
-  events->OnReset(status, from_peer);
-}
-
-void Session::OnMessageRead(uint32_t stream, uint64_t id,
-                            absl::StatusOr<memory::Bytes> message,
-                            uint64_t budgeted) {
-  Stream* found = FindStream(stream);
-  if (found == nullptr) {
-    reader_.Consumed(budgeted);
-    return;
-  }
-  if (!message.ok()) {
-    const absl::Status status = LossOf(message.status());
-    SendReset(stream, status);
-    return ResetStream(stream, status, /*from_peer=*/false);
-  }
-  const auto entry =
-      std::lower_bound(found->unconsumed.begin(), found->unconsumed.end(), id,
-                       [](const Stream::Unconsumed& other, uint64_t id) {
-                         return other.id < id;
-                       });
-  entry->budgeted = budgeted;
-  found->inbox.Complete(id, *std::move(message));
-  DeliverInbox(stream);
-}
-
-void Session::OnRegionReleased(uint64_t id) {
-  std::string payload;
-  wire::AppendNumber<uint64_t>(id, &payload);
-  Add(FrameType::kRelease, 0, 0, payload);
 }
 
 // After what waits has been sent: most of the time a frame has acknowledged.

@@ -21,30 +21,28 @@ struct Stream {
   Stream(uint64_t send_window, uint64_t receive_window)
       : send_window(send_window), receive_window(receive_window) {}
 
-  // Null until attached; events wait in the inbox until then.
+  // Null: unattached. What comes waits in the inbox until then.
   StreamEvents* events = nullptr;
 
-  // A client's: not opened yet, for the peer takes no more of them at once.
+  // Counts among the open ones; see Admission.
+  bool open = false;
+  // A client's, which waits to be opened.
   bool blocked = false;
-  // Counts among the open ones.
-  bool counted = false;
-  // Outgoing frames that wait for the window, or for the stream to be opened,
-  // in order. Only a message waits for the window; what comes behind it waits
-  // with it.
-  struct Outgoing {
+  // Frames that may not leave yet, in order; see StreamOutput.
+  struct Queued {
     wire::FrameType type;
     memory::Payload message;
     std::string metadata;
     uint8_t flags = 0;  // of the message
   };
-  base::Fifo<Outgoing> outgoing;
-  // Waits among others for room to send.
+  base::Fifo<Queued> queued;
+  // Waits for the session to send what others have added.
   bool congested = false;
   // Of its messages, what the peer has not released.
   uint64_t exposed_bytes = 0;
   // What a stream that drains was charged for what it has not sent.
   uint64_t unsent_bytes = 0;
-  // Detached; here until outgoing is empty.
+  // Detached; here until nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
 

@@ -27,9 +27,14 @@ class StreamTable {
   bool empty() const { return streams_.empty(); }
   // Null: there is none. Most calls are about the same stream as the one
   // before.
-  Stream* Find(uint32_t id) {
+  Stream* FindAny(uint32_t id) {
     if (recent_ == nullptr || id != recent_id_) FindOther(id);
     return recent_;
+  }
+  // The same, but null too where the stream only drains.
+  Stream* Find(uint32_t id) {
+    Stream* const found = FindAny(id);
+    return found == nullptr || found->draining ? nullptr : found;
   }
   // None of this id is there.
   Stream* Add(uint32_t id, uint64_t send_window, uint64_t receive_window);

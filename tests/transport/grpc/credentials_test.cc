@@ -15,7 +15,7 @@
 #include "src/core/lib/security/credentials/xds/xds_credentials.h"
 #include "src/cpp/client/secure_credentials.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {

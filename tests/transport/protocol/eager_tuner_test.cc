@@ -84,6 +84,24 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
   EXPECT_EQ(tuner.eager_max_bytes(), 8 * kKiB);
 }
 
+TEST(EagerTunerTest, FollowsCopyingWhereNothingIsAnnouncedAnyMore) {
+  EagerTuner tuner(kBounds, true);
+  Tell(&tuner, {0.05, 1000, 0, 8000}, 300);
+  ASSERT_EQ(tuner.eager_max_bytes(), 64 * kKiB);
+  for (int i = 0; i < 400; ++i) tuner.OnCopied(32 * kKiB, 10 * 32 * kKiB);
+  EXPECT_EQ(tuner.eager_max_bytes(), 1 * kKiB);
+}
+
+TEST(EagerTunerTest, FollowsAnnouncementsWhereNothingIsCopiedAnyMore) {
+  EagerTuner tuner(kBounds, false);
+  Tell(&tuner, {10, 1000, 0, 8000}, 300);
+  ASSERT_EQ(tuner.eager_max_bytes(), 1 * kKiB);
+  for (int i = 0; i < 400; ++i) {
+    tuner.OnAnnounced(4 * kKiB * (1 + i % 8), 10000000);
+  }
+  EXPECT_EQ(tuner.eager_max_bytes(), 64 * kKiB);
+}
+
 TEST(EagerTunerTest, FollowsWhatChanges) {
   EagerTuner tuner(kBounds, true);
   for (int i = 0; i < 3; ++i) {

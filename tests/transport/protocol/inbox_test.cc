@@ -37,6 +37,17 @@ TEST(Inbox, IsEmptyAtFirst) {
   EXPECT_FALSE(inbox.Complete(1, OfSize(1)));
 }
 
+TEST(Inbox, AnItemIsPlainAndReadyUntilItIsFilledIn) {
+  Inbox inbox;
+  inbox.Add(Kind::kMessage);
+  Inbox::Item item;
+  ASSERT_TRUE(inbox.Take(&item));
+  EXPECT_FALSE(item.compressed);
+  EXPECT_EQ(item.bytes, "");
+  EXPECT_EQ(item.message.owner, nullptr);
+  EXPECT_EQ(item.length, 0u);
+}
+
 TEST(Inbox, ItemsComeOutInOrder) {
   Inbox inbox;
   const Kind kinds[] = {Kind::kHeaders, Kind::kMessage, Kind::kTooLarge,
@@ -48,6 +59,21 @@ TEST(Inbox, ItemsComeOutInOrder) {
     EXPECT_EQ(item.kind, kind);
   }
   EXPECT_FALSE(inbox.Take(&item));
+}
+
+TEST(Inbox, AMessageIsWhatWasReadOrWhatCameEagerly) {
+  Inbox::Item eager = Ready(Kind::kMessage);
+  eager.bytes = "eager";
+  const memory::Bytes of_eager = Inbox::MessageOf(&eager);
+  EXPECT_EQ(std::string(of_eager.data, of_eager.data + of_eager.size), "eager");
+  EXPECT_EQ(of_eager.owner, nullptr);
+  Inbox::Item read = Ready(Kind::kMessage);
+  read.message = OfSize(100);
+  const uint8_t* const data = read.message.data;
+  const memory::Bytes of_read = Inbox::MessageOf(&read);
+  EXPECT_EQ(of_read.data, data);
+  EXPECT_EQ(of_read.size, 100u);
+  EXPECT_NE(of_read.owner, nullptr);
 }
 
 TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {

@@ -1,5 +1,7 @@
 #include "transport/protocol/reassembler.h"
 
+#include <malloc.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -38,6 +40,16 @@ class ReassemblerTest : public ::testing::Test {
   std::string Joined() const {
     const absl::Span<const uint8_t> joined = reassembler_.joined();
     return std::string(joined.begin(), joined.end());
+  }
+
+  // The memory that a short payload is joined in, behind one of `size` bytes.
+  size_t KeptAfter(size_t size) {
+    Take(std::string(size, 'x'), true);
+    Take("", false);
+    Take(std::string(100, 'y'), true);
+    EXPECT_TRUE(Take("", false));
+    return malloc_usable_size(
+        const_cast<uint8_t*>(reassembler_.joined().data()));
   }
 
   Reassembler reassembler_;
@@ -107,8 +119,13 @@ TEST_F(ReassemblerTest, OfTooMuchMetadataNoMoreIsKeptThanShowsIt) {
   }
 }
 
+TEST_F(ReassemblerTest, MemoryIsKeptForThoseThatCome) {
+  EXPECT_GE(KeptAfter(100000), 100000u);
+  EXPECT_LT(KeptAfter(8 << 20), 1u << 20);  // but not so much
+}
+
 TEST_F(ReassemblerTest, FragmentsHaveALimitTogether) {
-  const std::string half(Reassembler::kMaxBytes / 2, 'x');
+  const std::string half(8 << 20, 'x');  // docs/protocol.md: 16 MiB
   bool whole = false;
   EXPECT_FALSE(Take(half, true));
   EXPECT_FALSE(Take(half, true));  // just fits

@@ -28,10 +28,10 @@ TEST_F(AttachTest, WhatCameWaitsInOrder) {
   client_->Send(1, Letters(5000));
   (*client_)->SendHalfClose(1);
   Run();
-  EXPECT_TRUE((*server_)->IsWaiting(1));
-  EXPECT_FALSE((*server_)->IsWaiting(2));
+  EXPECT_TRUE((*server_)->IsUnattached(1));
+  EXPECT_FALSE((*server_)->IsUnattached(2));
   server_->Attach(1);
-  EXPECT_FALSE((*server_)->IsWaiting(1));
+  EXPECT_FALSE((*server_)->IsUnattached(1));
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message one", MessageLine(Letters(5000)),
                    "half close"}));
@@ -50,12 +50,12 @@ TEST_F(AttachTest, ResetWaitsAndComesLast) {
   client_->Send(1, "one");
   (*client_)->SendReset(1, absl::CancelledError("bye"));
   Run();
-  EXPECT_TRUE((*server_)->IsWaiting(1));
+  EXPECT_TRUE((*server_)->IsUnattached(1));
   server_->Attach(1);
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message one",
                    "reset CANCELLED: bye, by the peer"}));
-  EXPECT_FALSE((*server_)->IsWaiting(1));
+  EXPECT_FALSE((*server_)->IsUnattached(1));
   EXPECT_TRUE((*server_)->drained());
 }
 
@@ -78,7 +78,7 @@ TEST_F(AttachTest, StreamCanBeRefused) {
   Run();
   EXPECT_EQ(client_->stream(1).Take(),
             Lines{"reset UNAVAILABLE: no room, by the peer"});
-  EXPECT_FALSE((*server_)->IsWaiting(1));
+  EXPECT_FALSE((*server_)->IsUnattached(1));
   EXPECT_TRUE((*server_)->drained());
 }
 
@@ -99,7 +99,7 @@ TEST_F(AttachTest, StreamThatFailedMeanwhileIsResetWhenItIsAttached) {
 TEST_F(AttachTest, ClosedSessionForgetsThem) {
   OpenStream();
   (*server_)->Close(absl::UnavailableError("enough"));
-  EXPECT_FALSE((*server_)->IsWaiting(1));
+  EXPECT_FALSE((*server_)->IsUnattached(1));
   server_->Attach(1);
   EXPECT_EQ(server_->stream(1).Take(),
             Lines{"reset UNAVAILABLE: Penstock session closed"});

@@ -150,6 +150,16 @@ TEST_F(BudgetTest, SendersWaitForAPeerThatDoesNotRead) {
   EXPECT_TRUE(peer_->Send(1, "more"));
 }
 
+TEST_F(BudgetTest, SendersGoOnInTheFlushThatMakesRoomForThem) {
+  config_.budget.outbox_bytes = 500;  // less than the stream's window
+  Open(config_);
+  OpenStream(1);
+  EXPECT_TRUE(peer_->Send(1, Letters(900)));
+  EXPECT_FALSE(peer_->Send(1, Letters(900)));
+  peer_->Flush();  // no other is sure to come: the lifeline has taken all
+  EXPECT_EQ(peer_->stream(1).Take().back(), "accepted");
+}
+
 TEST_F(BudgetTest, NoMoreIsReadFromAPeerThatDoesNotReadTheAnswers) {
   Open(config_);
   EXPECT_TRUE((*peer_)->reads());
@@ -206,6 +216,20 @@ TEST_F(BudgetTest, UnreadMessagesOfAllStreamsTogetherAreBounded) {
     raw_->Send(Header(FrameType::kMessage, stream), Letters(900));
     Run();
   }
+  EXPECT_TRUE((*peer_)->closed());
+}
+
+TEST_F(BudgetTest, PiecesOfMetadataThatWaitAreBounded) {
+  DeferAllButTheFirst();
+  OpenStream(2);
+  Announce(2, 2);  // never read
+  for (int i = 0; i < 8; ++i) {
+    raw_->Send(Header(FrameType::kHeaders, 2), "piece");
+    Run();
+    EXPECT_FALSE((*peer_)->closed()) << i;
+  }
+  raw_->Send(Header(FrameType::kHeaders, 2), "piece");
+  Run();
   EXPECT_TRUE((*peer_)->closed());
 }
 

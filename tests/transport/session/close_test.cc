@@ -74,7 +74,7 @@ TEST_F(SessionTest, CallsToAClosedSessionDoNothing) {
   (*client_)->DetachStream(1);
   (*client_)->SendPing(1);
   (*client_)->SendGoaway(1, absl::UnavailableError("late"));
-  (*client_)->FastPathFailed(absl::UnavailableError("late"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("late"));
   NewLink();
   AddPath(kClient);
   EXPECT_EQ((*client_)->fast_path(), nullptr);

@@ -90,6 +90,16 @@ TEST_F(KeepaliveTest, PingsWithoutDataAreLimited) {
   EXPECT_EQ(keepalive.OnTimer(After(40), true), Action::kPing);
 }
 
+TEST_F(KeepaliveTest, DataAllowsAsManyPingsAsAtFirst) {
+  Keepalive keepalive(Every10s(), start_);
+  for (int second : {10, 20, 40, 50}) {
+    if (second == 40) keepalive.OnDataSent();
+    ASSERT_EQ(keepalive.OnTimer(After(second), true), Action::kPing) << second;
+    keepalive.OnReceived(After(second));
+  }
+  EXPECT_EQ(keepalive.OnTimer(After(60), true), Action::kNone);
+}
+
 TEST_F(KeepaliveTest, ZeroLiftsTheLimit) {
   Keepalive::Config config = Every10s();
   config.max_pings_without_data = 0;

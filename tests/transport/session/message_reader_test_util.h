@@ -64,7 +64,7 @@ class MessageReaderTest : public ::testing::Test,
     lines_.push_back(absl::StrCat("released ", id));
   }
 
-  void OnMessage(absl::Span<const uint8_t>) override {}
+  void OnPacket(absl::Span<const uint8_t>) override {}
   void OnWritable() override {}
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
     reader_->OnReadDone(cookie, status);

@@ -59,7 +59,7 @@ TEST_F(NegotiationTest, NextFabricIsTriedWhenOneFails) {
   Begin();
   Run();
   EXPECT_EQ(client_->Take(), Lines{"connect rdma to s1 with 0123456789abcdef"});
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   EXPECT_EQ(client_->Take(), Lines{"connect shm to s2 with 0123456789abcdef"});
   NewLink();
   AddPath(kClient);
@@ -71,7 +71,7 @@ TEST_F(NegotiationTest, NextFabricIsTriedWhenOneFails) {
 
 TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
   Open();
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   EXPECT_EQ(client_->Take(), Lines{});  // the server is to be told first
   Run();
   EXPECT_EQ(server_->Take(),
@@ -79,32 +79,103 @@ TEST_F(NegotiationTest, LastFailureSettlesBothSidesOnTheLifeline) {
   EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused"});
 }
 
+TEST_F(NegotiationTest, ItLastsUntilBothSidesHaveAgreed) {
+  Begin();
+  EXPECT_FALSE((*client_)->negotiates_path());  // that is for the hello's limit
+  Run();
+  EXPECT_TRUE((*client_)->negotiates_path());
+  EXPECT_TRUE((*server_)->negotiates_path());
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  EXPECT_TRUE((*client_)->negotiates_path());
+  Run();
+  EXPECT_FALSE((*client_)->negotiates_path());
+  EXPECT_FALSE((*server_)->negotiates_path());
+}
+
+TEST_F(NegotiationTest, ItEndsWithAPathInUse) {
+  Open();
+  NewLink();
+  AddPath(kClient);
+  EXPECT_TRUE((*client_)->negotiates_path());
+  AddPath(kServer);
+  Run();
+  EXPECT_FALSE((*client_)->negotiates_path());
+  EXPECT_FALSE((*server_)->negotiates_path());
+}
+
 TEST_F(NegotiationTest, ServerThatWaitedInVainSettlesBothSides) {
   Open();
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   Run();
-  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) nobody came"});
+  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came"});
   EXPECT_EQ(client_->Take(),
-            Lines{"path tcp (fake) shm: the peer says: nobody came"});
+            Lines{"path tcp (fake) shm: the peer says: shm: nobody came"});
+}
+
+TEST_F(NegotiationTest, ServerGoesOnWaitingWhereAnotherFabricMayStillCome) {
+  client_config_.offers = {Offer("shm", true, "c1"), Offer("rdma", true, "c2")};
+  server_config_.offers = {Offer("shm", true, "s1"), Offer("rdma", true, "s2")};
+  Begin();
+  Run();
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
+  Run();
+  EXPECT_EQ(server_->Take(), Lines{});
+  client_->Take();
+  NewLink();
+  AddPath(kClient, "rdma");
+  AddPath(kServer, "rdma");
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"path rdma (fake) "});
+  EXPECT_EQ(server_->Take(), Lines{"path rdma (fake) "});
+}
+
+TEST_F(NegotiationTest, ServerThatWaitedInVainOnAllFabricsSettlesBothSides) {
+  client_config_.offers = {Offer("shm", true, "c1"), Offer("rdma", true, "c2")};
+  server_config_.offers = {Offer("shm", true, "s1"), Offer("rdma", true, "s2")};
+  Begin();
+  Run();
+  for (const char* fabric : {"shm", "shm", "rdma"}) {
+    EXPECT_EQ(server_->Take(), Lines{});
+    (*server_)->FastPathFailed(fabric,
+                               absl::DeadlineExceededError("nobody came"));
+  }
+  Run();
+  EXPECT_EQ(server_->Take(),
+            Lines{"path tcp (fake) shm: nobody came; rdma: nobody came"});
+}
+
+TEST_F(NegotiationTest, VainWaitOnWhatThePeerDoesNotOfferIsIgnored) {
+  server_config_.offers = {Offer("rdma", true, "s1"), Offer("shm", true, "s2")};
+  Begin();
+  (*server_)->FastPathFailed("rdma",
+                             absl::DeadlineExceededError("nobody came"));
+  Run();
+  EXPECT_EQ(server_->Take(), Lines{});
+  NewLink();
+  AddPath(kClient);
+  AddPath(kServer);
+  Run();
+  EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
 }
 
 TEST_F(NegotiationTest, BothSidesMaySettleAtOnceAndHearEachOthersReason) {
   Open();
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   Run();
-  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) nobody came; "
+  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came; "
                                    "the peer says: shm: refused"});
   EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused; "
-                                   "shm: the peer says: nobody came"});
+                                   "shm: the peer says: shm: nobody came"});
 }
 
 TEST_F(NegotiationTest, SettledServerIgnoresFailures) {
   Open();
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   Run();
   server_->Take();
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
   EXPECT_EQ((*server_)->DescribePath().reason, "the peer says: shm: refused");
@@ -112,7 +183,7 @@ TEST_F(NegotiationTest, SettledServerIgnoresFailures) {
 
 TEST_F(NegotiationTest, FailureAtAServerThatHasAPathIsIgnored) {
   OpenWithPath();
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
   EXPECT_EQ((*server_)->DescribePath().reason, "");
@@ -124,25 +195,25 @@ TEST_F(NegotiationTest, FailureAtAServerWithoutACommonFabricIsIgnored) {
   Run();
   EXPECT_EQ(server_->Take(),
             Lines{"path tcp (fake) shm: the peer does not offer it"});
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   Run();
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
 TEST_F(NegotiationTest, FailureBeforeTheHelloSettlesBothSides) {
   Begin();
-  (*server_)->FastPathFailed(absl::UnavailableError("no room"));
+  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
   Run();
-  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) no room"});
+  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: no room"});
   EXPECT_EQ(client_->Take(),
             (Lines{"connect shm to server's with 0123456789abcdef",
-                   "path tcp (fake) shm: the peer says: no room"}));
+                   "path tcp (fake) shm: the peer says: shm: no room"}));
 }
 
 TEST_F(NegotiationTest, FailureBeforeAHelloThatOffersNothingIsReportedOnce) {
   client_config_.offers.clear();
   Begin();
-  (*server_)->FastPathFailed(absl::UnavailableError("no room"));
+  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
   Run();
   EXPECT_EQ(client_->Take().size(), 1u);
   EXPECT_EQ(server_->Take().size(), 1u);
@@ -162,7 +233,7 @@ TEST_F(NegotiationTest, PathThatBreaksBeforeItIsUsedSettlesBothSides) {
 
 TEST_F(NegotiationTest, PathForAnAttemptThatIsOverIsNotTaken) {
   Open();
-  (*server_)->FastPathFailed(absl::DeadlineExceededError("nobody came"));
+  (*server_)->FastPathFailed("shm", absl::DeadlineExceededError("nobody came"));
   NewLink();
   AddPath(kClient);
   AddPath(kServer);  // too late: it lets go of its end
@@ -170,14 +241,14 @@ TEST_F(NegotiationTest, PathForAnAttemptThatIsOverIsNotTaken) {
   EXPECT_EQ((*client_)->fast_path(), nullptr);
   EXPECT_EQ((*server_)->fast_path(), nullptr);
   ASSERT_EQ(client_->Take().size(), 1u);
-  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) nobody came"});
+  EXPECT_EQ(server_->Take(), Lines{"path tcp (fake) shm: nobody came"});
 }
 
 TEST_F(NegotiationTest, OwnerMayAnswerWithinTheEvent) {
   Begin();
   client_->on_event = [this] {
     client_->on_event = nullptr;
-    (*client_)->FastPathFailed(absl::UnavailableError("at once"));
+    (*client_)->FastPathFailed("shm", absl::UnavailableError("at once"));
   };
   Run();
   EXPECT_EQ(client_->Take(),
@@ -191,7 +262,7 @@ TEST_F(NegotiationTest, OwnerMayCloseBecauseOfThePath) {
     client_->on_event = nullptr;
     (*client_)->Close(absl::UnavailableError("policy"));
   };
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(client_->Take(), (Lines{"path tcp (fake) shm: refused",
                                     "closed UNAVAILABLE: policy"}));

@@ -88,7 +88,7 @@ TEST_F(PathRetryTest, NothingIsRetriedWithoutACommonFabric) {
 TEST_F(PathRetryTest, RetryThatFailsLeavesTheLifeline) {
   Settle();
   Retry();
-  (*client_)->FastPathFailed(absl::UnavailableError("refused"));
+  (*client_)->FastPathFailed("shm", absl::UnavailableError("refused"));
   Run();
   EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: refused"});
   EXPECT_EQ(server_->Take(),
@@ -100,10 +100,11 @@ TEST_F(PathRetryTest, ServerThatCannotListenEndsTheAttempt) {
   Settle();
   (*client_)->RetryPath();
   Run();
-  (*server_)->FastPathFailed(absl::UnavailableError("no room"));
+  (*server_)->FastPathFailed("shm", absl::UnavailableError("no room"));
   (*server_)->OfferPath(kSecondToken);
   Run();
-  EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) the peer says: no room"});
+  EXPECT_EQ(client_->Take(),
+            Lines{"path tcp (fake) the peer says: shm: no room"});
   EXPECT_TRUE((*client_)->CanRetryPath());
 }
 

@@ -93,9 +93,9 @@ RawPeer::RawPeer(std::unique_ptr<fabric::Endpoint> endpoint)
   endpoint_->Start(this);
 }
 
-void RawPeer::OnMessage(absl::Span<const uint8_t> message) {
-  while (!message.empty()) {
-    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&message);
+void RawPeer::OnPacket(absl::Span<const uint8_t> packet) {
+  while (!packet.empty()) {
+    absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);
     ASSERT_TRUE(frame.ok()) << frame.status();
     received_ = std::max(received_, frame->header.sequence);
     lines_.push_back(ToLine(*frame));

@@ -24,7 +24,7 @@ class RawPeer : public fabric::EndpointEvents {
  public:
   explicit RawPeer(std::unique_ptr<fabric::Endpoint> endpoint);
 
-  void OnMessage(absl::Span<const uint8_t> message) override;
+  void OnPacket(absl::Span<const uint8_t> packet) override;
   void OnWritable() override {}
   void OnReadDone(uint64_t, const absl::Status&) override {}
   void OnDoorbell() override {}

@@ -213,8 +213,8 @@ void SessionTest::NewLink() {
   fast_links_.push_back(std::make_unique<Link>(fast_options_));
 }
 
-void SessionTest::AddPath(Side side) {
-  peer(side)->AddFastPath("shm", fast().Take(side));
+void SessionTest::AddPath(Side side, const std::string& fabric) {
+  peer(side)->AddFastPath(fabric, fast().Take(side));
   peer(side).Flush();
 }
 

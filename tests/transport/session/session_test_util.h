@@ -133,7 +133,7 @@ class SessionTest : public ::testing::Test {
   Peer& peer(Side side) { return side == kClient ? *client_ : *server_; }
   // A new fast link; its ends are still to be added.
   void NewLink();
-  void AddPath(Side side);
+  void AddPath(Side side, const std::string& fabric = "shm");
   // The newest fast link.
   Link& fast() { return *fast_links_.back(); }
 

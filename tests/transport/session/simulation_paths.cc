@@ -20,7 +20,7 @@ void Simulation::Connect() {
   client_.connect_wanted = false;
   const uint32_t epoch = client_.session->path_epoch();
   if (Roll(8) == 0 || server_.session->path_epoch() != epoch) {
-    client_.session->FastPathFailed(absl::UnavailableError("refused"));
+    client_.session->FastPathFailed("shm", absl::UnavailableError("refused"));
     return;
   }
   links_.push_back(std::make_unique<Link>(RandomLink(/*is_lifeline=*/false)));
@@ -34,7 +34,7 @@ void Simulation::Listen() {
   if (!server_.listen_wanted) return;
   server_.listen_wanted = false;
   if (Roll(8) == 0) {
-    server_.session->FastPathFailed(absl::UnavailableError("no room"));
+    server_.session->FastPathFailed("shm", absl::UnavailableError("no room"));
   } else {
     server_.session->OfferPath(kToken);
   }
@@ -45,7 +45,7 @@ void Simulation::AddPath(Owner* owner) {
   if (path == nullptr) return;
   if (owner->path_epoch != owner->session->path_epoch()) return;  // too late
   if (owner == &server_ && Roll(10) == 0) {
-    owner->session->FastPathFailed(absl::UnavailableError("timed out"));
+    owner->session->FastPathFailed("shm", absl::UnavailableError("timed out"));
     return;
   }
   owner->session->AddFastPath("shm", path);

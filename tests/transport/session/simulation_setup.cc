@@ -20,7 +20,7 @@ void Simulation::MakeOwner(Side side) {
 LinkOptions Simulation::RandomLink(bool is_lifeline) {
   LinkOptions options;
   options.is_lifeline = is_lifeline;
-  options.max_message_bytes = Pick<size_t>({16 * 1024, 64 * 1024});
+  options.max_packet_bytes = Pick<size_t>({16 * 1024, 64 * 1024});
   options.eager_max_bytes = Pick<size_t>({0, 64, 1024, 20000});
   options.read_chunk_bytes = Pick<size_t>({100, 4096, 1 << 20});
   options.max_reads = Pick({1, 2, 4});

@@ -195,7 +195,7 @@ TEST_F(SessionTest, ResetOfTheClientReachesTheServer) {
   EXPECT_EQ(
       server_->stream(1).Take(),
       (Lines{"headers open", "reset CANCELLED: never mind, by the peer"}));
-  EXPECT_FALSE((*server_)->IsWaiting(1));
+  EXPECT_FALSE((*server_)->IsUnattached(1));
 }
 
 TEST_F(SessionTest, ResetOfTheServerReachesTheClient) {
@@ -313,7 +313,7 @@ TEST_F(RawPeerTest, ServerCannotOpenAStream) {
   raw_->Send(Header(FrameType::kCredit, 1, 1));
   Run();
   EXPECT_EQ(peer_->Take(), Lines{});
-  EXPECT_FALSE((*peer_)->IsWaiting(1));
+  EXPECT_FALSE((*peer_)->IsUnattached(1));
   EXPECT_TRUE((*peer_)->drained());
 }
 

@@ -1,4 +1,4 @@
-#include "transport/settings.h"
+#include "transport/settings/settings.h"
 
 #include <cstdlib>
 #include <string>
@@ -7,9 +7,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/types/optional.h"
 #include "gtest/gtest.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/progress/spin_policy.h"
+#include "transport/settings/description.h"
+#include "transport/settings/verbs_device.h"
 
 namespace penstock {
 namespace {
@@ -23,14 +26,8 @@ class SettingsTest : public ::testing::Test {
   ~SettingsTest() override { Clear(); }
 
   static void Clear() {
-    for (const char* name :
-         {"PENSTOCK_POLICY", "PENSTOCK_FABRICS", "PENSTOCK_POLLING",
-          "PENSTOCK_SHM_DIRECTORY", "PENSTOCK_SHM_HUGE_PAGES",
-          "PENSTOCK_SHM_SHARING", "PENSTOCK_VERBS_DEVICE",
-          "PENSTOCK_VERBS_GID_INDEX", "PENSTOCK_VERBS_TRAFFIC_CLASS",
-          "PENSTOCK_VERBS_CACHE_MIB", "PENSTOCK_EAGER_MAX", "PENSTOCK_CHUNK",
-          "PENSTOCK_DATA_PROTECTION"}) {
-      unsetenv(name);
+    for (const Description& each : DescribeSettings()) {
+      unsetenv(each.variable.c_str());
     }
   }
   static void Set(const char* name, const char* value) {
@@ -92,16 +89,29 @@ TEST_F(SettingsTest, ShmDirectoryIsAnAbsolutePathThatFitsASocket) {
 
 TEST_F(SettingsTest, VerbsDeviceMayNameAPort) {
   EXPECT_EQ(ResolveSettings({})->verbs_device, "");
-  EXPECT_EQ(ResolveSettings({})->verbs_port, 0);
   Set("PENSTOCK_VERBS_DEVICE", "mlx5_0");
   EXPECT_EQ(ResolveSettings({})->verbs_device, "mlx5_0");
-  EXPECT_EQ(ResolveSettings({})->verbs_port, 0);
   Options options;
   options.verbs_device = "mlx5_1/2";
-  EXPECT_EQ(ResolveSettings(options)->verbs_device, "mlx5_1");
-  EXPECT_EQ(ResolveSettings(options)->verbs_port, 2);
+  EXPECT_EQ(ResolveSettings(options)->verbs_device, "mlx5_1/2");
   options.verbs_device = "";
   EXPECT_EQ(ResolveSettings(options)->verbs_device, "");
+  options.verbs_device = "mlx5_1/0";
+  EXPECT_FALSE(ResolveSettings(options).ok());
+}
+
+TEST_F(SettingsTest, VerbsDeviceHasANameAndAPort) {
+  const struct {
+    const char* text;
+    const char* name;
+    int port;
+  } kDevices[] = {{"", "", 0}, {"mlx5_0", "mlx5_0", 0}, {"rxe0/2", "rxe0", 2}};
+  for (const auto& row : kDevices) {
+    const absl::optional<VerbsDevice> device = VerbsDevice::Parse(row.text);
+    ASSERT_TRUE(device.has_value()) << row.text;
+    EXPECT_EQ(device->name, row.name);
+    EXPECT_EQ(device->port, row.port);
+  }
 }
 
 TEST_F(SettingsTest, BadVerbsDeviceNamesTheVariableAndTheRemedy) {
@@ -129,7 +139,8 @@ TEST_F(SettingsTest, NumbersOfVerbsHaveRangesWhereverTheyComeFrom) {
   for (const char* value : {"", "x", "-2", "256", "1.5"}) {
     Set("PENSTOCK_VERBS_TRAFFIC_CLASS", value);
     EXPECT_EQ(Error(), std::string("PENSTOCK_VERBS_TRAFFIC_CLASS=") + value +
-                           " is not a setting: use 0 to 255, or -1 for any");
+                           " is not a setting: use 0 to 255, or -1 for the "
+                           "system's");
   }
 }
 
@@ -341,7 +352,7 @@ TEST_F(SettingsTest, ShmHugePagesFromEnvironmentAndDefault) {
 
 TEST_F(SettingsTest, FabricNamesAreThoseOfTheVariable) {
   for (Fabric fabric : {Fabric::kShm, Fabric::kTcp}) {
-    Set("PENSTOCK_FABRICS", FabricName(fabric));
+    Set("PENSTOCK_FABRICS", FabricName(fabric).c_str());
     EXPECT_EQ(ResolveSettings({})->fabrics, Fabrics{fabric});
   }
 }
@@ -375,10 +386,10 @@ TEST_F(SettingsTest, TextTellsSettingsApart) {
   settings.eager_max_bytes = 100;
   settings.chunk_bytes = 5000;
   EXPECT_EQ(settings.ToString(),
-            "prefer  eager_max_bytes=100 chunk_bytes=5000");
+            "prefer shm,verbs,tcp eager_max_bytes=100 chunk_bytes=5000");
   settings = Settings();
   settings.verbs_cache_mib = 5;
-  EXPECT_EQ(settings.ToString(), "prefer  verbs_cache_mib=5");
+  EXPECT_EQ(settings.ToString(), "prefer shm,verbs,tcp verbs_cache_mib=5");
 }
 
 }  // namespace

@@ -87,6 +87,13 @@ TEST(Frame, GoldenBytesOfEveryType) {
   }
 }
 
+TEST(Frame, WhatIsNotSetIsZero) {
+  FrameHeader header;
+  header.type = FrameType::kPathReady;
+  EXPECT_EQ(ToHex(Encode(header, "")),
+            "0000000002" + std::string(2 * (kFrameHeaderBytes - 5), '0'));
+}
+
 TEST(Frame, SizesAreThoseOfVersionOne) {
   EXPECT_EQ(kVersion, 1);
   EXPECT_EQ(kFrameHeaderBytes, 32u);

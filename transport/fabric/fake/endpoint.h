@@ -15,10 +15,10 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Poll() delivers a bounded number of the events that wait for this end, as
-// Link::Step() does one by one. An event may destroy the endpoint. Both ends
-// and the link are used by one thread at a time; HasInput() and SetArmed() are
-// for any thread.
+// Delivers, in Poll(), a bounded number of the events that wait for this end;
+// as Link::Step() does, one by one. An event may destroy the endpoint. Both
+// ends and the link are used by one thread at a time, but for HasInput() and
+// SetArmed(), which any thread may call.
 class Endpoint : public fabric::Endpoint {
  public:
   Endpoint(std::shared_ptr<Medium> medium, Side side)
@@ -28,12 +28,12 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities& capabilities() const override;
   std::string Describe() const override;
   void Start(EndpointEvents* events) override;
-  // Above max_message_bytes, the link breaks.
+  // Breaks the link if the message is above max_packet_bytes.
   bool Send(absl::Span<const uint8_t> message) override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   void Withdraw(const RemoteRegion& region) override;
-  // Copies when its completion is delivered. Above max_read_bytes(), the
-  // completion is an error.
+  // Copies when its completion is delivered. Completes with an error if `into`
+  // is above max_read_bytes().
   void Read(const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie) override;
   absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;

@@ -1,4 +1,4 @@
-// How long bytes are under way in one direction of a fake link.
+// Computes how long bytes are under way in one direction of a fake link.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_LINE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_LINE_H_
@@ -16,14 +16,14 @@ struct Speed {
   double ns_per_byte = 0;
 };
 
-// One thing after another leaves at the line's speed, and arrives a latency
-// later.
+// Lets one thing after another leave at its speed, and arrive a latency later.
 class Line {
  public:
   void set_speed(const Speed& speed) { speed_ = speed; }
   uint64_t latency_ns() const { return speed_.latency_ns; }
 
-  // When the last of `bytes` arrives that are ready to leave at `ready_ns`.
+  // Takes `bytes` that are ready to leave at `ready_ns`. Returns when the last
+  // of them arrives.
   uint64_t Carry(uint64_t ready_ns, size_t bytes) {
     free_ns_ = std::max(free_ns_, ready_ns) +
                static_cast<uint64_t>(speed_.ns_per_byte * bytes);

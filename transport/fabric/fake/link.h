@@ -1,6 +1,6 @@
-// A fabric for tests: two endpoints in one process, driven by hand. No socket,
-// no thread, no clock but the test's; a test decides what happens next and what
-// fails.
+// A fabric for tests: two endpoints in one process, driven by hand. It has no
+// socket, no thread, and no clock but the test's. The test decides what happens
+// next, and what fails.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_LINK_H_
@@ -17,70 +17,72 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Connects side A and side B. Nothing moves by itself: a message, a doorbell,
+// Connects side A and side B. Nothing moves by itself. A message, a doorbell,
 // the completion of a read, returned credit and the end of the link each wait
-// as an event for the endpoint that they concern, in order, until a Step() here
-// or that endpoint's Poll() delivers them. Reads are one-sided: the peer has
-// no part in them; the bytes are copied when the completion is delivered.
+// as an event for the endpoint that they concern. Step() here, or that
+// endpoint's Poll(), delivers them in order. The bytes of a read are copied
+// when its completion is delivered; the peer has no part in it.
 //
-// A destroyed endpoint: the peer gets what was sent before, its reads end with
-// an error, then comes its OnBroken(). The endpoints may outlive the link.
-// Used by one thread at a time, and no Step() from within an event.
+// When an endpoint is destroyed, its peer gets what was sent before, then the
+// ends of its reads with an error, then OnBroken(). The endpoints may outlive
+// the link. Used by one thread at a time. Do not call Step() from within an
+// event.
 class Link {
  public:
   explicit Link(const LinkOptions& options = LinkOptions());
 
-  // The endpoint of `side`: once for each.
+  // Returns the endpoint of `side`. Call it once for each.
   std::unique_ptr<fabric::Endpoint> Take(Side side);
 
-  // Delivers the oldest event of all, or the oldest for `to`. False if none
-  // waits for an endpoint that was started.
+  // Delivers the oldest event of all, or the oldest for `to`. Returns false if
+  // none waits for an endpoint that was started.
   bool Step();
   bool Step(Side to);
-  // Up to `n` steps. Returns how many there were.
+  // Makes up to `n` steps. Returns how many there were.
   int Deliver(int n);
-  // Until nothing waits, or the ends seem to answer one another for ever.
+  // Steps until nothing waits, or until the ends seem to answer one another for
+  // ever. Returns how many steps there were.
   int StepAll();
-  // Events that wait for `to`.
+  // Returns how many events wait for `to`.
   size_t waiting(Side to) const { return medium_->waiting(to); }
 
-  // How long messages and the answers to reads take from there, which share
-  // the line. The question of a read takes the other direction's latency.
+  // Sets how long messages and the answers to reads take from there; they share
+  // the line. The request of a read takes the other direction's latency.
   void SetSpeed(Side from, const Speed& speed) {
     medium_->SetSpeed(from, speed);
   }
-  // When the next event can be delivered; UINT64_MAX: none waits.
+  // Returns when the next event can be delivered, or UINT64_MAX if none waits.
   uint64_t NextDue() const {
     return std::min(medium_->DueFor(Side::kA), medium_->DueFor(Side::kB));
   }
 
-  // Where the oldest event for `reader` is a read's completion, `order` says
-  // which read's it is to be. Null: in order.
+  // Lets `order` choose which read of `reader` completes, whenever the oldest
+  // event for it is a completion. Null restores the order of age.
   void SetReadOrder(Side reader, ReadOrder order);
 
-  // The nth Send() of `from` from now on is taken, but lost, and the link with
-  // it, as after a failed completion. 1 is the next one.
+  // Takes the nth Send() of `from` from now on, loses it, and breaks the link,
+  // as after a failed completion. 1 is the next one.
   void FailNthSend(Side from, int n) { medium_->FailNthSend(from, n); }
-  // The nth Read() from now on ends with an error; the link stays.
+  // Ends the nth Read() from now on with an error. The link stays.
   void FailNthRead(Side reader, int n) { medium_->FailNthRead(reader, n); }
-  // The nth Expose() from now on finds no room.
+  // Fails the nth Expose() from now on with RESOURCE_EXHAUSTED.
   void FailNthExpose(Side owner, int n) { medium_->FailNthExpose(owner, n); }
 
-  // The link dies. Messages under way are lost; at each end the reads under
-  // way end with an error, then comes OnBroken(): all as events.
+  // Breaks the link and loses the messages under way. Each end gets, as events,
+  // the ends of its reads with an error and then OnBroken().
   void Drop(const absl::Status& cause =
                 absl::UnavailableError("the fake link was dropped"));
-  // Only `side` learns of it so far. What the other end sends is lost and what
-  // it reads ends with an error, until it learns by the destruction of `side`'s
+  // Breaks the link for `side` only. The other end's messages are lost and its
+  // reads end with an error, until it learns by the destruction of `side`'s
   // endpoint or by Drop().
   void DropOneSide(Side side,
                    const absl::Status& cause =
                        absl::UnavailableError("the fake link was dropped"));
 
   const Counters& counters(Side side) const { return medium_->counters(side); }
-  // Exposures of `owner` that it has not withdrawn.
+  // Returns how many exposures `owner` has not withdrawn.
   size_t exposed(Side owner) const { return medium_->exposed(owner); }
-  // What `reader` has loaded and not let go.
+  // Returns how many loans `reader` has loaded and not let go.
   int loans(Side reader) const { return medium_->loans(reader); }
 
  private:

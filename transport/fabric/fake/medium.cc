@@ -16,7 +16,7 @@ constexpr uint64_t kRegionSpacing = uint64_t{1} << 40;
 
 Capabilities CapabilitiesOf(const LinkOptions& options) {
   Capabilities capabilities;
-  capabilities.max_message_bytes = options.max_message_bytes;
+  capabilities.max_packet_bytes = options.max_packet_bytes;
   capabilities.eager_max_bytes = options.eager_max_bytes;
   capabilities.eager_range = options.eager_range;
   capabilities.read_chunk_bytes = options.read_chunk_bytes;
@@ -94,7 +94,7 @@ bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
   ++sender.counters.messages;
   sender.counters.message_bytes += message.size();
   if (IsNth(&sender.fail_send) ||
-      message.size() > capabilities_.max_message_bytes) {
+      message.size() > capabilities_.max_packet_bytes) {
     const absl::Status cause = absl::UnavailableError("a fake send failed");
     Break(from, cause);
     Break(Other(from), cause);
@@ -293,7 +293,7 @@ bool Medium::Deliver(Side to) {
   switch (event.kind) {
     case Event::Kind::kMessage:
       ReturnCredit(Other(to));
-      events->OnMessage(absl::MakeConstSpan(
+      events->OnPacket(absl::MakeConstSpan(
           reinterpret_cast<const uint8_t*>(event.message.data()),
           event.message.size()));
       break;

@@ -1,4 +1,5 @@
-// What lies between the two ends of a fake link: the events that wait for each.
+// What lies between the two ends of a fake link, and the events that wait
+// there.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_FAKE_MEDIUM_H_
 #define PENSTOCK_TRANSPORT_FABRIC_FAKE_MEDIUM_H_
@@ -26,26 +27,26 @@ enum class Side { kA, kB };
 
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
-// The capabilities of both ends, small by default so that short messages reach
-// every limit.
+// Chooses the capabilities of both ends. Small by default, so that short
+// messages reach every limit.
 struct LinkOptions {
-  size_t max_message_bytes = 64 * 1024;
+  size_t max_packet_bytes = 64 * 1024;
   size_t eager_max_bytes = 1024;
   SizeRange eager_range;
   size_t read_chunk_bytes = 4096;
   SizeRange read_chunk_range;
-  size_t push_bytes = 0;  // said, but nothing is pushed
+  size_t push_bytes = 0;  // stated, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
   bool is_lifeline = false;
-  // Messages that may be under way in each direction.
+  // How many messages may be under way in each direction.
   int credits = 64;
-  // The time in nanoseconds. Where there is none, nothing takes any; else an
-  // event can be delivered once it is due, as Link::SetSpeed() has it.
+  // Returns the time in nanoseconds. If set, an event can be delivered once it
+  // is due by Link::SetSpeed(). If not, nothing takes time.
   std::function<uint64_t()> now_ns;
 };
 
-// What one side has done so far.
+// Counts what one side has done so far.
 struct Counters {
   uint64_t messages = 0;
   uint64_t message_bytes = 0;
@@ -56,18 +57,17 @@ struct Counters {
   uint64_t doorbells = 0;
 };
 
-// Given how many completions of reads wait for a side, says which of them (by
-// age, from 0) comes first.
+// Chooses which of `waiting` completions of reads comes first: by age, from 0.
 using ReadOrder = std::function<size_t(size_t waiting)>;
 
-// Both endpoints and the link share it; see link.h for what it promises.
+// Shared by both endpoints and their link. link.h says what it promises.
 class Medium {
  public:
   explicit Medium(const LinkOptions& options);
 
   const Capabilities& capabilities() const { return capabilities_; }
 
-  // For the endpoints.
+  // The endpoints call these.
   void Start(Side side, EndpointEvents* events);
   void Close(Side side);
   bool Send(Side from, absl::Span<const uint8_t> message);
@@ -80,20 +80,26 @@ class Medium {
   bool TakeDoorbellRequest(Side side);
   void RingDoorbell(Side from);
 
-  // For the link. Delivers the oldest event that waits for `to`.
+  // The link calls these.
+  //
+  // Delivers the oldest event that waits for `to`. Returns false if there is
+  // none.
   bool Deliver(Side to);
-  // The number of the oldest event for `to`, or 0 if none can be delivered.
+  // Returns the number of the oldest event for `to`, or 0 if none can be
+  // delivered.
   uint64_t OldestFor(Side to) const;
   size_t waiting(Side to) const { return end(to).waiting; }
-  // When the oldest event for `to` can be delivered; UINT64_MAX: there is none.
+  // Returns when the oldest event for `to` can be delivered, or UINT64_MAX if
+  // there is none.
   uint64_t DueFor(Side to) const;
   void SetSpeed(Side from, const Speed& speed) {
     lines_[static_cast<int>(from)].set_speed(speed);
   }
-  // `side` is to learn that it is cut off; only its reads are kept, to end.
+  // Cuts `side` off: drops its events but for the ends of its reads, and queues
+  // its OnBroken().
   void Break(Side side, const absl::Status& cause);
   void SetReadOrder(Side reader, ReadOrder order);
-  // The nth from now on; 0: none.
+  // Fail the nth from now on; 0 fails none.
   void FailNthSend(Side from, int n) { end(from).fail_send = n; }
   void FailNthRead(Side reader, int n) { end(reader).fail_read = n; }
   void FailNthExpose(Side owner, int n) { end(owner).fail_expose = n; }
@@ -149,7 +155,8 @@ class Medium {
   void Queue(Side to, Event event);
   Event TakeNext(End* to);
   void ReturnCredit(Side sender);
-  // The exposure that `region` names, if [offset, offset + length) is in it.
+  // Returns the exposure that `region` names, if [offset, offset + length) is
+  // within it.
   absl::StatusOr<const Exposed*> Find(Side owner, const RemoteRegion& region,
                                       uint64_t offset, uint64_t length) const;
   absl::Status Copy(Side reader, const Event& read) const;

@@ -1,4 +1,5 @@
-// Where sockets listen, and how a peer is told: abstract names, or files.
+// Where UNIX sockets listen, and how a peer is told. A socket has an abstract
+// name, or is a file.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ADDRESS_H_
@@ -14,37 +15,42 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// What fits before a name into the 107 bytes of a socket's path.
+// The longest directory: with a name it fills the 107 bytes of a socket's path.
 constexpr size_t kMaxDirectoryBytes = 65;
 
 struct SocketAddress {
   std::string name;
-  // Where it is a file; empty: it is abstract, of one network namespace.
+  // Where the file is. Empty for an abstract socket, which one network
+  // namespace sees.
   std::string directory;
 };
 
-// A random name, "penstock-<32 hex digits>": nobody can take it before.
+// Returns a random name, "penstock-<32 hex digits>", which nobody can have
+// taken.
 absl::StatusOr<std::string> NewSocketName();
 bool IsSocketName(absl::string_view text);
-// Needs a directory.
+// Returns the path of a socket's file. Needs a directory.
 std::string PathOf(const SocketAddress& address);
 
-// A socket of packets that listens at `address`; non-blocking. As a file, any
-// user may connect to it, as to an abstract one, and it is removed at exit.
+// Makes a non-blocking socket of packets (SOCK_SEQPACKET) that listens at
+// `address`. Any user may connect to it. A file is removed at exit.
 absl::StatusOr<base::UniqueFd> ListenAt(const SocketAddress& address);
 
-// A connected one. The peer has not accepted it yet.
+// Makes a socket that is connected to `address`. The peer may not have accepted
+// it yet.
 absl::StatusOr<base::UniqueFd> ConnectTo(const SocketAddress& address);
-// There is a socket, but nobody listens.
+// Returns whether there is a socket at `address` on which nobody listens.
 bool IsDead(const SocketAddress& address);
 
+// Returns the lines that tell a peer how to reach `address`:
 // "<host id>\n<name>\n<network namespace>" of an abstract socket, or
-// "<host id>\n<name>\n<directory>": lines for the peer to read.
+// "<host id>\n<name>\n<directory>" of a file.
 absl::StatusOr<std::string> MakeOffer(const SocketAddress& address);
-// How to reach it from this process, which looks for files in its own
-// `directory`: that of the offer may have another name here. INVALID_ARGUMENT
-// for other text; UNAVAILABLE, with the remedy, for a peer on another host, of
-// another network namespace, or in a directory where this process has none.
+// Returns how to reach the socket of `offer` from this process. Looks for files
+// in `directory`, this process's own, since the offer's may have another name
+// here. Returns INVALID_ARGUMENT if `offer` is none. Returns UNAVAILABLE, with
+// the remedy, if the peer is on another host, in another network namespace, or
+// uses a directory where this process uses none.
 absl::StatusOr<SocketAddress> AddressIn(absl::string_view offer,
                                         const std::string& directory);
 

@@ -61,8 +61,8 @@ uint64_t ControlGroupLimit() {
 
 }  // namespace
 
-struct Lease::Room {
-  Room(Segment segment, uint32_t id, bool has_reserved_pages)
+struct ArenaSegment {
+  ArenaSegment(Segment segment, uint32_t id, bool has_reserved_pages)
       : memory(std::move(segment)),
         id(id),
         has_reserved_pages(has_reserved_pages),
@@ -91,15 +91,18 @@ struct Lease::Room {
   bool was_used = false;  // since somebody last looked
 };
 
-Lease::Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
-             uint64_t size)
-    : arena_(std::move(arena)), room_(room), offset_(offset), size_(size) {}
+ArenaLease::ArenaLease(std::shared_ptr<Arena> arena, ArenaSegment* segment,
+                       uint64_t offset, uint64_t size)
+    : arena_(std::move(arena)),
+      segment_(segment),
+      offset_(offset),
+      size_(size) {}
 
-Lease::~Lease() { arena_->Free(*this); }
+ArenaLease::~ArenaLease() { arena_->Free(*this); }
 
-uint8_t* Lease::data() const { return room_->memory.data() + offset_; }
+uint8_t* ArenaLease::data() const { return segment_->memory.data() + offset_; }
 
-Place Lease::place() const { return room_->At(offset_); }
+Place ArenaLease::place() const { return segment_->At(offset_); }
 
 uint64_t Arena::DefaultBudget() {
   uint64_t memory = MachineMemory();
@@ -120,40 +123,41 @@ Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
 
 Arena::~Arena() = default;
 
-absl::StatusOr<std::shared_ptr<Lease>> Arena::Allocate(uint64_t size) {
-  std::lock_guard<std::mutex> lock(mu_);
-  for (const std::unique_ptr<Lease::Room>& room : rooms_) {
-    std::shared_ptr<Lease> lease = LeaseInLocked(room.get(), size);
+absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
+  base::MutexLock lock(&mu_);
+  for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
+    std::shared_ptr<ArenaLease> lease = LeaseInLocked(segment.get(), size);
     if (lease != nullptr) return lease;
   }
-  absl::StatusOr<Lease::Room*> room = GrowLocked(size);
-  if (!room.ok()) return room.status();
-  return LeaseInLocked(*room, size);
+  absl::StatusOr<ArenaSegment*> segment = GrowLocked(size);
+  if (!segment.ok()) return segment.status();
+  return LeaseInLocked(*segment, size);
 }
 
 // Null: it has no room.
-std::shared_ptr<Lease> Arena::LeaseInLocked(Lease::Room* room, uint64_t size) {
-  const absl::optional<uint64_t> offset = room->ranges.Allocate(size);
+std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
+                                                 uint64_t size) {
+  const absl::optional<uint64_t> offset = segment->ranges.Allocate(size);
   if (!offset.has_value()) return nullptr;
-  room->was_used = true;
-  return std::shared_ptr<Lease>(
-      new Lease(shared_from_this(), room, *offset, size));
+  segment->was_used = true;
+  return std::shared_ptr<ArenaLease>(
+      new ArenaLease(shared_from_this(), segment, *offset, size));
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
   const auto address = reinterpret_cast<uintptr_t>(data);
-  std::lock_guard<std::mutex> lock(mu_);
-  for (const std::unique_ptr<Lease::Room>& room : rooms_) {
-    const auto begin = reinterpret_cast<uintptr_t>(room->memory.data());
-    const uint64_t room_size = room->memory.size();
-    if (address < begin || address - begin >= room_size) continue;
-    if (size > room_size - (address - begin)) return absl::nullopt;
-    return room->At(address - begin);
+  base::MutexLock lock(&mu_);
+  for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
+    const auto begin = reinterpret_cast<uintptr_t>(segment->memory.data());
+    const uint64_t segment_size = segment->memory.size();
+    if (address < begin || address - begin >= segment_size) continue;
+    if (size > segment_size - (address - begin)) return absl::nullopt;
+    return segment->At(address - begin);
   }
   return absl::nullopt;
 }
 
-absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
+absl::StatusOr<ArenaSegment*> Arena::GrowLocked(uint64_t size) {
   const uint64_t left = budget_ - ReservedLocked();
   if (size > left) {
     return absl::ResourceExhaustedError(
@@ -161,47 +165,51 @@ absl::StatusOr<Lease::Room*> Arena::GrowLocked(uint64_t size) {
                      budget_, " that this process may use"));
   }
   uint64_t step = kFirstSegmentBytes;
-  for (size_t i = 0; i < rooms_.size() && step < kMaxStepBytes; ++i) step *= 2;
+  for (size_t i = 0; i < segments_.size() && step < kMaxStepBytes; ++i) {
+    step *= 2;
+  }
   uint64_t wanted = std::max(size, std::min(step, left));
   if (WholeHugePages(wanted) <= left) wanted = WholeHugePages(wanted);
-  absl::StatusOr<std::unique_ptr<Lease::Room>> room = NewRoomLocked(wanted);
-  if (!room.ok()) return room.status();
-  rooms_.push_back(*std::move(room));
-  return rooms_.back().get();
+  absl::StatusOr<std::unique_ptr<ArenaSegment>> segment =
+      NewSegmentLocked(wanted);
+  if (!segment.ok()) return segment.status();
+  segments_.push_back(*std::move(segment));
+  return segments_.back().get();
 }
 
-absl::StatusOr<std::unique_ptr<Lease::Room>> Arena::NewRoomLocked(
+absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::NewSegmentLocked(
     uint64_t size) {
   const absl::Time now = base::SteadyNow();
   if (now < next_growth_) return no_memory_;
-  absl::StatusOr<std::unique_ptr<Lease::Room>> room = CreateRoomLocked(size);
-  if (!room.ok()) {
-    no_memory_ = room.status();
+  absl::StatusOr<std::unique_ptr<ArenaSegment>> segment =
+      CreateSegmentLocked(size);
+  if (!segment.ok()) {
+    no_memory_ = segment.status();
     next_growth_ = now + kGrowthPause;
   }
-  return room;
+  return segment;
 }
 
-absl::StatusOr<std::unique_ptr<Lease::Room>> Arena::CreateRoomLocked(
+absl::StatusOr<std::unique_ptr<ArenaSegment>> Arena::CreateSegmentLocked(
     uint64_t size) {
   // The last of the budget may be less than whole huge pages.
   bool is_reserved =
       huge_pages_ == HugePages::kReserved && size % kHugePageBytes == 0;
-  absl::StatusOr<Segment> segment = absl::UnknownError("none");
+  absl::StatusOr<Segment> memory = absl::UnknownError("none");
   if (is_reserved) {
-    segment = Segment::Create(kSegmentName, size, HugePages::kReserved);
-    if (!segment.ok()) SayWhyNotReservedLocked(segment.status());
-    is_reserved = segment.ok();
+    memory = Segment::Create(kSegmentName, size, HugePages::kReserved);
+    if (!memory.ok()) SayWhyNotReservedLocked(memory.status());
+    is_reserved = memory.ok();
   }
   if (!is_reserved) {
-    segment = Segment::Create(kSegmentName, size,
-                              huge_pages_ == HugePages::kOff
-                                  ? HugePages::kOff
-                                  : HugePages::kTransparent);
+    memory = Segment::Create(kSegmentName, size,
+                             huge_pages_ == HugePages::kOff
+                                 ? HugePages::kOff
+                                 : HugePages::kTransparent);
   }
-  if (!segment.ok()) return segment.status();
-  return absl::make_unique<Lease::Room>(
-      *std::move(segment),
+  if (!memory.ok()) return memory.status();
+  return absl::make_unique<ArenaSegment>(
+      *std::move(memory),
       next_segment_id.fetch_add(1, std::memory_order_relaxed), is_reserved);
 }
 
@@ -213,11 +221,11 @@ void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
       ". Other pages do it"));
 }
 
-void Arena::Free(const Lease& lease) {
-  std::lock_guard<std::mutex> lock(mu_);
-  Lease::Room* const room = lease.room_;
-  room->ranges.Free(lease.offset_, lease.size_);
-  if (room->ranges.used() == 0 && room != rooms_.front().get()) {
+void Arena::Free(const ArenaLease& lease) {
+  base::MutexLock lock(&mu_);
+  ArenaSegment* const segment = lease.segment_;
+  segment->ranges.Free(lease.offset_, lease.size_);
+  if (segment->ranges.used() == 0 && segment != segments_.front().get()) {
     LookSoonLocked();
   }
 }
@@ -233,40 +241,40 @@ void Arena::LookSoonLocked() {
 }
 
 void Arena::GiveBackOnLoop() {
-  auto idle = std::make_shared<Rooms>();
+  auto idle = std::make_shared<Segments>();
   std::vector<std::shared_ptr<ArenaWatcher>> watchers;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     will_look_ = false;
     *idle = TakeIdleLocked();
     if (!idle->empty()) watchers = LivingWatchersLocked();
   }
-  for (const std::unique_ptr<Lease::Room>& room : *idle) {
-    for (const auto& watcher : watchers) watcher->OnGivenBack(room->id);
+  for (const std::unique_ptr<ArenaSegment>& segment : *idle) {
+    for (const auto& watcher : watchers) watcher->OnGivenBack(segment->id);
   }
   // As long as it takes to free the pages, and for devices to let go of them.
   if (!idle->empty()) progress::RunAside([idle] { idle->clear(); });
 }
 
-Arena::Rooms Arena::TakeIdleLocked() {
-  Rooms idle;
-  Rooms kept;
-  for (std::unique_ptr<Lease::Room>& room : rooms_) {
-    const bool is_empty = room->ranges.used() == 0;
-    const bool was_used = std::exchange(room->was_used, false);
+Arena::Segments Arena::TakeIdleLocked() {
+  Segments idle;
+  Segments kept;
+  for (std::unique_ptr<ArenaSegment>& segment : segments_) {
+    const bool is_empty = segment->ranges.used() == 0;
+    const bool was_used = std::exchange(segment->was_used, false);
     if (kept.empty() || !is_empty || was_used) {
       if (!kept.empty() && is_empty) LookSoonLocked();
-      kept.push_back(std::move(room));
+      kept.push_back(std::move(segment));
     } else {
-      idle.push_back(std::move(room));
+      idle.push_back(std::move(segment));
     }
   }
-  rooms_ = std::move(kept);
+  segments_ = std::move(kept);
   return idle;
 }
 
 void Arena::AddWatcher(std::weak_ptr<ArenaWatcher> watcher) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (watchers_.size() >= 2 * living_watchers_) (void)LivingWatchersLocked();
   watchers_.push_back(std::move(watcher));
 }
@@ -286,30 +294,31 @@ std::vector<std::shared_ptr<ArenaWatcher>> Arena::LivingWatchersLocked() {
 }
 
 uint64_t Arena::used() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   uint64_t used = 0;
-  for (const auto& room : rooms_) used += room->ranges.used();
+  for (const auto& segment : segments_) used += segment->ranges.used();
   return used;
 }
 
 uint64_t Arena::reserved() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return ReservedLocked();
 }
 
 uint64_t Arena::ReservedLocked() const {
   uint64_t reserved = 0;
-  for (const auto& room : rooms_) reserved += room->memory.size();
+  for (const auto& segment : segments_) reserved += segment->memory.size();
   // Rounding up to pages may take the last of the budget and a bit.
   return std::min(budget_, reserved);
 }
 
 std::string Arena::Describe() const {
-  std::lock_guard<std::mutex> lock(mu_);
-  if (huge_pages_ != HugePages::kReserved || rooms_.empty()) return "";
+  base::MutexLock lock(&mu_);
+  if (huge_pages_ != HugePages::kReserved || segments_.empty()) return "";
   uint64_t in_reserved_pages = 0;
-  for (const auto& room : rooms_) {
-    if (room->has_reserved_pages) in_reserved_pages += room->memory.size();
+  for (const auto& segment : segments_) {
+    if (!segment->has_reserved_pages) continue;
+    in_reserved_pages += segment->memory.size();
   }
   return absl::StrCat(in_reserved_pages / kMiB, " of ", ReservedLocked() / kMiB,
                       " MiB in reserved huge pages");

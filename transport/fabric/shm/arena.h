@@ -1,11 +1,10 @@
-// Shared memory for payloads that peers read in place.
+// Shared memory for payloads that peers read.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_ARENA_H_
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/memory/range_allocator.h"
@@ -22,21 +22,23 @@ namespace fabric {
 namespace shm {
 
 class Arena;
+struct ArenaSegment;
 
-// Where memory of an arena lies, for a peer.
+// Tells a peer where memory of an arena lies.
 struct Place {
   uint32_t segment_id = 0;
-  int segment_fd = -1;  // the arena's
+  int segment_fd = -1;  // owned by the arena; open while the memory is leased
   uint64_t segment_size = 0;
   uint64_t offset = 0;
 };
 
-// A part of an arena. Given back, on any thread, when it is destroyed.
-class Lease {
+// A part of an arena, which nobody else gets while this exists. May be
+// destroyed on any thread. Keeps the arena.
+class ArenaLease {
  public:
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease();
+  ArenaLease(const ArenaLease&) = delete;
+  ArenaLease& operator=(const ArenaLease&) = delete;
+  ~ArenaLease();
 
   uint8_t* data() const;
   uint64_t size() const { return size_; }
@@ -44,47 +46,46 @@ class Lease {
 
  private:
   friend class Arena;
-  struct Room;
 
-  Lease(std::shared_ptr<Arena> arena, Room* room, uint64_t offset,
-        uint64_t size);
+  ArenaLease(std::shared_ptr<Arena> arena, ArenaSegment* segment,
+             uint64_t offset, uint64_t size);
 
   const std::shared_ptr<Arena> arena_;
-  Room* const room_;
+  ArenaSegment* const segment_;
   const uint64_t offset_;
   const uint64_t size_;
 };
 
-// Told when an arena gives a segment back to the system, of which no part is
-// used: whoever has it mapped is to let go of it, or its memory stays. Called
-// on the event loop's thread, without locks.
+// Hears of segments that an arena gives back to the system.
 class ArenaWatcher {
  public:
   virtual ~ArenaWatcher() = default;
+  // Tells that no part of the segment is used any more. Its memory stays until
+  // everybody who has it mapped lets go of it. Called on the event loop's
+  // thread, without locks.
   virtual void OnGivenBack(uint32_t segment_id) = 0;
 };
 
-// Memory that any peer of one trust domain may read: a peer that has got a
-// segment sees all of it. A domain is the uid that peers run as (domains.h).
+// Memory that any peer of one user may read: a peer that was passed a segment
+// sees all of it. Peers of other users have other arenas (user_arenas.h).
 //
-// Grows by segments. Keeps the first for good; another one goes back when
-// nothing has been in it for `idle_time`, or up to twice that. The pages of a
-// segment are cleared when it is made, under the lock: rare, but
-// tens of milliseconds for a large one. Where the system has no memory to grow
-// by, it does not ask again for a second. Where it has no huge pages of the
-// kind that was asked for, segments have ordinary ones; the log says why there
-// are none reserved, once. Thread-safe.
+// Grows by segments, and keeps the first for good. Gives another one back when
+// nothing has been in it for `idle_time`, or up to twice that. Clears a
+// segment's pages when it makes it, under the lock: rarely, but for tens of
+// milliseconds if it is large. If the system has no memory to grow by, does not
+// ask again for a second. If there are no huge pages of the kind asked for,
+// uses ordinary ones, and logs once why none are reserved. Thread-safe.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
-  // 1 GiB, but no more than a quarter of the machine's memory or of the
+  // Returns 1 GiB, but no more than a quarter of the machine's memory or of the
   // control group's limit.
   static uint64_t DefaultBudget();
-  // Traffic that comes and goes within this finds its segments as it left them.
+  // How long segments are kept for traffic that comes and goes.
   static constexpr absl::Duration kIdleTime = absl::Seconds(5);
 
-  // At most `budget` bytes of segments in all. Without an idle time all
-  // segments are kept: what peers keep of those that are given back is no part
-  // of the budget.
+  // Makes an arena of at most `budget` bytes in all its segments. With an
+  // infinite idle time it keeps all segments. With a finite one, segments that
+  // were given back and that peers still keep come on top of the budget.
   static std::shared_ptr<Arena> Create(
       uint64_t budget, HugePages huge_pages = HugePages::kTransparent,
       absl::Duration idle_time = absl::InfiniteDuration());
@@ -93,54 +94,65 @@ class Arena : public std::enable_shared_from_this<Arena> {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  // RESOURCE_EXHAUSTED where the budget or the memory has no room.
-  absl::StatusOr<std::shared_ptr<Lease>> Allocate(uint64_t size);
-  // Where `size` bytes at `data` lie, if that is in this arena; whoever has
-  // them has a lease of them.
+  // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
+  // the system has no memory.
+  absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
+  // Returns where `size` bytes at `data` lie, if they lie in this arena. The
+  // caller keeps the lease that they are of.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
-  // From now on, until it is gone.
+  // Tells `watcher` of segments that are given back, until it is gone.
   void AddWatcher(std::weak_ptr<ArenaWatcher> watcher);
 
-  // Bytes in leases, and bytes in segments.
+  // Return the bytes in leases, and in segments.
   uint64_t used() const;
   uint64_t reserved() const;
-  // Which of them lie in reserved huge pages, for people; empty where none were
-  // asked for, or there are no segments yet.
+  // Returns, for people, how many bytes lie in reserved huge pages. Empty if
+  // none were asked for, or if there are no segments yet.
   std::string Describe() const;
 
  private:
-  friend class Lease;
+  friend class ArenaLease;
 
-  using Rooms = std::vector<std::unique_ptr<Lease::Room>>;
+  using Segments = std::vector<std::unique_ptr<ArenaSegment>>;
 
   Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time);
 
-  std::shared_ptr<Lease> LeaseInLocked(Lease::Room* room, uint64_t size);
-  absl::StatusOr<Lease::Room*> GrowLocked(uint64_t size);
-  absl::StatusOr<std::unique_ptr<Lease::Room>> NewRoomLocked(uint64_t size);
-  absl::StatusOr<std::unique_ptr<Lease::Room>> CreateRoomLocked(uint64_t size);
-  void SayWhyNotReservedLocked(const absl::Status& cause);
-  void Free(const Lease& lease);
-  uint64_t ReservedLocked() const;
-  // Gives idle rooms back, now or soon.
-  void LookSoonLocked();
+  std::shared_ptr<ArenaLease> LeaseInLocked(ArenaSegment* segment,
+                                            uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<ArenaSegment*> GrowLocked(uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::unique_ptr<ArenaSegment>> NewSegmentLocked(uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::unique_ptr<ArenaSegment>> CreateSegmentLocked(
+      uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SayWhyNotReservedLocked(const absl::Status& cause)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Free(const ArenaLease& lease);
+  uint64_t ReservedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Has GiveBackOnLoop() called after idle_time_, unless it will be.
+  void LookSoonLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Gives back the segments in which nothing was since it last looked.
   void GiveBackOnLoop();
-  Rooms TakeIdleLocked();
-  std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked();
+  Segments TakeIdleLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::shared_ptr<ArenaWatcher>> LivingWatchersLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t budget_;
   const HugePages huge_pages_;
   const absl::Duration idle_time_;
 
-  mutable std::mutex mu_;  // guards the rest
-  bool will_look_ = false;
-  std::vector<std::weak_ptr<ArenaWatcher>> watchers_;
-  size_t living_watchers_ = 1;  // of these, when last looked at
-  bool said_why_not_ = false;
-  absl::Status no_memory_;  // of the last growth, where it failed
-  absl::Time next_growth_;  // SteadyNow(); until then it is the answer
-  Rooms rooms_;
+  mutable base::Mutex mu_;
+  bool will_look_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::weak_ptr<ArenaWatcher>> watchers_ ABSL_GUARDED_BY(mu_);
+  // In watchers_, when last counted.
+  size_t living_watchers_ ABSL_GUARDED_BY(mu_) = 1;
+  bool said_why_not_ ABSL_GUARDED_BY(mu_) = false;
+  // Why the last growth failed, and until when that is the answer.
+  absl::Status no_memory_ ABSL_GUARDED_BY(mu_);
+  absl::Time next_growth_ ABSL_GUARDED_BY(mu_);
+  Segments segments_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace shm

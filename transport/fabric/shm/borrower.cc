@@ -21,7 +21,7 @@ absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemoteRegion& region) {
   const uint32_t id = SegmentOfKey(region.key);
   std::shared_ptr<LentSegment> segment;
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     auto it = segments_.find(id);
     if (it == segments_.end()) {
       absl::Status received = ReceiveLocked(id);
@@ -60,7 +60,7 @@ absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
 }
 
 bool Borrower::TakeIn() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   absl::Status received;
   for (int i = 0; i < kTakeInBudget && received.ok(); ++i) {
     received = ReceiveOneLocked();
@@ -114,7 +114,7 @@ absl::Status Borrower::AddLocked(uint32_t id, uint64_t size,
 }
 
 void Borrower::GiveBack(uint64_t key) {
-  std::lock_guard<std::mutex> lock(release_mu_);
+  base::MutexLock lock(&release_mu_);
   const uint64_t head = own_->release_head.load(std::memory_order_relaxed);
   // There is room: no more loans are out than there are entries. A peer that
   // counts otherwise loses its own loans only.

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/lent_segment.h"
@@ -19,53 +19,60 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// What a peer lends at a time, as one connection knows it: segments, and their
-// bytes in all. An honest peer's arena has some ten, and no more than 1 GiB.
+// The most that a peer may lend over one connection at a time: segments, and
+// bytes of them in all. An honest peer's arena has some ten, of 1 GiB at most.
 constexpr size_t kMaxPeerSegments = 64;
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 
-// The peer's segments as one connection knows them. They stay mapped until the
-// peer takes them back or this ends, and as long as anything of them is in use.
-// Thread-safe.
+// Maps the segments that the peer passes over one connection. Keeps a segment
+// mapped until the peer takes it back or this ends, and for longer while a
+// range of it is in use. Thread-safe.
 class Borrower {
  public:
-  // Of a region, and what keeps them mapped.
+  // The bytes of a region, and the share that keeps them mapped.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     std::shared_ptr<const LentSegment> segment;
   };
 
-  // `socket`, over which segments come, and `own`, where loans are given back,
+  // Receives segments over `socket`, and gives loans back in `own`. Both must
   // outlive this.
   Borrower(int socket, ControlPage* own) : socket_(socket), own_(own) {}
 
-  // Where the region's bytes are. An error if the region is not within what the
-  // peer lends.
+  // Returns where the bytes of `region` lie. Takes in segments that wait in the
+  // socket, if the region's is not known yet. Returns an error if the peer does
+  // not lend all of the region, or has not allocated it.
   absl::StatusOr<Borrowed> Find(const RemoteRegion& region);
 
-  // Takes in what waits in the socket, a bounded amount. False: nothing more
-  // can be taken from there without being asked for.
+  // Takes in some of what waits in the socket: a bounded amount. Returns false
+  // if the next message cannot be taken in: leave the socket then to Find(),
+  // which reports why.
   bool TakeIn();
 
-  // The region with this key is read no more. No system calls.
+  // Ends the loan with this key: this side reads it no more. Makes no system
+  // call.
   void GiveBack(uint64_t key);
 
  private:
   // Takes in what waits in the socket, up to the wanted segment.
-  absl::Status ReceiveLocked(uint32_t wanted);
-  // NOT_FOUND: there is nothing.
-  absl::Status ReceiveOneLocked();
-  absl::Status AddLocked(uint32_t id, uint64_t size, progress::ForeignFd fd);
+  absl::Status ReceiveLocked(uint32_t wanted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes one message in. Returns NOT_FOUND if there is none.
+  absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddLocked(uint32_t id, uint64_t size, progress::ForeignFd fd)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int socket_;
   ControlPage* const own_;
 
-  std::mutex mu_;  // guards these, and who takes from the socket
-  std::map<uint32_t, std::shared_ptr<LentSegment>> segments_;
-  uint64_t bytes_ = 0;
-  absl::Status refused_;  // the last of what TakeIn() could not
+  base::Mutex mu_;  // held too by the one who receives from the socket
+  std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
+      ABSL_GUARDED_BY(mu_);
+  uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Why TakeIn() last returned false.
+  absl::Status refused_ ABSL_GUARDED_BY(mu_);
 
-  std::mutex release_mu_;  // one writer of own_'s releases at a time
+  base::Mutex release_mu_;  // held by the one who writes own_'s releases
 };
 
 }  // namespace shm

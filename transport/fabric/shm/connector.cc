@@ -23,43 +23,43 @@ constexpr absl::Duration kBusyPause = absl::Milliseconds(100);
 
 std::shared_ptr<Connector> Connector::Create(Options options,
                                              progress::EventLoop* loop,
+                                             SocketAddress address,
                                              std::shared_ptr<Attempt> attempt) {
-  return std::shared_ptr<Connector>(
-      new Connector(std::move(options), loop, std::move(attempt)));
+  return std::shared_ptr<Connector>(new Connector(
+      std::move(options), loop, std::move(address), std::move(attempt)));
 }
 
 Connector::Connector(Options options, progress::EventLoop* loop,
-                     std::shared_ptr<Attempt> attempt)
-    : options_(std::move(options)), loop_(loop), attempt_(std::move(attempt)) {}
+                     SocketAddress address, std::shared_ptr<Attempt> attempt)
+    : TimedSetup(loop, std::move(attempt), options.setup_timeout,
+                 "the peer did not answer at its UNIX socket in time"),
+      options_(std::move(options)),
+      address_(std::move(address)) {}
 
-void Connector::StartOnLoop(const SocketAddress& address) {
-  if (state_ != State::kIdle || !attempt_->pending()) return;
-  std::shared_ptr<Connector> self = shared_from_this();
-  if (timer_ == 0) {
-    timer_ = loop_->RunAfter(options_.setup_timeout, [self] {
-      self->FinishOnLoop(absl::DeadlineExceededError(
-          "the peer did not answer at its UNIX socket in time"));
-    });
-  }
+std::shared_ptr<Connector> Connector::self() {
+  return std::static_pointer_cast<Connector>(shared_from_this());
+}
+
+void Connector::BeginOnLoop() {
+  if (has_ended()) return;
   if (progress::IsBusyAside()) {
-    loop_->RunAfter(kBusyPause,
-                    [self, address] { self->StartOnLoop(address); });
+    loop()->RunAfter(kBusyPause, [self = self()] { self->BeginOnLoop(); });
     return;
   }
-  absl::Status begun = Begin(address);
+  absl::Status begun = Reach();
   if (!begun.ok()) FinishOnLoop(std::move(begun));
 }
 
-absl::Status Connector::Begin(const SocketAddress& address) {
-  absl::StatusOr<base::UniqueFd> socket = ConnectTo(address);
+absl::Status Connector::Reach() {
+  absl::StatusOr<base::UniqueFd> socket = ConnectTo(address_);
   if (!socket.ok()) return socket.status();
   socket_ = *std::move(socket);
   absl::StatusOr<PeerUser> peer = IdentifyPeer(socket_.get());
   if (!peer.ok()) return peer.status();
   // Before the token goes there: whoever can change the directory can put a
   // socket of his own in the place of the peer's.
-  if (!address.directory.empty()) {
-    absl::Status safe = CheckDirectory(address.directory, peer->uid);
+  if (!address_.directory.empty()) {
+    absl::Status safe = CheckDirectory(address_.directory, peer->uid);
     if (!safe.ok()) return safe;
   }
   absl::StatusOr<Sharing> sharing = Share(options_, *peer);
@@ -76,7 +76,7 @@ absl::Status Connector::Greet() {
   hello.kind = SetupMessage::Kind::kHello;
   hello.size = options_.ring_bytes;
   hello.copies = sharing_.copies;
-  hello.token = attempt_->token();
+  hello.token = attempt().token();
   absl::Status sent = SendSetup(socket_.get(), hello, control->fd());
   if (!sent.ok()) return sent;
   control_ = *std::move(control);
@@ -84,20 +84,19 @@ absl::Status Connector::Greet() {
 }
 
 absl::Status Connector::Wait() {
-  std::shared_ptr<Connector> self = shared_from_this();
-  absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
-      socket_.get(), EPOLLIN,
-      [self](uint32_t) { self->FinishOnLoop(self->ReceiveWelcome()); });
+  absl::StatusOr<progress::EventLoop::Id> watch =
+      loop()->Watch(socket_.get(), EPOLLIN, [self = self()](uint32_t) {
+        self->FinishOnLoop(self->ReceiveWelcome());
+      });
   if (!watch.ok()) return watch.status();
   watch_ = *watch;
-  state_ = State::kWaiting;
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
-  if (state_ != State::kWaiting) return absl::CancelledError("ended");
+  if (has_ended()) return absl::CancelledError("ended");
   // Before its socket goes to the endpoint's link, which watches it itself.
-  loop_->Unwatch(watch_);
+  loop()->Unwatch(watch_);
   absl::StatusOr<ReceivedSetup> welcome = ReceiveSetup(socket_.get());
   if (absl::IsUnavailable(welcome.status())) {
     return absl::UnavailableError(
@@ -117,16 +116,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
                              *std::move(peer), std::move(sharing_));
 }
 
-void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
-  if (state_ == State::kEnded) return;
-  StopOnLoop();
-  attempt_->Finish(std::move(result));
-}
-
-void Connector::StopOnLoop() {
-  state_ = State::kEnded;
-  loop_->Unwatch(watch_);
-  loop_->Cancel(timer_);
+void Connector::ReleaseOnLoop() {
+  loop()->Unwatch(watch_);
   socket_.Reset();
   control_.reset();
 }

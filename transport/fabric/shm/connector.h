@@ -15,56 +15,51 @@
 #include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/fabric/shm/sharing.h"
+#include "transport/fabric/timed_setup.h"
 #include "transport/progress/event_loop.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
 
-// One attempt to connect. Everything but Create() runs on the event loop's
-// thread. It lives by its timer and its watch, which share it.
+// One attempt to connect.
 //
-//   state      event          action                            next
-//   kIdle      Start          connect, ask for the uid, send    kWaiting
-//                             kHello; on error finish           kEnded
-//   kIdle      Start, but     Start again, in a while           kIdle
-//              busy aside
-//   kWaiting   packet, HUP    kWelcome: finish with the         kEnded
-//                             endpoint; else with an error
-//   any        time is over   finish with DEADLINE_EXCEEDED     kEnded
-//   any        Stop           none                              kEnded
-class Connector : public std::enable_shared_from_this<Connector> {
+//   state     event        action                                   next
+//   started   begins       if busy aside, begin again in a while    started
+//                          connect, ask for the uid, send kHello    waiting
+//                          on error finish with it                  ended
+//   waiting   packet, HUP  kWelcome: finish with the endpoint       ended
+//                          else finish with an error                ended
+//   and as TimedSetup has it.
+class Connector : public TimedSetup {
  public:
   // Needs a token of at most kMaxTokenBytes.
   static std::shared_ptr<Connector> Create(Options options,
                                            progress::EventLoop* loop,
+                                           SocketAddress address,
                                            std::shared_ptr<Attempt> attempt);
 
-  void StartOnLoop(const SocketAddress& address);
-  // The attempt was cancelled.
-  void StopOnLoop();
-
  private:
-  enum class State { kIdle, kWaiting, kEnded };
-
-  Connector(Options options, progress::EventLoop* loop,
+  Connector(Options options, progress::EventLoop* loop, SocketAddress address,
             std::shared_ptr<Attempt> attempt);
 
-  absl::Status Begin(const SocketAddress& address);
+  std::shared_ptr<Connector> self();
+  void BeginOnLoop() override;
+  void ReleaseOnLoop() override;
+  // Connects, identifies the peer, and greets it.
+  absl::Status Reach();
+  // Sends kHello with this side's control segment.
   absl::Status Greet();
+  // Watches for the answer.
   absl::Status Wait();
   absl::StatusOr<std::unique_ptr<Endpoint>> ReceiveWelcome();
-  void FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result);
 
   const Options options_;
-  progress::EventLoop* const loop_;
-  const std::shared_ptr<Attempt> attempt_;
-  State state_ = State::kIdle;
+  const SocketAddress address_;
   PeerSocket socket_;
   Sharing sharing_;
   absl::optional<Segment> control_;
   progress::EventLoop::Id watch_ = 0;
-  progress::EventLoop::Id timer_ = 0;
 };
 
 }  // namespace shm

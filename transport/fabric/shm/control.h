@@ -1,4 +1,5 @@
-// The memory that one side of a connection writes and the other reads.
+// The control segment: the memory of a connection that one side writes and the
+// other reads. Each side has one.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_CONTROL_H_
@@ -14,36 +15,37 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Bumped with every change of ControlPage, of the ring or of the set-up.
+// Changes with ControlPage, the ring or the set-up messages.
 constexpr uint16_t kLayoutVersion = 5;
 
-// No more loans are out at a time, so that their releases always have room.
+// The most loans that are out at a time. Their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
 
-// The head of a control segment; the ring's bytes follow. Written by its owner
-// alone: the peer maps it to be read only. Nothing that is read from a peer's
-// page is believed. What is written at different times by different threads
-// has a cache line of its own.
+// The beginning of a control segment, before the ring. Its owner writes it; the
+// peer has it mapped read-only, and believes nothing in it unchecked. Fields
+// that different threads write at different times have cache lines of their
+// own.
 struct ControlPage {
   uint32_t magic;
   uint32_t version;
-  uint32_t ring_bytes;  // when it has grown
+  uint32_t ring_bytes;  // once it has grown
 
-  // Bytes ever written into this page's ring.
+  // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // A message did not fit: the consumer is to say when there is room. On the
-  // head's line, which the consumer reads anyway.
+  // Is 1 while a message did not fit: the consumer then rings when it has made
+  // room. Shares the head's line, which the consumer reads anyway.
   std::atomic<uint32_t> sender_waits;
-  // The endpoint is gone; nothing more will be written.
+  // Is 1 once the endpoint is gone and writes nothing more.
   std::atomic<uint32_t> closed;
 
-  // Bytes ever consumed from the peer's ring.
+  // Counts the bytes ever consumed from the peer's ring.
   alignas(64) std::atomic<uint64_t> tail;
 
-  // The peer is to ring after writing.
+  // Is 1 while the peer is to ring after writing.
   alignas(64) std::atomic<uint32_t> armed;
 
-  // Loans of the peer's given back: entries ever written, and their ring.
+  // Counts the loans of the peer's ever given back. `releases` is a ring of
+  // their numbers.
   alignas(64) std::atomic<uint64_t> release_head;
   std::atomic<uint32_t> releases[kMaxLoans];
 };
@@ -51,22 +53,22 @@ struct ControlPage {
 static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
               "atomics in shared memory need no lock");
 
-// Where the ring begins in the segment: the page above, rounded up.
+// Where the ring begins in the segment: behind the page, at whole 4 KiB.
 constexpr uint64_t kRingOffset = 8192;
 static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 
-// What of a ring is in use, and allocated, until more is under way: a frame or
-// two. So an idle connection costs 16 KiB on each side.
+// The part of a ring that is used and allocated until more is under way: a
+// frame or two. So an idle connection costs 16 KiB on each side.
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
-// Whether a ring may be so large: a power of two that holds a few messages of
-// the largest size, and bounded, as a peer chooses its own.
+// Returns whether a ring may have this size: a power of two, large enough for a
+// few of the largest messages, and bounded, since a peer chooses its own.
 bool IsRingSize(uint64_t ring_bytes);
 
-// The segment for a ring of that size, ready for a peer. Its page and the first
-// part of its ring are allocated and populated.
+// Makes the segment for a ring of that size, ready to be passed to a peer.
+// Allocates and maps its page and the first part of its ring.
 absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes);
-// Maps a peer's.
+// Maps a peer's control segment. Returns an error if it is not of this layout.
 absl::StatusOr<PeerSegment> MapControl(progress::ForeignFd fd,
                                        uint64_t ring_bytes);
 

@@ -25,7 +25,7 @@ constexpr size_t kReadChunkBytes = 1024 * 1024;
 
 Capabilities MakeCapabilities(bool can_load) {
   Capabilities capabilities;
-  capabilities.max_message_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxMessageBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
   if (can_load) capabilities.eager_range = kEagerRangeOfLoads;
   capabilities.read_chunk_bytes = kReadChunkBytes;
@@ -92,7 +92,7 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> message) {
   assert(message.size() <= kMaxMessageBytes);
   if (failed_.load(std::memory_order_relaxed)) return false;
   if (message.size() > kMaxMessageBytes) {
-    Fail(absl::InternalError("a message above max_message_bytes was sent"));
+    Fail(absl::InternalError("a message above max_packet_bytes was sent"));
     return false;
   }
   switch (sender_.Send(message)) {
@@ -207,7 +207,7 @@ int ShmEndpoint::Deliver(const bool& destroyed) {
     switch (receiver_.Receive(&message)) {
       case RingReceiver::Result::kMessage:
         ++count;
-        events_->OnMessage(message);
+        events_->OnPacket(message);
         if (destroyed) return count;
         break;
       case RingReceiver::Result::kBroken:

@@ -18,16 +18,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Messages go through a ring in each direction, large payloads through the
-// arena, without a system call once a connection runs. It rings no doorbell:
-// its owner asks TakeDoorbellRequest() after Send() and also after Poll(), for
-// a peer that waits for room is woken as one that waits for messages.
+// Sends messages through a ring in each direction, and lends large payloads
+// from the arena. Makes no system call once a connection runs.
 //
-// Threads: as fabric.h says. HasInput() and SetArmed() are for any thread. An
+// Rings no doorbell. Its owner asks TakeDoorbellRequest() after Send(), and
+// after Poll() too: a peer that waits for room is woken as one that waits for
+// messages.
+//
+// Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
 class ShmEndpoint : public Endpoint {
  public:
-  // The last step of setting up, on both sides.
+  // Makes the endpoint: the last step of the set-up, on both sides.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       PeerSocket socket, Segment control, PeerSegment peer_control,
       Sharing sharing);
@@ -41,33 +43,33 @@ class ShmEndpoint : public Endpoint {
   bool Send(absl::Span<const uint8_t> message) override;
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
-  // Ends the loan where nothing can be loaded; a Read() of it thereafter may
-  // give other bytes of the peer's own domain, and the session's reader
-  // releases a region after its last one. Else the loan is the peer's to end:
-  // what it has loaded may outlive the session.
+  // Ends the loan if the two sides copy. The peer's session releases a region
+  // after its last read; one that reads on may get other bytes that were lent
+  // to its user. If the two share in place, does nothing: the peer ends the
+  // loan, since what it has loaded may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Ends within the call. Reading a region's last byte, or failing for want of
-  // memory to map it, gives the region back,
-  // as dropping what Load() returned does; whoever wants a region in pieces
-  // reads them in order.
+  // Completes within the call. Gives the region back when its last byte has
+  // been read, or when it cannot be mapped. So read a region's pieces in order.
   void Read(const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie) override;
+  // Gives the region back with the last share of the bytes.
   absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
 
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
   bool TakeDoorbellRequest() override;
-  // Nothing: it is no lifeline.
+  // Does nothing: this is no lifeline.
   void RingDoorbell() override;
 
  private:
-  // Delivers what is in the ring, within a budget. Returns how many.
+  // Delivers messages from the ring, up to a budget. Returns how many. Stops
+  // when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
   absl::Status CopyRegion(const RemoteRegion& region, uint64_t offset,
                           absl::Span<uint8_t> into);
-  // The first cause is what Poll() reports.
+  // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(const absl::Status& cause);
 

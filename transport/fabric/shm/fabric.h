@@ -1,14 +1,14 @@
-// Shared memory between two processes on one host.
+// The fabric of shared memory, between two processes on one host.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_FABRIC_H_
 
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/shm/listener.h"
 #include "transport/fabric/shm/options.h"
@@ -17,14 +17,16 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Connections are set up over UNIX sockets, by the process's event loop;
-// callbacks run on its thread. Neither process can write to the other's memory,
-// crash it or make it wait, but each can change what it has lent while the
-// other reads: so only between processes of one uid is it used in place. Needs
-// Linux 5.14.
+// Connects over UNIX sockets, on the process's event loop. Calls callbacks on
+// its thread. Needs Linux 5.14.
 //
-// Destroying the fabric ends what is being set up, without callbacks for
-// Listen(); connections stay. In a forked child it begins anew.
+// Neither process can write to the other's memory, crash it or make it wait.
+// Each can change what it has lent while the other reads. So only processes of
+// one uid use memory in place.
+//
+// Destroying the fabric leaves connections as they are, and what is connecting.
+// What listens ends with DEADLINE_EXCEEDED in its time. In a forked child the
+// fabric begins anew.
 class ShmFabric : public Fabric {
  public:
   ShmFabric() : ShmFabric(Options()) {}
@@ -39,13 +41,13 @@ class ShmFabric : public Fabric {
                                           ConnectCallback done) override;
 
  private:
-  // The listener, made on first use.
+  // Returns the listener, made on first use.
   absl::StatusOr<std::shared_ptr<Listener>> GetListener();
 
   const Options options_;
 
-  std::mutex mu_;
-  std::shared_ptr<Listener> listener_;  // guarded by mu_
+  base::Mutex mu_;
+  std::shared_ptr<Listener> listener_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace shm

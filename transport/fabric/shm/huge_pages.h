@@ -1,5 +1,5 @@
-// Pages of 2 MiB for payload memory: fewer faults and misses of the TLB where a
-// large message is written and read.
+// Pages of 2 MiB for payload memory. They cost fewer faults and TLB misses
+// where a large message is written and read.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_HUGE_PAGES_H_
@@ -10,17 +10,18 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Those of x86 above the ordinary ones, and of arm64 with pages of 4 KiB.
+// The next size above ordinary pages on x86, and on arm64 with pages of 4 KiB.
 constexpr uint64_t kHugePageBytes = uint64_t{2} << 20;
 
-// What is asked of the kernel.
+// Chooses what to ask the kernel for.
 enum class HugePages {
-  // Advice (MADV_HUGEPAGE), which it follows where
-  // /sys/kernel/mm/transparent_hugepage/shmem_enabled is not "never".
+  // Advise the kernel (MADV_HUGEPAGE). It follows unless
+  // /sys/kernel/mm/transparent_hugepage/shmem_enabled is "never".
   kTransparent,
-  // Those that an administrator has reserved (hugetlbfs, vm.nr_hugepages),
-  // which others may count on too; where there are none, transparent.
+  // Use pages that an administrator has reserved (hugetlbfs, vm.nr_hugepages),
+  // on which others may count too. Where none are left, as kTransparent.
   kReserved,
+  // Use ordinary pages.
   kOff,
 };
 

@@ -28,7 +28,7 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
     const absl::optional<Place> place = arena_->Find(bytes.data, bytes.size);
     if (place.has_value()) return Lend(*place, bytes);
   }
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
+  absl::StatusOr<std::shared_ptr<ArenaLease>> lease =
       arena_->Allocate(payload.size());
   if (!lease.ok()) return lease.status();
   payload.CopyTo((*lease)->data());
@@ -37,7 +37,7 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
 }
 
 absl::StatusOr<Exposure> Lender::Lend(const Place& place, memory::Bytes bytes) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   absl::StatusOr<uint32_t> loan = AddLocked(place, bytes.owner);
   if (!loan.ok()) return loan.status();
   Exposure exposure;
@@ -77,7 +77,7 @@ absl::Status Lender::SendSegmentLocked(const Place& place) {
 }
 
 void Lender::TakeBack(uint32_t segment_id) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (ended_ || sent_segments_.erase(segment_id) == 0) return;
   to_take_back_.push_back(segment_id);
   SendTakeBacksLocked();
@@ -105,14 +105,14 @@ Lender::Owner Lender::TakeLocked(uint32_t loan) {
 
 void Lender::End(uint64_t key) {
   Owner ended;  // goes after the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   ended = TakeLocked(LoanOfKey(key));
 }
 
 absl::Status Lender::Reclaim() {
   // Most of the time one. They go after the lock.
   absl::InlinedVector<Owner, 4> ended;
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const uint64_t head = peer_->release_head.load(std::memory_order_acquire);
   if (head - reclaimed_ > kMaxLoans) {
     return absl::DataLossError("the peer gave back more than it had");
@@ -127,7 +127,7 @@ absl::Status Lender::Reclaim() {
 
 void Lender::EndAll() {
   std::map<uint32_t, Owner> ended;  // go after the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   ended_ = true;
   ended.swap(loans_);
   count_.store(0, std::memory_order_relaxed);

@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/control.h"
@@ -21,58 +21,69 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The loans of one connection. A loan keeps its memory from being used again
-// until the peer gives it back, or will read no more at all; nothing that this
-// side does ends it earlier. What was lent may be the application's, whose code
-// runs when it ends: never under this class's lock. Thread-safe.
+// Keeps the loans of one connection. A loan is memory that the peer reads in
+// this process's arena: it is not used again until the peer gives it back, or
+// can read nothing of this side's any more. Ending a loan may run the
+// application's code, which owns what was lent; that never happens under this
+// class's lock. Thread-safe.
 class Lender {
  public:
-  // `socket` and `peer`, where the peer gives loans back, outlive this.
+  // Passes segments over `socket`, and finds in `peer` the loans that the peer
+  // gives back. Both must outlive this.
   Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer);
 
-  // Lends `payload` where it lies, if that is in one piece in the arena, or
-  // else a copy. RESOURCE_EXHAUSTED is a normal answer; UNAVAILABLE after
-  // EndAll().
+  // Lends `payload` where it lies, if it is one piece in the arena, and else a
+  // copy in the arena. Returns RESOURCE_EXHAUSTED in the normal course of
+  // things, and UNAVAILABLE after EndAll().
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
 
-  // The peer's session has said that it reads this loan no more. Only where it
-  // cannot have loaded it.
+  // Ends the loan with this key, since the peer's session reads it no more.
+  // Call it only if the two sides copy: a peer that loads ends its loans
+  // itself.
   void End(uint64_t key);
-  // Ends the loans that the peer has given back. DATA_LOSS: it claims more than
-  // it can have had; ids that are none of its loans are ignored.
+  // Ends the loans that the peer has given back. Ignores numbers that are none
+  // of its loans. Returns DATA_LOSS if the peer claims to have given back more
+  // than it can have had.
   absl::Status Reclaim();
-  // The arena has given a segment back: so the peer is to let go of it, too.
-  // Called once no part of it is used, and it is not used again.
+  // Tells the peer to let go of a segment, since the arena has given it back to
+  // the system. Nothing of it is lent any more.
   void TakeBack(uint32_t segment_id);
-  // The peer reads nothing any more: it said so, or is dead.
+  // Ends all loans, now and for good, since the peer reads nothing any more: it
+  // has said so, or is dead.
   void EndAll();
-  // Loans that are out.
+  // Returns how many loans are out. Safe without the lock.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
-  // Keeps what is lent.
+  // Keeps what is lent from being used again.
   using Owner = std::shared_ptr<const void>;
 
   absl::StatusOr<Exposure> Lend(const Place& place, memory::Bytes bytes);
-  absl::StatusOr<uint32_t> AddLocked(const Place& place, Owner owner);
-  // The owner of a loan that ends. Null: there is no such loan.
-  Owner TakeLocked(uint32_t loan);
-  absl::Status SendSegmentLocked(const Place& place);
-  // As many as the socket has room for.
-  void SendTakeBacksLocked();
+  absl::StatusOr<uint32_t> AddLocked(const Place& place, Owner owner)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets a loan, and returns its owner for the caller to let go of without
+  // the lock. Returns null if there is no such loan.
+  Owner TakeLocked(uint32_t loan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Passes the segment of `place`, unless the peer has it.
+  absl::Status SendSegmentLocked(const Place& place)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends what is in to_take_back_, as far as the socket has room.
+  void SendTakeBacksLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::shared_ptr<Arena> arena_;
   const int socket_;
   const ControlPage* const peer_;
   std::atomic<size_t> count_{0};
 
-  std::mutex mu_;  // guards all below; before the arena's
-  bool ended_ = false;
-  uint32_t next_loan_ = 1;
-  uint64_t reclaimed_ = 0;  // entries read of the peer's releases
-  std::map<uint32_t, Owner> loans_;
-  std::set<uint32_t> sent_segments_;
-  std::vector<uint32_t> to_take_back_;  // the peer has not been told
+  base::Mutex mu_;  // taken before the arena's
+  bool ended_ ABSL_GUARDED_BY(mu_) = false;
+  uint32_t next_loan_ ABSL_GUARDED_BY(mu_) = 1;
+  // Entries that were read of the peer's releases.
+  uint64_t reclaimed_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint32_t, Owner> loans_ ABSL_GUARDED_BY(mu_);
+  std::set<uint32_t> sent_segments_ ABSL_GUARDED_BY(mu_);
+  // Of which the peer is still to be told.
+  std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace shm

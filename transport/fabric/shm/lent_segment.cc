@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "transport/base/mutex.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/progress/aside.h"
@@ -22,9 +23,9 @@ namespace {
 using Identity = std::pair<uint64_t, uint64_t>;
 
 struct Registry {
-  std::mutex mu;  // guards the rest
-  uint32_t fork_count = progress::ForkCount();
-  std::map<Identity, std::weak_ptr<LentSegment>> segments;
+  base::Mutex mu;
+  uint32_t fork_count ABSL_GUARDED_BY(mu) = progress::ForkCount();
+  std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);
 };
 
 Registry* TheRegistry() {
@@ -34,13 +35,15 @@ Registry* TheRegistry() {
 
 // What the parent has mapped, a child has too; but nobody looks through the
 // rest of it there.
-void ForgetParentsLocked(Registry* registry) {
+void ForgetParentsLocked(Registry* registry)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry->mu) {
   if (registry->fork_count == progress::ForkCount()) return;
   registry->fork_count = progress::ForkCount();
   registry->segments.clear();
 }
 
-void DropDeadLocked(Registry* registry) {
+void DropDeadLocked(Registry* registry)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry->mu) {
   for (auto it = registry->segments.begin(); it != registry->segments.end();) {
     it = it->second.expired() ? registry->segments.erase(it) : std::next(it);
   }
@@ -56,7 +59,7 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
   if (fstat(fd.get(), &status) != 0) return base::ErrnoStatus(errno, "fstat");
   const Identity identity{status.st_dev, status.st_ino};
   Registry* const registry = TheRegistry();
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   ForgetParentsLocked(registry);
   auto it = registry->segments.find(identity);
   std::shared_ptr<LentSegment> known =
@@ -99,7 +102,7 @@ absl::Status LentSegment::Check(uint64_t offset, uint64_t length) {
     return absl::OkStatus();
   }
   const size_t last = (offset + length - 1) / kHolePartBytes;
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   for (size_t part = offset / kHolePartBytes; part <= last; ++part) {
     absl::Status good = CheckPartLocked(part);
     if (!good.ok()) return good;
@@ -122,7 +125,7 @@ absl::Status LentSegment::CheckPartLocked(size_t part) {
 }
 
 bool LentSegment::CheckNext() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const auto next = std::find(checked_.begin(), checked_.end(), false);
   if (next == checked_.end()) return false;
   return CheckPartLocked(next - checked_.begin()).ok();

@@ -1,4 +1,4 @@
-// Memory of peers' arenas, as this process has it mapped.
+// Segments of peers' arenas, as this process has them mapped.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LENT_SEGMENT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_LENT_SEGMENT_H_
@@ -6,11 +6,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/shm/mapping.h"
 #include "transport/progress/foreign_fd.h"
 
@@ -18,17 +18,19 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// A segment that a peer lends from. Whoever passes the same memory, under
-// whatever number and over whatever connection, it is mapped once. Thread-safe.
+// A segment that a peer lends from, mapped read-only. The process maps the same
+// memory once, whoever passes it, under whatever number and over whatever
+// connection. Thread-safe.
 //
-// What is read must have been looked through for holes, which costs about 60 us
-// for each MiB. A part of 2 MiB is, when it is first asked for; the rest aside,
-// one part after the other, so that nobody waits for more than what he reads.
+// Bytes may be read once they have been searched for holes, which takes about
+// 60 us for each MiB. Check() searches the parts of 2 MiB that it is asked for.
+// The rest is searched aside, part after part, so that nobody waits for more
+// than what it reads.
 class LentSegment {
  public:
-  // The memory behind `fd`. Refuses what is not a memfd of exactly `size`
-  // bytes, sealed and of as many pages (FAILED_PRECONDITION,
-  // INVALID_ARGUMENT).
+  // Returns the segment behind `fd`, mapped now or before. Returns
+  // FAILED_PRECONDITION or INVALID_ARGUMENT unless that is a sealed memfd of
+  // exactly `size` bytes with enough pages.
   static absl::StatusOr<std::shared_ptr<LentSegment>> Get(
       progress::ForeignFd fd, uint64_t size);
 
@@ -38,29 +40,31 @@ class LentSegment {
   const uint8_t* data() const { return mapping_.data(); }
   uint64_t size() const { return mapping_.size(); }
 
-  // Whether no access to [offset, offset + length), which is within, can fail
-  // from now on. FAILED_PRECONDITION: the peer has not allocated it.
+  // Returns OK if no access to [offset, offset + length) can fail from now on,
+  // and FAILED_PRECONDITION if the peer has not allocated it. The range must be
+  // within the segment.
   absl::Status Check(uint64_t offset, uint64_t length);
 
  private:
   LentSegment(progress::ForeignFd fd, Mapping mapping);
 
-  // Makes one, aside the rest of which is looked through.
+  // Makes a segment, and has it searched aside.
   static std::shared_ptr<LentSegment> Make(progress::ForeignFd fd,
                                            Mapping mapping);
-  // Looks through the next part that nobody has asked for. False: all is done.
+  // Searches the next part that nobody has asked for. Returns false when all is
+  // done, or a hole was found.
   bool CheckNext();
   static void CheckRestAside(std::weak_ptr<LentSegment> weak);
-  absl::Status CheckPartLocked(size_t part);
+  absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Mapping mapping_;
-  std::atomic<bool> is_good_{false};  // all of it
+  std::atomic<bool> is_good_{false};  // all of it has been searched
 
-  std::mutex mu_;           // guards the rest
-  progress::ForeignFd fd_;  // until all is known
-  std::vector<bool> checked_;
-  size_t unchecked_ = 0;  // parts
-  absl::Status bad_;      // what was found
+  base::Mutex mu_;
+  progress::ForeignFd fd_ ABSL_GUARDED_BY(mu_);  // until all is searched
+  std::vector<bool> checked_ ABSL_GUARDED_BY(mu_);
+  size_t unchecked_ ABSL_GUARDED_BY(mu_) = 0;  // parts of checked_
+  absl::Status bad_ ABSL_GUARDED_BY(mu_);      // the hole that was found
 };
 
 }  // namespace shm

@@ -23,28 +23,28 @@ namespace shm {
 
 class ReadingShare;
 
-// The socket, both control segments, the loans. Outlives its endpoint where the
-// application still holds loaded bytes, or the peer still reads this side's
-// memory. It ends, on each side, step by step:
+// Owns the socket, both control segments, and the loans. Outlives its endpoint
+// while the application holds loaded bytes, or while the peer reads this side's
+// memory. Ends, on each side, step by step:
 //
 //   event                              what this side does
-//   the endpoint is destroyed          sets `closed` in its page; keeps a share
-//                                      of itself in the event loop's care while
-//                                      loans are out
+//   the endpoint is destroyed          sets `closed` in its page; gives the
+//                                      event loop a share of itself while loans
+//                                      are out
 //   the last ReadingShare is gone      shuts its half of the socket down: "I
 //                                      read nothing of yours any more"
 //   the peer's half is shut down,      ends all loans, leaves the event loop
 //   or the peer is dead
 //   all loans are back, endpoint gone  leaves the event loop
-//   nobody has a share                 closes the socket, unmaps all: aside,
+//   nobody has a share                 closes the socket and unmaps all, aside
 //                                      since that may take long (aside.h)
 //
-// The two signals differ because a closed path may have readers for long after,
-// and because neither side may wait for the other's socket to close.
-// Thread-safe. In a forked child it touches nothing.
+// `closed` and the shut-down are two signals, because a path that is closed may
+// have readers for long after, and because neither side may wait for the
+// other's socket to close. Thread-safe. Touches nothing in a forked child.
 class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
  public:
-  // Over a connected, non-blocking UNIX socket of packets.
+  // Takes over `socket`, a connected, non-blocking SOCK_SEQPACKET socket.
   static absl::StatusOr<std::shared_ptr<Link>> Create(PeerSocket socket,
                                                       Segment control,
                                                       PeerSegment peer_control,
@@ -59,12 +59,13 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   const Sharing& sharing() const { return sharing_; }
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
-  // The peer will write nothing more; what it wrote before is there.
+  // Returns true once the peer writes nothing more. What it wrote before is
+  // still there to read.
   bool PeerIsGone() const;
-  // This is a copy in a forked child.
+  // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // The endpoint is gone.
+  // Begins the end, since the endpoint is gone.
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
@@ -75,15 +76,19 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   Link(PeerSocket socket, Segment control, PeerSegment peer_control,
        Sharing sharing, progress::EventLoop* loop);
 
-  // The last share is gone. Where the peer has let go of its memory, that is
-  // freed with its last mapping, which takes as long as there are pages of it.
+  // Deletes `link`, whose last share is gone; aside, since unmapping the peer's
+  // memory may free its pages, which takes long if there are many.
   static void End(Link* link);
 
+  // Watches the socket, and gives the event loop a share of this.
   absl::Status Watch(uint32_t events);
   void OnSocket(uint32_t events);
   void OnHangUp();
+  // Tells the peer that this side reads nothing of its any more.
   void EndReading();
+  // Leaves the event loop once all loans are back, and looks again until then.
   void Linger();
+  // Takes the event loop's share back.
   void Leave();
 
   const PeerSocket socket_;
@@ -98,8 +103,8 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   Borrower borrower_;
 };
 
-// A share in reading what the peer lends: the endpoint has one, and each range
-// of loaded bytes.
+// A share in reading what the peer lends. The endpoint has one, and so has each
+// range of loaded bytes. The last one tells the peer that its loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

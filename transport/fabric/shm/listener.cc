@@ -50,7 +50,10 @@ Listener::Listener(Options options, SocketAddress address, PeerSocket socket,
       address_(std::move(address)),
       socket_(std::move(socket)),
       loop_(loop),
-      fork_count_(progress::ForkCount()) {}
+      fork_count_(progress::ForkCount()),
+      awaited_(AwaitedTokens::Create(
+          loop, options_.setup_timeout,
+          "the peer did not connect to this process's UNIX socket in time")) {}
 
 Listener::~Listener() {
   if (!address_.directory.empty()) RemoveSocketFile(PathOf(address_));
@@ -67,7 +70,7 @@ bool Listener::IsForeign() const {
 
 absl::Status Listener::Watch() {
   std::weak_ptr<Listener> weak = shared_from_this();
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   absl::StatusOr<progress::EventLoop::Id> watch =
       loop_->Watch(socket_.get(), EPOLLIN, [weak](uint32_t) {
         if (std::shared_ptr<Listener> self = weak.lock()) self->AcceptOnLoop();
@@ -77,38 +80,12 @@ absl::Status Listener::Watch() {
   return absl::OkStatus();
 }
 
-absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
+std::unique_ptr<PendingConnect> Listener::Expect(
+    std::shared_ptr<Attempt> attempt) {
   const std::string& token = attempt->token();
-  if (token.empty() || token.size() > kMaxTokenBytes) {
-    return absl::InvalidArgumentError("a token has 1 to 64 bytes");
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    if (!expected_.emplace(token, attempt).second) {
-      return absl::AlreadyExistsError("the token is in use");
-    }
-  }
-  std::weak_ptr<Listener> weak = shared_from_this();
-  std::weak_ptr<Attempt> weak_attempt = attempt;
-  loop_->RunAfter(options_.setup_timeout, [weak, weak_attempt] {
-    std::shared_ptr<Listener> self = weak.lock();
-    std::shared_ptr<Attempt> late = weak_attempt.lock();
-    if (late == nullptr) return;
-    if (self != nullptr) self->Forget(*late);
-    late->Finish(absl::DeadlineExceededError(
-        "the peer did not connect to this process's UNIX socket in time"));
-  });
-  return absl::OkStatus();
-}
-
-void Listener::Forget(const Attempt& attempt) {
-  if (IsForeign()) return;
-  std::shared_ptr<Attempt> forgotten;  // goes after the lock
-  std::lock_guard<std::mutex> lock(mu_);
-  auto it = expected_.find(attempt.token());
-  if (it == expected_.end() || it->second.get() != &attempt) return;
-  forgotten = std::move(it->second);
-  expected_.erase(it);
+  absl::Status usable = CheckToken(token);
+  if (!usable.ok()) return FailLater(std::move(attempt), usable);
+  return awaited_->Await(token, std::move(attempt));
 }
 
 void Listener::AcceptOnLoop() {
@@ -147,7 +124,7 @@ bool Listener::HasPlaceLocked(const PeerUser& peer) const {
 void Listener::PauseOnLoop() {
   std::weak_ptr<Listener> weak = shared_from_this();
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     loop_->Unwatch(watch_);
     watch_ = 0;
   }
@@ -159,7 +136,7 @@ void Listener::PauseOnLoop() {
 
 void Listener::AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer) {
   std::weak_ptr<Listener> weak = shared_from_this();
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (!HasPlaceLocked(peer)) return;
   const uint64_t key = next_key_++;
   auto decide = [weak, key] {
@@ -176,7 +153,7 @@ void Listener::AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer) {
 }
 
 Listener::HalfOpen Listener::TakeHalfOpen(uint64_t key) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   auto it = half_open_.find(key);
   if (it == half_open_.end()) return HalfOpen();
   loop_->Unwatch(it->second.watch);
@@ -186,22 +163,13 @@ Listener::HalfOpen Listener::TakeHalfOpen(uint64_t key) {
   return half_open;
 }
 
-std::shared_ptr<Attempt> Listener::TakeAttempt(const std::string& token) {
-  std::lock_guard<std::mutex> lock(mu_);
-  auto it = expected_.find(token);
-  if (it == expected_.end()) return nullptr;
-  std::shared_ptr<Attempt> attempt = std::move(it->second);
-  expected_.erase(it);
-  return attempt;
-}
-
 void Listener::DecideOnLoop(uint64_t key) {
   HalfOpen half_open = TakeHalfOpen(key);
   if (!half_open.socket.valid()) return;
   absl::StatusOr<ReceivedSetup> hello = ReceiveSetup(half_open.socket.get());
   if (!hello.ok() || hello->message.kind != SetupMessage::Kind::kHello) return;
-  std::shared_ptr<Attempt> attempt = TakeAttempt(hello->message.token);
-  if (attempt == nullptr || !attempt->pending()) return;
+  std::shared_ptr<Attempt> attempt = awaited_->Take(hello->message.token);
+  if (attempt == nullptr) return;
   attempt->Finish(Welcome(std::move(half_open), *std::move(hello)));
 }
 

@@ -1,4 +1,4 @@
-// Accepts peers that know a token.
+// Accepts peers that show a token.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_LISTENER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_LISTENER_H_
@@ -6,13 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/attempt.h"
+#include "transport/fabric/awaited_tokens.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/shm/peer_socket.h"
@@ -24,9 +23,13 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// One listening socket. A connection's first packet decides: with a token that
-// is waited for it becomes an endpoint, else it is closed, and nothing else is
-// touched. Thread-safe; works on the event loop's thread.
+// Listens at one socket. Makes an endpoint of a connection whose first packet
+// has a token that is waited for, and closes any other without touching
+// anything else. Works on the event loop's thread. Thread-safe.
+//
+// A connection is half-open until its first packet. It belongs to no attempt
+// yet, so it is no TimedSetup: its places are bounded here, by user, and its
+// time is its own.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
   static absl::StatusOr<std::shared_ptr<Listener>> Create(Options options);
@@ -35,13 +38,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   ~Listener();
 
   const SocketAddress& address() const { return address_; }
-  // This is a copy in a forked child.
+  // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
-  // Finishes `attempt` when a peer shows its token, or the time is over.
-  absl::Status Expect(std::shared_ptr<Attempt> attempt);
-  // Unless its token stands for another attempt by now.
-  void Forget(const Attempt& attempt);
+  // Finishes `attempt` when a peer shows its token, or when the time is over.
+  // Destroying the handle cancels that.
+  std::unique_ptr<PendingConnect> Expect(std::shared_ptr<Attempt> attempt);
 
  private:
   struct HalfOpen {
@@ -56,14 +58,19 @@ class Listener : public std::enable_shared_from_this<Listener> {
 
   absl::Status Watch();
   void AcceptOnLoop();
+  // Leaves the socket alone for a while.
   void PauseOnLoop();
   void AcceptedOnLoop(PeerSocket socket);
-  bool HasPlaceLocked(const PeerUser& peer) const;
+  // Returns whether `peer` may take a half-open place.
+  bool HasPlaceLocked(const PeerUser& peer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddHalfOpenOnLoop(PeerSocket socket, const PeerUser& peer);
-  // The half-open connection `key` has sent, hung up or run out of time.
+  // Decides on the half-open connection `key`, which has sent, hung up or run
+  // out of time.
   void DecideOnLoop(uint64_t key);
+  // Returns one without a socket if there is none of that key.
   HalfOpen TakeHalfOpen(uint64_t key);
-  std::shared_ptr<Attempt> TakeAttempt(const std::string& token);
+  // Answers the peer, and makes the endpoint.
   absl::StatusOr<std::unique_ptr<Endpoint>> Welcome(HalfOpen half_open,
                                                     ReceivedSetup hello);
 
@@ -72,12 +79,12 @@ class Listener : public std::enable_shared_from_this<Listener> {
   const PeerSocket socket_;
   progress::EventLoop* const loop_;
   const uint32_t fork_count_;
+  const std::shared_ptr<AwaitedTokens> awaited_;
 
-  std::mutex mu_;  // guards all below
-  progress::EventLoop::Id watch_ = 0;
-  uint64_t next_key_ = 1;
-  std::map<uint64_t, HalfOpen> half_open_;
-  std::map<std::string, std::shared_ptr<Attempt>> expected_;
+  base::Mutex mu_;
+  progress::EventLoop::Id watch_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t next_key_ ABSL_GUARDED_BY(mu_) = 1;
+  std::map<uint64_t, HalfOpen> half_open_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace shm

@@ -12,14 +12,15 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The one owner of a mapping.
+// Owns a mapping, and unmaps it. Move-only.
 class Mapping {
  public:
-  // The first `size` bytes of a file, which must have them. `protection` is
-  // mmap's. RESOURCE_EXHAUSTED where there is no address space.
+  // Maps the first `size` bytes of a file, which must have so many.
+  // `protection` is mmap's. Returns RESOURCE_EXHAUSTED if there is no address
+  // space.
   static absl::StatusOr<Mapping> Share(int fd, uint64_t size, int protection);
-  // The same at a multiple of kHugePageBytes, so that huge pages of the file
-  // can be mapped as such, if there is so much address space.
+  // As Share(), at a multiple of kHugePageBytes if there is the address space
+  // for it, so that huge pages of the file can be mapped as such.
   static absl::StatusOr<Mapping> ShareAligned(int fd, uint64_t size,
                                               int protection);
 
@@ -32,7 +33,7 @@ class Mapping {
   size_t size() const { return size_; }
 
  private:
-  // Takes over what mmap returned.
+  // Owns what mmap returned.
   Mapping(void* data, size_t size) : data_(data), size_(size) {}
 
   void* data_ = nullptr;

@@ -1,4 +1,4 @@
-// Settings of the shared memory fabric.
+// Settings of the shared memory fabric, and what follows from them for a peer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_OPTIONS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_OPTIONS_H_
@@ -11,45 +11,45 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "transport/fabric/shm/arena.h"
-#include "transport/fabric/shm/domains.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/sharing.h"
+#include "transport/fabric/shm/user_arenas.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
 
 struct Options {
-  // This side's ring when it has grown, a power of two of at least 128 KiB:
-  // sixteen of the largest frames, more than is under way before the peer
-  // polls.
+  // The size of this side's ring once it has grown: a power of two from 128 KiB
+  // to 16 MiB. Sixteen of the largest frames are more than is under way before
+  // the peer polls.
   uint32_t ring_bytes = 256 * 1024;
-  // Where payloads for peers of this process's user lie; null: ArenaFor(it).
-  // Those of others always have ArenaFor(them).
+  // Holds payloads for peers of this process's user. Null uses ArenaFor() of
+  // that user. Payloads for other users always lie in ArenaFor() of theirs.
   std::shared_ptr<Arena> arena;
-  // Of each arena that ArenaFor() makes for the first connection to its user.
+  // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
-  // Peers of other users get what is in place for them, and are read by copy.
-  // Else they are refused: their memory is nobody's whose security promises
-  // privacy.
+  // Connects to peers of other users, and copies to and from them. If false,
+  // refuses them: for connections whose security promises privacy.
   bool other_users = true;
-  // Peers of this process's own user are read by copy too.
+  // Copies also to and from peers of this process's own user.
   bool always_copy = false;
-  // Where the listening socket is, as a file, and where those of peers are
-  // looked for, for processes that share a directory but no network namespace;
-  // empty: abstract sockets, no file.
+  // The directory of socket files, this process's and its peers', for processes
+  // that share a directory but no network namespace. Empty uses abstract
+  // sockets and no files.
   std::string directory;
-  // For Connect(), for Listen() and for each connection that was accepted:
-  // a thousand times what it takes on a busy machine.
+  // Limits each Connect(), each Listen(), and each accepted connection that has
+  // not shown a token: a thousand times what they take on a busy machine.
   absl::Duration setup_timeout = absl::Seconds(2);
-  // Accepted connections that have not shown a token yet.
+  // The most accepted connections that have not shown a token yet.
   size_t max_half_open = 64;
 };
 
-// What is shared with `peer`, as far as this side decides. PERMISSION_DENIED,
-// RESOURCE_EXHAUSTED: nothing.
+// Returns what this side would share with `peer`. Returns PERMISSION_DENIED if
+// the options forbid its user, and RESOURCE_EXHAUSTED if there is no arena left
+// for another user.
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);
-// The peer said in the set-up whether it copies.
+// Makes `sharing` copy if the peer said, in the set-up, that it copies.
 void Agree(bool peer_copies, Sharing* sharing);
 
 }  // namespace shm

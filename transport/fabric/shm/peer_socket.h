@@ -1,4 +1,4 @@
-// A UNIX socket that a peer, or whoever is no peer yet, can send to.
+// A UNIX socket to which a peer, or a stranger, can send.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_SOCKET_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_SOCKET_H_
@@ -12,14 +12,14 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The one owner of a connected socket, or of a listening one. The other side
-// sees the end at once, but it is closed where that may block: descriptors that
-// wait in it are closed with it. In a forked child it goes without a word, for
-// the parent's goes on.
+// Owns a connected or a listening socket. Shuts it down at once when destroyed,
+// which the other side sees, and closes it aside: closing it closes descriptors
+// that wait in it, which may block. In a forked child closes it without
+// shutting it down, since the parent's goes on.
 class PeerSocket {
  public:
   PeerSocket() = default;
-  // Implicit, as ForeignFd's.
+  // Implicit, as that of ForeignFd.
   PeerSocket(base::UniqueFd fd) : fd_(std::move(fd)) {}
   PeerSocket(PeerSocket&&) = default;
   PeerSocket& operator=(PeerSocket&& other) noexcept;

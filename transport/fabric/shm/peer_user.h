@@ -1,4 +1,4 @@
-// Which user a peer runs as, as the kernel has it.
+// The user that a peer runs as, according to the kernel.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_USER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_PEER_USER_H_
@@ -14,22 +14,20 @@ namespace shm {
 
 struct PeerUser {
   uid_t uid = 0;
-  // Not this process's effective uid.
+  // True if `uid` is not this process's effective uid.
   bool is_other = false;
 };
 
-// The user at the other end of a connected UNIX socket (SO_PEERCRED): of one
-// that accepted as it was when it began to listen, of one that connected as it
-// was when it did. Its pid is not asked for: in another PID namespace it means
-// nothing.
+// Returns the user at the other end of a connected UNIX socket (SO_PEERCRED):
+// of a listener as of when it began to listen, of a caller as of when it
+// connected. Leaves the pid alone, which means nothing across PID namespaces.
 //
-// PERMISSION_DENIED where this process's user namespace has no name for the
-// peer's user: all such users look alike there, this process's own perhaps
-// among them.
+// Returns PERMISSION_DENIED if this process's user namespace does not map the
+// peer's user. All such users look alike here, perhaps like this process's own.
 absl::StatusOr<PeerUser> IdentifyPeer(int socket);
 
-// For a peer of another user on a connection whose security promises that
-// nobody else reads along.
+// Returns the error for a peer of another user, on a connection whose security
+// promises that nobody else reads along.
 absl::Status RefuseOtherUser(const PeerUser& peer);
 
 }  // namespace shm

@@ -1,4 +1,4 @@
-// What a region's key is made of.
+// The key of a region: the number of its segment, and that of its loan.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_

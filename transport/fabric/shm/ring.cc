@@ -40,31 +40,45 @@ void RingSender::Publish(uint64_t head) {
   own_->head.store(head, std::memory_order_release);
 }
 
-RingSender::Result RingSender::CheckRoom(uint64_t need) {
+RingSender::Result RingSender::ResultOf(Room room) {
+  switch (room) {
+    case Room::kEnough:
+      return Result::kSent;
+    case Room::kTooLittle:
+      return Result::kFull;
+    case Room::kNever:
+      return Result::kNoMemory;
+    case Room::kNonsense:
+      break;
+  }
+  return Result::kBroken;
+}
+
+RingSender::Room RingSender::CheckRoom(uint64_t need) {
   // The peer's tail is read only where the last one read does not do: its line
   // stays with the peer.
-  if (Used(peer_tail_) + need <= shape_.bytes()) return Result::kSent;
+  if (Used(peer_tail_) + need <= shape_.bytes()) return Room::kEnough;
   const uint64_t tail = peer_->tail.load(std::memory_order_acquire);
   const uint64_t used = Used(tail);
-  if (used > shape_.bytes()) return Result::kBroken;
+  if (used > shape_.bytes()) return Room::kNonsense;
   peer_tail_ = tail;
-  return used + need <= shape_.bytes() ? Result::kSent : Result::kFull;
+  return used + need <= shape_.bytes() ? Room::kEnough : Room::kTooLittle;
 }
 
-RingSender::Result RingSender::MakeRoom(uint64_t need) {
+RingSender::Room RingSender::MakeRoom(uint64_t need) {
   const bool fits = need <= shape_.bytes();
-  const Result result = fits ? CheckRoom(need) : Result::kFull;
-  if (result == Result::kBroken || shape_.has_grown()) return result;
-  if (result == Result::kSent && !was_full_) return result;
-  if (!can_grow_) return fits ? result : Result::kNoMemory;
-  const Result grown = GrowFor(need);
-  return grown == Result::kFull ? result : grown;
+  const Room room = fits ? CheckRoom(need) : Room::kTooLittle;
+  if (room == Room::kNonsense || shape_.has_grown()) return room;
+  if (room == Room::kEnough && !was_full_) return room;
+  if (!can_grow_) return fits ? room : Room::kNever;
+  const Room grown = GrowFor(need);
+  return grown == Room::kTooLittle ? room : grown;
 }
 
-RingSender::Result RingSender::GrowFor(uint64_t need) {
+RingSender::Room RingSender::GrowFor(uint64_t need) {
   const uint64_t gap = RingShape::GapAt(head());
-  const Result result = CheckRoom(gap);
-  if (result != Result::kSent) return result;
+  const Room room = CheckRoom(gap);
+  if (room != Room::kEnough) return room;
   const absl::Status grown =
       Populate(ring_ + kFirstRingBytes, shape_.full_bytes() - kFirstRingBytes,
                Access::kWrite);
@@ -81,8 +95,8 @@ RingSender::Result RingSender::GrowFor(uint64_t need) {
 RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
   const uint64_t need = Footprint(message.size());
   const bool waited = awaited_.load(std::memory_order_relaxed) != kNothing;
-  Result result = MakeRoom(need);
-  if (result == Result::kFull) {
+  Room room = MakeRoom(need);
+  if (room == Room::kTooLittle) {
     was_full_ = true;
     // Room for the message, or, if that is less, for growing.
     const uint64_t least = shape_.has_grown() || !can_grow_
@@ -93,11 +107,11 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
     // Between the flag and the next look at the tail, against the reader's
     // fence between the tail and its look at the flag (PeerWaits()).
     std::atomic_thread_fence(std::memory_order_seq_cst);
-    result = MakeRoom(need);
+    room = MakeRoom(need);
     // A caller that was refused before is still owed its word.
-    if (result == Result::kSent && !waited) StopWaiting();
+    if (room == Room::kEnough && !waited) StopWaiting();
   }
-  if (result != Result::kSent) return result;
+  if (room != Room::kEnough) return ResultOf(room);
   PutHeader(static_cast<uint32_t>(message.size()));
   Put(head() + sizeof(RingHeader), message.data(), message.size());
   Publish(head() + need);

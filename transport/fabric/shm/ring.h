@@ -1,20 +1,21 @@
-// Messages through a ring of bytes in shared memory: one writer, one reader.
+// Messages through a ring of bytes in shared memory, with one writer and one
+// reader.
 //
-// A message is a u32 length, a u32 stamp, then its bytes, then padding to 8
-// bytes, and goes on at the ring's beginning where it meets its end. Both
-// processes run on one processor architecture, so integers have its byte order.
+// A message is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. At
+// the ring's end it goes on at the ring's beginning. Integers have the byte
+// order of the processor, which both processes share.
 //
-// The stamp follows from the length and the position: what lies there by chance
-// or from an earlier round is no message, and a reader that was sent there by a
-// wrong head, or whose unread bytes were written over, finds out. It is no
-// protection against a peer that means it.
+// The stamp is computed from the length and the position. It tells a message
+// from bytes that lie there by chance or from an earlier round. So a reader
+// notices when a wrong head sent it there, or when unread bytes were written
+// over. The stamp is no protection against a peer that forges it.
 //
-// A ring grows once. At first only its first kFirstRingBytes are in use. When a
-// message does not fit there, the writer has the rest allocated, and writes the
-// length kGrown at the head: what follows, up to the next multiple of
-// kFirstRingBytes, is empty, and behind it the ring goes on in the part that is
-// new. As that begins where the old part ends, the places of what is still
-// unread stay those of the larger ring, and nothing is moved or waited for.
+// A ring grows once. At first it uses only its first kFirstRingBytes. When a
+// message does not fit there, the writer allocates the rest, and writes the
+// length kGrown at the head. What follows, up to the next multiple of
+// kFirstRingBytes, is empty; there the ring goes on in its new part. The new
+// part begins where the old one ends, so unread messages lie in the larger ring
+// where they lay before: nothing is moved or waited for.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -34,15 +35,16 @@ namespace shm {
 constexpr size_t kMaxMessageBytes = 64 * 1024;
 constexpr uint32_t kGrown = 0xffffffff;
 
-// What comes before a message's bytes.
+// What lies before a message's bytes.
 struct RingHeader {
   uint32_t length;
   uint32_t stamp;
 };
 
+// Returns the header of a message of `length` at `position`, with its stamp.
 RingHeader RingHeaderAt(uint64_t position, uint32_t length);
 
-// Where the positions of a ring are in its memory. Pure.
+// Maps positions, which count all bytes ever written, to offsets in the ring.
 class RingShape {
  public:
   explicit RingShape(uint64_t full_bytes) : full_bytes_(full_bytes) {}
@@ -53,11 +55,13 @@ class RingShape {
   uint64_t OffsetOf(uint64_t position) const {
     return (position - base_) & (bytes_ - 1);
   }
-  // Bytes from `position` to where the ring goes on once it has grown there.
+  // Returns the bytes from `position` to where the ring goes on after it has
+  // grown there.
   static uint64_t GapAt(uint64_t position) {
     return kFirstRingBytes - position % kFirstRingBytes;
   }
-  // The first position in the new part, a multiple of kFirstRingBytes.
+  // Adds the new part, which begins at `position`, a multiple of
+  // kFirstRingBytes.
   void GrowAt(uint64_t position) {
     base_ = position - kFirstRingBytes;
     bytes_ = full_bytes_;
@@ -74,35 +78,50 @@ class RingSender {
  public:
   enum class Result {
     kSent,
-    kFull,      // RoomHasCome() will be true
+    kFull,      // nothing was sent; RoomHasCome() will return true
     kBroken,    // the peer claims to have read what was never written
-    kNoMemory,  // it is larger than the ring, which cannot grow
+    kNoMemory,  // the message is larger than the ring, which cannot grow
   };
 
-  // `own` is followed by its ring; both outlive this.
+  // `own` has its ring behind it. Both pages must outlive this.
   RingSender(ControlPage* own, const ControlPage* peer);
 
-  // Copies `message`, at most kMaxMessageBytes.
+  // Copies `message`, of at most kMaxMessageBytes, into the ring.
   Result Send(absl::Span<const uint8_t> message);
-  // A message did not fit and now would, or the peer's tail is nonsense, which
-  // the next Send() finds. Safe from any thread.
+  // Returns true if a message did not fit and now would. Also if the peer's
+  // tail is nonsense, which the next Send() finds. Safe from any thread.
   bool RoomHasCome() const;
   bool has_grown() const { return shape_.has_grown(); }
-  // Room is waited for no longer.
+  // Stops waiting for room: RoomHasCome() returns false again.
   void StopWaiting();
 
  private:
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
-  // Unread bytes; more than the ring's if the peer's tail is nonsense.
+  // Says whether a message of some size fits.
+  enum class Room {
+    kEnough,
+    kTooLittle,  // until the peer has read more
+    kNever,      // the message is larger than the ring, which cannot grow
+    kNonsense,   // the peer claims to have read what was never written
+  };
+
+  static Result ResultOf(Room room);
+
+  // Returns the unread bytes: more than the ring has if `peer_tail` is
+  // nonsense.
   uint64_t Used(uint64_t peer_tail) const;
-  Result CheckRoom(uint64_t need);
-  Result MakeRoom(uint64_t need);
-  Result GrowFor(uint64_t need);
+  // Compares `need` with the ring as it is. Never returns kNever.
+  Room CheckRoom(uint64_t need);
+  // As CheckRoom(), but grows the ring if that helps and it can.
+  Room MakeRoom(uint64_t need);
+  // Grows the ring, if there is room to say so. Returns whether `need` fits
+  // then.
+  Room GrowFor(uint64_t need);
   void Put(uint64_t position, const void* data, size_t size);
   void PutHeader(uint32_t length);  // at the head
 
-  // The page's copy is for the peer; this one nobody else can change.
+  // Returns this side's own count. The peer sees a copy of it in the page.
   uint64_t head() const { return head_.load(std::memory_order_relaxed); }
   void Publish(uint64_t head);
 
@@ -112,9 +131,9 @@ class RingSender {
   RingShape shape_;
   std::atomic<uint64_t> head_{0};
   bool can_grow_ = true;
-  bool was_full_ = false;   // so it grows as soon as there is room for that
+  bool was_full_ = false;   // grow as soon as there is room to say so
   uint64_t peer_tail_ = 0;  // as last read
-  // While something did not fit: the most that may be unread for another try.
+  // While a message did not fit: the most unread bytes with which it would.
   std::atomic<uint64_t> awaited_{kNothing};
 };
 
@@ -124,28 +143,30 @@ class RingReceiver {
   enum class Result {
     kMessage,
     kEmpty,
-    kBroken,  // nonsense in either page, or a ring that grew has no memory
+    kBroken,  // either page holds nonsense, or there is no memory to grow
   };
 
-  // `peer` is followed by its ring of `peer_ring_bytes`; both outlive this.
+  // `peer` has its ring of `peer_ring_bytes` behind it. Both pages must outlive
+  // this.
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
-  // The next message, in memory of this object until the next call; its place
-  // in the ring is free for the peer afterwards.
+  // Returns the next message in `message`, valid until the next call. The bytes
+  // are a copy in memory of this object; the peer may use their place again.
   Result Receive(absl::Span<const uint8_t>* message);
-  // Something, perhaps nonsense, is there. Safe from any thread.
+  // Returns whether there is something to Receive(), perhaps nonsense. Safe
+  // from any thread.
   bool HasInput() const;
   bool has_grown() const { return shape_.has_grown(); }
-  // After reading: the peer waits for the room that was made.
+  // Returns whether the peer waits for room. Ask after reading, and ring.
   bool PeerWaits() const;
 
  private:
-  // Past a kGrown at the tail, of which `there` bytes are written from there
-  // on.
+  // Goes past a kGrown at the tail, from which on `there` bytes are written.
+  // Returns false if that cannot be right, or if there is no memory.
   bool Grow(uint64_t there);
   void Get(uint64_t position, void* data, size_t size) const;
-  // Whether what is at `position` is there as it was written.
+  // Reads the header at `position`. Returns whether its stamp is right.
   bool GetHeader(uint64_t position, RingHeader* header) const;
   uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
   void Publish(uint64_t tail);
@@ -154,8 +175,8 @@ class RingReceiver {
   const ControlPage* const peer_;
   const uint8_t* const ring_;
   RingShape shape_;
-  std::atomic<uint64_t> tail_{0};  // the page's copy is for the peer
-  std::vector<uint8_t> scratch_;   // as large as the largest message so far
+  std::atomic<uint64_t> tail_{0};  // the peer sees a copy in the page
+  std::vector<uint8_t> scratch_;   // grows to the largest message
 };
 
 }  // namespace shm

@@ -1,4 +1,4 @@
-// Sealed anonymous memory that is shared between two processes.
+// Sealed anonymous memory (memfd) that two processes share.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SEGMENT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SEGMENT_H_
@@ -18,53 +18,54 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Whether the kernel can Populate(): Linux 5.14. UNAVAILABLE says so.
+// Returns UNAVAILABLE, for people, if the kernel cannot Populate(): it needs
+// Linux 5.14.
 absl::Status CheckKernel();
 
-// Has all pages of [data, data + size) there and mapped, so that no access to
-// them can fail or fault afterwards, as their memory is sealed. What the other
-// side has not allocated is, within this memory's limits. RESOURCE_EXHAUSTED
-// where there is no memory.
+// Pre-faults [data, data + size), so that no access to it can fail or fault
+// afterwards; the memory is sealed and stays there. Pages that the peer left
+// unallocated are allocated now, within this process's limit. Returns
+// RESOURCE_EXHAUSTED if there is no memory.
 enum class Access { kRead, kWrite };
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access);
 
-// Whether `fd`, a peer's, is a memfd of `size` bytes, in pages of a kind that
-// is known, sealed, and has as many blocks: FAILED_PRECONDITION,
-// INVALID_ARGUMENT. Where these lie is another question: there may be some
-// behind the end, which make up for holes before it.
+// Returns OK if `fd`, a peer's, is a sealed memfd of `size` bytes, with pages
+// of a known size and enough blocks allocated for all of them. Else returns
+// FAILED_PRECONDITION or INVALID_ARGUMENT. Does not find holes: blocks beyond
+// the end may make up for them in number.
 absl::Status CheckPeerMemory(int fd, uint64_t size);
 
-// Whether [offset, offset + length) has no hole: FAILED_PRECONDITION. It is
-// allocated anew, and needs no block for that unless there is one, which then
-// costs this process the range. About 125 us for a part of this size. The seals
-// keep holes from being made later.
+// Returns FAILED_PRECONDITION if [offset, offset + length) has a hole.
+// Allocates the range, which takes new blocks only if there is a hole; then
+// this process has paid for the range. The seals keep holes from being made
+// later. Takes about 125 us for kHolePartBytes.
 constexpr uint64_t kHolePartBytes = 2 * 1024 * 1024;
 absl::Status CheckForHole(int fd, uint64_t offset, uint64_t length);
 
-// Memory of this process's, which its peers may read. It is allocated and
-// sealed, so nobody can make an access to it fail (SIGBUS), and nobody but this
-// mapping can write to it.
+// Memory of this process that its peers may read. It is allocated and sealed:
+// no access to it can fail (SIGBUS), and only this mapping can write to it.
+// Move-only; unmaps and closes when destroyed.
 class Segment {
  public:
-  // `size` is rounded up to pages. RESOURCE_EXHAUSTED where memory lacks, or
-  // where not so many huge pages are reserved; another error where there can be
-  // none.
+  // Makes a segment of `size` bytes, rounded up to pages. `name` is for people
+  // (/proc/PID/maps). Returns RESOURCE_EXHAUSTED if there is no memory, or
+  // fewer reserved huge pages than that; another error if there can be none.
   static absl::StatusOr<Segment> Create(const char* name, uint64_t size,
                                         HugePages huge_pages = HugePages::kOff);
-  // Only the first `part` bytes are allocated, in ordinary pages; Populate()
-  // what follows before it is touched.
+  // As Create() in ordinary pages, but allocates only the first `part` bytes.
+  // Populate() the rest before touching it.
   static absl::StatusOr<Segment> CreatePart(const char* name, uint64_t size,
                                             uint64_t part);
 
   uint8_t* data() const { return mapping_.data(); }
   size_t size() const { return mapping_.size(); }
-  // What a peer is sent. Closed on exec.
+  // Returns the descriptor to pass to peers. Closed on exec.
   int fd() const { return fd_.get(); }
-  // No further peer gets it.
+  // Closes the descriptor: no further peer gets the segment.
   void CloseFd() { fd_.Reset(); }
 
  private:
-  // Made of an empty memfd, `size` being whole pages.
+  // Makes one of an empty memfd. `size` is whole pages.
   static absl::StatusOr<Segment> Make(base::UniqueFd fd, uint64_t size,
                                       uint64_t part, HugePages huge_pages);
   Segment(base::UniqueFd fd, Mapping mapping);
@@ -73,16 +74,16 @@ class Segment {
   Mapping mapping_;
 };
 
-// A peer's segment, mapped to be read only. What is in it may change at any
-// time: copy, then check, then use.
+// A peer's segment, mapped read-only. Its bytes may change at any time: copy,
+// then check, then use. Move-only; unmaps when destroyed.
 class PeerSegment {
  public:
-  // Refuses (FAILED_PRECONDITION, INVALID_ARGUMENT) what is not a memfd of
-  // exactly `size` bytes, or what the peer could make to fail under a reader:
-  // not sealed, or not allocated. Of huge pages if its owner made it so.
+  // Maps all of `fd`. Returns FAILED_PRECONDITION or INVALID_ARGUMENT unless it
+  // is a memfd of exactly `size` bytes in which no access can fail: sealed, and
+  // allocated.
   static absl::StatusOr<PeerSegment> Map(progress::ForeignFd fd, uint64_t size);
-  // The same, where only the first `part` bytes must be allocated; Populate()
-  // what follows before it is touched.
+  // As Map(), for memory of which the peer has allocated the first `part` bytes
+  // at least. Call Populate() for the rest before you touch it.
   static absl::StatusOr<PeerSegment> MapPart(progress::ForeignFd fd,
                                              uint64_t size, uint64_t part);
 

@@ -90,6 +90,11 @@ bool HasSegmentId(SetupMessage::Kind kind) {
 
 }  // namespace
 
+absl::Status CheckToken(absl::string_view token) {
+  if (!token.empty() && token.size() <= kMaxTokenBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError("a token has 1 to 64 bytes");
+}
+
 std::string EncodeSetup(const SetupMessage& message) {
   std::string bytes(kHeaderBytes, '\0');
   auto* out = reinterpret_cast<uint8_t*>(&bytes[0]);

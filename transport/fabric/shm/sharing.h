@@ -1,4 +1,4 @@
-// How one connection shares memory.
+// How the two sides of a connection share memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SHARING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SHARING_H_
@@ -12,14 +12,15 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Agreed on by both sides in the set-up.
+// Agreed on in the set-up.
 struct Sharing {
-  // What the peer gets to read: its user's.
+  // Where this side lends from: the arena for the peer's user.
   std::shared_ptr<Arena> arena;
-  // Neither side uses the other's memory in place. The peer's user could
-  // change it while the application parses, and keep what it was lent.
+  // True if each side copies what the other lends, and uses nothing in place. A
+  // peer of another user could change it while the application parses, and
+  // could keep what it was lent.
   bool copies = false;
-  // Why, for people; empty where they do not copy.
+  // Why they copy, for people. Empty if they do not.
   std::string reason;
 };
 

@@ -9,11 +9,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
-#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/mutex.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/progress/fork_count.h"
@@ -28,8 +28,9 @@ namespace {
 constexpr time_t kStaleAfterSeconds = 10;
 
 struct Files {
-  std::mutex mu;
-  std::map<std::string, uint32_t> owners;  // to the fork count of each
+  base::Mutex mu;
+  // To the fork count of each.
+  std::map<std::string, uint32_t> owners ABSL_GUARDED_BY(mu);
 };
 
 void RemoveAll();
@@ -45,11 +46,11 @@ Files* GetFiles() {
 void RemoveAll() {
   Files* const files = GetFiles();
   // In a forked child a thread that is not here may hold it.
-  std::unique_lock<std::mutex> lock(files->mu, std::try_to_lock);
-  if (!lock.owns_lock()) return;
+  if (!files->mu.TryLock()) return;
   for (const auto& entry : files->owners) {
     if (entry.second == progress::ForkCount()) unlink(entry.first.c_str());
   }
+  files->mu.Unlock();
 }
 
 // Walks to a directory as the kernel does, from the root, and looks at each
@@ -184,13 +185,13 @@ void RemoveStaleSockets(const std::string& directory) {
 
 void RemoveAtExit(const std::string& path) {
   Files* const files = GetFiles();
-  std::lock_guard<std::mutex> lock(files->mu);
+  base::MutexLock lock(&files->mu);
   files->owners[path] = progress::ForkCount();
 }
 
 void RemoveSocketFile(const std::string& path) {
   Files* const files = GetFiles();
-  std::lock_guard<std::mutex> lock(files->mu);
+  base::MutexLock lock(&files->mu);
   auto it = files->owners.find(path);
   if (it == files->owners.end()) return;
   if (it->second == progress::ForkCount()) unlink(path.c_str());

@@ -1,5 +1,4 @@
-// Sockets that are files of a directory: whom it may belong to, and that no
-// file stays behind.
+// Sockets that are files: checks the directory, and leaves no file behind.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SOCKET_FILE_H_
@@ -14,20 +13,21 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Only root, this process's user and `peer` can take a socket out of
-// `directory` and put another in its place: it, each directory above it and
-// each symbolic link on the way is owned by one of them, and what others may
-// write has the sticky bit. In a user namespace where the root directory's
-// owner has no number, all above that have none either count as root's; who is
-// not root outside may be among them. FAILED_PRECONDITION names the remedy.
+// Returns OK if only root, this process's user and `peer` can put another
+// socket in the place of one in `directory`. For that, one of them must own the
+// directory, each directory above it and each symbolic link on the way, and
+// what others may write must have the sticky bit. In a user namespace that does
+// not map the owner of the root directory, counts all unmapped owners as root;
+// not all of them need be. Else returns FAILED_PRECONDITION, which names the
+// remedy.
 absl::Status CheckDirectory(const std::string& directory, uid_t peer);
 
-// Removes sockets of Penstock's whose process is gone, as far as it may.
+// Removes Penstock's sockets whose process is gone, as far as this user may.
 void RemoveStaleSockets(const std::string& directory);
 
-// Has the file removed when the process exits, unless RemoveSocketFile() does
-// so before. A forked child removes nothing of its parent's; a process that is
-// killed leaves it to RemoveStaleSockets(). Thread-safe.
+// Removes the file when the process exits, unless RemoveSocketFile() was called
+// before. A forked child removes nothing of its parent's. A process that is
+// killed leaves its file to RemoveStaleSockets(). Both are thread-safe.
 void RemoveAtExit(const std::string& path);
 void RemoveSocketFile(const std::string& path);
 

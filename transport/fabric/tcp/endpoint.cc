@@ -26,7 +26,7 @@ static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
 
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
-  capabilities.max_message_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxMessageBytes;
   // One frame, and it stays there: what is announced is pushed behind the
   // announcement, which costs a header instead of two copies, but its release
   // is one more write and one more wake-up. No copy of a frame is as dear.
@@ -249,7 +249,7 @@ size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
 void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
   switch (unit_.type) {
     case UnitType::kMessage:
-      return events_->OnMessage(body);
+      return events_->OnPacket(body);
     case UnitType::kDoorbell:
       return events_->OnDoorbell();
     case UnitType::kRead:

@@ -1,6 +1,8 @@
-// Messages, doorbells and one-sided reads over one byte stream. A read is a
-// request that the other side's endpoint answers by itself, below the session,
-// some of them with each write: chunks interleave with small messages.
+// Messages, doorbells and one-sided reads over one byte stream.
+//
+// A read is a request that the peer's endpoint answers by itself, below the
+// session. It answers a few with each write, so that chunks of large messages
+// interleave with small messages.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
@@ -21,19 +23,23 @@ namespace penstock {
 namespace fabric {
 namespace tcp {
 
-// The lifeline of every session. Input is pushed: OnBytes() delivers events;
-// Poll() has nothing to do.
+// The lifeline of every session. Delivers events from OnBytes(), OnWritten(),
+// OnClosed() and Read(); Poll() has nothing to do.
 class Endpoint : public fabric::Endpoint {
  public:
-  // `stream` outlives the endpoint.
+  // `stream` must outlive the endpoint.
   explicit Endpoint(ByteStream* stream);
 
-  // From the stream's owner, under the session's lock.
+  // The stream's owner calls these three, under the session's lock.
+  //
+  // Takes what came in. Breaks the endpoint if that is no sequence of units.
   void OnBytes(absl::Span<const uint8_t> bytes);
+  // Ends the write under way, and starts the next if anything waits.
   void OnWritten();
-  // The stream has ended; reads under way end first.
+  // Ends the reads under way with `cause`, then breaks the endpoint.
   void OnClosed(const absl::Status& cause);
-  // Everything sent has been written to the stream.
+
+  // Returns whether everything sent has been written to the stream.
   bool idle() const { return !writing_ && !HasOutput(); }
 
   const Capabilities& capabilities() const override { return capabilities_; }
@@ -67,15 +73,19 @@ class Endpoint : public fabric::Endpoint {
     ReadRequest request;
   };
 
+  // Returns whether little enough is queued. Else OnWritable() will follow.
   bool HasCredit();
   void QueueSmall(const UnitHeader& header, absl::Span<const uint8_t> body);
   void QueueBytes(memory::Bytes bytes);
+  // Makes open_ a piece like the others, to which nothing is appended.
   void CloseOpen();
   bool HasOutput() const {
     return !queued_.empty() || !to_serve_.empty() || !to_push_.empty();
   }
+  // Writes all that is queued, unless a write or a batch is under way.
   void WriteQueued();
 
+  // Each takes the beginning of `bytes`, and returns how much it took.
   size_t TakeHeader(absl::Span<const uint8_t> bytes);
   size_t TakeBody(absl::Span<const uint8_t> bytes);
   size_t TakeReadData(absl::Span<const uint8_t> bytes);
@@ -84,6 +94,7 @@ class Endpoint : public fabric::Endpoint {
   void ServeReads();
   void ServeRead(const ServedRead& read);
   void ServePushes();
+  // Returns whether a read of these bytes can wait for the peer's Push().
   bool WillBePushed(const RemoteRegion& region, uint64_t offset,
                     size_t size) const;
   void BeginPush(uint64_t key);
@@ -97,8 +108,8 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities capabilities_;
   bool broken_ = false;
 
-  // Out: pieces that wait for the write under way. Small units are gathered
-  // in open_, which is the last piece.
+  // Outgoing pieces, which wait for the write under way. open_ gathers small
+  // units, and is the last piece.
   std::vector<memory::Bytes> queued_;
   std::shared_ptr<std::string> open_;
   size_t queued_bytes_ = 0;
@@ -107,7 +118,7 @@ class Endpoint : public fabric::Endpoint {
   bool wants_credit_ = false;
   bool doorbell_queued_ = false;
 
-  // In: the unit that is being received.
+  // The unit that is coming in.
   std::string header_bytes_;
   bool in_body_ = false;
   UnitHeader unit_;
@@ -118,12 +129,12 @@ class Endpoint : public fabric::Endpoint {
   std::unordered_map<uint64_t, memory::Payload> exposed_;
   std::deque<ServedRead> to_serve_;
   std::deque<uint64_t> to_push_;  // keys
-  // Of the peer's regions: pushes come in the order of keys. A read that waits
-  // for one is among those of expected_.
+  // Of the peer's keys, in whose order it pushes, and by which expected_ has
+  // the reads that wait for a push.
   uint64_t last_pushed_ = 0;
   std::map<uint64_t, PendingRead> expected_;
   uint64_t next_read_ = 1;
-  std::map<uint64_t, PendingRead> reads_;
+  std::map<uint64_t, PendingRead> reads_;  // that the peer was asked for
 };
 
 }  // namespace tcp

@@ -1,4 +1,5 @@
-// What the tcp fabric puts around messages and one-sided reads on the stream.
+// The units of the tcp fabric: how messages and one-sided reads lie on the
+// stream. docs/protocol.md has the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
@@ -24,16 +25,17 @@ enum class UnitType : uint8_t {
   kPushVoid = 7,   // no body: the region has been withdrawn
 };
 
-// Body length u32, type u8, three zero bytes, cookie u64: of reads; of pushes
-// the region's key.
+// A header is: length of the body u32, type u8, three zero bytes, cookie u64.
+// The cookie is the reader's own number for a read, and the region's key for a
+// push.
 constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
 constexpr size_t kMaxMessageBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
-// What reads are cut into at first, and the most that is pushed.
+// The chunk that reads start with, and the most that is pushed of a region.
 constexpr size_t kChunkBytes = 256 * 1024;
-// Chunks in one write: two keep the pipe full, and a message that is sent
-// meanwhile waits for no more than these.
+// What one write answers of reads: two chunks keep the pipe full, and a message
+// that is sent meanwhile waits for no more than these.
 constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {
@@ -44,8 +46,8 @@ struct UnitHeader {
 
 void AppendUnitHeader(const UnitHeader& header, std::string* out);
 
-// Needs kUnitHeaderBytes bytes. INVALID_ARGUMENT for an unknown type or a
-// length that the type cannot have.
+// Parses kUnitHeaderBytes bytes. Returns INVALID_ARGUMENT for an unknown type,
+// and for a length that the type cannot have.
 absl::StatusOr<UnitHeader> ParseUnitHeader(const uint8_t* in);
 
 struct ReadRequest {
@@ -55,7 +57,7 @@ struct ReadRequest {
 };
 
 void AppendReadRequest(const ReadRequest& request, std::string* out);
-// Needs kReadBodyBytes bytes.
+// Parses kReadBodyBytes bytes. Does not check the numbers.
 ReadRequest ParseReadRequest(const uint8_t* in);
 
 }  // namespace tcp

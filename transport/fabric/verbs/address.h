@@ -1,4 +1,4 @@
-// Addresses of RDMA devices: those of this machine, and what a peer is told.
+// Addresses of RDMA devices: this machine's, and those in a peer's offer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_ADDRESS_H_
@@ -19,9 +19,9 @@ namespace verbs {
 // An IPv4 or IPv6 address with a port.
 class Address {
  public:
-  // Other families give an error.
+  // Returns an error for any other family.
   static absl::StatusOr<Address> From(const sockaddr& address);
-  // "10.9.0.1" or "fe80::1", without names.
+  // Parses "10.9.0.1" or "fe80::1". Looks no names up.
   static absl::StatusOr<Address> Parse(absl::string_view text, uint16_t port);
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage_); }
@@ -31,24 +31,27 @@ class Address {
   bool is_v6() const { return storage_.ss_family == AF_INET6; }
   uint16_t port() const;
   void set_port(uint16_t port);
-  // As the 16 bytes of a GID: of IPv4, mapped into IPv6.
+  // Returns the 16 bytes that the address has as a GID: IPv4 is mapped into
+  // IPv6.
   std::string AsGid() const;
-  // Without the port.
+  // Returns the address without the port.
   std::string Text() const;
 
  private:
   sockaddr_storage storage_ = {};
 };
 
-// Of an address of any family; for people.
+// Returns an address of any family, for people.
 std::string AddressText(const sockaddr& address);
 
-// The addresses of this machine's interfaces that are up, loopback excepted.
+// Returns the addresses of this machine's interfaces that are up, but for
+// loopback.
 absl::StatusOr<std::vector<Address>> InterfaceAddresses();
 
-// One line for each: "<address> <port>".
+// Returns one line for each address: "<address> <port>".
 std::string MakeOffer(const std::vector<Address>& addresses);
-// At most kMaxOffered; INVALID_ARGUMENT for other text.
+// Parses what MakeOffer() returns, of at most kMaxOffered addresses. Returns
+// INVALID_ARGUMENT for other text.
 constexpr size_t kMaxOffered = 16;
 absl::StatusOr<std::vector<Address>> ParseOffer(absl::string_view offer);
 

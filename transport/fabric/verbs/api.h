@@ -1,5 +1,5 @@
-// The calls of libibverbs and librdmacm that this folder makes: the one door to
-// a device, so that a test can stand in for it and make each call fail.
+// The calls of libibverbs and librdmacm that this folder makes. All go through
+// this class, so that a test can stand in for a device and make each call fail.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_API_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_API_H_
@@ -14,17 +14,17 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each function is the one of that name, ibv_ or rdma_ before it (both
-// libraries make queue pairs), and keeps its convention, of which there are
-// four:
+// Each function is the library's function of that name, with ibv_ or rdma_
+// before it; IbvCreateQp() and CreateQp() tell two of one name apart. It
+// returns what that one returns:
 //
 //   creating something      the object, or null and errno
 //   ending and posting      0, or the error number
 //   polling                 a count, or negative
 //   rdma_*                  0, or -1 and errno
 //
-// handles.h turns the first two into statuses. Thread-safe as the libraries
-// are.
+// handles.h makes owners and statuses of the first two. As thread-safe as the
+// libraries.
 class Api {
  public:
   virtual ~Api() = default;
@@ -35,7 +35,7 @@ class Api {
   virtual int QueryDevice(ibv_context* context, ibv_device_attr* attr) = 0;
   virtual int QueryPort(ibv_context* context, uint8_t port,
                         ibv_port_attr* attr) = 0;
-  // The table of GIDs of a port; a negative error number, or the count.
+  // Returns the count of GIDs, or a negative error number.
   virtual ssize_t QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
                                 size_t max_entries) = 0;
   virtual int GetAsyncEvent(ibv_context* context, ibv_async_event* event) = 0;
@@ -81,7 +81,7 @@ class Api {
   virtual int SetOption(rdma_cm_id* id, int level, int name, void* value,
                         size_t length) = 0;
   virtual int Listen(rdma_cm_id* id, int backlog) = 0;
-  // In network byte order.
+  // Returns the port in network byte order.
   virtual uint16_t GetSrcPort(rdma_cm_id* id) = 0;
   virtual int ResolveAddr(rdma_cm_id* id, sockaddr* source,
                           sockaddr* destination, int timeout_ms) = 0;

@@ -82,13 +82,13 @@ CmChannel::~CmChannel() {
 
 absl::StatusOr<CmId> CmChannel::NewId() { return CreateId(api_, channel_); }
 
-void CmChannel::Route(rdma_cm_id* id, std::weak_ptr<CmHandler> handler) {
-  std::lock_guard<std::mutex> lock(mu_);
+void CmChannel::SetHandler(rdma_cm_id* id, std::weak_ptr<CmHandler> handler) {
+  base::MutexLock lock(&mu_);
   handlers_[id] = std::move(handler);
 }
 
 void CmChannel::Forget(rdma_cm_id* id) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   handlers_.erase(id);
 }
 
@@ -100,7 +100,7 @@ void CmChannel::DispatchOnLoop() {
     CmEvent copy = Copy(api_, *event);
     std::shared_ptr<CmHandler> handler;
     {
-      std::lock_guard<std::mutex> lock(mu_);
+      base::MutexLock lock(&mu_);
       auto it = handlers_.find(addressee);
       if (it != handlers_.end()) handler = it->second.lock();
     }

@@ -1,4 +1,4 @@
-// Hands the connection manager's events to whom they concern.
+// Hands the connection manager's events to their handlers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CHANNEL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CM_CHANNEL_H_
@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/progress/event_loop.h"
 
@@ -18,28 +18,29 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A copy of an event: the event itself has been acknowledged, as nobody can
-// destroy an identifier before that.
+// A copy of an event. The event itself has been acknowledged, since an
+// identifier cannot be destroyed before that.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   int status = 0;
-  // Of CONNECT_REQUEST, ESTABLISHED and REJECTED; the peer's.
+  // From the peer, in CONNECT_REQUEST, ESTABLISHED and REJECTED.
   std::string private_data;
   uint32_t qp_number = 0;
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
-  // CONNECT_REQUEST: the identifier of the connection that is asked for.
+  // In CONNECT_REQUEST: the new identifier of the connection that is asked for.
   CmId request;
 };
 
-// Whoever has an identifier. Called on the event loop's thread, without locks.
+// Handles the events of an identifier. Called on the event loop's thread,
+// without locks.
 class CmHandler {
  public:
   virtual ~CmHandler() = default;
   virtual void OnCmEvent(CmEvent event) = 0;
 };
 
-// One event channel. Thread-safe.
+// Owns an event channel, and reads it on the event loop's thread. Thread-safe.
 class CmChannel : public std::enable_shared_from_this<CmChannel> {
  public:
   static absl::StatusOr<std::shared_ptr<CmChannel>> Create(
@@ -48,12 +49,12 @@ class CmChannel : public std::enable_shared_from_this<CmChannel> {
   CmChannel& operator=(const CmChannel&) = delete;
   ~CmChannel();
 
-  // A new identifier, whose events go to Route()'s handler.
+  // Makes an identifier. Its events go to the handler that SetHandler() names.
   absl::StatusOr<CmId> NewId();
-  // From now on events of `id` go to `handler`; those of an identifier without
-  // one are dropped.
-  void Route(rdma_cm_id* id, std::weak_ptr<CmHandler> handler);
-  // Before `id` is destroyed.
+  // Hands events of `id` to `handler` from now on, while that exists. Events of
+  // an identifier without a handler are dropped.
+  void SetHandler(rdma_cm_id* id, std::weak_ptr<CmHandler> handler);
+  // Forgets the handler of `id`. Call it before destroying `id`.
   void Forget(rdma_cm_id* id);
 
  private:
@@ -66,8 +67,9 @@ class CmChannel : public std::enable_shared_from_this<CmChannel> {
   rdma_event_channel* const channel_;
   progress::EventLoop::Id watch_ = 0;
 
-  std::mutex mu_;
-  std::map<rdma_cm_id*, std::weak_ptr<CmHandler>> handlers_;  // guarded by mu_
+  base::Mutex mu_;
+  std::map<rdma_cm_id*, std::weak_ptr<CmHandler>> handlers_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

@@ -62,15 +62,16 @@ void Completions::RefillLocked() {
 
 bool Completions::HasInput() {
   if (count_.load(std::memory_order_acquire) > 0) return true;
-  std::unique_lock<std::mutex> lock(mu_, std::try_to_lock);
   // Somebody else is looking, or taking: then it is theirs.
-  if (!lock.owns_lock()) return true;
+  if (!mu_.TryLock()) return true;
   RefillLocked();
-  return failed_ || count_.load(std::memory_order_relaxed) > 0;
+  const bool any = failed_ || count_.load(std::memory_order_relaxed) > 0;
+  mu_.Unlock();
+  return any;
 }
 
 int Completions::Take(ibv_wc* out, int max) {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   int taken = 0;
   while (taken < max) {
     RefillLocked();

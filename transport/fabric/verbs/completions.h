@@ -1,15 +1,15 @@
-// A connection's completion queue, and how a sleeper hears of it.
+// A connection's completion queue, and what wakes those who sleep on it.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_COMPLETIONS_H_
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/verbs/handles.h"
 
@@ -17,9 +17,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Completions are taken off the device's queue by whoever looks, and kept here
-// until their owner takes them: the device itself cannot be asked whether there
-// are any. Thread-safe but for Take() and ClearWakeup().
+// Keeps completions that were taken off the device's queue until Take(). The
+// device cannot be asked whether there are any: so HasInput() takes some off.
+// Thread-safe, but for Take() and ClearWakeup(), which only the owner calls.
 class Completions {
  public:
   static absl::StatusOr<std::unique_ptr<Completions>> Create(
@@ -30,19 +30,22 @@ class Completions {
 
   ibv_cq* queue() const { return queue_.get(); }
 
-  // Whether Take() would find something.
+  // Returns whether Take() would find something. May return true while another
+  // thread looks.
   bool HasInput();
-  // The oldest, at most `max`; returns how many, or negative where the device
-  // has failed.
+  // Takes the oldest completions, at most `max`. Returns how many, or a
+  // negative number if the device has failed.
   int Take(ibv_wc* out, int max);
 
-  // While armed, completions make one of wakeup_fds() readable. Whoever arms
-  // looks at HasInput() once more.
+  // While armed, completions make one of wakeup_fds() readable. Look at
+  // HasInput() once more after arming.
   void SetArmed(bool armed);
   std::vector<int> wakeup_fds() const { return {channel_->fd, wake_.get()}; }
-  // Makes the other one readable, until ClearWakeup().
+  // Makes one of wakeup_fds() readable until ClearWakeup(), as if by a
+  // completion.
   void Wake();
-  // Arms again, if it was armed: so look at HasInput() afterwards.
+  // Takes the wake-up from wakeup_fds(), and arms again if this was armed. Look
+  // at HasInput() afterwards.
   void ClearWakeup();
 
  private:
@@ -50,7 +53,8 @@ class Completions {
 
   Completions(Api* api, CompletionChannel channel, CompletionQueue queue,
               base::UniqueFd wake);
-  void RefillLocked();
+  // Takes completions off the device's queue into kept_, if that is empty.
+  void RefillLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Api* const api_;
   CompletionChannel channel_;
@@ -58,13 +62,13 @@ class Completions {
   const base::UniqueFd wake_;  // eventfd
   std::atomic<bool> woken_{false};
   std::atomic<bool> armed_{false};
-  unsigned int unacknowledged_ = 0;  // events; acknowledging takes a lock
+  unsigned int unacknowledged_ = 0;  // events; acknowledged in bulk
 
-  std::mutex mu_;  // guards the rest
-  ibv_wc kept_[kKept];
-  int first_ = 0;
+  base::Mutex mu_;
+  ibv_wc kept_[kKept] ABSL_GUARDED_BY(mu_);
+  int first_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<int> count_{0};
-  bool failed_ = false;
+  bool failed_ ABSL_GUARDED_BY(mu_) = false;
 };
 
 }  // namespace verbs

@@ -62,7 +62,7 @@ Connection::Connection(const Site& site, CmId id)
 void Connection::Begin(const std::shared_ptr<Connection>& self,
                        const Terms& peer) {
   self->peer_ = peer;
-  self->site_.channel->Route(self->id_.get(), self);
+  self->site_.channel->SetHandler(self->id_.get(), self);
   self->site_.supervisor->Add(self);
 }
 
@@ -185,7 +185,7 @@ void Connection::DestroyQueuePair() {
 
 void Connection::Lose(const absl::Status& cause) {
   {
-    std::lock_guard<std::mutex> lock(mu_);
+    base::MutexLock lock(&mu_);
     if (!cause_.ok()) return;
     cause_ = cause;
   }
@@ -194,7 +194,7 @@ void Connection::Lose(const absl::Status& cause) {
 }
 
 absl::Status Connection::cause() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return cause_;
 }
 

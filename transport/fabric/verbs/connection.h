@@ -1,4 +1,4 @@
-// A queue pair with all that it needs, from its making to its end.
+// A queue pair and all that it needs, from the set-up to the end.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CONNECTION_H_
@@ -6,12 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/completions.h"
 #include "transport/fabric/verbs/domain.h"
@@ -26,22 +26,23 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Bytes of one message, its header included.
+// The size of a message's buffer, which has room for its header too.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// Requests that have not ended: messages, reads, and windows that are bound and
-// invalidated, two requests for each large message.
+// The most requests that have not ended: messages, reads, and the two requests
+// of each large message that bind its window and invalidate it.
 constexpr uint32_t kSendRequests = 128;
 
 // What it exposes can be reached through its queue pair and no other: by
-// windows or, without, in a protection domain of its own. While it is being set
-// up its owner handles the connection manager's events; afterwards it does so
-// itself, and notes that the connection is lost.
+// windows, or by a protection domain of its own.
 //
-// Lives until its endpoint is gone; memory of its pools may be held longer. In
-// a forked child it touches nothing. Thread-safe where it says so.
+// While it is being set up, its owner handles the connection manager's events.
+// From Begin() on it handles them itself, and notes when the connection is
+// lost. Shared by its endpoint and by whoever calls it back, and so lives as
+// long as the endpoint or a call; memory of its pools may be held for longer.
+// Touches nothing in a forked child. Thread-safe where it says so.
 class Connection : public CmHandler, public Supervised {
  public:
-  // `id` has a device. Its queue pair is made, and receives are posted.
+  // Makes the queue pair of `id`, which has a device, and posts the receives.
   static absl::StatusOr<std::shared_ptr<Connection>> Create(const Site& site,
                                                             CmId id);
   ~Connection() override;
@@ -49,47 +50,52 @@ class Connection : public CmHandler, public Supervised {
   rdma_cm_id* id() const { return id_.get(); }
   ibv_qp* queue_pair() const { return id_->qp; }
   Api* api() const { return api_; }
-  // What this side can do, to be told to the peer.
+  // Returns what this side can do, to tell the peer.
   const Terms& terms() const { return terms_; }
   uint32_t inline_bytes() const { return inline_bytes_; }
-  // Asks the peer, or grants what it asked for, with `private_data`.
+  // Send the request to the peer, or grant the peer's, with `private_data`.
   absl::Status Connect(absl::string_view private_data);
   absl::Status Accept(const CmEvent& request, absl::string_view private_data);
-  // The peer has proven itself and said this: the connection is looked after
-  // from now on, and has its events itself.
+  // Ends the set-up: the peer has proven that it knows the token, and can do
+  // what `peer` says. From now on the connection handles its own events, and
+  // the supervisor looks after it.
   static void Begin(const std::shared_ptr<Connection>& self, const Terms& peer);
   const Terms& peer() const { return peer_; }
-  // Once it is established: the peer may read what is exposed, through regions
-  // and windows. The connection manager would let it write, too.
+  // Lets the peer read what is exposed, by regions and by windows. Call it once
+  // the connection is established. The connection manager alone would let the
+  // peer write, too.
   absl::Status PermitReads();
-  // "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2, windows", or "staged: " and
-  // why; and counters of its registrations, if there were any.
+  // Returns, for people, "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2,
+  // windows", or "staged: " and why instead of "windows". Adds counters of
+  // registrations if there were any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
   Receives* receives() { return receives_.get(); }
-  // Shared by all connections of the device, if windows are used.
+  // Returns the domain, which all connections of the device share if they use
+  // windows.
   Domain* domain() const { return domain_.get(); }
-  // What this one may have of its pools, beside the buffers of messages.
+  // Return what this connection may have of the pools, beside message buffers.
   const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
   const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 
-  // The device does nothing for this connection any more, and nothing will be
-  // written to memory that it was to fill.
+  // Destroys the queue pair. On return the device does nothing for this
+  // connection any more, and writes to no memory that it was to fill.
   void DestroyQueuePair();
 
-  // Thread-safe. The connection is over, for the first reason that is given.
+  // Ends the connection. The first cause that is given counts. These three are
+  // thread-safe.
   void Lose(const absl::Status& cause);
   bool is_lost() const { return lost_.load(std::memory_order_acquire); }
   absl::Status cause() const;
 
   void OnCmEvent(CmEvent event) override;
 
-  // Hands what was added to `queue` to the device; where it does not take it,
-  // the connection is lost. Also tells the supervisor what is under way: so
-  // call it even if nothing was added, after requests have ended.
+  // Posts what was added to `queue`. Loses the connection if the device does
+  // not take it. Notes for the supervisor what is under way: so call it also
+  // after requests have ended, with nothing added.
   void Post(SendQueue* queue);
-  // Whether a request is to be posted whose end will be told of.
+  // Returns true once when the supervisor wants a signaled probe posted.
   bool TakeProbeRequest() { return wants_probe_.exchange(false); }
 
   ibv_context* device() const override { return id_->verbs; }
@@ -110,24 +116,25 @@ class Connection : public CmHandler, public Supervised {
   Terms terms_;
   Terms peer_;
   uint32_t inline_bytes_ = 0;
-  absl::Status windows_;  // or why they are not used
+  absl::Status windows_;  // why windows are not used, or OK
   std::shared_ptr<Domain> domain_;
   const std::shared_ptr<Quota> exposed_quota_;
   const std::shared_ptr<Quota> read_quota_;
   std::unique_ptr<Completions> completions_;
   std::unique_ptr<Receives> receives_;
 
-  // Of all requests ever, as of the last Post().
+  // Count all requests ever, as of the last Post().
   std::atomic<uint64_t> posted_{0};
   std::atomic<uint64_t> ended_{0};
   std::atomic<bool> wants_probe_{false};
-  // Of the ticks so far, on the loop: how many saw work and no progress.
+  // Used on the loop: the count at the last progress, and how many ticks in a
+  // row have seen work under way and no progress.
   uint64_t ended_then_ = 0;
   int idle_ticks_ = 0;
 
   std::atomic<bool> lost_{false};
-  mutable std::mutex mu_;
-  absl::Status cause_;  // guarded by mu_
+  mutable base::Mutex mu_;
+  absl::Status cause_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

@@ -22,23 +22,24 @@ constexpr int kResolveMillis = 1000;
 }  // namespace
 
 std::shared_ptr<Connector> Connector::Create(const Site& site,
+                                             std::vector<Route> routes,
                                              std::shared_ptr<Attempt> attempt) {
-  return std::shared_ptr<Connector>(new Connector(site, std::move(attempt)));
+  return std::shared_ptr<Connector>(
+      new Connector(site, std::move(routes), std::move(attempt)));
 }
 
-Connector::Connector(const Site& site, std::shared_ptr<Attempt> attempt)
-    : site_(site), attempt_(std::move(attempt)) {}
-
-void Connector::StartOnLoop(std::vector<Route> routes) {
-  if (state_ != State::kIdle || !attempt_->pending()) return;
-  routes_ = std::move(routes);
+Connector::Connector(const Site& site, std::vector<Route> routes,
+                     std::shared_ptr<Attempt> attempt)
+    : TimedSetup(
+          site.loop, std::move(attempt), site.options.setup_timeout,
+          "the peer's RDMA address did not answer in time (is UDP port 4791 "
+          "open?)"),
+      site_(site),
+      routes_(std::move(routes)) {
   std::reverse(routes_.begin(), routes_.end());
-  std::shared_ptr<Connector> self = shared_from_this();
-  timer_ = site_.loop->RunAfter(site_.options.setup_timeout, [self] {
-    self->FinishOnLoop(absl::DeadlineExceededError(
-        "the peer's RDMA address did not answer in time (is UDP port 4791 "
-        "open?)"));
-  });
+}
+
+void Connector::BeginOnLoop() {
   TryNextOnLoop(absl::UnavailableError("no RDMA address to try"));
 }
 
@@ -64,7 +65,8 @@ absl::Status Connector::ResolveAddress(Route route) {
   absl::StatusOr<CmId> id = site_.channel->NewId();
   if (!id.ok()) return id.status();
   id_ = *std::move(id);
-  site_.channel->Route(id_.get(), shared_from_this());
+  site_.channel->SetHandler(
+      id_.get(), std::static_pointer_cast<Connector>(shared_from_this()));
   absl::Status set = SetIdOptions(site_.api, id_.get(), site_.options);
   if (!set.ok()) return set;
   state_ = State::kAddress;
@@ -95,7 +97,7 @@ absl::Status Connector::Connect() {
   if (!connection.ok()) return connection.status();
   connection_ = *std::move(connection);
   return connection_->Connect(MakeRequest(connection_->terms(),
-                                          attempt_->token(),
+                                          attempt().token(),
                                           connection_->queue_pair()->qp_num));
 }
 
@@ -103,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
     const CmEvent& event) {
   absl::StatusOr<Terms> peer = ParseAnswer(event.private_data);
   if (!peer.ok()) return peer.status();
-  if (!AnswerIsProven(event.private_data, attempt_->token(),
+  if (!AnswerIsProven(event.private_data, attempt().token(),
                       connection_->queue_pair()->qp_num, event.qp_number)) {
     return absl::PermissionDeniedError(
         "who answered at the peer's RDMA address does not know the token");
@@ -113,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::Establish(
 }
 
 void Connector::OnCmEvent(CmEvent event) {
-  if (state_ == State::kEnded) return;
+  if (has_ended()) return;
   if (state_ == State::kConnecting && event.type == RDMA_CM_EVENT_ESTABLISHED) {
     return FinishOnLoop(Establish(event));
   }
@@ -129,18 +131,6 @@ absl::Status Connector::Advance(const CmEvent& event) {
     return Connect();
   }
   return CmStatus(event.type, event.status);
-}
-
-void Connector::FinishOnLoop(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
-  if (state_ == State::kEnded) return;
-  StopOnLoop();
-  attempt_->Finish(std::move(result));
-}
-
-void Connector::StopOnLoop() {
-  state_ = State::kEnded;
-  site_.loop->Cancel(timer_);
-  DropId();
 }
 
 }  // namespace verbs

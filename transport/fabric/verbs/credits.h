@@ -1,4 +1,4 @@
-// How many messages may be under way.
+// Counts how many messages may be under way.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
@@ -12,33 +12,35 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each side posts a fixed number of receives, and a message takes one until its
-// buffer is posted again, which the next message to the peer says. The rule of
-// SMB Direct ([MS-SMBD] 3.1.5.1) keeps both sides from running dry at once: the
-// last credit is only for a message that grants some. So each message that
-// leaves its sender without credit gives the receiver at least one.
-// Needs at least four on both sides, so that what grants credits costs less
-// than it grants. Not thread-safe.
+// Each side posts a fixed number of receives. A message takes one until its
+// buffer is posted again; the next message to the peer grants that credit.
+//
+// Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
+// for a message that grants some. So a message that leaves its sender without
+// credit gives the receiver at least one, and the two never run dry at once.
+// Needs at least four receives on each side, so that granting costs fewer
+// credits than it grants. Not thread-safe.
 class Credits {
  public:
-  // `receives` is what this side has posted, `peers` what the peer has.
+  // `receives` is how many this side has posted, `peers` how many the peer has.
   Credits(uint16_t receives, uint16_t peers)
       : receives_(receives), limit_(peers), available_(peers) {}
 
   bool MaySend() const {
     return available_ > 1 || (available_ == 1 && owed_ > 0);
   }
-  // A message leaves: what it grants. Needs MaySend().
+  // Takes a credit for a message, and returns what the message grants. Needs
+  // MaySend().
   uint16_t TakeForSend() {
     --available_;
     return std::exchange(owed_, uint16_t{0});
   }
-  // So much is owed that a message of its own is worth it.
+  // Returns true if so much is owed that a message of its own is worth it.
   bool MustGrant() const { return owed_ >= receives_ / 2 && available_ > 0; }
 
-  // A message has come and its buffer is posted again.
+  // Owes the peer a credit: a message has come, and its buffer is posted again.
   void OnReceived() { ++owed_; }
-  // DATA_LOSS: the peer grants what was never taken.
+  // Adds what the peer grants. Returns DATA_LOSS if that was never taken.
   absl::Status OnGranted(uint16_t credits) {
     if (credits > limit_ - available_) {
       return absl::DataLossError("the peer grants more credits than it has");

@@ -1,5 +1,4 @@
-// Which of this machine's addresses lie on RDMA devices, and which of these are
-// to be used.
+// Finds this machine's addresses on RDMA devices, and chooses among them.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICE_H_
@@ -21,23 +20,23 @@ namespace verbs {
 // An identifier that is bound to an address of a device.
 struct BoundId {
   CmId id;
-  Address address;  // with the port that it got
+  Address address;  // with the port it has
 };
 
-// One for each address that `options` allow; at least one, with the port that
-// it has in `known`, if it is there and the port is free. NOT_FOUND says what
-// there is instead.
+// Binds an identifier to each address that `options` allow. Takes the port that
+// an address has in `known`, if it is there and the port is free. Returns at
+// least one, or NOT_FOUND, which says what there is instead.
 absl::StatusOr<std::vector<BoundId>> BindToDevices(
     Api* api, CmChannel* channel, const Options& options,
     const std::vector<Address>& known = {});
 
-// Whether `options` name an address or a device, or a port or a GID of one.
+// Returns whether `options` name an address, a device, a port or a GID.
 bool IsRestricted(const Options& options);
 
-// What options say of every identifier, before it is connected or accepted.
+// Applies `options` to an identifier. Call it before connecting or accepting.
 absl::Status SetIdOptions(Api* api, rdma_cm_id* id, const Options& options);
 
-// "rxe0/1, RoCE v2, mtu 4096" of an identifier that has a device.
+// Returns "rxe0/1, RoCE v2, mtu 4096" for an identifier that has a device.
 std::string DescribeDevice(Api* api, const rdma_cm_id& id);
 
 }  // namespace verbs

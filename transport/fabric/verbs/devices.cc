@@ -1,5 +1,6 @@
 #include "transport/fabric/verbs/devices.h"
 
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/status.h"
 #include "transport/fabric/verbs/window_trial.h"
 #include "transport/progress/fork_count.h"
@@ -22,11 +23,11 @@ bool IsProof(const absl::Status& status) {
 
 std::shared_ptr<Devices> Devices::For(Api* api) {
   struct Registry {
-    std::mutex mu;
-    std::map<Api*, std::weak_ptr<Devices>> all;
+    base::Mutex mu;
+    std::map<Api*, std::weak_ptr<Devices>> all ABSL_GUARDED_BY(mu);
   };
   static Registry* const registry = new Registry;
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   std::weak_ptr<Devices>& known = registry->all[api];
   std::shared_ptr<Devices> found = known.lock();
   if (found == nullptr) {
@@ -42,7 +43,7 @@ absl::Status Devices::WindowsOf(ibv_context* device, uint8_t port) {
   ibv_device_attr attr = {};
   const int error = api_->QueryDevice(device, &attr);
   if (error != 0) return CallFailed(api_, error, "query", device);
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   Verdict& verdict = verdicts_[{device, attr.node_guid}];
   if (!verdict.is_final) {
     verdict.status = TryWindows(api_, device, port);
@@ -57,7 +58,7 @@ absl::StatusOr<std::shared_ptr<Domain>> Devices::DomainOf(
   if (fork_count_ != progress::ForkCount()) {
     return absl::FailedPreconditionError("the domain is the parent's");
   }
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   std::weak_ptr<Domain>& known = domains_[device];
   std::shared_ptr<Domain> found = known.lock();
   if (found != nullptr) return found;

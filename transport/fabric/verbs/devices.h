@@ -1,4 +1,4 @@
-// What a process knows of its devices.
+// What a process knows of its RDMA devices.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_DEVICES_H_
@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/api.h"
 #include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/options.h"
@@ -19,21 +19,23 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Thread-safe.
+// Remembers, for each device, whether its windows can be trusted, and the
+// domain that its connections share. Thread-safe.
 class Devices {
  public:
-  // One for all fabrics that use `api`, as long as there is one.
+  // Returns the one of all fabrics that use `api`. Makes one if there is none.
   static std::shared_ptr<Devices> For(Api* api);
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // OK if the device's windows can be trusted; else why not, in few words. They
-  // are tried when that is first asked, through `port`, which blocks; see
-  // window_trial.h. What does not prove anything is tried again, a few times.
+  // Returns OK if the device's windows can be trusted, and else why not, in few
+  // words. The first call tries them through `port`, and blocks for that
+  // (window_trial.h). A trial that proves nothing is repeated, by a few later
+  // calls.
   absl::Status WindowsOf(ibv_context* device, uint8_t port);
 
-  // The domain that all connections of a device with such windows share, while
-  // there is one; made with the first one's options.
+  // Returns the domain that the connections of a device with trusted windows
+  // share. Makes it, with `options`, if there is none.
   absl::StatusOr<std::shared_ptr<Domain>> DomainOf(ibv_context* device,
                                                    const Options& options,
                                                    uint64_t locked_limit);
@@ -49,10 +51,12 @@ class Devices {
 
   Api* const api_;
   const uint32_t fork_count_;
-  std::mutex mu_;  // guards the rest
-  // By device and GUID: another device may be opened where one was closed.
-  std::map<std::pair<ibv_context*, uint64_t>, Verdict> verdicts_;
-  std::map<ibv_context*, std::weak_ptr<Domain>> domains_;
+  base::Mutex mu_;
+  // By device and GUID, since another device may be opened where one was
+  // closed.
+  std::map<std::pair<ibv_context*, uint64_t>, Verdict> verdicts_
+      ABSL_GUARDED_BY(mu_);
+  std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

@@ -63,7 +63,7 @@ Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
 
 absl::StatusOr<memory::Block> Domain::AllocateForRead(
     size_t size, const std::shared_ptr<Quota>& quota) {
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
+  absl::StatusOr<std::shared_ptr<PoolLease>> lease =
       private_pool_->Allocate(size, quota);
   memory::Block block;
   block.size = size;

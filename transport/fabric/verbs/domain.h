@@ -1,4 +1,4 @@
-// A protection domain, and all that is registered in it.
+// A protection domain of a device, and all memory that is registered in it.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_DOMAIN_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_DOMAIN_H_
@@ -17,20 +17,21 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Memory that is registered for as long as this lives.
+// A registered region, which stays registered as long as this exists, or as
+// long as the lease of the memory if that is of a pool.
 struct Registered {
   ibv_mr* region = nullptr;
-  SharedRegistration share;  // null: it is of a pool
+  SharedRegistration share;  // null if the memory is of a pool
 };
 
-// With windows nothing in it can be reached by any peer, but through a window,
-// which is bound to one queue pair: so all connections of a device share one.
-// Without, there is one for each connection, whose peer reaches all of
-// exposed_pool(). Thread-safe.
+// With windows, a peer reaches memory only through a window, which is bound to
+// one queue pair; so all connections of a device share one domain. Without
+// windows, the peer reaches all of exposed_pool(); so each connection has a
+// domain of its own. Thread-safe.
 class Domain {
  public:
-  // `locked_limit` is what the process may lock. With windows the pools have no
-  // bounds but the quotas of their users.
+  // `locked_limit` is what the process may lock. With windows only the quotas
+  // of the connections bound the pools.
   static absl::StatusOr<std::shared_ptr<Domain>> Create(Api* api,
                                                         ibv_context* device,
                                                         const Options& options,
@@ -42,17 +43,21 @@ class Domain {
   ibv_pd* get() const { return domain_->get(); }
   bool has_windows() const { return with_windows_; }
 
-  // For messages, and for what is read from peers.
+  // Returns the pool for messages, and for what is read from peers.
   Pool* private_pool() { return private_pool_.get(); }
-  // For copies of what peers read.
+  // Returns the pool for copies that peers read.
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
-  // Memory to be read into, of the pool or of the heap.
+  // Returns memory to read into: of private_pool() as far as `quota` goes, or
+  // else of the heap.
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
-  // For requests of this side that write to `bytes`, which outlive them.
+  // Returns a registration for this side's READs into `bytes`. The caller keeps
+  // the bytes until the READs have ended.
   absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes);
-  // For windows on `bytes`: what is registered already, or null.
+  // Return a registration on which a window on `bytes` can lie. FindForWindow()
+  // only looks, and has a null region if there is none. GetForWindow()
+  // registers.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
 

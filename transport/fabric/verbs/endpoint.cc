@@ -34,7 +34,7 @@ constexpr size_t kReadChunkBytes = 128 * 1024;
 constexpr SizeRange kReadChunkRange = {16 * 1024, 1024 * 1024};
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
-  capabilities.max_message_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxMessageBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
   capabilities.eager_range = kEagerRange;
   capabilities.read_chunk_bytes = kReadChunkBytes;
@@ -59,7 +59,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
     std::shared_ptr<Connection> connection) {
   absl::Status permitted = connection->PermitReads();
   if (!permitted.ok()) return permitted;
-  absl::StatusOr<std::shared_ptr<Lease>> buffers =
+  absl::StatusOr<std::shared_ptr<PoolLease>> buffers =
       connection->domain()->private_pool()->Allocate(kSendBuffers *
                                                      kBufferBytes);
   if (!buffers.ok()) return buffers.status();
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> VerbsEndpoint::Create(
 }
 
 VerbsEndpoint::VerbsEndpoint(std::shared_ptr<Connection> connection,
-                             std::shared_ptr<Lease> send_buffers)
+                             std::shared_ptr<PoolLease> send_buffers)
     : connection_(std::move(connection)),
       capabilities_(CapabilitiesOf(MaxReads(*connection_))),
       queue_(connection_->api(), kSendRequests, kSignalEvery),
@@ -266,7 +266,7 @@ void VerbsEndpoint::OnReceived(const ibv_wc& completion) {
   if (!granted.ok()) return Break(granted);
   if (header->kind == MessageHeader::Kind::kMessage) {
     bool* const destroyed = destroyed_;
-    events_->OnMessage(bytes.subspan(kMessageHeaderBytes));
+    events_->OnPacket(bytes.subspan(kMessageHeaderBytes));
     if (*destroyed || broken_) return;
   }
   absl::Status posted = connection_->receives()->Post(completion.wr_id);

@@ -24,14 +24,14 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Messages are SENDs from registered buffers, held back by credits. Payloads
-// are READ by the peer, under a key that lives no longer than the exposure: a
-// window on a copy in the pool, or a region of its own.
+// Sends messages from registered buffers (SEND), as far as credits allow. Lets
+// the peer read payloads (READ) under a key that ends with the exposure, or,
+// without windows, under the key of a pool of copies. exposer.h says which.
 //
 // Threads: as fabric.h says. An event may destroy the endpoint.
 class VerbsEndpoint : public Endpoint {
  public:
-  // `connection` is established and knows its peer.
+  // `connection` is established, and has begun.
   static absl::StatusOr<std::unique_ptr<Endpoint>> Create(
       std::shared_ptr<Connection> connection);
   ~VerbsEndpoint() override;
@@ -58,7 +58,7 @@ class VerbsEndpoint : public Endpoint {
   std::vector<int> wakeup_fds() const override;
   void ClearWakeup() override;
   bool IsDrained() override;
-  // Nothing: the device wakes whom it must.
+  // These two do nothing: the device wakes whom it must.
   bool TakeDoorbellRequest() override { return false; }
   void RingDoorbell() override {}
 
@@ -72,19 +72,25 @@ class VerbsEndpoint : public Endpoint {
   };
 
   VerbsEndpoint(std::shared_ptr<Connection> connection,
-                std::shared_ptr<Lease> send_buffers);
+                std::shared_ptr<PoolLease> send_buffers);
 
+  // Returns whether there is a credit, a buffer, and a place in the queue.
   bool MaySend() const;
   void AddMessage(MessageHeader::Kind kind, absl::Span<const uint8_t> message,
                   SendQueue::Signal signal);
+  // Sends credits, if so many are owed that a message of its own is worth it.
   void GrantIfDue();
+  // Adds waiting reads, as many as may be under way.
   void StartReads();
+  // Posts what was added.
   void PostAdded();
-  // Makes the device tell when all so far has ended. Needs MaySend().
+  // Adds a signaled message, so that the device tells when all so far has
+  // ended, unless it will. Needs MaySend().
   void AddProbe();
 
   void Handle(const ibv_wc& completion);
   void OnReceived(const ibv_wc& completion);
+  // Ends all requests up to that of completion `wr_id`.
   void OnEnded(uint64_t wr_id);
   void Break(absl::Status cause);
 
@@ -97,7 +103,7 @@ class VerbsEndpoint : public Endpoint {
   SendQueue queue_;
   Credits credits_;
   Exposer exposer_;
-  const std::shared_ptr<Lease> send_buffers_;
+  const std::shared_ptr<PoolLease> send_buffers_;
   std::vector<uint32_t> free_buffers_;
   bool wants_to_send_ = false;
   int batches_ = 0;  // begun and not ended

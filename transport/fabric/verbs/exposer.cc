@@ -31,7 +31,7 @@ absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload) {
 }
 
 absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
+  absl::StatusOr<std::shared_ptr<PoolLease>> lease =
       connection_->domain()->exposed_pool()->Allocate(
           payload.size(), connection_->exposed_quota());
   if (!lease.ok()) return lease.status();
@@ -49,7 +49,7 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindow(
     return ExposeRegistered(payload.pieces()[0], /*is_copy=*/false,
                             std::move(in_place));
   }
-  absl::StatusOr<std::shared_ptr<Lease>> lease =
+  absl::StatusOr<std::shared_ptr<PoolLease>> lease =
       connection_->domain()->exposed_pool()->Allocate(
           payload.size(), connection_->exposed_quota());
   if (!lease.ok()) return ExposeCopy(payload);

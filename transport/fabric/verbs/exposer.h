@@ -1,4 +1,4 @@
-// Lets the peer read payloads.
+// Exposes payloads to the peer of one connection.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_EXPOSER_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_EXPOSER_H_
@@ -21,47 +21,51 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// With windows, the key is that of a memory window of type 2, which is bound
-// for one exposure and to its bytes. It lies on a copy in the pool, or on the
-// payload itself where that is registered already, is large, or was declared
-// to be stable, so that registering it pays. What is in several pieces and does
-// not fit into the pool is copied to the heap.
+// With windows: binds a memory window of type 2 for each exposure, to its bytes
+// only, and exposes it under the window's key. The window lies on a copy in the
+// pool, or on the payload itself where registering that pays: where it is
+// registered already, large, or declared stable. Copies a payload of several
+// pieces to the heap if the pool has no room.
 //
-// Without, every payload is staged: copied to the pool, under the pool's key.
-// The peer could read there what was staged for it before, and nothing else. A
-// read that is repeated late, as Soft-RoCE does, is answered and not refused,
-// which would cost the connection.
+// Without windows: stages every payload, that is, copies it to the pool and
+// exposes it under the pool's key. The peer could read there what was staged
+// for it before, and nothing else. A READ that the device repeats late, as
+// Soft-RoCE does, is answered; to refuse it would cost the connection.
 //
 // Used by one thread at a time.
 class Exposer {
  public:
-  // Both outlive it; requests go through `queue`.
+  // Adds its requests to `queue`. Both must outlive this.
   Exposer(Connection* connection, SendQueue* queue)
       : connection_(connection), queue_(queue) {}
 
-  // Posts what waits in the queue. RESOURCE_EXHAUSTED is a normal answer.
+  // Exposes `payload`, and posts what is in the queue. Returns
+  // RESOURCE_EXHAUSTED in the normal course of things.
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
-  // Adds the request that ends the key; the caller posts it.
+  // Ends the exposure. Adds the request that invalidates its window, which the
+  // caller posts.
   void Withdraw(const RemoteRegion& region);
-  // Adds those for which there was no room.
+  // Adds the invalidations for which the queue had no room.
   void Invalidate();
-  // The oldest of those requests has ended.
+  // Tells that the oldest invalidation under way has ended: gives up the
+  // memory, and may use the window again.
   void OnInvalidated();
-  // Ends all keys, for the queue pair is about to end.
+  // Ends all exposures at once, before the queue pair is destroyed.
   void End();
 
  private:
-  // Ended from the last to the first.
+  // Members are destroyed from the last to the first.
   struct Exposed {
     memory::Payload payload;
-    SharedRegistration registration;  // null: the payload lies in a pool
-    MemoryWindow window;              // none: it is staged
+    SharedRegistration registration;  // null if the payload lies in a pool
+    MemoryWindow window;              // none if the payload is staged
     bool is_copy = true;
   };
 
   absl::StatusOr<Exposure> Stage(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeByWindow(const memory::Payload& payload);
-  // Of the payload as it is; a null region says that a copy is better.
+  // Returns a registration of the payload where it lies. Has a null region if a
+  // copy is better.
   Registered RegionInPlace(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
   absl::StatusOr<Exposure> ExposeRegistered(memory::Bytes bytes, bool is_copy,
@@ -76,9 +80,8 @@ class Exposer {
   // By key and address.
   std::map<std::pair<uint64_t, uint64_t>, Exposed> exposed_;
   std::vector<MemoryWindow> free_windows_;
-  std::deque<Exposed> to_invalidate_;  // there was no room to ask
-  // Asked for, their windows taken out: until it is done the peer may read what
-  // lies there.
+  std::deque<Exposed> to_invalidate_;  // the queue had no room yet
+  // Under way. The peer may read their memory until the request has ended.
   std::deque<Exposed> invalidating_;
 };
 

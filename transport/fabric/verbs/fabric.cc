@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "transport/fabric/timed_setup.h"
 #include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/connector.h"
@@ -10,6 +11,7 @@
 #include "transport/fabric/verbs/library.h"
 #include "transport/fabric/verbs/listener.h"
 #include "transport/fabric/verbs/locked_memory.h"
+#include "transport/fabric/verbs/private_data.h"
 #include "transport/fabric/verbs/site.h"
 #include "transport/progress/event_loop.h"
 #include "transport/progress/fork_count.h"
@@ -17,18 +19,6 @@
 namespace penstock {
 namespace fabric {
 namespace verbs {
-namespace {
-
-// A callback never runs within the call that was given it. Where there is no
-// event loop to run it elsewhere there is no choice.
-void FinishLater(const std::shared_ptr<Attempt>& attempt,
-                 const absl::Status& status) {
-  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-  if (!loop.ok()) return attempt->Finish(status);
-  (*loop)->Post([attempt, status] { attempt->Finish(status); });
-}
-
-}  // namespace
 
 struct VerbsFabric::Parts {
   Site site;
@@ -41,7 +31,7 @@ VerbsFabric::VerbsFabric(const Options& options, Api* api)
 VerbsFabric::~VerbsFabric() = default;
 
 absl::StatusOr<VerbsFabric::Parts> VerbsFabric::GetParts() {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   if (parts_ != nullptr && fork_count_ != progress::ForkCount()) {
     return absl::FailedPreconditionError(
         "RDMA does not work in the child of a fork");
@@ -100,19 +90,8 @@ std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
                                                     ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
   absl::StatusOr<Parts> parts = GetParts();
-  absl::Status expected =
-      parts.ok() ? parts->listener->Expect(attempt) : parts.status();
-  if (!expected.ok()) {
-    FinishLater(attempt, expected);
-    return absl::make_unique<AttemptHandle>(attempt, nullptr);
-  }
-  std::weak_ptr<Listener> weak = parts->listener;
-  std::weak_ptr<Attempt> weak_attempt = attempt;
-  return absl::make_unique<AttemptHandle>(attempt, [weak, weak_attempt] {
-    std::shared_ptr<Listener> self = weak.lock();
-    std::shared_ptr<Attempt> cancelled = weak_attempt.lock();
-    if (self != nullptr && cancelled != nullptr) self->Forget(*cancelled);
-  });
+  if (!parts.ok()) return FailLater(attempt, parts.status());
+  return parts->listener->Expect(std::move(attempt));
 }
 
 // Where the user has named a device it is the source; else the system's routes
@@ -141,25 +120,13 @@ std::unique_ptr<PendingConnect> VerbsFabric::Connect(absl::string_view offer,
                                                      ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
   absl::StatusOr<Parts> parts = GetParts();
-  absl::StatusOr<std::vector<Route>> routes =
-      parts.ok() ? RoutesTo(offer, *parts->listener) : parts.status();
-  if (routes.ok() && token.empty()) {
-    routes = absl::InvalidArgumentError("an empty token");
-  }
-  if (!routes.ok()) {
-    FinishLater(attempt, routes.status());
-    return absl::make_unique<AttemptHandle>(attempt, nullptr);
-  }
-  std::shared_ptr<Connector> connector =
-      Connector::Create(parts->site, attempt);
-  progress::EventLoop* const loop = parts->site.loop;
-  loop->Post([connector, routes = *routes] { connector->StartOnLoop(routes); });
-  std::weak_ptr<Connector> weak = connector;
-  return absl::make_unique<AttemptHandle>(attempt, [weak, loop] {
-    loop->Post([weak] {
-      if (std::shared_ptr<Connector> late = weak.lock()) late->StopOnLoop();
-    });
-  });
+  if (!parts.ok()) return FailLater(attempt, parts.status());
+  absl::StatusOr<std::vector<Route>> routes = RoutesTo(offer, *parts->listener);
+  if (!routes.ok()) return FailLater(attempt, routes.status());
+  absl::Status usable = CheckToken(token);
+  if (!usable.ok()) return FailLater(attempt, usable);
+  return TimedSetup::Launch(
+      Connector::Create(parts->site, *std::move(routes), attempt));
 }
 
 }  // namespace verbs

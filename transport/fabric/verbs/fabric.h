@@ -1,16 +1,16 @@
-// RDMA between two machines, by InfiniBand or RoCE verbs.
+// The fabric of RDMA between two machines, by InfiniBand or RoCE verbs.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_FABRIC_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_FABRIC_H_
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/verbs/api.h"
@@ -24,18 +24,19 @@ class Listener;
 struct Route;
 struct Site;
 
-// Queue pairs are connected by librdmacm (UDP port 4791 on RoCE), on the
-// process's event loop; callbacks run on its thread. libibverbs and librdmacm
-// are opened by the first call, and a machine without them, or without a
-// device, is told so by Offer() and by errors.
+// Connects queue pairs by librdmacm (UDP port 4791 on RoCE), on the process's
+// event loop. Calls callbacks on its thread. Opens libibverbs and librdmacm
+// with the first call; on a machine without them, or without a device, Offer()
+// and the others return errors that say so.
 //
-// A forked child has no RDMA: its parent's device does not answer it.
+// Does not work in a forked child, to which the parent's device does not
+// answer.
 class VerbsFabric : public Fabric {
  public:
   explicit VerbsFabric(const Options& options)
       : VerbsFabric(options, nullptr) {}
-  // With `api` instead of the libraries; it outlives the fabric and all that
-  // comes of it.
+  // Uses `api` instead of the libraries. It must outlive the fabric, and all
+  // that comes of the fabric.
   VerbsFabric(const Options& options, Api* api);
   ~VerbsFabric() override;
 
@@ -48,9 +49,10 @@ class VerbsFabric : public Fabric {
                                           ConnectCallback done) override;
 
  private:
-  // Made on first use, and the listener again when its devices have changed.
+  // What is made on first use.
   struct Parts;
 
+  // Returns the parts. Replaces the listener if its devices have changed.
   absl::StatusOr<Parts> GetParts();
   absl::StatusOr<Site> MakeSite() const;
   absl::StatusOr<std::vector<Route>> RoutesTo(absl::string_view offer,
@@ -59,8 +61,8 @@ class VerbsFabric : public Fabric {
   const Options options_;
   Api* const given_api_;
 
-  std::mutex mu_;
-  std::unique_ptr<Parts> parts_;  // guarded by mu_
+  base::Mutex mu_;
+  std::unique_ptr<Parts> parts_ ABSL_GUARDED_BY(mu_);
   uint32_t fork_count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// One owner for each thing that a device or the connection manager made.
+// Owners of what a device or the connection manager has made.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
@@ -13,10 +13,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Ends what it owns, once, with `kDestroy`. Move-only. The order of members is
-// the order of ending, backwards: an owner lists a protection domain before
-// what lies in it. Ending fails only where that order was broken or the device
-// is gone; either way nothing is left to do about it.
+// Owns one object, and destroys it once with `kDestroy`. Move-only. Not
+// thread-safe.
+//
+// List a protection domain before what lies in it, since members are destroyed
+// from the last to the first. Destroying fails only if that order was broken or
+// the device is gone. Nothing could be done about it then, so the result is
+// dropped.
 template <typename T, int (Api::*kDestroy)(T*)>
 class Handle {
  public:
@@ -52,23 +55,23 @@ using CompletionChannel = Handle<ibv_comp_channel, &Api::DestroyCompChannel>;
 using CompletionQueue = Handle<ibv_cq, &Api::DestroyCq>;
 using QueuePair = Handle<ibv_qp, &Api::IbvDestroyQp>;
 using SharedReceiveQueue = Handle<ibv_srq, &Api::DestroySrq>;
-// Its queue pair has been destroyed before, and its events acknowledged.
+// Destroy its queue pair and acknowledge its events first.
 using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 
-// Each makes one, or says on which device it failed and, for what users can
-// change (locked memory), how.
+// Each makes one object. The error says on which device that failed and, if
+// users can change it (locked memory), how.
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
 absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd);
-// Its descriptor does not block.
+// Makes its descriptor non-blocking.
 absl::StatusOr<CompletionChannel> CreateChannel(Api* api, ibv_context* device);
 absl::StatusOr<CompletionQueue> CreateCq(Api* api, ibv_context* device,
                                          int entries,
                                          ibv_comp_channel* channel);
 absl::StatusOr<SharedReceiveQueue> CreateSrq(Api* api, ibv_pd* pd,
                                              uint32_t requests);
-// On the TCP port space.
+// Uses the TCP port space.
 absl::StatusOr<CmId> CreateId(Api* api, rdma_event_channel* channel);
 
 }  // namespace verbs

@@ -1,4 +1,4 @@
-// libibverbs and librdmacm, opened when first needed.
+// Opens libibverbs and librdmacm at run time.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LIBRARY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_LIBRARY_H_
@@ -10,9 +10,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The process's libraries, never closed. NOT_FOUND, the same each time, names
-// what is missing and the package that has it: a normal answer on a machine
-// without RDMA. Thread-safe.
+// Returns the process's libraries, opened on first use and never closed.
+// Returns NOT_FOUND on a machine without RDMA, the same each time; it names
+// what is missing and the package that has it. Thread-safe.
 absl::StatusOr<Api*> OpenLibrary();
 
 }  // namespace verbs

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/fabric/timed_setup.h"
 #include "transport/fabric/verbs/endpoint.h"
 #include "transport/fabric/verbs/private_data.h"
 #include "transport/fabric/verbs/status.h"
@@ -17,55 +18,63 @@ constexpr int kBacklog = 128;
 
 }  // namespace
 
-// A request that was granted, until the connection is established or lost. It
-// lives by its timer, which shares it; all but the making is on the loop.
-class Listener::Acceptance : public CmHandler {
+// A request that was granted, until the connection is established or lost.
+class Listener::Acceptance : public CmHandler, public TimedSetup {
  public:
   Acceptance(const Site& site, std::shared_ptr<Connection> connection,
              const Terms& peer, std::shared_ptr<Attempt> attempt,
              std::shared_ptr<int> half_open)
-      : site_(site),
+      : TimedSetup(site.loop, std::move(attempt), site.options.setup_timeout,
+                   "the peer did not complete its RDMA connection in time"),
+        site_(site),
         connection_(std::move(connection)),
         peer_(peer),
-        attempt_(std::move(attempt)),
         half_open_(std::move(half_open)) {
     ++*half_open_;
   }
 
-  static void Begin(const std::shared_ptr<Acceptance>& self) {
-    const Site& site = self->site_;
-    site.channel->Route(self->connection_->id(), self);
-    self->timer_ = site.loop->RunAfter(site.options.setup_timeout, [self] {
-      self->Finish(absl::DeadlineExceededError(
-          "the peer did not complete its RDMA connection in time"));
-    });
-  }
-
   void OnCmEvent(CmEvent event) override {
     if (event.type != RDMA_CM_EVENT_ESTABLISHED) {
-      return Finish(CmStatus(event.type, event.status));
+      return FinishOnLoop(CmStatus(event.type, event.status));
     }
-    if (connection_ == nullptr) return;
+    if (has_ended()) return;
     Connection::Begin(connection_, peer_);
-    Finish(VerbsEndpoint::Create(connection_));
+    FinishOnLoop(VerbsEndpoint::Create(connection_));
   }
 
-  void Finish(absl::StatusOr<std::unique_ptr<Endpoint>> result) {
-    if (connection_ == nullptr) return;
-    connection_ = nullptr;
-    --*half_open_;
-    site_.loop->Cancel(timer_);
-    attempt_->Finish(std::move(result));
+  // Grants `request`, once this was started. Ends with the error if there is
+  // one.
+  absl::Status Grant(const CmEvent& request) {
+    absl::Status granted = connection_->Accept(
+        request,
+        MakeAnswer(connection_->terms(), attempt().token(), request.qp_number,
+                   connection_->queue_pair()->qp_num));
+    if (!granted.ok()) FinishOnLoop(granted);
+    return granted;
   }
 
  private:
+  void BeginOnLoop() override {
+    site_.channel->SetHandler(
+        connection_->id(),
+        std::static_pointer_cast<Acceptance>(shared_from_this()));
+  }
+  void ReleaseOnLoop() override {
+    connection_ = nullptr;
+    --*half_open_;
+  }
+
   const Site site_;
-  std::shared_ptr<Connection> connection_;  // null: finished
+  std::shared_ptr<Connection> connection_;  // null once this has ended
   const Terms peer_;
-  const std::shared_ptr<Attempt> attempt_;
   const std::shared_ptr<int> half_open_;
-  progress::EventLoop::Id timer_ = 0;
 };
+
+Listener::Listener(const Site& site)
+    : site_(site),
+      awaited_(AwaitedTokens::Create(
+          site.loop, site.options.setup_timeout,
+          "the peer did not come to this RDMA address in time")) {}
 
 absl::StatusOr<std::shared_ptr<Listener>> Listener::Create(const Site& site,
                                                            Listener* before) {
@@ -92,7 +101,7 @@ Listener::~Listener() { StopListening(); }
 
 absl::Status Listener::Listen() {
   for (size_t i = 0; i < ids_.size(); ++i) {
-    site_.channel->Route(ids_[i].get(), shared_from_this());
+    site_.channel->SetHandler(ids_[i].get(), shared_from_this());
     if (site_.api->Listen(ids_[i].get(), kBacklog) != 0) {
       return CallFailed(site_.api, errno,
                         absl::StrCat("listen at ", addresses_[i].Text()),
@@ -107,49 +116,12 @@ void Listener::StopListening() {
   ids_.clear();
 }
 
-absl::Status Listener::Expect(std::shared_ptr<Attempt> attempt) {
-  if (attempt->token().empty()) {
-    return absl::InvalidArgumentError("an empty token");
-  }
-  {
-    std::lock_guard<std::mutex> lock(mu_);
-    std::shared_ptr<Attempt>& place = expected_[NameOfToken(attempt->token())];
-    if (place != nullptr && place->pending()) {
-      return absl::AlreadyExistsError("this token is waited for already");
-    }
-    place = attempt;
-  }
-  std::weak_ptr<Listener> weak = shared_from_this();
-  site_.loop->RunAfter(site_.options.setup_timeout, [weak, attempt] {
-    std::shared_ptr<Listener> self = weak.lock();
-    if (self != nullptr) self->Forget(*attempt);
-    attempt->Finish(absl::DeadlineExceededError(
-        "the peer did not come to this RDMA address in time"));
-  });
-  return absl::OkStatus();
-}
-
-void Listener::Forget(const Attempt& attempt) {
-  std::lock_guard<std::mutex> lock(mu_);
-  auto it = expected_.find(NameOfToken(attempt.token()));
-  if (it != expected_.end() && it->second.get() == &attempt) {
-    expected_.erase(it);
-  }
-}
-
-std::shared_ptr<Attempt> Listener::TakeAttempt(const CmEvent& request,
-                                               const std::string& token_name) {
-  std::lock_guard<std::mutex> lock(mu_);
-  auto it = expected_.find(token_name);
-  if (it == expected_.end()) return nullptr;
-  // Whoever only knows the name may not use the token up.
-  if (!RequestIsProven(request.private_data, it->second->token(),
-                       request.qp_number)) {
-    return nullptr;
-  }
-  std::shared_ptr<Attempt> attempt = std::move(it->second);
-  expected_.erase(it);
-  return attempt;
+std::unique_ptr<PendingConnect> Listener::Expect(
+    std::shared_ptr<Attempt> attempt) {
+  absl::Status usable = CheckToken(attempt->token());
+  if (!usable.ok()) return FailLater(std::move(attempt), usable);
+  const std::string name = NameOfToken(attempt->token());
+  return awaited_->Await(name, std::move(attempt));
 }
 
 void Listener::OnCmEvent(CmEvent event) {
@@ -175,28 +147,27 @@ absl::Status Listener::Accept(CmEvent* request) {
   if (*half_open_ >= static_cast<int>(site_.options.max_half_open)) {
     return absl::ResourceExhaustedError("too many half-open connections");
   }
-  std::shared_ptr<Attempt> attempt = TakeAttempt(*request, asked->token_name);
+  std::shared_ptr<Attempt> attempt =
+      awaited_->Take(asked->token_name, [request](const Attempt& waiting) {
+        return RequestIsProven(request->private_data, waiting.token(),
+                               request->qp_number);
+      });
   if (attempt == nullptr) {
     return absl::PermissionDeniedError("no such token is waited for");
   }
-  absl::Status set =
+  absl::Status status =
       SetIdOptions(site_.api, request->request.get(), site_.options);
   absl::StatusOr<std::shared_ptr<Connection>> connection =
-      set.ok() ? Connection::Create(site_, std::move(request->request)) : set;
-  absl::Status status = connection.status();
-  if (connection.ok()) {
-    auto acceptance = std::make_shared<Acceptance>(
-        site_, *connection, asked->terms, attempt, half_open_);
-    Acceptance::Begin(acceptance);
-    status =
-        (*connection)
-            ->Accept(*request, MakeAnswer((*connection)->terms(),
-                                          attempt->token(), request->qp_number,
-                                          (*connection)->queue_pair()->qp_num));
-    if (!status.ok()) acceptance->Finish(status);
+      status.ok() ? Connection::Create(site_, std::move(request->request))
+                  : status;
+  if (!connection.ok()) {
+    attempt->Finish(connection.status());
+    return connection.status();
   }
-  if (!status.ok()) attempt->Finish(status);
-  return status;
+  auto acceptance = std::make_shared<Acceptance>(
+      site_, *std::move(connection), asked->terms, attempt, half_open_);
+  acceptance->StartOnLoop();
+  return acceptance->Grant(*request);
 }
 
 }  // namespace verbs

@@ -1,4 +1,4 @@
-// How much memory a process may lock, which registering it does.
+// The limit of locked memory: registering memory locks it.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_LOCKED_MEMORY_H_
@@ -13,21 +13,22 @@ namespace verbs {
 
 constexpr uint64_t kUnlimited = ~uint64_t{0};
 
-// What users can do about too little of it.
+// Tells users what to do if it is too low.
 constexpr char kLockedMemoryRemedy[] =
     "raise the limit of locked memory (ulimit -l, or LimitMEMLOCK= of a "
     "systemd service)";
 
-// Of this process, as of now: RLIMIT_MEMLOCK, or kUnlimited, for whom it does
-// not bind (CAP_IPC_LOCK) too. In a user namespace the capability may be worth
-// nothing; registering says so.
+// Returns this process's present limit (RLIMIT_MEMLOCK), or kUnlimited. Returns
+// kUnlimited also with CAP_IPC_LOCK, to which the limit does not apply. In a
+// user namespace that capability may be worth nothing: then registering fails.
 uint64_t LockedMemoryLimit();
 
-// RESOURCE_EXHAUSTED, with the remedy, if no connection could be made.
+// Returns RESOURCE_EXHAUSTED, with the remedy, if `limit` is too low for a
+// connection.
 absl::Status CheckLockedMemory(uint64_t limit);
 
-// Of the `wanted` bytes of registrations that may be kept, what leaves enough
-// of the limit to connections.
+// Returns how many of `wanted` bytes of registrations may be kept, so that
+// enough of `limit` is left to connections.
 uint64_t CacheBudget(uint64_t wanted, uint64_t limit);
 
 }  // namespace verbs

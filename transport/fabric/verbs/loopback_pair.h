@@ -1,4 +1,4 @@
-// Two queue pairs of one device that are connected to one another, without the
+// Two queue pairs of one device, connected to one another without the
 // connection manager.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_LOOPBACK_PAIR_H_
@@ -16,23 +16,23 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// How a port of a device reaches itself.
+// Says how a port of a device reaches itself.
 struct LoopbackRoute {
   uint8_t port = 0;
   ibv_mtu mtu = IBV_MTU_1024;
   ibv_ah_attr address = {};
 };
 
-// NOT_FOUND if the port has no address, or is down.
+// Returns NOT_FOUND if the port has no address, or is down.
 absl::StatusOr<LoopbackRoute> FindLoopback(Api* api, ibv_context* device,
                                            uint8_t port);
 
-// One reads what the other one exposes. Requests are made one at a time. The
-// windows that are bound through it end before it does, and the domain and the
-// queue after. Not thread-safe.
+// One queue pair reads what the other exposes, one request at a time. Destroy
+// windows that are bound through it before it, and the protection domain and
+// the completion queue after it. Not thread-safe.
 class LoopbackPair {
  public:
-  // `queue` takes the completions of both.
+  // Both queue pairs complete to `queue`.
   static absl::StatusOr<LoopbackPair> Create(Api* api, ibv_pd* pd,
                                              ibv_cq* queue,
                                              const LoopbackRoute& route);
@@ -48,8 +48,9 @@ class LoopbackPair {
   QueuePair owner_;
 };
 
-// Makes the one request that is under way at `qp`, and waits for its end; how
-// it ended. DEADLINE_EXCEEDED: it has not by then, which is of SteadyNow().
+// Makes `request`, the only one under way at `qp`, and waits for its end.
+// Returns how it ended, or DEADLINE_EXCEEDED if it has not by `deadline`
+// (SteadyNow()).
 absl::StatusOr<ibv_wc_status> DoRequest(Api* api, ibv_qp* qp,
                                         ibv_send_wr request,
                                         absl::Time deadline);

@@ -1,8 +1,8 @@
-// What stands before each message on a queue pair: 8 bytes, little-endian.
+// The header of each message on a queue pair: 8 bytes, little-endian.
 //
-//   0  u8   kind: 1 a message follows, 2 nothing follows, only credits
+//   0  u8   kind: 1 a message follows, 2 nothing follows
 //   1  u8   0
-//   2  u16  credits: receives that the sender has posted since the last
+//   2  u16  credits: receives that the sender has posted since its last header
 //   4  u32  0
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_MESSAGE_H_
@@ -28,8 +28,8 @@ struct MessageHeader {
 
 // Writes kMessageHeaderBytes.
 void EncodeHeader(const MessageHeader& header, uint8_t* out);
-// INVALID_ARGUMENT for anything else than such a header and, of kCredits, its
-// end.
+// Parses the header of `message`. Returns INVALID_ARGUMENT for anything else,
+// and for kCredits with bytes behind it.
 absl::StatusOr<MessageHeader> ParseHeader(absl::Span<const uint8_t> message);
 
 }  // namespace verbs

@@ -15,46 +15,49 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Whether memory windows give the peer access to payloads.
+// Chooses how the peer gets access to payloads.
 enum class Windows {
-  kWhereTrusted,  // where the device has them and keeps to them
-  kNever,
+  kWhereTrusted,  // by memory windows, if the device has them and respects them
+  kNever,         // by copies in a pool that the peer can read
 };
 
 struct Options {
-  // Which of the machine's RDMA addresses are used. Empty, 0 and -1: any.
+  // Choose among the machine's RDMA addresses. Empty, 0 and -1 allow any.
   std::vector<std::string> addresses;  // "10.9.0.1"
   std::string device;                  // "mlx5_0"
   int port = 0;
   int gid_index = -1;
   // The traffic class (DSCP and ECN bits) of RoCE v2, which also selects the
-  // service level of InfiniBand; -1: the system's.
+  // service level of InfiniBand. -1 leaves it to the system.
   int traffic_class = -1;
 
-  // A lost packet is sent again after 4.096 us * 2^ack_timeout, up to
-  // retry_count times: 134 ms and a second in all. Never 7, which some devices
-  // take for "for ever".
+  // The device sends a lost packet again after 4.096 us * 2^ack_timeout, up to
+  // retry_count times: after 134 ms, and for a second in all. retry_count is
+  // never 7, which some devices take for "for ever".
   uint8_t ack_timeout = 15;
   uint8_t retry_count = 6;
-  // What a device had to complete and did not: it hangs, or its link does. Its
-  // own retries take a second.
+  // Loses a connection whose device completes nothing for so long: the device
+  // or its link hangs. Longer than the device's own retries, which take a
+  // second.
   absl::Duration completion_timeout = absl::Seconds(3);
-  // For Connect(), for Listen() and for each connection that was accepted.
+  // Limits each Connect(), each Listen(), and each accepted connection that is
+  // not established.
   absl::Duration setup_timeout = absl::Seconds(5);
-  // Accepted connections that are not established yet.
+  // The most accepted connections that are not established yet.
   size_t max_half_open = 64;
 
   Windows windows = Windows::kWhereTrusted;
-  // Memory per connection, registered as it is needed and kept: for copies of
-  // payloads that the peer reads, and for those that are read from it. What
-  // does not fit is registered by itself, for as long as it is needed; or, to
-  // be exposed without windows, goes over tcp.
+  // The most pool memory of one connection: for copies of payloads that the
+  // peer reads, and for payloads that are read from the peer. Pools are
+  // registered as they are needed, and kept. A payload for which there is no
+  // room is registered by itself while it is needed. Without windows, one to be
+  // exposed goes over tcp instead.
   uint64_t exposed_bytes = 32 * 1024 * 1024;
   uint64_t read_bytes = 32 * 1024 * 1024;
-  // Of the program's memory that was declared to be stable, what is kept
-  // registered where windows are used; less where little may be locked.
+  // The most of the program's declared stable memory to keep registered, with
+  // windows. Less is kept if little may be locked.
   uint64_t cache_bytes = uint64_t{1} << 30;
-  // What the process may lock; nothing: the system is asked.
+  // The memory that the process may lock. If not set, asks the system.
   absl::optional<uint64_t> locked_bytes;
 };
 

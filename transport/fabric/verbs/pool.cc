@@ -38,10 +38,10 @@ bool Quota::Take(uint64_t size) {
   return true;
 }
 
-Lease::~Lease() {
+PoolLease::~PoolLease() {
   if (pool_ == nullptr) return;
   if (quota_ != nullptr) quota_->GiveBack(size_);
-  std::lock_guard<std::mutex> lock(pool_->mu_);
+  base::MutexLock lock(&pool_->mu_);
   pool_->segments_[segment_].ranges.Free(offset_, size_);
 }
 
@@ -76,11 +76,11 @@ Pool::~Pool() {
   new std::shared_ptr<const ProtectionDomain>(domain_);
 }
 
-absl::StatusOr<std::shared_ptr<Lease>> Pool::Allocate(
+absl::StatusOr<std::shared_ptr<PoolLease>> Pool::Allocate(
     uint64_t size, const std::shared_ptr<Quota>& quota) {
   if (quota == nullptr) return AllocateUncounted(size);
   if (!quota->Take(size)) return TooMuch(quota->limit());
-  absl::StatusOr<std::shared_ptr<Lease>> lease = AllocateUncounted(size);
+  absl::StatusOr<std::shared_ptr<PoolLease>> lease = AllocateUncounted(size);
   if (lease.ok()) {
     (*lease)->quota_ = quota;
   } else {
@@ -89,21 +89,22 @@ absl::StatusOr<std::shared_ptr<Lease>> Pool::Allocate(
   return lease;
 }
 
-absl::StatusOr<std::shared_ptr<Lease>> Pool::AllocateUncounted(uint64_t size) {
-  std::lock_guard<std::mutex> lock(mu_);
-  std::shared_ptr<Lease> lease = AllocateLocked(size);
+absl::StatusOr<std::shared_ptr<PoolLease>> Pool::AllocateUncounted(
+    uint64_t size) {
+  base::MutexLock lock(&mu_);
+  std::shared_ptr<PoolLease> lease = AllocateLocked(size);
   if (lease != nullptr) return lease;
   absl::Status grown = GrowLocked(size);
   if (!grown.ok()) return grown;
   return AllocateLocked(size);
 }
 
-std::shared_ptr<Lease> Pool::AllocateLocked(uint64_t size) {
+std::shared_ptr<PoolLease> Pool::AllocateLocked(uint64_t size) {
   for (size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = segments_[i];
     const absl::optional<uint64_t> offset = segment.ranges.Allocate(size);
     if (!offset.has_value()) continue;
-    std::shared_ptr<Lease> lease(new Lease());
+    std::shared_ptr<PoolLease> lease(new PoolLease());
     lease->pool_ = shared_from_this();
     lease->segment_ = i;
     lease->offset_ = *offset;
@@ -143,7 +144,7 @@ absl::Status Pool::AddSegmentLocked(uint64_t size, uint64_t left) {
 }
 
 ibv_mr* Pool::FindRegion(const uint8_t* data, uint64_t size) const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   for (const Segment& segment : segments_) {
     const uint8_t* begin = segment.mapping->data;
     if (data >= begin && data + size <= begin + segment.mapping->size) {
@@ -154,7 +155,7 @@ ibv_mr* Pool::FindRegion(const uint8_t* data, uint64_t size) const {
 }
 
 uint64_t Pool::registered_bytes() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return registered_;
 }
 

@@ -1,4 +1,4 @@
-// Memory that one protection domain has registered, in parts.
+// Memory that is registered in one protection domain, and leased in parts.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_POOL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_POOL_H_
@@ -6,10 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/range_allocator.h"
 
@@ -19,12 +19,12 @@ namespace verbs {
 
 class Pool;
 
-// How many bytes of a pool that it shares somebody may have at once. Lives as
-// long as its leases. Thread-safe.
+// Bounds the bytes that one connection has of a pool that it shares. Lives as
+// long as the leases that count to it. Thread-safe.
 class Quota {
  public:
   explicit Quota(uint64_t limit) : limit_(limit) {}
-  // False, and nothing is taken, if it would be too much.
+  // Takes `size` bytes, or returns false and takes nothing if that is too much.
   bool Take(uint64_t size);
   void GiveBack(uint64_t size) { used_ -= size; }
   uint64_t limit() const { return limit_; }
@@ -34,22 +34,23 @@ class Quota {
   std::atomic<uint64_t> used_{0};
 };
 
-// A part of a pool, given back on any thread when it is destroyed.
-class Lease {
+// A part of a pool, which nobody else gets while this exists. May be destroyed
+// on any thread. Keeps the pool.
+class PoolLease {
  public:
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  ~Lease();
+  PoolLease(const PoolLease&) = delete;
+  PoolLease& operator=(const PoolLease&) = delete;
+  ~PoolLease();
 
   uint8_t* data() const { return data_; }
   uint64_t size() const { return size_; }
-  // What it is a part of.
+  // Returns the registered region that this is a part of.
   ibv_mr* region() const { return region_; }
   uint32_t lkey() const { return region_->lkey; }
 
  private:
   friend class Pool;
-  Lease() = default;
+  PoolLease() = default;
 
   std::shared_ptr<Pool> pool_;
   std::shared_ptr<Quota> quota_;  // may be null
@@ -60,12 +61,12 @@ class Lease {
   ibv_mr* region_ = nullptr;
 };
 
-// Grows by segments, which stay registered until the last lease and the pool's
-// owner are gone; the protection domain lives as long. Registering is a system
-// call that pins pages: some hundred microseconds per MiB. Thread-safe.
+// Grows by segments. They stay registered, and the protection domain stays,
+// until the last lease and the pool's owner are gone. Growing is a system call
+// that pins pages: some hundred microseconds per MiB. Thread-safe.
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // `access` is that of every segment; `budget` the bytes of all of them.
+  // Registers each segment with `access`, and at most `budget` bytes in all.
   static std::shared_ptr<Pool> Create(
       Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
       uint64_t budget);
@@ -73,18 +74,19 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Pool& operator=(const Pool&) = delete;
   ~Pool();
 
-  // Aligned to 64 bytes, and counted to `quota` if there is one.
-  // RESOURCE_EXHAUSTED where that, the budget, or the memory that may be
-  // locked, has no room.
-  absl::StatusOr<std::shared_ptr<Lease>> Allocate(
+  // Leases `size` bytes, aligned to 64, and counts them to `quota` if there is
+  // one. Returns RESOURCE_EXHAUSTED if the quota or the budget is used up, or
+  // if no more memory may be locked.
+  absl::StatusOr<std::shared_ptr<PoolLease>> Allocate(
       uint64_t size, const std::shared_ptr<Quota>& quota = nullptr);
-  // Of memory that lies in one of the segments; null if it does not.
+  // Returns the region of memory that lies in one segment of this pool, or
+  // null.
   ibv_mr* FindRegion(const uint8_t* data, uint64_t size) const;
   uint64_t registered_bytes() const;
 
  private:
-  friend class Lease;
-  // Unmaps.
+  friend class PoolLease;
+  // Owns memory of the system, and unmaps it.
   struct Mapping {
     explicit Mapping(uint64_t size);
     ~Mapping();
@@ -99,11 +101,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
        uint64_t budget);
-  absl::StatusOr<std::shared_ptr<Lease>> AllocateUncounted(uint64_t size);
-  absl::Status GrowLocked(uint64_t size);
-  // At most `left` bytes of the budget are.
-  absl::Status AddSegmentLocked(uint64_t size, uint64_t left);
-  std::shared_ptr<Lease> AllocateLocked(uint64_t size);
+  absl::StatusOr<std::shared_ptr<PoolLease>> AllocateUncounted(uint64_t size);
+  absl::Status GrowLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Adds a segment for `size` bytes, of at most `left`.
+  absl::Status AddSegmentLocked(uint64_t size, uint64_t left)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::shared_ptr<PoolLease> AllocateLocked(uint64_t size)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Api* const api_;
   const std::shared_ptr<const ProtectionDomain> domain_;
@@ -111,9 +115,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const uint64_t budget_;
   const uint32_t fork_count_;
 
-  mutable std::mutex mu_;  // guards the rest
-  uint64_t registered_ = 0;
-  std::vector<Segment> segments_;
+  mutable base::Mutex mu_;
+  uint64_t registered_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<Segment> segments_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

@@ -89,6 +89,11 @@ constexpr size_t kAnswerHead = kAnswerBytes - kProofBytes;
 
 }  // namespace
 
+absl::Status CheckToken(absl::string_view token) {
+  if (!token.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("an empty token");
+}
+
 std::string NameOfToken(absl::string_view token) {
   return Hmac(token, "penstock verbs name").substr(0, kTokenNameBytes);
 }

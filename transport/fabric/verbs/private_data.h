@@ -1,7 +1,7 @@
 // What the two sides tell one another while the connection manager connects
-// them, in the few bytes that it carries, and how each proves that it knows the
-// token, which came over the session's first connection and never goes this
-// way. Little-endian:
+// them, in the few bytes that it carries. Each proves that it knows the token,
+// which came over the session's lifeline and never goes this way.
+// Little-endian:
 //
 //   request    u32 "PVRB", u16 version, u16 receives, u16 reads, u16 0,
 //              8 bytes token name, 32 bytes proof
@@ -9,8 +9,8 @@
 //              32 bytes proof
 //
 // A name is the beginning of HMAC-SHA256(token, "penstock verbs name"). A proof
-// is HMAC-SHA256(token, label, what stands before it, queue pair numbers), so
-// that one that was overheard is worth nothing for another queue pair.
+// is HMAC-SHA256(token, label, the bytes before it, queue pair numbers). So a
+// proof that was overheard is worth nothing for another queue pair.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_PRIVATE_DATA_H_
@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
@@ -31,18 +32,21 @@ constexpr size_t kTokenNameBytes = 8;
 constexpr size_t kProofBytes = 32;
 constexpr size_t kRequestBytes = 12 + kTokenNameBytes + kProofBytes;
 constexpr size_t kAnswerBytes = 12 + kProofBytes;
-// What the connection manager leaves of a request on RDMA_PS_TCP.
+// What the connection manager leaves for a request on RDMA_PS_TCP.
 static_assert(kRequestBytes <= 56, "a request must fit");
 
-// What a side says of itself.
+// What a side says it can do.
 struct Terms {
-  uint16_t receives = 0;  // posted for the peer's messages, at least 4
-  uint16_t reads = 0;     // that it serves at once, at least 1
+  uint16_t receives = 0;  // receives posted for the peer's messages, at least 4
+  uint16_t reads = 0;     // reads that it serves at once, at least 1
 };
 
-// By which a listener finds the token.
+// Returns INVALID_ARGUMENT for an empty token, which would prove nothing.
+absl::Status CheckToken(absl::string_view token);
+// Returns the name by which a listener finds the token.
 std::string NameOfToken(absl::string_view token);
 
+// Return the bytes of a request and of an answer, with their proofs.
 std::string MakeRequest(const Terms& terms, absl::string_view token,
                         uint32_t client_qp);
 std::string MakeAnswer(const Terms& terms, absl::string_view token,
@@ -53,12 +57,14 @@ struct Request {
   std::string token_name;
 };
 
-// The peer's bytes, which may be longer than what it sent, by zeros.
-// INVALID_ARGUMENT for other bytes, FAILED_PRECONDITION for another version.
+// Parse the peer's bytes, which the connection manager may have padded with
+// zeros. Return INVALID_ARGUMENT for other bytes, and FAILED_PRECONDITION for
+// another version. Check no proof.
 absl::StatusOr<Request> ParseRequest(absl::string_view bytes);
 absl::StatusOr<Terms> ParseAnswer(absl::string_view bytes);
 
-// Parsed bytes: who sent them knows `token`. Takes the same time for all.
+// Return whether who sent these bytes, which were parsed before, knows `token`.
+// Take the same time for any proof.
 bool RequestIsProven(absl::string_view bytes, absl::string_view token,
                      uint32_t client_qp);
 bool AnswerIsProven(absl::string_view bytes, absl::string_view token,

@@ -10,7 +10,7 @@ namespace verbs {
 
 absl::StatusOr<std::unique_ptr<Receives>> Receives::Create(
     Api* api, ibv_pd* pd, Pool* pool, uint32_t count, uint32_t buffer_bytes) {
-  absl::StatusOr<std::shared_ptr<Lease>> memory =
+  absl::StatusOr<std::shared_ptr<PoolLease>> memory =
       pool->Allocate(uint64_t{count} * buffer_bytes);
   if (!memory.ok()) return memory.status();
   absl::StatusOr<SharedReceiveQueue> queue = CreateSrq(api, pd, count);
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Receives>> Receives::Create(
   return receives;
 }
 
-Receives::Receives(Api* api, std::shared_ptr<Lease> memory,
+Receives::Receives(Api* api, std::shared_ptr<PoolLease> memory,
                    SharedReceiveQueue queue, uint32_t count,
                    uint32_t buffer_bytes)
     : api_(api),

@@ -1,4 +1,4 @@
-// The receives that a connection has posted, and their buffers.
+// The receives that a connection posts, and their buffers.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_RECEIVES_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_RECEIVES_H_
@@ -16,26 +16,27 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A shared receive queue of one domain with `count` buffers of `buffer_bytes`,
-// all posted. Used by one thread at a time.
+// Owns a shared receive queue and its buffers, which are leased from a pool.
+// Used by one thread at a time.
 class Receives {
  public:
+  // Posts `count` buffers of `buffer_bytes`.
   static absl::StatusOr<std::unique_ptr<Receives>> Create(
       Api* api, ibv_pd* pd, Pool* pool, uint32_t count, uint32_t buffer_bytes);
 
   ibv_srq* queue() const { return queue_.get(); }
-  // What completion `wr_id` says that a buffer holds. Empty for an id that was
-  // never posted.
+  // Returns the `bytes` that completion `wr_id` put into its buffer. Empty for
+  // an id that was never posted. Valid until Post(wr_id).
   absl::Span<const uint8_t> Buffer(uint64_t wr_id, uint32_t bytes) const;
-  // The buffer may be filled again.
+  // Lets the device fill that buffer again.
   absl::Status Post(uint64_t wr_id);
 
  private:
-  Receives(Api* api, std::shared_ptr<Lease> memory, SharedReceiveQueue queue,
-           uint32_t count, uint32_t buffer_bytes);
+  Receives(Api* api, std::shared_ptr<PoolLease> memory,
+           SharedReceiveQueue queue, uint32_t count, uint32_t buffer_bytes);
 
   Api* const api_;
-  const std::shared_ptr<Lease> memory_;
+  const std::shared_ptr<PoolLease> memory_;
   const SharedReceiveQueue queue_;
   const uint32_t count_;
   const uint32_t buffer_bytes_;

@@ -69,7 +69,7 @@ RegistrationCache::Extent RegistrationCache::PagesOf(const void* data,
 SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
                                            int access) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(bytes.data);
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   auto it = entries_.upper_bound(begin);
   while (it != entries_.begin()) {
     Entry& entry = (--it)->second;
@@ -111,7 +111,7 @@ absl::StatusOr<SharedRegistration> RegistrationCache::Get(
   if (entry.promise != nullptr) entry.kept = found;
   const bool is_certain = entry.promise != nullptr || bytes.owner != nullptr;
   if (is_certain) Insert(std::move(entry));
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   ++counters_.misses;
   return found;
 }
@@ -144,7 +144,7 @@ absl::StatusOr<MemoryRegion> RegistrationCache::Register(const Extent& extent,
 
 void RegistrationCache::Insert(Entry entry) {
   Regions evicted;  // ended after the lock
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     it = it->second.region.expired() ? entries_.erase(it) : std::next(it);
   }
@@ -153,7 +153,7 @@ void RegistrationCache::Insert(Entry entry) {
     // to be, and finds nothing.
     if (entry.promise->is_over()) return;
     const uint64_t size = entry.extent.end - entry.extent.begin;
-    if (MakeRoomLocked(size, &evicted)) {
+    if (EvictLocked(size, &evicted)) {
       counters_.kept_bytes += size;
     } else {
       entry.kept = nullptr;
@@ -163,7 +163,7 @@ void RegistrationCache::Insert(Entry entry) {
   entries_.emplace(entry.extent.begin, std::move(entry));
 }
 
-bool RegistrationCache::MakeRoomLocked(uint64_t bytes, Regions* out) {
+bool RegistrationCache::EvictLocked(uint64_t bytes, Regions* out) {
   if (bytes > budget_) return false;
   while (counters_.kept_bytes > budget_ - bytes) {
     auto oldest = entries_.end();
@@ -188,15 +188,15 @@ bool RegistrationCache::MakeRoomLocked(uint64_t bytes, Regions* out) {
 
 bool RegistrationCache::EndUnused() {
   Regions evicted;
-  std::lock_guard<std::mutex> lock(mu_);
-  (void)MakeRoomLocked(budget_, &evicted);
+  base::MutexLock lock(&mu_);
+  (void)EvictLocked(budget_, &evicted);
   return !evicted.empty();
 }
 
 void RegistrationCache::OnOver(const memory::StableRange& range) {
   if (fork_count_ != progress::ForkCount()) return;
   Regions over;  // ended after the lock, unless they are in use
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;
     if (entry.promise.get() != &range) {
@@ -212,7 +212,7 @@ void RegistrationCache::OnOver(const memory::StableRange& range) {
 }
 
 RegistrationCounters RegistrationCache::counters() const {
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   return counters_;
 }
 

@@ -1,4 +1,4 @@
-// Ordinary memory that one protection domain has registered.
+// Registrations of ordinary memory in one protection domain.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_REGISTRATION_CACHE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_REGISTRATION_CACHE_H_
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/bytes.h"
 #include "transport/memory/stable_memory.h"
@@ -18,15 +18,15 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A region, until the last share of it is gone.
+// Owns a registered region, and ends it with the last share.
 class Registration {
  public:
-  // `memory` is let go of after the region's end; it may be null.
+  // Keeps `memory`, which may be null, until after the region's end.
   Registration(std::shared_ptr<const ProtectionDomain> domain,
                std::shared_ptr<const void> memory, MemoryRegion region);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  // In a forked child the region is left to the parent.
+  // Leaves the region to the parent in a forked child.
   ~Registration();
 
   ibv_mr* region() const { return region_.get(); }
@@ -47,19 +47,18 @@ struct RegistrationCounters {
   uint64_t kept_bytes = 0;
 };
 
-// Registering costs a system call and pins pages, so regions are used again as
-// long as that is sound: as long as it is certain that their addresses have the
-// pages that they had when they were registered. There are two reasons to be:
+// Uses a registered region again, since registering costs a system call and
+// pins pages. Does so only while its addresses surely have the pages that they
+// had when it was registered. Two things make that sure:
 //
-//   memory::StableMemory  somebody promised it. Such regions are kept within a
-//                         budget, those used least recently going first, never
-//                         one in use; and go when the promise is over.
-//   an owner of the       the region has a share in its owner, and ends before
-//   bytes                 it gives that back. It is used by whoever asks
-//                         meanwhile, up to a number, and ends with its last
-//                         user.
+//   memory::StableMemory  The program has promised it. Keeps the region,
+//                         within a budget, until the promise is over. Evicts
+//                         the least recently used first, never one in use.
+//   an owner of the       The region has a share in the owner, and ends before
+//   bytes                 it gives that back. Serves those who ask meanwhile,
+//                         up to a number, and ends with its last user.
 //
-// Anything else is registered for its user alone. Thread-safe.
+// Registers anything else for its user alone. Thread-safe.
 class RegistrationCache : public memory::StableMemoryWatcher {
  public:
   // Keeps at most `budget` bytes.
@@ -70,9 +69,9 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   RegistrationCache& operator=(const RegistrationCache&) = delete;
   ~RegistrationCache() override;
 
-  // A region that covers `bytes` and allows `access`. Get() registers what is
-  // not, whole pages of it; Find() answers null. Whoever has the region also
-  // has a share of the bytes, and gives that back last.
+  // Return a region that covers `bytes` and allows `access`. If there is none,
+  // Get() registers the whole pages of `bytes`, and Find() returns null. The
+  // caller keeps its own share of the bytes for longer than the region.
   absl::StatusOr<SharedRegistration> Get(const memory::Bytes& bytes,
                                          int access);
   SharedRegistration Find(const memory::Bytes& bytes, int access);
@@ -92,7 +91,7 @@ class RegistrationCache : public memory::StableMemoryWatcher {
     uint64_t last_use = 0;
     int uses = 1;
     std::weak_ptr<const Registration> region;
-    SharedRegistration kept;  // null: it ends with its last user
+    SharedRegistration kept;  // null if it ends with its last user
     std::shared_ptr<const memory::StableRange> promise;
   };
   using Regions = std::vector<SharedRegistration>;
@@ -106,10 +105,11 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   absl::StatusOr<MemoryRegion> Register(const Extent& extent, int access);
   void Insert(Entry entry);
   // Moves unused regions to `out`, the least recently used first, until `bytes`
-  // more may be kept; false: too much is in use. They are ended by the caller,
-  // without the lock.
-  bool MakeRoomLocked(uint64_t bytes, Regions* out);
-  // Whether anything was ended.
+  // more may be kept. Returns false if too much is in use. The caller ends what
+  // is in `out`, without the lock.
+  bool EvictLocked(uint64_t bytes, Regions* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends all unused regions. Returns whether there were any.
   bool EndUnused();
 
   Api* const api_;
@@ -117,10 +117,11 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   const uint64_t budget_;
   const uint32_t fork_count_;
 
-  mutable std::mutex mu_;                    // guards the rest
-  std::multimap<uintptr_t, Entry> entries_;  // by where they begin
-  uint64_t clock_ = 0;
-  RegistrationCounters counters_;
+  mutable base::Mutex mu_;
+  // By where they begin.
+  std::multimap<uintptr_t, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  uint64_t clock_ ABSL_GUARDED_BY(mu_) = 0;
+  RegistrationCounters counters_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

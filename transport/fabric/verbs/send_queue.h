@@ -1,4 +1,4 @@
-// What a queue pair has been asked to do, oldest first.
+// The requests of a queue pair, oldest first.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SEND_QUEUE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SEND_QUEUE_H_
@@ -13,9 +13,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A queue pair works in order and tells of the end of some requests only; the
-// end of one is the end of all before it. Requests are gathered by Add() and
-// handed over together by Post(): one doorbell. Not thread-safe.
+// Gathers requests by Add(), and hands them to the device together by Post(),
+// with one doorbell. The device works in order and completes only signaled
+// requests: the completion of one ends all before it. Not thread-safe.
 class SendQueue {
  public:
   enum class Kind : uint8_t {
@@ -24,34 +24,36 @@ class SendQueue {
     kBinding,
     kInvalidation,
   };
-  // A request that has ended, as Add() named it.
+  // A request that has ended, as it was given to Add().
   struct Done {
     Kind kind;
     uint64_t cookie;
   };
+  // Asks for a completion of this request, or leaves that to `signal_every`.
   enum class Signal { kWhenDue, kNow };
 
-  // At most `capacity` requests that have not ended. No more than
-  // `signal_every` of kWhenDue in a row go without a completion.
+  // Holds at most `capacity` requests that have not ended. Leaves at most
+  // `signal_every` in a row unsignaled.
   SendQueue(Api* api, uint32_t capacity, uint32_t signal_every);
 
   bool full() const { return added_ - ended_ == entries_.size(); }
-  // Requests that have been posted and have not ended.
+  // Returns how many requests were posted and have not ended.
   uint64_t under_way() const { return posted_ - ended_; }
-  // Of these, whether the last will be told of.
+  // Returns whether the last request is signaled.
   bool last_is_signaled() const { return since_signal_ == 0; }
-  // Of all requests ever, those that have ended, and those that were posted.
+  // Return how many requests have ever ended, and were ever posted.
   uint64_t ended() const { return ended_; }
   uint64_t posted() const { return posted_; }
 
-  // A request with one piece of memory, to be filled in by the caller until
-  // Post(): opcode, flags, piece, remote part. Needs !full().
+  // Adds a request with one piece of memory. The caller fills in opcode, flags,
+  // piece and remote part before Post(). Needs !full().
   ibv_send_wr* Add(Kind kind, uint64_t cookie, Signal signal);
-  // Hands everything added to the device. An error: the connection is lost.
+  // Hands everything added to the device. After an error the connection is
+  // lost.
   absl::Status Post(ibv_qp* qp);
 
-  // The oldest request, if it ended with or before that of completion `wr_id`.
-  // Call it until false.
+  // Takes the oldest request, if it ended with the completion `wr_id` or
+  // before. Call it for each completion until it returns false.
   bool Pop(uint64_t wr_id, Done* done);
 
  private:
@@ -65,7 +67,7 @@ class SendQueue {
   Api* const api_;
   const uint32_t signal_every_;
   std::vector<Entry> entries_;
-  // Ordinals: ended_ <= posted_ <= added_.
+  // Count all requests ever: ended_ <= posted_ <= added_.
   uint64_t ended_ = 0;
   uint64_t posted_ = 0;
   uint64_t added_ = 0;

@@ -17,7 +17,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// A value: copies share all but the options, which are the same.
+// Copies share everything but the options, of which each has a copy.
 struct Site {
   Api* api = nullptr;
   progress::EventLoop* loop = nullptr;
@@ -25,7 +25,7 @@ struct Site {
   std::shared_ptr<Supervisor> supervisor;
   std::shared_ptr<Devices> devices;
   Options options;
-  uint64_t locked_limit = 0;  // what the process may lock
+  uint64_t locked_limit = 0;  // memory that the process may lock
 };
 
 }  // namespace verbs

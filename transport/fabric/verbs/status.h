@@ -1,4 +1,4 @@
-// What devices answer, as statuses.
+// Makes statuses of what devices answer.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_STATUS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_STATUS_H_
@@ -11,16 +11,16 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// "<operation> on <device>: <strerror>", with the remedy where there is one.
-// `device` may be null: there is none yet.
+// Returns "<operation> on <device>: <strerror>", with the remedy if there is
+// one. `device` is null if there is none yet.
 absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
                         ibv_context* device);
 
-// The one table of completion errors: what each means for a connection. OK for
-// IBV_WC_SUCCESS.
+// Returns what a completion means for its connection: the one table of
+// completion errors. Returns OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(ibv_wc_status status);
 
-// Why a connection was not made, or ended.
+// Returns why a connection was not made, or why it ended.
 absl::Status CmStatus(rdma_cm_event_type event, int status);
 
 }  // namespace verbs

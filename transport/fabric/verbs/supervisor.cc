@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "transport/base/mutex.h"
+
 namespace penstock {
 namespace fabric {
 namespace verbs {
@@ -36,11 +38,11 @@ bool IsOfPort(ibv_event_type event) {
 std::shared_ptr<Supervisor> Supervisor::For(Api* api,
                                             progress::EventLoop* loop) {
   struct Registry {
-    std::mutex mu;
-    std::map<Api*, std::weak_ptr<Supervisor>> all;
+    base::Mutex mu;
+    std::map<Api*, std::weak_ptr<Supervisor>> all ABSL_GUARDED_BY(mu);
   };
   static Registry* const registry = new Registry;
-  std::lock_guard<std::mutex> lock(registry->mu);
+  base::MutexLock lock(&registry->mu);
   std::weak_ptr<Supervisor>& known = registry->all[api];
   std::shared_ptr<Supervisor> found = known.lock();
   if (found == nullptr) {
@@ -57,7 +59,7 @@ Supervisor::~Supervisor() {
 void Supervisor::Add(std::weak_ptr<Supervised> supervised) {
   std::shared_ptr<Supervised> living = supervised.lock();
   if (living == nullptr) return;
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   all_.push_back(std::move(supervised));
   WatchDeviceLocked(living->device());
   TickLocked();
@@ -103,7 +105,7 @@ void Supervisor::ReportOnLoop(const ibv_async_event& event,
 
 std::vector<std::shared_ptr<Supervised>> Supervisor::Living() {
   std::vector<std::shared_ptr<Supervised>> living;
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   const auto end =
       std::remove_if(all_.begin(), all_.end(), [&living](const auto& each) {
         std::shared_ptr<Supervised> shared = each.lock();
@@ -127,7 +129,7 @@ void Supervisor::TickLocked() {
 void Supervisor::TickOnLoop() {
   const std::vector<std::shared_ptr<Supervised>> living = Living();
   for (const std::shared_ptr<Supervised>& each : living) each->OnTick();
-  std::lock_guard<std::mutex> lock(mu_);
+  base::MutexLock lock(&mu_);
   ticking_ = false;
   if (!all_.empty()) TickLocked();
 }

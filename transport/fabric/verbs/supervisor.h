@@ -1,5 +1,5 @@
-// Looks after a process's connections: for what devices report about
-// themselves, and for what they do not report.
+// Looks after a process's connections: passes on what devices report about
+// themselves, and ticks so that what they do not report is noticed too.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_SUPERVISOR_H_
@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/api.h"
 #include "transport/progress/event_loop.h"
 
@@ -19,49 +19,53 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// One that is looked after. Called on the event loop's thread.
+// A connection that is looked after. Called on the event loop's thread, without
+// locks.
 class Supervised {
  public:
   virtual ~Supervised() = default;
   virtual ibv_context* device() const = 0;
   virtual uint8_t port() const = 0;
-  // The device has failed, or the port is down.
+  // Tells that the device has failed, or that the port is down.
   virtual void OnDeviceEvent(const absl::Status& cause) = 0;
-  // Once in kSupervisionPeriod.
+  // Called once in kSupervisionPeriod.
   virtual void OnTick() = 0;
 };
 
 constexpr absl::Duration kSupervisionPeriod = absl::Milliseconds(250);
 
-// Ticks while there is anybody to look after, and listens to the asynchronous
-// events of their devices, for good. Thread-safe.
+// Ticks while there is anybody to look after. Reads the asynchronous events of
+// their devices from then on. Thread-safe.
 class Supervisor : public std::enable_shared_from_this<Supervisor> {
  public:
-  // One for all fabrics that use `api`: a device tells each event once.
+  // Returns the one of all fabrics that use `api`, as a device tells each event
+  // once. Makes one if there is none.
   static std::shared_ptr<Supervisor> For(Api* api, progress::EventLoop* loop);
   Supervisor(const Supervisor&) = delete;
   Supervisor& operator=(const Supervisor&) = delete;
   ~Supervisor();
 
-  // Until it is gone.
+  // Looks after `supervised` until it is gone.
   void Add(std::weak_ptr<Supervised> supervised);
 
  private:
   Supervisor(Api* api, progress::EventLoop* loop) : api_(api), loop_(loop) {}
-  void WatchDeviceLocked(ibv_context* device);
+  void WatchDeviceLocked(ibv_context* device)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReadEventsOnLoop(ibv_context* device);
   void ReportOnLoop(const ibv_async_event& event, ibv_context* device);
-  void TickLocked();
+  void TickLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TickOnLoop();
+  // Returns those that still exist, and forgets the others.
   std::vector<std::shared_ptr<Supervised>> Living();
 
   Api* const api_;
   progress::EventLoop* const loop_;
 
-  std::mutex mu_;  // guards the rest
-  bool ticking_ = false;
-  std::vector<std::weak_ptr<Supervised>> all_;
-  std::map<ibv_context*, progress::EventLoop::Id> devices_;
+  base::Mutex mu_;
+  bool ticking_ ABSL_GUARDED_BY(mu_) = false;
+  std::vector<std::weak_ptr<Supervised>> all_ ABSL_GUARDED_BY(mu_);
+  std::map<ibv_context*, progress::EventLoop::Id> devices_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

@@ -65,7 +65,7 @@ class Trial {
   LoopbackRoute route_;
   std::shared_ptr<const ProtectionDomain> domain_;
   CompletionQueue queue_;
-  std::shared_ptr<Lease> memory_;
+  std::shared_ptr<PoolLease> memory_;
 };
 
 absl::Status Trial::Prepare(ibv_context* device, uint8_t port) {
@@ -79,7 +79,7 @@ absl::Status Trial::Prepare(ibv_context* device, uint8_t port) {
       CreateCq(api_, device, kCompletions, nullptr);
   if (!queue.ok()) return queue.status();
   queue_ = *std::move(queue);
-  absl::StatusOr<std::shared_ptr<Lease>> memory =
+  absl::StatusOr<std::shared_ptr<PoolLease>> memory =
       Pool::Create(api_, domain_, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
                    2 * kHalf)
           ->Allocate(2 * kHalf);

@@ -1,4 +1,4 @@
-// Whether a device's memory windows can be trusted with other peers' memory.
+// Finds out whether a device's memory windows keep peers out of other memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_WINDOW_TRIAL_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_WINDOW_TRIAL_H_
@@ -13,11 +13,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// What a device is given for all that is tried. Adapters take milliseconds.
+// The time that a trial may take. Adapters take milliseconds.
 constexpr absl::Duration kWindowTrialLimit = absl::Seconds(1);
 
-// Tries it, with queue pairs that the device has with itself: a READ inside a
-// window of type 2 must succeed and bring the right bytes, and each of these
+// Tries windows of type 2 with queue pairs that the device has with itself. A
+// READ inside the window must succeed, and bring the right bytes. Each of these
 // must fail:
 //
 //   beyond the window's range, but inside its region
@@ -25,9 +25,9 @@ constexpr absl::Duration kWindowTrialLimit = absl::Seconds(1);
 //   by the window's key, through a queue pair that it was not bound to
 //   by the key of its region, which permits no remote access
 //
-// OK if all of it is so; else the first thing that is not, in few words.
-// Nothing is left behind. Blocks, for `limit` and what the calls themselves
-// take.
+// Returns OK if all of that is so, and else, in few words, the first thing that
+// is not. Leaves nothing behind. Blocks for up to `limit`, and for as long as
+// the calls themselves take.
 absl::Status TryWindows(Api* api, ibv_context* device, uint8_t port,
                         absl::Duration limit = kWindowTrialLimit);
 

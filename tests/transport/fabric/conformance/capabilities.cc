@@ -13,7 +13,7 @@ namespace conformance {
 namespace {
 
 bool AreEqual(const Capabilities& one, const Capabilities& other) {
-  return one.max_message_bytes == other.max_message_bytes &&
+  return one.max_packet_bytes == other.max_packet_bytes &&
          one.eager_max_bytes == other.eager_max_bytes &&
          one.read_chunk_bytes == other.read_chunk_bytes &&
          one.max_reads == other.max_reads && one.can_load == other.can_load &&

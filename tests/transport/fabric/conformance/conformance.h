@@ -38,7 +38,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   Recorder& at_a() { return at(Side::kA); }
   Recorder& at_b() { return at(Side::kB); }
   const Capabilities& capabilities() const { return capabilities_; }
-  size_t max_message() const { return capabilities_.max_message_bytes; }
+  size_t max_message() const { return capabilities_.max_packet_bytes; }
   // Of a region that takes several chunks, the last one short.
   size_t several_chunks() const;
 

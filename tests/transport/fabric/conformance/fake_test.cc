@@ -22,7 +22,7 @@ class FakeHarness : public Harness {
  public:
   explicit FakeHarness(const fake::LinkOptions& options)
       : link_(options),
-        takes_frames_(options.max_message_bytes >= wire::kMaxFrameBytes) {
+        takes_frames_(options.max_packet_bytes >= wire::kMaxFrameBytes) {
     for (Side side : kSides) ends_[Index(side)] = link_.Take(ToFake(side));
   }
 
@@ -71,12 +71,12 @@ std::vector<FabricCase> Fabrics() {
   fake::LinkOptions one_credit;
   one_credit.credits = 1;
   one_credit.can_load = true;
-  one_credit.max_message_bytes = wire::kMaxFrameBytes;
+  one_credit.max_packet_bytes = wire::kMaxFrameBytes;
   fake::LinkOptions lifeline;
   lifeline.is_lifeline = true;
   lifeline.credits = 3;
   fake::LinkOptions small;
-  small.max_message_bytes = 64;
+  small.max_packet_bytes = 64;
   small.read_chunk_bytes = 1000;
   small.max_reads = 3;
   return {Fake("Fake", fake::LinkOptions()),     Fake("FakeLoads", loads),

@@ -24,11 +24,11 @@ namespace conformance {
 // comes before the end of a read.
 class Recorder : public EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
+  void OnPacket(absl::Span<const uint8_t> packet) override {
     CheckTime();
-    messages.emplace_back(reinterpret_cast<const char*>(message.data()),
-                          message.size());
-    if (on_message) on_message(message);
+    messages.emplace_back(reinterpret_cast<const char*>(packet.data()),
+                          packet.size());
+    if (on_message) on_message(packet);
   }
   void OnWritable() override {
     CheckTime();

@@ -61,7 +61,7 @@ class ShmHarness : public Harness {
 
   std::shared_ptr<shm::Arena> arenas_[2];
   std::unique_ptr<shm::ShmFabric> fabrics_[2];
-  std::vector<std::shared_ptr<shm::Lease>> leases_;
+  std::vector<std::shared_ptr<shm::ArenaLease>> leases_;
 };
 
 FabricCase Shm(const std::string& name, uint32_t ring_bytes) {

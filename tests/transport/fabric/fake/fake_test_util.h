@@ -26,8 +26,8 @@ namespace fake {
 // Writes down what happens, in order: "message hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
-    Add("message " + std::string(message.begin(), message.end()));
+  void OnPacket(absl::Span<const uint8_t> packet) override {
+    Add("message " + std::string(packet.begin(), packet.end()));
   }
   void OnWritable() override { Add("writable"); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {

@@ -133,7 +133,7 @@ class FewCredits : public FakeLinkTest {
   static LinkOptions Options() {
     LinkOptions options;
     options.credits = 2;
-    options.max_message_bytes = 8;
+    options.max_packet_bytes = 8;
     return options;
   }
   FewCredits() : FakeLinkTest(Options()) {}

@@ -35,7 +35,7 @@ TEST(Arena, MemoryIsUsedAgain) {
 
 TEST(Arena, GrowsByLargerSegments) {
   auto arena = Arena::Create(64 * kMiB);
-  std::vector<std::shared_ptr<Lease>> leases;
+  std::vector<std::shared_ptr<ArenaLease>> leases;
   leases.push_back(arena->Allocate(12 * kMiB).value());
   EXPECT_EQ(arena->reserved(), 16 * kMiB);
   leases.push_back(arena->Allocate(12 * kMiB).value());
@@ -65,7 +65,7 @@ TEST(Arena, BudgetIsKept) {
 
 TEST(Arena, LeaseOutlivesTheArenasOtherOwners) {
   auto arena = Arena::Create(16 * kMiB);
-  std::shared_ptr<Lease> lease = arena->Allocate(kMiB).value();
+  std::shared_ptr<ArenaLease> lease = arena->Allocate(kMiB).value();
   arena.reset();
   lease->data()[kMiB - 1] = 5;
   EXPECT_EQ(lease->data()[kMiB - 1], 5);
@@ -73,7 +73,7 @@ TEST(Arena, LeaseOutlivesTheArenasOtherOwners) {
 
 TEST(Arena, FindsWhatLiesInOneOfItsSegments) {
   auto arena = Arena::Create(64 * kMiB);
-  std::vector<std::shared_ptr<Lease>> leases;
+  std::vector<std::shared_ptr<ArenaLease>> leases;
   for (int i = 0; i < 2; ++i) {
     leases.push_back(arena->Allocate(12 * kMiB).value());
   }
@@ -94,7 +94,7 @@ TEST(Arena, FindsWhatLiesInOneOfItsSegments) {
 
 TEST(Arena, SegmentsAreStableMemoryForAsLongAsTheyAreThere) {
   auto arena = Arena::Create(64 * kMiB);
-  std::shared_ptr<Lease> lease = arena->Allocate(kMiB).value();
+  std::shared_ptr<ArenaLease> lease = arena->Allocate(kMiB).value();
   const uint8_t* const data = lease->data();
   EXPECT_NE(memory::FindStable(data, kMiB), nullptr);
   lease.reset();
@@ -144,13 +144,13 @@ class IdleArena : public testing::Test {
   bool WaitForReserved(uint64_t mib) {
     return WaitUntil([=] { return arena_->reserved() == mib * kMiB; });
   }
-  static uint32_t IdOf(const std::shared_ptr<Lease>& lease) {
+  static uint32_t IdOf(const std::shared_ptr<ArenaLease>& lease) {
     return lease->place().segment_id;
   }
 
   std::shared_ptr<Arena> arena_ = Arena::Create(
       256 * kMiB, HugePages::kOff, /*idle_time=*/absl::Milliseconds(1));
-  std::vector<std::shared_ptr<Lease>> leases_;
+  std::vector<std::shared_ptr<ArenaLease>> leases_;
 };
 
 TEST_F(IdleArena, GivesBackAllButTheFirstSegment) {

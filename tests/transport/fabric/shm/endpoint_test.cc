@@ -65,7 +65,7 @@ TEST_F(ShmEndpointTest, MessagesGoBothWays) {
 }
 
 TEST_F(ShmEndpointTest, CapabilitiesAreThoseOfSharedMemory) {
-  EXPECT_EQ(a()->capabilities().max_message_bytes, 64u * 1024);
+  EXPECT_EQ(a()->capabilities().max_packet_bytes, 64u * 1024);
   EXPECT_EQ(a()->capabilities().eager_max_bytes, 8u * 1024);
   EXPECT_TRUE(a()->capabilities().can_load);
   EXPECT_FALSE(a()->capabilities().is_lifeline);

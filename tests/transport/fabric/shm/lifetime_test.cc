@@ -13,8 +13,8 @@
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/fabric/shm/arena.h"
-#include "transport/fabric/shm/domains.h"
 #include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/user_arenas.h"
 #include "transport/progress/aside.h"
 
 namespace penstock {
@@ -99,7 +99,7 @@ TEST_F(ShmLifetime, LastShareOfLoadedBytesClosesEverything) {
 }
 
 TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
-  std::shared_ptr<Lease> lease = lender_->Allocate(kMiB).value();
+  std::shared_ptr<ArenaLease> lease = lender_->Allocate(kMiB).value();
   lease->data()[1000] = 5;
   {
     const memory::Bytes part{lease->data() + 1000, 100000, lease};
@@ -126,7 +126,7 @@ class OwnersCode : public ShmLifetime {
  protected:
   // Lends memory whose owner does so, from another thread, in its end.
   Exposure LendOwned() {
-    std::shared_ptr<Lease> lease = lender_->Allocate(1000).value();
+    std::shared_ptr<ArenaLease> lease = lender_->Allocate(1000).value();
     Endpoint* const endpoint = lender().endpoint.get();
     auto owner = std::shared_ptr<const void>(
         lease->data(), [lease, endpoint, this](const void*) {
@@ -158,7 +158,7 @@ TEST_F(OwnersCode, RunsUnlockedWhenThePeerIsGone) {
 }
 
 TEST_F(ShmLifetime, PiecesThatLieInTheArenaAreCopiedTogether) {
-  std::shared_ptr<Lease> lease = lender_->Allocate(kMiB).value();
+  std::shared_ptr<ArenaLease> lease = lender_->Allocate(kMiB).value();
   memory::Payload payload;
   payload.Append(memory::Bytes{lease->data(), 1000, lease});
   payload.Append(memory::Bytes{lease->data() + 5000, 1000, lease});

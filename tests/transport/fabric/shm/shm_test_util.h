@@ -55,8 +55,8 @@ class Outcome {
 // Keeps all events.
 class Recorder : public EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
-    messages.emplace_back(message.begin(), message.end());
+  void OnPacket(absl::Span<const uint8_t> packet) override {
+    messages.emplace_back(packet.begin(), packet.end());
     if (on_message) on_message();
   }
   void OnWritable() override { ++writable; }

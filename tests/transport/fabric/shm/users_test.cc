@@ -18,9 +18,9 @@
 #include "tests/transport/fabric/shm/child.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/fabric/shm/control.h"
-#include "transport/fabric/shm/domains.h"
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/setup_message.h"
+#include "transport/fabric/shm/user_arenas.h"
 
 namespace penstock {
 namespace fabric {
@@ -31,7 +31,7 @@ using testing::HasSubstr;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-TEST(Domains, EachUserHasAnArenaOfItsOwn) {
+TEST(UserArenas, EachUserHasAnArenaOfItsOwn) {
   auto own = ArenaFor(geteuid()).value();
   auto one = ArenaFor(1001).value();
   auto other = ArenaFor(1002).value();
@@ -48,9 +48,9 @@ TEST(Domains, EachUserHasAnArenaOfItsOwn) {
   EXPECT_NE(third->place().segment_id, of_one);
 }
 
-TEST(Domains, OtherUsersAreFewAndHaveLess) {
+TEST(UserArenas, OtherUsersAreFewAndHaveLess) {
   ForkedChild child([] {  // which has none yet
-    for (uid_t uid = 2001; uid < 2001 + kMaxOtherDomains; ++uid) {
+    for (uid_t uid = 2001; uid < 2001 + kMaxOtherUsers; ++uid) {
       ASSERT_TRUE(ArenaFor(uid).ok()) << uid;
     }
     EXPECT_TRUE(absl::IsResourceExhausted(ArenaFor(3000).status()));

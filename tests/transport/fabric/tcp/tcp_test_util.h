@@ -32,8 +32,8 @@ using Lines = std::vector<std::string>;
 // Writes down what happens, in order: "message hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
-    lines_.push_back("message " + std::string(message.begin(), message.end()));
+  void OnPacket(absl::Span<const uint8_t> packet) override {
+    lines_.push_back("message " + std::string(packet.begin(), packet.end()));
   }
   void OnWritable() override { lines_.push_back("writable"); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {

@@ -44,7 +44,7 @@ class CmChannelTest : public testing::Test {
 
   CmId NewId(const std::shared_ptr<Handler>& handler) {
     CmId id = channel_->NewId().value();
-    channel_->Route(id.get(), handler);
+    channel_->SetHandler(id.get(), handler);
     return id;
   }
   void Resolve(const CmId& id) {
@@ -111,7 +111,7 @@ TEST_F(CmChannelTest, LaterRouteReplacesTheEarlier) {
   auto one = std::make_shared<Handler>();
   auto other = std::make_shared<Handler>();
   const CmId id = NewId(one);
-  channel_->Route(id.get(), other);
+  channel_->SetHandler(id.get(), other);
   Resolve(id);
   EXPECT_TRUE(one->events.empty());
   EXPECT_EQ(other->events.size(), 1u);

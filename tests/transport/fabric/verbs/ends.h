@@ -28,9 +28,9 @@ constexpr char kTestToken[] = "a token of sixteen bytes or more";
 // Keeps all events; one after the end fails the test.
 class Recorder : public EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
+  void OnPacket(absl::Span<const uint8_t> packet) override {
     CheckAlive();
-    messages.emplace_back(message.begin(), message.end());
+    messages.emplace_back(packet.begin(), packet.end());
   }
   void OnWritable() override {
     CheckAlive();

@@ -41,8 +41,8 @@ class PoolTest : public testing::Test {
         *AllocPd(verbs_.get(), verbs_->AddDevice(std::move(device))));
     pool_ = Pool::Create(verbs_.get(), domain_, IBV_ACCESS_LOCAL_WRITE, budget);
   }
-  std::shared_ptr<Lease> Allocate(uint64_t size) {
-    absl::StatusOr<std::shared_ptr<Lease>> lease = pool_->Allocate(size);
+  std::shared_ptr<PoolLease> Allocate(uint64_t size) {
+    absl::StatusOr<std::shared_ptr<PoolLease>> lease = pool_->Allocate(size);
     EXPECT_TRUE(lease.ok()) << lease.status();
     return lease.ok() ? *lease : nullptr;
   }
@@ -72,13 +72,13 @@ TEST_F(PoolTest, FirstSegmentIsAsItsUserWantsLaterOnesDouble) {
 }
 
 TEST_F(PoolTest, LeasesAreApartAlignedAndUnderTheirRegionsKey) {
-  std::vector<std::shared_ptr<Lease>> leases;
+  std::vector<std::shared_ptr<PoolLease>> leases;
   for (uint64_t size = 1; size < 20000; size = size * 2 + 1) {
     leases.push_back(Allocate(size));
     std::memset(leases.back()->data(), static_cast<int>(leases.size()), size);
   }
   for (size_t i = 0; i < leases.size(); ++i) {
-    const Lease& lease = *leases[i];
+    const PoolLease& lease = *leases[i];
     EXPECT_EQ(reinterpret_cast<uintptr_t>(lease.data()) % 64, 0u);
     const auto* begin = static_cast<const uint8_t*>(lease.region()->addr);
     EXPECT_GE(lease.data(), begin);

@@ -1,25 +1,27 @@
 // Options, environment and defaults, resolved into one answer.
 
-#ifndef PENSTOCK_TRANSPORT_SETTINGS_H_
-#define PENSTOCK_TRANSPORT_SETTINGS_H_
+#ifndef PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
+#define PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "transport/fabric/shm/huge_pages.h"
-#include "transport/options.h"
 #include "transport/progress/spin_policy.h"
+#include "transport/settings/options.h"
 
 namespace penstock {
 
+// A field's initial value is the setting's default. table.h says how each is
+// named, written and resolved.
 struct Settings {
   Policy policy = Policy::kPrefer;
-  std::vector<Fabric> fabrics;  // best first, not empty
+  // Best first, not empty.
+  std::vector<Fabric> fabrics = {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp};
   ShmSharing shm_sharing = ShmSharing::kSameUid;
   std::string shm_directory;  // absolute; empty: abstract sockets
-  std::string verbs_device;   // without its port; empty: any
-  int verbs_port = 0;         // 0: any
+  std::string verbs_device;   // a VerbsDevice; empty: any
   int verbs_gid_index = -1;
   int verbs_traffic_class = -1;
   int verbs_cache_mib = 1024;
@@ -37,10 +39,7 @@ struct Settings {
 };
 
 // "shm" for Fabric::kShm and so on, as the environment has them.
-const char* FabricName(Fabric fabric);
-const char* PolicyName(Policy policy);
-const char* ShmSharingName(ShmSharing sharing);
-const char* DataProtectionName(DataProtection protection);
+std::string FabricName(Fabric fabric);
 
 // INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);
@@ -54,4 +53,4 @@ absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
 
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_SETTINGS_H_
+#endif  // PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_

@@ -1,12 +1,12 @@
-#include "transport/fabric/shm/domains.h"
+#include "transport/fabric/shm/user_arenas.h"
 
 #include <unistd.h>
 
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/mutex.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   if (it != arenas->end()) return it->second;
   const bool is_own = uid == geteuid();
   const size_t others = arenas->size() - arenas->count(geteuid());
-  if (!is_own && others >= kMaxOtherDomains) {
+  if (!is_own && others >= kMaxOtherUsers) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no shared memory for uid ", uid, ": this process has ",
                      others, " other users' already, which is the limit"));
@@ -44,12 +44,12 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
 absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid,
                                                 HugePages huge_pages) {
   struct Shared {
-    std::mutex mu;
-    uint32_t fork_count;
-    Arenas arenas;
+    base::Mutex mu;
+    uint32_t fork_count ABSL_GUARDED_BY(mu) = progress::ForkCount();
+    Arenas arenas ABSL_GUARDED_BY(mu);
   };
-  static Shared* const shared = new Shared{{}, progress::ForkCount(), {}};
-  std::lock_guard<std::mutex> lock(shared->mu);
+  static Shared* const shared = new Shared;
+  base::MutexLock lock(&shared->mu);
   if (shared->fork_count != progress::ForkCount()) {
     // The parent's memory is the parent's: both would hand out the same bytes.
     new Arenas(std::move(shared->arenas));

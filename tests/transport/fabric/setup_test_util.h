@@ -1,0 +1,73 @@
+// What the callbacks of attempts are told.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
+#define PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "transport/fabric/attempt.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+
+// An attempt and how it ended.
+class Told {
+ public:
+  explicit Told(const std::string& token = "token")
+      : attempt_(std::make_shared<Attempt>(
+            token, [state = state_](const auto& result) {
+              absl::MutexLock lock(&state->mu);
+              ++state->calls;
+              state->status = result.status();
+            })) {}
+
+  // For the one who finishes it: there is no other share of it afterwards.
+  std::shared_ptr<Attempt> Give() { return std::move(attempt_); }
+
+  // Waits for the callback.
+  absl::Status Wait() const {
+    absl::MutexLock lock(&state_->mu);
+    state_->mu.Await(absl::Condition(
+        +[](State* state) { return state->calls > 0; }, state_.get()));
+    return state_->status;
+  }
+  int calls() const {
+    absl::MutexLock lock(&state_->mu);
+    return state_->calls;
+  }
+
+ private:
+  struct State {
+    absl::Mutex mu;
+    int calls = 0;
+    absl::Status status;
+  };
+
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::shared_ptr<Attempt> attempt_;
+};
+
+inline progress::EventLoop* Loop() {
+  return progress::EventLoop::Get().value();
+}
+
+// Returns when what was posted to the loop before has run, and its timers for
+// up to now.
+inline void DrainLoop() {
+  absl::Notification posted;
+  Loop()->Post([&posted] { posted.Notify(); });
+  posted.WaitForNotification();
+  absl::Notification due;
+  Loop()->RunAfter(absl::ZeroDuration(), [&due] { due.Notify(); });
+  due.WaitForNotification();
+}
+
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_

@@ -1,0 +1,72 @@
+// What holds for each row of the table of settings.
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "transport/base/log.h"
+#include "transport/settings/description.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace {
+
+// What a channel and the process make of the environment.
+struct Answers {
+  absl::StatusOr<Settings> settings = ResolveSettings({});
+  absl::Status process = ResolvePolling().status();
+
+  Answers() { process.Update(ResolveShmHugePages().status()); }
+};
+
+// Those whose answer there is to see here; log_test has the log's.
+std::vector<Description> Resolved() {
+  std::vector<Description> settings = DescribeSettings();
+  settings.erase(std::remove_if(settings.begin(), settings.end(),
+                                [](const Description& each) {
+                                  return each.variable == base::kLogVariable;
+                                }),
+                 settings.end());
+  return settings;
+}
+
+// What the environment answers where `setting`, and nothing else, has `value`.
+Answers With(const Description& setting, const std::string& value) {
+  for (const Description& each : DescribeSettings()) {
+    unsetenv(each.variable.c_str());
+  }
+  setenv(setting.variable.c_str(), value.c_str(), /*replace=*/1);
+  Answers answers;
+  unsetenv(setting.variable.c_str());
+  return answers;
+}
+
+TEST(SettingsTable, SayingTheDefaultChangesNothing) {
+  for (const Description& each : Resolved()) {
+    if (each.default_value.empty()) continue;
+    const Answers answers = With(each, each.default_value);
+    ASSERT_TRUE(answers.settings.ok()) << answers.settings.status();
+    EXPECT_EQ(answers.settings->ToString(), Settings().ToString());
+    EXPECT_TRUE(answers.process.ok()) << answers.process;
+  }
+}
+
+TEST(SettingsTable, ABadValueNamesTheVariableAndWhatIsAllowed) {
+  for (const Description& each : Resolved()) {
+    const absl::Status error = absl::InvalidArgumentError(
+        absl::StrCat(each.variable, "= is not a setting: use ", each.values));
+    const bool is_of_process = each.field.empty();
+    const Answers answers = With(each, "");
+    EXPECT_EQ(answers.process, is_of_process ? error : absl::OkStatus());
+    EXPECT_EQ(answers.settings.status(),
+              is_of_process ? absl::OkStatus() : error);
+  }
+}
+
+}  // namespace
+}  // namespace penstock

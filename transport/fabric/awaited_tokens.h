@@ -1,0 +1,75 @@
+// The attempts of a listener, each until a peer shows its token.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_AWAITED_TOKENS_H_
+#define PENSTOCK_TRANSPORT_FABRIC_AWAITED_TOKENS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "transport/base/mutex.h"
+#include "transport/fabric/attempt.h"
+#include "transport/fabric/fabric.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace fabric {
+
+// Keeps attempts by name, and gives each to one peer only. A name is the token
+// itself, or is made from it. Calls callbacks on the event loop's thread,
+// without locks. Thread-safe. May be destroyed before its attempts have ended:
+// each still has its handle and its limit.
+//
+//   state    event               action                                next
+//   -        Await()             keep it, start its limit              waiting
+//   waiting  Take(its name)      give it to the caller                 taken
+//   waiting  its handle goes     forget it                             -
+//   waiting  the limit           forget it, DEADLINE_EXCEEDED          -
+//   taken    the limit           DEADLINE_EXCEEDED, if it still pends  -
+class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
+ public:
+  // Finishes each attempt with DEADLINE_EXCEEDED and `late` after `limit`,
+  // taken or not.
+  static std::shared_ptr<AwaitedTokens> Create(progress::EventLoop* loop,
+                                               absl::Duration limit,
+                                               std::string late);
+  AwaitedTokens(const AwaitedTokens&) = delete;
+  AwaitedTokens& operator=(const AwaitedTokens&) = delete;
+
+  // Keeps `attempt` until Take(`name`). Destroying the handle cancels and
+  // forgets it; in a forked child it only cancels the child's copy. If another
+  // attempt of that name is pending, fails this one with ALREADY_EXISTS.
+  std::unique_ptr<PendingConnect> Await(std::string name,
+                                        std::shared_ptr<Attempt> attempt);
+
+  // Returns whether a peer may have the attempt. Called under the lock.
+  using Proof = std::function<bool(const Attempt&)>;
+  // Returns the pending attempt of that name, and forgets it. Returns null if
+  // there is none, and also, keeping the attempt, if `proof` returns false.
+  std::shared_ptr<Attempt> Take(const std::string& name,
+                                const Proof& proof = nullptr);
+
+ private:
+  AwaitedTokens(progress::EventLoop* loop, absl::Duration limit,
+                std::string late);
+  // Returns false if another one, which is pending, has the name.
+  bool Keep(const std::string& name, std::shared_ptr<Attempt> attempt);
+  // Forgets `attempt`, but no other one of that name.
+  void Forget(const std::string& name, const Attempt* attempt);
+
+  progress::EventLoop* const loop_;
+  const absl::Duration limit_;
+  const std::string late_;
+  const uint32_t fork_count_;
+
+  base::Mutex mu_;
+  std::map<std::string, std::shared_ptr<Attempt>> waiting_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_AWAITED_TOKENS_H_

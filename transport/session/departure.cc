@@ -1,0 +1,59 @@
+#include "transport/session/departure.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+// Names the ping behind the first GOAWAY; gRPC's are numbered from 1.
+constexpr uint64_t kPing = UINT64_MAX;
+
+}  // namespace
+
+bool Departure::Begin(const absl::Status& why) {
+  if (state_ != State::kOpen || session_->closed()) return false;
+  state_ = State::kDraining;
+  reason_ = why;
+  session_->SendGoaway(wire::kLastStreamUnknown, why);
+  session_->SendPing(kPing);
+  return true;
+}
+
+void Departure::OnTimeLimit() {
+  if (state_ == State::kDraining) End(reason_);
+}
+
+bool Departure::OnPong(uint64_t cookie) {
+  if (cookie != kPing || state_ != State::kDraining) return false;
+  End(reason_);
+  return true;
+}
+
+void Departure::End(const absl::Status& why) {
+  if (gone() || session_->closed()) return;
+  state_ = State::kGone;
+  session_->SendGoaway(last_opened_, why);
+}
+
+bool Departure::OnStreamOpened(uint32_t stream) {
+  if (gone()) return false;
+  last_opened_ = stream;
+  return true;
+}
+
+absl::Status Departure::OnGoaway(uint32_t last_stream,
+                                 const std::string& reason) {
+  if (last_stream > last_served_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a GOAWAY took back that streams above ", last_served_,
+                     " are not served"));
+  }
+  last_served_ = last_stream;
+  peer_reason_ = reason;
+  state_ = State::kGone;
+  return absl::OkStatus();
+}
+
+}  // namespace session
+}  // namespace penstock

@@ -1,0 +1,72 @@
+// How a connection goes away without a call being lost: GOAWAY, as gRPC's
+// HTTP/2 transport has it.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_
+#define PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "transport/session/session.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+//   state      event                     action                       next
+//   kOpen      server: Begin             send GOAWAY without a last   kDraining
+//                                        stream, and a ping
+//   kDraining  OnPong, or OnTimeLimit    send GOAWAY with the last    kGone
+//                                        stream
+//   kOpen or   server: End               send GOAWAY with the last    kGone
+//   kDraining                            stream
+//   any        client: OnGoaway, Leave   -                            kGone
+//
+// In two steps, as the client may have opened streams that are under way: when
+// it has answered the ping it knows of the first GOAWAY, and all that it has
+// opened is here. A server serves what is opened while it is kDraining, and
+// nothing later. A client in kGone opens nothing.
+//
+// Thread-compatible, as the session is. Does nothing to a session that is
+// closed.
+class Departure {
+ public:
+  // `session` outlives it.
+  explicit Departure(Session* session) : session_(session) {}
+
+  bool gone() const { return state_ == State::kGone; }
+
+  // A server's. True: call OnTimeLimit() if the client does not answer in time.
+  bool Begin(const absl::Status& why);
+  void OnTimeLimit();
+  // Whether it was the answer to a ping of Begin().
+  bool OnPong(uint64_t cookie);
+  // At once.
+  void End(const absl::Status& why);
+  // The client has opened a stream. False: too late, as it knows by now.
+  bool OnStreamOpened(uint32_t stream);
+  // Streams from `first` on will not be served.
+  void TakeBack(uint32_t first) { last_opened_ = first - 1; }
+
+  // A client's. INVALID_ARGUMENT: the server took back what it had said.
+  absl::Status OnGoaway(uint32_t last_stream, const std::string& reason);
+  void Leave() { state_ = State::kGone; }
+  // What the server gave as its reason; empty: it did not go.
+  const std::string& peer_reason() const { return peer_reason_; }
+
+ private:
+  enum class State { kOpen, kDraining, kGone };
+
+  Session* const session_;
+  State state_ = State::kOpen;
+  absl::Status reason_;  // while it is kDraining
+  uint32_t last_opened_ = 0;
+  uint32_t last_served_ = wire::kLastStreamUnknown;  // by the peer
+  std::string peer_reason_;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_DEPARTURE_H_

@@ -1,0 +1,30 @@
+#include "transport/session/frame_writer.h"
+
+namespace penstock {
+namespace session {
+
+void FrameWriter::Add(wire::FrameType type, uint32_t stream, uint32_t aux,
+                      absl::string_view payload, uint8_t flags) {
+  if (stopped_) return;
+  if (type <= wire::FrameType::kTrailers && stream != 0) {
+    ++counters_->stream_frames_sent;
+  }
+  wire::FrameHeader header;
+  header.type = type;
+  header.stream = stream;
+  header.aux = aux;
+  header.flags = flags;
+  sender_->Add(header, payload, received_->delivered());
+}
+
+void FrameWriter::AddControl(wire::FrameType type, uint32_t aux,
+                             absl::string_view payload) {
+  if (stopped_) return;
+  wire::FrameHeader header;
+  header.type = type;
+  header.aux = aux;
+  sender_->AddControl(header, payload, received_->delivered());
+}
+
+}  // namespace session
+}  // namespace penstock

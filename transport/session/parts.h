@@ -1,0 +1,31 @@
+// What the parts of a session share.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_PARTS_H_
+#define PENSTOCK_TRANSPORT_SESSION_PARTS_H_
+
+#include "transport/base/buffer_pool.h"
+#include "transport/fabric/fabric.h"
+#include "transport/session/budget.h"
+#include "transport/session/config.h"
+#include "transport/session/counters.h"
+#include "transport/session/frame_writer.h"
+#include "transport/session/sender.h"
+
+namespace penstock {
+namespace session {
+
+// The session owns it all.
+struct Parts {
+  const Config* config;
+  fabric::Endpoint* lifeline;
+  base::BufferPool* buffers;
+  Budget* budget;
+  Sender* sender;
+  FrameWriter* writer;
+  Counters* counters;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_PARTS_H_

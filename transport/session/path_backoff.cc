@@ -1,0 +1,28 @@
+#include "transport/session/path_backoff.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace session {
+
+// C++14 wants them defined.
+constexpr absl::Duration PathBackoff::kFirst;
+constexpr absl::Duration PathBackoff::kLongest;
+
+void PathBackoff::OnPathChosen(bool is_best, absl::Time now) {
+  if (is_best) {
+    best_since_ = now;
+    return;
+  }
+  if (now - best_since_ >= kLongest) next_ = kFirst;
+  best_since_ = absl::InfiniteFuture();
+}
+
+absl::Duration PathBackoff::Next() {
+  const absl::Duration pause = next_;
+  next_ = std::min(next_ * 2, kLongest);
+  return pause;
+}
+
+}  // namespace session
+}  // namespace penstock

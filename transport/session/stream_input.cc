@@ -1,0 +1,287 @@
+#include "transport/session/stream_input.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "transport/protocol/stream_window.h"
+#include "transport/wire/announce.h"
+#include "transport/wire/reader.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+// What a stream takes that the application does not know yet, and what an item
+// of its inbox takes beside its bytes.
+constexpr uint64_t kStreamOverhead = 512;
+constexpr uint64_t kItemOverhead = 128;
+
+absl::string_view AsText(absl::Span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// What a stream hears of a message that cannot be had. Applications know lack
+// of memory, and lost connections; what went wrong on a path is no code of
+// theirs.
+absl::Status LossOf(const absl::Status& cause) {
+  if (absl::IsResourceExhausted(cause)) return cause;
+  return absl::UnavailableError(
+      absl::StrCat("a message was lost: ", cause.message()));
+}
+
+void DeliverMetadata(StreamEvents* events, protocol::Inbox::Kind kind,
+                     absl::string_view metadata) {
+  if (kind == protocol::Inbox::Kind::kHeaders) {
+    events->OnHeaders(metadata);
+  } else if (kind == protocol::Inbox::Kind::kHalfClose) {
+    events->OnHalfClose();
+  } else {
+    events->OnTrailers(metadata);
+  }
+}
+
+void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item) {
+  switch (item->kind) {
+    case protocol::Inbox::Kind::kMessage:
+      return events->OnMessage(protocol::Inbox::MessageOf(item),
+                               item->compressed);
+    case protocol::Inbox::Kind::kTooLarge:
+      return events->OnMessageTooLarge(item->length);
+    case protocol::Inbox::Kind::kHeaders:
+    case protocol::Inbox::Kind::kHalfClose:
+    case protocol::Inbox::Kind::kTrailers:
+      return DeliverMetadata(events, item->kind, item->bytes);
+  }
+}
+
+}  // namespace
+
+StreamInput::StreamInput(const Parts& parts, StreamTable* streams, Owner* owner)
+    : config_(*parts.config),
+      streams_(streams),
+      budget_(parts.budget),
+      writer_(parts.writer),
+      counters_(parts.counters),
+      buffers_(parts.buffers),
+      owner_(owner),
+      reader_(parts.lifeline, config_.read_budget, config_.load_in_place, this,
+              config_.tuning) {}
+
+void StreamInput::OnOpened(Stream* stream) { Hold(stream, kStreamOverhead); }
+
+void StreamInput::OnAttached(uint32_t id) {
+  Stream* const stream = streams_->Find(id);
+  LetGo(stream, std::min(stream->held_bytes, kStreamOverhead));
+  DeliverInbox(id);
+}
+
+void StreamInput::OnDetached(uint32_t id, Stream* stream) {
+  base::Fifo<Stream::Unconsumed> unconsumed = std::move(stream->unconsumed);
+  stream->inbox = protocol::Inbox();
+  LetGo(stream, stream->held_bytes);
+  reader_.Abandon(id);
+  for (const Stream::Unconsumed& entry : unconsumed) {
+    reader_.Consumed(entry.budgeted);
+  }
+}
+
+void StreamInput::Hold(Stream* stream, uint64_t bytes) {
+  if (config_.is_client) return;  // it has opened the streams itself
+  stream->held_bytes += bytes;
+  budget_->Charge(Budget::Kind::kUnread, bytes);
+}
+
+void StreamInput::LetGo(Stream* stream, uint64_t bytes) {
+  if (config_.is_client) return;
+  stream->held_bytes -= bytes;
+  budget_->Return(Budget::Kind::kUnread, bytes);
+}
+
+absl::Status StreamInput::ChargeWindow(Stream* stream, uint64_t bytes,
+                                       bool is_announced) {
+  if (stream->unconsumed_cost >= config_.stream_window) {
+    return absl::InvalidArgumentError("the peer overran a stream's window");
+  }
+  const uint64_t cost = protocol::MessageCost(bytes);
+  stream->unconsumed_cost += cost;
+  stream->unconsumed.push_back(
+      Stream::Unconsumed{cost, last_announced_, is_announced, 0});
+  if (!is_announced) Hold(stream, cost);
+  ++counters_->messages_received;
+  counters_->bytes_received += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
+                                  absl::Span<const uint8_t> payload) {
+  Stream* stream = streams_->Find(header.stream);
+  if (stream == nullptr) return absl::OkStatus();
+  absl::Status status = ChargeWindow(stream, payload.size(), false);
+  if (!status.ok()) return status;
+  const bool compressed = (header.flags & wire::kCompressed) != 0;
+  if (TakesInput(*stream)) {
+    stream->events->OnMessage(
+        memory::Bytes{payload.data(), payload.size(), nullptr}, compressed);
+    return absl::OkStatus();
+  }
+  protocol::Inbox::Item& item =
+      stream->inbox.Add(protocol::Inbox::Kind::kMessage);
+  item.compressed = compressed;
+  if (payload.size() <= base::BufferPool::kMinBytes) {
+    item.bytes = Copy(payload);
+  } else {
+    absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
+    if (!message.ok()) return message.status();
+    item.message = *std::move(message);
+  }
+  DeliverInbox(header.stream);
+  return absl::OkStatus();
+}
+
+absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
+                                     absl::Span<const uint8_t> payload) {
+  absl::StatusOr<wire::Announce> announce = wire::ParseAnnounce(payload);
+  if (!announce.ok()) return announce.status();
+  if (announce->id <= last_announced_) {
+    return absl::InvalidArgumentError("announcements are not in order");
+  }
+  last_announced_ = announce->id;
+  Stream* stream = streams_->Find(header.stream);
+  if (stream == nullptr) {
+    reader_.Discard(*announce);
+    return absl::OkStatus();
+  }
+  absl::Status status = ChargeWindow(stream, announce->length, true);
+  if (!status.ok()) return status;
+  if (config_.max_receive_bytes >= 0 &&
+      announce->length > static_cast<uint64_t>(config_.max_receive_bytes)) {
+    stream->inbox.Add(protocol::Inbox::Kind::kTooLarge).length =
+        announce->length;
+    reader_.Discard(*announce);
+    DeliverInbox(header.stream);
+    return absl::OkStatus();
+  }
+  if (!budget_->takes_announcement(reader_.pending())) {
+    return absl::ResourceExhaustedError(
+        "the peer announced more messages at once than both sides agreed on");
+  }
+  stream->inbox.AddAnnounced(announce->id).compressed =
+      (header.flags & wire::kCompressed) != 0;
+  status = reader_.Begin(header.stream, *announce);
+  stream = streams_->Find(header.stream);  // it may have failed at once
+  if (stream != nullptr) StartIfWanted(*stream);
+  return status;
+}
+
+absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
+                                     absl::Span<const uint8_t> metadata) {
+  Stream* stream = streams_->Find(id);
+  if (stream == nullptr) return absl::OkStatus();
+  if (TakesInput(*stream)) {
+    DeliverMetadata(stream->events, kind, AsText(metadata));
+    return absl::OkStatus();
+  }
+  // An honest stream has headers and one or two ends.
+  constexpr size_t kMaxMetadata = 8;
+  if (stream->inbox.metadata_items() >= kMaxMetadata) {
+    return absl::InvalidArgumentError("the peer piles up a stream's metadata");
+  }
+  if (metadata.size() > config_.max_metadata_bytes) {
+    metadata = metadata.first(config_.max_metadata_bytes + 1);
+  }
+  Hold(stream, kItemOverhead + metadata.size());
+  stream->inbox.Add(kind).bytes = Copy(metadata);
+  return absl::OkStatus();
+}
+
+std::string StreamInput::Copy(absl::Span<const uint8_t> bytes) {
+  if (bytes.empty()) return std::string();
+  std::string copy = buffers_->Take();
+  copy.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return copy;
+}
+
+void StreamInput::DeliverInbox(uint32_t id) {
+  // An event may detach the stream: look it up each time.
+  Stream* stream = streams_->Find(id);
+  if (stream == nullptr || stream->events == nullptr) return;
+  protocol::Inbox::Item item;
+  while (stream != nullptr && stream->events != nullptr &&
+         stream->inbox.Take(&item)) {
+    if (protocol::Inbox::IsMetadata(item)) {
+      LetGo(stream, kItemOverhead + item.bytes.size());
+    }
+    DeliverItem(stream->events, &item);
+    buffers_->Give(std::move(item.bytes));
+    stream = streams_->Find(id);
+  }
+}
+
+void StreamInput::OnMessageRead(uint32_t id, uint64_t announcement,
+                                absl::StatusOr<memory::Bytes> message,
+                                uint64_t budgeted) {
+  Stream* stream = streams_->Find(id);
+  if (stream == nullptr) {
+    reader_.Consumed(budgeted);
+    return;
+  }
+  if (!message.ok()) {
+    return owner_->FailStream(id, LossOf(message.status()));
+  }
+  const auto entry = std::lower_bound(
+      stream->unconsumed.begin(), stream->unconsumed.end(), announcement,
+      [](const Stream::Unconsumed& other, uint64_t id) {
+        return other.id < id;
+      });
+  entry->budgeted = budgeted;
+  stream->inbox.Complete(announcement, *std::move(message));
+  DeliverInbox(id);
+}
+
+void StreamInput::OnRegionReleased(uint64_t announcement) {
+  std::string payload;
+  wire::AppendNumber<uint64_t>(announcement, &payload);
+  writer_->Add(wire::FrameType::kRelease, 0, 0, payload);
+}
+
+void StreamInput::WantMessage(uint32_t id) {
+  Stream* stream = streams_->Find(id);
+  if (stream == nullptr) return;
+  stream->wants_message = true;
+  StartIfWanted(*stream);
+}
+
+// The budget may not hold back what the application waits for: it could wait
+// for ever.
+void StreamInput::StartIfWanted(const Stream& stream) {
+  if (!stream.wants_message || stream.unconsumed.empty()) return;
+  const Stream::Unconsumed& next = stream.unconsumed.front();
+  if (next.is_announced) reader_.Want(next.id);
+}
+
+void StreamInput::Consumed(uint32_t id) {
+  Stream* stream = streams_->Find(id);
+  if (stream == nullptr || stream->unconsumed.empty()) return;
+  stream->wants_message = false;
+  const Stream::Unconsumed oldest = stream->unconsumed.pop_front();
+  stream->unconsumed_cost -= oldest.cost;
+  if (!oldest.is_announced) LetGo(stream, oldest.cost);
+  const uint64_t credit = stream->receive_window.Consume(oldest.cost);
+  reader_.Consumed(oldest.budgeted);
+  if (credit > 0) SendCredit(id, credit);
+}
+
+void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
+  // A message may be longer than what a credit frame can say.
+  while (credit > 0) {
+    const uint32_t part =
+        static_cast<uint32_t>(std::min<uint64_t>(credit, UINT32_MAX));
+    writer_->Add(wire::FrameType::kCredit, id, part, absl::string_view());
+    credit -= part;
+  }
+}
+
+}  // namespace session
+}  // namespace penstock

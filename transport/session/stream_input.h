@@ -1,0 +1,115 @@
+// What the streams of a session receive: from frames to events.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
+#define PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "transport/base/buffer_pool.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+#include "transport/protocol/inbox.h"
+#include "transport/session/budget.h"
+#include "transport/session/config.h"
+#include "transport/session/counters.h"
+#include "transport/session/events.h"
+#include "transport/session/frame_writer.h"
+#include "transport/session/message_reader.h"
+#include "transport/session/parts.h"
+#include "transport/session/stream_table.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+// A stream's events come in the order of its frames. What comes for a stream
+// that is unattached, or behind a message that is still being read, is kept in
+// the stream's inbox. Frames about streams that have ended are dropped. Not
+// thread-safe.
+class StreamInput : private MessageReader::Owner {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // A message of the stream cannot be had. The stream is there.
+    virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
+  };
+
+  // All outlive it, and so does what `parts` leads to.
+  StreamInput(const Parts& parts, StreamTable* streams, Owner* owner);
+
+  // `epoch` is how announcements name the path.
+  void UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
+    reader_.UseFastPath(path, epoch);
+  }
+  // See MessageReader.
+  std::vector<memory::Block> LoseFastPath() { return reader_.LoseFastPath(); }
+  std::vector<memory::Block> Stop() { return reader_.Stop(); }
+  void OnReadDone(uint64_t cookie, const absl::Status& status) {
+    reader_.OnReadDone(cookie, status);
+  }
+
+  // Of a stream that the peer has opened just now.
+  void OnOpened(Stream* stream);
+  // The stream has got its events: delivers what has come.
+  void OnAttached(uint32_t id);
+  // The stream takes nothing any more.
+  void OnDetached(uint32_t id, Stream* stream);
+
+  // Frames. An error ends the session: no honest peer causes it.
+  absl::Status OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
+                          absl::Span<const uint8_t> metadata);
+  absl::Status OnEager(const wire::FrameHeader& header,
+                       absl::Span<const uint8_t> message);
+  absl::Status OnAnnounce(const wire::FrameHeader& header,
+                          absl::Span<const uint8_t> payload);
+
+  // See Session.
+  void WantMessage(uint32_t id);
+  void Consumed(uint32_t id);
+
+  size_t chunk_bytes(const fabric::Endpoint* path) const {
+    return reader_.chunk_bytes(path);
+  }
+
+ private:
+  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, bool is_announced);
+  // Charge what a server's streams make it hold, and return it.
+  void Hold(Stream* stream, uint64_t bytes);
+  void LetGo(Stream* stream, uint64_t bytes);
+  // Whether what comes for it may be delivered without waiting in its inbox.
+  static bool TakesInput(const Stream& stream) {
+    return stream.events != nullptr && stream.inbox.empty();
+  }
+  std::string Copy(absl::Span<const uint8_t> bytes);
+  void DeliverInbox(uint32_t id);
+  void StartIfWanted(const Stream& stream);
+  void SendCredit(uint32_t id, uint64_t credit);
+
+  void OnMessageRead(uint32_t id, uint64_t announcement,
+                     absl::StatusOr<memory::Bytes> message,
+                     uint64_t budgeted) override;
+  void OnRegionReleased(uint64_t announcement) override;
+
+  const Config& config_;
+  StreamTable* const streams_;
+  Budget* const budget_;
+  FrameWriter* const writer_;
+  Counters* const counters_;
+  base::BufferPool* const buffers_;
+  Owner* const owner_;
+  MessageReader reader_;
+  uint64_t last_announced_ = 0;  // by the peer
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_STREAM_INPUT_H_

@@ -1,0 +1,136 @@
+// What the streams of a session send: from calls to frames.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
+#define PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/fifo.h"
+#include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
+#include "transport/session/admission.h"
+#include "transport/session/budget.h"
+#include "transport/session/config.h"
+#include "transport/session/counters.h"
+#include "transport/session/exposures.h"
+#include "transport/session/frame_writer.h"
+#include "transport/session/parts.h"
+#include "transport/session/send_meter.h"
+#include "transport/session/sender.h"
+#include "transport/session/stream_table.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace session {
+
+// A stream's frames leave in the order of its calls. One that may not leave yet
+// is queued with the stream, and all that come behind it. It waits
+//
+//   blocked    until the server takes another stream
+//   unread     for the peer to read, and release, the stream's messages
+//   congested  for the session to send what others have added
+//
+// A message is sent eagerly, in a frame, or is announced and stays exposed
+// until the peer releases it. Not thread-safe.
+class StreamOutput {
+ public:
+  class Owner {
+   public:
+    virtual ~Owner() = default;
+    // A stream that drains has sent all that it had.
+    virtual void EndStream(uint32_t stream) = 0;
+  };
+
+  // All outlive it, and so does what `parts` leads to.
+  StreamOutput(const Parts& parts, StreamTable* streams, Admission* admission,
+               Owner* owner);
+
+  // How much the peer lets a stream have unread, from its hello.
+  void set_peer_window(uint64_t bytes) { peer_window_ = bytes; }
+  // `epoch` is how announcements name the path.
+  void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
+  void LoseFastPath();
+  // The session is over.
+  void Stop() { exposures_.Clear(); }
+
+  // See Session.
+  void SendHeaders(uint32_t id, absl::string_view metadata) {
+    AddInOrder(wire::FrameType::kHeaders, id, metadata);
+  }
+  bool SendEager(uint32_t id, absl::string_view message, bool compressed,
+                 bool last);
+  bool SendMessage(uint32_t id, memory::Payload message, bool compressed,
+                   bool last);
+  void SendHalfClose(uint32_t id) {
+    AddInOrder(wire::FrameType::kHalfClose, id, absl::string_view());
+  }
+  void SendTrailers(uint32_t id, absl::string_view metadata) {
+    AddInOrder(wire::FrameType::kTrailers, id, metadata);
+  }
+  void SendReset(uint32_t id, const absl::Status& status);
+  void DropUnsent(uint32_t id);
+
+  // The peer has read `credit` of the stream's window.
+  void OnCredit(uint32_t id, uint64_t credit);
+  // The peer has released the message that was announced as `id`.
+  void OnRelease(uint64_t id);
+
+  // Nobody attends to the stream any more, and it drains. False: it has nothing
+  // left to send.
+  bool Drain(Stream* stream);
+  // The stream is about to go.
+  void OnEnd(const Stream& stream);
+  // Sends what waited for another stream to end.
+  void SendBlocked();
+  // Sends, and flushes, what waited for the session to send.
+  void SendCongested();
+  bool has_congested() const { return !congested_.empty(); }
+
+  // Whether the peer has released all that was announced to it.
+  bool all_released() const { return exposures_.empty(); }
+  size_t eager_max_bytes() const { return meter_.eager_max_bytes(); }
+
+ private:
+  // Opens a client's stream with its first frame, if there is a place. True:
+  // the stream's next frame has to queue.
+  bool MustQueue(uint32_t id, Stream* stream);
+  // A frame of metadata, behind what is queued.
+  void AddInOrder(wire::FrameType type, uint32_t id,
+                  absl::string_view metadata);
+  void SendQueued(uint32_t id);
+  void AddCongested(uint32_t id, Stream* stream);
+  bool IsEager(size_t bytes) const;
+  bool MaySendMessage(const Stream& stream) const;
+  void UseWindow(Stream* stream, size_t bytes);
+  void AddEager(uint32_t id, Stream* stream, absl::string_view message,
+                uint8_t flags);
+  void AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
+                  uint8_t flags);
+  // False: it cannot be exposed.
+  bool AddAnnounce(uint32_t id, Stream* stream, const memory::Payload& message,
+                   uint8_t flags, uint64_t begun_ns);
+
+  const Config& config_;
+  StreamTable* const streams_;
+  Admission* const admission_;
+  Budget* const budget_;
+  Sender* const sender_;
+  FrameWriter* const writer_;
+  Counters* const counters_;
+  Owner* const owner_;
+  SendMeter meter_;
+  Exposures exposures_;
+  fabric::Endpoint* fast_path_ = nullptr;  // that is in use
+  uint32_t fast_epoch_ = 0;
+  uint64_t peer_window_ = 0;
+  uint64_t unread_by_peer_ = 0;     // on all streams, as their windows count
+  base::Fifo<uint32_t> congested_;  // in the order of coming
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_STREAM_OUTPUT_H_

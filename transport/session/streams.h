@@ -1,0 +1,83 @@
+// The streams of a session: how they begin and how they end.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
+#define PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/session/admission.h"
+#include "transport/session/events.h"
+#include "transport/session/parts.h"
+#include "transport/session/stream_input.h"
+#include "transport/session/stream_output.h"
+#include "transport/session/stream_table.h"
+
+namespace penstock {
+namespace session {
+
+//   state       event                     action                 next
+//   -           client: Attach            -                      attached
+//   -           server: headers           OnStreamOpened         unattached
+//   -           server: headers, but no   send a reset           -
+//               place (see Admission)
+//   unattached  Attach                    deliver what has come  attached
+//   unattached  reset by the peer         keep it for Attach     unattached
+//   attached    Detach                    drop what has come     draining
+//   attached    reset by the peer, or a   OnReset, and drop all  ended
+//               message that cannot be
+//               read
+//   draining    nothing is queued, or     -                      ended
+//               reset by the peer
+//
+// Not thread-safe.
+class Streams : private StreamInput::Owner, private StreamOutput::Owner {
+ public:
+  // `events` outlives it, and so does what `parts` leads to.
+  Streams(const Parts& parts, SessionEvents* events);
+
+  StreamInput& input() { return input_; }
+  const StreamInput& input() const { return input_; }
+  StreamOutput& output() { return output_; }
+  const StreamOutput& output() const { return output_; }
+
+  // From the peer's hello: the unread bytes that it takes on a stream, and the
+  // streams that it takes at once.
+  void OnHello(uint64_t peer_window, uint32_t max_streams);
+
+  // See Session.
+  void Attach(uint32_t id, StreamEvents* events);
+  void Detach(uint32_t id);
+  bool IsUnattached(uint32_t id);
+  bool IsBlocked(uint32_t id);
+
+  // The frame that opens a stream.
+  absl::Status OnHeaders(uint32_t id, absl::Span<const uint8_t> metadata);
+  void OnPeerReset(uint32_t id, const absl::Status& status);
+
+  // The session is over: resets all.
+  void Close(const absl::Status& status);
+  bool empty() const { return table_.empty(); }
+
+ private:
+  Stream* Add(uint32_t id);
+  bool AddOpened(uint32_t id);
+  void Reset(uint32_t id, const absl::Status& status, bool from_peer);
+  void FailStream(uint32_t id, const absl::Status& status) override;
+  void EndStream(uint32_t id) override;
+
+  const Config& config_;
+  SessionEvents* const events_;
+  StreamTable table_;
+  Admission admission_;
+  StreamInput input_;
+  StreamOutput output_;
+  uint64_t peer_window_ = 0;
+  uint32_t last_opened_ = 0;  // by the peer
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_STREAMS_H_

@@ -1,0 +1,147 @@
+// How the values of settings are written in the environment.
+//
+// A form is a small constant. Of its Value it says
+//
+//   Parse(text)     the value that `text` writes; none where it writes none
+//   Accepts(value)  whether a value that comes from code is one
+//   ToText(value)   what Parse() reads
+//   Allowed()       the values in words, after "use"
+
+#ifndef PENSTOCK_TRANSPORT_SETTINGS_FORM_H_
+#define PENSTOCK_TRANSPORT_SETTINGS_FORM_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "transport/base/join_words.h"
+
+namespace penstock {
+
+template <typename T>
+struct Word {
+  absl::string_view text;
+  T value;
+};
+
+// One of some words. `T` is an enum.
+template <typename T>
+class Words {
+ public:
+  using Value = T;
+
+  template <size_t N>
+  constexpr explicit Words(const Word<T> (&words)[N]) : words_(words) {}
+
+  absl::optional<T> Parse(absl::string_view text) const {
+    for (const Word<T>& word : words_) {
+      if (word.text == text) return word.value;
+    }
+    return absl::nullopt;
+  }
+  bool Accepts(T value) const { return Find(value) != nullptr; }
+  std::string ToText(T value) const {
+    const Word<T>* word = Find(value);
+    return word == nullptr ? "unknown" : std::string(word->text);
+  }
+  std::string Allowed() const { return base::JoinWords(Texts(), "or"); }
+  std::vector<absl::string_view> Texts() const {
+    std::vector<absl::string_view> texts;
+    for (const Word<T>& word : words_) texts.push_back(word.text);
+    return texts;
+  }
+
+ private:
+  const Word<T>* Find(T value) const {
+    for (const Word<T>& word : words_) {
+      if (word.value == value) return &word;
+    }
+    return nullptr;
+  }
+
+  absl::Span<const Word<T>> words_;
+};
+
+// Some words, best first, with commas between them and no blanks.
+template <typename T>
+class ListOfWords {
+ public:
+  using Value = std::vector<T>;
+
+  constexpr explicit ListOfWords(Words<T> words) : words_(words) {}
+
+  absl::optional<Value> Parse(absl::string_view text) const {
+    Value values;
+    for (absl::string_view each : absl::StrSplit(text, ',')) {
+      const absl::optional<T> value = words_.Parse(each);
+      if (!value.has_value()) return absl::nullopt;
+      values.push_back(*value);
+    }
+    return values;
+  }
+  bool Accepts(const Value& values) const {
+    return std::all_of(values.begin(), values.end(),
+                       [this](T value) { return words_.Accepts(value); });
+  }
+  std::string ToText(const Value& values) const {
+    return absl::StrJoin(values, ",", [this](std::string* out, T value) {
+      out->append(words_.ToText(value));
+    });
+  }
+  std::string Allowed() const {
+    const std::vector<absl::string_view> texts = words_.Texts();
+    return absl::StrCat("a list of ", base::JoinWords(texts, "and"),
+                        ", best first: \"", absl::StrJoin(texts, ","), "\"");
+  }
+
+ private:
+  Words<T> words_;
+};
+
+// A number from `min` to `max`, or one beside them that stands for something.
+struct Number {
+  using Value = int;
+
+  absl::optional<int> Parse(absl::string_view text) const;
+  bool Accepts(int value) const;
+  std::string ToText(int value) const;
+  std::string Allowed() const;
+
+  int min;
+  int max;
+  int special = 0;
+  const char* special_means = nullptr;  // null: `special` is not allowed
+};
+
+// An absolute path. One that comes from code may be empty: none.
+struct Directory {
+  using Value = std::string;
+
+  absl::optional<std::string> Parse(absl::string_view text) const;
+  bool Accepts(const std::string& path) const;
+  std::string ToText(const std::string& path) const { return path; }
+  std::string Allowed() const;
+
+  size_t max_bytes;
+};
+
+// A VerbsDevice. One that comes from code may be empty: any.
+struct DeviceText {
+  using Value = std::string;
+
+  absl::optional<std::string> Parse(absl::string_view text) const;
+  bool Accepts(const std::string& device) const;
+  std::string ToText(const std::string& device) const { return device; }
+  std::string Allowed() const;
+};
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SETTINGS_FORM_H_

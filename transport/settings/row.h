@@ -1,0 +1,159 @@
+// One setting: its name in the environment, its values, its fields, what people
+// are told of it, and how it is resolved. table.h has all of them.
+
+#ifndef PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
+#define PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
+
+#include <stdlib.h>  // secure_getenv
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "transport/base/join_words.h"
+#include "transport/base/log.h"
+#include "transport/settings/description.h"
+#include "transport/settings/form.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+
+// What people are told of a setting, as in docs/settings.md.
+struct About {
+  const char* topic;   // the heading of its paragraph
+  const char* effect;  // what it decides
+  // What the default stands for, or what else holds where it is used.
+  const char* default_note = "";
+
+  Description Describe(std::string variable, std::string field,
+                       std::string values, std::string default_value) const {
+    return {std::move(variable),
+            std::move(field),
+            std::move(values),
+            std::move(default_value),
+            default_note,
+            effect,
+            topic};
+  }
+};
+
+// INVALID_ARGUMENT: what is wrong with `value`, and what is allowed.
+template <typename Form>
+absl::Status BadValue(const char* variable, absl::string_view value,
+                      const Form& form) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      variable, "=", value, " is not a setting: use ", form.Allowed()));
+}
+
+// Sets `out` to what the environment says, if it says anything.
+template <typename Form>
+absl::Status ReadVariable(const char* variable, const Form& form,
+                          typename Form::Value* out) {
+  const char* text = secure_getenv(variable);
+  if (text == nullptr) return absl::OkStatus();
+  absl::optional<typename Form::Value> value = form.Parse(text);
+  if (!value.has_value()) return BadValue(variable, text, form);
+  *out = *std::move(value);
+  return absl::OkStatus();
+}
+
+// A setting of one channel or server: a field of Options and one of Settings,
+// whose initial value is the default.
+template <typename Form>
+class Row {
+ public:
+  using Value = typename Form::Value;
+
+  constexpr Row(const char* variable, const char* name,
+                absl::optional<Value> Options::*option, Value Settings::*field,
+                Form form, About about)
+      : variable_(variable),
+        name_(name),
+        option_(option),
+        field_(field),
+        form_(form),
+        about_(about) {}
+
+  // Code wins over the environment, and that over what `settings` holds.
+  absl::Status Resolve(const Options& options, Settings* settings) const {
+    const absl::optional<Value>& option = options.*option_;
+    if (!option.has_value()) {
+      return ReadVariable(variable_, form_, &(settings->*field_));
+    }
+    if (!form_.Accepts(*option)) {
+      return BadValue(variable_, form_.ToText(*option), form_);
+    }
+    settings->*field_ = *option;
+    return absl::OkStatus();
+  }
+
+  const char* name() const { return name_; }
+  std::string ToText(const Settings& settings) const {
+    return form_.ToText(settings.*field_);
+  }
+  Description Describe() const {
+    return about_.Describe(variable_, name_, form_.Allowed(), ToText({}));
+  }
+
+ private:
+  const char* variable_;
+  const char* name_;  // of both fields
+  absl::optional<Value> Options::*option_;
+  Value Settings::*field_;
+  Form form_;
+  About about_;
+};
+
+// A setting of the whole process, which code has no say in.
+template <typename Form>
+class ProcessRow {
+ public:
+  using Value = typename Form::Value;
+
+  constexpr ProcessRow(const char* variable, Value default_value, Form form,
+                       About about)
+      : variable_(variable),
+        default_value_(default_value),
+        form_(form),
+        about_(about) {}
+
+  absl::StatusOr<Value> Resolve() const {
+    Value value = default_value_;
+    absl::Status status = ReadVariable(variable_, form_, &value);
+    if (!status.ok()) return status;
+    return value;
+  }
+  Description Describe() const {
+    return about_.Describe(variable_, "", form_.Allowed(),
+                           form_.ToText(default_value_));
+  }
+
+ private:
+  const char* variable_;
+  Value default_value_;
+  Form form_;
+  About about_;
+};
+
+// PENSTOCK_LOG, which the log reads itself: base is below the settings.
+class LogRow {
+ public:
+  constexpr explicit LogRow(About about) : about_(about) {}
+
+  Description Describe() const {
+    return about_.Describe(base::kLogVariable, "",
+                           base::JoinWords(base::kLogLevels, "or"),
+                           base::kDefaultLogLevel);
+  }
+
+ private:
+  About about_;
+};
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SETTINGS_ROW_H_

@@ -1,0 +1,128 @@
+// All settings. A new one is a row here, a field of Options and one of Settings
+// by the same name, and a row and a paragraph of docs/settings.md; tests miss
+// what is forgotten.
+
+#ifndef PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
+#define PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
+
+#include <tuple>
+
+#include "transport/fabric/shm/huge_pages.h"
+#include "transport/progress/spin_policy.h"
+#include "transport/settings/form.h"
+#include "transport/settings/options.h"
+#include "transport/settings/row.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+
+inline constexpr Word<Policy> kPolicyWords[] = {
+    {"require", Policy::kRequire},
+    {"prefer", Policy::kPrefer},
+    {"off", Policy::kOff},
+};
+inline constexpr Word<Fabric> kFabricWords[] = {
+    {"shm", Fabric::kShm},
+    {"verbs", Fabric::kVerbs},
+    {"tcp", Fabric::kTcp},
+};
+inline constexpr Word<ShmSharing> kShmSharingWords[] = {
+    {"same-uid", ShmSharing::kSameUid},
+    {"copy", ShmSharing::kCopy},
+    {"off", ShmSharing::kOff},
+};
+inline constexpr Word<DataProtection> kDataProtectionWords[] = {
+    {"required", DataProtection::kRequired},
+    {"none", DataProtection::kNone},
+};
+inline constexpr Word<progress::PollingMode> kPollingWords[] = {
+    {"adaptive", progress::PollingMode::kAdaptive},
+    {"busy", progress::PollingMode::kBusy},
+    {"event", progress::PollingMode::kEvent},
+};
+inline constexpr Word<fabric::shm::HugePages> kHugePagesWords[] = {
+    {"transparent", fabric::shm::HugePages::kTransparent},
+    {"reserved", fabric::shm::HugePages::kReserved},
+    {"off", fabric::shm::HugePages::kOff},
+};
+
+// With a name behind it, it has to fit into the path of a socket.
+inline constexpr Directory kSocketDirectory = {65};
+inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
+inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
+// The most is what one frame holds.
+inline constexpr Number kEagerSizes = {1, 16352, 0, "what is measured"};
+// Below, a piece costs as much as its bytes; above, no fabric reads it.
+inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
+                                       "what is measured"};
+// At most a TiB.
+inline constexpr Number kCacheMib = {0, 1 << 20};
+
+// The name of a field, that field of Options, and that of Settings.
+#define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
+
+inline constexpr Row kPolicy(
+    "PENSTOCK_POLICY", PENSTOCK_FIELD(policy), Words(kPolicyWords),
+    {"Policy", "what happens where no wanted fabric can be had, see below"});
+
+inline constexpr Row kFabrics("PENSTOCK_FABRICS", PENSTOCK_FIELD(fabrics),
+                              ListOfWords(Words(kFabricWords)),
+                              {"Fabrics", "which fabrics may carry a session"});
+
+// Of a channel or a server.
+inline constexpr std::tuple kRows(
+    kPolicy, kFabrics,
+    Row("PENSTOCK_SHM_SHARING", PENSTOCK_FIELD(shm_sharing),
+        Words(kShmSharingWords),
+        {"Shm sharing", "how large messages go through shared memory"}),
+    Row("PENSTOCK_SHM_DIRECTORY", PENSTOCK_FIELD(shm_directory),
+        kSocketDirectory,
+        {"Shm directory",
+         "where the sockets lie over which shared memory is set up",
+         "none: abstract sockets"}),
+    Row("PENSTOCK_VERBS_DEVICE", PENSTOCK_FIELD(verbs_device), DeviceText(),
+        {"Verbs device", "which RDMA device is used", "any"}),
+    Row("PENSTOCK_VERBS_GID_INDEX", PENSTOCK_FIELD(verbs_gid_index),
+        kGidIndexes,
+        {"Verbs device",
+         "which GID of the port, and so which of its addresses"}),
+    Row("PENSTOCK_VERBS_TRAFFIC_CLASS", PENSTOCK_FIELD(verbs_traffic_class),
+        kTrafficClasses,
+        {"Verbs device",
+         "the class (DSCP and ECN bits) of RoCE v2 packets; on InfiniBand it "
+         "selects the service level"}),
+    Row("PENSTOCK_EAGER_MAX", PENSTOCK_FIELD(eager_max_bytes), kEagerSizes,
+        {"Sizes",
+         "up to how many bytes a message is sent eagerly; larger ones are "
+         "announced and read"}),
+    Row("PENSTOCK_CHUNK", PENSTOCK_FIELD(chunk_bytes), kChunkSizes,
+        {"Sizes", "the bytes of a piece in which announced messages are read"}),
+    Row("PENSTOCK_VERBS_CACHE_MIB", PENSTOCK_FIELD(verbs_cache_mib), kCacheMib,
+        {"Verbs cache",
+         "how many MiB of RegisterMemory()'s memory stay registered with an "
+         "RDMA device",
+         "or a quarter of the limit of locked memory if that is less"}),
+    Row("PENSTOCK_DATA_PROTECTION", PENSTOCK_FIELD(data_protection),
+        Words(kDataProtectionWords),
+        {"Data protection",
+         "whether RDMA may carry what TLS protects, in the clear"}));
+
+#undef PENSTOCK_FIELD
+
+inline constexpr ProcessRow kPolling(
+    "PENSTOCK_POLLING", progress::PollingMode::kAdaptive, Words(kPollingWords),
+    {"Polling", "how threads that wait in gRPC look for input on shm"});
+
+inline constexpr ProcessRow kShmHugePages(
+    "PENSTOCK_SHM_HUGE_PAGES", fabric::shm::HugePages::kTransparent,
+    Words(kHugePagesWords),
+    {"Shm huge pages", "which pages large messages over shm lie in"});
+
+// Of the process.
+inline constexpr std::tuple kProcessRows(
+    kPolling, kShmHugePages,
+    LogRow({"Log", "from which level on lines go to standard error"}));
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
