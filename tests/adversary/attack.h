@@ -18,6 +18,12 @@ struct Attack {
   VictimOptions victim = {};
 };
 
+// The same by a peer that is hostile within TLS.
+inline Attack UnderTls(Attack attack) {
+  attack.victim.has_tls = true;
+  return attack;
+}
+
 inline std::ostream& operator<<(std::ostream& out, const Attack& attack) {
   return out << attack.name;
 }

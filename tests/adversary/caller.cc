@@ -1,14 +1,12 @@
 #include "tests/adversary/caller.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "tests/adversary/service.h"
 #include "transport/penstock.h"
@@ -32,12 +30,13 @@ Options Only(Fabric fabric) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> NewChannel(int port, const Options& options) {
+std::shared_ptr<grpc::Channel> NewChannel(int port, const Options& options,
+                                          const Identity& identity) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(
       absl::StrCat("127.0.0.1:", port),
-      Credentials(grpc::InsecureChannelCredentials(), options), arguments);
+      Credentials(ChannelCredentials(identity), options), arguments);
 }
 
 grpc::Status Echo(grpc::Channel* channel, size_t size) {
@@ -67,24 +66,32 @@ grpc::Status Echo(grpc::Channel* channel, size_t size) {
   return result;
 }
 
-Bystander::Bystander(int port, bool has_tcp)
+Bystander::Bystander(int port, bool has_tcp, const Identity& identity)
     : port_(port),
-      tcp_(NewChannel(port, Only(has_tcp ? Fabric::kTcp : Fabric::kShm))),
-      shm_(NewChannel(port, Only(Fabric::kShm))),
+      identity_(identity),
+      tcp_(NewChannel(port, Only(has_tcp ? Fabric::kTcp : Fabric::kShm),
+                      identity)),
+      shm_(NewChannel(port, Only(Fabric::kShm), identity)),
       thread_([this] { Run(); }) {}
 
 Bystander::~Bystander() { Stop(); }
 
 void Bystander::Stop() {
-  stop_ = true;
+  {
+    std::lock_guard<std::mutex> lock(mu_);
+    stop_ = true;
+  }
+  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
 void Bystander::AwaitCalls() {
+  std::unique_lock<std::mutex> lock(mu_);
   // One round may have been under way, and begun too early.
-  for (int until = rounds_ + 2; rounds_ < until && failure().empty();) {
-    std::this_thread::sleep_for(kPause);
-  }
+  wanted_rounds_ = rounds_ + 2;
+  changed_.notify_all();
+  changed_.wait(
+      lock, [this] { return rounds_ >= wanted_rounds_ || !failure_.empty(); });
 }
 
 std::string Bystander::failure() const {
@@ -93,17 +100,28 @@ std::string Bystander::failure() const {
 }
 
 void Bystander::Run() {
-  while (!stop_) {
-    for (size_t size : kSizes) {
-      Check("tcp", Echo(tcp_.get(), size));
-      Check("shm", Echo(shm_.get(), size));
-    }
-    ++connections_;
-    Check("a new connection",
-          Echo(NewChannel(port_, Options()).get(), kSizes[0]));
-    ++rounds_;
-    std::this_thread::sleep_for(kPause);
+  do {
+    CallOnEach();
+  } while (Pause());
+}
+
+void Bystander::CallOnEach() {
+  for (size_t size : kSizes) {
+    Check("tcp", Echo(tcp_.get(), size));
+    Check("shm", Echo(shm_.get(), size));
   }
+  ++connections_;
+  Check("a new connection",
+        Echo(NewChannel(port_, Options(), identity_).get(), kSizes[0]));
+}
+
+bool Bystander::Pause() {
+  std::unique_lock<std::mutex> lock(mu_);
+  ++rounds_;
+  changed_.notify_all();
+  changed_.wait_for(lock, kPause,
+                    [this] { return stop_ || rounds_ < wanted_rounds_; });
+  return !stop_;
 }
 
 void Bystander::Check(const char* what, const grpc::Status& status) {
@@ -111,6 +129,7 @@ void Bystander::Check(const char* what, const grpc::Status& status) {
   if (status.ok()) return;
   std::lock_guard<std::mutex> lock(mu_);
   if (!failure_.empty()) return;
+  changed_.notify_all();
   failure_ = absl::StrCat("call ", calls_.load(), ", over ", what, ": ",
                           status.error_code(), " ", status.error_message());
 }

@@ -1,7 +1,7 @@
 #include "tests/adversary/calls.h"
 
-#include <chrono>
 #include <condition_variable>
+#include <utility>
 
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -12,8 +12,8 @@
 namespace penstock::adversary {
 namespace {
 
-// An attack lasts no longer.
-constexpr std::chrono::seconds kDeadline(20);
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kSmallBytes = 8;
 constexpr size_t kLargeBytes = 1 << 20;
 
@@ -22,7 +22,7 @@ class OneCall final
  public:
   OneCall(const std::shared_ptr<grpc::Channel>& channel, Kind kind)
       : kind_(kind), stub_(channel) {
-    context_.set_deadline(std::chrono::system_clock::now() + kDeadline);
+    context_.set_deadline(std::chrono::system_clock::now() + kCallDeadline);
     stub_.PrepareBidiStreamingCall(&context_, kEcho, {}, this);
     Write();
     if (kind != Kind::kUnread) StartRead(&response_);
@@ -35,18 +35,23 @@ class OneCall final
   void OnWriteDone(bool ok) override {
     if (ok && kind_ == Kind::kLarge) Write();
   }
-  void OnDone(const grpc::Status&) override {
+  void OnDone(const grpc::Status& status) override {
     std::lock_guard<std::mutex> lock(mu_);
+    outcome_.code = status.error_code();
+    outcome_.message = status.error_message();
+    outcome_.seconds =
+        std::chrono::duration<double>(Clock::now() - begun_).count();
     is_done_ = true;
     done_.notify_one();
   }
 
-  void Await(const std::atomic<bool>& stop) {
+  Outcome Await(const std::atomic<bool>& stop) {
     std::unique_lock<std::mutex> lock(mu_);
     while (!is_done_) {
       done_.wait_for(lock, std::chrono::milliseconds(100));
       if (stop) context_.TryCancel();
     }
+    return outcome_;
   }
 
  private:
@@ -58,6 +63,7 @@ class OneCall final
   }
 
   const Kind kind_;
+  const Clock::time_point begun_ = Clock::now();
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
   grpc::ByteBuffer message_;
@@ -65,6 +71,7 @@ class OneCall final
   std::mutex mu_;
   std::condition_variable done_;
   bool is_done_ = false;
+  Outcome outcome_;
 };
 
 }  // namespace
@@ -88,8 +95,12 @@ std::string NameOf(Kind kind) {
   return "";
 }
 
-Quarry::Quarry(int port, Kind kind, int calls)
-    : port_(port), kind_(kind), calls_(calls), thread_([this] { Run(); }) {}
+Quarry::Quarry(int port, Kind kind, int calls, const Identity& identity)
+    : port_(port),
+      kind_(kind),
+      calls_(calls),
+      identity_(identity),
+      thread_([this] { Run(); }) {}
 
 Quarry::~Quarry() {
   stop_ = true;
@@ -102,9 +113,15 @@ std::vector<PathReport> Quarry::Describe() {
   return DescribePaths(*channel_);
 }
 
+std::vector<Outcome> Quarry::TakeOutcomes() {
+  std::lock_guard<std::mutex> lock(mu_);
+  return std::exchange(outcomes_, {});
+}
+
 void Quarry::Run() {
   while (!stop_) {
-    std::shared_ptr<grpc::Channel> channel = NewChannel(port_, Options());
+    std::shared_ptr<grpc::Channel> channel =
+        NewChannel(port_, Options(), identity_);
     {
       std::lock_guard<std::mutex> lock(mu_);
       channel_ = channel;
@@ -113,7 +130,11 @@ void Quarry::Run() {
     for (int i = 0; i < calls_; ++i) {
       calls.push_back(std::make_unique<OneCall>(channel, kind_));
     }
-    for (const auto& call : calls) call->Await(stop_);
+    for (const auto& call : calls) {
+      Outcome outcome = call->Await(stop_);
+      std::lock_guard<std::mutex> lock(mu_);
+      outcomes_.push_back(std::move(outcome));
+    }
   }
 }
 

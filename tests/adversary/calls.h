@@ -4,6 +4,7 @@
 #define PENSTOCK_TESTS_ADVERSARY_CALLS_H_
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "grpcpp/channel.h"
+#include "tests/adversary/security.h"
 #include "transport/penstock.h"
 
 namespace penstock::adversary {
@@ -21,6 +23,16 @@ enum class Kind {
   kLarge,   // writes messages of 1 MiB without end, and reads to the end
 };
 
+// How a call ended, and when.
+struct Outcome {
+  int code = 0;
+  double seconds = 0;
+  std::string message;
+};
+
+// The deadline of each: an attack lasts no longer.
+constexpr std::chrono::seconds kCallDeadline(20);
+
 Kind KindOf(const std::string& name);
 std::string NameOf(Kind kind);
 
@@ -28,11 +40,13 @@ std::string NameOf(Kind kind);
 // ended, so many on the next one. Threads: one of its own.
 class Quarry {
  public:
-  Quarry(int port, Kind kind, int calls);
+  Quarry(int port, Kind kind, int calls, const Identity& identity = {});
   ~Quarry();
 
   // Of the channel in use.
   std::vector<PathReport> Describe();
+  // Of the calls that have ended since it was asked.
+  std::vector<Outcome> TakeOutcomes();
 
  private:
   void Run();
@@ -40,9 +54,11 @@ class Quarry {
   const int port_;
   const Kind kind_;
   const int calls_;
+  const Identity identity_;
   std::atomic<bool> stop_{false};
   std::mutex mu_;
   std::shared_ptr<grpc::Channel> channel_;
+  std::vector<Outcome> outcomes_;
   std::thread thread_;
 };
 

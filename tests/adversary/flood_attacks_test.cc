@@ -197,6 +197,8 @@ Attack WithStreams(int max_streams, Attack attack) {
 
 const Attack kOnServers[] = {
     Quiet("PingsWithoutReadingAreBounded", PingWithoutReading),
+    UnderTls(
+        Quiet("PingsWithoutReadingUnderTlsAreBounded", PingWithoutReading)),
     Quiet("AnnouncementsToDeadStreamsAreBounded",
           AnnounceToNobodyWithoutReading),
     WithStreams(1, Quiet("RefusedStreamsWithoutReadingAreBounded",
@@ -219,6 +221,8 @@ const Attack kOnServers[] = {
 
 const Attack kOnClients[] = {
     Quiet("PingsWithoutReadingAreBounded", PingWithoutReading),
+    UnderTls(
+        Quiet("PingsWithoutReadingUnderTlsAreBounded", PingWithoutReading)),
     Quiet("PingsAreCheap", PingAndRead),
     Quiet("AnnouncementsToDeadStreamsAreBounded",
           AnnounceToNobodyWithoutReading),

@@ -83,10 +83,12 @@ const Attack kOnServers[] = {
     {"NonsenseWhileStreamsAreAcceptedIsHarmless", EndByNonsense},
     {"PingsWhileStreamsAreAcceptedAreHarmless", EndByPings},
     {"AnEndAfterAnyByteIsHarmless", EndAfterEachByte},
+    UnderTls({"AnEndAfterAnyByteUnderTlsIsHarmless", EndAfterEachByte}),
 };
 
 const Attack kOnClients[] = {
     {"AnEndAfterAnyByteIsHarmless", EndAfterEachByte},
+    UnderTls({"AnEndAfterAnyByteUnderTlsIsHarmless", EndAfterEachByte}),
 };
 
 TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }

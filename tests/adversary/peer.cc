@@ -78,6 +78,20 @@ std::unique_ptr<Peer> Peer::Connect(int port, Traffic* traffic) {
   return error == 0 ? std::move(peer) : nullptr;
 }
 
+bool Peer::Secure(const Identity& identity) {
+  if (!identity.has_tls()) return true;
+  const Clock::time_point until = Clock::now() + kPatience;
+  tls_ = Tls::Create(is_client(), socket_, identity);
+  while (tls_ != nullptr) {
+    const Tls::Progress progress = tls_->Handshake();
+    if (progress == Tls::Progress::kDone) return true;
+    if (progress == Tls::Progress::kFailed) break;
+    const bool reads = progress == Tls::Progress::kWantsToRead;
+    if (!AwaitEvents(socket_, reads ? POLLIN : POLLOUT, until)) break;
+  }
+  return false;
+}
+
 bool Peer::Negotiate() {
   const Clock::time_point until = Clock::now() + kPatience;
   const std::string answer = is_client() ? ServerSettings() : ClientPreface();
@@ -121,11 +135,25 @@ bool Peer::WaitToWrite() {
   return false;
 }
 
+ssize_t Peer::SendBytes(absl::string_view bytes) {
+  if (tls_ != nullptr) return tls_->Send(bytes);
+  return send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+// A record has no more than `size` bytes: none of it is left behind.
+ssize_t Peer::ReceiveBytes(char* into, size_t size) {
+  if (tls_ != nullptr) return tls_->Receive(into, size);
+  return recv(socket_, into, size, 0);
+}
+
+void Peer::WriteRaw(absl::string_view bytes) {
+  (void)!send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
 bool Peer::Write(absl::string_view bytes) {
   while (!bytes.empty()) {
     if (socket_ < 0) return false;
-    const ssize_t sent =
-        send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = SendBytes(bytes);
     if (sent > 0) {
       traffic_->bytes += sent;
       bytes.remove_prefix(sent);
@@ -193,7 +221,7 @@ bool Peer::ReadSome(Clock::time_point until) {
   if (ended_) return false;
   if (!AwaitEvents(socket_, POLLIN, until)) return false;
   char bytes[64 * 1024];
-  const ssize_t count = recv(socket_, bytes, sizeof bytes, 0);
+  const ssize_t count = ReceiveBytes(bytes, sizeof bytes);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   ended_ = count <= 0;
   if (ended_) return false;
@@ -272,6 +300,7 @@ void Peer::Discard() {
 }
 
 bool Peer::Finish() {
+  if (tls_ != nullptr) tls_->Finish();
   shutdown(socket_, SHUT_WR);
   return AwaitEnd();
 }

@@ -11,6 +11,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "tests/adversary/security.h"
+#include "tests/adversary/tls.h"
 #include "tests/adversary/wire.h"
 
 namespace penstock::adversary {
@@ -45,6 +47,10 @@ class Peer {
 
   bool is_client() const { return side_ == Side::kClient; }
 
+  // From now on over TLS, where the identity has it. False if the victim does
+  // not go along with that.
+  bool Secure(const Identity& identity);
+
   // Up to the hello, not with it; false if the victim does not answer so.
   bool Negotiate();
   // Sends `hello` and reads the victim's.
@@ -58,8 +64,10 @@ class Peer {
     kNone,     // left lying
   };
   Reading reading = Reading::kKept;
-  // Bytes as they are. False where the victim has closed, or takes no more for
-  // kStall.
+  // Bytes as they are; not over TLS, if there is TLS.
+  void WriteRaw(absl::string_view bytes);
+  // Bytes as they are, or in TLS. False where the victim has closed, or takes
+  // no more for kStall.
   bool Write(absl::string_view bytes);
   bool stalled() const { return stalled_; }
 
@@ -102,6 +110,8 @@ class Peer {
   bool Finish();
   // Reads to the victim's end. False where it stays.
   bool AwaitEnd();
+  // Whether it has been seen.
+  bool ended() const { return ended_; }
   // A reset instead of an end.
   void Abort();
 
@@ -112,9 +122,13 @@ class Peer {
   void Parse();
   void ParseMessage(absl::string_view body);
   bool WaitToWrite();
+  // As the system's calls, of the socket or of what is over it.
+  ssize_t SendBytes(absl::string_view bytes);
+  ssize_t ReceiveBytes(char* into, size_t size);
 
   const Side side_;
   int socket_;
+  std::unique_ptr<Tls> tls_;
   Traffic* const traffic_;
   Hello peer_hello_;
   bool negotiated_ = false;

@@ -7,9 +7,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -20,6 +24,9 @@ namespace {
 constexpr int kSeals =
     F_SEAL_SHRINK | F_SEAL_GROW | 0x10 /* F_SEAL_FUTURE_WRITE */ | F_SEAL_SEAL;
 constexpr size_t kTokenBytes = 16;
+constexpr size_t kMappedBytes = page::kRing + page::kFirstRingBytes;
+// What comes here comes at once, or within the product's two seconds.
+constexpr int kSetupPatienceMs = 5000;
 
 std::atomic<uint64_t>* At(const SharedMemory& memory, uint64_t offset) {
   return reinterpret_cast<std::atomic<uint64_t>*>(memory.data() + offset);
@@ -29,6 +36,36 @@ std::atomic<uint64_t>* At(const SharedMemory& memory, uint64_t offset) {
 uint32_t Stamp(uint64_t position, uint64_t length) {
   const uint64_t mixed = (position ^ length << 40) * 0x9e3779b97f4a7c15u;
   return ~static_cast<uint32_t>(mixed >> 32);
+}
+
+// A name that the kernel or no other test knows.
+std::string NewSocketName() {
+  std::random_device random;
+  std::string name = "penstock-";
+  for (int i = 0; i < 8; ++i)
+    absl::StrAppend(&name, absl::Hex(random() & 0xffff, absl::kZeroPad4));
+  return name;
+}
+
+sockaddr_un Abstract(const std::string& name, socklen_t* size) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  *size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  return address;
+}
+
+std::string BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+std::string NetworkNamespace() {
+  char text[64];
+  const ssize_t size = readlink("/proc/thread-self/ns/net", text, sizeof text);
+  return std::string(text, size < 0 ? 0 : size);
 }
 
 // The second line of the server's offer.
@@ -46,6 +83,14 @@ Hello ShmHello() {
   Hello hello;
   // A server does not look at what a client's offer says.
   hello.offers = {{true, "shm", "a client listens nowhere"}};
+  return hello;
+}
+
+Hello ShmHello(const std::string& socket_name) {
+  Hello hello;
+  hello.offers = {
+      {true, "shm",
+       absl::StrCat(BootId(), "\n", socket_name, "\n", NetworkNamespace())}};
   return hello;
 }
 
@@ -70,13 +115,40 @@ SharedMemory::~SharedMemory() {
   close(fd_);
 }
 
+VictimMemory::VictimMemory(int fd)
+    : data_(static_cast<const uint8_t*>(
+          mmap(nullptr, kMappedBytes, PROT_READ, MAP_SHARED, fd, 0))) {
+  close(fd);
+}
+
+VictimMemory::~VictimMemory() {
+  munmap(const_cast<uint8_t*>(data_), kMappedBytes);
+}
+
+std::vector<Frame> VictimMemory::Frames() const {
+  std::vector<Frame> frames;
+  const uint64_t head = Load(page::kHead);
+  absl::string_view ring(reinterpret_cast<const char*>(data_ + page::kRing),
+                         std::min(head, page::kFirstRingBytes));
+  while (ring.size() >= 8) {
+    const uint64_t length = Number(ring.substr(0, 4));
+    absl::string_view message = ring.substr(8).substr(0, length);
+    while (absl::optional<Frame> frame = TakeFrame(&message)) {
+      frames.push_back(*std::move(frame));
+    }
+    ring.remove_prefix(std::min(ring.size(), 8 + (length + 7) / 8 * 8));
+  }
+  return frames;
+}
+
+uint64_t VictimMemory::Load(uint64_t offset) const {
+  return reinterpret_cast<const std::atomic<uint64_t>*>(data_ + offset)->load();
+}
+
 SetupSocket::SetupSocket(const Hello& hello)
     : fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-  const std::string name = SocketName(hello);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const socklen_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  socklen_t size;
+  sockaddr_un address = Abstract(SocketName(hello), &size);
   (void)!connect(fd_, reinterpret_cast<sockaddr*>(&address), size);
 }
 
@@ -103,7 +175,7 @@ bool SetupSocket::Send(absl::string_view message, const std::vector<int>& fds) {
 
 int SetupSocket::Receive(std::string* message) {
   pollfd wanted = {fd_, POLLIN, 0};
-  if (poll(&wanted, 1, 5000) <= 0) return -1;
+  if (poll(&wanted, 1, kSetupPatienceMs) <= 0) return -1;
   char bytes[128];
   iovec data = {bytes, sizeof bytes};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
@@ -121,12 +193,34 @@ int SetupSocket::Receive(std::string* message) {
   return fd;
 }
 
-ShmPath::ShmPath(const Hello& hello)
-    : socket_(hello), own_(page::kRing + page::kRingBytes) {
+SetupListener::SetupListener(int backlog)
+    : name_(NewSocketName()),
+      fd_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  socklen_t size;
+  sockaddr_un address = Abstract(name_, &size);
+  (void)!bind(fd_, reinterpret_cast<sockaddr*>(&address), size);
+  (void)!listen(fd_, backlog);
+}
+
+SetupListener::~SetupListener() { close(fd_); }
+
+std::unique_ptr<SetupSocket> SetupListener::Accept() {
+  pollfd wanted = {fd_, POLLIN, 0};
+  if (poll(&wanted, 1, kSetupPatienceMs) <= 0) return nullptr;
+  const int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
+  return fd < 0 ? nullptr : std::make_unique<SetupSocket>(fd);
+}
+
+void WritePageHead(uint8_t* page) {
   const std::string head =
       absl::StrCat("PNCK", U32(setup::kVersion), U32(page::kRingBytes));
-  std::memcpy(own_.data(), head.data(), head.size());
-  // It never sleeps: whoever writes need not ring.
+  std::memcpy(page, head.data(), head.size());
+}
+
+// It never sleeps: whoever writes need not ring.
+ShmPath::ShmPath(std::unique_ptr<SetupSocket> socket)
+    : socket_(std::move(socket)), own_(page::kRing + page::kRingBytes) {
+  WritePageHead(own_.data());
 }
 
 ShmPath::~ShmPath() = default;
@@ -134,17 +228,34 @@ ShmPath::~ShmPath() = default;
 std::unique_ptr<ShmPath> ShmPath::Connect(Peer* peer) {
   const Hello& hello = peer->peer_hello();
   if (hello.token.size() != kTokenBytes) return nullptr;
-  std::unique_ptr<ShmPath> path(new ShmPath(hello));
-  path->socket_.Send(
+  std::unique_ptr<ShmPath> path(
+      new ShmPath(std::make_unique<SetupSocket>(hello)));
+  path->socket_->Send(
       SetupMessage(setup::kHello, page::kRingBytes, 0, hello.token),
       {path->own_.fd()});
   std::string welcome;
-  const int fd = path->socket_.Receive(&welcome);
+  const int fd = path->socket_->Receive(&welcome);
   if (fd < 0) return nullptr;
-  close(fd);  // what the victim writes there is not read
+  path->victim_memory_ = std::make_unique<VictimMemory>(fd);
+  return path->Agree(peer) ? std::move(path) : nullptr;
+}
+
+std::unique_ptr<ShmPath> ShmPath::Accept(Peer* peer, SetupListener* listener) {
+  std::unique_ptr<SetupSocket> socket = listener->Accept();
+  if (socket == nullptr) return nullptr;
+  std::string hello;
+  const int fd = socket->Receive(&hello);
+  if (fd < 0) return nullptr;
+  std::unique_ptr<ShmPath> path(new ShmPath(std::move(socket)));
+  path->victim_memory_ = std::make_unique<VictimMemory>(fd);
+  path->socket_->Send(SetupMessage(setup::kWelcome, page::kRingBytes, 0, ""),
+                      {path->own_.fd()});
+  return path->Agree(peer) ? std::move(path) : nullptr;
+}
+
+bool ShmPath::Agree(Peer* peer) {
   peer->Send(FrameOf(type::kPathReady, 0, "shm", 1));
-  if (!peer->Await(type::kPathReady).has_value()) return nullptr;
-  return path;
+  return peer->Await(type::kPathReady).has_value();
 }
 
 void ShmPath::Send(absl::string_view message) {

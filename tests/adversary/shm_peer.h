@@ -1,5 +1,5 @@
-// The shared memory side of a hostile client: the set-up and the control page
-// of docs/protocol.md, by hand.
+// The shared memory side of a hostile peer: the set-up and the control page of
+// docs/protocol.md, by hand.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SHM_PEER_H_
 #define PENSTOCK_TESTS_ADVERSARY_SHM_PEER_H_
@@ -15,8 +15,10 @@
 
 namespace penstock::adversary {
 
-// A hello that offers shm, as of a process on this host.
+// A client's hello that offers shm, as of a process on this host.
 Hello ShmHello();
+// A server's, which offers it at the socket of that name.
+Hello ShmHello(const std::string& socket_name);
 
 namespace setup {
 constexpr uint8_t kHello = 1;
@@ -28,6 +30,9 @@ constexpr uint16_t kVersion = 5;
 
 std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
                          absl::string_view token);
+
+// Writes the head of a control page, with a ring of kRingBytes.
+void WritePageHead(uint8_t* page);
 
 // Memory as the product shares it: allocated, sealed, and still written here.
 class SharedMemory {
@@ -61,43 +66,86 @@ constexpr uint64_t kFirstRingBytes = 8192;
 constexpr uint64_t kRingBytes = 256 * 1024;
 }  // namespace page
 
-// One connection to a server's UNIX socket.
+// The victim's control page and the beginning of its ring, to be read.
+class VictimMemory {
+ public:
+  // Takes the descriptor.
+  explicit VictimMemory(int fd);
+  ~VictimMemory();
+  VictimMemory(const VictimMemory&) = delete;
+  VictimMemory& operator=(const VictimMemory&) = delete;
+
+  uint64_t Load(uint64_t offset) const;
+  // The frames that it has written, as far as its ring has not gone round.
+  std::vector<Frame> Frames() const;
+
+ private:
+  const uint8_t* const data_;
+};
+
+// One connection over a server's UNIX socket.
 class SetupSocket {
  public:
-  // To the one that the server's hello names; broken() where there is none.
+  // To the one that the server's hello names. Where there is none, nothing can
+  // be sent.
   explicit SetupSocket(const Hello& hello);
+  // Takes the connected socket.
+  explicit SetupSocket(int fd) : fd_(fd) {}
   ~SetupSocket();
   SetupSocket(const SetupSocket&) = delete;
   SetupSocket& operator=(const SetupSocket&) = delete;
 
   bool Send(absl::string_view message, const std::vector<int>& fds);
-  // The server's answer, and its descriptor; -1: it has hung up.
+  // The other side's message, and its descriptor; -1: it has hung up.
   int Receive(std::string* message);
 
  private:
   int fd_;
 };
 
-// A shm path that is in use, beside a session whose hello was ShmHello().
+// Where a server's clients connect: an abstract UNIX socket.
+class SetupListener {
+ public:
+  // With room for so many that nobody accepts.
+  explicit SetupListener(int backlog = 8);
+  ~SetupListener();
+  SetupListener(const SetupListener&) = delete;
+  SetupListener& operator=(const SetupListener&) = delete;
+
+  const std::string& name() const { return name_; }
+  // Null if nobody comes.
+  std::unique_ptr<SetupSocket> Accept();
+
+ private:
+  const std::string name_;
+  const int fd_;
+};
+
+// A shm path that is in use, beside a session whose hello was ShmHello(). Null
+// where the victim does not go along with it.
 class ShmPath {
  public:
-  // Null where the victim does not go along with it.
   static std::unique_ptr<ShmPath> Connect(Peer* peer);
+  static std::unique_ptr<ShmPath> Accept(Peer* peer, SetupListener* listener);
   ~ShmPath();
 
   // A message into the ring. It is small, and so is all that goes there.
   void Send(absl::string_view message);
   // This side's page and ring, and the victim's.
   SharedMemory* own() { return &own_; }
-  SetupSocket* socket() { return &socket_; }
+  SetupSocket* socket() { return socket_.get(); }
+  const VictimMemory& victim_memory() const { return *victim_memory_; }
   uint64_t Load(uint64_t offset) const;
   void Store(uint64_t offset, uint64_t value);
 
  private:
-  explicit ShmPath(const Hello& hello);
+  explicit ShmPath(std::unique_ptr<SetupSocket> socket);
+  // False where the victim does not say that it is ready too.
+  bool Agree(Peer* peer);
 
-  SetupSocket socket_;
+  const std::unique_ptr<SetupSocket> socket_;
   SharedMemory own_;
+  std::unique_ptr<VictimMemory> victim_memory_;
   uint64_t head_ = 0;
 };
 

@@ -163,6 +163,8 @@ const Attack kSweeps[] = {
      [](Victim* victim) {
        SendAtRandom(victim, victim->is_server() ? 1000 : 300);
      }},
+    UnderTls({"FramesAtRandomUnderTls",
+              [](Victim* victim) { SendAtRandom(victim, 100); }}),
 };
 
 TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }

@@ -6,9 +6,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/certificates.h"
+#include "tests/process/usage.h"
 #include "transport/penstock.h"
 
 namespace penstock::adversary {
@@ -25,6 +26,8 @@ constexpr double kSecondsPerCall = 1e-3;
 constexpr uint64_t kLogPerConnection = 500;
 // Of connections that come and go.
 constexpr int kDescriptorSlack = 64;
+// On a machine that does other things too.
+constexpr std::chrono::seconds kLateness(5);
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsInstrumented = true;
@@ -34,6 +37,17 @@ constexpr bool kIsInstrumented = false;
 
 double Mebibytes(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
+}
+
+void MakeIdentities(bool is_server, Identity* victim, Identity* others) {
+  const auto& made = e2e::TestCertificates();
+  ASSERT_TRUE(made.has_value()) << "no openssl command?";
+  Identity server = {made->authority.certificate, made->server.key,
+                     made->server.certificate};
+  Identity client = {made->authority.certificate, made->client.key,
+                     made->client.certificate};
+  *victim = is_server ? server : client;
+  *others = is_server ? client : server;
 }
 
 bool IsText(const std::string& log) {
@@ -46,7 +60,10 @@ bool IsText(const std::string& log) {
 
 }  // namespace
 
-Victim::Victim(const VictimOptions& options) : options_(options) { Start(); }
+Victim::Victim(const VictimOptions& options) : options_(options) {
+  if (options_.has_tls) MakeIdentities(is_server(), &identity_, &others_);
+  Start();
+}
 
 void Victim::Restart() {
   bystander_.reset();
@@ -63,11 +80,11 @@ void Victim::Start() {
   // All that it allocates once, for the first connection of each kind.
   if (process_ == nullptr) return;
   CheckBystander();
-  process_->ForgetPeak();
-  memory_ = process_->ResidentBytes();
-  cpu_seconds_ = process_->CpuSeconds();
-  log_ = process_->LogBytes();
-  descriptors_ = process_->Descriptors();
+  process::ForgetPeak(process_->pid());
+  memory_ = process::ResidentBytes(process_->pid());
+  cpu_seconds_ = process::CpuSeconds(process_->pid());
+  log_ = log_file_.size();
+  descriptors_ = process::Descriptors(process_->pid());
   calls_before_ = calls_;
   connections_before_ = connections_;
 }
@@ -79,21 +96,20 @@ Victim::~Victim() {
 }
 
 void Victim::StartServer() {
-  process_ =
-      Process::Start({kProgram, "server", absl::StrCat(options_.max_streams),
-                      absl::StrCat(options_.max_receive)},
-                     options_.environment);
+  process_ = process::Child::Start(
+      {kProgram, "server", absl::StrCat(options_.max_streams),
+       absl::StrCat(options_.max_receive)},
+      Environment(), log_file_.fd());
   ASSERT_NE(process_, nullptr);
   const absl::optional<std::string> port = process_->Find("port ");
   ASSERT_TRUE(port.has_value() && absl::SimpleAtoi(*port, &port_));
-  bystander_ = std::make_unique<Bystander>(port_, options_.has_tcp);
+  bystander_ = std::make_unique<Bystander>(port_, options_.has_tcp, others_);
 }
 
 void Victim::StartHonest() {
   grpc::ServerBuilder builder;
   Enable(&builder);
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port_);
+  builder.AddListeningPort("127.0.0.1:0", ServerCredentials(others_), &port_);
   builder.RegisterCallbackGenericService(&service_);
   honest_ = builder.BuildAndStart();
 }
@@ -101,14 +117,27 @@ void Victim::StartHonest() {
 void Victim::StartClient() {
   if (honest_ == nullptr) StartHonest();
   ASSERT_NE(honest_, nullptr);
-  process_ = Process::Start(
+  process_ = process::Child::Start(
       {kProgram, "client", absl::StrCat(port_), absl::StrCat(listener_.port()),
        NameOf(options_.kind), absl::StrCat(options_.calls)},
-      options_.environment);
+      Environment(), log_file_.fd());
   ASSERT_NE(process_, nullptr);
 }
 
+std::vector<std::string> Victim::Environment() const {
+  std::vector<std::string> environment = ToEnvironment(identity_);
+  environment.insert(environment.end(), options_.environment.begin(),
+                     options_.environment.end());
+  return environment;
+}
+
 std::unique_ptr<Peer> Victim::Connect() {
+  std::unique_ptr<Peer> peer = ConnectInClear();
+  if (peer == nullptr || !peer->Secure(others_)) return nullptr;
+  return peer;
+}
+
+std::unique_ptr<Peer> Victim::ConnectInClear() {
   if (is_server()) return Peer::Connect(port_, &traffic_);
   std::unique_ptr<Peer> peer;
   const auto until = std::chrono::steady_clock::now() + kPatience;
@@ -119,8 +148,14 @@ std::unique_ptr<Peer> Victim::Connect() {
   return peer;
 }
 
-std::unique_ptr<Peer> Victim::NewConnection() {
-  std::unique_ptr<Peer> peer = Connect();
+std::unique_ptr<Peer> Victim::NewConnection() { return OrFail(Connect()); }
+
+std::unique_ptr<Peer> Victim::NewConnectionInClear() {
+  return OrFail(ConnectInClear());
+}
+
+// A dead peer in the place of none.
+std::unique_ptr<Peer> Victim::OrFail(std::unique_ptr<Peer> peer) {
   if (peer != nullptr) return peer;
   ADD_FAILURE() << "no connection: the victim is " << process_->Fate();
   return std::make_unique<Peer>(Peer::Side::kClient, -1, &traffic_);
@@ -135,10 +170,7 @@ std::unique_ptr<Peer> Victim::TrySession(Hello hello) {
 }
 
 std::unique_ptr<Peer> Victim::NewSession(Hello hello) {
-  std::unique_ptr<Peer> peer = TrySession(std::move(hello));
-  if (peer != nullptr) return peer;
-  ADD_FAILURE() << "no session: the victim is " << process_->Fate();
-  return std::make_unique<Peer>(Peer::Side::kClient, -1, &traffic_);
+  return OrFail(TrySession(std::move(hello)));
 }
 
 void Victim::CheckBystander() {
@@ -157,11 +189,39 @@ void Victim::CheckBystander() {
         std::getline(fields >> std::ws, failure);
         break;
       }
-      paths_.push_back(*line);
+      if (absl::StartsWith(*line, "ended ")) {
+        AddOutcome(line->substr(6));
+      } else {
+        paths_.push_back(*line);
+      }
     }
   }
   EXPECT_EQ(failure, "") << "a bystander's call failed; the victim is "
                          << process_->Fate();
+}
+
+// Whatever a server does, gRPC ends the call with its deadline at the latest.
+void Victim::AddOutcome(const std::string& line) {
+  Outcome outcome;
+  std::istringstream fields(line);
+  fields >> outcome.code >> outcome.seconds;
+  std::getline(fields >> std::ws, outcome.message);
+  EXPECT_LE(outcome.seconds, kCallDeadline.count() + kLateness.count())
+      << "a call did not end: " << outcome.code << " " << outcome.message;
+  outcomes_.push_back(std::move(outcome));
+}
+
+absl::optional<Outcome> Victim::AwaitOutcome() {
+  const auto until =
+      std::chrono::steady_clock::now() + kCallDeadline + kLateness;
+  while (outcomes_.empty()) {
+    if (std::chrono::steady_clock::now() > until) return absl::nullopt;
+    CheckBystander();
+    if (!process_->IsAlive()) return absl::nullopt;
+  }
+  Outcome outcome = std::move(outcomes_.front());
+  outcomes_.pop_front();
+  return outcome;
 }
 
 void Victim::Examine(const Limits& limits) {
@@ -178,7 +238,7 @@ void Victim::Examine(const Limits& limits) {
 }
 
 void Victim::CheckMemory(const Limits& limits) {
-  const uint64_t peak = std::max(memory_, process_->PeakBytes());
+  const uint64_t peak = std::max(memory_, process::PeakBytes(process_->pid()));
   const double grown = Mebibytes(peak - memory_);
   ::testing::Test::RecordProperty("grown_mib", static_cast<int>(grown));
   // The instruments' own memory is many times what they watch.
@@ -188,7 +248,7 @@ void Victim::CheckMemory(const Limits& limits) {
 }
 
 void Victim::CheckCpu(const Limits& limits) {
-  const double used = process_->CpuSeconds() - cpu_seconds_;
+  const double used = process::CpuSeconds(process_->pid()) - cpu_seconds_;
   const double allowed =
       limits.cpu_seconds +
       kSecondsPerByte * static_cast<double>(traffic_.bytes) +
@@ -212,11 +272,13 @@ void Victim::CheckLog(const Limits& limits) {
 // Those of connections go with them, which takes a moment.
 void Victim::CheckDescriptors() {
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (process_->Descriptors() > descriptors_ + kDescriptorSlack &&
+  while (process::Descriptors(process_->pid()) >
+             descriptors_ + kDescriptorSlack &&
          std::chrono::steady_clock::now() < until) {
     AwaitCalls();
   }
-  EXPECT_LE(process_->Descriptors(), descriptors_ + kDescriptorSlack);
+  EXPECT_LE(process::Descriptors(process_->pid()),
+            descriptors_ + kDescriptorSlack);
 }
 
 uint64_t Victim::Connections() const {

@@ -5,16 +5,20 @@
 #define PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "grpcpp/server.h"
 #include "tests/adversary/caller.h"
 #include "tests/adversary/calls.h"
 #include "tests/adversary/peer.h"
-#include "tests/adversary/process.h"
+#include "tests/adversary/security.h"
 #include "tests/adversary/service.h"
+#include "tests/process/child.h"
+#include "tests/process/log_file.h"
 
 namespace penstock::adversary {
 
@@ -41,6 +45,9 @@ enum class Role { kServer, kClient };
 struct VictimOptions {
   Role role = Role::kServer;
   std::vector<std::string> environment;
+  // All connections, the attacker's too, are TLS with certificates on both
+  // sides. The attacker is hostile only after the handshake.
+  bool has_tls = false;
   // A server's.
   int max_streams = -1;
   int max_receive = 4 << 20;
@@ -61,19 +68,26 @@ class Victim {
 
   // Sessions that were not to be had are failures, and dead peers.
   std::unique_ptr<Peer> NewConnection();
+  // The same without the handshake of TLS, where there is TLS.
+  std::unique_ptr<Peer> NewConnectionInClear();
   // As far as the hello of both sides.
   std::unique_ptr<Peer> NewSession(Hello hello = Hello());
   // Where that may fail: null then.
   std::unique_ptr<Peer> TrySession(Hello hello = Hello());
 
   bool is_server() const { return options_.role == Role::kServer; }
-  int port() const { return port_; }  // a server's
-  Process* process() { return process_.get(); }
+  int port() const { return port_; }            // a server's
+  int calls() const { return options_.calls; }  // a client's, at once
+  process::Child* process() { return process_.get(); }
   const Traffic& traffic() const { return traffic_; }
   // What it has written to stderr since it was attacked.
-  std::string Log() const { return process_->Log(log_); }
+  std::string Log() const { return log_file_.Text(log_); }
   // A client's connections to the attacker, as DescribePaths gives them.
   const std::vector<std::string>& paths() const { return paths_; }
+
+  // How the client's next call that ends does so, of those not given out yet.
+  // Nothing where none does in its time.
+  absl::optional<Outcome> AwaitOutcome();
 
   // Until its bystander has called once more on each connection.
   void AwaitCalls() { CheckBystander(); }
@@ -86,8 +100,12 @@ class Victim {
   void StartHonest();
   void StartClient();
   std::unique_ptr<Peer> Connect();
+  std::unique_ptr<Peer> ConnectInClear();
+  std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
+  std::vector<std::string> Environment() const;
   // Calls of a bystander, from now on; what failed until then is a failure.
   void CheckBystander();
+  void AddOutcome(const std::string& line);
   void CheckMemory(const Limits& limits);
   void CheckCpu(const Limits& limits);
   void CheckLog(const Limits& limits);
@@ -96,8 +114,11 @@ class Victim {
   uint64_t Connections() const;
 
   const VictimOptions options_;
+  Identity identity_;  // the victim's
+  Identity others_;    // that of all who deal with it
   Traffic traffic_;
-  std::unique_ptr<Process> process_;
+  process::LogFile log_file_;
+  std::unique_ptr<process::Child> process_;
   int port_ = 0;
   // A server's bystander, or whom a client's calls.
   std::unique_ptr<Bystander> bystander_;
@@ -107,6 +128,7 @@ class Victim {
   int calls_ = 0;
   int connections_ = 0;
   std::vector<std::string> paths_;
+  std::deque<Outcome> outcomes_;
   // At the beginning.
   uint64_t memory_ = 0;
   double cpu_seconds_ = 0;

@@ -6,8 +6,11 @@
 //       calls the server at port HONEST as a bystander does, and the one at
 //       HOSTILE, CALLS at once, on ever new channels; KIND is that of calls.h.
 //       For each line of input it waits for the bystander's next calls, says
-//       "path PATH" for each connection to HOSTILE, and then
+//       "path PATH" for each connection to HOSTILE, "ended CODE SECONDS
+//       MESSAGE" for each call of it that has ended since, and then
 //       "checked CALLS CONNECTIONS FAILURE"
+//
+// With the identity in its environment (security.h) all go over TLS.
 //
 // It ends with its input, or with the process that started it.
 
@@ -20,11 +23,12 @@
 #include <memory>
 #include <string>
 
-#include "grpcpp/security/server_credentials.h"
+#include "absl/strings/escaping.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "tests/adversary/caller.h"
 #include "tests/adversary/calls.h"
+#include "tests/adversary/security.h"
 #include "tests/adversary/service.h"
 #include "transport/penstock.h"
 
@@ -36,7 +40,7 @@ int Serve(int max_streams, int max_receive) {
   grpc::ServerBuilder builder;
   Enable(&builder);
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+  builder.AddListeningPort("127.0.0.1:0", ServerCredentials(FromEnvironment()),
                            &port);
   builder.RegisterCallbackGenericService(&service);
   if (max_streams >= 0) {
@@ -53,12 +57,17 @@ int Serve(int max_streams, int max_receive) {
 }
 
 int CallOn(int honest, int hostile, Kind kind, int calls) {
-  Bystander bystander(honest);
-  Quarry quarry(hostile, kind, calls);
+  const Identity identity = FromEnvironment();
+  Bystander bystander(honest, /*has_tcp=*/true, identity);
+  Quarry quarry(hostile, kind, calls, identity);
   for (std::string line; std::getline(std::cin, line);) {
     bystander.AwaitCalls();
     for (const PathReport& report : quarry.Describe()) {
       std::cout << "path " << report << std::endl;
+    }
+    for (const Outcome& outcome : quarry.TakeOutcomes()) {
+      std::cout << "ended " << outcome.code << " " << outcome.seconds << " "
+                << absl::CHexEscape(outcome.message) << std::endl;
     }
     std::cout << "checked " << bystander.calls() << " "
               << bystander.connections() << " " << bystander.failure()

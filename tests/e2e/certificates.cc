@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/e2e/child.h"
+#include "tests/process/child.h"
 
 namespace penstock::e2e {
 namespace {
@@ -55,7 +55,7 @@ absl::optional<Identity> Make(const std::string& name,
         {"-CA", PathOf(issuer + ".pem"), "-CAkey", PathOf(issuer + ".key"),
          "-addext", absl::StrCat("subjectAltName=", alternatives)});
   }
-  auto openssl = Child::Start(command);
+  auto openssl = process::Child::Start(command);
   if (openssl == nullptr) return absl::nullopt;
   const std::string said = openssl->ReadAll();
   if (openssl->Finish() != 0) {

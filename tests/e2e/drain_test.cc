@@ -4,10 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <climits>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,8 +28,11 @@ class Backend {
  public:
   explicit Backend(Path path, int max_age_ms = INT_MAX)
       : max_age_ms_(max_age_ms), stack_(path) {
-    service_.empty = [this](grpc::ServerContext*) {
+    service_.empty = [this](grpc::ServerContext* context) {
       ++calls_;
+      std::lock_guard<std::mutex> lock(mu_);
+      peers_.insert(context->peer());
+      more_peers_.notify_one();
       return grpc::Status::OK;
     };
     service_.duplex = [this](grpc::ServerContext*, ServerStream* stream) {
@@ -57,12 +62,21 @@ class Backend {
     }
     return true;
   }
+  // Until calls have come over so many connections.
+  bool AwaitConnections(size_t count) {
+    std::unique_lock<std::mutex> lock(mu_);
+    return more_peers_.wait_for(lock, kPatience,
+                                [&] { return peers_.size() >= count; });
+  }
   std::string address() const { return stack_.address(); }
   Stack* stack() { return &stack_; }
 
  private:
   const int max_age_ms_;
   std::atomic<int> calls_{0};
+  std::mutex mu_;
+  std::condition_variable more_peers_;
+  std::set<std::string> peers_;  // by their ports
   ScriptedService service_;
   Stack stack_;
 };
@@ -139,13 +153,16 @@ TEST_P(DrainTest, NoCallFailsWhileTwoServersAreReplacedInTurn) {
 }
 
 TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
-  Backend server(GetParam(), /*max_age_ms=*/30);
+  // Enough for a connection to be made and used.
+  const int max_age_ms = kPatience > std::chrono::seconds(10) ? 300 : 30;
+  Backend server(GetParam(), max_age_ms);
   auto stub = TestService::NewStub(server.stack()->channel());
   Load load;
   for (int i = 0; i < 4; ++i) {
     load.Add([&stub] { return MakeEmptyCall(stub.get()); });
   }
-  std::this_thread::sleep_for(std::chrono::seconds(2));
+  // One channel: a connection comes when the one before it is told to go.
+  EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
 }
 

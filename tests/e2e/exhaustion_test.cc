@@ -117,14 +117,15 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
   for (int spare = 0; spare <= 4; ++spare) {
     auto channel = NewChannel();
     auto stub = TestService::NewStub(channel);
-    ASSERT_TRUE(MakeEmptyCall(stub.get()).ok());
+    grpc::Status status = MakeEmptyCall(stub.get());
+    ASSERT_TRUE(status.ok()) << spare << ": " << status.error_message();
     EXPECT_EQ(PathOf(channel.get()), "shm");
     {
       FewDescriptors few(spare);
-      const grpc::Status status = MakeLargeCall(stub.get());
+      status = MakeLargeCall(stub.get());
       EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
     }
-    const grpc::Status status = MakeLargeCall(stub.get());
+    status = MakeLargeCall(stub.get());
     EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
   }
 }

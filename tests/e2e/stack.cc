@@ -1,5 +1,9 @@
 #include "tests/e2e/stack.h"
 
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <utility>
 #include <vector>
 
@@ -15,6 +19,25 @@ extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libcares"; }
 
 namespace penstock::e2e {
+namespace {
+
+// Binds the port beside the server, so that no other process gets it while no
+// server is there: clients would find a stranger. Callers are refused.
+int Reserve(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  EXPECT_EQ(
+      bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0)
+      << port;
+  return fd;
+}
+
+}  // namespace
 
 Stack::Stack(Path path)
     : path_(path),
@@ -29,6 +52,7 @@ Stack::Stack(Path path)
 Stack::~Stack() {
   channel_.reset();
   StopServing(std::chrono::milliseconds(0));
+  if (reservation_ >= 0) close(reservation_);
 }
 
 void Stack::Secure(std::shared_ptr<grpc::ServerCredentials> server,
@@ -45,6 +69,7 @@ void Stack::Serve(grpc::Service* service, const Configure& configure) {
   if (configure) configure(&builder);
   server_ = builder.BuildAndStart();
   ASSERT_NE(server_, nullptr);
+  if (reservation_ < 0) reservation_ = Reserve(port_);
 }
 
 void Stack::StopServing(std::chrono::milliseconds grace) {

@@ -67,6 +67,7 @@ class Stack {
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   int port_ = 0;
+  int reservation_ = -1;  // a socket that keeps the port
 };
 
 }  // namespace penstock::e2e

@@ -30,9 +30,9 @@ void HostilePeer::AddFast(std::unique_ptr<fabric::Endpoint> fast) {
   fast_->Start(this);
 }
 
-void HostilePeer::OnMessage(absl::Span<const uint8_t> message) {
-  while (!message.empty()) {
-    Require(wire::TakeFrame(&message).ok(), "a session sends whole frames");
+void HostilePeer::OnPacket(absl::Span<const uint8_t> packet) {
+  while (!packet.empty()) {
+    Require(wire::TakeFrame(&packet).ok(), "a session sends whole frames");
   }
 }
 

@@ -28,7 +28,7 @@ class HostilePeer : public fabric::EndpointEvents {
   // One of its steps.
   void Take(Step step, Input* input);
 
-  void OnMessage(absl::Span<const uint8_t> message) override;
+  void OnPacket(absl::Span<const uint8_t> packet) override;
   void OnWritable() override {}
   void OnReadDone(uint64_t, const absl::Status&) override {}
   void OnDoorbell() override {}

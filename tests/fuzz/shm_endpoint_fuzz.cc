@@ -60,8 +60,8 @@ const Segment& SharedSegment() {
 
 class Events : public fabric::EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
-    Require(!broken_ && message.size() <= fabric::shm::kMaxMessageBytes,
+  void OnPacket(absl::Span<const uint8_t> packet) override {
+    Require(!broken_ && packet.size() <= fabric::shm::kMaxMessageBytes,
             "a message comes before the end");
   }
   void OnWritable() override { Require(!broken_, "no word after the end"); }

@@ -40,8 +40,8 @@ class Stream : public fabric::tcp::ByteStream {
 // Writes down what happens.
 class Events : public fabric::EndpointEvents {
  public:
-  void OnMessage(absl::Span<const uint8_t> message) override {
-    Add(absl::StrCat("message ", AsText(message)));
+  void OnPacket(absl::Span<const uint8_t> packet) override {
+    Add(absl::StrCat("message ", AsText(packet)));
   }
   void OnWritable() override {}
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {

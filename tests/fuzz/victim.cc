@@ -85,7 +85,7 @@ void Victim::Attach(uint32_t stream) {
   if (is_client_) {
     if (stream <= last_opened_) return;
     last_opened_ = stream;
-  } else if (!session_->IsWaiting(stream)) {
+  } else if (!session_->IsUnattached(stream)) {
     return;
   }
   const auto added = streams_.try_emplace(stream, session_.get(), stream);
@@ -149,7 +149,8 @@ void Victim::CallSession(int which) {
     case 3:
       return session_->OfferPath("0123456789abcdef");
     case 4:
-      return session_->FastPathFailed(absl::UnavailableError("not here"));
+      return session_->FastPathFailed("shm",
+                                      absl::UnavailableError("not here"));
     case 5:
       return session_->Close(absl::UnavailableError("enough"));
     default:

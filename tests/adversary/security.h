@@ -1,0 +1,36 @@
+// With what a victim and those around it secure their connections.
+
+#ifndef PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
+#define PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+
+namespace penstock::adversary {
+
+// Whom it trusts, and who it is, in PEM. All empty: no TLS. Else both sides
+// show a certificate.
+struct Identity {
+  std::string authority;
+  std::string key;
+  std::string certificate;
+
+  bool has_tls() const { return !authority.empty(); }
+};
+
+// By the environment, from a test to its victim.
+std::vector<std::string> ToEnvironment(const Identity& identity);
+Identity FromEnvironment();
+
+std::shared_ptr<grpc::ChannelCredentials> ChannelCredentials(
+    const Identity& identity);
+std::shared_ptr<grpc::ServerCredentials> ServerCredentials(
+    const Identity& identity);
+
+}  // namespace penstock::adversary
+
+#endif  // PENSTOCK_TESTS_ADVERSARY_SECURITY_H_

@@ -1,0 +1,94 @@
+// A server that goes away in the midst of the set-up of shared memory, or of a
+// call over it: after each of its steps, in each way.
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/adversary/attack.h"
+#include "tests/adversary/shm_session.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr Moment kMoments[] = {Moment::kGreeted, Moment::kConnected,
+                               Moment::kAsked,   Moment::kWelcomed,
+                               Moment::kReady,   Moment::kCalled};
+
+// `leave` costs the path, and the call goes over the lifeline.
+void LosePath(Victim* victim, void (*leave)(ShmServer*)) {
+  for (Moment moment : kMoments) {
+    SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
+    ShmServer server(victim, moment);
+    leave(&server);
+    ExpectCallOverLifeline(victim, server.peer.get());
+  }
+}
+
+void HangUp(Victim* victim) {
+  LosePath(victim, [](ShmServer* server) {
+    server->listener.reset();
+    server->socket.reset();
+  });
+}
+
+void SayLost(Victim* victim) {
+  LosePath(victim, [](ShmServer* server) {
+    server->peer->Send(FrameOf(type::kPathLost, 0, "no more", 1));
+  });
+}
+
+void HangUpAndSayLost(Victim* victim) {
+  LosePath(victim, [](ShmServer* server) {
+    server->socket.reset();
+    server->peer->Send(FrameOf(type::kPathLost, 0, "no more", 1));
+  });
+}
+
+// `leave` costs the session: its call is lost as in stock gRPC, or is made anew
+// where it was not sent. Whoever comes next is served.
+void LoseSession(Victim* victim, void (*leave)(ShmServer*)) {
+  for (Moment moment : kMoments) {
+    SCOPED_TRACE(absl::StrCat("moment ", static_cast<int>(moment)));
+    {
+      ShmServer server(victim, moment);
+      leave(&server);
+    }
+    ExpectCall(victim, victim->NewSession().get(), /*may_lose=*/true);
+  }
+}
+
+void EndTheLifeline(Victim* victim) {
+  LoseSession(victim, [](ShmServer* server) {
+    EXPECT_TRUE(server->peer->Finish()) << "the session does not end";
+  });
+}
+
+void ResetTheLifeline(Victim* victim) {
+  LoseSession(victim, [](ShmServer* server) { server->peer->Abort(); });
+}
+
+// First the path, then at once the lifeline.
+void LeaveAltogether(Victim* victim) {
+  LoseSession(victim, [](ShmServer* server) {
+    server->socket.reset();
+    server->peer->Abort();
+  });
+}
+
+const Attack kOnClients[] = {
+    {"AnEndOfTheSocketCostsThePathOnly", HangUp},
+    {"ALossThatIsSaidCostsThePathOnly", SayLost},
+    {"ALossOnBothWaysCostsThePathOnly", HangUpAndSayLost},
+    {"AnEndOfTheLifelineCostsItsCallOnly", EndTheLifeline},
+    {"AResetOfTheLifelineCostsItsCallOnly", ResetTheLifeline},
+    {"AnEndOfAllCostsItsCallOnly", LeaveAltogether},
+};
+
+TEST_P(AgainstClient, NobodyIsHarmed) { Run(); }
+
+INSTANTIATE_TEST_SUITE_P(ShmLoss, AgainstClient,
+                         ::testing::ValuesIn(kOnClients), NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary

@@ -1,0 +1,180 @@
+// Messages announced in shared memory that is not as it is said to be.
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "tests/adversary/attack.h"
+#include "tests/adversary/shm_session.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr uint32_t kSegment = 7;
+constexpr uint64_t kSegmentBytes = 1 << 20;
+constexpr uint64_t kKey = uint64_t{kSegment} << 32;
+
+// A session over shm with a call under way.
+struct Called {
+  explicit Called(Victim* victim) {
+    if (victim->is_server()) {
+      session = ReachShm(victim);
+      if (session.path == nullptr) return;
+      peer = session.peer.get();
+      socket = session.path->socket();
+      memory = &session.path->victim_memory();
+      stream = peer->OpenStream(RequestMetadata("/victim/Echo"));
+    } else {
+      server = std::make_unique<ShmServer>(victim, Moment::kCalled);
+      peer = server->peer.get();
+      socket = server->socket.get();
+      memory = server->victim_memory.get();
+      stream = 1;  // it has come over the ring, which nobody reads
+      peer->Send(FrameOf(type::kHeaders, stream, ResponseMetadata()));
+    }
+  }
+
+  ShmSession session;
+  std::unique_ptr<ShmServer> server;
+  Peer* peer = nullptr;
+  SetupSocket* socket = nullptr;  // null is a failure
+  const VictimMemory* memory = nullptr;
+  uint32_t stream = 0;
+};
+
+// Over its ring; what is of the call itself comes before.
+bool HasAnswered(const Called& called) {
+  for (const Frame& frame : called.memory->Frames()) {
+    if (frame.type == type::kRelease || frame.type == type::kReset) return true;
+  }
+  return false;
+}
+
+// Announces, and waits for what the victim says to that: over its ring, or over
+// the lifeline where the path or the session ends.
+void Announce(Called* called, const std::string& announcement) {
+  called->peer->Send(FrameOf(type::kAnnounce, called->stream, announcement));
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  while (!HasAnswered(*called) && !called->peer->ended()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until)
+        << "the victim says nothing";
+    const absl::optional<Peer::Received> received =
+        called->peer->NextIfAny(std::chrono::milliseconds(5));
+    if (received.has_value() && received->unit != unit::kDoorbell) return;
+  }
+}
+
+std::string Region(uint32_t epoch, uint64_t key, uint64_t offset) {
+  return absl::StrCat(U32(epoch), U64(key), U64(offset));
+}
+
+std::string AnnouncementIn(uint64_t length,
+                           const std::vector<std::string>& regions) {
+  std::string bytes = absl::StrCat(U64(1), U64(length), U8(regions.size()));
+  for (const std::string& region : regions) absl::StrAppend(&bytes, region);
+  return bytes;
+}
+
+// Of a segment that is lent as it should be.
+std::vector<std::string> OddAnnouncements() {
+  std::vector<std::string> odd;
+  for (uint64_t offset : {uint64_t{0}, kSegmentBytes - 1, kSegmentBytes,
+                          UINT64_MAX, UINT64_MAX - 99, uint64_t{1} << 63}) {
+    for (uint64_t length : {uint64_t{0}, uint64_t{100}, kSegmentBytes + 1,
+                            uint64_t{1} << 40, UINT64_MAX}) {
+      odd.push_back(AnnouncementIn(length, {Region(1, kKey, offset)}));
+    }
+  }
+  for (uint32_t epoch : {2u, UINT32_MAX}) {
+    odd.push_back(AnnouncementIn(100, {Region(epoch, kKey, 0)}));
+  }
+  for (uint64_t key : {uint64_t{0}, kKey + (uint64_t{1} << 32), UINT64_MAX,
+                       kKey + 5000, unit::kPushed | kKey}) {
+    odd.push_back(AnnouncementIn(100, {Region(1, key, 0)}));
+  }
+  const std::string lifeline = Region(0, 1, 0);
+  odd.push_back(AnnouncementIn(100, {Region(1, kKey, UINT64_MAX), lifeline}));
+  odd.push_back(AnnouncementIn(100, {Region(1, kKey, 0), Region(1, kKey, 0)}));
+  odd.push_back(AnnouncementIn(100, {Region(1, kKey, 0), Region(9, kKey, 0)}));
+  return odd;
+}
+
+void AnnounceOddRegions(Victim* victim) {
+  SharedMemory memory(kSegmentBytes);
+  for (const std::string& odd : OddAnnouncements()) {
+    SCOPED_TRACE(absl::BytesToHexString(odd));
+    Called called(victim);
+    ASSERT_NE(called.socket, nullptr);
+    called.socket->Send(
+        SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""),
+        {memory.fd()});
+    Announce(&called, odd);
+    EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
+    ASSERT_TRUE(victim->process()->IsAlive());
+  }
+}
+
+// Memory that is not there where the message should be: holes, nothing at all,
+// less than was said, and such that can be taken away.
+void AnnounceWhatIsNotThere(Victim* victim) {
+  const int seals = F_SEAL_SHRINK | F_SEAL_GROW | 0x10 | F_SEAL_SEAL;
+  struct Memory {
+    uint64_t size;
+    uint64_t allocated;
+    int seals;
+  };
+  for (const Memory& memory :
+       {Memory{kSegmentBytes, 0, seals}, Memory{kSegmentBytes, 4096, seals},
+        Memory{0, 0, seals}, Memory{4096, 4096, seals},
+        Memory{kSegmentBytes, kSegmentBytes, 0},
+        Memory{kSegmentBytes, kSegmentBytes, F_SEAL_GROW}}) {
+    const int fd = memfd_create("adversary", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    (void)!ftruncate(fd, static_cast<off_t>(memory.size));
+    if (memory.allocated > 0) {
+      (void)!fallocate(fd, 0, 0, static_cast<off_t>(memory.allocated));
+    }
+    fcntl(fd, F_ADD_SEALS, memory.seals);
+    Called called(victim);
+    ASSERT_NE(called.socket, nullptr);
+    called.socket->Send(
+        SetupMessage(setup::kSegment, kSegmentBytes, kSegment, ""), {fd});
+    Announce(&called, AnnouncementIn(500000, {Region(1, kKey, 100000)}));
+    // Where it could, it would be gone while it is used.
+    (void)!ftruncate(fd, 0);
+    EXPECT_TRUE(called.peer->Finish()) << "the session does not end";
+    ASSERT_TRUE(victim->process()->IsAlive());
+    close(fd);
+  }
+}
+
+// So that it is the victim which looks at each byte.
+Attack Copying(Attack attack) {
+  attack.victim.environment = {"PENSTOCK_SHM_SHARING=copy"};
+  return attack;
+}
+
+const Attack kAttacks[] = {
+    {"OddRegionsAreHarmless", AnnounceOddRegions},
+    {"MemoryThatIsNotThereIsHarmless", AnnounceWhatIsNotThere},
+    Copying({"OddRegionsThatAreCopiedAreHarmless", AnnounceOddRegions}),
+    Copying(
+        {"MemoryThatIsNotThereToBeCopiedIsHarmless", AnnounceWhatIsNotThere}),
+};
+
+TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }
+TEST_P(AgainstClient, NobodyIsHarmed) { Run(); }
+
+INSTANTIATE_TEST_SUITE_P(Region, AgainstServer, ::testing::ValuesIn(kAttacks),
+                         NameOfTest);
+INSTANTIATE_TEST_SUITE_P(Region, AgainstClient, ::testing::ValuesIn(kAttacks),
+                         NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary

@@ -1,0 +1,81 @@
+// Under TLS, by a peer with a valid certificate that is hostile after the
+// handshake: in the records themselves. What goes within them is in the other
+// files, as rows UnderTls().
+
+#include <string>
+
+#include "tests/adversary/attack.h"
+#include "tests/adversary/wire.h"
+
+namespace penstock::adversary {
+namespace {
+
+// Application data, TLS 1.2 as all of them say, of so many bytes.
+std::string RecordHeader(uint16_t size) {
+  return std::string("\x17\x03\x03", 3) + static_cast<char>(size >> 8) +
+         static_cast<char>(size & 0xff);
+}
+
+void WriteRawAndAwaitEnd(Victim* victim, const std::string& bytes) {
+  std::unique_ptr<Peer> peer = victim->NewSession();
+  peer->WriteRaw(bytes);
+  EXPECT_TRUE(peer->AwaitEnd()) << "the session does not end";
+}
+
+// Neither are they in the handshake's keys.
+void WriteNoRecords(Victim* victim) {
+  WriteRawAndAwaitEnd(victim, std::string(100, 'x'));
+  WriteRawAndAwaitEnd(victim, std::string(100, '\0'));
+  WriteRawAndAwaitEnd(victim, RecordHeader(100) + std::string(100, 'x'));
+  WriteRawAndAwaitEnd(victim, RecordHeader(UINT16_MAX));
+  WriteRawAndAwaitEnd(victim,
+                      Unit(unit::kMessage, 0, Encode(FrameOf(type::kPing, 0))));
+}
+
+// Cut short anywhere, in the midst of a session.
+void TearARecord(Victim* victim) {
+  const std::string record = RecordHeader(200) + std::string(200, 'x');
+  for (size_t size = 0; size < record.size(); size += 20) {
+    std::unique_ptr<Peer> peer = victim->NewSession();
+    peer->OpenStream(RequestMetadata("/victim/Echo"));
+    peer->WriteRaw(record.substr(0, size));
+    peer->Abort();
+  }
+}
+
+// Alerts, handshakes and changes of cipher, unprotected.
+void WriteOtherRecords(Victim* victim) {
+  for (char type : {'\x14', '\x15', '\x16', '\x18', '\xff'}) {
+    std::string record = RecordHeader(2) + std::string("\x02\x28", 2);
+    record[0] = type;
+    WriteRawAndAwaitEnd(victim, record);
+  }
+}
+
+// What a client without TLS says first.
+void SpeakInTheClear(Victim* victim) {
+  for (const std::string& bytes :
+       {ClientPreface(), ServerSettings(), std::string(1 << 20, 'x')}) {
+    std::unique_ptr<Peer> peer = victim->NewConnectionInClear();
+    peer->WriteRaw(bytes);
+    EXPECT_TRUE(peer->Finish());
+  }
+}
+
+const Attack kAttacks[] = {
+    UnderTls({"BytesThatAreNoRecordEndTheSession", WriteNoRecords}),
+    UnderTls({"ATornRecordIsHarmless", TearARecord}),
+    UnderTls({"RecordsOfAnotherTypeEndTheSession", WriteOtherRecords}),
+    UnderTls({"WhatIsInTheClearIsHarmless", SpeakInTheClear}),
+};
+
+TEST_P(AgainstServer, NobodyIsHarmed) { Run(); }
+TEST_P(AgainstClient, NobodyIsHarmed) { Run(); }
+
+INSTANTIATE_TEST_SUITE_P(Tls, AgainstServer, ::testing::ValuesIn(kAttacks),
+                         NameOfTest);
+INSTANTIATE_TEST_SUITE_P(Tls, AgainstClient, ::testing::ValuesIn(kAttacks),
+                         NameOfTest);
+
+}  // namespace
+}  // namespace penstock::adversary
