@@ -86,8 +86,8 @@ TEST_F(VerbsPolicyTest, ThePathSaysDevicePortGidKindAndMtu) {
 }
 
 TEST_F(VerbsPolicyTest, EachSideChoosesItsDeviceAndPort) {
-  for (const std::string& server : {"rxe0", "rxe1/1"}) {
-    for (const std::string& client : {"rxe0/1", "rxe1"}) {
+  for (const std::string server : {"rxe0", "rxe1/1"}) {
+    for (const std::string client : {"rxe0/1", "rxe1"}) {
       const PathReport path = Call(VerbsAt(server), VerbsAt(client));
       EXPECT_EQ(path.path, "verbs") << path;
       EXPECT_THAT(path.detail, StartsWith(client.substr(0, 4) + "/1, "));
@@ -212,7 +212,7 @@ TEST_F(VerbsProcessTest, ADeviceIsChosenByTheEnvironmentToo) {
 }
 
 TEST_F(VerbsProcessTest, WithoutTheLibraryOneLineSaysSoAndTcpWorks) {
-  for (const std::string& library : {"libibverbs", "librdmacm"}) {
+  for (const std::string library : {"libibverbs", "librdmacm"}) {
     const std::string output =
         RunClient(WithMounts("mount --bind /dev/null "
                              "$(realpath /usr/lib/x86_64-linux-gnu/" +

@@ -173,6 +173,11 @@ class Endpoint {
   // After it returned false, there is input to Poll() once that has changed.
   virtual bool IsDrained() { return true; }
 
+  // Returns true if a call has found the endpoint dead, and only Poll() would
+  // tell: it calls OnBroken(). So poll before you unlock, for no thread is
+  // woken to do it.
+  virtual bool HasFailed() const { return false; }
+
   // Delivers some of what has arrived: a bounded amount. Returns whether there
   // was anything.
   virtual bool Poll() = 0;

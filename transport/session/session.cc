@@ -104,8 +104,18 @@ void Session::OnLifelineBroken(const absl::Status& cause) {
 }
 
 void Session::Flush() {
-  if (closed()) return lost_paths_.clear();
-  if (!started_) return;
+  SendAdded();
+  // Found in sending: nobody is rung for it, and all threads may be asleep.
+  // What was to go there goes over the lifeline.
+  if (fast_ != nullptr && fast_->HasFailed()) {
+    DrainFastPath();
+    SendAdded();
+  }
+  lost_paths_.clear();
+}
+
+void Session::SendAdded() {
+  if (closed() || !started_) return;
   const bool sends = sender_.has_output() || output().has_congested();
   if (sends) {
     lifeline_->BeginBatch();
@@ -118,7 +128,6 @@ void Session::Flush() {
     lifeline_->RingDoorbell();
   }
   if (sends) lifeline_->EndBatch();
-  lost_paths_.clear();
 }
 
 void Session::Close(const absl::Status& cause) {

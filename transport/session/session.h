@@ -203,6 +203,7 @@ class Session {
   // session.cc
   absl::Status OnHello(absl::Span<const uint8_t> payload);
   void OnLifelineBroken(const absl::Status& cause);
+  void SendAdded();
 
   // session_paths.cc
   absl::Status OnPathFrame(const wire::Frame& frame);

@@ -43,6 +43,18 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   EXPECT_EQ(server_->Take(), Lines{});
 }
 
+// All threads may be asleep, and no doorbell comes for what was found here.
+TEST_F(SessionTest, LossThatIsFoundInSendingWaitsForNobodyToPoll) {
+  OpenWithPath();
+  fast().FailNthSend(kClient, 1);
+  client_->Open(1);
+  client_->Send(1, "m");
+  client_->Flush();
+  EXPECT_EQ((*client_)->fast_path(), nullptr);
+  StepAll(lifeline_.get(), kServer);
+  EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message m"}));
+}
+
 TEST_F(RawPeerTest, LossThatThePeerReportsIsAnsweredOnce) {
   Open();
   AddPath();

@@ -28,6 +28,8 @@ const char* Name(FrameType type) {
       return "path wanted";
     case FrameType::kPathOffered:
       return "path offered";
+    case FrameType::kEntry:
+      return "entry";
     case FrameType::kHeaders:
       return "headers";
     case FrameType::kMessage:

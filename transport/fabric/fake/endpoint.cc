@@ -41,6 +41,8 @@ absl::StatusOr<memory::Bytes> Endpoint::Load(const RemoteRegion& region) {
   return medium_->Load(side_, region);
 }
 
+bool Endpoint::HasFailed() const { return medium_->HasFailed(side_); }
+
 bool Endpoint::Poll() {
   // An event may destroy this.
   const std::shared_ptr<Medium> medium = medium_;

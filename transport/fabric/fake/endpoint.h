@@ -37,6 +37,7 @@ class Endpoint : public fabric::Endpoint {
   void Read(const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie) override;
   absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  bool HasFailed() const override;
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;

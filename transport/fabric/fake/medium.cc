@@ -96,6 +96,7 @@ bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
   if (IsNth(&sender.fail_send) ||
       message.size() > capabilities_.max_packet_bytes) {
     const absl::Status cause = absl::UnavailableError("a fake send failed");
+    sender.failed = true;
     Break(from, cause);
     Break(Other(from), cause);
     return true;
@@ -307,6 +308,7 @@ bool Medium::Deliver(Side to) {
       events->OnDoorbell();
       break;
     case Event::Kind::kBroken:
+      receiver.failed = false;
       events->OnBroken(event.status);
       break;
   }

@@ -72,6 +72,7 @@ class Medium {
   void Close(Side side);
   bool Send(Side from, absl::Span<const uint8_t> message);
   absl::StatusOr<Exposure> Expose(Side owner, const memory::Payload& payload);
+  bool HasFailed(Side side) const { return end(side).failed; }
   void Withdraw(Side owner, const RemoteRegion& region);
   void Read(Side reader, const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
@@ -135,6 +136,7 @@ class Medium {
     bool unannounced = false;  // the peer has not been rung for something
     bool cut_off = false;      // kBroken is queued or was delivered, or closed
     absl::Status cause;        // of cut_off
+    bool failed = false;       // in Send(); kBroken is queued
     int under_way = 0;         // messages sent and not delivered
     bool wants_credit = false;
     std::map<uint64_t, Exposed> exposed;

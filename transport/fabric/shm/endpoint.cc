@@ -235,6 +235,11 @@ void ShmEndpoint::Break(const absl::Status& cause) {
   events_->OnBroken(copy);
 }
 
+bool ShmEndpoint::HasFailed() const {
+  return failed_.load(std::memory_order_relaxed) &&
+         !broken_.load(std::memory_order_relaxed);
+}
+
 bool ShmEndpoint::HasInput() const {
   if (broken_.load(std::memory_order_relaxed)) return false;
   return receiver_.HasInput() || link_->PeerIsGone() ||

@@ -56,6 +56,7 @@ class ShmEndpoint : public Endpoint {
   // Gives the region back with the last share of the bytes.
   absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
 
+  bool HasFailed() const override;
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
