@@ -4,7 +4,8 @@
 Reads the run's build events, so that results of earlier runs which still lie
 in bazel-testlogs do not count, and results that Bazel took from its cache do.
 Prints one line per test case: passed, failed or skipped, its name, a reason,
-with tabs between. A target that did not build, timed out or crashed fails at
+with tabs between. A target that passed when Bazel repeated it has a line more:
+flaky, its name, what had failed. A target that did not build, timed out or crashed fails at
 least once; one that writes no report of its own counts as one case.
 """
 
@@ -70,6 +71,15 @@ def read_result(label, result):
     return cases
 
 
+def after_retry(earlier, cases):
+    """The cases of an attempt, and what an earlier one had failed in."""
+    failed = [f"{name} {reason}".strip() for outcome, name, reason in earlier
+              if outcome == "failed"]
+    if not failed or any(outcome == "failed" for outcome, _, _ in cases):
+        return cases
+    return cases + [("flaky", "", one_line("; ".join(failed)))]
+
+
 def collect(events):
     """Returns the outcomes of all that was to be tested, and what is broken.
 
@@ -82,8 +92,9 @@ def collect(events):
         if kind == "testResult":
             # A later attempt replaces an earlier one.
             shard = (key["label"], key.get("run"), key.get("shard"))
-            results[shard] = (key["label"],
-                              read_result(key["label"], event["testResult"]))
+            cases = read_result(key["label"], event["testResult"])
+            earlier = results.get(shard, (None, []))[1]
+            results[shard] = (key["label"], after_retry(earlier, cases))
         elif kind not in ("targetCompleted", "pattern"):
             continue  # a cause, such as a missing file, is no target
         elif "aborted" in event:

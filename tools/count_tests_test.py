@@ -67,11 +67,18 @@ class CountTestsTest(unittest.TestCase):
                       self.count(self.result("//a", "FAILED", report),
                                  exit_code=3))
 
-    def test_a_later_attempt_replaces_an_earlier_one(self):
+    def test_a_later_attempt_replaces_an_earlier_one_and_tells_of_it(self):
+        self.assertEqual(
+            self.count(self.result("//a", "FAILED", BAZEL_REPORT, attempt=1),
+                       self.result("//a", "FLAKY", attempt=2)),
+            [("passed", "//a ", ""),
+             ("flaky", "//a ", "t/a exited with error code 134")])
+
+    def test_what_fails_twice_fails_once(self):
         self.assertEqual(
             self.count(self.result("//a", "FAILED", attempt=1),
-                       self.result("//a", "FLAKY", attempt=2)),
-            [("passed", "//a ", "")])
+                       self.result("//a", "TIMEOUT", attempt=2), exit_code=3),
+            [("failed", "//a ", "timed out")])
 
     def test_shards_add_up(self):
         self.assertEqual(

@@ -8,11 +8,11 @@ A test says by a tag which machine it wants:
   vm-two  two machines; the program runs in both, with RDMA_VM_RANK
 
   vm_tests.py list [--full] QUERY_XML
-  vm_tests.py run [--full] --bin=DIR --events=FILE QUERY_XML
+  vm_tests.py run [--full] [--retry] --bin=DIR --events=FILE QUERY_XML
 
 `list` prints the label of each. `run` boots, runs and writes what happened to
 standard error, and to standard output one line per test case in the form of
-count_tests.py. QUERY_XML is what `bazel query --output=xml` said of all tests
+count_tests.py; with --retry, what failed is run once more. QUERY_XML is what `bazel query --output=xml` said of all tests
 that may run; FILE has the events of their build.
 """
 
@@ -63,6 +63,7 @@ class Test:
         self.kind = next((kind for kind in KINDS[::-1] if kind in self.tags),
                          None)
         self.outcomes = {}  # {machine: Outcome}
+        self.earlier = []  # the cases of an attempt before, if any
 
     @staticmethod
     def _list(rule, name):
@@ -259,7 +260,7 @@ def run_boots(tests, folder, work):
 
 def show(test):
     cases = merge(test.outcomes)
-    failed = any(case[0] == "failed" for case in cases)
+    failed = has_failed(cases)
     if test.outcomes:
         seconds = max(outcome.seconds or 0
                       for outcome in test.outcomes.values())
@@ -271,6 +272,22 @@ def show(test):
         say("".join(outcome.log))
 
 
+def run_with_retry(tests, folder, work):
+    """Runs the tests, and once more those that failed or were not reached."""
+    run_boots(tests, folder, work)
+    again = [test for test in tests
+             if not test.outcomes or has_failed(merge(test.outcomes))]
+    for test in again:
+        test.earlier, test.outcomes = merge(test.outcomes), {}
+    if again:
+        say("once more: " + ", ".join(test.label for test in again))
+        run_boots(again, folder, work)
+
+
+def has_failed(cases):
+    return any(outcome == "failed" for outcome, _, _ in cases)
+
+
 def tally(tests, broken):
     """Yields (outcome, label and name, reason) for all."""
     for test in tests:
@@ -278,7 +295,8 @@ def tally(tests, broken):
             yield "failed", test.label, broken[test.label]
         elif not test.outcomes:
             yield "failed", test.label, "did not run: the VM did not start"
-        for outcome, name, reason in merge(test.outcomes):
+        cases = count_tests.after_retry(test.earlier, merge(test.outcomes))
+        for outcome, name, reason in cases:
             yield outcome, f"{test.label} {name}".strip(), reason
 
 
@@ -308,6 +326,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("verb", choices=["list", "run"])
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--retry", action="store_true")
     parser.add_argument("--bin", help="what `bazel info bazel-bin` says")
     parser.add_argument("--events", help="from --build_event_json_file")
     parser.add_argument("query_xml")
@@ -318,8 +337,9 @@ def main():
               end="\n" if tests else "")
         return
     broken = what_does_not_build(tests, arguments.events)
-    run_boots([test for test in tests if test.label not in broken],
-              arguments.bin, pathlib.Path(arguments.query_xml).parent)
+    run = run_with_retry if arguments.retry else run_boots
+    run([test for test in tests if test.label not in broken],
+        arguments.bin, pathlib.Path(arguments.query_xml).parent)
     for line in tally(tests, broken):
         print(*line, sep="\t")
 

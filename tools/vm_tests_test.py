@@ -67,14 +67,14 @@ class VmTestsTest(unittest.TestCase):
         path.write_text(f"<query>{self.rules}</query>")
         return vm_tests.read_tests(path, full)
 
-    def run_tests(self):
+    def run_tests(self, run=vm_tests.run_boots):
         """Returns the lines of the tally as tuples."""
         events = self.folder / "events"
         events.write_text("\n".join(map(json.dumps, self.events)))
         tests = self.read()
         broken = vm_tests.what_does_not_build(tests, events)
         with contextlib.redirect_stderr(io.StringIO()) as said:
-            vm_tests.run_boots(
+            run(
                 [test for test in tests if test.label not in broken],
                 self.folder, self.folder)
         self.said = said.getvalue()
@@ -144,6 +144,19 @@ class VmTestsTest(unittest.TestCase):
               "the VM ended or hung in this test, which did not report"),
              ("passed", "//t:c", "")])
         self.assertEqual(len(self.boots()), 2)
+
+    def test_what_fails_is_run_once_more_where_asked_for(self):
+        mark = self.folder / "mark"
+        self.add("once", f"[[ -e {mark} ]] || {{ touch {mark}; exit 1; }}")
+        self.add("always", "exit 2")
+        self.add("good")
+        self.assertEqual(self.run_tests(vm_tests.run_with_retry), [
+            ("failed", "//t:always", "exit code 2"),
+            ("passed", "//t:good", ""),
+            ("passed", "//t:once", ""),
+            ("flaky", "//t:once", "exit code 1")])
+        boots = (self.folder / "boots").read_text().splitlines()
+        self.assertEqual(len(boots), 2)
 
     def test_a_machine_that_does_not_start_fails_all(self):
         self.use_rdma_vm("#!/bin/bash\necho no kernel >&2; exit 125")
