@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tests/oracle/generate_metadata.h"
 #include "tests/oracle/program.h"
 #include "tests/oracle/random.h"
 
@@ -73,68 +74,6 @@ std::vector<Message> SmallMessages(Dice* random, size_t from, size_t to) {
     each = AnyMessage(random, random->Below(600));
   }
   return messages;
-}
-
-// One of 16 keys, one in three binary.
-Metadata AnyMetadata(Dice* random) {
-  Metadata metadata;
-  if (random->Percent(40)) return metadata;
-  const size_t count = random->Between(1, 4);
-  for (size_t i = 0; i < count; ++i) {
-    std::string key = "x-" + std::to_string(random->Below(12));
-    std::string value(
-        random->Percent(80) ? random->Below(40) : random->Below(900), 'v');
-    const bool is_binary = random->Percent(33);
-    for (char& each : value) {
-      each = is_binary ? static_cast<char>(random->Bits())
-                       : static_cast<char>(random->Between(0x21, 0x7e));
-    }
-    if (is_binary) key += "-bin";
-    metadata.emplace_back(std::move(key), std::move(value));
-  }
-  return metadata;
-}
-
-// Below a limit, or above it, by more than gRPC's own keys take.
-std::pair<std::string, std::string> LargeMetadata(Dice* random, int limit,
-                                                  bool above) {
-  const size_t size = limit == kDefault ? 8 * kKi : limit;
-  const size_t length = above ? size + random->OneOf<size_t>({0, 100, 9000})
-                              : size - random->Between(900, 1000);
-  return {"x-large", std::string(length, 'l')};
-}
-
-std::string AnyText(Dice* random) {
-  switch (random->Below(6)) {
-    case 0:
-      return "";
-    case 1:
-      return "100 % of \"it\": %20 %zz %";
-    case 2:
-      return "\xc3\xa4\xe2\x82\xac \xf0\x9f\x98\x80";
-    case 3: {
-      std::string all;
-      for (int i = 1; i < 256; ++i) all.push_back(static_cast<char>(i));
-      return all;
-    }
-    case 4:
-      return std::string(random->Below(3000), 'm');
-    default:
-      return "in plain words";
-  }
-}
-
-grpc::Status AnyStatus(Dice* random) {
-  if (random->Percent(60)) return grpc::Status::OK;
-  const int code = random->Percent(95) ? random->Between(1, 16)
-                                       : random->OneOf<int>({0, 17, 42, 999});
-  std::string details;
-  if (random->Percent(30)) {
-    details.resize(random->Below(500));
-    for (char& each : details) each = static_cast<char>(random->Bits());
-  }
-  return grpc::Status(static_cast<grpc::StatusCode>(code), AnyText(random),
-                      details);
 }
 
 Phase AnyPhase(Dice* random, bool may_go_up) {
@@ -264,28 +203,6 @@ bool MayBeCorked(const Plan& plan) {
   return (plan.kind == Kind::kUpload || plan.kind == Kind::kChat) &&
          plan.half_close_after > 0 && !plan.phases.empty() &&
          !plan.phases[0].up.empty() && plan.phases[0].down.empty();
-}
-
-void DrawMetadata(Dice* random, const Settings& settings, Plan* plan) {
-  plan->client_metadata = AnyMetadata(random);
-  plan->initial = AnyMetadata(random);
-  plan->trailing = AnyMetadata(random);
-  plan->initial_early = random->Percent(30);
-  if (!random->Percent(6)) return;
-  const bool above = random->Percent(60);
-  if (above) plan->channel = kRoughChannel;
-  switch (random->Below(3)) {
-    case 0:
-      plan->client_metadata = {
-          LargeMetadata(random, settings.server_metadata, above)};
-      return;
-    case 1:
-      plan->initial = {LargeMetadata(random, settings.client_metadata, above)};
-      return;
-    default:
-      plan->status = grpc::Status(plan->status.error_code(), "large");
-      plan->trailing = {LargeMetadata(random, settings.client_metadata, above)};
-  }
 }
 
 grpc_compression_algorithm AnyCompression(Dice* random) {
