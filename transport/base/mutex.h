@@ -1,5 +1,5 @@
 // A lock whose use clang checks: what is declared ABSL_GUARDED_BY(mu_) is an
-// error without it, in tools/check_locks.
+// error without it, in tools/lint.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_MUTEX_H_
 #define PENSTOCK_TRANSPORT_BASE_MUTEX_H_
