@@ -1,4 +1,4 @@
-"""The part of tools/verbs_bench that runs in the virtual machine.
+"""The part of bench/verbs/verbs_bench that runs in the virtual machine.
 
   python3 verbs_bench_guest.py FOLDER
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Tests of what tools/ucx_bench reads and says."""
+"""Tests of what bench/ucx/ucx_bench reads and says."""
 
 import contextlib
 import importlib.machinery
@@ -11,9 +11,9 @@ import subprocess
 import tempfile
 import unittest
 
-TOOLS = pathlib.Path(__file__).parent
+FOLDER = pathlib.Path(__file__).parent
 loader = importlib.machinery.SourceFileLoader("ucx_bench",
-                                              str(TOOLS / "ucx_bench"))
+                                              str(FOLDER / "ucx_bench"))
 ucx_bench = importlib.util.module_from_spec(
     importlib.util.spec_from_loader(loader.name, loader))
 loader.exec_module(ucx_bench)
@@ -67,7 +67,7 @@ class UcxBenchTest(unittest.TestCase):
     def test_a_missing_program_is_named_with_the_remedy(self):
         with tempfile.TemporaryDirectory() as empty:
             run = subprocess.run(
-                [shutil.which("python3"), "-B", TOOLS / "ucx_bench"],
+                [shutil.which("python3"), "-B", FOLDER / "ucx_bench"],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 check=False, env={"PATH": empty})
         self.assertEqual(run.returncode, 1)
