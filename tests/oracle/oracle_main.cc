@@ -87,7 +87,13 @@ class Oracle {
         flags_.seconds > 0 && time > std::chrono::seconds(flags_.seconds);
     if (begun_ == flags_.seeds || is_late) return absl::nullopt;
     latest = flags_.seed + begun_++;
-    if (flags_.verbose) std::cout << "seed " << latest << std::endl;
+    if (flags_.verbose) {
+      const Program program = MakeProgram(latest);
+      std::cout << ToText(program) << std::endl;
+      for (const Plan& plan : program.calls) {
+        std::cout << " " << ToText(plan) << std::endl;
+      }
+    }
     return latest;
   }
 
