@@ -126,7 +126,7 @@ class HeartbeatSender::Stream {
 };
 
 HeartbeatSender::HeartbeatSender(
-    std::vector<std::shared_ptr<grpc::Channel>> servers,
+    const std::vector<std::shared_ptr<grpc::Channel>>& servers,
     const v1::WorkerId& worker, absl::Duration lease)
     : lease_(lease) {
   for (const std::shared_ptr<grpc::Channel>& server : servers) {

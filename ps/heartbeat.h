@@ -26,7 +26,7 @@ namespace penstock::ps {
 // Thread safety: SayGoodBye and destruction from one thread.
 class HeartbeatSender {
  public:
-  HeartbeatSender(std::vector<std::shared_ptr<grpc::Channel>> servers,
+  HeartbeatSender(const std::vector<std::shared_ptr<grpc::Channel>>& servers,
                   const v1::WorkerId& worker, absl::Duration lease);
   // Without SayGoodBye the streams break off, as they would in a crash.
   ~HeartbeatSender();

@@ -159,12 +159,13 @@ class ServiceImpl final : public Base {
                                   AwaitReply* reply) override {
     Server::WaitSpec spec;
     spec.version = request->version();
-    return new WaitReactor(server_, std::move(spec),
-                           [reply](Server::Snapshot now, uint64_t waited) {
-                             reply->set_version(now.version);
-                             reply->set_waited_us(waited);
-                             return absl::OkStatus();
-                           });
+    return new WaitReactor(
+        server_, std::move(spec),
+        [reply](const Server::Snapshot& now, uint64_t waited) {
+          reply->set_version(now.version);
+          reply->set_waited_us(waited);
+          return absl::OkStatus();
+        });
   }
 
   grpc::ServerUnaryReactor* Pull(grpc::CallbackServerContext* context,
@@ -264,8 +265,9 @@ grpc::ServerUnaryReactor* ServiceImpl::Pull(
         message.header.set_waited_us(waited);
         message.bundle = std::move(now.variables);
         absl::StatusOr<grpc::ByteBuffer> bytes = tensor::Encode(message);
-        if (bytes.ok()) *reply = *std::move(bytes);
-        return bytes.status();
+        if (!bytes.ok()) return bytes.status();
+        *reply = *std::move(bytes);
+        return absl::OkStatus();
       });
 }
 

@@ -79,7 +79,7 @@ std::vector<CallQueue::Result> CallQueue::Wait() {
     Result result;
     result.status = FromGrpc(
         call->status, absl::StrCat(call->method, " at ", call->context.peer()));
-    if (result.status.ok()) result.reply = std::move(call->reply);
+    if (result.status.ok()) result.reply.Swap(&call->reply);
     results.push_back(std::move(result));
   }
   calls_.clear();

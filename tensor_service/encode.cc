@@ -111,8 +111,8 @@ class Writer {
       return absl::InvalidArgumentError("encode tensor: name is not UTF-8");
     }
     bool refer = named.tensor.byte_size() >= kCopyBelowBytes;
-    Layout layout =
-        refer ? AlignedLayout(named, size()) : Measure(named, /*padding=*/0);
+    Layout layout = refer ? AlignedLayout(named, size())
+                          : Measure(named, /*padding_size=*/0);
     AppendHeader(named, layout, &pending_);
     if (refer) {
       Flush();

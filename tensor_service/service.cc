@@ -81,8 +81,9 @@ class ServiceImpl final : public Base {
                                grpc::ByteBuffer* reply) {
     if (!bundle.ok()) return bundle.status();
     absl::StatusOr<grpc::ByteBuffer> bytes = Encode(*bundle);
-    if (bytes.ok()) *reply = *std::move(bytes);
-    return bytes.status();
+    if (!bytes.ok()) return bytes.status();
+    *reply = *std::move(bytes);
+    return absl::OkStatus();
   }
 
   absl::Status HandlePut(const grpc::ByteBuffer& request,

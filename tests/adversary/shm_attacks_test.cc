@@ -1,9 +1,6 @@
 // Through the set-up of shared memory.
 
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/adversary/attack.h"
+#include "tests/adversary/odd_descriptors.h"
 #include "tests/adversary/shm_peer.h"
 #include "tests/adversary/shm_session.h"
 #include "tests/adversary/wire.h"
@@ -87,23 +85,10 @@ void PassASocketAsASegment(Victim* victim) {
 
 // Every kind of descriptor that a process has, as either message.
 void PassOddDescriptors(Victim* victim) {
-  int ends[2];
-  (void)!pipe(ends);
-  SharedMemory unsealed(page::kRing + page::kRingBytes, /*sealed=*/false);
-  SharedMemory small(4096);
+  const OddDescriptors odd;
   SharedMemory bare(page::kRing + page::kRingBytes);
-  const std::vector<int> fds = {ends[0],
-                                ends[1],
-                                open("/dev/null", O_RDWR),
-                                open("/dev/zero", O_RDWR),
-                                open("/", O_RDONLY | O_DIRECTORY),
-                                open("/proc/self/mem", O_RDONLY),
-                                epoll_create1(0),
-                                eventfd(0, 0),
-                                socket(AF_UNIX, SOCK_STREAM, 0),
-                                unsealed.fd(),
-                                small.fd(),
-                                bare.fd()};
+  std::vector<int> fds = odd.fds();
+  fds.push_back(bare.fd());
   for (int fd : fds) {
     for (uint64_t size :
          {page::kRingBytes, uint64_t{0}, uint64_t{1}, UINT64_MAX}) {
@@ -116,7 +101,6 @@ void PassOddDescriptors(Victim* victim) {
       EXPECT_TRUE(peer->Finish());
     }
   }
-  for (size_t i = 0; i < 9; ++i) close(fds[i]);
 }
 
 // Set-up messages of any form.

@@ -1,9 +1,6 @@
 // A server that offers shared memory, and does not mean it: through its set-up
 // as the clients see it.
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,6 +16,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/adversary/attack.h"
+#include "tests/adversary/odd_descriptors.h"
 #include "tests/adversary/shm_peer.h"
 #include "tests/adversary/shm_session.h"
 #include "tests/adversary/wire.h"
@@ -136,29 +134,12 @@ void AnswerWithOddMessages(Victim* victim) {
   }
 }
 
-// Every kind of descriptor that a process has, in the place of a ring.
+// Descriptors of every kind, in the place of a ring.
 void AnswerWithOddDescriptors(Victim* victim) {
-  int ends[2];
-  (void)!pipe(ends);
-  SharedMemory unsealed(page::kRing + page::kRingBytes, /*sealed=*/false);
-  WritePageHead(unsealed.data());
-  SharedMemory small(4096);
-  WritePageHead(small.data());
-  const std::vector<int> own = {ends[0],
-                                ends[1],
-                                open("/dev/null", O_RDWR),
-                                open("/dev/zero", O_RDWR),
-                                open("/", O_RDONLY | O_DIRECTORY),
-                                open("/proc/self/mem", O_RDONLY),
-                                epoll_create1(0),
-                                eventfd(0, 0),
-                                socket(AF_UNIX, SOCK_STREAM, 0)};
-  std::vector<int> fds = own;
-  fds.insert(fds.end(), {unsealed.fd(), small.fd()});
-  for (int fd : fds) {
+  const OddDescriptors odd;
+  for (int fd : odd.fds()) {
     Answer(victim, [&](SetupSocket* socket) { socket->Send(Welcome(), {fd}); });
   }
-  for (int fd : own) close(fd);
 }
 
 void AnswerWithOddSizes(Victim* victim) {

@@ -24,7 +24,7 @@ AwaitedTokens::AwaitedTokens(progress::EventLoop* loop, absl::Duration limit,
       fork_count_(progress::ForkCount()) {}
 
 std::unique_ptr<PendingConnect> AwaitedTokens::Await(
-    std::string name, std::shared_ptr<Attempt> attempt) {
+    const std::string& name, std::shared_ptr<Attempt> attempt) {
   if (!Keep(name, attempt)) {
     return FailLater(
         std::move(attempt),

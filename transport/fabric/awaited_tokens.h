@@ -42,7 +42,7 @@ class AwaitedTokens : public std::enable_shared_from_this<AwaitedTokens> {
   // Keeps `attempt` until Take(`name`). Destroying the handle cancels and
   // forgets it; in a forked child it only cancels the child's copy. If another
   // attempt of that name is pending, fails this one with ALREADY_EXISTS.
-  std::unique_ptr<PendingConnect> Await(std::string name,
+  std::unique_ptr<PendingConnect> Await(const std::string& name,
                                         std::shared_ptr<Attempt> attempt);
 
   // Returns whether a peer may have the attempt. Called under the lock.

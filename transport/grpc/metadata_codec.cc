@@ -324,7 +324,7 @@ absl::Status DecodeMetadata(absl::string_view bytes,
                             grpc_metadata_batch* batch, size_t* size) {
   const Slice block = Slice::FromCopiedBuffer(bytes.data(), bytes.size());
   size_t numbered = 0;
-  const absl::Status status =
+  absl::Status status =
       Decoder(&block, batch).Decode(received, max_bytes, &numbered);
   // gRPC may look at a batch of a stream that ends: not at half of one.
   if (!status.ok()) batch->Clear();

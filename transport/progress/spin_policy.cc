@@ -29,7 +29,7 @@ absl::Duration SpinPolicy::Budget() const {
 
 void SpinPolicy::Record(bool found, absl::Duration waited) {
   const int64_t now = nanos_.load(std::memory_order_relaxed);
-  int64_t next = now;
+  int64_t next;
   if (found && waited <= absl::Nanoseconds(now)) {
     next = now + now / 8;  // success: some slack for slower ones
   } else if (found && waited <= absl::Nanoseconds(kMaxNanos)) {

@@ -131,7 +131,7 @@ bool LentSegment::CheckNext() {
   return CheckPartLocked(next - checked_.begin()).ok();
 }
 
-void LentSegment::CheckRestAside(std::weak_ptr<LentSegment> weak) {
+void LentSegment::CheckRestAside(const std::weak_ptr<LentSegment>& weak) {
   progress::RunAside([weak] {
     for (;;) {
       std::shared_ptr<LentSegment> segment = weak.lock();

@@ -54,7 +54,7 @@ class LentSegment {
   // Searches the next part that nobody has asked for. Returns false when all is
   // done, or a hole was found.
   bool CheckNext();
-  static void CheckRestAside(std::weak_ptr<LentSegment> weak);
+  static void CheckRestAside(const std::weak_ptr<LentSegment>& weak);
   absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Mapping mapping_;

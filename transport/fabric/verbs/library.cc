@@ -63,6 +63,7 @@ namespace {
   CALL(rdma_reject)                \
   CALL(rdma_disconnect)
 
+// NOLINTNEXTLINE(bugprone-macro-parentheses): it declares
 #define PENSTOCK_DECLARE(name) decltype(&::name) name = nullptr;
 struct Symbols {
   PENSTOCK_IBVERBS(PENSTOCK_DECLARE)

@@ -1,0 +1,32 @@
+// What a peer may pass in the place of shared memory.
+
+#ifndef PENSTOCK_TESTS_ADVERSARY_ODD_DESCRIPTORS_H_
+#define PENSTOCK_TESTS_ADVERSARY_ODD_DESCRIPTORS_H_
+
+#include <vector>
+
+#include "tests/adversary/shm_peer.h"
+
+namespace penstock::adversary {
+
+// One descriptor of every kind that a process has, and memory with the head of
+// a control page that is not sealed or is too small. Closes them all.
+class OddDescriptors {
+ public:
+  OddDescriptors();
+  ~OddDescriptors();
+  OddDescriptors(const OddDescriptors&) = delete;
+  OddDescriptors& operator=(const OddDescriptors&) = delete;
+
+  const std::vector<int>& fds() const { return fds_; }
+
+ private:
+  SharedMemory unsealed_;
+  SharedMemory small_;
+  std::vector<int> own_;
+  std::vector<int> fds_;
+};
+
+}  // namespace penstock::adversary
+
+#endif  // PENSTOCK_TESTS_ADVERSARY_ODD_DESCRIPTORS_H_
