@@ -18,30 +18,33 @@ enum class Role {
   kEvaluator,  // pulls, but never pushes; no barrier waits for it
 };
 
-// A value type. Addresses are gRPC targets, most often host:port.
+// The members of a training run, and this process among them. Addresses are
+// gRPC targets, most often host:port.
 struct Cluster {
   std::vector<std::string> servers;
   std::vector<std::string> workers;  // by rank; the chief, if any, is rank 0
   std::vector<std::string> evaluators;
   Role role = Role::kWorker;
-  size_t index = 0;  // rank of a worker, else place in its own list
+  size_t index = 0;  // into peers(); a worker's is its rank
 
-  // The list that `role` and `index` point into.
+  // Returns the list that `role` selects. `index` is a place in it, except for
+  // an evaluator that its cluster does not list.
   const std::vector<std::string>& peers() const;
 };
 
-// From TensorFlow's TF_CONFIG, as launchers such as Kubeflow set it:
+// Parses TensorFlow's TF_CONFIG, as launchers such as Kubeflow set it:
 //
 //   {"cluster": {"ps": [..], "chief": [..], "worker": [..], "evaluator": [..]},
 //    "task": {"type": "worker", "index": 0}}
 //
-// A chief is worker rank 0 and pushes the others up by one; "master" is its
-// older name. INVALID_ARGUMENT names the field that is missing, of the wrong
+// The chief, if there is one, becomes worker rank 0, and the ranks of the
+// others grow by one. "master" is an older name of "chief". Returns
+// INVALID_ARGUMENT, which names the field, if one is missing, of the wrong
 // type, unknown or out of range.
 absl::StatusOr<Cluster> ParseTfConfig(absl::string_view json);
 
-// ParseTfConfig of the TF_CONFIG that this process was started with. NOT_FOUND
-// where there is none or it is empty.
+// Parses the environment variable TF_CONFIG. Returns NOT_FOUND if it is unset
+// or empty, and else as ParseTfConfig() does.
 absl::StatusOr<Cluster> ClusterFromEnvironment();
 
 }  // namespace penstock::ps

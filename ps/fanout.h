@@ -1,4 +1,4 @@
-// The same call to all parameter servers, side by side.
+// Makes the same call to all parameter servers, side by side.
 
 #ifndef PENSTOCK_PS_FANOUT_H_
 #define PENSTOCK_PS_FANOUT_H_
@@ -17,20 +17,21 @@
 
 namespace penstock::ps {
 
-// Thread safety: none.
+// Not thread-safe.
 class Fanout {
  public:
   explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers)
       : servers_(std::move(servers)) {}
 
-  // Sends requests[i] to server i and blocks until the last has answered or
-  // the time is over; replies in the same order. The first error wins and
-  // names the server.
+  // Sends requests[i] to server i; needs one request for each server. Blocks
+  // until the last server has answered or `timeout` is over. Waits for servers
+  // that are not up yet. Returns the replies in the order of the servers. The
+  // first error by that order wins and names the server.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);
 
-  // The same request to each.
+  // Sends the same request to each server.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const google::protobuf::MessageLite& request,
       absl::Duration timeout);

@@ -12,9 +12,9 @@ template <typename T>
 absl::Status CheckFiniteAs(const tensor::Tensor& gradient) {
   absl::StatusOr<absl::Span<const T>> values = gradient.flat<T>();
   if (!values.ok()) return values.status();
-  // x * 0 is 0 for a finite x and NaN otherwise, and one pass without branches
-  // is several times faster than asking each element. Eight sums, because one
-  // would wait for each addition.
+  // x * 0 is 0 for a finite x and else NaN. One pass of sums without branches
+  // is several times faster than a test of each element. There are eight sums,
+  // as each addition to a single one would wait for the one before.
   constexpr size_t kLanes = 8;
   T sums[kLanes] = {};
   size_t at = 0;

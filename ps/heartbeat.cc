@@ -10,8 +10,8 @@
 
 namespace penstock::ps {
 
-// One server's Attend stream, or the pause between two. At most one operation
-// is under way; its event has this object as its tag.
+// One server's Attend stream, or the pause until the next one. At most one
+// operation is under way. The tag of its event is this object.
 class HeartbeatSender::Stream {
  public:
   Stream(const std::shared_ptr<grpc::Channel>& server,
@@ -23,7 +23,8 @@ class HeartbeatSender::Stream {
     *beat_.mutable_worker() = worker;
   }
 
-  // Sends a beat, unless the one before is still under way.
+  // Sends a heartbeat. If the last operation is still under way, sends nothing,
+  // and cancels the stream once that has taken longer than the patience.
   void Beat() {
     switch (state_) {
       case State::kClosed:
@@ -40,13 +41,15 @@ class HeartbeatSender::Stream {
     }
   }
 
-  // Sends the last beat as soon as it can; with that, or if it fails, it ends.
+  // Sends the last heartbeat once the operation under way has ended. The stream
+  // ends after that heartbeat, or if it fails.
   void Leave() {
     beat_.set_leaving(true);
     if (state_ == State::kClosed || state_ == State::kIdle) Beat();
   }
 
-  // Ends, with the event of what is under way, which comes at once.
+  // Cancels the stream. It ends with the event of the operation under way,
+  // which comes at once.
   void BreakOff() {
     is_broken_off_ = true;
     if (state_ == State::kClosed) state_ = State::kEnded;
@@ -66,12 +69,12 @@ class HeartbeatSender::Stream {
 
  private:
   enum class State {
-    kClosed,  // opened with the next beat
+    kClosed,  // the next heartbeat opens it
     kOpening,
     kIdle,
     kWriting,
     kFinishing,  // waits for the server's status
-    kEnded,      // and stays so
+    kEnded,      // for good
   };
 
   void Enter(State state) {
@@ -115,7 +118,7 @@ class HeartbeatSender::Stream {
   const absl::Duration patience_;
   grpc::CompletionQueue* const queue_;
   State state_ = State::kClosed;
-  absl::Time since_;  // of SteadyNow(): when it entered a state that waits
+  absl::Time since_;  // when it entered a state that waits, by SteadyNow()
   bool is_broken_off_ = false;
   bool has_said_good_bye_ = false;
   v1::Heartbeat beat_;

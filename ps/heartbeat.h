@@ -16,23 +16,28 @@
 
 namespace penstock::ps {
 
-// Owns one thread, which holds an Attend stream to each server and writes to
-// it every third of the lease, so that two lost beats cost nothing. It waits
-// for no server: one that does not take its beat within a lease has its stream
-// broken off, and the others' beats go on meanwhile. A stream that breaks is
-// opened anew at the next beat; a server that has ABORTED it, because the rank
-// has been given away, gets no more.
+// Holds an Attend stream to each server, on a thread of its own, and sends a
+// heartbeat on it every third of the lease. Two lost heartbeats thus cost
+// nothing.
 //
-// Thread safety: SayGoodBye and destruction from one thread.
+// No server delays the heartbeats to others. A stream that does not take its
+// heartbeat within a lease is cancelled. A stream that ends is opened again at
+// the next heartbeat, unless the server ended it with ABORTED: then a newer run
+// has the worker's rank, and this one sends no more to that server.
+//
+// Call SayGoodBye() and the destructor from one thread.
 class HeartbeatSender {
  public:
+  // Starts the thread. `lease` is the shortest of the servers' leases.
   HeartbeatSender(const std::vector<std::shared_ptr<grpc::Channel>>& servers,
                   const v1::WorkerId& worker, absl::Duration lease);
-  // Without SayGoodBye the streams break off, as they would in a crash.
+  // Cancels the streams, so that the servers count the worker as lost, unless
+  // SayGoodBye() was called. Joins the thread.
   ~HeartbeatSender();
 
-  // Tells every server that the worker leaves; returns when they know or one
-  // lease, at most kGoodByeLimit, is over.
+  // Tells every server that the worker leaves, and ends the thread. Blocks
+  // until all have answered, or for one lease, at most kGoodByeLimit. Servers
+  // that have not answered by then may count the worker as lost.
   void SayGoodBye();
 
   static constexpr absl::Duration kGoodByeLimit = absl::Seconds(2);
@@ -41,20 +46,22 @@ class HeartbeatSender {
   class Stream;
 
   void ThreadLoop();
-  // Beats until Stop().
+  // Sends heartbeats until Stop().
   void Attend();
-  // Until every stream has said good-bye and ended, or it is time.
+  // Says good-bye on every stream and waits until all have ended, or for the
+  // limit of SayGoodBye().
   void Leave();
-  // Ends every stream at once.
+  // Cancels the streams that are left and waits for their ends.
   void BreakOff();
-  // Handles one event, or waits in vain until `deadline`. False for Stop()'s.
+  // Handles one event, or returns at `deadline`. Returns false if it was the
+  // event of Stop().
   bool HandleEvent(absl::Time deadline);
   bool AllEnded() const;
   void Stop(bool say_good_bye);
 
   const absl::Duration lease_;
   grpc::CompletionQueue queue_;
-  grpc::Alarm stop_;  // its event is Stop()'s
+  grpc::Alarm stop_;  // cancelled by Stop(), which makes its event
   std::atomic<bool> say_good_bye_{false};
   std::vector<std::unique_ptr<Stream>> streams_;  // thread_ only
   std::thread thread_;

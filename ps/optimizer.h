@@ -12,26 +12,29 @@
 
 namespace penstock::ps {
 
-// Holds whatever state its rule needs for each variable, by name; variables
-// appear with the first Apply. Apply is called by one thread at a time;
-// Supports may be called beside it.
+// A rule for training. Keeps whatever state it needs for each variable, by
+// name, from the first Apply() with that name on.
+//
+// Apply() is called by one thread at a time. Supports() may be called by any
+// thread at any time.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // INVALID_ARGUMENT where the rule cannot train a variable of that type.
+  // Returns INVALID_ARGUMENT if the rule cannot train a variable of that type.
   virtual absl::Status Supports(tensor::DType dtype) const = 0;
 
-  // Changes `variable`, called `name`, by the mean gradient of one step, which
-  // has its type and shape and is aligned. On an error it is unchanged.
+  // Changes the variable `name` by the mean gradient of one step. `gradient` is
+  // aligned and has the variable's type and shape. Leaves `variable` unchanged
+  // on an error.
   virtual absl::Status Apply(const std::string& name,
                              const tensor::Tensor& gradient,
                              tensor::Tensor* variable) = 0;
 };
 
-// Plain stochastic gradient descent: variable -= learning_rate * gradient, in
-// the variable's own precision. f32 and f64. INVALID_ARGUMENT unless the rate
-// is finite and positive.
+// Makes plain stochastic gradient descent: variable -= learning_rate *
+// gradient, in the variable's own precision, for f32 and f64. Returns
+// INVALID_ARGUMENT unless `learning_rate` is finite and positive.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeSgd(double learning_rate);
 
 }  // namespace penstock::ps

@@ -1,4 +1,4 @@
-// Which server holds which variable.
+// Decides which server holds which variable.
 
 #ifndef PENSTOCK_PS_PLACEMENT_H_
 #define PENSTOCK_PS_PLACEMENT_H_
@@ -19,14 +19,19 @@ struct VariableSpec {
   tensor::Shape shape;
 };
 
-// For each variable, in the order given, the index of its server.
+// Returns the index of each variable's server, in the order of `variables`.
 //
-// Balances bytes: the largest variable goes first, each to the server that
-// holds least so far (longest processing time first: R. L. Graham, "Bounds on
-// Multiprocessing Timing Anomalies", 1969; never worse than 4/3 of the best).
-// Ties go by name and by the lower server, so every party that knows the same
-// variables computes the same placement, in whatever order it lists them.
-// INVALID_ARGUMENT for no servers, an empty or repeated name, a bad shape.
+// Balances the bytes of the servers: takes the variables by size, the largest
+// first, and gives each to the server that has the fewest bytes so far. This is
+// "longest processing time first" of R. L. Graham, "Bounds on Multiprocessing
+// Timing Anomalies", 1969; the fullest server has at most 4/3 of what it has in
+// the best placement.
+//
+// The result depends on the set of variables, not on their order: variables of
+// the same size go by name, and of servers with the same load the lowest is
+// taken. So all workers compute the same placement. Returns INVALID_ARGUMENT
+// for no servers, an empty or repeated name, or a shape that ByteSize()
+// refuses.
 absl::StatusOr<std::vector<size_t>> Place(
     absl::Span<const VariableSpec> variables, size_t servers);
 

@@ -16,14 +16,14 @@
 
 namespace penstock::ps {
 
-// For evaluators: never a member, so that no barrier waits for it or counts it,
-// and its end is nobody's loss. Servers answer from a snapshot, which a step
-// that is being applied meanwhile copies rather than waits for.
+// A reader, such as an evaluator, is not a member: no barrier waits for it, and
+// no server counts it as lost. Servers answer from a snapshot. The next step
+// does not wait until a reply is sent; it copies what the reply still uses.
 //
-// Thread safety: none.
+// Not thread-safe.
 class Reader {
  public:
-  // `servers` and `variables` as in Worker::Options.
+  // Takes `servers` and `variables` as Worker::Options has them.
   Reader(std::vector<std::shared_ptr<grpc::Channel>> servers,
          std::vector<VariableSpec> variables);
 
@@ -31,10 +31,13 @@ class Reader {
     uint64_t version;          // the lowest among the servers
     tensor::Bundle variables;  // in the order given to the constructor
   };
-  // Once every server has applied `min_version` steps. DEADLINE_EXCEEDED when
-  // `timeout` ends first, or where a server cannot be reached until then.
-  // Servers that are ahead answer with what they have: beside a running
-  // training variables of different servers may differ by a step.
+  // Returns the variables once every server has applied `min_version` steps. A
+  // server that is ahead answers with what it has, so while training goes on,
+  // variables of different servers may be some steps apart.
+  //
+  // Returns DEADLINE_EXCEEDED after `timeout`, also if a server could not be
+  // reached until then, and FAILED_PRECONDITION if a variable is missing or its
+  // type or shape is not the expected one.
   absl::StatusOr<Pulled> Pull(uint64_t min_version, absl::Duration timeout);
 
   struct Progress {
@@ -42,7 +45,8 @@ class Reader {
     uint64_t version;       // the lowest
     uint32_t live_workers;  // the highest
   };
-  // At once, whatever the step. Errors as Pull.
+  // Returns the servers' progress at once, without waiting for a step. Returns
+  // DEADLINE_EXCEEDED as Pull() does.
   absl::StatusOr<Progress> Describe(absl::Duration timeout);
 
  private:

@@ -338,7 +338,7 @@ Server::Report Server::report() const {
 
 void Server::Log(const std::vector<std::string>& notes) const {
   for (const std::string& note : notes) {
-    // It may have the names that a worker has chosen.
+    // Notes may contain names that a worker has chosen.
     const std::string line = base::Printable(note, base::kMaxLogLineBytes);
     if (options_.log) {
       options_.log(line);

@@ -1,5 +1,5 @@
 // One parameter server: variables, optimizer and the barrier of synchronous
-// training, without any gRPC. service.h makes it callable.
+// training. Knows no gRPC; service.h makes it a service.
 
 #ifndef PENSTOCK_PS_SERVER_H_
 #define PENSTOCK_PS_SERVER_H_
@@ -27,21 +27,23 @@
 
 namespace penstock::ps {
 
-// Thread safety: every function may be called from any thread. None blocks but
-// for a short lock: waiting is by callback, and steps are applied on the
-// server's own thread. Callbacks run exactly once, on that thread or on the
-// one of any other call, never under the lock.
+// Applies each step on a thread of its own.
+//
+// Thread-safe. No call blocks, except briefly for a lock: waits end with a
+// callback. Each callback runs exactly once, without locks, on the server's own
+// thread or within any thread's call.
 class Server {
  public:
   struct Options {
     SyncBarrier::Options barrier;
-    // A wait that no deadline of its caller ends, ends after this.
+    // Ends a Wait() that nothing else ends.
     absl::Duration max_wait = absl::Minutes(10);
-    // Bounds what the variables hold; each worker can add one gradient of their
-    // size, or twice that, where its message is longer.
+    // Bounds VariableTable::held_bytes(). Beside that, each worker adds one set
+    // of gradients: the size of the variables, or up to twice that, if the
+    // message that they lie in is longer.
     size_t max_variable_bytes = size_t{16} << 30;
-    // Gets one printable line per join, death and refusal; must be callable
-    // from any thread. The default is Penstock's own log.
+    // Called with one printable line for each join, death and refusal, on any
+    // thread. If empty, the lines go to Penstock's log.
     std::function<void(const std::string&)> log;
   };
 
@@ -56,7 +58,7 @@ class Server {
   struct WaitSpec {
     uint64_t version = 0;
     bool want_variables = false;
-    std::vector<std::string> names;  // none: all
+    std::vector<std::string> names;  // empty: all
   };
   using WaitCallback = std::function<void(absl::StatusOr<Snapshot>)>;
 
@@ -72,42 +74,57 @@ class Server {
   };
 
   Server(const Options& options, std::unique_ptr<Optimizer> optimizer);
-  // Drains. No call may be running or come later.
+  // Calls Drain() and joins the thread. No other call may run now or later.
   ~Server();
 
   absl::Duration lease() const { return options_.barrier.lease; }
 
-  // The current version. UNAVAILABLE while draining.
+  // Makes `member` a member, in place of an older incarnation of its rank.
+  // Returns the current version, or UNAVAILABLE while draining.
   absl::StatusOr<uint64_t> Join(MemberId member);
-  // ABORTED where a newer incarnation has the rank.
+  // Renews the member's lease; makes it a member first, if its rank is free.
+  // Returns ABORTED if another incarnation has the rank, and UNAVAILABLE while
+  // draining.
   absl::Status Heartbeat(MemberId member);
+  // Ends the membership. Lost() also counts the worker as lost, and logs that.
+  // Both ignore a worker that is no member.
   void Leave(MemberId member);
   void Lost(MemberId member);
 
-  // Whether these values were taken; false if there were some already. Values
-  // that are less than half of their message are copied. FAILED_PRECONDITION
-  // but from rank 0, RESOURCE_EXHAUSTED above the budget, INVALID_ARGUMENT as
-  // VariableTable::Create.
+  // Takes the first values of the variables. Returns false if there were values
+  // already; then nothing changes. Keeps the tensors, which share memory with
+  // the message they came in, and copies those that are less than half of it.
+  //
+  // Returns FAILED_PRECONDITION unless the rank is 0, RESOURCE_EXHAUSTED above
+  // max_variable_bytes, INVALID_ARGUMENT as VariableTable::Create() does, and
+  // UNAVAILABLE while draining.
   absl::StatusOr<bool> Initialize(MemberId member,
                                   const tensor::Bundle& values);
 
-  // Takes the gradients of `step`. A repeated or late push succeeds and counts
-  // for nothing. FAILED_PRECONDITION before initialisation, for a stranger or
-  // for a step ahead; ABORTED for a superseded worker; INVALID_ARGUMENT as
-  // VariableTable::Check.
+  // Takes the gradients of `step`. A repeated or late push succeeds, changes
+  // nothing and is not counted.
+  //
+  // Returns FAILED_PRECONDITION before Initialize(), for one that is no member
+  // and for a step ahead of the current one; ABORTED for a worker that was
+  // superseded; INVALID_ARGUMENT as VariableTable::Check() does; UNAVAILABLE
+  // while draining; and once a step could not be applied, that step's error.
   absl::StatusOr<PushResult> Push(MemberId member, uint64_t step,
                                   const tensor::Bundle& gradients);
 
-  // Calls back once there are variables and `spec.version` steps are applied:
-  // perhaps before it returns. DEADLINE_EXCEEDED after max_wait, naming whom
-  // the step waits for; UNAVAILABLE when draining. The ticket is for Cancel.
+  // Calls back once there are variables and `spec.version` steps have been
+  // applied, perhaps before Wait() returns. Returns a ticket for Cancel().
+  //
+  // The callback gets NOT_FOUND for an unknown name; DEADLINE_EXCEEDED after
+  // max_wait, which names the workers that the step waits for; CANCELLED by
+  // Cancel(); UNAVAILABLE while draining; and once a step could not be applied,
+  // that step's error.
   uint64_t Wait(WaitSpec spec, WaitCallback callback);
 
-  // Ends a wait, if it still is one, with CANCELLED.
+  // Ends the wait with CANCELLED, if it has not ended.
   void Cancel(uint64_t ticket);
 
-  // Ends every wait and refuses what comes later. A step that is being applied
-  // is finished. Idempotent.
+  // Ends every wait, and refuses what comes later. Still finishes a step that
+  // is being applied. May be called again.
   void Drain();
 
   Report report() const;
@@ -116,13 +133,14 @@ class Server {
   struct Waiter {
     WaitSpec spec;
     WaitCallback callback;
-    absl::Time deadline;  // of SteadyNow(), as all times here
+    absl::Time deadline;  // by SteadyNow(), as all times here
   };
-  // Callbacks that are due, to be run when the lock is free.
+  // Callbacks to run once the lock is free.
   using Due = std::vector<std::function<void()>>;
 
-  // Gives an event to the barrier and does all that follows from it, then runs
-  // what has become due; the lock is free during the callbacks.
+  // Gives the event to the barrier, does what follows from it, and runs the
+  // callbacks that have become due. Keeps `gradients` if the barrier accepts
+  // the push.
   SyncBarrier::Verdict Feed(const SyncBarrier::Event& event,
                             GradientSet* gradients = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -147,20 +165,19 @@ class Server {
   void Log(const std::vector<std::string>& notes) const;
 
   const Options options_;
-  const std::unique_ptr<Optimizer> optimizer_;  // Apply: thread_ only
+  const std::unique_ptr<Optimizer> optimizer_;  // Apply(): thread_ only
 
   mutable absl::Mutex mu_;
   base::SteadyCondVar wake_server_thread_;
   SyncBarrier barrier_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<const VariableTable> table_ ABSL_GUARDED_BY(mu_);
-  // Read and shared under the lock unless a step is being applied, which
-  // takes them away for as long.
+  // Empty while a step is being applied: then thread_ has them.
   std::vector<tensor::Tensor> values_ ABSL_GUARDED_BY(mu_);
   std::map<uint32_t, GradientSet> gradients_ ABSL_GUARDED_BY(mu_);  // by rank
   std::map<uint64_t, Waiter> waiters_ ABSL_GUARDED_BY(mu_);         // by ticket
   absl::optional<SyncBarrier::Apply> pending_apply_ ABSL_GUARDED_BY(mu_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 1;
-  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // the first; ends training
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of the first step that failed
   uint64_t pushes_counted_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t pushes_not_counted_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t pushes_refused_ ABSL_GUARDED_BY(mu_) = 0;

@@ -1,7 +1,7 @@
-// ps_server: one parameter server, until SIGTERM or SIGINT.
+// ps_server: runs one parameter server until SIGTERM or SIGINT.
 //
-// Address and number of workers come from flags, and what flags leave open from
-// TF_CONFIG, where the server is a task of type "ps".
+// The address and the number of workers come from flags. What the flags leave
+// open comes from TF_CONFIG, in which the server is a task of type "ps".
 
 #include <signal.h>
 
@@ -38,7 +38,8 @@ struct Flags {
   bool quiet = false;
 };
 
-// Streams of workers that stay are broken off after this.
+// How long after SIGTERM the streams of workers that have not left are
+// cancelled.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
 constexpr char kAnyLocalPort[] = "127.0.0.1:0";
@@ -48,8 +49,8 @@ int Fail(const std::string& what) {
   return 1;
 }
 
-// Blocks the signals for every thread that comes later, so that only Run()
-// receives them.
+// Blocks the signals in this thread and those that it starts, so that only the
+// sigwait() in Run() receives them.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -92,7 +93,8 @@ std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
   grpc::ServerBuilder builder;
   penstock::Enable(&builder, options);
   penstock::tensor::AllowUnlimitedMessages(&builder);
-  // Else two servers with the same address would silently share its workers.
+  // Otherwise two servers with the same address would silently share its
+  // workers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(),
                            port);
@@ -118,7 +120,7 @@ int Run(Flags flags) {
   if (server == nullptr || port == 0) {
     return Fail(absl::StrCat("cannot listen on ", flags.listen));
   }
-  // Whoever has started us on port 0 reads this line.
+  // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
   int signal = 0;

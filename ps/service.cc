@@ -32,7 +32,7 @@ using v1::PushReply;
 using v1::ServerReport;
 using v1::WorkerId;
 
-// Ranks bound the memory that members can take; no cluster has that many.
+// Bounds the memory that members can take. No cluster has so many workers.
 constexpr uint32_t kMaxRank = 1 << 16;
 
 absl::StatusOr<MemberId> MemberOf(const WorkerId& worker) {
@@ -84,17 +84,17 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   bool member_known_ = false;
 };
 
-// Answers when a wait of the server's ends; deletes itself.
+// Answers when a wait at the server ends; deletes itself.
 class WaitReactor final : public grpc::ServerUnaryReactor {
  public:
-  // Fills in the reply; not called on an error.
+  // Fills in the reply. Called only if the wait ended well.
   using Reply = std::function<absl::Status(Server::Snapshot, uint64_t waited)>;
 
   WaitReactor(Server* server, Server::WaitSpec spec, Reply reply)
       : server_(server), reply_(std::move(reply)) {
-    // The ticket is set before gRPC learns of this object, hence before
-    // OnCancel; the callback may run first, on another thread, and gRPC keeps
-    // its Finish until then.
+    // gRPC learns of this object when the constructor has returned, so
+    // OnCancel() finds the ticket. The callback may run before that, on another
+    // thread; gRPC then keeps the Finish() until it knows the object.
     ticket_ = server->Wait(
         std::move(spec), [this](auto snapshot) { Done(std::move(snapshot)); });
   }
@@ -117,7 +117,7 @@ class WaitReactor final : public grpc::ServerUnaryReactor {
   uint64_t ticket_ = 0;
 };
 
-// Raw methods carry tensors, past protobuf's parser.
+// Methods that carry tensors are raw: they bypass protobuf's parser.
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
         ParameterServer::WithRawCallbackMethod_Pull<

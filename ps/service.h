@@ -10,10 +10,13 @@
 
 namespace penstock::ps {
 
-// Register it with a ServerBuilder that got tensor::AllowUnlimitedMessages.
-// `server` must outlive the gRPC server. To stop: server->Drain(), which ends
-// every waiting call, then grpc::Server::Shutdown with a deadline, which breaks
-// off the streams of workers that stay.
+// Makes a service. Register it with a ServerBuilder that went through
+// tensor::AllowUnlimitedMessages(). `server` must outlive the gRPC server. No
+// call holds a thread while it waits.
+//
+// To stop, call server->Drain(), which ends every wait, and then
+// grpc::Server::Shutdown() with a deadline, which cancels the streams of
+// workers that have not left.
 std::unique_ptr<grpc::Service> MakeService(Server* server);
 
 }  // namespace penstock::ps

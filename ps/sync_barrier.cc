@@ -47,10 +47,10 @@ SyncBarrier::Outcome SyncBarrier::Handle(const Event& event, absl::Time now) {
   return outcome;
 }
 
-// The transitions of the table that a guard decides.
+// Makes the transitions of the table that have a guard.
 void SyncBarrier::Advance(absl::Time now, Outcome* outcome) {
   if (state_ == State::kAssembling) {
-    // The wait for the others starts anew with the next join.
+    // The timeout starts anew with the next join.
     if (members_.empty()) assemble_deadline_ = absl::InfiniteFuture();
     bool all = members_.size() >= options_.expected_workers;
     if (!all && now < assemble_deadline_) return;
@@ -103,7 +103,7 @@ SyncBarrier::Verdict SyncBarrier::OnPush(const MemberId& id, uint64_t step,
   if (step < version_) return Verdict::kLate;
   if (step > version_) return Verdict::kAhead;
   if (state_ == State::kApplying) {
-    // The set is closed: the shell may be averaging it right now.
+    // The set is closed: the caller may be averaging it right now.
     return pushed_.count(id.rank) > 0 ? Verdict::kDuplicate : Verdict::kLate;
   }
   return pushed_.insert(id.rank).second ? Verdict::kAccepted
@@ -127,7 +127,7 @@ void SyncBarrier::OnTick(absl::Time now, Outcome* outcome) {
 }
 
 void SyncBarrier::Add(const MemberId& id, absl::Time now, Outcome* outcome) {
-  // With nobody else there, nobody can complete the step without it either.
+  // If there is nobody else, the step cannot be completed without this member.
   bool at_once = state_ == State::kAssembling || members_.empty();
   uint64_t from = at_once ? version_ : version_ + 1;
   members_[id.rank] = Member{id.incarnation, now + options_.lease, from};

@@ -1,5 +1,5 @@
-// The barrier of synchronous training, as a pure state machine: which workers
-// a step waits for, when it is complete, who is dead.
+// The barrier of synchronous training, as a pure state machine. Decides which
+// workers a step waits for, when it is complete, and who is dead.
 
 #ifndef PENSTOCK_PS_SYNC_BARRIER_H_
 #define PENSTOCK_PS_SYNC_BARRIER_H_
@@ -21,8 +21,8 @@ struct MemberId {
   uint64_t incarnation = 0;
 };
 
-// Version v is what the variables are after v steps; step v computes on
-// version v and makes version v + 1.
+// Version v of the variables is what v steps have made of them. Step v computes
+// on version v and makes version v + 1.
 //
 //   state       event      guard                       action        next
 //   ----------  ---------  --------------------------  ------------  ----------
@@ -35,39 +35,41 @@ struct MemberId {
 //   any         drain      -                           -             draining
 //   draining    applied    a step was being applied    ++version     draining
 //
-// Applied means nothing while no step is being applied. On the way into
-// gathering the guard of gathering holds at once, for pushes that came while
-// assembling. Everything else leaves the state as it is: joins, heartbeats,
-// leaves and deaths change the membership in every state but draining, where
-// they and pushes are refused.
+// Members may push while the barrier assembles. When it enters gathering, the
+// guard of that state is therefore tested at once. kApplied is ignored unless a
+// step is being applied. All other events leave the state as it is. Joins,
+// heartbeats, leaves and deaths change the membership in every state but
+// draining; there they are refused, and so are pushes.
 //
-// A member is required from the step it can first have computed: one that
-// joins while others already gather is required from the next step on, though
-// its push counts at once if it comes in time. The push of a member that died
-// afterwards still counts. At most one push per rank and step counts.
+// A step waits for the pushes of its required members. A member is required
+// from the first step that it can have computed: one that joins while others
+// gather is required from the next step on, but its push for the current step
+// counts too, if it comes in time. A push still counts if its member dies
+// afterwards. At most one push of each rank counts for a step.
 //
-// Pure: no clock, no thread, no I/O; the caller passes the time, of a clock
-// that nobody sets, and guards the object with its own lock.
+// No clock, no thread, no I/O. The caller passes the time, by a monotonic
+// clock, and holds its own lock in every call.
 class SyncBarrier {
  public:
   enum class State { kAssembling, kGathering, kApplying, kDraining };
 
   struct Options {
     uint32_t expected_workers = 1;
-    // Silence that ends a membership. Longer than a garbage collection or a
-    // suspended laptop's hiccup, shorter than a user's patience.
+    // How long a member may be silent. Longer than a garbage collection or the
+    // hiccup of a suspended laptop, shorter than a user's patience.
     absl::Duration lease = absl::Seconds(10);
-    // From the first join on; then the run starts with those who are there.
+    // How long after the first join the run starts without those who are
+    // missing.
     absl::Duration assemble_timeout = absl::Seconds(60);
   };
 
   enum class EventKind {
     kJoin,       // supersedes an older incarnation of the same rank
-    kHeartbeat,  // of a stranger: a join, unless its rank is taken
+    kHeartbeat,  // of no member: a join, unless its rank is taken
     kLeave,      // an orderly good-bye
     kLost,       // the connection broke
-    kPush,       // `step` has a valid gradient of `member`
-    kApplied,    // the shell has done what `apply` asked
+    kPush,       // `member` has sent valid gradients for `step`
+    kApplied,    // the caller has done what `apply` asked
     kTick,       // time has passed
     kDrain,      // no more steps
   };
@@ -93,14 +95,14 @@ class SyncBarrier {
   struct Outcome {
     Verdict verdict = Verdict::kAccepted;
     absl::optional<Apply> apply;     // do it, then report kApplied
-    std::vector<std::string> notes;  // deaths, joins, starts: for the log
+    std::vector<std::string> notes;  // lines for the log: joins, deaths, starts
   };
 
   explicit SyncBarrier(const Options& options) : options_(options) {}
 
   Outcome Handle(const Event& event, absl::Time now);
 
-  // When to send the next kTick at the latest.
+  // Returns when to send the next kTick at the latest.
   absl::Time NextDeadline() const;
 
   State state() const { return state_; }
@@ -108,7 +110,7 @@ class SyncBarrier {
   size_t live_members() const { return members_.size(); }
   uint64_t members_lost() const { return members_lost_; }
 
-  // The ranks that the current step still waits for, for error messages.
+  // Returns the ranks that the current step still waits for.
   std::vector<uint32_t> Missing() const;
 
  private:
@@ -134,7 +136,7 @@ class SyncBarrier {
   uint64_t version_ = 0;
   std::map<uint32_t, Member> members_;  // by rank
   std::set<uint32_t> pushed_;           // ranks, of step version_
-  bool apply_is_out_ = false;           // the shell owes a kApplied
+  bool apply_is_out_ = false;           // the caller owes a kApplied
   absl::Time assemble_deadline_ = absl::InfiniteFuture();
   uint64_t members_lost_ = 0;
 };

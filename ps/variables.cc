@@ -13,7 +13,8 @@ absl::Status Refuse(absl::string_view name, absl::string_view what) {
       absl::StrCat("variable ", name, ": ", what));
 }
 
-// Aligned; refused, as `what` of `name`, unless it is finite.
+// Returns the tensor, copied if it is not aligned. Refuses it, as the `what` of
+// variable `name`, if an element is not finite.
 absl::StatusOr<tensor::Tensor> FiniteAndAligned(const std::string& name,
                                                 const char* what,
                                                 const tensor::Tensor& tensor) {

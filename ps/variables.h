@@ -21,30 +21,34 @@ namespace penstock::ps {
 // One worker's gradients, in the order of VariableTable's specs.
 using GradientSet = std::vector<tensor::Tensor>;
 
-// What the variables are called and look like. Immutable, so any thread may
+// The names, types and shapes of the variables. Immutable, so any thread may
 // check a push against it while a step is being applied.
 class VariableTable {
  public:
-  // What the server keeps of a variable beside value and names, at most.
+  // The most that the server holds for a variable beside its value and names.
   static constexpr size_t kEntryBytes = 1024;
 
-  // INVALID_ARGUMENT, which names the variable, for an empty or repeated name,
-  // a type that `optimizer` cannot train, or a value that is not finite.
+  // Makes the table of `values`. Returns INVALID_ARGUMENT, which names the
+  // variable, for an empty or repeated name, a type that `optimizer` cannot
+  // train, or a value that is not finite.
   static absl::StatusOr<std::shared_ptr<const VariableTable>> Create(
       const tensor::Bundle& values, const Optimizer& optimizer);
 
   const std::vector<VariableSpec>& specs() const { return specs_; }
-  size_t byte_size() const { return byte_size_; }  // of the payload
-  // What the values keep from being freed, their names, and kEntryBytes each.
+  // Returns the bytes of all values' elements.
+  size_t byte_size() const { return byte_size_; }
+  // Returns how much memory the variables hold: what their values keep from
+  // being freed, their names, and kEntryBytes each.
   size_t held_bytes() const { return held_bytes_; }
 
-  // The gradients in order and aligned. INVALID_ARGUMENT, which names the
-  // variable, unless `gradients` has each of them once, in its variable's type
-  // and shape, with finite elements only.
+  // Returns the gradients in the order of specs(), aligned. Copies those that
+  // are not. Returns INVALID_ARGUMENT, which names the variable, unless
+  // `gradients` has exactly one for each variable, of its type and shape, with
+  // finite elements only.
   absl::StatusOr<GradientSet> Check(const tensor::Bundle& gradients) const;
 
-  // Positions of the named variables, of all for no names; NOT_FOUND names
-  // the first that is not here.
+  // Returns the places in specs() of the named variables, or of all, if `names`
+  // is empty. Returns NOT_FOUND, which names the first that is not there.
   absl::StatusOr<std::vector<size_t>> Find(
       absl::Span<const std::string> names) const;
 
@@ -57,9 +61,9 @@ class VariableTable {
   size_t held_bytes_ = 0;
 };
 
-// Averages the sets variable by variable, in the order given, and applies the
-// mean to `values` (same order as the table). On an error some variables may
-// have changed and others not: the caller must not go on with them.
+// Averages the sets, in the order given, and applies the mean to `values`,
+// which are in the order of the table. On an error some variables may have
+// changed and others not: the caller must not use them any more.
 absl::Status ApplyStep(const VariableTable& table,
                        absl::Span<const GradientSet> sets, Optimizer* optimizer,
                        std::vector<tensor::Tensor>* values);
