@@ -17,7 +17,7 @@ void ReleaseHolder(void* holder) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
-  // posix_memalign of nothing may give null; one byte keeps data() valid.
+  // posix_memalign of 0 bytes may give null. One byte keeps data() valid.
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, size == 0 ? 1 : size) != 0) {
     return absl::ResourceExhaustedError(
@@ -28,8 +28,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
 
 std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice, size_t held) {
   std::shared_ptr<Buffer> buffer(new Buffer);
-  // The pointer is taken from the member, not from the argument: a short slice
-  // keeps its bytes inside the handle and they move with it.
+  // Take the pointer from the member, not from the argument: a short slice
+  // keeps its bytes inside the handle, and they move with it.
   buffer->slice_ = std::move(slice);
   buffer->data_ =
       reinterpret_cast<char*>(const_cast<uint8_t*>(buffer->slice_.begin()));

@@ -12,27 +12,30 @@
 
 namespace penstock::tensor {
 
-// A run of bytes that lives as long as anybody holds it: a tensor, or a gRPC
-// call that still sends from it. Its address never changes.
+// A range of bytes at a fixed address. Lives until its last holder lets go: a
+// tensor, or a gRPC call that still sends from it.
 //
-// Thread safety: the handle counts are atomic; the bytes are not guarded. Only
-// Tensor writes to them, and only while nobody else holds the buffer.
+// Handles may be copied and dropped on any thread. The bytes are not guarded:
+// only Tensor writes to them, and only while there is no other holder.
 class Buffer {
  public:
-  // What vector instructions like, and one cache line.
+  // A cache line, and the alignment that vector loads want. In bytes.
   static constexpr size_t kAlignment = 64;
 
-  // Fresh memory, aligned to kAlignment and not initialised. RESOURCE_EXHAUSTED
-  // where the system has none left.
+  // Allocates memory, aligned to kAlignment and not initialised. Returns
+  // RESOURCE_EXHAUSTED if the system has too little.
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size);
 
-  // The bytes of `slice`, which stay where they are, unless gRPC keeps so few
-  // of them inside the handle itself. Never writable. `held`: as held(), where
-  // that is more than the slice.
+  // Holds the bytes of `slice`, read-only. They stay where they are, except for
+  // the few bytes that a short slice keeps inside its handle: those are copied.
+  // `held` is how much memory the slice keeps from being freed, if that is more
+  // than its size.
   static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
-  // Memory of the caller's, who calls it writable or not; `release` runs once,
-  // on whichever thread drops the last reference, which may be one of gRPC's.
+  // Holds memory of the caller's. `release` runs once, when the last holder
+  // lets go, on that holder's thread, which may be one of gRPC's. Until then
+  // the memory must stay valid. If it is not `writable`, a Tensor copies it
+  // before writing.
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size, bool writable,
                                       std::function<void()> release);
 
@@ -43,8 +46,8 @@ class Buffer {
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }
-  // How much memory this keeps from being freed, as far as anybody knows: that
-  // of the message, for a part of one.
+  // Returns how much memory this keeps from being freed, in bytes, as far as
+  // that is known. For a part of a message that is the whole message.
   size_t held() const { return held_; }
   bool writable() const { return writable_; }
 
@@ -59,7 +62,7 @@ class Buffer {
   bool writable_ = false;
 };
 
-// A gRPC slice over bytes [0, size) of `buffer`, which it keeps alive. Copies
+// Returns a gRPC slice of all bytes of `buffer`, which it keeps alive. Copies
 // nothing.
 grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer);
 

@@ -1,4 +1,4 @@
-// Unary calls of raw messages, several at a time.
+// Makes unary calls with raw messages, several at a time.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CALLS_H_
 #define PENSTOCK_TENSOR_SERVICE_CALLS_H_
@@ -19,42 +19,44 @@
 
 namespace penstock::tensor {
 
-// A protobuf message as a gRPC message, and back; for what is small.
-// INVALID_ARGUMENT where the bytes are no such message.
+// Convert a small protobuf message to a gRPC message and back. ToProto()
+// returns INVALID_ARGUMENT if the bytes are no such message, or compressed and
+// damaged.
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message);
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message);
 
-// `timeout` from now, for gRPC, by a clock that nobody sets.
+// Returns the time `timeout` from now, by gRPC's monotonic clock.
 gpr_timespec DeadlineAfter(absl::Duration timeout);
 
-// One completion queue for calls that run side by side. The thread that waits
-// makes their progress; no other thread is needed. Not thread-safe.
+// Runs calls side by side. The thread in Wait() makes their progress; no other
+// thread is needed. Not thread-safe.
 //
-// The raw form is there because gRPC's typed stubs abort the process on a
-// request that cannot be encoded and lose the reason of a reply that cannot be
-// decoded; here both are a Status.
+// The messages are raw because gRPC's typed stubs abort the process if a
+// request cannot be encoded, and do not say why a reply cannot be decoded. Here
+// the caller gets a Status in both cases.
 class CallQueue {
  public:
   CallQueue();
-  // Waits for what still runs.
+  // Blocks until every started call has ended.
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // Starts a call of "/package.Service/Method" that ends after `timeout`. The
-  // connection may come up in the meantime (wait for ready).
+  // Starts a call of `method`, "/package.Service/Method". Waits for the
+  // connection, if it is not up yet. The call ends with DEADLINE_EXCEEDED after
+  // `timeout`.
   void Start(const std::shared_ptr<grpc::Channel>& channel,
              const std::string& method, const grpc::ByteBuffer& request,
              absl::Duration timeout);
 
   struct Result {
     absl::Status status;
-    grpc::ByteBuffer reply;  // where the status is OK
+    grpc::ByteBuffer reply;  // if the status is OK
   };
 
-  // Blocks until every started call has ended; the results are in the order of
-  // the starts, and the queue is empty again.
+  // Blocks until every started call has ended. Returns the results in the order
+  // of the starts. The queue is empty afterwards.
   std::vector<Result> Wait();
 
  private:

@@ -17,28 +17,34 @@
 
 namespace penstock::tensor {
 
-// Payloads leave from the caller's memory and arrive as references into the
-// received message. Each call blocks, at most for the timeout, which also
-// covers a connection that is still to come up; errors carry the service's
-// code and name the method and the peer.
+// Calls a TensorExchange service. Sends tensors of kCopyBelowBytes and more
+// from the caller's memory. Returns tensors that share the memory of the
+// received message.
 //
-// Thread-safe: calls of several threads run side by side.
+// Each call blocks until the answer comes or the timeout is over. The timeout
+// includes the wait for a connection. Errors have the service's code and name
+// the method and the peer.
+//
+// Thread-safe. Calls of several threads run side by side.
 class TensorClient {
  public:
-  // Make `channel` with UnlimitedMessages() for bundles above 4 MiB.
+  // For bundles above 4 MiB, make `channel` with UnlimitedMessages().
   explicit TensorClient(std::shared_ptr<grpc::Channel> channel,
                         absl::Duration timeout = absl::Seconds(60));
 
-  // The bytes that the service holds then. Until it returns the memory of the
-  // tensors must not change; Tensor sees to that by copy on write.
+  // Stores the tensors, and returns how many bytes the service holds then. The
+  // tensors' memory must not change until this returns. Writing through another
+  // Tensor is safe, as it copies first.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
 
+  // Returns the named tensors, in the order of `names`. Returns NOT_FOUND if
+  // one is missing.
   absl::StatusOr<Bundle> Get(const std::vector<std::string>& names);
 
-  // Put that gives back what it replaced.
+  // Stores the tensors, and returns those that were replaced.
   absl::StatusOr<Bundle> Exchange(const Bundle& bundle);
 
-  // How many of the names there were.
+  // Deletes the named tensors, and returns how many of the names existed.
   absl::StatusOr<size_t> Delete(const std::vector<std::string>& names);
 
   struct Entry {
@@ -46,6 +52,7 @@ class TensorClient {
     DType dtype;
     Shape shape;
   };
+  // Returns names, types and shapes of all tensors, in the order of the names.
   absl::StatusOr<std::vector<Entry>> List();
 
  private:

@@ -1,9 +1,10 @@
-// Bundles of tensors to and from gRPC messages without copying a payload.
+// Encodes bundles of tensors as gRPC messages, and decodes them, without
+// copying large tensors.
 //
-// The bytes are plain protobuf, those of tensor.proto: generated code reads
-// what Encode() makes and Decode() reads what generated code makes, fields out
-// of order, unknown, repeated or merged included. Only the 2 GiB limit of
-// generated code does not apply.
+// The bytes are plain protobuf, as tensor.proto defines it. Generated code
+// reads what Encode() makes. Decode() reads what generated code makes, also
+// with fields out of order, unknown, repeated or merged. The limit of 2 GiB
+// that generated code has does not apply.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CODEC_H_
 #define PENSTOCK_TENSOR_SERVICE_CODEC_H_
@@ -19,37 +20,40 @@
 
 namespace penstock::tensor {
 
-// Payloads shorter than this are copied next to their headers: below it, one
-// more slice costs more than the copy.
+// Tensors shorter than this are copied next to their headers: one more slice
+// would cost more than the copy. In bytes.
 inline constexpr size_t kCopyBelowBytes = 1024;
 
-// Longer ones start at a multiple of this from the start of the message, by
-// means of the `padding` field, so that they are aligned in a receive buffer
-// that is.
+// Longer tensors start at a multiple of this from the start of the message. The
+// field `padding` sees to that. So they are aligned if the receiver's buffer
+// is. In bytes.
 inline constexpr size_t kPayloadAlignment = 64;
 
-// What a gRPC message can hold: its length prefix has 32 bits.
+// The most that a gRPC message can hold: its length prefix has 32 bits.
 inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 
-// The message whose field 1 is the tensors and whose field 2, unless `header`
-// is empty, those bytes. It holds references to the tensors' memory until gRPC
-// has sent it and must not outlive whoever the memory was wrapped from.
-// INVALID_ARGUMENT for a name that is not UTF-8, RESOURCE_EXHAUSTED above
-// kMaxMessageBytes.
+// Encodes the tensors as field 1 of a message, and `header`, unless it is
+// empty, as field 2. The result keeps the tensors' memory alive until gRPC has
+// sent it. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
+// RESOURCE_EXHAUSTED above kMaxMessageBytes.
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header = {});
 
-// The tensors of `message`, and the bytes of its field 2 into `header` unless
-// that is null. A payload that lies in one slice of the message is referred to,
-// one that spans several is copied, alone, into aligned memory. Any bytes at
-// all give a bundle or INVALID_ARGUMENT, which names the tensor and what is
-// wrong with it; beyond the message, memory is taken only in proportion to it.
-// Where less than half of a large message is payload, all of that is copied, so
-// that who keeps the tensors does not keep what else a peer has sent.
+// Decodes the tensors of `message`, and writes the bytes of its field 2 to
+// `header`, unless that is null.
+//
+// A tensor whose bytes lie in one slice of the message shares its memory. One
+// that spans several slices is copied to aligned memory. If the tensors are
+// less than half of a large message, all are copied, so that keeping them does
+// not keep the rest of what the peer has sent.
+//
+// Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
+// wrong and with which tensor, or RESOURCE_EXHAUSTED if there is no memory for
+// a copy. Beside the message, takes memory only in proportion to its size.
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
                               std::string* header = nullptr);
 
-// Whether protobuf accepts `text` as a string: structurally valid UTF-8.
+// Returns whether `text` is valid UTF-8, which protobuf demands of a string.
 bool IsUtf8(absl::string_view text);
 
 }  // namespace penstock::tensor

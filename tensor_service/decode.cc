@@ -10,8 +10,9 @@
 namespace penstock::tensor {
 namespace {
 
-// What has been read of one NamedTensor so far. Protobuf allows its parts to
-// come in any order and repeatedly: scalars are replaced, shapes appended.
+// What has been read of a NamedTensor so far. Its parts may come in any order
+// and more than once, as protobuf allows: scalars are replaced, shapes
+// appended.
 struct Draft {
   std::string name;
   int64_t dtype = 0;
@@ -143,7 +144,8 @@ absl::Status AppendTensor(SliceReader* in, size_t end, Bundle* bundle) {
   return absl::OkStatus();
 }
 
-// Whoever keeps the bundle keeps about twice its payload at most.
+// Copies the tensors that share the message if they are less than half of it,
+// so that keeping the bundle keeps at most about twice its size.
 absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   constexpr size_t kAllowed = SliceReader::kReceiveBlockBytes;
   if (message_size < kAllowed ||
@@ -161,7 +163,8 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
 
 absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
   size_t field_end;
-  // Appending is what merging two parts of one message field means.
+  // Protobuf merges the parts of a message field. For their bytes that means to
+  // append them.
   if (!in->ReadLength(end, &field_end) || !in->AppendTo(field_end, header)) {
     return Malformed("header");
   }

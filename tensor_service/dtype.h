@@ -10,7 +10,7 @@
 
 namespace penstock::tensor {
 
-// The numbers are those of tensor.proto.
+// Has the numbers of tensor.proto.
 enum class DType : int {
   kF32 = 1,
   kF64 = 2,
@@ -24,7 +24,8 @@ enum class DType : int {
   kBool = 10,
 };
 
-// IEEE binary16 and bfloat16 by their bits: carried, not computed with.
+// IEEE binary16 and bfloat16, as their bits. Penstock carries them and does not
+// compute with them.
 struct Half {
   uint16_t bits;
 };
@@ -32,20 +33,20 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// A bool element: one byte, of which any value but 0 is true. It is not C++
-// bool, whose other byte values, which a peer may well send, are undefined.
+// A bool element: one byte; every value but 0 is true. It is not C++'s bool,
+// since a peer may send bytes other than 0 and 1, for which bool is undefined.
 struct Bool {
   uint8_t byte;
   explicit operator bool() const { return byte != 0; }
 };
 
-// Whether `number`, as it came from a peer, names a type.
+// Returns whether `number`, which may be a peer's, names a type.
 bool IsDType(int64_t number);
 
-// Bytes per element: 1, 2, 4 or 8.
+// Returns the bytes of an element: 1, 2, 4 or 8.
 size_t ElementSize(DType dtype);
 
-// "f32", "bf16", "bool", ...
+// Returns "f32", "bf16", "bool" and so on.
 absl::string_view Name(DType dtype);
 
 // The DType of a C++ element type, as DTypeOf<float>::kValue.

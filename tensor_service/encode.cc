@@ -27,7 +27,7 @@ void AppendLengthDelimited(uint8_t tag, size_t length, std::string* out) {
   AppendVarint(length, out);
 }
 
-// Everything of one NamedTensor's encoding that depends on its size.
+// The sizes in the encoding of a NamedTensor, in bytes.
 struct Layout {
   size_t shape_size;    // of the packed dimensions
   size_t padding_size;  // of the whole field; 0 if there is none
@@ -54,13 +54,13 @@ Layout Measure(const NamedTensor& named, size_t padding_size) {
   return layout;
 }
 
-// The longest padding field whose length still has one byte, like its tag.
+// The longest padding field whose length takes one byte. Its tag takes one too.
 constexpr size_t kMaxPaddingSize = 2 + 127;
 
-// A layout that puts the payload of a tensor whose encoding starts at `offset`
-// at a multiple of kPayloadAlignment. Padding can widen the lengths before it,
-// so it takes a few rounds, and only ever grows, so that they end; where they
-// do not meet, the payload is merely not aligned.
+// Returns a layout that puts the elements of a tensor at a multiple of
+// kPayloadAlignment, if its encoding starts at `offset`. Padding can widen the
+// lengths in front of it, so this takes a few rounds. The padding grows in
+// each, so the rounds end. If no padding fits, the elements are not aligned.
 Layout AlignedLayout(const NamedTensor& named, size_t offset) {
   size_t padding = 0;
   while (padding <= kMaxPaddingSize) {
@@ -70,7 +70,7 @@ Layout AlignedLayout(const NamedTensor& named, size_t offset) {
     size_t past = payload_at % kPayloadAlignment;
     if (past == 0) return layout;
     padding += kPayloadAlignment - past;
-    // There is no field of one byte.
+    // No field has one byte.
     if (padding == 1) padding += kPayloadAlignment;
   }
   return Measure(named, /*padding_size=*/0);
@@ -82,7 +82,7 @@ void AppendPadding(size_t padding_size, std::string* out) {
   out->append(padding_size - 2, '\0');
 }
 
-// All of the NamedTensor up to its payload.
+// Appends all of the NamedTensor but its elements.
 void AppendHeader(const NamedTensor& named, const Layout& layout,
                   std::string* out) {
   AppendLengthDelimited(kTensorsTag, layout.named_size, out);
@@ -103,7 +103,8 @@ void AppendHeader(const NamedTensor& named, const Layout& layout,
   }
 }
 
-// Collects header bytes and whole payloads as slices in order.
+// Collects a message as slices, in order: of headers and short tensors, and of
+// whole long tensors.
 class Writer {
  public:
   absl::Status Add(const NamedTensor& named) {
@@ -132,7 +133,8 @@ class Writer {
 
   grpc::ByteBuffer Take() {
     Flush();
-    // A message of no bytes is one empty slice: no slices at all mean "none".
+    // An empty message is one empty slice. No slices at all would be no
+    // message.
     if (slices_.empty()) slices_.emplace_back();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
   }

@@ -1,4 +1,4 @@
-// Tensors with a header, as one gRPC message.
+// Encodes and decodes tensors with a header as one gRPC message.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
 #define PENSTOCK_TENSOR_SERVICE_MESSAGE_H_
@@ -14,15 +14,15 @@
 
 namespace penstock::tensor {
 
-// The C++ side of a protobuf message of this form, for which it stands on the
-// wire byte by byte:
+// The C++ form of a protobuf message such as this, with the same bytes on the
+// wire:
 //
 //   message Push {
 //     repeated penstock.tensor.v1.NamedTensor tensors = 1;
 //     Header header = 2;
 //   }
 //
-// Header is the generated class of the latter.
+// Header is the generated class of field 2.
 template <typename Header>
 struct Message {
   Header header;

@@ -16,7 +16,7 @@ namespace {
 
 using v1::TensorExchange;
 
-// Raw methods carry tensors, past protobuf's parser.
+// Methods that carry tensors are raw: they bypass protobuf's parser.
 using Base = TensorExchange::WithRawCallbackMethod_Put<
     TensorExchange::WithRawCallbackMethod_Get<
         TensorExchange::WithRawCallbackMethod_Exchange<

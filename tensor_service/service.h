@@ -1,4 +1,4 @@
-// A TensorStore as the gRPC service TensorExchange.
+// Makes a TensorStore the gRPC service TensorExchange.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_SERVICE_H_
 #define PENSTOCK_TENSOR_SERVICE_SERVICE_H_
@@ -10,9 +10,10 @@
 
 namespace penstock::tensor {
 
-// Register it with a ServerBuilder; AllowUnlimitedMessages lets it take
-// bundles above 4 MiB. `store` must outlive the gRPC server. Callback-based:
-// no call holds a thread.
+// Makes a service for the caller to register with a ServerBuilder. For bundles
+// above 4 MiB, pass that builder to AllowUnlimitedMessages(). `store` must
+// outlive the gRPC server. Each call is answered within its callback; none
+// waits.
 std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store);
 
 }  // namespace penstock::tensor

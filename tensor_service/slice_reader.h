@@ -16,44 +16,50 @@
 
 namespace penstock::tensor {
 
-// A cursor over the bytes of one message. Positions are 64 bits wide, so
-// protobuf's limit of 2 GiB does not apply. Every function is total: it returns
-// false, with the cursor anywhere, where the bytes end too early or mean
-// nothing; nothing is read past `end`, a position that the caller has checked
-// against size(). Not thread-safe.
+// A cursor over the bytes of one message. Positions have 64 bits, so the limit
+// of 2 GiB that protobuf has does not apply.
+//
+// Accepts any bytes. Where they end too early or mean nothing, a function
+// returns false, and the cursor may be anywhere. Functions read nothing past
+// `end`, a position of at most size(). Not thread-safe.
 class SliceReader {
  public:
-  // What gRPC reads from a socket at a time: a slice of a few bytes may be part
-  // of as many, which nothing tells (kBigAlloc in its tcp_posix.cc).
+  // What gRPC reads from a socket at a time (kBigAlloc in its tcp_posix.cc). A
+  // slice of a few bytes may be part of a block of this size, and does not say
+  // so.
   static constexpr size_t kReceiveBlockBytes = 64 * 1024;
 
   explicit SliceReader(std::vector<grpc::Slice> slices);
 
-  // Shares the slices of `message`. INVALID_ARGUMENT where gRPC cannot
-  // decompress it.
+  // Makes a reader that shares the slices of `message`. Returns
+  // INVALID_ARGUMENT if gRPC cannot decompress it.
   static absl::StatusOr<SliceReader> Over(const grpc::ByteBuffer& message);
 
   size_t position() const { return position_; }
   size_t size() const { return size_; }
 
-  // At most ten bytes, as protobuf reads it: bits past the 64th are lost.
+  // Reads a varint of at most ten bytes. Drops bits past the 64th, as protobuf
+  // does.
   bool ReadVarint(size_t end, uint64_t* value);
 
-  // A field's number and wire type. False for number 0.
+  // Reads a field's number and wire type. Returns false for number 0.
   bool ReadTag(size_t end, uint32_t* number, uint32_t* wire_type);
 
-  // The length of a length-delimited field, as the position where it ends.
+  // Reads the length of a length-delimited field, and returns the position
+  // where the field ends.
   bool ReadLength(size_t end, size_t* field_end);
 
-  // The value of an unknown field, nested groups included.
+  // Skips the value of an unknown field, nested groups included.
   bool SkipValue(size_t end, uint32_t number, uint32_t wire_type);
 
   // Appends the bytes up to `end` to `out`.
   bool AppendTo(size_t end, std::string* out);
 
-  // The bytes up to `end`: a reference into the message where one slice holds
-  // them all, else an aligned copy of them. The reference is said to hold that
-  // slice, or kReceiveBlockBytes.
+  // Returns the bytes up to `end`. Shares the message's memory if one slice
+  // holds them all, and else copies them to aligned memory. Buffer::held() of a
+  // shared buffer is the size of that slice, and at least kReceiveBlockBytes.
+  // Returns INVALID_ARGUMENT if `end` is out of range, and RESOURCE_EXHAUSTED
+  // if there is no memory for the copy.
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);
 
  private:

@@ -11,8 +11,8 @@ namespace {
 // gRPC's own words for "no limit".
 constexpr int kNoLimit = -1;
 
-// The advice is by the text because gRPC gives RESOURCE_EXHAUSTED for much
-// else; 1.51 says it so in its message size filter.
+// Decides by the text, since gRPC returns RESOURCE_EXHAUSTED for much else. The
+// texts are those of message_size_filter.cc in gRPC 1.51.
 absl::string_view Advice(const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return "";
   if (absl::StrContains(status.error_message(), "Received message larger")) {

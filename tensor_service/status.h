@@ -1,4 +1,4 @@
-// Statuses and size limits between Abseil and gRPC.
+// Converts statuses between Abseil and gRPC, and lifts gRPC's limits of size.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_STATUS_H_
 #define PENSTOCK_TENSOR_SERVICE_STATUS_H_
@@ -13,14 +13,15 @@ namespace penstock::tensor {
 
 grpc::Status ToGrpc(const absl::Status& status);
 
-// `operation` and its object go before the message ("push to ps1: ..."). Where
-// a stock size limit has refused a message, the setting to change is named.
+// Converts a status, and puts `operation`, which names the object too, before
+// its message: "push to ps1: ...". If one of gRPC's limits of size has refused
+// a message, adds which setting to change.
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation);
 
-// gRPC refuses messages above 4 MiB unless told otherwise; a bundle has no
-// such limit. The first goes to CreateCustomChannel, the second to the builder
-// before BuildAndStart. Memory stays bounded by the service's own budget once
-// the message is read.
+// Lift gRPC's limit of 4 MiB for a message; bundles may be longer. Give the
+// result of the first to CreateCustomChannel(), and call the second before
+// BuildAndStart(). gRPC then reads messages of any length into memory.
+// TensorStore and ps::Server have budgets for what they keep of them.
 grpc::ChannelArguments UnlimitedMessages();
 void AllowUnlimitedMessages(grpc::ServerBuilder* builder);
 

@@ -16,32 +16,36 @@
 
 namespace penstock::tensor {
 
-// Shares the memory of what is put, which may be the message it came in, unless
-// the tensor is less than half of that: then it is copied. Each call is atomic.
-// Thread-safe.
+// Keeps tensors by name. Shares their memory, which may be that of the message
+// they came in; a tensor that is less than half of its message is copied
+// instead. Each call is atomic. Thread-safe.
 class TensorStore {
  public:
-  // What an entry takes beside its name and its tensor's memory, at most.
+  // The most that an entry takes beside its name and its tensor's memory, in
+  // bytes.
   static constexpr size_t kEntryBytes = 512;
 
-  // `budget_bytes` bounds what is held: for each tensor the memory that it
-  // keeps from being freed, its name, and kEntryBytes.
+  // `budget_bytes` bounds what is held: for each tensor its name, kEntryBytes,
+  // and the memory that it keeps from being freed.
   explicit TensorStore(size_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
-  // Stores every tensor under its name; of a name that repeats, the last.
-  // Gives the bytes held then. INVALID_ARGUMENT for an empty name,
-  // RESOURCE_EXHAUSTED above the budget, with the numbers, or where there is no
-  // memory for a copy; then nothing has changed. The replaced tensors go to
-  // `replaced` unless that is null.
+  // Stores every tensor under its name, in place of what was there. If a name
+  // comes twice, the last one counts. Appends the tensors that were replaced to
+  // `replaced`, unless that is null. Returns how many bytes are held then.
+  //
+  // Returns INVALID_ARGUMENT for an empty name, and RESOURCE_EXHAUSTED, with
+  // the numbers, above the budget, or if there is no memory for a copy. On an
+  // error nothing has changed.
   absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr);
 
-  // In the order of `names`. NOT_FOUND names the first that is missing.
+  // Returns the named tensors, in the order of `names`. Returns NOT_FOUND,
+  // which names the first that is missing.
   absl::StatusOr<Bundle> Get(absl::Span<const std::string> names) const;
 
-  // How many of the names there were.
+  // Deletes the named tensors, and returns how many of the names existed.
   size_t Delete(absl::Span<const std::string> names);
 
-  // Everything, by name.
+  // Returns all tensors, in the order of their names.
   Bundle All() const;
 
  private:

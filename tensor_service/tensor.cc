@@ -17,7 +17,7 @@ absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape) {
     return absl::InvalidArgumentError(absl::StrCat(
         "tensor has ", shape.size(), " dimensions; at most ", kMaxRank));
   }
-  // Zero dimensions are looked for first: [0, huge, huge] has no elements.
+  // Look for zero dimensions first: [0, huge, huge] has no elements.
   bool empty = false;
   for (int64_t dimension : shape) {
     if (dimension < 0) {
@@ -120,8 +120,8 @@ absl::Status Tensor::MakeWritable(DType wanted) {
   if (dtype_ != wanted) return CheckAccess(wanted);
   if (byte_size() == 0) return absl::OkStatus();
   if (buffer_->writable() && buffer_.use_count() == 1 && IsAligned()) {
-    // use_count() is a relaxed load. The fence orders our writes after the
-    // last reads of whoever has just let go.
+    // use_count() is a relaxed load. The fence orders our writes after the last
+    // reads of the holder that has just let go.
     std::atomic_thread_fence(std::memory_order_acquire);
     return absl::OkStatus();
   }

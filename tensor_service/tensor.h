@@ -20,40 +20,46 @@
 
 namespace penstock::tensor {
 
-// Row-major, outermost dimension first; empty for a scalar.
+// The dimensions of a tensor, outermost first. Empty for a scalar. Elements lie
+// in row-major order.
 using Shape = std::vector<int64_t>;
 
-// More dimensions than any framework makes; bounds what a peer can cost us.
+// The most dimensions of a tensor. More than any framework makes; bounds what a
+// peer's tensor can cost us.
 inline constexpr size_t kMaxRank = 16;
 
-// Bytes of a tensor of that type and shape. INVALID_ARGUMENT names a negative
-// dimension, a rank above kMaxRank, or a product that overflows 63 bits.
+// Returns the bytes of a tensor of that type and shape. Returns
+// INVALID_ARGUMENT, which says which, for a negative dimension, more than
+// kMaxRank dimensions, or a size of more than 63 bits.
 absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape);
 
-// "f32[2,3]".
+// Returns a type and shape for people: "f32[2,3]".
 std::string Describe(DType dtype, absl::Span<const int64_t> shape);
 
-// A value type over shared memory: copying a Tensor copies a handle, and
-// writing through one handle never changes what another sees (copy on write).
-// A default-made Tensor is an f32 of shape [0].
+// A value type over shared memory. Copying a Tensor copies a handle. Writing
+// through one handle never changes what another sees: the memory is copied
+// first (copy on write). A Tensor() is an f32 of shape [0].
 //
-// Thread safety: like std::shared_ptr. Different handles may be used from
-// different threads; one handle needs the caller's own lock.
+// Thread safety is that of std::shared_ptr: threads may use different handles
+// of the same memory. Guard a handle that several threads use.
 class Tensor {
  public:
   Tensor() = default;
 
-  // New memory of unspecified content, aligned to Buffer::kAlignment.
+  // Allocates memory, aligned to Buffer::kAlignment and not initialised.
+  // Returns INVALID_ARGUMENT as ByteSize() does, and RESOURCE_EXHAUSTED as
+  // Buffer::Allocate() does.
   static absl::StatusOr<Tensor> Allocate(DType dtype, Shape shape);
 
-  // Over existing memory, nothing copied. INVALID_ARGUMENT unless the buffer
-  // has exactly the bytes that `dtype` and `shape` need.
+  // Makes a tensor of existing memory. Copies nothing. Returns INVALID_ARGUMENT
+  // unless the buffer has exactly the bytes that `dtype` and `shape` need.
   static absl::StatusOr<Tensor> FromBuffer(DType dtype, Shape shape,
                                            std::shared_ptr<Buffer> buffer);
   static absl::StatusOr<Tensor> FromSlice(DType dtype, Shape shape,
                                           grpc::Slice slice);
 
-  // A copy of `values`.
+  // Makes a tensor of a copy of `values`. Returns errors as Allocate() and
+  // FromBuffer() do.
   template <typename T>
   static absl::StatusOr<Tensor> Of(Shape shape, absl::Span<const T> values) {
     return CopyOf(DTypeOf<T>::kValue, std::move(shape), values.data(),
@@ -65,29 +71,31 @@ class Tensor {
   size_t byte_size() const { return buffer_ == nullptr ? 0 : buffer_->size(); }
   size_t num_elements() const { return byte_size() / ElementSize(dtype_); }
 
-  // How much memory it keeps from being freed, see Buffer::held().
+  // Returns how much memory it keeps from being freed; see Buffer::held().
   size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
 
-  // The raw bytes, valid as long as this or a copied handle lives unwritten.
+  // Returns the raw bytes. They stay valid while this handle, or a copy of it,
+  // lives and is not written through.
   absl::string_view bytes() const;
 
-  // Whether the memory suits direct access by element. Tensors that a peer
-  // sent may start anywhere in a received message.
+  // Returns whether the elements can be accessed in place. A tensor of a peer's
+  // may start anywhere in the received message.
   bool IsAligned() const;
 
-  // This tensor where IsAligned(), else a copy in aligned memory.
+  // Returns this tensor if IsAligned(), and else a copy in aligned memory.
   absl::StatusOr<Tensor> Aligned() const;
 
-  // The same elements in memory of their own, aligned.
+  // Returns a copy of the tensor in aligned memory of its own.
   absl::StatusOr<Tensor> Copy() const;
 
-  // This tensor where it holds at most twice its bytes, else a copy: for who
-  // keeps a tensor for long, and its message would stay with it.
+  // Returns this tensor if held_bytes() is at most twice its size, and else a
+  // copy. Call it before keeping a tensor for long, which might keep a whole
+  // message from being freed.
   absl::StatusOr<Tensor> Compact() const;
 
-  // The elements in row-major order, valid like bytes(). INVALID_ARGUMENT for
-  // another element type, FAILED_PRECONDITION unless IsAligned(): Aligned()
-  // mends that, at the price of a copy.
+  // Returns the elements in row-major order, valid as long as bytes(). Returns
+  // INVALID_ARGUMENT if T is another element type, and FAILED_PRECONDITION
+  // unless IsAligned(): call Aligned() first, which may copy.
   template <typename T>
   absl::StatusOr<absl::Span<const T>> flat() const {
     absl::Status status = CheckAccess(DTypeOf<T>::kValue);
@@ -96,8 +104,10 @@ class Tensor {
                                num_elements());
   }
 
-  // The elements for writing. Copies them first where the memory is read-only,
-  // unaligned, or held by anybody else: another handle, or a call in flight.
+  // Returns the elements for writing. Copies them first if the memory is
+  // read-only, unaligned or shared with another holder: a handle, or a call
+  // that still sends it. Returns INVALID_ARGUMENT if T is another element type,
+  // and RESOURCE_EXHAUSTED if there is no memory for the copy.
   template <typename T>
   absl::StatusOr<absl::Span<T>> mutable_flat() {
     absl::Status status = MakeWritable(DTypeOf<T>::kValue);
@@ -105,10 +115,10 @@ class Tensor {
     return absl::Span<T>(reinterpret_cast<T*>(MutableBytes()), num_elements());
   }
 
-  // The memory, for a slice that refers to it; null for no elements at all.
+  // Returns the memory. May be null if there are no elements.
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
-  // "f32[2,3]".
+  // Returns Describe() of it.
   std::string ToString() const { return Describe(dtype_, shape_); }
 
  private:
@@ -128,16 +138,17 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// What one message carries, in order. Names may repeat here; what that means
-// is the receiver's affair.
+// The tensors of one message, in order. A name may repeat; the receiver decides
+// what that means.
 struct Bundle {
   std::vector<NamedTensor> tensors;
 
-  // The payload alone.
+  // Returns the bytes of all tensors' elements.
   size_t byte_size() const;
-  // The same, each tensor as Tensor::Compact().
+  // Returns a bundle of what Tensor::Compact() returns for each tensor.
   absl::StatusOr<Bundle> Compact() const;
-  // The last tensor of that name, null if there is none. Linear.
+  // Returns the last tensor of that name, or null. The tensor is part of the
+  // bundle. Takes linear time.
   const Tensor* Find(absl::string_view name) const;
 };
 

@@ -6,7 +6,7 @@
 namespace penstock::tensor {
 namespace {
 
-// Bytes of the sequence that `lead` opens; 0 where none can start with it.
+// Returns the length of the sequence that starts with `lead`; 0 if none does.
 size_t SequenceLength(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xc2 && lead < 0xe0) return 2;
@@ -15,8 +15,9 @@ size_t SequenceLength(uint8_t lead) {
   return 0;
 }
 
-// Whether the second byte keeps the sequence short, a character of Unicode,
-// and no surrogate: table 3-7 of the Unicode standard.
+// Returns whether `second` may follow `lead`: else the sequence would be too
+// long for its character, no character of Unicode, or a surrogate. See table
+// 3-7 of the Unicode standard.
 bool SecondFits(uint8_t lead, uint8_t second) {
   switch (lead) {
     case 0xe0:

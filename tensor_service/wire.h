@@ -1,5 +1,6 @@
-// Field numbers and tags of tensor.proto, for the codec alone.
-// CodecTest.GoldenBytes and its neighbours hold them to the generated code.
+// Field numbers and tags of tensor.proto, for the codec only.
+// CodecTest.GoldenBytes and the tests beside it compare them with generated
+// code.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_WIRE_H_
 #define PENSTOCK_TENSOR_SERVICE_WIRE_H_
@@ -8,13 +9,13 @@
 
 namespace penstock::tensor {
 
-// Bundle, and every message that adds a header to it.
+// Of Bundle, and of every message that adds a header to it.
 inline constexpr uint32_t kTensorsField = 1;
 inline constexpr uint32_t kHeaderField = 2;
-// NamedTensor.
+// Of NamedTensor.
 inline constexpr uint32_t kNameField = 1;
 inline constexpr uint32_t kTensorField = 2;
-// Tensor.
+// Of Tensor.
 inline constexpr uint32_t kDTypeField = 1;
 inline constexpr uint32_t kShapeField = 2;
 inline constexpr uint32_t kPaddingField = 3;
