@@ -1,4 +1,4 @@
-// Channels to the parameter servers, and what carries them.
+// Makes channels to the parameter servers, and tells what carries them.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_CONNECTION_H_
 #define PENSTOCK_EXAMPLES_DIGITS_CONNECTION_H_
@@ -11,12 +11,12 @@
 
 namespace penstock::digits {
 
-// One channel for each address, over Penstock or, `stock`, without it.
+// Makes a channel to each address, over Penstock, or with `stock` without it.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers, bool stock);
 
-// "shm (ring 1 MiB)", "tcp: ..." with why, or "http2". Several live connections
-// of one channel are joined by " + ".
+// Returns "shm (ring 1 MiB)", "tcp: ..." with the reason, or "http2". If a
+// channel has several live connections, joins them by " + ".
 std::string DescribePath(grpc::Channel& channel);
 
 }  // namespace penstock::digits

@@ -19,7 +19,7 @@ inline constexpr int kClasses = 10;
 using Matrix =
     Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// One row an image, pixels from 0 to 1, and its digit.
+// Images, a row each, with pixels from 0 to 1, and their digits.
 struct Images {
   Matrix pixels;            // [n, kPixels]
   std::vector<int> labels;  // [n], 0 to 9
@@ -27,20 +27,21 @@ struct Images {
 
 struct Dataset {
   Images train;       // three fifths
-  Images validation;  // a fifth: for choosing what training does not learn
-  Images test;        // a fifth, held out: neither trained nor chosen on
+  Images validation;  // a fifth: to choose the learning rate on
+  Images test;        // a fifth, held out: nothing is trained or chosen on it
 };
 
-// The text of optdigits.csv.
+// Returns the text of optdigits.csv.
 absl::string_view EmbeddedCsv();
 
-// The split is always the same; `seed` gives the training digits their order,
-// the same one everywhere.
-// INVALID_ARGUMENT names the line that is not 64 pixels and a digit.
+// Parses the text and splits the digits. The split is always the same. `seed`
+// gives the order of the training digits; the same seed gives the same order
+// everywhere. Returns INVALID_ARGUMENT, which names the line, for one that is
+// not 64 pixels and a digit.
 absl::StatusOr<Dataset> LoadDigits(absl::string_view csv, uint32_t seed);
 
-// Worker `rank`'s part of the mini-batch of one step: all workers together walk
-// through the training set in one shuffled order, over and over.
+// Returns worker `rank`'s part of a step's mini-batch. All workers together
+// walk through the training set in its order, again and again.
 Images BatchOf(const Images& train, uint64_t step, uint32_t rank,
                uint32_t workers, size_t batch);
 

@@ -15,20 +15,20 @@ namespace penstock::digits {
 
 struct EvaluatorOptions {
   uint64_t steps = 0;    // the length of the training
-  uint64_t every = 100;  // steps from one evaluation to the next, at least
-  // How often to look whether the workers have gone before the last step.
+  uint64_t every = 100;  // least number of steps between evaluations
+  // How often to check whether the workers have left before the last step.
   absl::Duration check_interval = absl::Seconds(2);
-  // Without a new version for so long, the training counts as hung.
+  // How long to wait for a new version before the training counts as hung.
   absl::Duration patience = absl::Minutes(5);
 };
 
-// Evaluates one version; an error ends the evaluator with it.
+// Evaluates one version. An error ends Evaluate(), which returns it.
 using EvaluateFn =
     std::function<absl::Status(uint64_t version, const tensor::Bundle&)>;
 
-// Calls `evaluate` with a version now and then, the last one included, and
-// returns when the training ends: at its last step, or when no worker is left.
-// DEADLINE_EXCEEDED after `patience`, or when a server cannot be reached.
+// Calls `evaluate` with a version now and then, and with the last one. Returns
+// when the training ends: at its last step, or when no worker is left. Returns
+// DEADLINE_EXCEEDED after `patience`, or if a server cannot be reached.
 absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
                       const EvaluateFn& evaluate);
 

@@ -1,4 +1,4 @@
-// A small network for digits: two hidden layers, by hand, on Eigen.
+// A small network for digits with two hidden layers, written out on Eigen.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_MODEL_H_
 #define PENSTOCK_EXAMPLES_DIGITS_MODEL_H_
@@ -13,14 +13,16 @@
 
 namespace penstock::digits {
 
-// 64 pixels -> `hidden` relu -> `hidden` relu -> 10 logits, softmax and cross
-// entropy. The variables, f32, in this order:
+// Returns the variables of the network: 64 pixels -> `hidden` relu -> `hidden`
+// relu -> 10 logits, softmax and cross entropy. They are f32, in this order:
+//
 //   w1 [64,hidden] b1 [hidden] w2 [hidden,hidden] b2 [hidden]
 //   w3 [hidden,10] b3 [10]
 std::vector<ps::VariableSpec> Variables(int64_t hidden);
 
-// Weights drawn as by K. He et al., "Delving Deep into Rectifiers", 2015:
-// normal, variance 2 / inputs; biases zero. The same seed gives the same bits.
+// Draws the weights as K. He et al., "Delving Deep into Rectifiers", 2015:
+// normal, with variance 2 / inputs. Biases are zero. The same seed gives the
+// same bits.
 absl::StatusOr<tensor::Bundle> InitialValues(int64_t hidden, uint32_t seed);
 
 struct Gradients {
@@ -28,12 +30,12 @@ struct Gradients {
   tensor::Bundle bundle;
 };
 
-// Of the mean loss over `batch` by each variable, in the order of Variables().
-// INVALID_ARGUMENT where `variables` are not of that form.
+// Returns the gradients of the mean loss over `batch`, in the order of
+// Variables(). Returns INVALID_ARGUMENT if `variables` are not of that form.
 absl::StatusOr<Gradients> ComputeGradients(const tensor::Bundle& variables,
                                            const Images& batch);
 
-// The share of `images` that the network classifies rightly, 0 to 1.
+// Returns the share of `images` that the network classifies correctly, 0 to 1.
 absl::StatusOr<double> Accuracy(const tensor::Bundle& variables,
                                 const Images& images);
 

@@ -15,18 +15,19 @@
 
 namespace penstock::digits {
 
-// The program called `name` next to this one, or else at `elsewhere`, a path
-// relative to this one's folder. NOT_FOUND names both.
+// Returns the path of the program `name`, next to this one or else at
+// `elsewhere`, a path relative to this program's folder. Returns NOT_FOUND,
+// which names both.
 absl::StatusOr<std::string> FindProgram(const std::string& name,
                                         const std::string& elsewhere);
 
-// A running program whose standard output we read and whose standard input we
-// write; move-only. It gets SIGKILL
-// when this process dies, whatever of, and when the object goes. Not
-// thread-safe.
+// A running program, of which the caller reads the standard output and writes
+// the standard input. It gets SIGKILL when the object is destroyed, or when
+// this process dies for any reason. Move-only. Not thread-safe.
 class Process {
  public:
-  // `environment`, as "NAME=value", comes on top of this process's own.
+  // Starts a program. `environment`, as "NAME=value", is added to this
+  // process's own.
   static absl::StatusOr<Process> Start(
       const std::string& program, const std::vector<std::string>& flags,
       const std::vector<std::string>& environment = {});
@@ -35,23 +36,26 @@ class Process {
   Process& operator=(Process&& other) noexcept;
   ~Process();
 
-  // Readable when there is output or its end; for poll().
+  // Returns a descriptor that is readable when there is output, or its end; for
+  // poll(). The object owns it.
   int output() const { return output_; }
 
-  // Reads what is there, blocking if nothing is; false at the end.
+  // Reads what is there; blocks if there is nothing. Returns false at the end.
   bool ReadSome();
 
-  // The next whole line that has been read, without its end.
+  // Returns the next whole line that has been read, without its end, if there
+  // is one.
   absl::optional<std::string> NextLine();
 
-  // Writes `line` and an end of line to its standard input. UNAVAILABLE where
-  // it no longer reads.
+  // Writes `line` and an end of line to its standard input. Returns UNAVAILABLE
+  // if the program no longer reads.
   absl::Status Tell(const std::string& line);
 
-  // SIGTERM; the program may still do what it does then.
+  // Sends SIGTERM. The program may still do what it does then.
   void Terminate();
 
-  // Blocks until the program has ended. INTERNAL unless it exited with 0.
+  // Blocks until the program has ended. Returns INTERNAL unless it exited with
+  // 0.
   absl::Status Wait();
 
  private:
@@ -63,7 +67,7 @@ class Process {
   pid_t pid_ = -1;  // -1: reaped, or moved from
   int output_ = -1;
   int input_ = -1;
-  std::string pending_;  // read, not yet given out
+  std::string pending_;  // read, and not yet returned
 };
 
 }  // namespace penstock::digits

@@ -1,4 +1,4 @@
-// One training run in processes of its own, watched from outside.
+// Runs one training in processes of its own.
 
 #ifndef PENSTOCK_EXAMPLES_DIGITS_TRAINING_H_
 #define PENSTOCK_EXAMPLES_DIGITS_TRAINING_H_
@@ -20,13 +20,14 @@ struct RunOptions {
   unsigned steps = 1500;
   unsigned batch = 32;
   int hidden = 512;
-  double learning_rate = 0.4;  // README.md says how it was chosen
+  double learning_rate = 0.4;  // README.md tells how it was chosen
   unsigned seed = 1;
   bool stock = false;  // stock gRPC over TCP instead of Penstock
 };
 
-// What one round's steps took: medians over all workers and steps, without the
-// first ones; microseconds, the wait at the barrier apart.
+// How long the steps of a round took, in microseconds: medians over all workers
+// and steps but the first ones. Without the wait at the barrier, which has a
+// field of its own.
 struct StepTimes {
   double pull_us = 0;
   double push_us = 0;
@@ -46,30 +47,31 @@ struct RunResult {
   StepTimes times;          // medians over the rounds
 };
 
-// The one description where all connections agree, else each with its worker
-// and server; "unknown" for none.
+// Returns the description that all connections have, or else each with its
+// worker and server. Returns "unknown" for none.
 std::string Summarize(const std::vector<RunResult::Path>& paths);
 
 // Called with the steps that the chief has done and its loss.
 using Progress = std::function<void(unsigned steps_done, double loss)>;
 
-// The middle value, or the mean of the two middle ones; 0 for none.
+// Returns the middle value, or the mean of the two middle ones; 0 for none.
 double Median(std::vector<double> values);
 
-// Any program that fails or dies ends the run with its name, as INTERNAL; none
-// outlives the object. Not thread-safe.
+// A training run. If a program fails or dies, the run ends with INTERNAL, which
+// names it. No program outlives the object. Not thread-safe.
 class Training {
  public:
-  // Starts the servers, each on a free port, then the workers, and blocks
-  // until all stand at the gate before the first step.
+  // Starts the servers, each on a free port, then the workers. Blocks until all
+  // workers wait at the gate before the first step.
   static absl::StatusOr<std::unique_ptr<Training>> Start(
       const RunOptions& options);
 
-  // One round: lets the workers through and blocks until all wait before
-  // `step`. Between rounds every process only waits, but for heartbeats.
+  // Runs one round: lets the workers through the gate, and blocks until all
+  // wait before `step`. Between rounds every process only waits and sends
+  // heartbeats.
   absl::Status RunTo(unsigned step, const Progress& progress);
 
-  // After the round to the last step: the end of all processes, in good order.
+  // Ends all processes in good order. Call it after the round to the last step.
   absl::StatusOr<RunResult> Finish();
 
  private:
@@ -78,10 +80,11 @@ class Training {
   explicit Training(const RunOptions& options) : options_(options) {}
   absl::Status StartServers(std::vector<std::string>* addresses);
   absl::Status StartWorkers(const std::vector<std::string>& addresses);
-  // Tells all workers `line`.
+  // Writes `line` to all workers.
   absl::Status Tell(const std::string& line);
-  // Reads all workers side by side until each is at the gate or, `to_end`, has
-  // ended well. The servers' output is watched too: its end is their death.
+  // Reads all workers' output side by side until each is at the gate or, with
+  // `to_end`, has ended well. Watches the servers' output too: its end means
+  // that the server has died.
   absl::Status Follow(bool to_end, Ledger* ledger);
 
   const RunOptions options_;
