@@ -17,8 +17,8 @@
 namespace penstock {
 namespace bench {
 
-// A session with the newest of its streams: takes what comes, and answers
-// where it is the server.
+// A session and the newest of its streams. Takes what comes, and answers if it
+// is the server.
 class SessionPeer : public session::SessionEvents,
                     public session::StreamEvents {
  public:
@@ -26,7 +26,7 @@ class SessionPeer : public session::SessionEvents,
 
   session::Session* operator->() { return &session_; }
   void OpenStream(uint32_t stream);
-  // Of 8 bytes.
+  // Sends a message of 8 bytes.
   void SendMessage() { session_.SendEager(stream_, "8 bytes.", false); }
   void HalfClose() { session_.SendHalfClose(stream_); }
   void Poll();
@@ -63,23 +63,23 @@ class SessionPeer : public session::SessionEvents,
 
   const std::string metadata_;
   uint32_t stream_ = 0;
-  uint32_t opened_ = 0;  // by the peer, and not attached yet
+  uint32_t opened_ = 0;  // a stream of the peer's that is not attached yet
   session::Session session_;
 };
 
-// With a path over shared memory; only its set-up, and what it rings, goes over
-// the fake lifeline.
+// Two sessions with a path over shared memory. Only the set-up of that path,
+// and doorbells, go over the fake lifeline.
 class SessionPair {
  public:
   SessionPair();
 
-  // Why there is none.
+  // Returns an error, with the reason, if there is no shared memory here.
   const absl::Status& status() const { return status_; }
-  // What waits in shared memory, to the server, and its answers.
+  // Delivers what waits in shared memory to the server, then its answers.
   void Move();
 
  private:
-  // Everything, everywhere.
+  // Delivers everything, on both paths.
   void Settle();
 
   absl::Status status_;

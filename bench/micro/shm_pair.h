@@ -16,8 +16,8 @@ struct ShmPair {
   std::unique_ptr<fabric::Endpoint> connecting;
 };
 
-// Blocks until they are connected; they are not started yet. An error says why
-// there is no shared memory here.
+// Blocks until they are connected, and does not start them. Returns an error,
+// with the reason, if there is no shared memory here.
 absl::StatusOr<ShmPair> ConnectShm();
 
 }  // namespace bench

@@ -18,8 +18,8 @@ enum class Benchmark {
   kLatency,    // one unary RPC at a time per caller
   kBandwidth,  // a window of unary RPCs outstanding per caller
   kStream,     // messages over one client-streaming call per caller
-  kResend,     // a stream of one message again and again, which nobody reads
-  kHandover,   // unary RPCs from pool memory, until the handler has them
+  kResend,     // a stream that repeats one message, which nobody reads
+  kHandover,   // unary RPCs from pool memory, timed until the handler begins
   kIdle,       // connected channels on which nothing happens
 };
 
@@ -35,25 +35,25 @@ enum class Transport {
   kVerbs,        // Penstock over RDMA
 };
 
-// Every value of an enumeration, in the table's order.
+// Return every value of an enumeration, in the table's order.
 const std::vector<Benchmark>& AllBenchmarks();
 const std::vector<Api>& AllApis();
 const std::vector<Transport>& AllTransports();
 
-// The names that the flags, the table and the JSON use.
+// Return the names that the flags, the table and the JSON use.
 absl::string_view Name(Benchmark benchmark);
 absl::string_view Name(Api api);
 absl::string_view Name(Transport transport);
 
-// Inverse of Name(); the error is a sentence with the names there are.
+// Parse what Name() returns. The error is a sentence with all names.
 absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name);
 absl::StatusOr<Api> ParseApi(absl::string_view name);
 absl::StatusOr<Transport> ParseTransport(absl::string_view name);
 
-// "64KiB" to 65536 and back. Suffixes: none or B, kB, MB, GB (powers of 1000),
-// KiB, MiB, GiB (powers of 1024). Parsing refuses less than kMinPayload bytes
-// (see payload.h) and more than 1 GiB, because gRPC counts a message's bytes in
-// 31 bits.
+// Convert "64KiB" to 65536, and back. Suffixes: none or B; kB, MB, GB (powers
+// of 1000); KiB, MiB, GiB (powers of 1024). ParseSize() refuses less than
+// kMinPayload bytes (see payload.h) and more than 1 GiB, because gRPC counts a
+// message's bytes in 31 bits.
 absl::StatusOr<size_t> ParseSize(absl::string_view text);
 std::string FormatSize(size_t bytes);
 
@@ -64,7 +64,7 @@ struct Cell {
   size_t bytes;  // of one message
 };
 
-// "latency, tcp, sync, 64KiB"
+// Returns, for example, "latency, tcp, sync, 64KiB".
 std::string ToString(const Cell& cell);
 
 }  // namespace bench

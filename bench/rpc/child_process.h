@@ -1,8 +1,9 @@
-// This program, started again in a role of its own: a cell's client or server.
+// This program, started again in a role of its own: as a cell's client or
+// server.
 //
-// Parent and child share one socket pair, the child's standard input. The child
-// sends lines; it reads only the end of file that tells it to go, so a parent
-// that dies in any way takes its children with it.
+// Parent and child share a socket pair, which is the child's standard input.
+// The child sends lines over it, and reads only its end of file, on which it
+// ends. So children end with their parent, however it dies.
 
 #ifndef PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
 #define PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
@@ -19,8 +20,8 @@
 namespace penstock {
 namespace bench {
 
-// The parent's side. Not thread-safe. Destruction asks the child to end, kills
-// it if it has not ended within ten seconds, and reaps it.
+// The parent's side. Its destructor asks the child to end, kills it if it has
+// not ended within ten seconds, and reaps it. Not thread-safe.
 class ChildProcess {
  public:
   // `flags` follow the program's name.
@@ -30,8 +31,9 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // The child's next line, without its line feed. DEADLINE_EXCEEDED after the
-  // time limit (none if negative), ABORTED if the child ended instead.
+  // Returns the child's next line, without its line feed. Returns
+  // DEADLINE_EXCEEDED after the time limit (no limit if negative), and ABORTED
+  // if the child has ended.
   absl::StatusOr<std::string> ReadLine(int timeout_ms);
 
   pid_t pid() const { return pid_; }
@@ -41,17 +43,17 @@ class ChildProcess {
 
   const pid_t pid_;
   const int socket_;
-  std::string received_;  // not yet read as a line
+  std::string received_;  // not yet returned as a line
 };
 
-// The child's side. Call BecomeChild() first: it has the kernel kill this
+// The child's side. Call BecomeChild() first. It makes the kernel kill this
 // process when its parent dies, in case it hangs, and keeps gRPC initialised.
 void BecomeChild();
 
 // Sends a line; line feeds in `text` become blanks.
 void SendLine(std::string text);
 
-// Returns when the parent is done with this child, or gone.
+// Blocks until the parent is done with this child, or gone.
 void AwaitParent();
 
 // Ends the process without gRPC's shutdown and without static destructors.

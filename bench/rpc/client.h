@@ -16,19 +16,19 @@
 namespace penstock {
 namespace bench {
 
-// An RPC that takes longer is wedged.
+// Gives an RPC ten seconds. One that takes longer hangs.
 inline void SetDeadline(grpc::ClientContext* context) {
   context->set_deadline(std::chrono::system_clock::now() +
                         std::chrono::seconds(10));
 }
 
-// One blocking Echo.
+// Makes one blocking Echo.
 absl::Status CallEcho(const std::shared_ptr<grpc::Channel>& channel,
                       const grpc::ByteBuffer& request, grpc::ByteBuffer* reply);
 
-// Each runs every lane of `load` to its end and returns then; the load knows
-// the outcome. The blocking API takes a thread per lane, the completion-queue
-// API a queue and a thread per caller, the callback API gRPC's own threads.
+// Runs every lane of `load` to its end, and returns then. The load has the
+// outcome. The blocking API takes a thread per lane, the completion-queue API a
+// queue and a thread per caller, the callback API gRPC's own threads.
 using RunLoad = void (*)(const std::shared_ptr<grpc::Channel>& channel,
                          Load* load);
 
@@ -40,7 +40,7 @@ void RunEchoCallback(const std::shared_ptr<grpc::Channel>& channel, Load* load);
 void RunStreamCallback(const std::shared_ptr<grpc::Channel>& channel,
                        Load* load);
 
-// The one for a cell.
+// Returns the function for a cell.
 RunLoad ClientFor(Benchmark benchmark, Api api);
 
 }  // namespace bench

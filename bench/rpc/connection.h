@@ -18,26 +18,28 @@
 namespace penstock {
 namespace bench {
 
-// Channels that are connected, and known to be carried by the transport that
-// was asked for. Destruction closes the channels, then ends the server.
+// Connected channels, each known to be carried by the requested transport. The
+// destructor closes the channels, then ends the server.
 class Connection {
  public:
-  // UNAVAILABLE with the reason if this machine or this build cannot connect
-  // over `transport`; any other error means that something is broken.
+  // Connects. Returns UNAVAILABLE, with the reason, if this machine or this
+  // build cannot connect over `transport`. Any other error means that something
+  // is broken.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(
       const RunOptions& options, Transport transport, Api api);
 
-  // As many as the options say; each has a connection of its own.
+  // Returns as many channels as the options say, each with a connection of its
+  // own.
   const std::vector<std::shared_ptr<grpc::Channel>>& channels() const {
     return channels_;
   }
 
-  // Whether `transport` still carries the channels: UNAVAILABLE if not.
+  // Returns UNAVAILABLE unless `transport` still carries the channels.
   absl::Status CheckPaths() const;
 
-  // Of the client's and the server's process together.
+  // Returns the usage of the client's and the server's process together.
   absl::StatusOr<Usage> CurrentUsage() const;
-  // The same when only the first channel was there.
+  // Returns the same as of when there was only the first channel.
   const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:

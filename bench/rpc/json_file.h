@@ -1,4 +1,5 @@
-// A result file that is known to be writable before the measuring begins.
+// A result file. Opening it makes sure, before the measuring, that it can be
+// written.
 
 #ifndef PENSTOCK_BENCH_RPC_JSON_FILE_H_
 #define PENSTOCK_BENCH_RPC_JSON_FILE_H_
@@ -13,9 +14,9 @@
 namespace penstock {
 namespace bench {
 
-// An open file. A minute of measuring must not end at a full disk, so opening
-// a regular file also fills it with `reserve` blanks; a run that is cut short
-// leaves those, which no JSON parser takes for a result.
+// An open file. So that a minute of measuring is not lost to a full disk,
+// opening a regular file also fills it with `reserve` blanks. A run that is cut
+// short leaves those; no JSON parser takes them for a result.
 class JsonFile {
  public:
   // Errors name the path and the cause.
@@ -25,7 +26,7 @@ class JsonFile {
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;
 
-  // Puts `text` in the place of the blanks and closes the file. Call once.
+  // Writes `text` in place of the blanks, and closes the file. Call it once.
   absl::Status Write(const std::string& text);
 
  private:

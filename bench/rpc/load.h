@@ -1,8 +1,8 @@
 // One measured burst of RPCs or stream messages, whatever API sends them.
 //
-// A Load has one lane per RPC that may be outstanding. The clients (client.h)
-// only move messages: a lane says what to send next, checks what came back and
-// keeps the times. So every API is timed and checked by the same code.
+// A Load has one lane for each RPC that may be outstanding. The clients
+// (client.h) only move messages. A lane says what to send next, checks what
+// comes back and keeps the times, so the same code times and checks every API.
 
 #ifndef PENSTOCK_BENCH_RPC_LOAD_H_
 #define PENSTOCK_BENCH_RPC_LOAD_H_
@@ -34,10 +34,10 @@ struct LoadPlan {
   int64_t rpcs = 0;    // this many messages instead, if not 0
   int threads = 1;     // callers
   int window = 1;      // lanes of each caller
-  // One message is filled before the clock starts and sent again and again.
+  // Fills one message before the clock starts, and sends it again and again.
   bool resend = false;
-  // Requests lie in memory of penstock::Allocator, filled before the clock
-  // starts; it stops when the handler has them.
+  // Sends requests from memory of penstock::Allocator, filled before the clock
+  // starts. The clock stops when the handler has the request.
   bool handover = false;
 };
 
@@ -49,25 +49,21 @@ struct LoadResult {
 
 class Load;
 
-// What one caller has outstanding at a time. Used by one thread at a time.
-//
-// Unary: while (Start(&request)) { ...call...; Finish(status, reply); }
-// Stream: while (Start(&message)) { ...write...; Written(); }
-//         ...half-close, wait...; Close(status, reply);
+// One outstanding RPC or stream of a caller. Used by one thread at a time.
 class Lane {
  public:
   Lane(Load* load, uint64_t index);
 
-  // Starts the clock and fills `message` anew. False: send nothing more, as
-  // the burst is over or something failed.
+  // Starts the clock, then fills `message` anew. Returns false if nothing more
+  // is to be sent, since the burst is over or something failed.
   bool Start(grpc::ByteBuffer* message);
 
-  // The RPC is over: reads and checks the reply, then stops the clock.
+  // Ends the RPC: reads and checks the reply, then stops the clock.
   void Finish(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
-  // gRPC has taken the message and would take another: stops the clock.
+  // Stops the clock: gRPC has taken the message, and would take another one.
   void Written();
-  // The stream is over: checks that its reader saw every message.
+  // Ends the stream: checks that its reader saw every message.
   void Close(const grpc::Status& status, const grpc::ByteBuffer& reply);
 
  private:
@@ -84,28 +80,29 @@ class Lane {
   std::vector<double> latencies_us_;
   std::vector<double> reads_us_;
   grpc::ByteBuffer resent_;
-  Allocator::Buffer pooled_;  // of a handover, the same each time: warm
+  Allocator::Buffer pooled_;  // of a handover: always the same one, so warm
   StreamTally tally_;
 };
 
-// The burst. Next() and Fail() may be called from any thread.
+// The burst. Any thread may call Next() and Fail().
 class Load {
  public:
-  // The clock starts here. `watchdog` outlives the load.
+  // Starts the clock. `watchdog` outlives the load.
   Load(const LoadPlan& plan, Watchdog* watchdog);
 
   int threads() const { return plan_.threads; }
-  // The lanes of one caller; they live as long as the load.
+  // Returns the lanes of one caller. They live as long as the load.
   std::vector<Lane*> LanesOf(int thread);
 
-  // Call once, when no lane is in use any more. The first error, if any.
+  // Returns the result, or the first error. Call it once, when no lane is in
+  // use any more.
   absl::StatusOr<LoadResult> Finish();
 
  private:
   friend class Lane;
   using Clock = std::chrono::steady_clock;
 
-  // Whether one more message may start.
+  // Returns whether one more message may start.
   bool Next(Clock::time_point now);
   void Fail(const absl::Status& status);
 

@@ -1,4 +1,4 @@
-// One cell in one round: warms up, measures, checks what carried it.
+// Measures one cell in one round: warms up, measures, checks what carried it.
 
 #ifndef PENSTOCK_BENCH_RPC_MEASURE_H_
 #define PENSTOCK_BENCH_RPC_MEASURE_H_
@@ -14,9 +14,9 @@ namespace bench {
 
 class Watchdog;
 
-// Uses all channels of `connection` at once, `options.threads` callers each;
-// --rpcs are shared among the channels. Blocks. UNAVAILABLE where a channel
-// was not carried by the cell's transport to the end; other errors are of the
+// Uses all channels of `connection` at once, with `options.threads` callers
+// each. The channels share --rpcs. Blocks. Returns UNAVAILABLE if a channel was
+// not carried by the cell's transport until the end. Other errors are those of
 // RPCs.
 absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
                                         const Cell& cell,

@@ -15,18 +15,18 @@
 namespace penstock {
 namespace bench {
 
-// Checked values: every list has an element and no doubles, every number is in
-// its range.
+// Checked values: no list is empty or repeats an element, and every number is
+// in its range.
 struct RunOptions {
   std::vector<Benchmark> benchmarks = {Benchmark::kLatency};
   std::vector<Transport> transports = AllTransports();
-  // Whether the user named the transports. Then one that cannot be measured is
-  // an error; of the default list, those that exist here are measured.
+  // Whether the user named the transports. If so, it is an error if one cannot
+  // be measured. If not, those that are available here are measured.
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
-  // Five rounds give a median that two disturbed ones do not move; 0.2 s is
-  // about 1,000 RPCs of a small message, and the whole default table takes a
+  // The median of five rounds is not moved by two disturbed ones. 0.2 s is
+  // about 1,000 RPCs of a small message. The whole default table takes a
   // minute.
   int rounds = 5;
   double seconds = 0.2;  // per cell and round, unless `rpcs` is set
@@ -34,35 +34,35 @@ struct RunOptions {
   int channels = 1;      // each a connection of its own to the one server
   int threads = 1;       // callers on each channel
   int window = 1;        // RPCs outstanding per caller, bandwidth only
-  // Where the server listens, and so which network TCP goes over.
+  // Where the server listens, which decides which network TCP goes over.
   std::string address = "127.0.0.1";
   // The RDMA devices of the two sides; empty: any.
   std::string client_device;
   std::string server_device;
   std::string json_path;  // empty: no JSON
-  bool list = false;      // only name what there is
-  // Roles of child processes, each with one transport and API; a client also
-  // with one benchmark.
+  bool list = false;      // only list what there is
+  // Roles of child processes, each with one transport and API. A client also
+  // has one benchmark.
   bool server_role = false;
   bool client_role = false;
 };
 
-// What to do after the command line was read.
+// What the command line says to do.
 struct CommandLine {
   RunOptions options;
   // Set for --help: print it and leave.
   absl::optional<std::string> help;
 };
 
-// INVALID_ARGUMENT with one sentence for a wrong flag or value.
+// Returns INVALID_ARGUMENT, with one sentence, for a wrong flag or value.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-// The flags that make this program the server of one (transport, API).
+// Returns the flags that make this program the server of one (transport, API).
 std::vector<std::string> ServerFlags(const RunOptions& options,
                                      Transport transport, Api api);
 
-// The flags that make this program a client that measures the sizes of
-// `options` in one round.
+// Returns the flags that make this program a client, which measures the sizes
+// of `options` in one round.
 std::vector<std::string> ClientFlags(const RunOptions& options,
                                      Benchmark benchmark, Transport transport,
                                      Api api);

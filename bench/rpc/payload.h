@@ -1,11 +1,11 @@
-// Messages that have to be written and read: a sender fills a fresh buffer, a
-// receiver reads every byte of it and knows whether the bytes are right.
+// Messages that have to be written and read. A sender fills a fresh buffer. A
+// receiver reads every byte of it, and knows whether the bytes are right.
 //
-// A message is the words seed, seed + k, seed + 2k, ... in little-endian order,
-// the last one cut off where the message ends. Its receiver adds up all words
-// and compares with the sum in closed form, so the compiler cannot drop the
-// reading and a lost, doubled or altered word shows. The bytes are raw gRPC
-// messages (grpc::ByteBuffer), so no protobuf copy is measured.
+// A message is the words seed, seed + k, seed + 2k, ... in little-endian order;
+// the last one is cut off where the message ends. Its receiver adds up all
+// words and compares the sum with its closed form. So the compiler cannot drop
+// the reading, and a lost, doubled or altered word is noticed. The bytes are
+// raw gRPC messages (grpc::ByteBuffer), so no copy by protobuf is measured.
 
 #ifndef PENSTOCK_BENCH_RPC_PAYLOAD_H_
 #define PENSTOCK_BENCH_RPC_PAYLOAD_H_
@@ -20,10 +20,10 @@
 namespace penstock {
 namespace bench {
 
-// A message's first word is its seed, so it has at least one.
+// The least size: a message's first word is its seed.
 constexpr size_t kMinPayload = 8;
 
-// The sum modulo 2^64 of a byte string's little-endian words, the last one
+// Sums the little-endian words of a byte string, modulo 2^64, the last one
 // padded with zeros. The string may come in pieces of any length.
 class WordSum {
  public:
@@ -35,59 +35,60 @@ class WordSum {
   size_t offset_ = 0;  // bytes seen so far
 };
 
-// What WordSum gives for an undamaged message.
+// Returns what WordSum gives for an undamaged message.
 uint64_t ExpectedSum(size_t bytes, uint64_t seed);
 
-// A message of one slice, allocated and written here. `bytes` is at least
+// Makes a message of one slice: allocates it and writes it. Needs `bytes` >=
 // kMinPayload.
 grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed);
 
-// Reads every byte; gives the seed, or DATA_LOSS for a damaged message.
+// Reads every byte. Returns the seed, or DATA_LOSS for a damaged message.
 absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message);
 
-// Writes a message to memory that the caller has.
+// Writes a message to the caller's memory.
 void FillPayload(uint8_t* data, size_t bytes, uint64_t seed);
 
-// A request with this bit in its seed is not echoed: the reply has the times
-// at which the handler had the message, and had read all of it.
+// In the seed of a request, this bit asks for times instead of an echo: the
+// reply says when the handler had the message, and when it had read all of it.
 constexpr uint64_t kWantsTimes = uint64_t{1} << 63;
 
-// Of a stream's message with this bit in its seed, only the first word is read,
-// as other benchmarks do it: what moving the bytes takes, and nothing else.
+// In the seed of a stream's message, this bit makes the reader read only the
+// first word, as other benchmarks do. Then only moving the bytes is measured.
 constexpr uint64_t kUnread = uint64_t{1} << 62;
 
-// Of std::chrono::steady_clock, which all processes of a machine share.
+// Times by std::chrono::steady_clock, which all processes of a machine share.
 struct HandoverTimes {
   int64_t got_ns = 0;
   int64_t read_ns = 0;
 };
 
-// DATA_LOSS where the reply is something else.
+// Returns DATA_LOSS if the reply is something else.
 absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply);
 
-// The seed of the reply to a request: a server that sends the request's own
-// buffer back does not pass.
+// Returns the seed of the reply to a request. As it differs, a server that
+// sends the request's own buffer back is noticed.
 inline uint64_t ReplySeed(uint64_t request_seed) { return ~request_seed; }
 
-// Checks a request and makes its reply: of the same size, in a fresh buffer, or
-// HandoverTimes. To be called as soon as the request is there.
+// Checks a request and makes its reply: one of the same size, in a fresh
+// buffer, or HandoverTimes. Call it as soon as the request is there.
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request);
 
 // Checks that `reply` is the answer to a request of these bytes and this seed.
 absl::Status CheckReply(const grpc::ByteBuffer& reply, size_t bytes,
                         uint64_t request_seed);
 
-// What a stream's two ends compare at its close: how many messages there were
+// What the two ends of a stream compare at its close: the number of messages,
 // and the sum of their seeds.
 class StreamTally {
  public:
-  // For the sender, of a message it has handed over.
+  // For the sender: adds a message that it has handed over.
   void AddSeed(uint64_t seed);
-  // For the receiver: reads every byte of the message, or see kUnread.
+  // For the receiver: reads every byte of the message (but see kUnread) and
+  // adds it.
   absl::Status Add(const grpc::ByteBuffer& message);
 
   uint64_t messages() const { return messages_; }
-  // The receiver's reply, and the sender's check of it.
+  // Make the receiver's reply, and check it at the sender.
   grpc::ByteBuffer Encode() const;
   absl::Status Check(const grpc::ByteBuffer& reply) const;
 

@@ -1,4 +1,4 @@
-// From the rounds of each cell to a table and a JSON file's text.
+// Makes a table, and the text of a JSON file, from the rounds of each cell.
 
 #ifndef PENSTOCK_BENCH_RPC_REPORT_H_
 #define PENSTOCK_BENCH_RPC_REPORT_H_
@@ -21,12 +21,12 @@ struct RoundResult {
   double mb_per_s = 0;  // 10^6 payload bytes, of one direction
   double rpcs = 0;      // measured RPCs, or messages of a stream
   double read_us = 0;   // the median, for kHandover
-  // Of client and server together, for kIdle.
+  // For kIdle, of client and server together.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
 };
 
-// All of its fields, for what is done to each.
+// All fields of RoundResult, for code that treats each alike.
 constexpr double RoundResult::*kRoundFields[] = {
     &RoundResult::p50_us,         &RoundResult::p99_us,
     &RoundResult::mb_per_s,       &RoundResult::rpcs,
@@ -35,24 +35,24 @@ constexpr double RoundResult::*kRoundFields[] = {
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 
-// One cell over all rounds: each value is the median of the rounds' values.
+// One cell over all rounds. Each value is the median of the rounds' values.
 struct CellSummary {
   Cell cell;
   RoundResult median;
   Spread p50_us;            // over the rounds
-  std::string unavailable;  // why there are no values; else empty
+  std::string unavailable;  // why there are no values; empty if there are
 };
 
 CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
 
-// A block of lines for each benchmark, API and size, a line for each
-// transport. The last column compares with the block's tcp line: how many
+// Prints a block of lines for each benchmark, API and size, with a line for
+// each transport. The last column compares with the block's tcp line: how many
 // times faster, by p50 for latency and handover, by MB/s for bandwidth and
 // stream; how much more memory for idle.
 void PrintTable(const std::vector<CellSummary>& cells, std::ostream& out);
 
-// An array with an object for each measured cell, times with three decimals;
-// cells without values are left out. Ends with a line feed.
+// Returns an array with an object for each measured cell, with times to three
+// decimals. Leaves out cells without values. Ends with a line feed.
 std::string ToJson(const std::vector<CellSummary>& cells);
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// The whole measurement: rounds over cells.
+// Runs the whole measurement: rounds over cells.
 
 #ifndef PENSTOCK_BENCH_RPC_RUNNER_H_
 #define PENSTOCK_BENCH_RPC_RUNNER_H_
@@ -17,24 +17,24 @@
 namespace penstock {
 namespace bench {
 
-// Runs every cell once per round, so that a disturbance of the machine falls on
-// all transports alike. Each (benchmark, API, transport) of a round gets a
-// fresh client and server process: nothing else of ours is there while it is
-// measured, and the spread over rounds includes that between connections. The
-// transports' order turns by one in each round.
+// Runs every cell once per round, so that a disturbance of the machine affects
+// all transports alike. In each round, each (benchmark, API, transport) gets a
+// fresh client and server process, while no other process of ours runs. So the
+// spread over rounds includes that between connections. The order of the
+// transports is rotated by one in each round.
 class Runner {
  public:
   explicit Runner(const RunOptions& options) : options_(options) {}
 
-  // Blocks for the whole run; call once. A transport that cannot be had is no
-  // error, it is marked in the summary; one that breaks is, and the error names
-  // its cell.
+  // Blocks for the whole run. Call it once. A transport that is not available
+  // is no error, but marked in the summary. One that breaks is an error, which
+  // names its cell.
   absl::StatusOr<std::vector<CellSummary>> Run();
 
  private:
   std::vector<Transport> TransportsOfRound(int round) const;
   absl::Status RunRound(int round);
-  // All sizes over one connection.
+  // Measures all sizes over one connection.
   absl::Status Measure(Benchmark benchmark, Api api, Transport transport);
   std::vector<CellSummary> Summaries() const;
   CellSummary SummaryOf(const Cell& cell) const;

@@ -15,38 +15,39 @@
 namespace penstock {
 namespace bench {
 
-// The service of service.h through one of gRPC's three server APIs. Order:
-// Register(), grpc's BuildAndStart, Start(), grpc's Shutdown, Drain().
+// Offers the service of service.h through one of gRPC's three server APIs.
+// Call, in this order: Register(), grpc's BuildAndStart, Start(), grpc's
+// Shutdown, Drain().
 class ServiceHost {
  public:
   virtual ~ServiceHost() = default;
 
-  // Adds the service, and completion queues if the API has them. `builder`
-  // must not start a server that outlives this object.
+  // Adds the service, and completion queues if the API has them. The server
+  // that `builder` starts must not outlive this object.
   virtual void Register(grpc::ServerBuilder* builder) = 0;
 
-  // Begins to serve; returns at once.
+  // Begins to serve. Returns at once.
   virtual void Start() {}
 
-  // Returns when no thread of this object runs any more.
+  // Blocks until no thread of this object runs any more.
   virtual void Drain() {}
 };
 
 std::unique_ptr<ServiceHost> MakeSyncHost();
-// `threads` wait on the one completion queue.
+// `threads` threads wait on one completion queue.
 std::unique_ptr<ServiceHost> MakeAsyncHost(int threads);
 std::unique_ptr<ServiceHost> MakeCallbackHost();
 
-// A started server. Destruction ends its calls and waits for its threads.
+// A started server. The destructor ends its calls and waits for its threads.
 class Server {
  public:
-  // `threads` is a hint for the async API: see MakeAsyncHost(). UNAVAILABLE if
-  // the port cannot be had.
+  // Starts a server. Only the async API uses options.threads; see
+  // MakeAsyncHost(). Returns UNAVAILABLE if it cannot listen on the port.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const RunOptions& options, Transport transport, Api api);
   ~Server();
 
-  // What a client passes to CreateChannel; empty for inproc.
+  // Returns what a client passes to CreateChannel; empty for inproc.
   const std::string& address() const { return address_; }
   grpc::Server* grpc_server() { return server_.get(); }
 

@@ -19,12 +19,12 @@ struct RemoteServer {
   std::unique_ptr<ChildProcess> process;
 };
 
-// Starts a server process and returns when it serves; waits at most ten
-// seconds. UNAVAILABLE with the child's reason if it cannot serve.
+// Starts a server process, and returns when it serves. Waits at most ten
+// seconds. Returns UNAVAILABLE, with the child's reason, if it cannot serve.
 absl::StatusOr<RemoteServer> StartServerProcess(const RunOptions& options,
                                                 Transport transport, Api api);
 
-// That process's main(): serves until its parent is done with it. `options`
+// That process's main(). Serves until its parent is done with it. `options`
 // have one transport and one API.
 [[noreturn]] void RunServerRole(const RunOptions& options);
 

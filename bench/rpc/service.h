@@ -1,5 +1,6 @@
-// The service that every server here offers and every client calls: what
-// protoc's plugin would generate, with grpc::ByteBuffer as the message type.
+// The service that every server here offers and every client calls. This is
+// what protoc's plugin would generate, with grpc::ByteBuffer as the message
+// type.
 
 #ifndef PENSTOCK_BENCH_RPC_SERVICE_H_
 #define PENSTOCK_BENCH_RPC_SERVICE_H_
@@ -12,16 +13,16 @@
 namespace penstock {
 namespace bench {
 
-// Unary: answers a payload with a fresh one of its size (see Answer()).
+// Unary. Answers a payload with a fresh one of its size (see Answer()).
 constexpr char kEchoMethod[] = "/penstock.bench.Rpc/Echo";
-// Client streaming: checks payloads and answers with a StreamTally.
+// Client streaming. Checks payloads, and answers with a StreamTally.
 constexpr char kStreamMethod[] = "/penstock.bench.Rpc/Stream";
 
-// Their order in the grpc::Service.
+// The order of the methods in the grpc::Service.
 constexpr int kEchoIndex = 0;
 constexpr int kStreamIndex = 1;
 
-// The two libraries number their codes alike.
+// Both libraries give the codes the same numbers.
 inline grpc::Status ToGrpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
                       std::string(status.message()));

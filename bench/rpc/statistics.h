@@ -1,4 +1,4 @@
-// Order statistics of small samples.
+// Computes order statistics of small samples.
 
 #ifndef PENSTOCK_BENCH_RPC_STATISTICS_H_
 #define PENSTOCK_BENCH_RPC_STATISTICS_H_
@@ -8,11 +8,12 @@
 namespace penstock {
 namespace bench {
 
-// The smallest value that at least `percent` per cent of the samples do not
-// exceed (nearest rank: always one of the samples); 0 without samples.
+// Returns the smallest sample that at least `percent` per cent of the samples
+// do not exceed (nearest rank); 0 without samples.
 double Percentile(std::vector<double> samples, double percent);
 
-// The middle value, or the mean of the two middle ones; 0 without samples.
+// Returns the middle value, or the mean of the two middle ones; 0 without
+// samples.
 double Median(std::vector<double> samples);
 
 struct Spread {
@@ -20,7 +21,7 @@ struct Spread {
   double max = 0;
 };
 
-// The smallest and the largest sample; both 0 without samples.
+// Returns the smallest and the largest sample; both 0 without samples.
 Spread SpreadOf(const std::vector<double>& samples);
 
 }  // namespace bench

@@ -1,4 +1,4 @@
-// What a process takes of the machine, as the kernel counts it.
+// What a process uses of the machine, as the kernel counts it.
 
 #ifndef PENSTOCK_BENCH_RPC_USAGE_H_
 #define PENSTOCK_BENCH_RPC_USAGE_H_
@@ -12,9 +12,9 @@ namespace bench {
 
 struct Usage {
   double cpu_s = 0;  // of all its threads so far, in user space and kernel
-  // Proportional set size of memory that is no file's: a page that several
-  // processes map counts for each in part, so that sums over processes count it
-  // once.
+  // The proportional set size of memory that is not a file's: a page that
+  // several processes map counts for each in part, so that sums over processes
+  // count it once.
   double memory_kib = 0;
 };
 
@@ -22,7 +22,8 @@ inline Usage operator+(const Usage& a, const Usage& b) {
   return {a.cpu_s + b.cpu_s, a.memory_kib + b.memory_kib};
 }
 
-// Of a living process of this user. The error names what could not be read.
+// Returns the usage of a living process of this user. The error names what
+// could not be read.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
 
 }  // namespace bench

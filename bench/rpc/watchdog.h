@@ -1,5 +1,5 @@
-// Ends the program when nothing moves any more. Every RPC has a deadline, but
-// a transport under test may hang so that no deadline fires, and a stream has
+// Ends the program when nothing makes progress. Every RPC has a deadline, but a
+// transport under test may hang so that no deadline fires, and a stream has
 // none.
 
 #ifndef PENSTOCK_BENCH_RPC_WATCHDOG_H_
@@ -17,9 +17,9 @@
 namespace penstock {
 namespace bench {
 
-// While it lives, a thread of its own prints an error with the current label
-// and ends the process with code 1, once 15 seconds (an RPC's deadline of ten
-// and some) pass without Progress() or SetLabel().
+// Owns a thread. If 15 seconds, an RPC's deadline of ten and some more, pass
+// without Progress() or SetLabel(), the thread prints an error with the current
+// label and ends the process with code 1.
 class Watchdog {
  public:
   Watchdog();
@@ -27,10 +27,11 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // Something was completed. Any thread; costs one atomic addition.
+  // Says that something was completed. Any thread may call it; it costs one
+  // atomic addition.
   void Progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
 
-  // What the error message would blame from now on.
+  // Sets what the error message names from now on.
   void SetLabel(const std::string& label);
 
  private:
