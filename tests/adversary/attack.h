@@ -1,4 +1,4 @@
-// A table of attacks, and the test that each of them is.
+// A table of attacks, each of which is a test.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_ATTACK_H_
 #define PENSTOCK_TESTS_ADVERSARY_ATTACK_H_
@@ -18,7 +18,7 @@ struct Attack {
   VictimOptions victim = {};
 };
 
-// The same by a peer that is hostile within TLS.
+// The same attack by a peer that is hostile within TLS.
 inline Attack UnderTls(Attack attack) {
   attack.victim.has_tls = true;
   return attack;
@@ -32,7 +32,7 @@ inline std::string NameOfTest(const ::testing::TestParamInfo<Attack>& info) {
   return info.param.name;
 }
 
-// A victim of its own for each attack.
+// Runs an attack against a victim of its own.
 class AttackTest : public ::testing::TestWithParam<Attack> {
  protected:
   virtual VictimOptions options() const { return GetParam().victim; }
@@ -44,7 +44,7 @@ class AttackTest : public ::testing::TestWithParam<Attack> {
   }
 };
 
-// For the head of a file of attacks.
+// The fixtures of files of attacks.
 class AgainstServer : public AttackTest {};
 class AgainstClient : public AttackTest {
  protected:

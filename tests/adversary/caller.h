@@ -1,4 +1,4 @@
-// Calls of a victim's service, and whether they were answered.
+// Calls a victim's service, and checks the answers.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_CALLER_H_
 #define PENSTOCK_TESTS_ADVERSARY_CALLER_H_
@@ -18,20 +18,20 @@
 
 namespace penstock::adversary {
 
-// A channel to 127.0.0.1 with a connection of its own.
+// Makes a channel to 127.0.0.1 with a connection of its own.
 std::shared_ptr<grpc::Channel> NewChannel(int port, const Options& options,
                                           const Identity& identity = {});
 
-// One unary call of kEcho with `size` bytes, which are compared. INTERNAL where
-// they are not the same.
+// Makes a unary call of kEcho with `size` bytes. Returns INTERNAL if other
+// bytes come back.
 grpc::Status Echo(grpc::Channel* channel, size_t size);
 
-// A process that wants nothing but to be served, and must be: it calls over a
-// tcp connection and over a shared memory connection that it keeps, and over
-// ever new ones, however they come about, until it is stopped.
+// An honest client, which must be served: it calls over a tcp connection and an
+// shm connection that it keeps, and over new ones all the time, whatever path
+// these get, until it is stopped.
 class Bystander {
  public:
-  // Without `has_tcp` over shared memory alone.
+  // Without `has_tcp` it calls over shared memory only.
   explicit Bystander(int port, bool has_tcp = true,
                      const Identity& identity = {});
   ~Bystander();
@@ -43,13 +43,13 @@ class Bystander {
   void Stop();
   int calls() const { return calls_; }
   int connections() const { return connections_; }
-  // The first failure, or nothing.
+  // Returns the first failure, or an empty string.
   std::string failure() const;
 
  private:
   void Run();
   void CallOnEach();
-  // Until it is time for the next round. False: for none.
+  // Waits until it is time for the next round. Returns false if there is none.
   bool Pause();
   void Check(const char* what, const grpc::Status& status);
 
@@ -63,7 +63,7 @@ class Bystander {
   std::condition_variable changed_;
   bool stop_ = false;
   int rounds_ = 0;
-  int wanted_rounds_ = 0;  // somebody waits for them
+  int wanted_rounds_ = 0;  // rounds that somebody waits for
   std::string failure_;
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// The calls with which a client walks into a hostile server's arms.
+// The calls that a client makes to a hostile server.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_CALLS_H_
 #define PENSTOCK_TESTS_ADVERSARY_CALLS_H_
@@ -30,22 +30,23 @@ struct Outcome {
   std::string message;
 };
 
-// The deadline of each: an attack lasts no longer.
+// The deadline of each call. An attack lasts no longer.
 constexpr std::chrono::seconds kCallDeadline(20);
 
 Kind KindOf(const std::string& name);
 std::string NameOf(Kind kind);
 
-// Calls kEcho at `port`, so many at once on one channel; when all of them have
-// ended, so many on the next one. Threads: one of its own.
+// Makes `calls` calls of kEcho at `port` at once, on one channel. When all have
+// ended, does so again on a new channel. Owns one thread.
 class Quarry {
  public:
   Quarry(int port, Kind kind, int calls, const Identity& identity = {});
   ~Quarry();
 
-  // Of the channel in use.
+  // Describes the paths of the channel in use.
   std::vector<PathReport> Describe();
-  // Of the calls that have ended since it was asked.
+  // Returns the outcomes of the calls that have ended since the last call of
+  // this.
   std::vector<Outcome> TakeOutcomes();
 
  private:

@@ -8,12 +8,12 @@
 
 namespace penstock::adversary {
 
-// Blocks of one or two entries each: every numbered key and pair, keys that
-// gRPC knows as literals, and odd keys, with odd values.
+// Returns blocks of one or two entries each: every numbered key and pair, known
+// keys as literals, and odd keys, with odd values.
 std::vector<std::string> OddEntries();
 
-// Requests with one of the entries that each has left out, or all of them, and
-// with odd ones in their place.
+// Returns requests that lack one of the entries that a request must have, or
+// all of them, or have odd entries in their place.
 std::vector<std::string> LackingRequests();
 
 }  // namespace penstock::adversary

@@ -1,4 +1,4 @@
-// A connection on which the wire format is spoken by hand.
+// A connection whose user speaks the wire format by hand.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_PEER_H_
 #define PENSTOCK_TESTS_ADVERSARY_PEER_H_
@@ -17,21 +17,21 @@
 
 namespace penstock::adversary {
 
-// How long a peer waits for what must come.
+// How long a peer waits for what has to come.
 constexpr std::chrono::seconds kPatience(10);
-// A victim that takes nothing for so long pushes back.
+// A victim that takes nothing for this long pushes back.
 constexpr std::chrono::milliseconds kStall(500);
 
 // What all the peers of an attack have sent.
 struct Traffic {
   uint64_t connections = 0;
   uint64_t bytes = 0;
-  uint64_t frames = 0;   // and units that are not messages
-  uint64_t headers = 0;  // of these: most are calls
+  uint64_t frames = 0;   // including units that are not messages
+  uint64_t headers = 0;  // frames that are headers; most begin a call
 };
 
-// Nothing that comes is read but where a function says so: its owner may leave
-// the victim's answers lying. Not thread-safe.
+// One side of a connection to a victim. Reads only in the functions that say
+// so, so that its user can leave the victim's answers unread. Not thread-safe.
 class Peer {
  public:
   enum class Side { kClient, kServer };
@@ -42,51 +42,53 @@ class Peer {
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Null where nobody listens.
+  // Connects. Returns null if nobody listens.
   static std::unique_ptr<Peer> Connect(int port, Traffic* traffic);
 
   bool is_client() const { return side_ == Side::kClient; }
 
-  // From now on over TLS, where the identity has it. False if the victim does
-  // not go along with that.
+  // Uses TLS from now on, if the identity has it. Returns false if the victim
+  // refuses that.
   bool Secure(const Identity& identity);
 
-  // Up to the hello, not with it; false if the victim does not answer so.
+  // Negotiates, up to but not including the hello. Returns false if the victim
+  // does not answer as it should.
   bool Negotiate();
   // Sends `hello` and reads the victim's.
   bool Greet(const Hello& hello);
   const Hello& peer_hello() const { return peer_hello_; }
 
-  // What becomes of that which comes while there is no room to write.
+  // What Write() does with input while there is no room to write.
   enum class Reading {
-    kKept,     // read, and given out by Next()
-    kDropped,  // read, and forgotten
-    kNone,     // left lying
+    kKept,     // reads it; Next() returns it
+    kDropped,  // reads it and drops it
+    kNone,     // leaves it unread
   };
   Reading reading = Reading::kKept;
-  // Bytes as they are; not over TLS, if there is TLS.
+  // Writes bytes as they are; past TLS, if there is TLS.
   void WriteRaw(absl::string_view bytes);
-  // Bytes as they are, or in TLS. False where the victim has closed, or takes
-  // no more for kStall.
+  // Writes bytes as they are, or in TLS. Returns false if the victim has
+  // closed, or takes nothing more for kStall.
   bool Write(absl::string_view bytes);
   bool stalled() const { return stalled_; }
 
-  // A frame in a unit of its own. What the frame leaves unset is put right.
+  // Sends a frame in a unit of its own. Fills in the fields that the frame
+  // leaves unset.
   bool Send(Frame frame);
-  // The same, together with others in one unit: sent when it is full or by
+  // The same, together with others in one unit. Sends it when it is full, or in
   // Flush().
   bool Queue(Frame frame);
   bool Flush();
   bool SendUnit(uint8_t type, uint64_t cookie, absl::string_view body);
-  // In as many fragments as it takes.
+  // Sends the frame in as many fragments as it takes.
   bool SendLong(Frame frame);
 
-  // A stream that is open on both sides: begun by this client, or by the
-  // victim's next call; 0 where none comes. `metadata`: a client's.
+  // Returns a stream that is open on both sides: begun by this client with
+  // `metadata`, or by the victim's next call. Returns 0 if no call comes.
   uint32_t OpenStream(absl::string_view metadata);
 
-  // What came: a frame, or a unit of another type with its cookie and body (of
-  // bulk data only the size).
+  // What came: a frame; or a unit of another type with its cookie and body, of
+  // bulk data only the size.
   struct Received {
     uint8_t unit = 0;
     uint64_t cookie = 0;
@@ -94,10 +96,11 @@ class Peer {
     std::string body;
     Frame frame;
   };
-  // The next; nothing at the connection's end, or when kPatience is over.
+  // Returns the next; nothing at the connection's end, or once kPatience is
+  // over.
   absl::optional<Received> Next() { return NextIfAny(kPatience); }
   absl::optional<Received> NextIfAny(std::chrono::milliseconds patience);
-  // The next frame of that type, others are dropped.
+  // Returns the next frame of that type, and drops others.
   absl::optional<Frame> Await(uint8_t type,
                               std::chrono::milliseconds patience = kPatience);
   // Reads whatever is there, without waiting, and drops it.
@@ -105,24 +108,24 @@ class Peer {
   uint64_t sequence_of_next() const { return sequence_; }
   uint64_t last_received() const { return received_; }
 
-  // Half-closes, and reads to the victim's end: it has then seen all. False if
-  // that does not come.
+  // Half-closes, and reads to the victim's end, which shows that it has seen
+  // all. Returns false if that does not come.
   bool Finish();
-  // Reads to the victim's end. False where it stays.
+  // Reads to the victim's end. Returns false if that does not come.
   bool AwaitEnd();
-  // Whether it has been seen.
+  // Returns whether the victim's end has been seen.
   bool ended() const { return ended_; }
-  // A reset instead of an end.
+  // Ends the connection by a reset.
   void Abort();
 
  private:
-  // False at the end, or when `until` has come.
+  // Returns false at the end, or when `until` has come.
   bool ReadSome(std::chrono::steady_clock::time_point until);
-  // The bytes that have come, as far as they are whole, into parsed_.
+  // Moves the whole frames and units of bytes_ to parsed_.
   void Parse();
   void ParseMessage(absl::string_view body);
   bool WaitToWrite();
-  // As the system's calls, of the socket or of what is over it.
+  // Like send() and recv(), on the socket or on TLS over it.
   ssize_t SendBytes(absl::string_view bytes);
   ssize_t ReceiveBytes(char* into, size_t size);
 
@@ -138,12 +141,12 @@ class Peer {
   uint64_t received_ = 0;
   uint32_t next_stream_ = 1;
   std::string queued_;
-  std::string bytes_;      // come, not parsed
-  uint64_t skipping_ = 0;  // bytes to come of bulk data
+  std::string bytes_;      // received, not parsed
+  uint64_t skipping_ = 0;  // bytes of bulk data that are still to come
   std::deque<Received> parsed_;
 };
 
-// Where a victim's clients connect.
+// A port where a victim's clients connect.
 class Listener {
  public:
   Listener();
@@ -152,7 +155,7 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   int port() const { return port_; }
-  // Null if nobody comes.
+  // Returns null if nobody connects.
   std::unique_ptr<Peer> Accept(std::chrono::milliseconds patience,
                                Traffic* traffic);
 

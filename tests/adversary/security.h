@@ -1,4 +1,4 @@
-// With what a victim and those around it secure their connections.
+// How a victim, and those around it, secure their connections.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
 #define PENSTOCK_TESTS_ADVERSARY_SECURITY_H_
@@ -12,8 +12,8 @@
 
 namespace penstock::adversary {
 
-// Whom it trusts, and who it is, in PEM. All empty: no TLS. Else both sides
-// show a certificate.
+// Whom a process trusts, and who it is, in PEM. If all are empty, there is no
+// TLS; else both sides show a certificate.
 struct Identity {
   std::string authority;
   std::string key;
@@ -22,7 +22,7 @@ struct Identity {
   bool has_tls() const { return !authority.empty(); }
 };
 
-// By the environment, from a test to its victim.
+// Pass an identity by the environment, from a test to its victim.
 std::vector<std::string> ToEnvironment(const Identity& identity);
 Identity FromEnvironment();
 

@@ -1,4 +1,4 @@
-// What a victim serves: calls of any name, with messages of plain bytes.
+// The service of a victim: calls of any method, with messages of plain bytes.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SERVICE_H_
 #define PENSTOCK_TESTS_ADVERSARY_SERVICE_H_
@@ -10,9 +10,9 @@
 
 namespace penstock::adversary {
 
-// Each message comes back.
+// Sends back each message.
 constexpr char kEcho[] = "/victim/Echo";
-// The first message is "COUNT SIZE": as many messages of so many zeros.
+// The first message is "COUNT SIZE". Sends COUNT messages of SIZE zeros.
 constexpr char kReply[] = "/victim/Reply";
 // Reads nothing, until it is cancelled.
 constexpr char kUnread[] = "/victim/Unread";
@@ -20,7 +20,7 @@ constexpr char kUnread[] = "/victim/Unread";
 grpc::ByteBuffer ToBuffer(const std::string& text);
 std::string ToText(const grpc::ByteBuffer& buffer);
 
-// No thread waits in a call, however many there are.
+// Serves calls without a thread for each.
 class Service final : public grpc::CallbackGenericService {
  public:
   grpc::ServerGenericBidiReactor* CreateReactor(

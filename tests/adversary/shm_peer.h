@@ -15,9 +15,9 @@
 
 namespace penstock::adversary {
 
-// A client's hello that offers shm, as of a process on this host.
+// Returns a client's hello that offers shm, as of a process on this host.
 Hello ShmHello();
-// A server's, which offers it at the socket of that name.
+// Returns a server's hello, which offers shm at the socket of that name.
 Hello ShmHello(const std::string& socket_name);
 
 namespace setup {
@@ -34,7 +34,8 @@ std::string SetupMessage(uint8_t kind, uint64_t size, uint32_t last,
 // Writes the head of a control page, with a ring of kRingBytes.
 void WritePageHead(uint8_t* page);
 
-// Memory as the product shares it: allocated, sealed, and still written here.
+// Shared memory as the product makes it: allocated and sealed; still writable
+// here.
 class SharedMemory {
  public:
   explicit SharedMemory(uint64_t size, bool sealed = true);
@@ -66,7 +67,7 @@ constexpr uint64_t kFirstRingBytes = 8192;
 constexpr uint64_t kRingBytes = 256 * 1024;
 }  // namespace page
 
-// The victim's control page and the beginning of its ring, to be read.
+// The victim's control page and the beginning of its ring, for reading.
 class VictimMemory {
  public:
   // Takes the descriptor.
@@ -76,7 +77,8 @@ class VictimMemory {
   VictimMemory& operator=(const VictimMemory&) = delete;
 
   uint64_t Load(uint64_t offset) const;
-  // The frames that it has written, as far as its ring has not gone round.
+  // Returns the frames that the victim has written, until its ring first wraps
+  // round.
   std::vector<Frame> Frames() const;
 
  private:
@@ -86,8 +88,8 @@ class VictimMemory {
 // One connection over a server's UNIX socket.
 class SetupSocket {
  public:
-  // To the one that the server's hello names. Where there is none, nothing can
-  // be sent.
+  // Connects to the socket that the server's hello names. If there is none,
+  // Send() fails.
   explicit SetupSocket(const Hello& hello);
   // Takes the connected socket.
   explicit SetupSocket(int fd) : fd_(fd) {}
@@ -96,7 +98,7 @@ class SetupSocket {
   SetupSocket& operator=(const SetupSocket&) = delete;
 
   bool Send(absl::string_view message, const std::vector<int>& fds);
-  // The other side's message, and its descriptor; -1: it has hung up.
+  // Returns the other side's message, and its descriptor; -1 if it has hung up.
   int Receive(std::string* message);
 
  private:
@@ -106,7 +108,7 @@ class SetupSocket {
 // Where a server's clients connect: an abstract UNIX socket.
 class SetupListener {
  public:
-  // With room for so many that nobody accepts.
+  // `backlog` connections may wait to be accepted.
   explicit SetupListener(int backlog = 8);
   ~SetupListener();
   SetupListener(const SetupListener&) = delete;
@@ -121,15 +123,16 @@ class SetupListener {
   const int fd_;
 };
 
-// A shm path that is in use, beside a session whose hello was ShmHello(). Null
-// where the victim does not go along with it.
+// An shm path in use, beside a session whose hello was ShmHello(). Null if the
+// victim does not take part.
 class ShmPath {
  public:
   static std::unique_ptr<ShmPath> Connect(Peer* peer);
   static std::unique_ptr<ShmPath> Accept(Peer* peer, SetupListener* listener);
   ~ShmPath();
 
-  // A message into the ring. It is small, and so is all that goes there.
+  // Puts a message into the ring. It must be small, and so must all messages
+  // together: the ring does not wrap round.
   void Send(absl::string_view message);
   // This side's page and ring, and the victim's.
   SharedMemory* own() { return &own_; }
@@ -140,7 +143,7 @@ class ShmPath {
 
  private:
   explicit ShmPath(std::unique_ptr<SetupSocket> socket);
-  // False where the victim does not say that it is ready too.
+  // Returns false if the victim does not say that it is ready too.
   bool Agree(Peer* peer);
 
   const std::unique_ptr<SetupSocket> socket_;

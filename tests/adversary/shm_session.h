@@ -1,4 +1,4 @@
-// Sessions with a shm path, whichever side the victim is.
+// Sessions with an shm path, with a victim on either side.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_SHM_SESSION_H_
 #define PENSTOCK_TESTS_ADVERSARY_SHM_SESSION_H_
@@ -13,16 +13,15 @@
 
 namespace penstock::adversary {
 
-// How long a TCP socket's last close() blocks whoever does it.
+// How long the last close() of a TCP socket blocks its caller.
 constexpr int kLingerSeconds = 6;
 
-// Sends the message with so many such sockets, and so that the victim's close()
-// is the last one.
+// Sends the message with `count` such sockets. The victim's close() of each is
+// the last one.
 void PassSockets(Victim* victim, SetupSocket* socket,
                  const std::string& message, int count);
 
-// A path that is in use. Where that was not to be had, which is a failure, it
-// is null.
+// A path in use. If there can be none, the test fails and it is null.
 struct ShmSession {
   std::unique_ptr<SetupListener> listener;  // a server's
   std::unique_ptr<Peer> peer;
@@ -31,7 +30,7 @@ struct ShmSession {
 
 ShmSession ReachShm(Victim* victim);
 
-// How far a server goes along with a client's set-up.
+// How far a server goes in a client's set-up.
 enum class Moment {
   kGreeted,    // it offers a path
   kConnected,  // it has accepted the client's connection
@@ -43,35 +42,36 @@ enum class Moment {
 
 std::string Welcome();
 
-// A server that has gone so far and no further.
+// A server that has gone to `moment` and no further.
 struct ShmServer {
   ShmServer(Victim* victim, Moment moment);
 
   std::unique_ptr<SetupListener> listener = std::make_unique<SetupListener>();
   SharedMemory memory{page::kRing + page::kRingBytes};
-  std::unique_ptr<VictimMemory> victim_memory;  // where it has come
+  std::unique_ptr<VictimMemory> victim_memory;  // once it has come
   std::unique_ptr<Peer> peer;
-  // Null where it is not connected yet, or cannot be, which is a failure.
+  // Null if it is not connected yet; or if it cannot be, which fails the test.
   std::unique_ptr<SetupSocket> socket;
 };
 
-// Rings until the victim says that the path is lost. False where its session
-// ends, or nothing comes.
+// Rings until the victim says that the path is lost. Returns false if the
+// session ends, or nothing comes.
 bool AwaitPathLost(Peer* peer);
 
-// The session goes on over its lifeline when its path is lost: a call of the
-// peer's, or all of the victim's own, are served.
+// Expects that the session goes on over its lifeline when its path is lost:
+// that a call of the peer's, or all of the victim's own, are served.
 void ExpectCallOverLifeline(Victim* victim, Peer* peer);
 
-// The same from where both sides have agreed that there is no path. `may_lose`:
-// calls of the victim's may have been lost before.
+// The same, once both sides have agreed that there is no path. With `may_lose`,
+// the victim may have lost calls before.
 void ExpectCall(Victim* victim, Peer* peer, bool may_lose = false);
 
-// The victim's call on that stream, which has come, is answered.
+// Answers the victim's call on that stream, which has come, and expects that it
+// ends well.
 void ExpectAnswered(Victim* victim, Peer* peer, uint32_t stream);
 
-// The victim's call has ended as one does in stock gRPC whose connection is
-// lost, or whose time is over.
+// Expects that the victim's call has ended as in stock gRPC when the connection
+// is lost, or when the deadline is over.
 Outcome ExpectCallLost(Victim* victim);
 
 }  // namespace penstock::adversary

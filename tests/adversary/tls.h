@@ -1,5 +1,5 @@
-// TLS over a peer's socket, as gRPC speaks it, by OpenSSL: what is under test
-// is what comes after the handshake.
+// TLS over a peer's socket, as gRPC speaks it, by OpenSSL. Not itself under
+// test: that is what comes after the handshake.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_TLS_H_
 #define PENSTOCK_TESTS_ADVERSARY_TLS_H_
@@ -15,19 +15,20 @@
 
 namespace penstock::adversary {
 
-// Not thread-safe. Never waits for the socket, which is non-blocking and stays
-// its user's.
+// Does not own the socket, which is non-blocking, and never waits for it. Not
+// thread-safe.
 class Tls {
  public:
-  // Null where the identity is no good.
+  // Returns null if the identity is not valid.
   static std::unique_ptr<Tls> Create(bool is_client, int socket,
                                      const Identity& identity);
 
   enum class Progress { kDone, kFailed, kWantsToRead, kWantsToWrite };
-  // To be called again when the socket can do what it wants.
+  // Call it again when the socket can do what it wants.
   Progress Handshake();
 
-  // As send() and recv(): -1 with EAGAIN in errno where there is to wait.
+  // Like send() and recv(): return -1, with EAGAIN in errno, if they would
+  // wait.
   ssize_t Send(absl::string_view bytes);
   ssize_t Receive(char* into, size_t size);
   // Says that nothing more will come.

@@ -12,21 +12,22 @@
 
 namespace penstock::adversary {
 
-// All known types, and some that nobody knows.
+// Return all known types, and some unknown ones.
 std::vector<uint8_t> FrameTypes();
 std::vector<uint8_t> UnitTypes();
 
-// As an honest peer would send it on that stream.
+// Returns a frame as an honest peer would send it on that stream.
 Frame GoodFrame(uint8_t type, uint32_t stream);
 
-// The good frame of that type, and others that differ from it in one field.
-// `sequence` is that of the session's next frame.
+// Returns the good frame of that type, and others that differ from it in one
+// field. `sequence` is that of the session's next frame.
 std::vector<Frame> Variants(uint8_t type, uint32_t stream, uint64_t sequence);
 
-// Headers of units, with a body where one is to follow.
+// Returns headers of units, with a body if one must follow.
 std::vector<std::string> UnitVariants(uint8_t type);
 
-// Any of these frames, with any of their fields changed; most numbered right.
+// Returns any of these frames, with any of its fields changed. Most have the
+// right number.
 Frame RandomFrame(std::mt19937* random);
 
 }  // namespace penstock::adversary

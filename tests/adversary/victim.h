@@ -1,5 +1,5 @@
-// A process with real gRPC over Penstock, its bystander, and what it is held
-// to.
+// A process with real gRPC over Penstock, its bystander, and the limits that it
+// must keep.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
 #define PENSTOCK_TESTS_ADVERSARY_VICTIM_H_
@@ -22,21 +22,21 @@
 
 namespace penstock::adversary {
 
-// What one hostile session may make its victim hold: the budget of what is
-// read (64 MiB), what came eagerly and is unread (16 MiB), windows, what waits
-// to be written; and the allocator's slack.
+// How much memory one hostile session may make its victim hold: the budget of
+// what is read (64 MiB), unread eager messages (16 MiB), windows, what waits to
+// be written; and the allocator's slack. In bytes.
 constexpr uint64_t kMemoryPerSession = 160 << 20;
-// Where nothing is announced and nothing left unread: a joined payload of
+// The same if nothing is announced and nothing left unread: a joined payload of
 // 16 MiB, as it grows, or frames that came early.
 constexpr uint64_t kMemoryOfAPayload = 64 << 20;
-// Where only answers wait to be written.
+// The same if only answers wait to be written.
 constexpr uint64_t kMemoryOfAnswers = 24 << 20;
 
 struct Limits {
   uint64_t memory = kMemoryPerSession;
-  // Beside what each connection allows.
+  // In addition to what each connection allows.
   uint64_t log = 16 * 1024;
-  // Beside what the traffic and the bystander's calls allow.
+  // In addition to what the traffic and the bystander's calls allow.
   double cpu_seconds = 1;
 };
 
@@ -51,28 +51,28 @@ struct VictimOptions {
   // A server's.
   int max_streams = -1;
   int max_receive = 4 << 20;
-  bool has_tcp = true;  // serves a bystander over tcp, and however it comes
+  bool has_tcp = true;  // false: its bystander calls over shm only
   // A client's.
   Kind kind = Kind::kDuplex;
   int calls = 1;
 };
 
-// Failures are the running test's.
+// Failures fail the running test.
 class Victim {
  public:
   explicit Victim(const VictimOptions& options);
-  // In the place of one that has died, so that a table goes on with its next
+  // Replaces a process that has died, so that a table goes on with its next
   // row.
   void Restart();
   ~Victim();
 
-  // Sessions that were not to be had are failures, and dead peers.
+  // If there is no session, fails the test and returns a dead peer.
   std::unique_ptr<Peer> NewConnection();
-  // The same without the handshake of TLS, where there is TLS.
+  // The same without the handshake of TLS, even if there is TLS.
   std::unique_ptr<Peer> NewConnectionInClear();
-  // As far as the hello of both sides.
+  // Returns a session after the hellos of both sides.
   std::unique_ptr<Peer> NewSession(Hello hello = Hello());
-  // Where that may fail: null then.
+  // The same, where that may fail: then returns null.
   std::unique_ptr<Peer> TrySession(Hello hello = Hello());
 
   bool is_server() const { return options_.role == Role::kServer; }
@@ -80,18 +80,18 @@ class Victim {
   int calls() const { return options_.calls; }  // a client's, at once
   process::Child* process() { return process_.get(); }
   const Traffic& traffic() const { return traffic_; }
-  // What it has written to stderr since it was attacked.
+  // Returns what the victim has written to stderr since it was attacked.
   std::string Log() const { return log_file_.Text(log_); }
   // A client's connections to the attacker, as DescribePaths gives them.
   const std::vector<std::string>& paths() const { return paths_; }
 
-  // How the client's next call that ends does so, of those not given out yet.
-  // Nothing where none does in its time.
+  // Returns how the client's next call ended, of those not returned yet.
+  // Returns nothing if none ends in time.
   absl::optional<Outcome> AwaitOutcome();
 
-  // Until its bystander has called once more on each connection.
+  // Waits until the bystander has called once more on each connection.
   void AwaitCalls() { CheckBystander(); }
-  // The bystander calls again, and all is compared with the limits.
+  // Lets the bystander call again, and compares everything with the limits.
   void Examine(const Limits& limits);
 
  private:
@@ -103,24 +103,26 @@ class Victim {
   std::unique_ptr<Peer> ConnectInClear();
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
-  // Calls of a bystander, from now on; what failed until then is a failure.
+  // Waits for calls of the bystander that begin now. Fails the test if one has
+  // failed until then.
   void CheckBystander();
   void AddOutcome(const std::string& line);
   void CheckMemory(const Limits& limits);
   void CheckCpu(const Limits& limits);
   void CheckLog(const Limits& limits);
   void CheckDescriptors();
-  // The attacker's and the bystander's, since the beginning.
+  // Counts the attacker's and the bystander's connections, since the beginning.
   uint64_t Connections() const;
 
   const VictimOptions options_;
   Identity identity_;  // the victim's
-  Identity others_;    // that of all who deal with it
+  Identity others_;    // that of everybody else
   Traffic traffic_;
   process::LogFile log_file_;
   std::unique_ptr<process::Child> process_;
   int port_ = 0;
-  // A server's bystander, or whom a client's calls.
+  // A server's bystander; for a client, the server that its own bystander
+  // calls.
   std::unique_ptr<Bystander> bystander_;
   Service service_;
   std::unique_ptr<grpc::Server> honest_;

@@ -1,6 +1,6 @@
-// The bytes of docs/protocol.md, written a second time and from the document:
-// an encoder that shares nothing with the product, and that can say what the
-// product never says.
+// The bytes of docs/protocol.md, written a second time, from the document. This
+// encoder shares nothing with the product, and can say what the product never
+// says.
 
 #ifndef PENSTOCK_TESTS_ADVERSARY_WIRE_H_
 #define PENSTOCK_TESTS_ADVERSARY_WIRE_H_
@@ -21,7 +21,7 @@ std::string U32(uint64_t number);
 std::string U64(uint64_t number);
 uint64_t Number(absl::string_view bytes);
 
-// Numbers and not enumerations: an attack may use any.
+// Numbers instead of enumerations, since an attack may use any.
 namespace unit {
 constexpr uint8_t kMessage = 1;
 constexpr uint8_t kDoorbell = 2;
@@ -77,7 +77,7 @@ struct Frame {
   uint16_t zero = 0;
   uint32_t stream = 0;
   uint32_t aux = 0;
-  // Unset: the peer that sends it puts in what is right.
+  // If unset, the peer that sends the frame fills in the right value.
   absl::optional<uint64_t> sequence;
   absl::optional<uint64_t> ack;
   absl::optional<uint32_t> length;
@@ -87,9 +87,9 @@ struct Frame {
 Frame FrameOf(uint8_t type, uint32_t stream, absl::string_view payload = "",
               uint32_t aux = 0);
 bool IsSequenced(uint8_t type);
-// What is unset becomes 0, and the length the payload's.
+// Encodes the frame. Unset fields become 0, and an unset length the payload's.
 std::string Encode(const Frame& frame);
-// Takes the first one off; nothing where there is none.
+// Takes the first frame off `bytes`; returns nothing if there is none.
 absl::optional<Frame> TakeFrame(absl::string_view* bytes);
 
 struct Offer {
@@ -108,10 +108,11 @@ struct Hello {
 std::string Encode(const Hello& hello);
 absl::optional<Hello> ParseHello(absl::string_view bytes);
 
-// A message of `length` bytes on the lifeline, as region `key`.
+// Returns the announcement of a message of `length` bytes on the lifeline, as
+// region `key`.
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
 
-// Entries of metadata. The keys that attacks name, by their numbers.
+// Entries of metadata, with the numbers of the keys that attacks name.
 namespace key {
 constexpr uint8_t kPath = 1;
 constexpr uint8_t kAuthority = 2;
@@ -128,7 +129,7 @@ constexpr uint8_t kFirstEntry = 192;
 
 std::string Known(uint8_t key, absl::string_view value);
 std::string Literal(absl::string_view key, absl::string_view value);
-// What a client, and a server, must say to be understood.
+// Return what a client, and a server, must say to be understood.
 std::string RequestMetadata(absl::string_view path);
 std::string ResponseMetadata();
 
