@@ -13,8 +13,8 @@
 
 namespace penstock::e2e {
 
-// No call of these tests takes this long, unless it hangs. Under tsan, which
-// sees gRPC too, all is ten times slower.
+// How long a call may take at most: one that takes longer hangs. Under tsan,
+// which sees gRPC too, everything is ten times slower.
 #if defined(__SANITIZE_THREAD__)
 constexpr std::chrono::seconds kPatience(100);
 #else
@@ -26,7 +26,7 @@ inline std::chrono::system_clock::time_point In(
   return std::chrono::system_clock::now() + time;
 }
 
-// The context of a call that fails with DEADLINE_EXCEEDED instead of hanging.
+// The context of a call. A call that would hang fails with DEADLINE_EXCEEDED.
 struct Call : public grpc::ClientContext {
   Call() { set_deadline(In(kPatience)); }
 };
@@ -34,7 +34,7 @@ struct Call : public grpc::ClientContext {
 using Stream = grpc::ClientReaderWriter<StreamingOutputCallRequest,
                                         StreamingOutputCallResponse>;
 
-// A request of FullDuplexCall for one response of `response_size`.
+// Makes a request of FullDuplexCall for one response of `response_size`.
 inline StreamingOutputCallRequest RequestOf(size_t response_size,
                                             size_t payload_size) {
   StreamingOutputCallRequest request;
@@ -43,7 +43,7 @@ inline StreamingOutputCallRequest RequestOf(size_t response_size,
   return request;
 }
 
-// One such request, and its response.
+// Sends one such request and receives its response.
 inline bool PingPong(Stream* stream, size_t bytes = 8) {
   StreamingOutputCallResponse response;
   return stream->Write(RequestOf(bytes, bytes)) && stream->Read(&response) &&

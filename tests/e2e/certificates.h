@@ -1,4 +1,5 @@
-// Keys and certificates, made by the openssl command when a test asks for them.
+// Makes keys and certificates with the openssl command, when a test asks for
+// them.
 
 #ifndef PENSTOCK_TESTS_E2E_CERTIFICATES_H_
 #define PENSTOCK_TESTS_E2E_CERTIFICATES_H_
@@ -19,10 +20,10 @@ struct Certificates {
   Identity authority;
   Identity server;    // for 127.0.0.1 and "penstock.test"
   Identity client;    // "client.test", by its common name too
-  Identity impostor;  // as the client, but of an authority that nobody trusts
+  Identity impostor;  // as the client, but by an authority that nobody trusts
 };
 
-// The same in each call; nothing where openssl fails.
+// Returns the same in each call; nothing if openssl fails.
 const absl::optional<Certificates>& TestCertificates();
 
 }  // namespace penstock::e2e

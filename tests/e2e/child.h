@@ -1,4 +1,4 @@
-// The program "peer" of this folder, in a process of its own.
+// Runs the program "peer" of this folder in a process of its own.
 
 #ifndef PENSTOCK_TESTS_E2E_CHILD_H_
 #define PENSTOCK_TESTS_E2E_CHILD_H_

@@ -1,4 +1,4 @@
-// The same two calls through each of gRPC's client APIs.
+// Makes the same two calls through each of gRPC's client APIs.
 
 #ifndef PENSTOCK_TESTS_E2E_CLIENTS_H_
 #define PENSTOCK_TESTS_E2E_CLIENTS_H_
@@ -18,11 +18,11 @@ struct Ending {
   std::vector<size_t> sizes;
 };
 
-// UnaryCall with one message of `size` each way.
+// Makes a UnaryCall with one message of `size` each way.
 Ending MakeUnaryCall(Api api, TestService::Stub* stub, size_t size);
 
-// FullDuplexCall with one message of each size each way, in turns. After the
-// last it half-closes, or cancels.
+// Makes a FullDuplexCall with one message of each size each way, by turns.
+// After the last one it half-closes, or cancels.
 Ending MakeDuplexCall(Api api, TestService::Stub* stub,
                       const std::vector<size_t>& sizes, bool cancel);
 

@@ -1,4 +1,4 @@
-// Whether a message came compressed.
+// Tells whether a message was compressed.
 
 #ifndef PENSTOCK_TESTS_E2E_COMPRESSION_H_
 #define PENSTOCK_TESTS_E2E_COMPRESSION_H_
@@ -13,7 +13,8 @@ uint32_t grpc_call_test_only_get_message_flags(grpc_call* call);
 
 namespace penstock::e2e {
 
-// Of the last message that this side of `call` received.
+// Returns whether the last message that this side of `call` received was
+// compressed.
 inline bool CameCompressed(grpc_call* call) {
   constexpr uint32_t kWasCompressed = 0x40000000;
   return (grpc_call_test_only_get_message_flags(call) & kWasCompressed) != 0;

@@ -1,4 +1,4 @@
-// The ways that a test's calls can go, and how to make both sides take one.
+// The ways that a test's calls can take, and how to make both sides take one.
 
 #ifndef PENSTOCK_TESTS_E2E_PATH_H_
 #define PENSTOCK_TESTS_E2E_PATH_H_
@@ -17,29 +17,29 @@ enum class Path {
   kShm,          // Penstock, over shared memory
   kVerbs,        // Penstock, over RDMA: where there is a device
   kTcp,          // Penstock's frames on the TCP connection
-  kStockServer,  // HTTP/2, for the server is not Penstock's
-  kStockClient,  // HTTP/2, for the client is not Penstock's
-  kStock,        // HTTP/2, for neither is: what the others are compared with
+  kStockServer,  // HTTP/2, since the server is stock
+  kStockClient,  // HTTP/2, since the client is stock
+  kStock,        // HTTP/2, since both are stock: to compare the others with
 };
 
-// "Shm", "Tcp", "StockServer" and so on.
+// Returns "Shm", "Tcp", "StockServer" and so on.
 std::string NameOf(Path path);
 absl::optional<Path> PathOfName(const std::string& name);
 std::ostream& operator<<(std::ostream& out, Path path);
 
-// Whether Penstock carries the calls, which then can be counted.
+// Returns whether Penstock carries the calls; only then can they be counted.
 bool IsPenstock(Path path);
 
-// Whether this is tools/rdma-vm, where tests take kVerbs and nothing else.
+// Returns whether this is tools/rdma-vm, where tests use kVerbs only.
 bool IsInVm();
 
-// What DescribePaths calls it.
+// Returns the name that DescribePaths has for it.
 std::string FabricOf(Path path);
 
-// What the server side does for `path` before BuildAndStart.
+// Does what the server side needs for `path`, before BuildAndStart.
 void EnableFor(Path path, grpc::ServerBuilder* builder);
 
-// `credentials` as the client side uses them for `path`.
+// Returns `credentials` as the client side needs them for `path`.
 std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(
     Path path, std::shared_ptr<grpc::ChannelCredentials> credentials);
 

@@ -1,4 +1,5 @@
-// What a shared library that holds Penstock gives a program that does not.
+// What a shared library that contains Penstock offers to a program that does
+// not.
 
 #ifndef PENSTOCK_TESTS_E2E_PLUGIN_H_
 #define PENSTOCK_TESTS_E2E_PLUGIN_H_
@@ -16,7 +17,7 @@ struct Plugin {
   void (*enable)(grpc::ServerBuilder*);
   std::shared_ptr<grpc::ChannelCredentials> (*credentials)(
       std::shared_ptr<grpc::ChannelCredentials>);
-  // DescribePaths, a line each.
+  // Returns DescribePaths, a line for each.
   std::string (*describe)(grpc::Channel*);
 };
 

@@ -1,5 +1,5 @@
-// Messages of exactly so many bytes: a generic service that sends back what it
-// gets, and a generic stub's stream.
+// Messages of an exact number of bytes: a generic service that sends back what
+// it gets, and a generic stub's stream.
 
 #ifndef PENSTOCK_TESTS_E2E_RAW_H_
 #define PENSTOCK_TESTS_E2E_RAW_H_
@@ -19,14 +19,14 @@
 
 namespace penstock::e2e {
 
-// Of `size` bytes that do not repeat with any period that a transport may cut
-// messages by; other seeds give other bytes.
+// Returns `size` bytes that do not repeat with any period by which a transport
+// may cut messages. Another seed gives other bytes.
 std::string Pattern(size_t size, unsigned seed = 1);
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);
 std::string ToBytes(const grpc::ByteBuffer& buffer);
 
-// Serves each method: one message back for each that comes, OK at the end.
+// Serves every method: sends back each message, and ends with OK.
 class RawEchoService final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
@@ -34,7 +34,8 @@ class RawEchoService final : public grpc::CallbackGenericService {
 
 constexpr char kRawMethod[] = "/penstock.e2e.Raw/Echo";
 
-// One call; blocking, for one thread. Finish() it before it goes.
+// One call. Its functions block, and are for one thread. Call Finish() before
+// it is destroyed.
 class RawStream {
  public:
   // `context` must outlive it.
@@ -49,7 +50,7 @@ class RawStream {
   grpc::Status Finish();
 
  private:
-  // For the one operation that runs.
+  // Waits for the one operation that runs.
   bool Await();
 
   grpc::GenericStub stub_;

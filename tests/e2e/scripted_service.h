@@ -15,8 +15,8 @@ namespace penstock::e2e {
 using ServerStream = grpc::ServerReaderWriter<StreamingOutputCallResponse,
                                               StreamingOutputCallRequest>;
 
-// Set the scripts before the server starts; they must be thread-safe where
-// calls are concurrent.
+// Set the scripts before the server starts. They must be thread-safe if calls
+// are concurrent.
 struct ScriptedService final : public TestService::Service {
   std::function<grpc::Status(grpc::ServerContext*)> empty;
   std::function<grpc::Status(grpc::ServerContext*, const SimpleRequest&,
@@ -39,7 +39,8 @@ struct ScriptedService final : public TestService::Service {
   }
 };
 
-// Reads until the client has half-closed, or the call is over; how many.
+// Reads until the client has half-closed, or the call is over. Returns how many
+// messages came.
 inline int ReadAll(ServerStream* stream) {
   StreamingOutputCallRequest request;
   int count = 0;

@@ -11,21 +11,21 @@ namespace penstock::e2e {
 
 enum class Api { kSync, kAsync, kCallback };
 
-// "Sync" and so on.
+// Returns "Sync" and so on.
 const char* NameOf(Api api);
 
-// Of TestService: UnaryCall answers with as many zeros as are asked for, and
-// FullDuplexCall so for each message.
+// A server of TestService. UnaryCall answers with as many zeros as the request
+// asks for, and FullDuplexCall does so for each message.
 class ApiServer {
  public:
   virtual ~ApiServer() = default;
   virtual void Register(grpc::ServerBuilder* builder) = 0;
-  // After BuildAndStart: serves one UnaryCall and then one FullDuplexCall. It
-  // may do so for more.
+  // Serves one UnaryCall and then one FullDuplexCall, perhaps more. Call it
+  // after BuildAndStart.
   virtual void Begin() = 0;
-  // Blocks until a FullDuplexCall has ended; whether it was cancelled.
+  // Blocks until a FullDuplexCall has ended. Returns whether it was cancelled.
   virtual bool AwaitCancelled() = 0;
-  // Between the server's Shutdown and its destruction.
+  // Call it between the server's Shutdown and its destruction.
   virtual void End() = 0;
 };
 

@@ -1,4 +1,5 @@
-// One server and its channels in this process, over one path. Public gRPC only.
+// One server and its channels in this process, over one path. Uses gRPC's
+// public API only.
 
 #ifndef PENSTOCK_TESTS_E2E_STACK_H_
 #define PENSTOCK_TESTS_E2E_STACK_H_
@@ -19,8 +20,8 @@
 
 namespace penstock::e2e {
 
-// Failures are the running test's. Calls on a channel may come from any thread,
-// the rest is for the test's own.
+// Failures fail the running test. Any thread may call on a channel; only the
+// test's own thread may use the rest.
 class Stack {
  public:
   using Configure = std::function<void(grpc::ServerBuilder*)>;
@@ -30,30 +31,32 @@ class Stack {
   Stack(const Stack&) = delete;
   Stack& operator=(const Stack&) = delete;
 
-  // For servers and channels made later; insecure where it is not called.
+  // Sets the credentials of servers and channels that are made later. Without
+  // it they are insecure.
   void Secure(std::shared_ptr<grpc::ServerCredentials> server,
               std::shared_ptr<grpc::ChannelCredentials> channel);
 
   // Serves `service`, which must outlive the server, on a free port; on the
-  // same one when called again. `configure` may add to the builder.
+  // same port when called again. `configure` may add to the builder.
   void Serve(grpc::Service* service, const Configure& configure = {});
-  // Ends the server; calls that still run get `grace` to finish.
+  // Ends the server. Calls that still run have `grace` to finish.
   void StopServing(std::chrono::milliseconds grace);
 
-  // A channel with connections of its own.
+  // Makes a channel with connections of its own.
   std::shared_ptr<grpc::Channel> NewChannel(
       grpc::ChannelArguments arguments = {}) const;
-  // The first use makes it.
+  // Returns the stack's own channel, which the first use makes.
   std::shared_ptr<grpc::Channel> channel();
 
-  // `channel` has one connection, over this stack's path, and over it went as
-  // many messages; these are known only where Penstock carries them.
+  // Expects that `channel` has one connection, over this stack's path, and that
+  // as many messages went over it. The numbers are checked only if Penstock
+  // carries them.
   void ExpectTraffic(grpc::Channel& channel, uint64_t sent,
                      uint64_t received) const;
   void ExpectTraffic(uint64_t sent, uint64_t received) {
     ExpectTraffic(*channel(), sent, received);
   }
-  // The same without the numbers, where they are not determined.
+  // The same without the numbers, for tests in which they vary.
   void ExpectPath(grpc::Channel& channel) const;
 
   Path path() const { return path_; }

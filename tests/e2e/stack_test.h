@@ -1,4 +1,4 @@
-// The fixtures of the tests here, over the path that is the test's parameter.
+// Fixtures of the tests here, over the path that is the test's parameter.
 
 #ifndef PENSTOCK_TESTS_E2E_STACK_TEST_H_
 #define PENSTOCK_TESTS_E2E_STACK_TEST_H_
@@ -21,17 +21,17 @@ class StackTest : public testing::TestWithParam<Path>, public Stack {
   StackTest() : Stack(GetParam()) {}
 };
 
-// With the interoperability service and a stub of it.
+// A fixture with the interoperability service and a stub of it.
 class ServiceTest : public StackTest {
  protected:
   void SetUp() override {
     Serve(&service_);
     stub_ = TestService::NewStub(channel());
   }
-  // Before the service that it serves goes.
+  // Stops serving before the service is destroyed.
   ~ServiceTest() override { StopServing(std::chrono::milliseconds(0)); }
 
-  // A stream that has come to the server and back.
+  // Opens a stream, and sends a message to the server and back.
   std::unique_ptr<Stream> OpenStream(Call* call) {
     auto stream = stub_->FullDuplexCall(call);
     EXPECT_TRUE(PingPong(stream.get()));
@@ -42,14 +42,14 @@ class ServiceTest : public StackTest {
   std::unique_ptr<TestService::Stub> stub_;
 };
 
-// For INSTANTIATE_TEST_SUITE_P: every way but kStock.
+// For INSTANTIATE_TEST_SUITE_P: every path but kStock.
 inline auto EachPath() {
   return testing::ValuesIn(IsInVm() ? std::vector<Path>{Path::kVerbs}
                                     : std::vector<Path>{Path::kShm, Path::kTcp,
                                                         Path::kStockServer,
                                                         Path::kStockClient});
 }
-// Every way that is Penstock's.
+// Every path that is Penstock's.
 inline auto EachPenstockPath() {
   return testing::ValuesIn(IsInVm()
                                ? std::vector<Path>{Path::kVerbs}

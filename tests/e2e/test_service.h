@@ -1,4 +1,4 @@
-// What a server of gRPC's interoperability tests does.
+// The server of gRPC's interoperability tests.
 
 #ifndef PENSTOCK_TESTS_E2E_TEST_SERVICE_H_
 #define PENSTOCK_TESTS_E2E_TEST_SERVICE_H_
@@ -14,14 +14,14 @@
 
 namespace penstock::e2e {
 
-// A payload of `size` zeros, as the published cases have it.
+// Returns a payload of `size` zeros, as in the published cases.
 Payload ZeroPayload(size_t size);
 
-// The metadata that the service sends back where a client sends it.
+// The metadata that the service sends back if a client sends it.
 constexpr char kEchoInitial[] = "x-grpc-test-echo-initial";
 constexpr char kEchoTrailing[] = "x-grpc-test-echo-trailing-bin";
 
-// Thread-safe, as gRPC calls it.
+// Thread-safe, since gRPC calls it on any thread.
 class TestServiceImpl final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty* request,
@@ -41,8 +41,8 @@ class TestServiceImpl final : public TestService::Service {
       grpc::ServerReaderWriter<StreamingOutputCallResponse,
                                StreamingOutputCallRequest>* stream) override;
 
-  // Blocks until as many streams of requests have begun, or have ended because
-  // their calls were cancelled; false if that takes too long.
+  // Block until as many streams of requests have begun, or have ended because
+  // their calls were cancelled. Return false if that takes too long.
   bool AwaitBegun(int count) { return Await(begun_, count); }
   bool AwaitCancelled(int count) { return Await(cancelled_, count); }
 

@@ -1,5 +1,5 @@
-// Messages that tell when they were lost, repeated or changed on their way, and
-// a service that sends them back. Also for processes beside the test.
+// Messages that show whether they were lost, repeated or changed on their way,
+// and a service that sends them back. For the test and for processes beside it.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_ECHO_H_
 #define PENSTOCK_TESTS_E2E_VERBS_ECHO_H_
@@ -16,14 +16,14 @@
 
 namespace penstock::e2e {
 
-// `size` bytes, other ones for each `number`.
+// Returns `size` bytes, which differ for each `number`.
 Payload NumberedPayload(uint32_t number, size_t size);
 bool IsNumbered(const Payload& payload, uint32_t number, size_t size);
 
-// Metadata that makes the process of EchoService end as by `kill -9`.
+// Metadata that makes the process of EchoService end, as `kill -9` would.
 constexpr char kDie[] = "x-die";
 
-// Sends back each payload. Thread-safe, as gRPC calls it.
+// Sends back each payload. Thread-safe, since gRPC calls it on any thread.
 class EchoService final : public TestService::Service {
  public:
   grpc::Status EmptyCall(grpc::ServerContext* context, const Empty* request,
@@ -37,10 +37,12 @@ class EchoService final : public TestService::Service {
                                StreamingOutputCallRequest>* stream) override;
 };
 
-// For a channel with connections of its own and messages of any size.
+// Returns arguments of a channel with connections of its own and messages of
+// any size.
 grpc::ChannelArguments OwnConnection();
 
-// One call of a numbered message; DATA_LOSS where another one comes back.
+// Makes one call of a numbered message. Returns DATA_LOSS if another message
+// comes back.
 grpc::Status Echo(TestService::Stub* stub, uint32_t number, size_t size,
                   int deadline_s = 30);
 

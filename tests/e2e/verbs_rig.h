@@ -1,6 +1,6 @@
 // What the tests of verbs share: a server and channels in this process, over
 // the devices of tools/rdma-vm. Calls go to 127.0.0.1 and RDMA to 10.9.0.x, so
-// that links can die under the one and not under the other.
+// that a link can die under RDMA alone.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_RIG_H_
 #define PENSTOCK_TESTS_E2E_VERBS_RIG_H_
@@ -20,35 +20,37 @@
 
 namespace penstock::e2e {
 
-// verbs where it can be had, at `device`, or at any if that is empty.
+// Options that prefer verbs, at `device`, or at any if that is empty.
 Options VerbsAt(const std::string& device = "");
-// The same, but nothing else will do.
+// Options that require verbs.
 Options OnlyVerbsAt(const std::string& device = "");
 Options OnlyTcp();
 
-// What the shell command writes, without the end of its last line. The running
-// test fails where the command does.
+// Runs a shell command. Returns what it writes, without the last line's end.
+// Fails the running test if the command fails.
 std::string Shell(const std::string& command);
 
-// Whether `condition` holds before the time is up; it is asked again and again.
+// Calls `condition` again and again. Returns whether it was true before the
+// time was up.
 bool Await(std::chrono::seconds time, const std::function<bool()>& condition);
 
-// Of the one connection of a channel; empty where there is none, or several.
+// Returns the path of a channel's one connection; an empty one if it has none,
+// or several.
 PathReport PathOf(grpc::Channel* channel);
 
-// Failures are the running test's.
+// Failures fail the running test.
 class VerbsRig : public VmTest {
  protected:
   VerbsRig();
   ~VerbsRig() override;
 
-  // On a free port.
+  // Serves on a free port.
   void Serve(grpc::Service* service, const Options& options,
              std::shared_ptr<grpc::ServerCredentials> credentials =
                  grpc::InsecureServerCredentials());
   void StopServing();
 
-  // With connections of its own.
+  // Makes a channel with connections of its own.
   std::shared_ptr<grpc::Channel> Connect(
       const Options& options,
       std::shared_ptr<grpc::ChannelCredentials> credentials =

@@ -1,4 +1,4 @@
-// Calls that run while something happens to the devices under them.
+// Makes calls while something happens to the devices under them.
 
 #ifndef PENSTOCK_TESTS_E2E_VERBS_TRAFFIC_H_
 #define PENSTOCK_TESTS_E2E_VERBS_TRAFFIC_H_
@@ -18,20 +18,22 @@
 
 namespace penstock::e2e {
 
-// Two threads of unary calls and two streams, to an EchoService, until Stop().
-// A stream has many messages under way. What is lost, repeated, out of order or
-// another byte is a failure of the running test, as is a call that fails.
+// Runs two threads of unary calls and two streams, to an EchoService, until
+// Stop(). A stream has many messages under way. A message that is lost,
+// repeated, out of order or changed fails the running test, and so does a call
+// that fails.
 class Traffic {
  public:
-  // Messages have these sizes, in turn.
+  // Messages have these sizes, by turns.
   Traffic(std::shared_ptr<grpc::Channel> channel, std::vector<size_t> sizes);
   ~Traffic() { Stop(); }
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  // Whether each thread gets as many messages back before the time is up.
+  // Returns whether each thread gets as many messages back before the time is
+  // up.
   bool AwaitMessages(int count, std::chrono::seconds time) const;
-  // Lets what is under way come back, and ends the calls.
+  // Waits until the messages under way have come back, and ends the calls.
   void Stop();
 
  private:
@@ -50,12 +52,13 @@ class Traffic {
   std::vector<std::thread> threads_;
 };
 
-// What comes to standard error, while it lives.
+// Captures standard error while it lives.
 class ErrorTap {
  public:
   ErrorTap();
   ~ErrorTap();
-  // So far. It also still appears in the test's own output, at the end.
+  // Returns what was captured so far. At the end it also appears in the test's
+  // own output.
   std::string Text() const;
 
  private:
@@ -63,8 +66,8 @@ class ErrorTap {
   int file_;
 };
 
-// How many objects the kernel's RDMA subsystem has for this process, by kind.
-// It counts no memory windows.
+// Counts the objects that the kernel's RDMA subsystem has for this process, by
+// kind. Without memory windows, which it does not count.
 struct RdmaObjects {
   RdmaObjects();
   std::string text;  // "cm_id 1, cq 2, mr 6, pd 2, qp 1, srq 1"
