@@ -1,4 +1,4 @@
-// The other side of a session that is being fuzzed.
+// The peer of a session that is being fuzzed.
 
 #ifndef PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
 #define PENSTOCK_TESTS_FUZZ_HOSTILE_PEER_H_
@@ -16,16 +16,16 @@
 namespace penstock {
 namespace fuzz {
 
-// Sends what steps say. Of what comes it checks the form.
+// Sends what steps say. Checks the form of what comes.
 class HostilePeer : public fabric::EndpointEvents {
  public:
   explicit HostilePeer(std::unique_ptr<fabric::Endpoint> lifeline);
 
   void AddFast(std::unique_ptr<fabric::Endpoint> fast);
-  // As a server's or a client's.
+  // Sends a hello as a server or as a client.
   void SendHello(bool as_server);
   void SendPathReady();
-  // One of its steps.
+  // Takes one of the peer's steps.
   void Take(Step step, Input* input);
 
   void OnPacket(absl::Span<const uint8_t> packet) override;
@@ -38,7 +38,7 @@ class HostilePeer : public fabric::EndpointEvents {
   fabric::Endpoint* endpoint(int path) {
     return path % 2 == 1 && fast_ != nullptr ? fast_.get() : lifeline_.get();
   }
-  // Numbers it, if its type is sequenced.
+  // Sends a frame, and numbers it if its type is sequenced.
   void Send(int path, wire::FrameHeader header, absl::string_view payload);
   void SendFrame(bool odd, Input* input);
   void SendLong(Input* input);

@@ -1,4 +1,4 @@
-// Fuzz bytes taken apart, and put together for seeds.
+// Takes fuzz input apart, and puts seeds together.
 
 #ifndef PENSTOCK_TESTS_FUZZ_INPUT_H_
 #define PENSTOCK_TESTS_FUZZ_INPUT_H_
@@ -16,7 +16,7 @@
 namespace penstock {
 namespace fuzz {
 
-// Ends the process where a target's promise does not hold.
+// Aborts the process unless a target's promise holds.
 inline void Require(bool holds, const char* promise) {
   if (holds) return;
   std::fprintf(stderr, "broken promise: %s\n", promise);
@@ -31,14 +31,14 @@ inline absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Taken from the front. Once it is empty, numbers are zero.
+// Takes numbers and bytes from the front. Once it is empty, numbers are zero.
 class Input {
  public:
   Input(const uint8_t* data, size_t size) : rest_(data, size) {}
 
   bool empty() const { return rest_.empty(); }
 
-  // Little-endian.
+  // Takes a little-endian number.
   template <typename T>
   T Number() {
     T value = 0;
@@ -49,7 +49,7 @@ class Input {
     return value;
   }
 
-  // At most `size`.
+  // Takes at most `size` bytes.
   absl::Span<const uint8_t> Bytes(size_t size) {
     const absl::Span<const uint8_t> bytes = rest_.subspan(0, size);
     rest_.remove_prefix(bytes.size());
@@ -62,7 +62,7 @@ class Input {
   absl::Span<const uint8_t> rest_;
 };
 
-// What Input::Number<T>() takes.
+// Returns the bytes from which Input::Number<T>() gives `value`.
 template <typename T>
 std::string Number(T value) {
   std::string out;

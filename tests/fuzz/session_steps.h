@@ -1,4 +1,4 @@
-// What an input of the session's fuzz target is made of.
+// The parts of an input of the session's fuzz target.
 
 #ifndef PENSTOCK_TESTS_FUZZ_SESSION_STEPS_H_
 #define PENSTOCK_TESTS_FUZZ_SESSION_STEPS_H_
@@ -12,28 +12,28 @@ namespace fuzz {
 
 // Bits of the first byte.
 enum SessionOptions : uint8_t {
-  kIsClient = 1,   // the session is
-  kSaysHello = 2,  // its peer does, at once
-  kHasPath = 4,    // beside the lifeline, at once
+  kIsClient = 1,   // the session is a client
+  kSaysHello = 2,  // its peer says hello at once
+  kHasPath = 4,    // there is a fast path at once
   kCanLoad = 8,    // that path's memory can be used in place
 };
 
-// One byte each, and what follows.
+// The steps: one byte each, and what follows.
 enum Step : uint8_t {
-  // Of the peer. The path: 0 is the lifeline.
+  // Steps of the peer. Path 0 is the lifeline.
   kFrame,  // u8 path, u8 type, u8 flags, u8 stream, u16 aux, u8 length, bytes
   kOddFrame,   // the same, then i8 to add to the sequence number, u8 ack
   kBytes,      // u8 path, u8 length, bytes
   kLong,       // u8 path, u8 type, u8 flags, u8 stream, u16 length
-  kAnnounced,  // u8 regions, u8 stream, u16 length: that can be read
+  kAnnounced,  // u8 regions, u8 stream, u16 length; can be read
   kHello,
-  // Of the links.
+  // Steps of the links.
   kAddPath,
   kDropPath,
   kDropLifeline,
   kDeliver,  // u8 events
   kDeliverAll,
-  // Of the application; each begins with u8 stream.
+  // Steps of the application. Each begins with u8 stream.
   kFirstOfApplication,
   kAttach = kFirstOfApplication,
   kWant,

@@ -1,4 +1,4 @@
-// What a fuzz target is: two functions, in one file NAME_fuzz.cc.
+// A fuzz target is two functions, in one file NAME_fuzz.cc.
 
 #ifndef PENSTOCK_TESTS_FUZZ_TARGET_H_
 #define PENSTOCK_TESTS_FUZZ_TARGET_H_
@@ -8,13 +8,14 @@
 #include <string>
 #include <vector>
 
-// libFuzzer's: any bytes, and 0 is returned. What must not be aborts.
+// Called by libFuzzer. Takes any bytes and returns 0. Aborts if a promise of
+// the code is broken.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace penstock {
 namespace fuzz {
 
-// Inputs that reach far into the code: where mutation begins.
+// Returns inputs that reach far into the code, with which mutation begins.
 std::vector<std::string> Seeds();
 
 }  // namespace fuzz

@@ -20,8 +20,8 @@
 namespace penstock {
 namespace fuzz {
 
-// Checks that a stream's events come as events.h says. Lets go of the stream
-// with its trailers, as core::Stream does.
+// Checks that a stream's events come as events.h says. Detaches the stream with
+// its trailers, as core::Stream does.
 class VictimStream : public session::StreamEvents {
  public:
   VictimStream(session::Session* session, uint32_t id)
@@ -38,10 +38,10 @@ class VictimStream : public session::StreamEvents {
   void OnSendAccepted() override;
 
   bool ended() const { return ended_; }
-  // No more events may come.
+  // Ends the stream; after this no event may come.
   void Detach();
   void NoteSendWaits() { ++sends_waiting_; }
-  // Whether there was a message.
+  // Takes the oldest message. Returns whether there was one.
   bool TakeMessage();
 
  private:
@@ -54,15 +54,15 @@ class VictimStream : public session::StreamEvents {
   std::deque<memory::Bytes> messages_;
 };
 
-// Calls the session as its owner may, whatever the input says.
+// Calls the session as its owner may, with whatever the input says.
 class Victim : public session::SessionEvents {
  public:
   Victim(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline);
 
   session::Session& session() { return *session_; }
-  // One of the application's steps.
+  // Takes one of the application's steps.
   void Take(Step step, Input* input);
-  // Closes the session and lets go of everything.
+  // Closes the session and drops everything.
   void End();
 
   void OnStreamOpened(uint32_t stream) override;

@@ -1,4 +1,5 @@
-// What put_over_penstock.py has gRPC's programs call.
+// Functions that gRPC's programs call after put_over_penstock.py has changed
+// them.
 
 #ifndef PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_
 #define PENSTOCK_TESTS_GRPC_END2END_OVER_PENSTOCK_H_

@@ -14,13 +14,14 @@
 
 namespace penstock::process {
 
-// Its standard input is ours to write and its output ours to read. Killed and
-// reaped with the object. Not thread-safe.
+// A child process. Its standard input is ours to write, and its output ours to
+// read. It is killed and reaped with the object. Not thread-safe.
 class Child {
  public:
-  // `environment`, as "NAME=value", comes on top of this process's own, less
-  // any PENSTOCK_*. Its log, stderr, goes to the descriptor `log`, or among its
-  // output. Null if it cannot be started.
+  // Starts a process. `environment`, as "NAME=value", is added to this
+  // process's own, without any PENSTOCK_*. Its log, stderr, goes to the
+  // descriptor `log`, or to its output if that is -1. Returns null if it cannot
+  // be started.
   static std::unique_ptr<Child> Start(
       std::vector<std::string> command,
       const std::vector<std::string>& environment = {}, int log = -1);
@@ -28,42 +29,45 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // What follows `prefix` in the next line that begins with it. Nothing when
-  // the output ends, or stays away for ten seconds, before such a line comes.
+  // Returns what follows `prefix` in the next line that begins with it. Returns
+  // nothing if the output ends first, or if nothing comes for ten seconds.
   absl::optional<std::string> Find(absl::string_view prefix);
 
-  // Into its input.
+  // Writes to its input.
   void Tell(absl::string_view text);
 
-  // All output up to its end; empty where that does not come in ten seconds.
+  // Returns all output up to its end; an empty string if that does not come in
+  // ten seconds.
   std::string ReadAll();
 
-  // SIGKILL. It has ended when this returns.
+  // Sends SIGKILL, and returns when the process has ended.
   void Kill();
-  // SIGSTOP: from when this returns it does nothing, and keeps what it has.
+  // Sends SIGSTOP. When this returns the process does nothing, and keeps what
+  // it has.
   void Suspend();
-  // SIGCONT.
+  // Sends SIGCONT.
   void Resume();
 
-  // Tells it to end, by the end of its input; its exit code, -1 for a signal.
+  // Closes its input, which tells it to end. Returns its exit code, or -1 if a
+  // signal has ended it.
   int Finish();
 
   bool IsAlive();
-  // What became of it: "alive", "signal 11", "exit code 1".
+  // Returns what became of it: "alive", "signal 11", "exit code 1".
   std::string Fate();
   pid_t pid() const { return pid_; }
 
  private:
   Child(pid_t pid, int socket) : pid_(pid), socket_(socket) {}
-  // False at the end, or after ten seconds.
+  // Returns false at the end, or after ten seconds.
   bool ReadSome();
   // Waits, with the options of waitpid(), and keeps the status of its end.
   void Wait(int options);
 
   const pid_t pid_;
   const int socket_;
-  absl::optional<int> status_;  // reaped
-  std::string received_;        // not yet given out
+  absl::optional<int> status_;  // once reaped
+  std::string received_;        // not yet returned
 };
 
 }  // namespace penstock::process

@@ -8,7 +8,7 @@
 
 namespace penstock::process {
 
-// A file of its own, in memory: however much is written, nobody is held up.
+// A file in memory. Whatever is written to it, nobody has to wait.
 class LogFile {
  public:
   LogFile();
@@ -19,7 +19,7 @@ class LogFile {
   // For Child::Start().
   int fd() const { return fd_; }
   uint64_t size() const;
-  // What has been written since the file had that size.
+  // Returns what has been written since the file had size `from`.
   std::string Text(uint64_t from) const;
 
  private:

@@ -1,4 +1,4 @@
-// What another process uses, as /proc has it.
+// Tells what another process uses, from /proc.
 
 #ifndef PENSTOCK_TESTS_PROCESS_USAGE_H_
 #define PENSTOCK_TESTS_PROCESS_USAGE_H_
@@ -9,10 +9,10 @@
 
 namespace penstock::process {
 
-// Zero where the process has gone.
+// Return zero if the process is gone.
 uint64_t ResidentBytes(pid_t pid);
-// The most since ForgetPeak(), or since the start where the kernel does not let
-// it be forgotten.
+// Returns the highest value of ResidentBytes() since ForgetPeak(), or since the
+// start if the kernel does not let us reset it.
 uint64_t PeakBytes(pid_t pid);
 void ForgetPeak(pid_t pid);
 double CpuSeconds(pid_t pid);

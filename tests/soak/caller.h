@@ -1,4 +1,4 @@
-// The client's side of the soak test: one call after the other.
+// The client's side of the soak test: makes one call after the other.
 
 #ifndef PENSTOCK_TESTS_SOAK_CALLER_H_
 #define PENSTOCK_TESTS_SOAK_CALLER_H_
@@ -21,11 +21,12 @@ class Caller {
       : stub_(Soak::NewStub(channel)) {}
   ~Caller();
 
-  // Makes the call and checks all that comes of it. What was wrong, or nothing.
+  // Makes the call and checks its results. Returns what was wrong, or an empty
+  // string.
   std::string Make(const Plan& plan);
 
  private:
-  // What a call of any kind has.
+  // What calls of all kinds have.
   struct Call;
 
   void MakeUnary(Call* call);

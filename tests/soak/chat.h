@@ -13,8 +13,8 @@
 
 namespace penstock::soak {
 
-// One operation at a time; each blocks until it is over. Finish() is the last,
-// and has to be called.
+// One operation runs at a time, and each blocks until it is over. Finish() must
+// be called, as the last one.
 class ChatStream {
  public:
   virtual ~ChatStream() = default;
@@ -24,7 +24,7 @@ class ChatStream {
   virtual grpc::Status Finish() = 0;
 };
 
-// `queue` is used by nobody else meanwhile.
+// Starts the stream. Nobody else may use `queue` meanwhile.
 std::unique_ptr<ChatStream> StartChat(Api api, Soak::Stub* stub,
                                       grpc::ClientContext* context,
                                       grpc::CompletionQueue* queue);

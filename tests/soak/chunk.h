@@ -11,13 +11,13 @@
 
 namespace penstock::soak {
 
-// Differs where a byte, or the place of one, differs.
+// Returns a sum that changes if a byte, or its place, changes.
 uint64_t SumOf(const std::string& bytes);
 
-// `size` bytes, others for each seed, with their sum.
+// Fills a chunk with `size` bytes, which depend on the seed, and their sum.
 void Fill(size_t size, uint64_t seed, Chunk* chunk);
 
-// It has the sum that it says.
+// Returns whether the chunk's bytes have the sum that it states.
 bool IsIntact(const Chunk& chunk);
 
 }  // namespace penstock::soak

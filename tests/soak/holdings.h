@@ -1,4 +1,4 @@
-// What this process holds, and whether that grows.
+// Tells what this process holds, and whether that grows.
 
 #ifndef PENSTOCK_TESTS_SOAK_HOLDINGS_H_
 #define PENSTOCK_TESTS_SOAK_HOLDINGS_H_
@@ -9,18 +9,19 @@
 
 namespace penstock::soak {
 
-// From now on malloc returns to the system what is free, but for small pieces:
-// else it keeps as much as a few of the largest messages, or not, by chance.
+// From now on malloc returns free memory to the system, except for small
+// pieces. Otherwise it keeps, by chance, as much as a few of the largest
+// messages.
 void KeepNoFreeMemory();
 
-// From /proc/self.
+// Measures by /proc/self.
 Holdings MeasureSelf();
 
-// `now` holds no more than `before`, but for threads that gRPC's pools keep and
-// memory that the allocator does.
+// Returns whether `now` holds no more than `before`, apart from threads that
+// gRPC's pools keep and memory that the allocator keeps.
 bool IsFlat(const Holdings& before, const Holdings& now);
 
-// "31 descriptors, 14 threads, 6 memory files, 25600 private KiB".
+// Returns "31 descriptors, 14 threads, 6 memory files, 25600 private KiB".
 std::string ToText(const Holdings& holdings);
 
 }  // namespace penstock::soak

@@ -1,4 +1,4 @@
-// What one call of the soak test is to be.
+// What one call of the soak test should do.
 
 #ifndef PENSTOCK_TESTS_SOAK_PLAN_H_
 #define PENSTOCK_TESTS_SOAK_PLAN_H_
@@ -13,13 +13,13 @@ enum class Kind { kUnary, kUpload, kDownload, kChat };
 enum class Api { kSync, kAsync, kCallback };
 enum class Ending {
   kOk,
-  kError,     // a status that the server is told to give
-  kCancel,    // by the client, on the way
-  kDeadline,  // of a few milliseconds; the client then waits for it
+  kError,     // a status that the server is told to return
+  kCancel,    // by the client, during the call
+  kDeadline,  // after a few milliseconds; the client waits for it
 };
 
-// A unary call has one message each way, an upload one response, a download
-// one request; a chat as many of both, in turns.
+// A unary call has one message each way, an upload one response, a download one
+// request. A chat has as many of both, by turns.
 struct Plan {
   Kind kind = Kind::kUnary;
   Api api = Api::kSync;

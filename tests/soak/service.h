@@ -10,11 +10,12 @@
 
 namespace penstock::soak {
 
-// Sent back where a client sends them: with the headers, with the status.
+// Metadata that is sent back if a client sends it: with the headers, and with
+// the status.
 constexpr char kEchoInitial[] = "echo-initial";
 constexpr char kEchoTrailing[] = "echo-trailing-bin";
 
-// Checks each chunk: one that was changed ends its call with DATA_LOSS.
+// Checks each chunk. One that was changed ends its call with DATA_LOSS.
 class SoakService final : public Soak::Service {
  public:
   grpc::Status Unary(grpc::ServerContext* context, const Order* order,

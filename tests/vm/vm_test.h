@@ -7,10 +7,9 @@
 
 namespace penstock {
 
-// Base of tests that run in tools/rdma-vm. Elsewhere they skip themselves; in
-// there a device that is missing has to be a failure, so they do not ask for
-// the device. A SetUp() on top of it calls this one, and returns where
-// IsSkipped().
+// Base of tests that run in tools/rdma-vm. Elsewhere they skip themselves. They
+// do not check for the device, since a missing one must be a failure in there.
+// A SetUp() of a derived class calls this one, and returns if IsSkipped().
 class VmTest : public testing::Test {
  protected:
   void SetUp() override {
