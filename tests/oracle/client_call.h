@@ -17,24 +17,25 @@
 
 namespace penstock::oracle {
 
-// One thread may write while another reads; Finish() comes after both. A call
-// whose kind has one request begins with it.
+// A call. One thread may write while another reads; Finish() comes after both.
+// A call of a kind with one request begins with that request.
 class ClientCall {
  public:
   virtual ~ClientCall() = default;
-  // False: the call is over. Options that say "last" half-close.
+  // Writes a message. Returns false if the call is over. Options with "last"
+  // also half-close.
   virtual bool Write(const grpc::ByteBuffer& message,
                      grpc::WriteOptions options) = 0;
   virtual bool WritesDone() = 0;
-  // False: no more comes.
+  // Reads a message. Returns false if no more comes.
   virtual bool Read(grpc::ByteBuffer* message) = 0;
   // Blocks until the server's initial metadata has come, where the API can.
   virtual void AwaitInitialMetadata() {}
-  // After Read() has said false.
+  // Returns the status. Call it after Read() has returned false.
   virtual grpc::Status Finish() = 0;
 };
 
-// What a call is made with; all outlive it.
+// What a call is made with. All of it outlives the call.
 struct ClientParts {
   std::shared_ptr<grpc::Channel> channel;
   grpc::CompletionQueue* queue;  // of a ClientPump

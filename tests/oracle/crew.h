@@ -1,4 +1,4 @@
-// Threads that are begun one by one and waited for together.
+// Threads that are started one by one and joined together.
 
 #ifndef PENSTOCK_TESTS_ORACLE_CREW_H_
 #define PENSTOCK_TESTS_ORACLE_CREW_H_
@@ -19,7 +19,7 @@ class Crew {
     std::lock_guard<std::mutex> lock(mu_);
     threads_.emplace_back(std::move(work));
   }
-  // Also for those that begin meanwhile.
+  // Joins all threads, and those that are started meanwhile.
   void Join() {
     while (true) {
       std::vector<std::thread> threads;

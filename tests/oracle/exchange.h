@@ -1,4 +1,4 @@
-// What both sides of a call do alike: sending and receiving messages.
+// Sends and receives messages, which both sides of a call do in the same way.
 
 #ifndef PENSTOCK_TESTS_ORACLE_EXCHANGE_H_
 #define PENSTOCK_TESTS_ORACLE_EXCHANGE_H_
@@ -19,8 +19,9 @@ namespace penstock::oracle {
 template <typename Call>
 class Exchange {
  public:
-  // `settle` makes what is on the way in both directions come. All outlive it;
-  // what comes goes to `received`. `peer_runs`: certainly.
+  // `settle` waits until everything that is under way, in both directions, has
+  // come. `peer_runs`: the peer certainly runs. All arguments outlive the
+  // exchange. Received messages go to `received`.
   Exchange(Call* call, Meeting* meeting, Side self, bool peer_runs,
            std::function<void()> settle, std::vector<Digest>* received)
       : call_(call),
@@ -31,7 +32,8 @@ class Exchange {
         settle_(std::move(settle)),
         received_(received) {}
 
-  // One phase; false: the call is over. `ends`: nothing is sent after it.
+  // Plays one phase. Returns false if the call is over. `ends`: nothing is sent
+  // after it.
   bool Play(size_t index, const std::vector<Message>& out,
             const std::vector<Message>& in, bool late, bool ends) {
     if (in.empty()) return Send(index, out, ends);
@@ -74,9 +76,9 @@ class Exchange {
   }
 
  private:
-  // For a peer that may never come.
+  // The patience with a peer that may never come.
   static constexpr std::chrono::milliseconds kShortPatience{30};
-  // What gRPC takes without a reader: less than HTTP/2's first window.
+  // How much gRPC takes without a reader: less than HTTP/2's first window.
   static constexpr size_t kUnreadBytes = 16 * 1024;
 
   static grpc::WriteOptions OptionsOf(const Message& message, bool is_first,
@@ -84,8 +86,8 @@ class Exchange {
     grpc::WriteOptions options;
     if (message.plain) options.set_no_compression();
     if (message.hint && !is_first && !is_last && message.size < kUnreadBytes) {
-      // Stock gRPC may keep it back until another message follows, and what
-      // began with it or is large is not taken before that.
+      // Stock gRPC may keep the message back until another one follows. Until
+      // then the write of a first or a large one does not end.
       options.set_buffer_hint();
     }
     if (is_last && ends) options.set_last_message();
@@ -107,8 +109,8 @@ class Exchange {
   std::vector<Digest>* const received_;
 };
 
-// What metadata looks like to those who compare it: values of one key are in
-// order, and the user agent, which names the transport, is left out.
+// Returns metadata in the form in which it is compared: values of one key in
+// order, and without the user agent, which names the transport.
 template <typename Map>
 Metadata ToMetadata(const Map& map) {
   Metadata metadata;

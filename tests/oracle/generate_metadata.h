@@ -1,4 +1,4 @@
-// How a program's metadata and statuses are drawn.
+// Draws a program's metadata and statuses.
 
 #ifndef PENSTOCK_TESTS_ORACLE_GENERATE_METADATA_H_
 #define PENSTOCK_TESTS_ORACLE_GENERATE_METADATA_H_

@@ -1,5 +1,5 @@
-// Where the two sides of a call meet beside it, as they are in one process: so
-// that each can begin when the other has come so far.
+// Lets the two sides of a call, which are in one process, wait for each other
+// beside the call, so that one begins when the other has come far enough.
 
 #ifndef PENSTOCK_TESTS_ORACLE_MEETING_H_
 #define PENSTOCK_TESTS_ORACLE_MEETING_H_
@@ -17,32 +17,32 @@ namespace penstock::oracle {
 
 enum class Side { kClient, kServer };
 
-// No wait here, and no call, takes this long, unless something hangs.
+// How long a wait here, or a call, may take at most: a longer one hangs.
 constexpr std::chrono::seconds kPatience(60);
 
 // Thread-safe.
 class Meeting {
  public:
-  // Before the call begins; `client` lives until Leave(kClient).
+  // Call it before the call begins. `client` lives until Leave(kClient).
   void Begin(grpc::ClientContext* client) {
     std::lock_guard<std::mutex> lock(mu_);
     client_ = client;
   }
-  // `side` has come to its point `point`.
+  // Says that `side` has come to its point `point`.
   void Reach(Side side, size_t point) {
     std::lock_guard<std::mutex> lock(mu_);
     reached_[Index(side)].insert(point);
     changed_.notify_all();
   }
-  // `side` will come to no more of them.
+  // Says that `side` will come to no more points.
   void Leave(Side side) {
     std::lock_guard<std::mutex> lock(mu_);
     left_[Index(side)] = true;
     if (side == Side::kClient) client_ = nullptr;
     changed_.notify_all();
   }
-  // Blocks until `side` has come to `point`. False: it has left, or the time is
-  // up.
+  // Blocks until `side` has come to `point`. Returns false if it has left, or
+  // the time is up.
   bool Await(Side side, size_t point,
              std::chrono::milliseconds time = kPatience) {
     std::unique_lock<std::mutex> lock(mu_);
@@ -52,12 +52,12 @@ class Meeting {
     return reached_[at].count(point) > 0;
   }
 
-  // The client's call, from any thread, if it still runs.
+  // Cancels the client's call, on any thread, if it still runs.
   void CancelClient() {
     std::lock_guard<std::mutex> lock(mu_);
     if (client_ != nullptr) client_->TryCancel();
   }
-  // The same when that time has passed, unless the client leaves before.
+  // The same after that time, unless the client leaves before.
   void CancelClientAfter(std::chrono::microseconds time) {
     std::unique_lock<std::mutex> lock(mu_);
     const size_t at = Index(Side::kClient);
@@ -77,10 +77,10 @@ class Meeting {
 };
 
 // Points of both sides.
-constexpr size_t kPhasesDone = 1000;  // nothing of any phase is missing
+constexpr size_t kPhasesDone = 1000;  // all phases are done
 constexpr size_t kEnding = 1001;      // its last operation begins
 constexpr size_t kGone = 1002;        // it is done
-// That much of phase `index` is on the way as goes without a reader.
+// The side has sent as much of phase `index` as can be sent without a reader.
 inline size_t SentPoint(size_t index) { return index; }
 
 }  // namespace penstock::oracle

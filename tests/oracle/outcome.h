@@ -25,8 +25,8 @@ struct Outcome {
   std::vector<Digest> server_received;
 };
 
-// What two of them differ in, a line each, with their names before; empty where
-// applications see no difference.
+// Returns how two outcomes differ, a line for each difference, with the names
+// in front; an empty string if applications see no difference.
 std::string DifferenceOf(const std::string& a_name, const Outcome& a,
                          const std::string& b_name, const Outcome& b);
 

@@ -13,15 +13,15 @@
 
 namespace penstock::oracle {
 
-// The key by which a server finds the plan of a call.
+// The metadata key by which a server finds the plan of a call.
 constexpr char kPlanKey[] = "oracle-call";
 
-// The client's side. `settle`: see Exchange.
+// Plays the client's side. For `settle` see Exchange.
 void PlayClient(const Plan& plan, const std::shared_ptr<grpc::Channel>& channel,
                 grpc::CompletionQueue* queue, Meeting* meeting,
                 const std::function<void()>& settle, Outcome* outcome);
 
-// The server's side.
+// Plays the server's side.
 void PlayServer(const Plan& plan, ServerCall* call, Meeting* meeting,
                 const std::function<void()>& settle, Outcome* outcome);
 

@@ -1,5 +1,5 @@
-// A random program of calls: what each side of each call is to do. Made of a
-// seed alone, so that it can be run over stock gRPC and over Penstock.
+// A random program of calls, which says what each side of each call does. It
+// depends on its seed alone, so it can run over stock gRPC and over Penstock.
 
 #ifndef PENSTOCK_TESTS_ORACLE_PROGRAM_H_
 #define PENSTOCK_TESTS_ORACLE_PROGRAM_H_
@@ -16,7 +16,7 @@
 namespace penstock::oracle {
 
 enum class Kind { kUnary, kUpload, kDownload, kChat };
-// A generic client has no stub and knows no kinds but unary and chat.
+// A generic client has no stub, and knows only unary calls and chats.
 enum class ClientApi {
   kSync,
   kAsync,
@@ -24,19 +24,19 @@ enum class ClientApi {
   kGenericAsync,
   kGenericCallback
 };
-// The generic ones serve each method that nobody else does.
+// A generic server serves every method that no other server serves.
 enum class ServerApi { kSync, kAsync, kCallback, kGeneric };
 
-// How a call ends after its phases. Where nothing else is said, what both sides
+// How a call ends after its phases. Unless it says otherwise, what both sides
 // see is determined.
 enum class Ending {
   kFinish,  // the server reads the end of the requests and gives its status
-  kEarly,   // it gives it while requests come that it does not read
+  kEarly,   // it gives it while requests come, which it does not read
   kClientCancels,   // the server waits for that
-  kServerCancels,   // and then gives its status, of which nobody hears
+  kServerCancels,   // and then gives its status, which nobody gets
   kDeadline,        // a short one, for which both sides wait
   kPastDeadline,    // passed before the call begins
-  kCancelBehind,    // the client cancels when the end has come, unread as yet
+  kCancelBehind,    // the client cancels when the end has come, still unread
   kDeadlineBehind,  // the deadline passes then
   kRandomCancel,    // by the client at any time: a race
   kRandomDeadline,  // likewise
@@ -45,7 +45,7 @@ enum class Ending {
 struct Message {
   size_t size = 0;
   uint64_t seed = 0;   // of the bytes; 0: zeros, which can be compressed well
-  int slices = 1;      // that it is sent in
+  int slices = 1;      // in which it is sent
   bool plain = false;  // not to be compressed
   bool hint = false;   // more will follow soon
 };
@@ -55,7 +55,7 @@ struct Message {
 struct Phase {
   std::vector<Message> up;
   std::vector<Message> down;
-  // Who receives begins when as much as may be has come.
+  // The receiver begins only when as much has come as can.
   bool late = false;
 };
 
@@ -68,12 +68,12 @@ struct Plan {
   ServerApi server = ServerApi::kSync;
   int channel = 0;
 
-  // Those of a unary call and of a download begin with one message up.
+  // The phases of a unary call and of a download begin with one message up.
   std::vector<Phase> phases;
-  // After as many phases the client says that it sends no more.
+  // After how many phases the client says that it sends no more.
   size_t half_close_after = 0;
-  bool coalesced = false;  // the end of either side goes with the last message
-  bool corked = false;     // the beginning of the call, with the first one
+  bool coalesced = false;  // each side's end goes with its last message
+  bool corked = false;     // the call's beginning goes with the first message
   bool waits_for_initial = false;  // the client asks for it before messages
 
   Ending ending = Ending::kFinish;
@@ -89,13 +89,13 @@ struct Plan {
   Metadata trailing;
   bool initial_early = false;  // sent before the first phase
   grpc::Status status;
-  bool may_not_run = false;  // as something may keep it from the server
+  bool may_not_run = false;  // something may keep it from the server
 
   grpc_compression_algorithm up_compression = GRPC_COMPRESS_NONE;
   grpc_compression_algorithm down_compression = GRPC_COMPRESS_NONE;
 };
 
-constexpr int kDefault = -2;    // what gRPC takes where nothing is set
+constexpr int kDefault = -2;    // what gRPC takes if nothing is set
 constexpr int kUnlimited = -1;  // of messages
 
 // What is set for all calls of a program.
@@ -108,14 +108,14 @@ struct Settings {
   bool generic_is_callback = true;
 };
 
-// What befalls it. Calls notice only the shutdown.
+// What happens during a program. Calls notice only the shutdown.
 enum class Event { kNone, kPathLoss, kChannelGone, kShutdown };
 
-// What most messages of a program are.
+// The size of most messages of a program.
 enum class Style {
   kMixed,
   kSmall,  // many more calls
-  kLarge,  // 20 KB to 300 KB: many that are read or pushed at once
+  kLarge,  // 20 KB to 300 KB: many are read or pushed at once
 };
 
 struct Program {
@@ -129,14 +129,14 @@ struct Program {
 };
 
 constexpr int kChannels = 2;
-// Of the channels: its calls bring more metadata than the limit, for which
-// stock gRPC may end the connection, so that they are made one by one.
+// The channel for calls with more metadata than the limit. Stock gRPC may end
+// the connection for it, so these calls are made one by one.
 constexpr int kRoughChannel = 1;
 
-// Whether a message of it is larger than a limit.
+// Returns whether a message of the plan is larger than a limit.
 bool ExceedsLimit(const Settings& settings, const Plan& plan);
 
-// The same for the same seed, on each machine.
+// Makes a program, which is the same for the same seed on each machine.
 Program MakeProgram(uint64_t seed);
 
 std::string ToText(Kind kind);

@@ -1,4 +1,4 @@
-// Random choices that are the same on each machine.
+// Makes random choices, which are the same on each machine.
 
 #ifndef PENSTOCK_TESTS_ORACLE_RANDOM_H_
 #define PENSTOCK_TESTS_ORACLE_RANDOM_H_
@@ -10,15 +10,15 @@
 
 namespace penstock::oracle {
 
-// The standard's distributions differ between libraries, its engine does not.
+// The standard's distributions differ between libraries; its engine does not.
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) { engine_.discard(8); }
 
   uint64_t Bits() { return engine_(); }
-  // In [0, end).
+  // Returns a number in [0, end).
   size_t Below(size_t end) { return engine_() % end; }
-  // In [from, to].
+  // Returns a number in [from, to].
   size_t Between(size_t from, size_t to) { return from + Below(to - from + 1); }
   bool Percent(size_t chance) { return Below(100) < chance; }
   template <typename T>

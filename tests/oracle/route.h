@@ -1,4 +1,4 @@
-// What calls can go over here.
+// The routes that calls can take here.
 
 #ifndef PENSTOCK_TESTS_ORACLE_ROUTE_H_
 #define PENSTOCK_TESTS_ORACLE_ROUTE_H_
@@ -21,13 +21,13 @@ struct Route {
   std::shared_ptr<grpc::ChannelCredentials> Credentials() const;
 };
 
-// Null where there is none of that name.
+// Returns null if there is no route of that name.
 const Route* FindRoute(const std::string& name);
 
-// Ends the shared memory between both sides of this process, as where a path is
-// closed while both go on reading what they have: each side believes that the
-// other has closed. (The end of shm's socket would say that nothing is read any
-// more, and memory would be used anew under its readers.)
+// Breaks the shared memory path between both sides of this process. Each side
+// is told that the other has closed its path, and both go on reading what they
+// have. (The end of shm's socket would say that nothing is read any more;
+// memory would then be reused while it is read.)
 void BreakSharedMemory();
 
 }  // namespace penstock::oracle

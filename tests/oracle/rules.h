@@ -1,5 +1,5 @@
-// Which differences from stock gRPC are allowed, since stock gRPC's own races
-// decide, and what holds nevertheless.
+// Which differences from stock gRPC are allowed, because stock gRPC itself has
+// races there, and which rules always hold.
 
 #ifndef PENSTOCK_TESTS_ORACLE_RULES_H_
 #define PENSTOCK_TESTS_ORACLE_RULES_H_
@@ -11,7 +11,7 @@
 
 namespace penstock::oracle {
 
-// What of a call's outcome stock gRPC itself repeats. The rest is a race.
+// Which parts of a call's outcome stock gRPC repeats. The rest is a race.
 struct Certainty {
   bool status = false;
   bool metadata = false;  // that the client receives
@@ -19,15 +19,18 @@ struct Certainty {
 };
 Certainty CertaintyOf(const Program& program, const Plan& plan);
 
-// What breaks a rule that holds whoever wins; empty where nothing does.
-// 1. What comes is a beginning of what was sent: in order, unchanged, no gap.
-// 2. With the server's status come all its messages and all its metadata.
-// 3. OK is nobody's but the server's.
-// 4. Other codes are those of what happened to the call.
+// Returns how the outcome breaks a rule that always holds; an empty string if
+// it breaks none. The rules:
+//
+//   1. What comes is a beginning of what was sent: in order, unchanged, no gap.
+//   2. With the server's status come all its messages and all its metadata.
+//   3. Only the server says OK.
+//   4. Other codes are those of what happened to the call.
 std::string BrokenRule(const Program& program, const Plan& plan,
                        const Outcome& outcome);
 
-// What is wrong with how a call ended, where stock gRPC ended it as in `stock`.
+// Returns what is wrong with how a call ended, if stock gRPC ended it as in
+// `stock`.
 std::string Judge(const Program& program, const Plan& plan,
                   const Outcome& stock, const Outcome& outcome);
 

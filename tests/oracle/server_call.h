@@ -21,27 +21,28 @@
 
 namespace penstock::oracle {
 
-// One thread may write while another reads; Finish() comes after both.
+// A call. One thread may write while another reads; Finish() comes after both.
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
   virtual grpc::ServerContextBase* context() = 0;
   virtual void SendInitialMetadata() {}
-  // False: no more comes.
+  // Reads a message. Returns false if no more comes.
   virtual bool Read(grpc::ByteBuffer* message) = 0;
-  // False: the call is over.
+  // Writes a message. Returns false if the call is over.
   virtual bool Write(const grpc::ByteBuffer& message,
                      grpc::WriteOptions options) = 0;
-  // The last operation of the call. It may be done only after this returns.
+  // Ends the call; the last operation. The call may end only after this
+  // returns.
   virtual void Finish(const grpc::Status& status) = 0;
-  // Both at once, where the API can. A call of one response has it only if the
-  // status is OK.
+  // Does both at once, if the API can. In a call with one response, the message
+  // is sent only if the status is OK.
   virtual void WriteAndFinish(const grpc::ByteBuffer& message,
                               const grpc::Status& status) {
     Write(message, grpc::WriteOptions());
     Finish(status);
   }
-  // Whether the call ends by being cancelled, before patience ends.
+  // Returns whether the call is cancelled before the patience ends.
   virtual bool AwaitCancelled() {
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (!context()->IsCancelled()) {
@@ -52,21 +53,21 @@ class ServerCall {
   }
 };
 
-// What a server does for each call, in a thread of the call's own.
+// What a server does for each call, on a thread of the call's own.
 using Handler = std::function<void(ServerCall*)>;
 
-// Methods of each kind at one of the APIs.
+// A service with methods of each kind, at one of the APIs.
 class ApiService {
  public:
   virtual ~ApiService() = default;
   virtual void Register(grpc::ServerBuilder* builder) = 0;
-  // After BuildAndStart.
+  // Call it after BuildAndStart.
   virtual void Begin() {}
-  // Between the server's Shutdown and its destruction.
+  // Call it between the server's Shutdown and its destruction.
   virtual void End() {}
 };
 
-// All three outlive the service.
+// `handler` and `crew` outlive the service.
 std::unique_ptr<ApiService> NewSyncService(const Handler* handler);
 std::unique_ptr<ApiService> NewCallbackService(const Handler* handler,
                                                Crew* crew);
@@ -76,7 +77,7 @@ std::unique_ptr<ApiService> NewAsyncService(const Handler* handler, Crew* crew);
 std::unique_ptr<ApiService> NewGenericAsyncService(const Handler* handler,
                                                    Crew* crew);
 
-// "/oracle.Sync/Unary" and so on.
+// Returns "/oracle.Sync/Unary" and so on.
 std::string MethodName(ServerApi api, Kind kind);
 
 }  // namespace penstock::oracle

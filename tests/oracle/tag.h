@@ -1,4 +1,5 @@
-// One operation that runs: what waits for it, and what says that it is done.
+// One operation that runs: lets one waiter wait until it is done. May be used
+// again and again.
 
 #ifndef PENSTOCK_TESTS_ORACLE_TAG_H_
 #define PENSTOCK_TESTS_ORACLE_TAG_H_
@@ -17,14 +18,14 @@ namespace penstock::oracle {
 class Tag {
  public:
   virtual ~Tag() = default;
-  // The operation is done, well or not.
+  // Says that the operation is done, well or not.
   virtual void Set(bool ok) {
     std::lock_guard<std::mutex> lock(mu_);
     done_ = true;
     ok_ = ok;
     changed_.notify_one();
   }
-  // Whether the operation was well. Consumes it.
+  // Waits for the operation. Returns whether it ended well, and resets the tag.
   bool Await() {
     std::unique_lock<std::mutex> lock(mu_);
     changed_.wait(lock, [this] { return done_; });
@@ -39,7 +40,7 @@ class Tag {
   bool ok_ = false;
 };
 
-// The thread that takes tags out of a queue. `Queue` is one of gRPC's two.
+// A thread that takes tags out of a queue. `Queue` is one of gRPC's two.
 template <typename Queue>
 class Pump {
  public:
@@ -50,7 +51,7 @@ class Pump {
       while (queue_->Next(&tag, &ok)) static_cast<Tag*>(tag)->Set(ok);
     });
   }
-  // All operations must be done.
+  // Needs all operations to be done.
   ~Pump() { Stop(); }
   void Stop() {
     if (!thread_.joinable()) return;

@@ -1,5 +1,5 @@
-// A server and its channels in this process, over one route, and a program that
-// runs there.
+// A server and its channels in this process, over one route, where a program
+// runs.
 
 #ifndef PENSTOCK_TESTS_ORACLE_WORLD_H_
 #define PENSTOCK_TESTS_ORACLE_WORLD_H_
@@ -24,27 +24,27 @@
 
 namespace penstock::oracle {
 
-// What came of a program.
+// The result of a program.
 struct Result {
   std::vector<Outcome> outcomes;  // of its calls
-  // What else went wrong: calls of bystanders, which nothing may befall.
+  // What else went wrong: calls of bystanders, which must all succeed.
   std::vector<std::string> complaints;
-  std::vector<std::string> paths;  // what its connections went over
+  std::vector<std::string> paths;  // what carried its connections
 };
 
 class World {
  public:
-  // Both outlive it.
+  // `route` and `program` outlive the world.
   World(const Route& route, const Program& program);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Once. Blocks until all is over.
+  // Runs the program. Blocks until all is over. Call it once.
   Result Run();
 
  private:
-  // One of each call.
+  // The state of one call.
   struct Case {
     std::mutex mu;
     Meeting meeting;
@@ -53,7 +53,7 @@ class World {
 
   void StartServer();
   std::shared_ptr<grpc::Channel> NewChannel() const;
-  // Null when all is over.
+  // Returns null when all is over.
   std::shared_ptr<grpc::Channel> ChannelAt(size_t index);
   void DropChannels();
 
@@ -61,7 +61,8 @@ class World {
   void Echo(ServerCall* call);
   void MakeCall(const Plan& plan);
   void MakeCalls(bool rough);
-  // A call that has nothing to do with the program's; how it ended.
+  // Makes a call that has nothing to do with the program's. Returns how it
+  // ended.
   grpc::Status MakeEcho(const std::shared_ptr<grpc::Channel>& channel,
                         const Message& message);
   void Settle(size_t channel);
