@@ -1,4 +1,4 @@
-// What another process writes to stderr.
+// Captures what another process writes to stderr.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
 #define PENSTOCK_TESTS_TRANSPORT_BASE_LOGGED_H_
@@ -9,10 +9,10 @@
 namespace penstock {
 
 // Runs `body` in a forked child with `fd` as its stderr. Expects that it ends
-// by itself and in time: after a minute it is killed.
+// by itself within a minute, and kills it otherwise.
 void RunWithStderr(int fd, const std::function<void()>& body);
 
-// What a child that runs `body` writes to stderr.
+// Returns what a child that runs `body` writes to stderr.
 std::string LoggedBy(const std::function<void()>& body);
 
 }  // namespace penstock

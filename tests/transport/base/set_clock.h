@@ -1,4 +1,4 @@
-// A system clock that a test can set, in its own process alone.
+// A system clock that a test can set, for its own process only.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_BASE_SET_CLOCK_H_
 #define PENSTOCK_TESTS_TRANSPORT_BASE_SET_CLOCK_H_
@@ -7,13 +7,13 @@
 
 namespace penstock {
 
-// Moves what everybody in this process reads as the time of day by `offset`
-// from the truth. The kernel goes on with the truth: who waits until a time of
-// day waits as if the clock had been set back by `offset` meanwhile. Programs
-// that link this have a clock_gettime of their own.
+// Moves the time of day that this process reads by `offset` from the true one.
+// The kernel keeps the true time: a wait until a time of day behaves as if the
+// clock had been set back by `offset` meanwhile. Programs that link this have a
+// clock_gettime of their own.
 void SetClockBy(absl::Duration offset);
 
-// Moves the steady clock, which nothing else does. Waits go on with the truth.
+// Moves the steady clock, which nothing else moves. Waits keep the true time.
 void MoveSteadyClockBy(absl::Duration offset);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What the callbacks of attempts are told.
+// Records what the callbacks of attempts are told.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SETUP_TEST_UTIL_H_
@@ -26,7 +26,8 @@ class Told {
               state->status = result.status();
             })) {}
 
-  // For the one who finishes it: there is no other share of it afterwards.
+  // Returns the attempt, for the one who finishes it. This object keeps no
+  // share.
   std::shared_ptr<Attempt> Give() { return std::move(attempt_); }
 
   // Waits for the callback.
@@ -56,8 +57,8 @@ inline progress::EventLoop* Loop() {
   return progress::EventLoop::Get().value();
 }
 
-// Returns when what was posted to the loop before has run, and its timers for
-// up to now.
+// Returns when everything that was posted to the loop before has run, and the
+// timers that are due.
 inline void DrainLoop() {
   absl::Notification posted;
   Loop()->Post([&posted] { posted.Notify(); });

@@ -17,8 +17,8 @@ namespace core {
 // Takes calls of any method.
 class FinishingService final : public grpc::CallbackGenericService {
  public:
-  // Waits until the application has so many calls: a shutdown takes away what
-  // gRPC has not given it yet.
+  // Waits until the application has `count` calls. A shutdown takes away calls
+  // that gRPC has not given it yet.
   void AwaitCalls(int count) const {
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);

@@ -1,5 +1,5 @@
-// A peer that speaks Penstock's bytes by hand, over a socket of its own: for
-// what no real peer says, and for a look at each frame.
+// A peer that speaks Penstock's bytes by hand, over a socket of its own. It can
+// say what no real peer says, and see each frame.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_WIRE_PEER_H_
@@ -16,12 +16,13 @@
 namespace penstock {
 namespace core {
 
-// The bytes of docs/protocol.md, "Metadata".
+// Returns the bytes of docs/protocol.md, "Metadata".
 std::string Metadata(
     const std::vector<std::pair<std::string, std::string>>& pairs);
 
-// Offers no fabric, so all goes over the one connection. Blocking, for one
-// thread; a peer that says nothing for 25 seconds counts as gone.
+// Offers no fabric, so everything goes over the one connection. Its functions
+// block, and are for one thread. A peer that says nothing for 25 seconds counts
+// as gone.
 class WirePeer {
  public:
   // Takes the socket.
@@ -30,23 +31,23 @@ class WirePeer {
   WirePeer(const WirePeer&) = delete;
   WirePeer& operator=(const WirePeer&) = delete;
 
-  // Negotiates as a client, or a server, and says hello; then RPCs may come.
+  // Negotiate as a client, or as a server, and say hello. RPCs may come then.
   static std::unique_ptr<WirePeer> Connect(int port);
   bool Serve(uint32_t max_streams = UINT32_MAX);
 
-  // Sequenced frames only.
+  // Sends a sequenced frame.
   void Send(wire::FrameType type, uint32_t stream, uint32_t aux = 0,
             absl::string_view payload = absl::string_view());
-  // A unit of the tcp fabric that holds no message.
+  // Sends a unit of the tcp fabric that holds no message.
   void SendUnit(uint8_t type, uint64_t cookie,
                 absl::string_view body = absl::string_view());
   struct Received {
     wire::FrameHeader header;
     std::string payload;
   };
-  // The next sequenced frame; false if the peer has gone.
+  // Receives the next sequenced frame. Returns false if the peer has gone.
   bool Receive(Received* frame);
-  // The same, as text: "goaway 4294967295", "ping", "closed".
+  // The same, and returns it as text: "goaway 4294967295", "ping", "closed".
   std::string Next();
   // Answers the last ping that Next() gave.
   void Pong() { Send(wire::FrameType::kPong, 0, 0, ping_); }
@@ -70,7 +71,7 @@ class WireListener {
   WireListener();
   ~WireListener();
   int port() const { return port_; }
-  // Null if nobody comes for 25 seconds.
+  // Returns null if nobody connects for 25 seconds.
   std::unique_ptr<WirePeer> Accept();
 
  private:

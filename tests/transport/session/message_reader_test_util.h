@@ -24,14 +24,14 @@
 namespace penstock {
 namespace session {
 
-// The reader is side B of both links. It may read 10,000 bytes at a time, and
-// the fake pieces are of 4,096. Writes down "message 7 of 1, budget 5000: m",
-// "failed 7 of 1: why", "released 7".
+// A fixture whose reader is side B of both links. It may read 10,000 bytes at a
+// time, and the fake pieces have 4,096. Records "message 7 of 1, budget 5000:
+// m", "failed 7 of 1: why", "released 7".
 class MessageReaderTest : public ::testing::Test,
                           public MessageReader::Owner,
                           public fabric::EndpointEvents {
  protected:
-  // Of the fast path.
+  // The epoch of the fast path.
   static constexpr uint32_t kEpoch = 3;
 
   explicit MessageReaderTest(const LinkOptions& fast = LinkOptions(),
@@ -72,7 +72,8 @@ class MessageReaderTest : public ::testing::Test,
   void OnDoorbell() override {}
   void OnBroken(const absl::Status&) override { reader_->LoseFastPath(); }
 
-  // What the peer says of Letters(size, id), exposed on both links.
+  // Returns what the peer says of Letters(size, id), which it exposes on both
+  // links.
   wire::Announce Expose(uint64_t id, size_t size) {
     wire::Announce announce;
     announce.id = id;

@@ -18,8 +18,8 @@
 namespace penstock {
 namespace session {
 
-// Takes frames apart and writes them down: "headers 1 open", "release 0 7",
-// "ack" with what it acknowledges; a hello as "hello".
+// Takes frames apart and records them: "headers 1 open", "release 0 7", "ack"
+// with what it acknowledges; a hello as "hello".
 class RawPeer : public fabric::EndpointEvents {
  public:
   explicit RawPeer(std::unique_ptr<fabric::Endpoint> endpoint);
@@ -32,12 +32,12 @@ class RawPeer : public fabric::EndpointEvents {
 
   fabric::Endpoint* endpoint() { return endpoint_.get(); }
   void SendBytes(absl::string_view bytes);
-  // Sequenced frames are numbered, unless `header` has a number.
+  // Sends a frame. Numbers it if it is sequenced, unless `header` has a number.
   void Send(wire::FrameHeader header, absl::string_view payload = "");
   void SendHello(uint32_t stream_window = 4096,
                  uint32_t max_streams = UINT32_MAX);
   Lines Take();
-  // The highest sequence number that has come.
+  // Returns the highest sequence number that has come.
   uint64_t received() const { return received_; }
 
   uint64_t next_sequence = 1;
@@ -50,21 +50,21 @@ class RawPeer : public fabric::EndpointEvents {
 
 wire::FrameHeader Header(wire::FrameType type, uint32_t stream = 0,
                          uint32_t aux = 0);
-// As the payload of kRelease, kPing, kPong.
+// Returns the payload of a kRelease, kPing or kPong.
 std::string IdPayload(uint64_t id);
 
 // The session is a server, or a client with `config.is_client`.
 class RawPeerTest : public ::testing::Test {
  protected:
-  // Both hellos are under way.
+  // Starts the session: both hellos are under way.
   void Begin(const Config& config = ServerConfig());
-  // They have arrived; nothing is left to be taken.
+  // The same, until the hellos have arrived and nothing is left to be taken.
   void Open(const Config& config = ServerConfig());
-  // A fast path between the two as well, the first.
+  // Adds a fast path between the two, the first one.
   void AddPath();
   void SendPathFrame(wire::FrameType type, uint32_t epoch,
                      absl::string_view payload = "why");
-  // Everything.
+  // Delivers everything.
   void Run();
 
   Link lifeline_{LifelineOptions()};

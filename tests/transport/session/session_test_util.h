@@ -1,4 +1,4 @@
-// Two sessions over fake links, with owners that write down what they are told.
+// Two sessions over fake links, with owners that record what they are told.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SESSION_TEST_UTIL_H_
@@ -27,26 +27,27 @@ using fabric::fake::LinkOptions;
 using fabric::fake::Side;
 using Lines = std::vector<std::string>;
 
-// As long as a token has to be.
+// A token of the right length.
 extern const char kToken[];
 
-// `size` letters, others for another seed, without a short period.
+// Returns `size` letters without a short period. Another seed gives other
+// letters.
 std::string Letters(size_t size, uint32_t seed = 0);
-// `text` in two pieces, in memory of its own.
+// Returns `text` in two pieces, in memory of its own.
 memory::Payload ToPayload(absl::string_view text);
-// Short ones as they are, long ones as their length and a hash.
+// Returns a short text as it is, and a long one as its length and a hash.
 std::string Brief(absl::string_view text);
-// What StreamRecorder writes down for this message.
+// Returns what StreamRecorder records for this message.
 std::string MessageLine(absl::string_view text);
 
-// A client's or a server's, with "shm" on offer.
+// Return a client's and a server's configuration, with "shm" on offer.
 Config ClientConfig();
 Config ServerConfig();
-// With the capabilities of a lifeline.
+// Returns options with the capabilities of a lifeline.
 LinkOptions LifelineOptions();
 
-// Writes down a stream's events: "headers h", "message m", "reset UNAVAILABLE:
-// why, by the peer".
+// Records a stream's events: "headers h", "message m", "reset UNAVAILABLE: why,
+// by the peer".
 class StreamRecorder : public StreamEvents {
  public:
   void OnHeaders(absl::string_view metadata) override;
@@ -61,7 +62,7 @@ class StreamRecorder : public StreamEvents {
   Lines Take();
 
   std::function<void()> on_event;
-  // Messages are kept here rather than let go.
+  // If true, keeps messages in `kept` instead of dropping them.
   bool keeps = false;
   std::vector<memory::Bytes> kept;
 
@@ -70,7 +71,8 @@ class StreamRecorder : public StreamEvents {
   Lines lines_;
 };
 
-// One side: a session and its owner, who writes down: "opened 1", "path shm".
+// One side: a session and its owner, who records "opened 1", "path shm" and so
+// on.
 class Peer : public SessionEvents {
  public:
   Peer(const Config& config, std::unique_ptr<fabric::Endpoint> lifeline);
@@ -87,15 +89,15 @@ class Peer : public SessionEvents {
   void OnClosed(const absl::Status& cause) override;
 
   Session* operator->() { return session_.get(); }
-  // With it goes its end of the lifeline.
+  // Destroys the session, and with it its end of the lifeline.
   void Destroy() { session_.reset(); }
-  // As owners do before they unlock.
+  // Flushes, as owners do before they unlock.
   void Flush();
-  // Until nothing waits at the fast path: what a doorbell asks for.
+  // Polls until nothing waits on the fast path, as after a doorbell.
   void PollAll();
 
   void Attach(uint32_t stream);
-  // Attaches it, and sends headers "open".
+  // Attaches the stream, and sends headers "open".
   void Open(uint32_t stream);
   bool Send(uint32_t stream, absl::string_view message);
   StreamRecorder& stream(uint32_t id) { return streams_[id]; }
@@ -103,7 +105,7 @@ class Peer : public SessionEvents {
   Lines Take();
 
   absl::Status entry_status;  // what OnEntry() returns
-  bool attaches = true;       // streams that the peer opens, at once
+  bool attaches = true;       // attaches streams of the peer's at once
   std::function<void()> on_event;
 
  private:
@@ -111,11 +113,12 @@ class Peer : public SessionEvents {
 
   std::map<uint32_t, StreamRecorder> streams_;
   Lines lines_;
-  // Last, for it calls the others.
+  // Last, since it calls the others.
   std::unique_ptr<Session> session_;
 };
 
-// A client (side A) and a server (side B). Nothing moves by itself.
+// A fixture with a client (side A) and a server (side B). Nothing moves by
+// itself.
 class SessionTest : public ::testing::Test {
  protected:
   static constexpr Side kClient = Side::kA;
@@ -123,29 +126,30 @@ class SessionTest : public ::testing::Test {
 
   SessionTest();
 
-  // The sessions are there and have sent their hellos.
+  // Makes the sessions, which send their hellos.
   void Begin();
-  // The hellos have arrived, and nothing is left to be taken.
+  // The same, until the hellos have arrived and nothing is left to be taken.
   void Open();
-  // And both have added a path, and send over it.
+  // The same, until both have added a path and send over it.
   void OpenWithPath();
 
   Peer& peer(Side side) { return side == kClient ? *client_ : *server_; }
-  // A new fast link; its ends are still to be added.
+  // Makes a new fast link. Its ends are not added yet.
   void NewLink();
   void AddPath(Side side, const std::string& fabric = "shm");
   // The newest fast link.
   Link& fast() { return *fast_links_.back(); }
 
   void FlushBoth();
-  // One event of `link` for `to`, who flushes then. False: nothing waits.
+  // Delivers one event of `link` to `to`, which then flushes. Returns false if
+  // nothing waits.
   bool Step(Link* link, Side to);
-  // All that waits there for `to`.
+  // Delivers everything that waits there for `to`.
   void StepAll(Link* link, Side to);
-  // Everything, everywhere.
+  // Delivers everything, on all links.
   void Run();
 
-  // To be changed before Begin() and NewLink().
+  // Change these before Begin() and NewLink().
   Config client_config_ = ClientConfig();
   Config server_config_ = ServerConfig();
   LinkOptions lifeline_options_ = LifelineOptions();

@@ -21,36 +21,36 @@ namespace session {
 
 using Random = std::mt19937;
 
-// What the two ends of an RPC mean to do, and what they have done about its
-// end. Shared by both.
+// What the two ends of an RPC intend to do, and what they have done to end it.
+// Shared by both.
 struct CallPlan {
   uint32_t stream = 0;
   std::vector<size_t> requests;   // sizes
   std::vector<size_t> responses;  // sizes
   // The server may end the call before the client has closed its half.
   bool ends_early = false;
-  // Chance of each step to give the call up, in percent.
+  // The chance of each step to give the call up, in percent.
   int client_cancels = 0;
   int server_aborts = 0;
 
   bool cancelled = false;     // by the client
   bool aborted = false;       // by the server: its trailers cut the rest off
-  bool session_lost = false;  // any end is fine now
+  bool session_lost = false;  // the call may end in any way now
 };
 
 // What all calls of a simulation share.
 struct CallWorld {
   explicit CallWorld(uint32_t seed) : random(seed) {}
   Random random;
-  // Of every payload that was sent: all are let go in the end.
+  // Every payload that was sent. All must be dropped in the end.
   std::vector<std::weak_ptr<const void>> payloads;
   std::vector<std::string> errors;
 };
 
 class SimulatedCall : public StreamEvents {
  public:
-  // Both outlive the call. A client's is to be attached by the caller; a
-  // server's as well, when it has been opened.
+  // `world` and `plan` outlive the call. The caller attaches it to its stream;
+  // a server's once the stream was opened.
   SimulatedCall(CallWorld* world, CallPlan* plan, Session* session,
                 bool is_client);
 
@@ -62,13 +62,13 @@ class SimulatedCall : public StreamEvents {
   void OnReset(const absl::Status& status, bool from_peer) override;
   void OnSendAccepted() override;
 
-  // Does one of the things that can be done now. In a hurry, it gives nothing
-  // up. False: there is nothing but to wait.
+  // Does one of the things that can be done now. In a `hurry` it gives nothing
+  // up. Returns false if it can only wait.
   bool Act(bool hurry);
   bool ended() const { return ended_; }
-  // Messages that were taken and not let go: they may keep loans.
+  // Drops messages that were taken and kept: they may keep loans.
   void LetGo() { held_.clear(); }
-  // What it waits for, for a person who looks for a bug.
+  // Returns what it waits for, for somebody who looks for a bug.
   std::string Describe() const;
 
  private:
@@ -97,7 +97,7 @@ class SimulatedCall : public StreamEvents {
   bool headers_received_ = false;
   size_t sent_ = 0;
   bool waits_for_window_ = false;
-  bool sent_all_ = false;  // half close or trailers too
+  bool sent_all_ = false;  // with half-close or trailers
   size_t received_ = 0;
   bool receives_ = false;     // the application waits for a message
   bool read_closed_ = false;  // the client has closed its half

@@ -1,5 +1,5 @@
-// Two sessions and their owners in a world of chance: which link delivers
-// next, what fails, who does what. The same seed is the same run.
+// Two sessions and their owners, where chance decides which link delivers next,
+// what fails, and who does what. The same seed gives the same run.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATION_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_SIMULATION_H_
@@ -24,7 +24,7 @@ namespace session {
 
 struct SimulationOptions {
   bool offers_path = false;
-  // Chance of each step that something happens to a path, in 1000.
+  // The chance of each step that something happens to a path, in 1000.
   int path_faults = 0;
   bool loses_lifeline = false;
 };
@@ -33,13 +33,14 @@ class Simulation {
  public:
   Simulation(uint32_t seed, const SimulationOptions& options);
 
-  // Random steps, then all that is left, then what must hold in the end.
-  // Returns what did not.
+  // Takes random steps, then does all that is left, then checks what must hold
+  // in the end. Returns what did not hold.
   std::vector<std::string> Run();
 
  private:
-  // One side with its owner. It polls its fast path when it likes; but one
-  // that is armed only when it was rung, or its own reads wait there.
+  // One side with its owner. The owner polls its fast path when it likes. While
+  // the path is armed, it polls only if it was rung, or if its own reads wait
+  // there.
   struct Owner : public SessionEvents {
     void OnStreamOpened(uint32_t stream) override { opened.push_back(stream); }
     void OnGoaway(uint32_t, const absl::Status&) override {}
@@ -59,7 +60,7 @@ class Simulation {
     Side side = Side::kA;
     std::unique_ptr<Session> session;
     std::map<uint32_t, std::unique_ptr<SimulatedCall>> calls;
-    std::vector<uint32_t> opened;  // and not attached yet
+    std::vector<uint32_t> opened;  // not attached yet
     bool connect_wanted = false;
     bool listen_wanted = false;
     std::unique_ptr<fabric::Endpoint> path;  // connected, not added yet
@@ -77,7 +78,7 @@ class Simulation {
     return of.begin()[Roll(static_cast<uint32_t>(of.size()))];
   }
   Owner& owner(Side side) { return side == Side::kA ? client_ : server_; }
-  // The newest, or null.
+  // Returns the newest fast link, or null.
   Link* fast() { return links_.empty() ? nullptr : links_.back().get(); }
 
   // simulation_setup.cc

@@ -1,5 +1,5 @@
-// Two sessions over a fake fast path on which things take time, of a clock that
-// the test turns.
+// Two sessions over a fake fast path with latency and bandwidth, by a clock
+// that the test advances.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_SESSION_TUNING_TEST_UTIL_H_
@@ -19,13 +19,13 @@ namespace session {
 
 using fabric::fake::Speed;
 
-// Stands still but for what the test does.
+// Moves only when the test moves it.
 class ManualClock {
  public:
   uint64_t now_ns() const { return now_ns_; }
   void AdvanceTo(uint64_t now_ns) { now_ns_ = std::max(now_ns_, now_ns); }
-  // Does `work`, which takes that long; whoever reads the clock during it twice
-  // sees the whole time between the two.
+  // Does `work`, which takes `ns`. If the clock is read twice during it, the
+  // whole time lies between the two.
   template <typename Work>
   void Spend(uint64_t ns, Work work) {
     pending_ns_ = ns;
@@ -57,8 +57,8 @@ struct Costs {
   uint64_t announce_ns = 0;
 };
 
-// The fast path starts with eager messages up to 12 KiB and pieces of 16 KiB,
-// four at once.
+// A fixture whose fast path starts with eager messages up to 12 KiB and pieces
+// of 16 KiB, four at once.
 class TuningSimulation : public SessionTest {
  protected:
   TuningSimulation();
@@ -87,10 +87,10 @@ class TuningSimulation : public SessionTest {
   }
 
   Costs costs_;
-  // Before each message, on both directions: latency and bandwidth become up to
-  // that many times more or less.
+  // The noise: before each message latency and bandwidth change, in both
+  // directions, by a factor of up to this, either way.
   double noise_ = 1;
-  // One message in so many is held up by a hundred times the latency.
+  // One message in this many is delayed by a hundred times the latency.
   int delayed_ = 0;
 
  private:

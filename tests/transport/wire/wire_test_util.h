@@ -1,4 +1,4 @@
-// Bytes as people write them, and damage with a fixed seed.
+// Bytes in hexadecimal, and damage to bytes with a fixed seed.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_WIRE_WIRE_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_WIRE_WIRE_TEST_UTIL_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace wire {
 
-// "01 02ff" as three bytes; spaces are for the reader.
+// Returns "01 02ff" as three bytes. Ignores spaces.
 inline std::string FromHex(absl::string_view hex) {
   return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}}));
 }
@@ -28,14 +28,15 @@ inline absl::Span<const uint8_t> AsSpan(absl::string_view bytes) {
   return {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()};
 }
 
-// Gives variants of bytes that a hostile or broken peer could send.
+// Makes variants of bytes that a hostile or broken peer could send.
 class Mutator {
  public:
   explicit Mutator(uint32_t seed) : random_(seed) {}
 
   uint64_t Below(uint64_t limit) { return random_() % limit; }
 
-  // One to four of: a byte changed, a bit flipped, bytes cut off or added.
+  // Makes one to four changes: changes a byte, flips a bit, cuts bytes off, or
+  // adds some.
   std::string Mutate(std::string bytes) {
     for (uint64_t times = 1 + Below(4); times > 0; --times) {
       switch (bytes.empty() ? 3 : Below(4)) {

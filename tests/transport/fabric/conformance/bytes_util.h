@@ -32,7 +32,7 @@ inline std::string RandomBytes(size_t size, uint32_t seed) {
   return bytes;
 }
 
-// Small sizes as often as large ones: 0 to `max`.
+// Returns a size from 0 to `max`; small ones are as likely as large ones.
 inline size_t RandomSize(std::mt19937_64* random, size_t max) {
   size_t limit = max;
   for (uint64_t halvings = (*random)() % 12; halvings > 0; --halvings) {
@@ -41,14 +41,14 @@ inline size_t RandomSize(std::mt19937_64* random, size_t max) {
   return (*random)() % (limit + 1);
 }
 
-// A copy on the heap, so that a sanitizer sees who goes beyond it.
+// Returns a copy on the heap, so that a sanitizer sees accesses beyond it.
 inline memory::Bytes HeapCopy(absl::string_view bytes) {
   memory::Block block = memory::AllocateBlock(bytes.size()).value();
   memcpy(block.data.get(), bytes.data(), bytes.size());
   return block.AsBytes();
 }
 
-// `bytes` in pieces of these sizes, and a last one of what is left.
+// Returns `bytes` in pieces of these sizes, and a last one of the rest.
 inline memory::Payload PayloadOf(absl::string_view bytes,
                                  std::initializer_list<size_t> sizes = {}) {
   memory::Payload payload;

@@ -1,5 +1,5 @@
 // The fixture of the suite: a connected pair, a recorder at each end, and the
-// calls of an endpoint with the checks that belong to all of them.
+// calls of an endpoint with the checks that all tests need.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_CONFORMANCE_H_
@@ -26,7 +26,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   void SetUp() override { Connect(); }
   void TearDown() override { Disconnect(); }
 
-  // A new pair instead of the present one.
+  // Makes a new pair in place of the present one.
   void Connect();
   // Destroys both ends, with all that is under way.
   void Disconnect();
@@ -39,24 +39,24 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   Recorder& at_b() { return at(Side::kB); }
   const Capabilities& capabilities() const { return capabilities_; }
   size_t max_message() const { return capabilities_.max_packet_bytes; }
-  // Of a region that takes several chunks, the last one short.
+  // Returns the size of a region that takes several chunks, the last one short.
   size_t several_chunks() const;
 
-  // No event may come from within it, at either end.
+  // Sends a message. No event may come within the call, at either end.
   bool Send(Side from, absl::string_view message);
-  // Sends when there is credit, for which it pumps.
+  // Sends once there is credit; pumps until then.
   void SendSurely(Side from, absl::string_view message);
   // Sends full messages until one is refused. Returns how many were taken.
   int SendUntilRefused(Side from);
   void Read(Side reader, const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
-  // A failure of the test where there is no room.
+  // Exposes the payload. Fails the test if there is no room.
   Exposure Expose(Side owner, const memory::Payload& payload);
-  // Reads all of it, as the session does: chunk by chunk, as many at once as
-  // the fabric wants.
+  // Reads the whole region as the session does: chunk by chunk, as many at once
+  // as the fabric wants.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Messages pass both ways, and so do regions.
+  // Expects that messages and regions pass both ways.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }
   void Kill(Side side);
@@ -65,12 +65,12 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   std::unique_ptr<Harness> harness_;
 
  private:
-  // No event may come before AllowEvents().
+  // Forbids events until AllowEvents().
   void ForbidEvents(const char* why);
   void AllowEvents();
   void ReadChunks(Side reader, const RemoteRegion& region, Target* target);
 
-  Capabilities capabilities_;  // a copy: an end may die
+  Capabilities capabilities_;  // a copy, since an end may die
 };
 
 }  // namespace conformance

@@ -1,5 +1,5 @@
-// What the suite needs to know of a fabric to check it. A fabric joins by one
-// file with a Harness and Fabrics(): see fake_test.cc.
+// What the suite needs to know of a fabric to check it. To add a fabric, write
+// one file with a Harness and Fabrics(); see fake_test.cc.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
@@ -24,17 +24,17 @@ constexpr Side kSides[] = {Side::kA, Side::kB};
 
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
-// A pair of connected endpoints in this process. Nothing moves but in Step()
+// A pair of connected endpoints in this process. Nothing moves outside Step()
 // and Pump(), as far as the fabric lets its user decide that.
 class Harness {
  public:
   virtual ~Harness() = default;
 
-  // Null once it is dead.
+  // Returns the end, or null once it is dead.
   Endpoint* end(Side side) const { return ends_[Index(side)].get(); }
 
-  // Does what the owner of each living end would do, once: for most fabrics,
-  // Poll(). True if there was anything.
+  // Does once what the owner of each living end would do: for most fabrics,
+  // Poll(). Returns whether there was anything.
   virtual bool Step() {
     bool any = false;
     for (Side side : kSides) {
@@ -42,33 +42,36 @@ class Harness {
     }
     return any;
   }
-  // Lets what was sent arrive, as far as that happens by itself: a device's
+  // Lets what was sent arrive, as far as it does so by itself: by a device's
   // own work, which Step() would then find.
   virtual void Settle() {}
   // Delivers all that is under way.
   virtual void Pump() {
     int left = kMaxSteps;
     while (--left > 0 && Step()) {
-      // What goes wrong in each step need not be said a million times.
+      // An error that repeats in each step need not be reported a million
+      // times.
       if (::testing::Test::HasFailure()) left = std::min(left, kFewSteps);
     }
     EXPECT_GT(left, 0) << "the two ends answer one another for ever";
   }
-  // The end is destroyed, as if its process had died.
+  // Destroys the end, as if its process had died.
   virtual void Kill(Side side) { ends_[Index(side)].reset(); }
-  // The connection breaks under two living ends. False: no way to do that.
+  // Breaks the connection under two living ends. Returns false if there is no
+  // way to do that.
   virtual bool Cut() { return false; }
 
-  // False where a frame does not fit into a message: a fake with small limits.
+  // Returns false if a frame does not fit into a message, as in a fake with
+  // small limits.
   virtual bool takes_frames() const { return true; }
-  // False where a region that was withdrawn may still be read, and give bytes
+  // Returns false if a withdrawn region may still be read, and may give bytes
   // that were exposed to the same peer later.
   virtual bool withdraw_ends_reads() const { return true; }
-  // False where a read that the peer refuses breaks the connection.
+  // Returns false if a read that the peer refuses breaks the connection.
   virtual bool survives_bad_reads() const { return true; }
 
-  // Leaves no room for what `side` may expose, until FreeMemory(). False where
-  // there always is room.
+  // Leaves no room for what `side` may expose, until FreeMemory(). Returns
+  // false if there always is room.
   virtual bool FillMemory(Side side) { return false; }
   virtual void FreeMemory() {}
 
@@ -86,19 +89,19 @@ class Harness {
 enum class Waking {
   kDoorbell,    // the peer asks for it to be rung
   kDescriptor,  // one of wakeup_fds() becomes readable
-  kPushed,      // it pushes what comes in itself: Poll() has nothing to say
+  kPushed,      // the owner hands input to the endpoint; Poll() does nothing
 };
 
-// The parameter of the suite: one fabric, with one set of options.
+// The parameter of the suite: a fabric, with one set of options.
 struct FabricCase {
   std::string name;
   std::function<std::unique_ptr<Harness>()> make;
-  // As the capability: such a fabric is tested for loading, too.
+  // The capability of that name. If true, loading is tested too.
   bool can_load = false;
   Waking waking = Waking::kDoorbell;
 };
 
-// Defined once in each test: the fabrics that it checks.
+// Returns the fabrics that a test checks. Each test defines it.
 std::vector<FabricCase> Fabrics();
 
 inline std::vector<FabricCase> FabricsWhere(

@@ -1,4 +1,4 @@
-// Keeps the events of one end, and checks what the contract says of each.
+// Records the events of one end, and checks what the contract says of each.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_RECORDER_H_
@@ -19,9 +19,9 @@ namespace penstock {
 namespace fabric {
 namespace conformance {
 
-// Fails the test for an event at a forbidden time, for one after OnBroken(),
-// for a read that ends twice or was never started, and for an OnBroken() that
-// comes before the end of a read.
+// Fails the test for an event at a forbidden time; for one after OnBroken();
+// for a read that ends twice or was never started; and for an OnBroken() before
+// the end of a read.
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -53,12 +53,12 @@ class Recorder : public EndpointEvents {
     broken.push_back(cause);
   }
 
-  // Whether the read has ended well.
+  // Returns whether the read has ended well.
   bool Succeeded(uint64_t cookie) const {
     auto it = reads.find(cookie);
     return it != reads.end() && it->second.ok();
   }
-  // Whether it has ended with an error.
+  // Returns whether the read has ended with an error.
   bool Failed(uint64_t cookie) const {
     auto it = reads.find(cookie);
     return it != reads.end() && !it->second.ok();
@@ -74,15 +74,15 @@ class Recorder : public EndpointEvents {
   int writable = 0;
   int doorbells = 0;
 
-  // After the event has been noted.
+  // Called after the event has been recorded.
   std::function<void(absl::Span<const uint8_t>)> on_message;
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 
-  // Kept up to date by who calls the endpoint.
+  // The caller of the endpoint keeps these up to date.
   std::set<uint64_t> under_way;
   bool within_read = false;
-  // Why no event may come now; null: it may.
+  // Why no event may come now; null if one may.
   const char* forbidden = nullptr;
 
  private:

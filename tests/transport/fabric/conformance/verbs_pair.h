@@ -1,5 +1,5 @@
 // Two connected ends of the verbs fabric in one process, each with a fabric of
-// its own, over whatever devices there are.
+// its own, over any devices.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_VERBS_PAIR_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_VERBS_PAIR_H_
@@ -17,7 +17,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// What comes out of a Listen() or a Connect().
+// Waits for the result of a Listen() or a Connect().
 class Outcome {
  public:
   ConnectCallback callback() const {
@@ -29,7 +29,7 @@ class Outcome {
       state->changed.notify_all();
     };
   }
-  // Waits for it, a bounded time.
+  // Waits for the result, for a bounded time.
   absl::StatusOr<std::unique_ptr<Endpoint>> Take() {
     std::unique_lock<std::mutex> lock(state_->mu);
     if (!state_->changed.wait_for(lock,
@@ -53,7 +53,7 @@ class Outcome {
 using EndpointPair =
     std::pair<std::unique_ptr<Endpoint>, std::unique_ptr<Endpoint>>;
 
-// The listening end first.
+// Returns the two ends, the listening one first.
 inline absl::StatusOr<EndpointPair> ConnectPair(Fabric* listening,
                                                 Fabric* connecting) {
   const std::string token = "a token of sixteen bytes or more";

@@ -1,5 +1,5 @@
-// What lies between the two ends of the tcp fabric: a connection that takes
-// bytes at one side and gives them out at the other, in order.
+// The connection between the two ends of the tcp fabric. It takes bytes at one
+// side and gives them out at the other, in order.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_WIRE_H_
@@ -22,19 +22,20 @@ class Wire {
   virtual ~Wire() = default;
   // Takes some of `bytes`, perhaps none. Returns how many.
   virtual size_t Put(Side from, absl::Span<const uint8_t> bytes) = 0;
-  // The next bytes for `to`, in memory of exactly their size. Empty: none now.
+  // Returns the next bytes for `to`, in memory of exactly their size; none if
+  // there are none now.
   virtual std::vector<uint8_t> Take(Side to) = 0;
-  // `side` neither puts nor takes any more.
+  // Says that `side` neither puts nor takes any more.
   virtual void Close(Side side) = 0;
-  // The other side has closed, and `to` has taken all that it had put in.
+  // Returns whether the other side has closed and `to` has taken all its bytes.
   virtual bool HasEnded(Side to) = 0;
 };
 
-// In memory. Holds a bounded number of bytes, as a socket does.
+// A wire in memory. Holds a bounded number of bytes, as a socket does.
 class MemoryWire : public Wire {
  public:
   enum class Cuts {
-    kNone,    // as much as there is at once
+    kNone,    // all bytes at once
     kRandom,  // one byte as often as many
   };
   explicit MemoryWire(Cuts cuts) : cuts_(cuts) {}
@@ -54,7 +55,7 @@ class MemoryWire : public Wire {
   bool closed_[2] = {false, false};
 };
 
-// A pair of real sockets, neither of which waits.
+// A pair of real, non-blocking sockets.
 class SocketWire : public Wire {
  public:
   SocketWire();

@@ -23,7 +23,7 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Writes down what happens, in order: "message hi", "read 3 OK".
+// Records what happens, in order: "message hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -62,7 +62,7 @@ class FakeLinkTest : public ::testing::Test {
     return from->Send(
         {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
   }
-  // "abcdef...", in two pieces.
+  // Returns "abcdef...", in two pieces.
   static memory::Payload Letters(size_t size) {
     memory::Payload payload;
     for (size_t at : {size_t{0}, size / 3}) {

@@ -1,5 +1,5 @@
-// Parts of a test that need another user, namespace or limit: in a forked
-// child, with a way to talk to it.
+// Runs parts of a test that need another user, namespace or limit in a forked
+// child, and lets it talk to the test.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_CHILD_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_CHILD_H_
@@ -15,8 +15,8 @@ namespace shm {
 
 constexpr uid_t kOtherUid = 12345;
 
-// Runs `body` in a child of this process; its failed expectations are printed
-// and make Join() false. The child ends by _exit().
+// Runs `body` in a child of this process. Failed expectations are printed
+// there, and make Join() return false. The child ends by _exit().
 class ForkedChild {
  public:
   explicit ForkedChild(const std::function<void()>& body);
@@ -24,14 +24,14 @@ class ForkedChild {
   ForkedChild(const ForkedChild&) = delete;
   ForkedChild& operator=(const ForkedChild&) = delete;
 
-  // Whether it ended without a failure.
+  // Waits for the child. Returns whether it ended without a failure.
   bool Join();
 
  private:
   pid_t pid_ = -1;
 };
 
-// This process, a child, becomes that user for good. An expectation.
+// Makes this process, a child, that user for good. Fails the test if it cannot.
 void BecomeUser(uid_t uid);
 
 bool IsRoot();

@@ -1,4 +1,4 @@
-// The kernel's settings about huge pages, for tests that change them.
+// Changes the kernel's settings of huge pages for tests, and counts such pages.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_KERNEL_PAGES_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_KERNEL_PAGES_H_
@@ -12,8 +12,8 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// While it lives, no other test changes a setting, or takes reserved pages of
-// which one counts how many there are. Waits for the others.
+// A lock among tests. While it lives, no other test changes a setting, or takes
+// reserved pages while one counts them. Waits for the other tests.
 class KernelPagesLock {
  public:
   KernelPagesLock();
@@ -22,7 +22,7 @@ class KernelPagesLock {
   const base::UniqueFd fd_;
 };
 
-// A file of the kernel's has other contents while this lives.
+// Gives a file of the kernel's another value while it lives.
 class KernelSetting {
  public:
   KernelSetting(const std::string& path, const std::string& value);
@@ -30,7 +30,8 @@ class KernelSetting {
   KernelSetting(const KernelSetting&) = delete;
   KernelSetting& operator=(const KernelSetting&) = delete;
 
-  // Empty, or why it has not: no right to write it, as mostly.
+  // Returns why the value was not set, mostly for lack of rights; an empty
+  // string if it was.
   const std::string& why_not() const { return why_not_; }
 
  private:
@@ -39,10 +40,11 @@ class KernelSetting {
   std::string why_not_;
 };
 
-// "never" of "always [never]"; a plain value as it is.
+// Returns "never" for "always [never]", and a plain value as it is.
 std::string ChosenOf(const std::string& text);
 std::string ReadSetting(const std::string& path);
-// Huge pages of the default size that nobody has, may be had besides, exist.
+// Huge pages of the default size: that are free, that may be added beyond the
+// reserved ones, and that exist.
 struct ReservedPages {
   uint64_t free = 0;
   uint64_t overcommit = 0;
@@ -50,8 +52,7 @@ struct ReservedPages {
 };
 ReservedPages CountReservedPages();
 
-// Bytes of this process's mapping at `data` that are mapped as huge pages,
-// transparent or reserved ones.
+// How many bytes of this process's mapping at `data` are mapped as huge pages.
 struct HugelyMapped {
   uint64_t transparent = 0;
   uint64_t reserved = 0;

@@ -1,4 +1,4 @@
-// One direction of a connection, without a connection.
+// One direction of a shared memory connection, without the connection.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_RING_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_RING_TEST_UTIL_H_
@@ -21,7 +21,7 @@ constexpr uint32_t kRingBytes = 128 * 1024;
 using Sent = RingSender::Result;
 using Got = RingReceiver::Result;
 
-// One direction: `writer`'s ring, read by `reader`.
+// A fixture with the ring of `writer_`, which `reader_` reads.
 class RingTest : public ::testing::Test {
  public:
   RingTest()
@@ -44,13 +44,13 @@ class RingTest : public ::testing::Test {
     ASSERT_EQ(Send(std::string(kFirstRingBytes, 'g')), Sent::kSent);
     ASSERT_EQ(Receive(&got), Got::kMessage);
   }
-  // Of the writer's memory: what its ring has taken from the machine.
+  // Returns how much memory of the machine the writer's segment has.
   uint64_t AllocatedBytes() {
     struct stat status;
     EXPECT_EQ(fstat(writer_.fd(), &status), 0);
     return static_cast<uint64_t>(status.st_blocks) * 512;
   }
-  // What a hostile peer writes.
+  // Functions that write what a hostile peer writes.
   uint8_t* RingBytes() { return writer_.data() + kRingOffset; }
   void WriteLength(uint32_t length, uint64_t position = 0) {
     const RingHeader header = RingHeaderAt(position, length);
@@ -75,14 +75,14 @@ class RingTest : public ::testing::Test {
       case 3:
         PageOf(reader_)->tail = tail + near;
         break;
-      default:  // the header of what is read next
+      default:  // the header of the next message
         if (sender_.has_grown()) break;
         std::memcpy(RingBytes() + read_ % kFirstRingBytes + (*random)() % 2 * 4,
                     &any, sizeof(uint32_t));
     }
   }
 
-  uint64_t read_ = 0;  // where the next message begins, whatever the page says
+  uint64_t read_ = 0;  // where the next message begins; the page may be wrong
   Segment writer_;
   Segment reader_;
   RingSender sender_;

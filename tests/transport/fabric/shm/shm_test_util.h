@@ -1,4 +1,4 @@
-// Two ends of shared memory in one process, and waiting with a deadline.
+// Two ends of shared memory in one process, and waits with a deadline.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_SHM_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_SHM_SHM_TEST_UTIL_H_
@@ -28,21 +28,22 @@ namespace shm {
 
 constexpr absl::Duration kTestDeadline = absl::Seconds(20);
 
-// Calls `condition` until it is true. False when the deadline has passed.
+// Calls `condition` until it is true. Returns false once the deadline has
+// passed.
 bool WaitUntil(const std::function<bool()>& condition);
 
-// What came out of a Listen() or a Connect().
+// Waits for the result of a Listen() or a Connect().
 class Outcome {
  public:
   Outcome() : state_(std::make_shared<State>()) {}
 
   ConnectCallback callback() const;
-  // Waits for it.
+  // Waits for the result.
   absl::StatusOr<std::unique_ptr<Endpoint>> Take();
   bool finished() const;
 
  private:
-  // Not absl's notification, which ThreadSanitizer does not see through.
+  // Not absl's notification: ThreadSanitizer does not see its locks.
   struct State {
     std::mutex mu;
     std::condition_variable changed;
@@ -52,7 +53,7 @@ class Outcome {
   std::shared_ptr<State> state_;
 };
 
-// Keeps all events.
+// Records all events.
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -83,30 +84,30 @@ struct Pair {
   End connecting;
 };
 
-// Two started ends, between two fabrics or within one. Null on failure, which
-// is then a failure of the test.
+// Makes two started ends, between two fabrics or within one. On failure fails
+// the test and returns null.
 std::unique_ptr<Pair> MakePair(ShmFabric* listening, ShmFabric* connecting);
 
 std::string NewTestToken();
 absl::Span<const uint8_t> AsBytes(absl::string_view text);
 bool Send(Endpoint* endpoint, absl::string_view text);
-// Bytes of a pattern that `seed` changes.
+// Returns bytes of a pattern that depends on `seed`.
 memory::Payload PatternPayload(size_t size, uint8_t seed);
 bool HasPattern(absl::Span<const uint8_t> bytes, uint8_t seed);
 
-// Open descriptors of this process.
+// Counts the open descriptors of this process.
 size_t CountFds();
-// A raw connection to the socket in `offer`.
+// Makes a raw connection to the socket in `offer`.
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
-// A started end whose peer is the test itself: what it says beside the ring, it
-// says by `socket`.
+// A started end whose peer is the test itself. What the peer says beside the
+// ring, it says by `socket`.
 struct RawPair {
   base::UniqueFd socket;
   End end;
 };
 std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening);
-// Whether the other side has closed the connection.
+// Returns whether the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 
 }  // namespace shm

@@ -1,4 +1,4 @@
-// One direction of a connection in memory, moved by hand.
+// One direction of a connection in memory, which the test moves by hand.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_TCP_PIPE_H_
@@ -20,8 +20,8 @@ namespace penstock {
 namespace fabric {
 namespace tcp {
 
-// Holds the write under way until its bytes are taken. Fails the test for what
-// byte_stream.h forbids.
+// Holds the write under way until its bytes are taken. Fails the test if a call
+// breaks the contract of byte_stream.h.
 class Pipe : public ByteStream {
  public:
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
@@ -37,13 +37,13 @@ class Pipe : public ByteStream {
     }
   }
 
-  // From Write() to Finish().
+  // Returns true between Write() and Finish().
   bool writing() const { return writing_; }
   int writes() const { return writes_; }
-  // What has not been taken of the write under way.
+  // Returns the bytes of the write under way that were not taken yet.
   const std::deque<memory::Bytes>& left() const { return left_; }
 
-  // The next bytes, at most `size`.
+  // Takes the next bytes, at most `size`.
   std::string Take(size_t size = kAll) {
     std::string taken;
     while (size > 0 && !left_.empty()) {
@@ -55,13 +55,14 @@ class Pipe : public ByteStream {
     }
     return taken;
   }
-  // The first `size` bytes of the first piece have gone.
+  // Drops the first `size` bytes of the first piece.
   void Drop(size_t size) {
     memory::Bytes& front = left_.front();
     front = front.Part(size, front.size - size);
     if (front.size == 0) left_.pop_front();
   }
-  // The write is over, its bytes sent or lost. The endpoint is not told.
+  // Ends the write, whether its bytes were taken or are lost. Does not tell the
+  // endpoint.
   void Finish() {
     left_.clear();
     writing_ = false;

@@ -29,7 +29,7 @@ namespace tcp {
 
 using Lines = std::vector<std::string>;
 
-// Writes down what happens, in order: "message hi", "read 3 OK".
+// Records what happens, in order: "message hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -47,7 +47,7 @@ class Recorder : public EndpointEvents {
   }
 
   Lines Take() { return std::exchange(lines_, Lines()); }
-  // Of the break, if there was one.
+  // Returns the cause of the break, if there was one.
   const absl::Status& cause() const { return cause_; }
 
  private:
@@ -55,7 +55,7 @@ class Recorder : public EndpointEvents {
   absl::Status cause_;
 };
 
-// "01 02ff" as three bytes; spaces are for the reader.
+// Returns "01 02ff" as three bytes. Ignores spaces.
 inline std::string FromHex(absl::string_view hex) {
   return absl::HexStringToBytes(absl::StrReplaceAll(hex, {{" ", ""}}));
 }
@@ -84,7 +84,7 @@ struct Unit {
   std::string body;
 };
 
-// A failure of the test where these are not whole units.
+// Splits bytes into units. Fails the test if they are not whole units.
 inline std::vector<Unit> SplitUnits(absl::string_view bytes) {
   std::vector<Unit> units;
   while (bytes.size() >= kUnitHeaderBytes) {
@@ -111,7 +111,8 @@ class TcpEndpointTest : public ::testing::Test {
     endpoint_ = absl::make_unique<Endpoint>(&pipe_);
     endpoint_->Start(&events_);
   }
-  // In memory of exactly their size, so that a sanitizer sees who goes beyond.
+  // Delivers bytes in memory of exactly their size, so that a sanitizer sees
+  // accesses beyond.
   void Receive(absl::string_view bytes) {
     std::vector<uint8_t> copy(bytes.size());
     bytes.copy(reinterpret_cast<char*>(copy.data()), bytes.size());
@@ -120,7 +121,7 @@ class TcpEndpointTest : public ::testing::Test {
   bool Send(absl::string_view message) {
     return endpoint_->Send(AsSpan(message));
   }
-  // The write under way succeeds.
+  // Lets the write under way succeed. Returns its bytes.
   std::string TakeWrite() {
     EXPECT_TRUE(pipe_.writing());
     std::string bytes = pipe_.Take();
@@ -128,13 +129,13 @@ class TcpEndpointTest : public ::testing::Test {
     endpoint_->OnWritten();
     return bytes;
   }
-  // All writes, until there is none under way.
+  // Lets all writes succeed, until none is under way. Returns their bytes.
   std::string TakeWrites() {
     std::string bytes;
     while (pipe_.writing()) bytes += TakeWrite();
     return bytes;
   }
-  // Everything from here on waits for TakeWrite().
+  // Begins a write, for which everything that follows waits until TakeWrite().
   void BeginWrite() {
     ASSERT_TRUE(Send("first"));
     ASSERT_TRUE(pipe_.writing());

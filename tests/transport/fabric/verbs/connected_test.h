@@ -36,7 +36,8 @@ class ConnectedTest : public testing::Test {
     client_ = &pair_->client;
     server_ = &pair_->server;
   }
-  // The only completion of `side`, which must be there.
+  // Returns the only completion of `side`. Fails the test if there is not just
+  // one.
   ibv_wc Only(FakeSide* side) {
     const std::vector<ibv_wc> completions = pair_->Poll(side);
     EXPECT_EQ(completions.size(), 1u);

@@ -1,4 +1,4 @@
-// Waiting for the process's event loop.
+// Waits for the process's event loop.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_DRAIN_LOOP_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_DRAIN_LOOP_H_
@@ -12,8 +12,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Until the event loop has done what there was. What the first round does may
-// cause a second.
+// Returns when the event loop has done what there was to do. What one round
+// does may give the next one work.
 inline void DrainLoop(int rounds = 3) {
   progress::EventLoop* const loop = progress::EventLoop::Get().value();
   for (int round = 0; round < rounds; ++round) {

@@ -1,5 +1,5 @@
-// Two connected ends of the verbs fabric over devices in memory, and what
-// happened at each.
+// Two connected ends of the verbs fabric over simulated devices, and the events
+// at each.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_ENDS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_ENDS_H_
@@ -25,7 +25,7 @@ namespace verbs {
 
 constexpr char kTestToken[] = "a token of sixteen bytes or more";
 
-// Keeps all events; one after the end fails the test.
+// Records all events. An event after the end fails the test.
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
@@ -73,32 +73,36 @@ struct End {
   Endpoint* operator->() const { return endpoint.get(); }
 };
 
-// "client" at 10.0.0.1 and "server" at 10.0.0.2, each with a fabric.
+// The devices "client" at 10.0.0.1 and "server" at 10.0.0.2, each with a
+// fabric.
 class Ends {
  public:
   explicit Ends(DeviceOptions device = {}, Options options = {},
                 NetworkOptions network = {});
-  // What is alive or was misused is a failure, unless Forgive() was called.
+  // Fails the test if anything is still alive or was misused, unless Forgive()
+  // was called.
   ~Ends();
   void Forgive() { forgiven_ = true; }
 
-  // Another connection than before, started.
+  // Makes and starts a new connection.
   absl::Status Connect();
-  // Both ends are polled until nothing happens.
+  // Polls both ends until nothing happens.
   void Exchange();
-  // The same until `condition`, for some seconds; false: never.
+  // The same until `condition` is true, for some seconds. Returns false if it
+  // never was.
   bool ExchangeUntil(const std::function<bool()>& condition);
-  // Both ends are destroyed, and the event loop has done its part.
+  // Destroys both ends, and waits until the event loop has done its part.
   void Close();
-  // What is alive beyond what each fabric keeps for good.
+  // Counts the connections that are alive beyond what each fabric keeps for
+  // good.
   int CountOfConnections();
 
   static bool Send(const End& end, absl::string_view text);
   static memory::Payload PayloadOf(const std::string& text);
-  // `end` reads the whole region; empty where it failed.
+  // Reads the whole region at `end`. Returns an empty string if that failed.
   std::string ReadAll(End* end, const RemoteRegion& region);
 
-  // For good: what a test still holds of a connection uses it.
+  // Never destroyed, since what a test still holds of a connection uses it.
   FakeVerbs* const api;
   std::unique_ptr<VerbsFabric> listening;
   std::unique_ptr<VerbsFabric> connecting;

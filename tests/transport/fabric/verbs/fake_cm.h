@@ -29,14 +29,15 @@ class FakeCm {
 
   int CreateChannel(rdma_event_channel** made);
   void DestroyChannel(rdma_event_channel* channel);
-  // False: none waits.
+  // Returns false if none waits.
   bool TakeEvent(rdma_event_channel* channel, rdma_cm_event** event);
   int Ack(rdma_cm_event* event);
 
   int CreateId(rdma_event_channel* channel, rdma_cm_id** made, void* context,
                rdma_port_space space);
   int DestroyId(rdma_cm_id* id);
-  // Whether another thread than `destroyer` has events of `id` to acknowledge.
+  // Returns whether a thread other than `destroyer` has events of `id` to
+  // acknowledge.
   bool AwaitsAck(const rdma_cm_id* id, std::thread::id destroyer) const;
   int Bind(rdma_cm_id* id, const sockaddr* address);
   int SetOption(rdma_cm_id* id, int level, int name, const void* value,
@@ -47,14 +48,12 @@ class FakeCm {
   int ResolveRoute(rdma_cm_id* id);
   int CreateQp(rdma_cm_id* id, ibv_pd* pd, ibv_qp_init_attr* attr);
   void DestroyQp(rdma_cm_id* id);
-  // Whether another thread than `destroyer` has asynchronous events of the
-  // queue pair of `id` to acknowledge.
   int Connect(rdma_cm_id* id, const rdma_conn_param* param);
   int Accept(rdma_cm_id* id, const rdma_conn_param* param);
   int Reject(rdma_cm_id* id, const void* data, uint8_t length);
   int Disconnect(rdma_cm_id* id);
   void RemoveDevice(FakeDevice* device);
-  // Ids that their owner knows of.
+  // Counts the ids that their owner knows of.
   int CountIds() const;
 
  private:

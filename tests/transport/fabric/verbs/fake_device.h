@@ -18,7 +18,7 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Whether two addresses are of one host; ports do not matter.
+// Returns whether two addresses are of one host. Ignores ports.
 bool SameHost(const sockaddr* a, const sockaddr* b);
 
 // Not thread-safe. Functions that return an int return 0 or the error number.
@@ -29,10 +29,11 @@ class FakeDevices {
   }
 
   FakeDevice* Add(DeviceOptions options);
-  // Null: none.
+  // Return null if there is none.
   FakeDevice* Find(absl::string_view name) const;
   FakeDevice* FindByAddress(const sockaddr* address) const;
-  // Where packets of `from` to this address arrive; null: nowhere.
+  // Returns the device where packets of `from` to this address arrive; null if
+  // nowhere.
   FakeDevice* FindByRoute(const FakeDevice& from,
                           const ibv_ah_attr& address) const;
   const std::vector<std::unique_ptr<FakeDevice>>& all() const { return all_; }
@@ -42,13 +43,13 @@ class FakeDevices {
   size_t QueryGidTable(ibv_context* context, ibv_gid_entry* entries,
                        size_t max_entries) const;
 
-  // Adds an event to the device's.
+  // Adds an event of the device.
   void Report(ibv_context* context, ibv_event_type type,
               decltype(ibv_async_event::element) element = {});
-  // False: there is none.
+  // Returns false if there is none.
   bool TakeAsync(ibv_context* context, ibv_async_event* event);
-  // What is about `object` (any of the element's pointers) and was not taken
-  // is never seen.
+  // Drops events that were not taken and concern `object`, any of the element's
+  // pointers.
   void ForgetAsync(ibv_context* context, const void* object);
 
  private:

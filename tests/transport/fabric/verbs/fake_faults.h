@@ -19,17 +19,18 @@ namespace verbs {
 class FakeFaults {
  public:
   void FailNext(Call call, int error_number, int after);
-  // The error number that this call is to fail with, or 0. Counts the call.
+  // Returns the error number with which this call must fail, or 0. Counts the
+  // call.
   int TakeFailure(Call call);
   size_t failures_to_come() const { return failures_.size(); }
 
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
-  // IBV_WC_SUCCESS: nothing is ordered for this opcode.
+  // Returns IBV_WC_SUCCESS if nothing is ordered for this opcode.
   ibv_wc_status TakeCompletion(ibv_wr_opcode opcode);
 
   void Cut(const FakeDevice* a, const FakeDevice* b);
   void Restore(const FakeDevice* a, const FakeDevice* b);
-  // Whether anything gets from one to the other.
+  // Returns whether anything gets from one to the other.
   bool IsUp(const FakeDevice* a, const FakeDevice* b) const;
 
  private:

@@ -1,4 +1,4 @@
-// Who is alive, and what was done wrong.
+// Records which objects are alive, and which misuse there was.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_LEDGER_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_LEDGER_H_
@@ -21,7 +21,7 @@ class FakeLedger {
   void Made(absl::string_view kind, const void* object) {
     living_[object] = std::string(kind);
   }
-  // False, and noted, if it does not live.
+  // Returns whether the object lives. If not, records the misuse.
   bool IsAlive(absl::string_view kind, const void* object) {
     const auto found = living_.find(object);
     if (found != living_.end() && found->second == kind) return true;
@@ -34,7 +34,7 @@ class FakeLedger {
     for (const auto& entry : living_) count += entry.second == kind;
     return count;
   }
-  // "2 ibv_mr alive"
+  // Returns lines such as "2 ibv_mr alive".
   std::vector<std::string> Living() const {
     std::map<std::string, int> kinds;
     for (const auto& entry : living_) ++kinds[entry.second];

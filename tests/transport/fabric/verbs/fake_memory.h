@@ -30,20 +30,21 @@ class FakeMemory {
   int AllocMw(ibv_pd* pd, ibv_mw_type type, ibv_mw** made);
   int DeallocMw(ibv_mw* mw);
 
-  // The memory of `part`, or null: no such key in `pd`, or it does not allow.
+  // Returns the memory of `part`; null if there is no such key in `pd`, or if
+  // it does not allow this.
   void* Local(const ibv_pd* pd, const ibv_sge& part, bool for_writing) const;
-  // Somebody is about to map other pages at [address, address + length).
+  // Says that other pages will be mapped at [address, address + length).
   // Regions keep those that are there.
   void ReplacePages(uint64_t address, uint64_t length);
-  // What a peer of `qp` may touch by `rkey`, or null. `access` is one of
-  // IBV_ACCESS_REMOTE_*.
+  // Returns the memory that a peer of `qp` may access by `rkey`, or null.
+  // `access` is one of IBV_ACCESS_REMOTE_*.
   void* Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
                uint64_t length, int access) const;
-  // The two local operations, and SEND_WITH_INV at its receiver; false: not
-  // allowed.
+  // Do the two local operations; the latter is also what SEND_WITH_INV does at
+  // its receiver. Return false if that is not allowed.
   bool Bind(const FakeQp& qp, const FakeSend& work);
   bool Invalidate(const FakeQp& qp, uint32_t rkey);
-  // A window is of no use when its queue pair is gone. How many there were.
+  // Ends the windows of a queue pair that is gone. Returns how many there were.
   int UnbindAll(uint32_t qp_num);
 
  private:

@@ -42,12 +42,12 @@ class FakeNetwork {
   int PostSend(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
     return queue_pairs.PostSend(qp, request, bad, &next_sequence_);
   }
-  // `deliver` runs in its turn, once the link between the two is up.
+  // Runs `deliver` in its turn, once the link between the two is up.
   void Send(const FakeDevice* from, const FakeDevice* to,
             std::function<void()> deliver);
-  // The oldest thing that can be done; false: there is none.
+  // Does the oldest thing that can be done. Returns false if there is none.
   bool Step();
-  // Everything, unless held.
+  // Does everything, unless held.
   void Run();
 
  private:
@@ -59,7 +59,7 @@ class FakeNetwork {
   };
 
   bool Deliver(uint64_t sequence);
-  // False: it must wait.
+  // Return false if it must wait.
   bool TryHead(FakeQp* qp);
   bool TryRemote(FakeQp* qp, const FakeSend& work, FakeQp* peer);
   bool TryMessage(FakeQp* qp, FakeSend* work, FakeQp* peer);
@@ -68,8 +68,8 @@ class FakeNetwork {
   ibv_wc_status DoAccess(const FakeQp& qp, const FakeSend& work, FakeQp* peer);
   ibv_wc_status CheckLocal(const FakeQp& qp, const FakeSend& work) const;
 
-  // Ends the oldest request of `qp`: its completion, if it has one, and the
-  // queue pair's end, if it failed.
+  // Ends the oldest request of `qp`: adds its completion, if it has one, and
+  // breaks the queue pair, if it failed.
   void Complete(FakeQp* qp, ibv_wc_status status);
   void CompleteReceive(FakeQp* qp, const FakeReceive& receive, ibv_wc wc,
                        bool solicited);

@@ -1,5 +1,5 @@
-// The things that FakeVerbs makes: each the public structure that callers see,
-// and behind it what the device knows.
+// The objects that FakeVerbs makes. Each is the public structure that callers
+// see, and what the device knows beside it.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OBJECTS_H_
@@ -40,7 +40,7 @@ struct FakePd : ibv_pd {
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
-  // The bytes of the pages that it has pinned, once others are mapped there.
+  // The bytes of its pinned pages, once others are mapped there.
   std::vector<uint8_t> old_pages;
 };
 
@@ -62,7 +62,7 @@ struct FakeCompChannel : ibv_comp_channel {
 
 struct FakeCompletion {
   ibv_wc wc;
-  // Of a send: polling this gives back the queue's slots up to here.
+  // For a send. Polling this gives back the queue's slots up to `slot`.
   bool is_send = false;
   uint64_t slot = 0;
 };
@@ -94,7 +94,7 @@ struct FakeSend {
   ibv_send_wr wr = {};
   std::vector<ibv_sge> parts;
   std::string inlined;
-  // Of IBV_WR_BIND_MW: the window's key as its owner knew it when posting.
+  // For IBV_WR_BIND_MW: the window's key as its owner knew it when posting.
   uint32_t window_key = 0;
   int rnr_attempts = 0;
 };

@@ -1,4 +1,4 @@
-// What a test tells the software network of FakeVerbs, and asks of it.
+// What a test tells the simulated network of FakeVerbs, and asks of it.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_OPTIONS_H_
@@ -20,7 +20,7 @@ struct DeviceOptions {
   // IPv4 or IPv6, as inet_pton reads them; unique in the network.
   std::vector<std::string> addresses;
   int link_layer = IBV_LINK_LAYER_ETHERNET;
-  // Of each address, one entry of each type. On InfiniBand, say
+  // The types of GIDs: one of each for each address. For InfiniBand, set
   // IBV_GID_TYPE_IB.
   std::vector<uint32_t> gid_types = {IBV_GID_TYPE_ROCE_V2};
   int comp_vectors = 2;
@@ -32,39 +32,39 @@ struct DeviceOptions {
   int max_srq_sge = 27;
   int max_cqe = 32767;
   uint32_t max_message_bytes = 8u << 20;
-  // Of one region: EINVAL above.
+  // The limit of one region; EINVAL above.
   uint64_t max_mr_bytes = uint64_t{1} << 40;
-  // Of all regions together: ENOMEM above.
+  // The limit of all regions together; ENOMEM above.
   uint64_t memlock_bytes = uint64_t{1} << 40;
-  // AllocMw is EOPNOTSUPP without.
+  // If false, AllocMw returns EOPNOTSUPP.
   bool has_windows = true;
-  // Soft-RoCE does not: anything inside the window's region will do.
+  // False as in Soft-RoCE: a key gives access to all of the window's region.
   bool enforce_window_range = true;
-  // Other ways of not keeping to what windows promise: a key is good through
-  // any queue pair, or after its invalidation; a region's own key is good
+  // Other ways to break the promises of windows, if false: a key is valid
+  // through any queue pair; after its invalidation; a region's own key is valid
   // without any access; READs bring zeros.
   bool enforce_window_queue_pair = true;
   bool enforce_invalidation = true;
   bool enforce_region_access = true;
   bool reads_bytes = true;
-  // A queue pair on a shared receive queue of another protection domain is
-  // EINVAL.
+  // Whether a queue pair on a shared receive queue of another protection domain
+  // is refused with EINVAL.
   bool srq_same_pd = true;
-  // IBV_EVENT_QP_LAST_WQE_REACHED when a queue pair on a shared receive queue
-  // fails. Soft-RoCE has none.
+  // Whether IBV_EVENT_QP_LAST_WQE_REACHED comes when a queue pair on a shared
+  // receive queue fails. In Soft-RoCE it does not.
   bool last_wqe_events = true;
 };
 
-// Of the network as a whole.
+// Options of the network as a whole.
 struct NetworkOptions {
-  // Connecting to where nobody listens: RDMA_CM_EVENT_UNREACHABLE, as from a
-  // host that does not answer, instead of a reject with reason 8.
+  // Connecting to where nobody listens gives RDMA_CM_EVENT_UNREACHABLE, as from
+  // a host that does not answer, instead of a reject with reason 8.
   bool silent_hosts = false;
-  // RDMA_CM_EVENT_TIMEWAIT_EXIT after DISCONNECTED.
+  // Whether RDMA_CM_EVENT_TIMEWAIT_EXIT follows DISCONNECTED.
   bool timewait_events = false;
-  // A message that finds no receive buffer is tried this often (after each
-  // call that does work, and in each Step()) before it fails with
-  // IBV_WC_RNR_RETRY_EXC_ERR. 0: forever, unless the connection was made with
+  // How often a message that finds no receive buffer is tried (after each call
+  // that does work, and in each Step()) before it fails with
+  // IBV_WC_RNR_RETRY_EXC_ERR. 0: for ever, unless the connection was made with
   // rnr_retry_count 0.
   int rnr_attempts = 0;
 };
@@ -115,7 +115,7 @@ enum class Call {
   kDisconnect,
 };
 
-// What is alive, as the caller made it and has not yet destroyed it.
+// What is alive: what the caller has made and not yet destroyed.
 struct Counts {
   int pds = 0;
   int mrs = 0;

@@ -14,13 +14,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// An IPv4 address as the calls take it.
+// Returns an IPv4 address in the form that the calls take.
 sockaddr_storage AddressOf(const std::string& ip, uint16_t port);
 inline sockaddr* Generic(sockaddr_storage* address) {
   return reinterpret_cast<sockaddr*>(address);
 }
 
-// What one side made, all of it the test's to end.
+// What one side made. The test ends all of it.
 struct FakeSide {
   ibv_context* device = nullptr;
   rdma_event_channel* events = nullptr;
@@ -33,8 +33,8 @@ struct FakeSide {
   std::vector<char> memory = std::vector<char>(4096);
 };
 
-// "client" at 10.0.0.1 and "server" at 10.0.0.2. Ends everything in order when
-// destroyed.
+// The devices "client" at 10.0.0.1 and "server" at 10.0.0.2. The destructor
+// ends everything in order.
 class FakePair {
  public:
   static constexpr uint32_t kSends = 4;
@@ -46,26 +46,26 @@ class FakePair {
                     int cq_entries = 64);
   ~FakePair();
 
-  // Each to its side's ESTABLISHED. `param` is of both sides.
+  // Connects both sides up to ESTABLISHED, with `param` for both.
   void Connect(rdma_conn_param param = Params());
-  // The next event's type, acknowledged; -1: none waits.
+  // Returns the next event's type, and acknowledges it; -1 if none waits.
   int NextEvent(FakeSide* side);
   void DropQp(FakeSide* side);
 
   static rdma_conn_param Params();
-  // All of `side`'s memory, or the part of it.
+  // Returns `side`'s memory, or a part of it.
   static ibv_sge Part(const FakeSide& side, uint32_t offset = 0,
                       uint32_t length = 64);
-  // Signalled, of one part; the error number.
+  // Posts a request of one part, signalled. Returns the error number.
   int Post(FakeSide* side, ibv_wr_opcode opcode, ibv_sge part,
            uint64_t remote = 0, uint32_t rkey = 0,
            unsigned flags = IBV_SEND_SIGNALED);
   int PostReceive(FakeSide* side, ibv_sge part, uint64_t wr_id = 7);
-  // Binds `mw` to the side's memory with the key after its own, which is
-  // returned.
+  // Binds `mw` to the side's memory with the key after its own. Returns that
+  // key.
   uint32_t BindWindow(FakeSide* side, ibv_mw* mw, uint32_t offset,
                       uint32_t length);
-  // Everything in the side's completion queue.
+  // Takes everything in the side's completion queue.
   std::vector<ibv_wc> Poll(FakeSide* side);
 
   FakeVerbs verbs;

@@ -1,5 +1,5 @@
-// Queue pairs and shared receive queues of a fake network: taking work requests
-// with all the checks that a device makes.
+// Queue pairs and shared receive queues of a fake network. They take work
+// requests with all the checks that a device makes.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_QUEUE_PAIR_H_
@@ -30,16 +30,16 @@ class FakeQueuePairs {
   int DestroySrq(ibv_srq* srq);
   int PostSrqRecv(ibv_srq* srq, ibv_recv_wr* request, ibv_recv_wr** bad);
 
-  // In state INIT.
+  // Makes a queue pair in state INIT.
   int Create(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   void Destroy(FakeQp* qp);
-  // Whether a thread other than `destroyer` has taken an event of it and not
-  // acknowledged it.
+  // Returns whether a thread other than `destroyer` has taken an event of it
+  // and not acknowledged it.
   bool AwaitsAsyncAck(const ibv_qp* qp, std::thread::id destroyer) const;
-  // In state RESET, and brought on by Modify().
+  // Makes a queue pair in state RESET, which Modify() takes further.
   int CreateRaw(ibv_pd* pd, ibv_qp_init_attr* attr, FakeQp** made);
   int DestroyRaw(ibv_qp* qp);
-  // Null: there is none, or no more.
+  // Returns null if there is none, or no more.
   FakeQp* Find(uint32_t qp_num) const;
   const std::map<uint32_t, FakeQp*>& all() const { return all_; }
 
@@ -48,9 +48,9 @@ class FakeQueuePairs {
                uint64_t* sequence);
   int Modify(ibv_qp* qp, const ibv_qp_attr& attr, int mask);
   int Query(ibv_qp* qp, ibv_qp_attr* attr, ibv_qp_init_attr* init) const;
-  // To the error state. What is queued will be flushed.
+  // Puts it into the error state. What is queued will be flushed.
   void Break(FakeQp* qp);
-  // The owner has seen this completion.
+  // Says that the owner has seen this completion.
   void Polled(const FakeCompletion& completion);
 
  private:

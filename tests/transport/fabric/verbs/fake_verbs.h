@@ -1,6 +1,6 @@
-// A network of RDMA devices in this process's memory, for tests: no device, no
-// root, no time. It is as strict as devices are, and where they differ, as the
-// strictest of them.
+// A network of RDMA devices, simulated in this process's memory, for tests: no
+// device, no root, no time. It is as strict as real devices are; where they
+// differ, as the strictest of them.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_VERBS_FAKE_VERBS_H_
@@ -24,54 +24,56 @@ class FakeCm;
 class FakeNetwork;
 
 // Devices that can all reach one another. What is posted is done before the
-// posting call returns, unless Hold() was called; so everything a test sees is
-// the same each time. Contexts live as long as the network. Thread-safe.
+// posting call returns, unless Hold() was called, so a test sees the same each
+// time. Contexts live as long as the network. Thread-safe.
 class FakeVerbs : public Api {
  public:
   explicit FakeVerbs(NetworkOptions options = {});
   ~FakeVerbs() override;
 
-  // Devices. A context is opened once per process, as by librdmacm.
+  // Devices. A context is opened once per process, as librdmacm does it.
   ibv_context* AddDevice(DeviceOptions options);
   ibv_context* context(absl::string_view device);
 
-  // Order. While held, work requests, flushes and what the connection manager
-  // sends wait.
+  // Order. While held, work requests, flushes and messages of the connection
+  // manager wait.
   void Hold();
-  // Does the oldest thing that can be done. False: there is none.
+  // Does the oldest thing that can be done. Returns false if there is none.
   bool Step();
-  // Does it all, and what is posted from now on at once.
+  // Does everything, and from now on does at once what is posted.
   void Release();
 
-  // Faults. The call after `after` more of its kind fails with `error_number`
-  // by its own convention, and does nothing.
+  // Faults. Lets `after` calls of this kind pass, and makes the next one fail
+  // with `error_number`, by its own convention, without doing anything.
   void FailNext(Call call, int error_number, int after = 0);
-  // Of these, how many have not come to pass.
+  // Returns how many of these failures are still to come.
   size_t failures_to_come();
-  // The next work request with `opcode` that its turn comes to ends with
-  // `status` without being done, and its queue pair with it. IBV_WC_SUCCESS: it
-  // is done, and those after it are not meant.
+  // Ends the next work request with `opcode`, when its turn comes, with
+  // `status` and without doing it, and breaks its queue pair. IBV_WC_SUCCESS:
+  // that request is done as usual, and later ones are not affected.
   void CompleteNext(ibv_wr_opcode opcode, ibv_wc_status status);
-  // Between the two, nothing is done and nothing reported; what waits is done
+  // Between the two, nothing is done and nothing reported. What waits is done
   // once the link is restored.
   void CutLink(absl::string_view a, absl::string_view b);
   void RestoreLink(absl::string_view a, absl::string_view b);
-  // The device is gone: events say so, queue pairs fail, nothing new is made.
+  // Removes the device: events say so, queue pairs fail, nothing new can be
+  // made.
   void RemoveDevice(absl::string_view device);
-  // The caller is about to map other pages at these addresses: regions keep the
-  // bytes that are there now, as devices do.
+  // Says that the caller will map other pages at these addresses. Regions keep
+  // the bytes that are there now, as on real devices.
   void ReplacePages(const void* address, size_t length);
-  // Of the port of the device: as CutLink() to everywhere, with its event.
+  // Takes the device's port down, and up again: like CutLink() to everywhere,
+  // with the event.
   void PortDown(absl::string_view device);
   void PortUp(absl::string_view device);
 
   // Accounting.
   Counts counts();
-  // What a caller did that the libraries forbid, hang at, or answer EBUSY to;
-  // overflowing a completion queue counts as well.
+  // Returns what a caller did that the libraries forbid, hang at, or answer
+  // EBUSY to. An overflow of a completion queue counts too.
   std::vector<std::string> misuse();
-  // What is still alive, one entry per kind, and misuse() after it: empty at
-  // the end of a good test.
+  // Returns what is still alive, one entry for each kind, and then misuse().
+  // Empty at the end of a good test.
   std::vector<std::string> leaks();
 
   int ForkInit() override;
@@ -133,14 +135,14 @@ class FakeVerbs : public Api {
   int Disconnect(rdma_cm_id* id) override;
 
  private:
-  // The error number to fail `call` with, or 0.
+  // Returns the error number with which `call` must fail, or 0.
   int Fault(Call call);  // under mu_, as the next
-  // `result`, once whatever it set going has been done.
+  // Returns `result`, once everything that it has started is done.
   int Ran(int result);
 
-  // Not absl's, which ThreadSanitizer does not see through.
+  // Not absl's: ThreadSanitizer does not see its locks.
   std::mutex mu_;                         // guards all
-  std::condition_variable acknowledged_;  // an event has been
+  std::condition_variable acknowledged_;  // an event was acknowledged
   const std::unique_ptr<FakeNetwork> network_;
   const std::unique_ptr<FakeCm> cm_;
 };
