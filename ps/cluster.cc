@@ -40,7 +40,7 @@ Role RoleOf(absl::string_view type) {
   return Role::kWorker;
 }
 
-// An evaluator may be left out of the cluster: TensorFlow's usage.
+// Makes the cluster. As in TensorFlow, an evaluator need not be listed in it.
 absl::StatusOr<Cluster> Assemble(Jobs jobs, absl::string_view type,
                                  int64_t index) {
   const std::vector<std::string>* job = jobs.Find(type);

@@ -73,7 +73,7 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
 
  private:
   void End(const absl::Status& status) {
-    // A stream that ends without a good-bye is the death of its worker.
+    // If a stream ends without a good-bye, its worker counts as dead.
     if (member_known_) server_->Lost(member_);
     Finish(tensor::ToGrpc(status));
   }

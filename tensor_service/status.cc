@@ -8,7 +8,7 @@
 namespace penstock::tensor {
 namespace {
 
-// gRPC's own words for "no limit".
+// gRPC's value for "no limit".
 constexpr int kNoLimit = -1;
 
 // Decides by the text, since gRPC returns RESOURCE_EXHAUSTED for much else. The
