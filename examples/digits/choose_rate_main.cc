@@ -1,6 +1,6 @@
-// choose_rate: trains in this one process at several learning rates and prints
-// how each does on the validation digits. The held-out test digits stay out of
-// it. README.md shows what it found.
+// choose_rate: trains in this process at several learning rates, and prints how
+// each does on the validation digits. Does not use the held-out test digits.
+// README.md shows what it found.
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -38,7 +38,7 @@ absl::Status Step(const Images& batch, ps::Optimizer* optimizer,
   return absl::OkStatus();
 }
 
-// One training, with a line whenever it has done one of `flags.steps`.
+// Trains once, and prints a line after each number of steps in `flags.steps`.
 absl::Status Try(const Flags& flags, double rate, unsigned seed) {
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), seed);
   if (!digits.ok()) return digits.status();

@@ -26,7 +26,7 @@ std::string DescribePath(grpc::Channel& channel) {
   if (paths.empty()) return "http2";
   return absl::StrJoin(
       paths, " + ", [](std::string* out, const PathReport& report) {
-        // That HTTP/2 has no better path is no news here.
+        // The reason why HTTP/2 is used is of no interest here.
         out->append(report.path == "http2" ? report.path : report.ToString());
       });
 }

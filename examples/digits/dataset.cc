@@ -48,8 +48,9 @@ Images Select(const Images& all, const std::vector<size_t>& order, size_t from,
   return chosen;
 }
 
-// Which digits are held out is fixed: were it to depend on the run's seed, what
-// was chosen on one run's validation digits would have seen another's test.
+// The same digits are held out in every run. If that depended on the run's
+// seed, something chosen on the validation digits of one run would have seen
+// test digits of another.
 constexpr uint32_t kSplitSeed = 1;
 
 // Fisher and Yates, by hand: std::shuffle may differ between libraries.

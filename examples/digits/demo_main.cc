@@ -1,5 +1,5 @@
-// demo: trains digits in several processes, over Penstock and over stock gRPC,
-// in turns, and compares. See README.md.
+// demo: trains digits in several processes, over Penstock and over stock gRPC
+// by turns, and compares. See README.md.
 
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ absl::Status Named(const char* name, const absl::Status& status) {
                       absl::StrCat(name, ": ", status.message()));
 }
 
-// A bar where somebody watches, else nothing.
+// Shows a progress bar if standard output is a terminal.
 void ShowProgress(const char* name, unsigned steps, unsigned done) {
   constexpr unsigned kWidth = 30;
   static const bool kTerminal = isatty(STDOUT_FILENO) != 0;
@@ -41,7 +41,7 @@ void ShowProgress(const char* name, unsigned steps, unsigned done) {
   fflush(stdout);
 }
 
-// One of the two that take turns.
+// One of the two clusters that take turns.
 struct Side {
   const char* name;
   std::unique_ptr<Training> training;
@@ -57,8 +57,9 @@ absl::Status PlayRound(Side* side, unsigned until, unsigned steps) {
   return Named(side->name, status);
 }
 
-// Both stay alive the whole time, but while one trains the other stands at its
-// gate: what disturbs the machine for longer than a round hits both alike.
+// Both clusters live the whole time. While one trains, the other waits at its
+// gate. So a disturbance of the machine that lasts longer than a round affects
+// both alike.
 absl::Status TakeTurns(const RunOptions& options, unsigned rounds, Side* ours,
                        Side* stock) {
   for (unsigned round = 1; round <= rounds; ++round) {
@@ -129,8 +130,8 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (!stock_result.ok()) return stock_result.status();
   PrintTable(*our_result, *stock_result);
   printf("%.1f s in all\n", absl::ToDoubleSeconds(absl::Now() - start));
-  // The same seeds, and gradients averaged in the order of the ranks: not one
-  // bit may depend on what carried them.
+  // Seeds are the same, and gradients are averaged in the order of the ranks.
+  // So not one bit may depend on what carried them.
   if (our_result->final_loss != stock_result->final_loss) {
     return absl::InternalError("the two runs ended with different losses");
   }

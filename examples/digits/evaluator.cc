@@ -8,7 +8,7 @@
 namespace penstock::digits {
 namespace {
 
-// A transfer of variables that are there.
+// The time limit of a transfer of variables that the servers have.
 constexpr absl::Duration kTransferTimeout = absl::Seconds(60);
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr absl::Duration kTransferTimeout = absl::Seconds(60);
 absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
                       const EvaluateFn& evaluate) {
   uint64_t next = std::min(options.every, options.steps);
-  uint64_t seen = 0;  // the newest version that has shown itself
+  uint64_t seen = 0;  // the newest version so far
   absl::Time progress_at = absl::Now();
   while (true) {
     auto progress = reader->Describe(options.patience);
@@ -30,7 +30,8 @@ absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,
       return absl::DeadlineExceededError(
           absl::StrCat("evaluate: the training hangs at version ", seen));
     }
-    // Whoever has gone may have made a last version since the last evaluation.
+    // A worker that has left may have made a last version since the last
+    // evaluation.
     auto pulled = ended ? reader->Pull(0, kTransferTimeout)
                         : reader->Pull(next, options.check_interval);
     if (absl::IsDeadlineExceeded(pulled.status()) && !ended) continue;

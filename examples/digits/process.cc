@@ -37,7 +37,7 @@ bool IsGiven(absl::string_view entry,
   return false;
 }
 
-// What exec needs, made before fork, after which nothing may allocate.
+// What exec needs. Made before fork, since nothing may allocate after it.
 class Arguments {
  public:
   Arguments(const std::string& program, const std::vector<std::string>& flags,

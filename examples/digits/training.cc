@@ -85,7 +85,7 @@ std::string Summarize(const std::vector<RunResult::Path>& paths) {
   return agree ? paths.front().description : absl::StrJoin(all, "; ");
 }
 
-// What the workers' lines of one round add up to.
+// Collects what the workers' lines of one round say.
 class Training::Ledger {
  public:
   Ledger(size_t workers, const Progress& progress)

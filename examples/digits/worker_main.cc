@@ -1,9 +1,9 @@
-// digits_worker: trains on the digits together with others of its kind, or, as
-// the evaluator, watches them.
+// digits_worker: trains on the digits together with other workers or, as the
+// evaluator, watches them.
 //
-// Where --servers is not given, servers, role and rank come from TF_CONFIG.
+// If --servers is not given, servers, role and rank come from TF_CONFIG.
 //
-// Standard output is for the program that started it, one line each:
+// Standard output is for the program that started it. One line each:
 //   gate <n>            (only with --gate: waits before step n)
 //   step <n> <loss> <pull us> <push us> <wait us>
 //   path <server> <what carries the connection to it>
@@ -49,7 +49,7 @@ struct Flags {
   bool gate = false;
 };
 
-// Which part this process plays.
+// The role of this process.
 struct Part {
   std::vector<std::string> servers;
   unsigned rank = 0;
@@ -83,7 +83,8 @@ absl::StatusOr<Part> PartFromEnvironment() {
               cluster->role == ps::Role::kEvaluator};
 }
 
-// Microseconds since the last call, for timing one thing after another.
+// Measures the microseconds since the last call, to time one thing after
+// another.
 class Lap {
  public:
   int64_t operator()() {
@@ -97,7 +98,7 @@ class Lap {
   absl::Time last_ = absl::Now();
 };
 
-// One step; moves `step` on to the next one.
+// Takes one step, and sets `step` to the next one.
 absl::Status TrainStep(const Flags& flags, const Part& part,
                        const Images& train, ps::Worker* worker,
                        uint64_t* step) {
@@ -131,7 +132,7 @@ void PrintPaths(const ps::Worker& worker) {
   }
 }
 
-// Waits at `step` for whoever holds the gate; the step up to which to train.
+// Waits at the gate before `step`. Returns the step up to which to train.
 absl::StatusOr<uint64_t> PassGate(uint64_t step) {
   printf("gate %llu\n", static_cast<unsigned long long>(step));
   fflush(stdout);
