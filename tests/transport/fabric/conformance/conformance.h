@@ -42,11 +42,11 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   // Returns the size of a region that takes several chunks, the last one short.
   size_t several_chunks() const;
 
-  // Sends a message. No event may come within the call, at either end.
+  // Sends a packet. No event may come within the call, at either end.
   bool Send(Side from, absl::string_view message);
   // Sends once there is credit; pumps until then.
   void SendSurely(Side from, absl::string_view message);
-  // Sends full messages until one is refused. Returns how many were taken.
+  // Sends full packets until one is refused. Returns how many were taken.
   int SendUntilRefused(Side from);
   void Read(Side reader, const RemoteRegion& region, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
@@ -56,7 +56,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   // as the fabric wants.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Expects that messages and regions pass both ways.
+  // Expects that packets and regions pass both ways.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }
   void Kill(Side side);

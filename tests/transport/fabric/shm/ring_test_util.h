@@ -75,14 +75,14 @@ class RingTest : public ::testing::Test {
       case 3:
         PageOf(reader_)->tail = tail + near;
         break;
-      default:  // the header of the next message
+      default:  // the header of the next packet
         if (sender_.has_grown()) break;
         std::memcpy(RingBytes() + read_ % kFirstRingBytes + (*random)() % 2 * 4,
                     &any, sizeof(uint32_t));
     }
   }
 
-  uint64_t read_ = 0;  // where the next message begins; the page may be wrong
+  uint64_t read_ = 0;  // where the next packet begins; the page may be wrong
   Segment writer_;
   Segment reader_;
   RingSender sender_;
