@@ -76,6 +76,23 @@ TEST(RulesTest, OkWithoutTheServersMetadataIsNeverRight) {
   EXPECT_NE(Judge(Program(), plan, outcome, outcome), "");
 }
 
+// Filters of gRPC keep back all of it, or nothing, and only in a cancelled
+// call.
+TEST(RulesTest, InitialMetadataIsMissingWholeAndWithACancelOnly) {
+  for (Ending ending : {Ending::kFinish, Ending::kRandomCancel}) {
+    Plan plan = PlanWith(ending);
+    plan.initial = {{"x-a", "1"}, {"x-b", "2"}};
+    const Outcome complete = CompleteOutcome(plan);
+    Outcome without = complete;
+    without.initial.clear();
+    EXPECT_EQ(Judge(Program(), plan, complete, without) == "",
+              ending == Ending::kRandomCancel);
+    Outcome with_half = complete;
+    with_half.initial.pop_back();
+    EXPECT_NE(Judge(Program(), plan, complete, with_half), "");
+  }
+}
+
 TEST(RulesTest, OkThatTheServerDidNotSayIsNeverRight) {
   Plan plan = PlanWith(Ending::kRandomCancel);
   const Outcome outcome = CompleteOutcome(plan);
