@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-// A bad value has been logged with the first channel or server, or will be.
+// A bad value is logged when the first channel or server is made.
 fabric::shm::HugePages PagesOfPool() {
   static const fabric::shm::HugePages pages =
       ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);

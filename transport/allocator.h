@@ -1,5 +1,5 @@
-// Memory for large messages that shared memory carries without a copy.
-// Re-exported by penstock.h.
+// Memory for large messages that shm carries without a copy. penstock.h
+// includes this.
 
 #ifndef PENSTOCK_TRANSPORT_ALLOCATOR_H_
 #define PENSTOCK_TRANSPORT_ALLOCATOR_H_
@@ -12,27 +12,28 @@
 
 namespace penstock {
 
-// Gives out parts of the pool that peers of this process's user can read:
+// Allocates from a pool of shared memory that peers of the same user can read:
 //
 //   penstock::Allocator::Buffer buffer = penstock::Allocator::Allocate(bytes);
-//   if (!buffer) ...  // the machine has no memory
+//   if (!buffer) ...  // out of memory
 //   Fill(buffer.data(), buffer.size());
 //   grpc::Slice slice = buffer.ToSlice();
 //   grpc::ByteBuffer message(&slice, 1);
 //
-// A message that is one such slice, or a part of one, goes over shm without
-// being copied: the receiver's slice is this memory. Over any other path it is
-// sent like any other. Each Allocate() and each release takes a lock for a
-// moment; where the pool has to grow, about 50 ms per 256 MiB.
+// A message that consists of one such slice, or of a part of one, goes over shm
+// without being copied: the receiver's slice is this memory. Other paths send
+// it like any other message. Allocating and freeing take a lock for a moment.
+// When the pool has to grow, Allocate() takes about 50 ms per 256 MiB.
 //
-// The pool holds 1 GiB, or a quarter of the machine's or the control group's
-// memory if that is less, and messages that are copied into it take from it
-// too. Where it has no room, or there is no shared memory, buffers are ordinary
-// memory. Thread-safe.
+// The pool holds up to 1 GiB, or a quarter of the memory of the machine or of
+// the control group if that is less. Messages that are copied into it count
+// too. When it is full, or the system has no shared memory, buffers are
+// ordinary memory. Thread-safe.
 class Allocator {
  public:
-  // A share in a piece of memory, aligned to 64 bytes; copies share it. It is
-  // given back with the last share: buffers, slices, and what peers read.
+  // A share in a piece of memory that is aligned to 64 bytes. Copies share the
+  // memory. It is freed with the last share: buffers, slices, messages that
+  // wait to be sent, and peers that still use it.
   class Buffer {
    public:
     Buffer() = default;
@@ -40,15 +41,15 @@ class Allocator {
     explicit operator bool() const { return data_ != nullptr; }
     uint8_t* data() const { return data_.get(); }
     size_t size() const { return size_; }
-    // Whether it is of the pool.
+    // Whether the memory is from the pool, rather than ordinary memory.
     bool is_pooled() const { return is_pooled_; }
 
-    // From now on the bytes must not change until is_shared() is false: a peer
-    // may be reading them.
+    // Returns a slice that shares the memory. Once it is sent, do not write to
+    // the memory until is_shared() is false: a peer may be reading it.
     grpc::Slice ToSlice() const;
-    // Whether anything but this buffer shares the memory: another buffer, a
-    // slice, a message under way, or a peer that has not let go of it. What a
-    // peer gave back is noticed with the connection's next traffic.
+    // Whether anything else shares the memory: another buffer, a slice, a
+    // message that waits to be sent, or a peer that still uses it. May stay
+    // true after the peer has let go, until the connection next has traffic.
     bool is_shared() const { return data_.use_count() > 1; }
 
    private:
@@ -59,7 +60,8 @@ class Allocator {
     bool is_pooled_ = false;
   };
 
-  // Not cleared. Empty, i.e. false, where there is no memory at all.
+  // Allocates `bytes` bytes, uninitialised. Returns an empty buffer, which
+  // converts to false, if the process is out of memory.
   static Buffer Allocate(size_t bytes);
 };
 

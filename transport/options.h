@@ -1,9 +1,10 @@
-// What users may choose about a channel or a server. Re-exported by penstock.h.
+// Settings of a channel or a server. penstock.h includes this.
 
 #ifndef PENSTOCK_TRANSPORT_OPTIONS_H_
 #define PENSTOCK_TRANSPORT_OPTIONS_H_
 
-// Options lie below transport/grpc, which reads them too.
+// The struct lives in transport/settings, because transport/grpc uses it too
+// and must not include the public headers.
 #include "transport/settings/options.h"
 
 #endif  // PENSTOCK_TRANSPORT_OPTIONS_H_

@@ -22,13 +22,14 @@ void SayWhyNot(const absl::Status& reason) {
   base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
 }
 
-// Of all channels and servers alike.
+// Logs once for the process: the reason is the same for all channels and
+// servers.
 void SayMismatchOnce(const absl::Status& reason) {
   static const bool said = (SayWhyNot(reason), true);
   (void)said;
 }
 
-// Clients work, but more slowly.
+// Warns once if threads that wait in gRPC cannot poll. Clients still work.
 void SayLateOnce() {
   static const bool early = [] {
     if (!core::PollingIsWrapped()) {
@@ -42,7 +43,8 @@ void SayLateOnce() {
   (void)early;
 }
 
-// Said with the first channel or server, not when a thread first waits.
+// Logs bad settings of the process, once. Without this they would be read, and
+// logged, only when a thread first waits.
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {ResolvePolling().status(),
@@ -55,8 +57,9 @@ void CheckProcessSettingsOnce() {
   (void)good;
 }
 
-// The settings, or the reason for staying with stock gRPC. What the user asked
-// to be off is no reason to say anything.
+// Returns the settings, or logs and returns why Penstock cannot be used.
+// Policy::kOff is not such a reason: the caller checks for it, and logs
+// nothing.
 absl::StatusOr<Settings> UsableSettings(const Options& options) {
   CheckProcessSettingsOnce();
   if (const char* mismatch = core::GrpcMismatch()) {
@@ -69,7 +72,8 @@ absl::StatusOr<Settings> UsableSettings(const Options& options) {
   return settings;
 }
 
-// The one way to have BuildAndStart() fail: a port that cannot be bound.
+// Makes BuildAndStart() fail. The only way to do that is a port that cannot be
+// bound.
 void Refuse(grpc::ServerBuilder* builder) {
   builder->AddListeningPort(
       "unix:/dev/null/penstock-is-required-but-not-usable",
@@ -138,7 +142,8 @@ std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
 std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
   std::vector<PathReport> reports;
   if (const char* mismatch = core::GrpcMismatch()) {
-    // Only public parts of gRPC may be used: no look at the connections.
+    // Connections are found through gRPC's internals, which may differ in
+    // another release.
     PathReport report;
     report.path = "http2";
     report.reason = mismatch;
