@@ -1,11 +1,12 @@
-// How the values of settings are written in the environment.
+// Forms: how the values of settings are written in the environment.
 //
-// A form is a small constant. Of its Value it says
+// A form is a small constant with a type, Value, and these functions:
 //
-//   Parse(text)     the value that `text` writes; none where it writes none
-//   Accepts(value)  whether a value that comes from code is one
-//   ToText(value)   what Parse() reads
-//   Allowed()       the values in words, after "use"
+//   Parse(text)     returns the value that `text` stands for, or nothing if
+//                   the text is not allowed
+//   Accepts(value)  whether a value that was set in code is allowed
+//   ToText(value)   returns the text that Parse() would read
+//   Allowed()       describes the allowed values, to follow the word "use"
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_FORM_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_FORM_H_
@@ -31,7 +32,7 @@ struct Word {
   T value;
 };
 
-// One of some words. `T` is an enum.
+// One of a list of words. `T` is an enum.
 template <typename T>
 class Words {
  public:
@@ -69,7 +70,7 @@ class Words {
   absl::Span<const Word<T>> words_;
 };
 
-// Some words, best first, with commas between them and no blanks.
+// Several words, best first, separated by commas without blanks.
 template <typename T>
 class ListOfWords {
  public:
@@ -105,7 +106,8 @@ class ListOfWords {
   Words<T> words_;
 };
 
-// A number from `min` to `max`, or one beside them that stands for something.
+// A number from `min` to `max`, or the number `special`, which has a meaning of
+// its own.
 struct Number {
   using Value = int;
 
@@ -117,10 +119,10 @@ struct Number {
   int min;
   int max;
   int special = 0;
-  const char* special_means = nullptr;  // null: `special` is not allowed
+  const char* special_means = nullptr;  // null: there is no special number
 };
 
-// An absolute path. One that comes from code may be empty: none.
+// An absolute path. In code it may also be empty, which means none.
 struct Directory {
   using Value = std::string;
 
@@ -132,7 +134,7 @@ struct Directory {
   size_t max_bytes;
 };
 
-// A VerbsDevice. One that comes from code may be empty: any.
+// A VerbsDevice, as text. In code it may also be empty, which means any.
 struct DeviceText {
   using Value = std::string;
 

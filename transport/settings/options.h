@@ -1,5 +1,5 @@
-// What users may choose about a channel or a server. Users include
-// transport/penstock.h or transport/options.h, which re-export it.
+// Settings of a channel or a server. Applications include transport/penstock.h
+// or transport/options.h, which include this.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_OPTIONS_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_OPTIONS_H_
@@ -13,69 +13,72 @@ namespace penstock {
 
 // What can carry a session, best first.
 enum class Fabric {
-  kShm,    // shared memory, for two processes on one host
+  kShm,    // shared memory, between two processes on one host
   kVerbs,  // RDMA, over InfiniBand or RoCE
   kTcp,    // Penstock's frames on the TCP (or TLS) connection itself
 };
 
-// What happens where none of the wanted fabrics can be had.
+// What happens when a connection can use none of the wanted fabrics.
 enum class Policy {
-  kRequire,  // the connection is refused, with the reason in its status
-  kPrefer,   // the next best carries it, at the worst stock HTTP/2
-  kOff,      // stock gRPC: Penstock is not even offered
+  kRequire,  // refuse the connection, with the reason in its status
+  kPrefer,   // use the next best, in the worst case stock HTTP/2
+  kOff,      // use stock gRPC, and do not offer Penstock
 };
 
-// How large messages go through shared memory.
+// How large messages are received through shared memory.
 enum class ShmSharing {
-  // Read where the sender has put them, without a copy, if it is a process of
-  // the same user, which could change one while it is parsed. Those of another
-  // user's are copied.
+  // Read a message where the sender has put it, without a copy, if the sender
+  // is a process of the same user. Such a process could change the message
+  // while it is parsed. Copy the messages of other users' processes.
   kSameUid,
-  kCopy,  // copied to private memory before the application sees them
-  kOff,   // no shared memory at all
+  kCopy,  // copy every message to private memory before delivering it
+  kOff,   // use no shared memory
 };
 
-// What a connection may use whose security promises privacy (TLS does), since
-// RDMA neither encrypts nor authenticates what it carries.
+// Whether RDMA may carry a connection whose security promises privacy, as TLS
+// does. RDMA neither encrypts nor authenticates what it carries.
 enum class DataProtection {
-  kRequired,  // no RDMA: TLS carries everything
-  // RDMA may carry it, as on a network that nobody else reaches. The security
-  // level that gRPC knows of is lowered to NONE, so that credentials which
-  // must not be sent in the clear are not sent.
+  kRequired,  // no: do not use RDMA, TLS carries everything
+  // Yes, for networks that nobody else reaches. Lowers the security level that
+  // gRPC reports to NONE, so that gRPC does not send credentials that need
+  // privacy.
   kNone,
 };
 
-// Settings of one channel or one server. A field that is left empty comes from
-// the environment, or else from its default; docs/settings.md has the table.
+// Settings of one channel or one server. An empty field is taken from the
+// environment, and if that does not set it either, from the default. See
+// docs/settings.md for the defaults.
 struct Options {
-  // PENSTOCK_POLICY: what happens where none of `fabrics` can be had.
+  // PENSTOCK_POLICY: what happens when none of `fabrics` can be used.
   absl::optional<Policy> policy;
-  // PENSTOCK_FABRICS: those that may carry a session, best first, each once.
+  // PENSTOCK_FABRICS: which fabrics may carry a session, best first, each once.
   absl::optional<std::vector<Fabric>> fabrics;
-  // PENSTOCK_SHM_SHARING.
+  // PENSTOCK_SHM_SHARING: how large messages are received through shared
+  // memory.
   absl::optional<ShmSharing> shm_sharing;
-  // PENSTOCK_SHM_DIRECTORY: where sockets for shared memory lie as files, for
-  // containers that share a volume and no network; empty: nowhere.
+  // PENSTOCK_SHM_DIRECTORY: the absolute path of a directory for the sockets
+  // that set up shared memory, for containers that share a volume but no
+  // network. Empty: use no files, but abstract sockets.
   absl::optional<std::string> shm_directory;
-  // PENSTOCK_VERBS_DEVICE: which RDMA device, or which port of it: "mlx5_0",
-  // "mlx5_0/1"; empty: any.
+  // PENSTOCK_VERBS_DEVICE: the RDMA device, or one port of it, such as "mlx5_0"
+  // or "mlx5_0/1". Empty: any.
   absl::optional<std::string> verbs_device;
-  // PENSTOCK_VERBS_GID_INDEX: which of a port's GIDs; -1: any.
+  // PENSTOCK_VERBS_GID_INDEX: the index of the port's GID, 0 to 255. -1: any.
   absl::optional<int> verbs_gid_index;
-  // PENSTOCK_VERBS_TRAFFIC_CLASS: 0 to 255, DSCP and ECN bits; on InfiniBand it
-  // selects the service level; -1: the system's.
+  // PENSTOCK_VERBS_TRAFFIC_CLASS: the DSCP and ECN bits, 0 to 255. Selects the
+  // service level on InfiniBand. -1: the system's default.
   absl::optional<int> verbs_traffic_class;
-  // PENSTOCK_EAGER_MAX: up to how many bytes a message is sent eagerly, above
-  // which it is announced and read: 1 to 16352; 0: as measured.
+  // PENSTOCK_EAGER_MAX: the most bytes of a message that is sent eagerly, 1 to
+  // 16352. Larger messages are announced and read. 0: as measured.
   absl::optional<int> eager_max_bytes;
-  // PENSTOCK_CHUNK: bytes of a piece in which announced messages are read, 4096
-  // to 1048576; 0: as measured.
+  // PENSTOCK_CHUNK: the bytes of each piece in which an announced message is
+  // read, 4096 to 1048576. 0: as measured.
   absl::optional<int> chunk_bytes;
-  // PENSTOCK_VERBS_CACHE_MIB: of memory that was named to RegisterMemory(), how
-  // many MiB stay registered with an RDMA device while nothing of it is sent;
-  // 0: none.
+  // PENSTOCK_VERBS_CACHE_MIB: how many MiB of the memory that was declared with
+  // RegisterMemory() stay registered with an RDMA device between messages. 0:
+  // none.
   absl::optional<int> verbs_cache_mib;
-  // PENSTOCK_DATA_PROTECTION: whether RDMA may carry what TLS protects.
+  // PENSTOCK_DATA_PROTECTION: whether RDMA may carry what TLS would protect.
   absl::optional<DataProtection> data_protection;
 };
 

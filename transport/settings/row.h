@@ -1,5 +1,5 @@
-// One setting: its name in the environment, its values, its fields, what people
-// are told of it, and how it is resolved. table.h has all of them.
+// One setting: its name in the environment, its values, its fields and its
+// description. table.h lists all of them.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_ROW_H_
@@ -22,11 +22,11 @@
 
 namespace penstock {
 
-// What people are told of a setting, as in docs/settings.md.
+// Describes a setting, as docs/settings.md does.
 struct About {
   const char* topic;   // the heading of its paragraph
   const char* effect;  // what it decides
-  // What the default stands for, or what else holds where it is used.
+  // What the default means, or what else limits it.
   const char* default_note = "";
 
   Description Describe(std::string variable, std::string field,
@@ -41,7 +41,7 @@ struct About {
   }
 };
 
-// INVALID_ARGUMENT: what is wrong with `value`, and what is allowed.
+// Returns INVALID_ARGUMENT, with the bad value and what is allowed instead.
 template <typename Form>
 absl::Status BadValue(const char* variable, absl::string_view value,
                       const Form& form) {
@@ -49,7 +49,8 @@ absl::Status BadValue(const char* variable, absl::string_view value,
       variable, "=", value, " is not a setting: use ", form.Allowed()));
 }
 
-// Sets `out` to what the environment says, if it says anything.
+// Sets `*out` to the variable's value, if it is set. Returns INVALID_ARGUMENT
+// for a bad value, and leaves `*out` as it was.
 template <typename Form>
 absl::Status ReadVariable(const char* variable, const Form& form,
                           typename Form::Value* out) {
@@ -61,7 +62,7 @@ absl::Status ReadVariable(const char* variable, const Form& form,
   return absl::OkStatus();
 }
 
-// A setting of one channel or server: a field of Options and one of Settings,
+// A setting of one channel or server: a field of Options, and one of Settings
 // whose initial value is the default.
 template <typename Form>
 class Row {
@@ -78,7 +79,8 @@ class Row {
         form_(form),
         about_(about) {}
 
-  // Code wins over the environment, and that over what `settings` holds.
+  // Sets the field of `settings` from `options`, else from the environment,
+  // else leaves it as it is. Returns INVALID_ARGUMENT for a bad value.
   absl::Status Resolve(const Options& options, Settings* settings) const {
     const absl::optional<Value>& option = options.*option_;
     if (!option.has_value()) {
@@ -108,7 +110,7 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process, which code has no say in.
+// A setting of the whole process. It comes from the environment only.
 template <typename Form>
 class ProcessRow {
  public:
@@ -121,6 +123,7 @@ class ProcessRow {
         form_(form),
         about_(about) {}
 
+  // Returns the variable's value or the default. INVALID_ARGUMENT: a bad value.
   absl::StatusOr<Value> Resolve() const {
     Value value = default_value_;
     absl::Status status = ReadVariable(variable_, form_, &value);
@@ -139,7 +142,8 @@ class ProcessRow {
   About about_;
 };
 
-// PENSTOCK_LOG, which the log reads itself: base is below the settings.
+// Describes PENSTOCK_LOG. The log reads that variable itself, because base is
+// below settings.
 class LogRow {
  public:
   constexpr explicit LogRow(About about) : about_(about) {}

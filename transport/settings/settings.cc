@@ -41,7 +41,7 @@ bool Settings::MayExpose() const {
 }
 
 std::string Settings::ToString() const {
-  // What everybody chooses between is always said, the rest where it is not
+  // Policy and fabrics always appear, other settings only if they differ from
   // the default.
   std::string text =
       absl::StrCat(kPolicy.ToText(*this), " ", kFabrics.ToText(*this));

@@ -1,4 +1,4 @@
-// Options, environment and defaults, resolved into one answer.
+// Settings: what options, environment and defaults come to.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
@@ -13,8 +13,9 @@
 
 namespace penstock {
 
-// A field's initial value is the setting's default. table.h says how each is
-// named, written and resolved.
+// Settings of one channel or server. The initial value of a field is its
+// default. See Options for what a field means, and table.h for how it is
+// written in the environment.
 struct Settings {
   Policy policy = Policy::kPrefer;
   // Best first, not empty.
@@ -29,26 +30,30 @@ struct Settings {
   int eager_max_bytes = 0;  // 0: as measured
   int chunk_bytes = 0;      // 0: as measured
 
-  // Whether a connection carried by `fabric` satisfies kRequire.
+  // Whether the list of fabrics names `fabric`, so that a connection over it
+  // satisfies Policy::kRequire.
   bool Allows(const std::string& fabric) const;
-  // Whether a fabric may carry what the connection's security protects, in the
-  // clear.
+  // Whether a fabric may carry in the clear what the connection's security
+  // would protect.
   bool MayExpose() const;
-  // Equal settings give equal text, different ones different text.
+  // Describes the settings in one line. Equal settings give equal text, and
+  // different ones different text.
   std::string ToString() const;
 };
 
-// "shm" for Fabric::kShm and so on, as the environment has them.
+// Returns the name in the environment: "shm" for Fabric::kShm.
 std::string FabricName(Fabric fabric);
 
-// INVALID_ARGUMENT names the variable or field, its value, and what is allowed.
+// Resolves the settings of a channel or server: options come before the
+// environment, which comes before the defaults. Returns INVALID_ARGUMENT for a
+// bad value, with its name and what is allowed.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);
-// Whether the policy is kRequire, be the other settings good or not.
+// Whether the policy is kRequire. Other settings may be bad.
 bool Requires(const Options& options);
-// PENSTOCK_POLLING, for the whole process.
+// Resolves PENSTOCK_POLLING, which holds for the whole process.
 absl::StatusOr<progress::PollingMode> ResolvePolling();
-// PENSTOCK_SHM_HUGE_PAGES, for the whole process, whose connections share what
-// payloads lie in.
+// Resolves PENSTOCK_SHM_HUGE_PAGES. It holds for the whole process, because its
+// connections share the arena.
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
 
 }  // namespace penstock

@@ -1,6 +1,6 @@
-// All settings. A new one is a row here, a field of Options and one of Settings
-// by the same name, and a row and a paragraph of docs/settings.md; tests miss
-// what is forgotten.
+// The table of all settings. To add one, add a row here, a field of that name
+// to Options and to Settings, and a row and a paragraph to docs/settings.md.
+// Tests fail if one of them is missing.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_TABLE_H_
@@ -46,19 +46,20 @@ inline constexpr Word<fabric::shm::HugePages> kHugePagesWords[] = {
     {"off", fabric::shm::HugePages::kOff},
 };
 
-// With a name behind it, it has to fit into the path of a socket.
+// The directory and the file's name have to fit into a socket address.
 inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
-// The most is what one frame holds.
+// The upper limit is what one frame holds.
 inline constexpr Number kEagerSizes = {1, 16352, 0, "what is measured"};
-// Below, a piece costs as much as its bytes; above, no fabric reads it.
+// In smaller pieces, starting a read costs as much as its bytes do. No fabric
+// reads larger ones.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "what is measured"};
 // At most a TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
 
-// The name of a field, that field of Options, and that of Settings.
+// Names a field: its name, the field of Options, and the field of Settings.
 #define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
 
 inline constexpr Row kPolicy(
@@ -69,7 +70,7 @@ inline constexpr Row kFabrics("PENSTOCK_FABRICS", PENSTOCK_FIELD(fabrics),
                               ListOfWords(Words(kFabricWords)),
                               {"Fabrics", "which fabrics may carry a session"});
 
-// Of a channel or a server.
+// The settings of a channel or a server.
 inline constexpr std::tuple kRows(
     kPolicy, kFabrics,
     Row("PENSTOCK_SHM_SHARING", PENSTOCK_FIELD(shm_sharing),
@@ -118,7 +119,7 @@ inline constexpr ProcessRow kShmHugePages(
     Words(kHugePagesWords),
     {"Shm huge pages", "which pages large messages over shm lie in"});
 
-// Of the process.
+// The settings of the process.
 inline constexpr std::tuple kProcessRows(
     kPolling, kShmHugePages,
     LogRow({"Log", "from which level on lines go to standard error"}));

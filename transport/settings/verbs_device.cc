@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-// The number of a port is a byte.
+// A port number is one byte.
 constexpr int kMaxPort = 255;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An RDMA device, or one port of it, as a setting names it.
+// An RDMA device, or one port of it, as named in a setting.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_VERBS_DEVICE_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_VERBS_DEVICE_H_
@@ -14,7 +14,8 @@ struct VerbsDevice {
   std::string name;  // empty: any
   int port = 0;      // 0: any
 
-  // "mlx5_0", "mlx5_0/1", or "" for any; none for what is not of this form.
+  // Parses "mlx5_0", "mlx5_0/1", or "" for any. Returns nothing for text of
+  // another form.
   static absl::optional<VerbsDevice> Parse(absl::string_view text);
 };
 
