@@ -1,4 +1,4 @@
-// Short buffers that are used again.
+// A pool of short buffers.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_BUFFER_POOL_H_
 #define PENSTOCK_TRANSPORT_BASE_BUFFER_POOL_H_
@@ -11,9 +11,9 @@
 namespace penstock {
 namespace base {
 
-// So that what passes through at a steady pace takes no memory from the heap.
-// Keeps little: as many as a few small calls have under way at once. Not
-// thread-safe.
+// Keeps short buffers for reuse, so that a steady flow of small messages takes
+// no memory from the heap. Keeps only as many as a few small calls need at
+// once. Not thread-safe.
 class BufferPool {
  public:
   static constexpr size_t kMaxBuffers = 6;
@@ -24,7 +24,7 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // An empty one with room for kMinBytes.
+  // Returns an empty buffer with room for at least kMinBytes.
   std::string Take() {
     std::string buffer;
     if (spare_.empty()) {
@@ -36,6 +36,8 @@ class BufferPool {
     return buffer;
   }
 
+  // Keeps the memory of `buffer`, or frees it if the pool is full, or if its
+  // capacity is not between kMinBytes and kMaxBytes.
   void Give(std::string buffer) {
     const size_t room = buffer.capacity();
     if (room < kMinBytes || room > kMaxBytes) return;

@@ -10,7 +10,8 @@
 namespace penstock {
 namespace base {
 
-// The bytes of the host's order from those of the wire's, or back.
+// Converts [begin, end) between the host's byte order and the wire's, in
+// either direction.
 inline void SwapIfBig(uint8_t* begin, uint8_t* end) {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
   std::reverse(begin, end);

@@ -1,4 +1,4 @@
-// A queue that keeps its memory.
+// A queue that reuses its memory.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_FIFO_H_
 #define PENSTOCK_TRANSPORT_BASE_FIFO_H_
@@ -11,9 +11,9 @@
 namespace penstock {
 namespace base {
 
-// First in, first out. The first kInline items need no memory of the heap, and
-// what longer queues took is used again: unlike std::deque, which allocates and
-// frees as it moves along. Amortised constant time. Not thread-safe.
+// A first-in, first-out queue. Stores up to kInline items without heap memory,
+// and reuses the memory that a longer queue took. (std::deque allocates and
+// frees as items pass through.) Amortised constant time. Not thread-safe.
 template <typename T, size_t kInline = 1>
 class Fifo {
  public:
@@ -28,10 +28,10 @@ class Fifo {
   iterator end() { return items_.end(); }
 
   void push_back(T item) { items_.push_back(std::move(item)); }
-  // One without content, to be filled in.
+  // Adds a default item and returns it, for the caller to fill in.
   T& emplace_back() { return items_.emplace_back(); }
 
-  // Takes the oldest out; there must be one.
+  // Removes the oldest item and returns it. Needs !empty().
   T pop_front() {
     T item;
     pop_front(&item);
@@ -39,12 +39,12 @@ class Fifo {
   }
   void pop_front(T* item) {
     *item = std::move(items_[head_++]);
-    if (items_.size() == 1) {  // as mostly
+    if (items_.size() == 1) {  // the usual case
       items_.pop_back();
       head_ = 0;
     } else if (head_ == items_.size() ||
                (head_ >= kLongest && 2 * head_ >= items_.size())) {
-      // Popped items are dropped when they are as many as the others, at least.
+      // Erases popped items once they are at least half of all.
       items_.erase(items_.begin(), begin());
       head_ = 0;
     }
@@ -56,10 +56,10 @@ class Fifo {
   }
 
  private:
-  static constexpr size_t kLongest = 32;  // popped items before the first look
+  static constexpr size_t kLongest = 32;  // fewer popped items are left alone
 
   absl::InlinedVector<T, kInline> items_;
-  size_t head_ = 0;  // of the items, so many are popped
+  size_t head_ = 0;  // the number of popped items in items_
 };
 
 template <typename T, size_t kInline>

@@ -1,4 +1,4 @@
-// Which running kernel this is.
+// Identifies the running kernel.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_HOST_ID_H_
 #define PENSTOCK_TRANSPORT_BASE_HOST_ID_H_
@@ -8,9 +8,9 @@
 namespace penstock {
 namespace base {
 
-// The kernel's boot id: equal for two processes only if they run on one kernel,
-// in containers too; unlike a host name it cannot be shared by accident. Empty
-// where /proc hides it; an empty id equals no other.
+// Returns the kernel's boot id. Two processes have the same one only if they
+// run on the same kernel, in containers too; host names may coincide. Empty if
+// /proc hides it: treat an empty id as different from every other. Thread-safe.
 const std::string& HostId();
 
 }  // namespace base

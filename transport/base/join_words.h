@@ -1,4 +1,4 @@
-// Words as a sentence lists them.
+// Lists words in a sentence.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_JOIN_WORDS_H_
 #define PENSTOCK_TRANSPORT_BASE_JOIN_WORDS_H_
@@ -11,7 +11,7 @@
 namespace penstock {
 namespace base {
 
-// "red, green or blue", where `last` is "or". Two words or more.
+// Returns "red, green or blue" if `last` is "or". Needs two words or more.
 std::string JoinWords(absl::Span<const absl::string_view> words,
                       absl::string_view last);
 

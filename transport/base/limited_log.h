@@ -1,4 +1,4 @@
-// The log of one connection, whose peer has a say in how much it is.
+// A rate limit for the log lines of one connection.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
 #define PENSTOCK_TRANSPORT_BASE_LIMITED_LOG_H_
@@ -12,10 +12,10 @@
 namespace penstock {
 namespace base {
 
-// Logs a burst of lines, then one now and then, so that one connection does
-// not use up what the process may log. Of what is left out, the last line and
-// the count come with the next that may be written, or at the end. Not
-// thread-safe.
+// Logs a burst of lines, then one a minute. A peer can cause lines, and one
+// connection must not use up what the process may log. Counts the lines that
+// it leaves out, and logs the count with the next line. The destructor logs the
+// last line that was left out, and the count. Not thread-safe.
 class LimitedLog {
  public:
   LimitedLog() = default;
@@ -26,8 +26,8 @@ class LimitedLog {
   void Info(absl::string_view text);
 
  private:
-  // A path that comes and goes is worth a few lines; one that does so for ever
-  // is one line a minute.
+  // Shows a path that comes and goes a few times. If it goes on like that, one
+  // line a minute is enough.
   TokenBucket bucket_{/*burst=*/10, /*pause=*/absl::Minutes(1)};
   uint64_t left_out_ = 0;
   std::string last_left_out_;

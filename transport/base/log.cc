@@ -24,13 +24,13 @@ namespace {
 
 using Level = spdlog::level::level_enum;
 
-// What may be written of some levels.
+// Limits the lines of some levels.
 struct Allowance {
   TokenBucket bucket{kLogBurst, absl::Seconds(1) / kLogLinesPerSecond};
   uint64_t left_out = 0;
 };
 
-// Writes within the limits. Spdlog holds mutex_ meanwhile.
+// Writes lines within the limits. Spdlog calls it with mutex_ held.
 class Sink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& line) override {
@@ -61,14 +61,15 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     return WriteToStderr({bytes.data(), bytes.size()});
   }
 
-  Allowance allowances_[2];  // of information; of what is worse
+  Allowance allowances_[2];  // up to information; warnings and errors
 };
 
 spdlog::string_view_t View(absl::string_view text) {
   return spdlog::string_view_t(text.data(), text.size());
 }
 
-// False: `text` is no level.
+// Sets the level that `text` names. Returns false if there is none of that
+// name, and sets the default.
 bool SetLevel(const std::string& text, spdlog::logger* logger) {
   const bool is_level = absl::c_linear_search(kLogLevels, text);
   logger->set_level(
@@ -76,10 +77,11 @@ bool SetLevel(const std::string& text, spdlog::logger* logger) {
   return is_level;
 }
 
-// Leaked: lines may come from threads that outlive main().
+// Leaked, because threads that outlive main() may log.
 std::atomic<spdlog::logger*> current{nullptr};
 
-// A thread of the parent's may have been writing a line.
+// In the child of a fork the parent's logger may be locked for ever, by a
+// thread that was logging: make another one.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
 void Log(Level level, absl::string_view text);
@@ -87,7 +89,7 @@ void Log(Level level, absl::string_view text);
 spdlog::logger* Make() {
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
-  (void)registered;  // fails for want of memory only
+  (void)registered;  // fails only if there is no memory
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");

@@ -1,5 +1,5 @@
-// One line to stderr about what people must know: which path a connection took,
-// and why not a better one.
+// Logs lines to standard error, such as which path a connection took, and why
+// not a better one.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_LOG_H_
 #define PENSTOCK_TRANSPORT_BASE_LOG_H_
@@ -12,25 +12,27 @@
 namespace penstock {
 namespace base {
 
-// Longer lines are cut.
+// Longer texts are cut.
 constexpr size_t kMaxLogLineBytes = 2048;
-// What may come at once, and then each second: of information, and as much of
-// warnings and errors. A server that is started takes many connections. What is
-// left out is counted, and a line says so when the next may be written.
+// The limits of the process: how many lines may be logged at once, and how many
+// more each second. They hold for information, and again for warnings and
+// errors together. The burst suffices for a server that starts and takes many
+// connections. Lines that are left out are counted, and the count is logged
+// before the next line.
 constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 
-// Says from which level on lines are written. A bad value is logged, and then
-// the default holds.
+// The environment variable with the lowest level that is logged. A bad value
+// is logged, and the default holds instead.
 constexpr const char* kLogVariable = "PENSTOCK_LOG";
 constexpr absl::string_view kLogLevels[] = {"debug", "info", "warning", "error",
                                             "off"};
 constexpr const char* kDefaultLogLevel = "info";
 
-// Peers have a say in how many lines there are and what they contain: `text`
-// is written as Printable(), and not beyond the limits above. Nothing waits for
-// who reads stderr: a line for which there is no room is left out. So these may
-// be called under a lock. Thread-safe; never on a message's path.
+// Log one line, within the limits above. `text` may come from a peer:
+// Printable() makes it safe. They do not block: a line is left out if standard
+// error has no room for it. So they may be called under a lock. Thread-safe. Do
+// not call them on the path of a message.
 void LogInfo(absl::string_view text);
 void LogWarning(absl::string_view text);
 void LogError(absl::string_view text);

@@ -1,5 +1,5 @@
-// A lock whose use clang checks: what is declared ABSL_GUARDED_BY(mu_) is an
-// error without it, in tools/lint.
+// A lock whose use clang checks: in tools/lint it is an error to use
+// what is declared ABSL_GUARDED_BY(mu_) without holding mu_.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_MUTEX_H_
 #define PENSTOCK_TRANSPORT_BASE_MUTEX_H_
@@ -11,8 +11,8 @@
 namespace penstock {
 namespace base {
 
-// A std::mutex. absl::Mutex looks for deadlocks with each use in Debian's
-// build of gRPC, which costs more than what these locks are held for.
+// A std::mutex with annotations. absl::Mutex checks for deadlocks with each use
+// in Debian's build of gRPC, and that takes longer than these locks are held.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
@@ -24,11 +24,11 @@ class ABSL_LOCKABLE Mutex {
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     return mu_.try_lock();
   }
-  // Tells the check what it cannot see: the caller holds the lock, as in a
-  // callback.
+  // Tells clang that the caller holds the lock, where it cannot see that, as in
+  // a callback. Checks nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
-  // As std::condition_variable_any wants them.
+  // For std::condition_variable_any.
   void lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { Lock(); }
   void unlock() ABSL_UNLOCK_FUNCTION() { Unlock(); }
 
@@ -36,7 +36,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mu_;
 };
 
-// Holds the lock while it exists.
+// Holds the lock for as long as it exists.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {

@@ -22,7 +22,7 @@ void AppendHex(unsigned char byte, std::string* out) {
 
 std::string Printable(absl::string_view text, size_t max_bytes) {
   std::string out;
-  size_t fitting = 0;  // what of `out` leaves room for the dots
+  size_t fitting = 0;  // the longest part of `out` with room for the dots
   for (const char c : text) {
     if (out.size() + kMoreBytes <= max_bytes) fitting = out.size();
     if (absl::ascii_isprint(c)) {

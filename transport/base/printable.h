@@ -1,4 +1,4 @@
-// Text of others, made safe for people's eyes.
+// Makes text from elsewhere safe to print.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_PRINTABLE_H_
 #define PENSTOCK_TRANSPORT_BASE_PRINTABLE_H_
@@ -11,9 +11,10 @@
 namespace penstock {
 namespace base {
 
-// `text` in one line of printable ASCII: any other byte becomes \xNN, so it
-// neither forges a line nor speaks to a terminal. At most `max_bytes`, of which
-// the last three are dots where there was more. Twice is the same as once.
+// Returns `text` as one line of printable ASCII. Any other byte becomes \xNN,
+// so that the text cannot forge a log line or control a terminal. The result
+// has at most `max_bytes`; if the text is cut, it ends in three dots. Applied
+// twice it gives the same as once.
 std::string Printable(absl::string_view text, size_t max_bytes);
 
 }  // namespace base

@@ -1,4 +1,4 @@
-// From errno to absl::Status, in one place.
+// Converts errno to absl::Status.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_STATUS_UTIL_H_
 #define PENSTOCK_TRANSPORT_BASE_STATUS_UTIL_H_
@@ -9,9 +9,10 @@
 namespace penstock {
 namespace base {
 
-// "<operation>: <strerror>", with the code that fits `error_number`: memory
-// and descriptor limits are RESOURCE_EXHAUSTED, a missing peer is UNAVAILABLE,
-// a refusal is PERMISSION_DENIED, all else INTERNAL.
+// Returns a status with the message "<operation>: <strerror>". Its code is
+// RESOURCE_EXHAUSTED for limits of memory or descriptors, UNAVAILABLE for a
+// missing peer, PERMISSION_DENIED for a refusal, DEADLINE_EXCEEDED for
+// ETIMEDOUT, and INTERNAL for everything else. Thread-safe.
 absl::Status ErrnoStatus(int error_number, absl::string_view operation);
 
 }  // namespace base

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What the standard library asks of a lock.
+// Gives absl::Mutex the names that the standard library wants.
 class Lockable {
  public:
   explicit Lockable(absl::Mutex* mu) : mu_(mu) {}
@@ -27,7 +27,7 @@ absl::Time SteadyNow() {
 }
 
 void SteadyCondVar::WaitUntil(absl::Mutex* mu, absl::Time deadline) {
-  // The library adds what it is given to the time, which must not overflow.
+  // The wait is added to the present time, which must not overflow.
   constexpr absl::Duration kLongest = absl::Hours(24);
   const absl::Duration wait = std::max(
       absl::ZeroDuration(), std::min(deadline - SteadyNow(), kLongest));

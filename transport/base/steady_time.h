@@ -1,4 +1,5 @@
-// Time for durations and deadlines: the system's clock may be set, by hours.
+// Time for durations and deadlines. The system's clock does not serve for
+// these, because it may be set.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_STEADY_TIME_H_
 #define PENSTOCK_TRANSPORT_BASE_STEADY_TIME_H_
@@ -12,20 +13,22 @@
 namespace penstock {
 namespace base {
 
-// Never goes back and never jumps. Its origin is the machine's start, so it
-// compares with itself alone; not before absl::UnixEpoch().
+// Returns the time of a clock that never goes back and never jumps. Compare it
+// only with other results of this function: it counts from the machine's start.
+// Never less than absl::UnixEpoch(). Thread-safe.
 absl::Time SteadyNow();
 
-// absl::CondVar waits until a time of the system's clock, even where it is
-// given a duration: one that is set back an hour makes it wait an hour longer.
-// Thread-safe.
+// A condition variable that waits by SteadyNow(). (absl::CondVar waits by the
+// system's clock, even for a duration: if that is set back by an hour, it waits
+// an hour longer.) Thread-safe.
 class SteadyCondVar {
  public:
-  // Wakes one that waits.
+  // Wakes one waiting thread.
   void Signal() { condition_.notify_one(); }
 
-  // Frees `mu`, waits for a signal or until SteadyNow() is `deadline`, and
-  // takes `mu` again. May return early for no reason.
+  // Unlocks `mu`, waits for a signal or until SteadyNow() reaches `deadline`,
+  // and locks `mu` again. May also return early, after a spurious wake-up or
+  // after 24 hours.
   void WaitUntil(absl::Mutex* mu, absl::Time deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu);
 

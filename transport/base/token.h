@@ -1,4 +1,4 @@
-// A secret that is used once.
+// One-time secrets.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_TOKEN_H_
 #define PENSTOCK_TRANSPORT_BASE_TOKEN_H_
@@ -12,7 +12,8 @@ namespace base {
 
 constexpr int kTokenBytes = 16;
 
-// kTokenBytes bytes from the kernel's random source.
+// Returns kTokenBytes bytes from the kernel's random source, or an error of
+// getrandom(). Thread-safe.
 absl::StatusOr<std::string> NewToken();
 
 }  // namespace base

@@ -10,16 +10,18 @@
 namespace penstock {
 namespace base {
 
-// `burst` times at once, then once every `pause`. The caller passes the time,
-// of SteadyNow(), and guards the object.
+// Allows something `burst` times at once, then once every `pause`. Not
+// thread-safe.
 class TokenBucket {
  public:
   TokenBucket(int burst, absl::Duration pause)
       : pause_(pause), depth_(pause * burst) {}
 
-  // Whether it may happen now; then it has.
+  // Returns whether it may happen now, and if so, counts it. `now` is
+  // SteadyNow().
   bool Take(absl::Time now) {
-    // Full again at `full_at_`; empty when that is `depth_` away.
+    // The bucket is full again at full_at_. It is empty while that is depth_
+    // away.
     const absl::Time full_at = std::max(full_at_, now) + pause_;
     if (full_at - now > depth_) return false;
     full_at_ = full_at;

@@ -1,4 +1,4 @@
-// The one owner of a file descriptor.
+// Owns a file descriptor, and closes it.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_UNIQUE_FD_H_
 #define PENSTOCK_TRANSPORT_BASE_UNIQUE_FD_H_
@@ -23,11 +23,13 @@ class UniqueFd {
   int get() const { return fd_; }
   bool valid() const { return fd_ >= 0; }
 
+  // Gives the descriptor to the caller, who closes it.
   int Release() {
     int fd = fd_;
     fd_ = -1;
     return fd;
   }
+  // Closes the descriptor and takes ownership of `fd`.
   void Reset(int fd = -1) {
     if (fd_ >= 0) close(fd_);
     fd_ = fd;

@@ -19,15 +19,16 @@ bool Write(int fd, absl::string_view line) {
          static_cast<ssize_t>(line.size());
 }
 
-// A pipe or a terminal. O_NONBLOCK is a property of what open() returned, which
-// the application and other processes share, so this opens it once more.
+// Writes to a pipe or a terminal. O_NONBLOCK would hold for everybody who
+// shares the open file description, so this opens the file once more.
 bool WriteAnew(absl::string_view line) {
   const UniqueFd own(
       open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (own.valid()) return Write(own.get(), line);
   if (errno == ENXIO) return false;  // a pipe whose reader is gone
-  // No /proc, no descriptor left, or another user's: as good as it gets. If
-  // there is room, then for PIPE_BUF bytes, unless others are quicker.
+  // There is no /proc, no descriptor is left, or the file is another user's. A
+  // pipe that polls as writable has room for PIPE_BUF bytes, so this blocks
+  // only if another writer comes first.
   pollfd room = {STDERR_FILENO, POLLOUT, 0};
   return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0 &&
          Write(STDERR_FILENO, line);

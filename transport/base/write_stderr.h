@@ -1,4 +1,4 @@
-// Standard error, as a place that nobody has to read.
+// Writes to standard error without waiting for its reader.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_WRITE_STDERR_H_
 #define PENSTOCK_TRANSPORT_BASE_WRITE_STDERR_H_
@@ -8,9 +8,10 @@
 namespace penstock {
 namespace base {
 
-// Writes `line`, of at most PIPE_BUF bytes, if there is room for it now: a full
-// pipe, socket or terminal is not waited for, and the descriptor, which others
-// share, stays blocking for them. Whether it was written. Thread-safe.
+// Writes `line` if there is room for it now, and returns whether it was
+// written. Does not wait for a full pipe, socket or terminal, and does not make
+// the descriptor non-blocking, because others share it. Needs a line of at most
+// PIPE_BUF bytes. Thread-safe.
 bool WriteToStderr(absl::string_view line);
 
 }  // namespace base
