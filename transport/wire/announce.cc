@@ -24,7 +24,7 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes) {
   announce.id = reader.Number<uint64_t>();
   announce.length = reader.Number<uint64_t>();
   const size_t count = reader.Number<uint8_t>();
-  // An empty message needs no reading, so no read would ever end it.
+  // An empty message would never end: nothing of it is read.
   bool valid = announce.length > 0 && (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {
     AnnouncedRegion region;

@@ -1,4 +1,4 @@
-// The payload of kAnnounce: a message that waits to be read by the peer.
+// The payload of a kAnnounce frame: a message that the receiver may read.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 #define PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace wire {
 
-// Where the message can be read, over one path.
+// Where to read the message over one path.
 struct AnnouncedRegion {
   uint32_t path = 0;  // the path's epoch; 0: the lifeline
   uint64_t key = 0;
@@ -21,14 +21,14 @@ struct AnnouncedRegion {
 };
 
 struct Announce {
-  uint64_t id = 0;                       // named by the kRelease that answers
-  uint64_t length = 0;                   // of every region; at least 1
-  std::vector<AnnouncedRegion> regions;  // best first, one or two
+  uint64_t id = 0;                       // the kRelease that answers names it
+  uint64_t length = 0;                   // of the message; at least 1
+  std::vector<AnnouncedRegion> regions;  // one or two, best first
 };
 
 std::string EncodeAnnounce(const Announce& announce);
 
-// INVALID_ARGUMENT where the bytes are not exactly an announcement.
+// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement.
 absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes);
 
 }  // namespace wire

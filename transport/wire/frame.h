@@ -1,4 +1,4 @@
-// The frame: what a session is made of. docs/protocol.md shows the bytes.
+// Frames, which a session consists of. docs/protocol.md shows the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_FRAME_H_
 #define PENSTOCK_TRANSPORT_WIRE_FRAME_H_
@@ -14,12 +14,13 @@
 namespace penstock {
 namespace wire {
 
-// The version of all that follows the negotiation, which agrees on it.
+// The version of everything that follows the negotiation. The two sides agree
+// on it there.
 constexpr uint8_t kVersion = 1;
 
 constexpr size_t kFrameHeaderBytes = 32;
-// A frame, header included, fits into one message of any fabric; what is
-// longer is sent as fragments.
+// A frame, header included, fits into one packet of any fabric. A longer
+// payload is sent as several frames, its fragments.
 constexpr size_t kMaxFrameBytes = 16 * 1024;
 constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 
@@ -53,38 +54,40 @@ constexpr uint8_t kCompressed = 2;     // kMessage, kAnnounce: by gRPC
 constexpr uint8_t kLast = 4;           // the same: a kHalfClose comes with it
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
-// Beside the status code of a kReset from a server: no application has seen the
-// stream, so whoever began it may safely do so again.
+// Set in a server's kReset, beside the status code, if no application has seen
+// the stream. The client may then safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// As the last stream of a kGoaway: another one will say which it is.
+// The last stream of a kGoaway that does not know it yet. Another kGoaway will
+// say which it is.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {
   uint32_t length = 0;  // of the payload
   FrameType type = FrameType::kAck;
   uint8_t flags = 0;
-  uint32_t stream = 0;  // 0: the session itself
+  uint32_t stream = 0;  // 0: the frame is about the session itself
   uint32_t aux = 0;
   uint64_t sequence = 0;  // 0 if the type is unsequenced, else from 1
-  uint64_t ack = 0;       // every frame up to this one has arrived
+  uint64_t ack = 0;       // the sender has received all frames up to this one
 };
 
-// Whether frames of this type are numbered, kept and resent.
+// Whether frames of this type have a sequence number. They are kept until they
+// are acknowledged, and sent again if a path is lost.
 bool IsSequenced(FrameType type);
 
-// Appends the frame to `out`. Needs payload.size() == header.length.
+// Appends the frame to `*out`. Needs payload.size() == header.length.
 void AppendFrame(const FrameHeader& header, absl::string_view payload,
                  std::string* out);
 
-// A frame within a message; `payload` points into the message.
+// A frame within a packet. `payload` points into the packet.
 struct Frame {
   FrameHeader header;
   absl::Span<const uint8_t> payload;
 };
 
-// Takes the first frame off `message`. INVALID_ARGUMENT where it is cut short,
-// of an unknown type or flag, too long, or where the sequence number does not
-// fit the type.
+// Removes the first frame from `*message`, a packet, and returns it. Returns
+// INVALID_ARGUMENT if the frame is cut short or too long, has an unknown type
+// or flag, or has a sequence number that does not fit its type.
 absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* message);
 
 }  // namespace wire

@@ -13,29 +13,32 @@
 namespace penstock {
 namespace wire {
 
-// One fabric that the sender could be reached over.
+// A fabric over which the sender could be reached.
 struct FabricOffer {
   std::string fabric;  // its name, at most 15 bytes
-  // Whether it can be used; if not, `data` is the reason, for the peer's log.
+  // Whether the sender can use the fabric.
   bool usable = false;
-  std::string data;  // for the same fabric of the peer, at most 1 KiB
+  // If usable, what the peer's fabric needs to connect, else the reason, for
+  // the peer's log. At most 1 KiB.
+  std::string data;
 };
 
 struct Hello {
-  // The acceptor's secret, to be presented by the peer where it connects a
-  // further path; empty from the connecting side.
+  // The accepting side's secret. The peer presents it when it connects another
+  // path. Empty in a hello from the connecting side.
   std::string token;
-  // Largest window of unread message bytes that the peer may fill, per stream.
+  // How many bytes of messages the peer may send on a stream before the
+  // application reads them.
   uint32_t stream_window = 0;
-  // Streams that the peer may have open at once.
+  // How many streams the peer may have open at once.
   uint32_t max_streams = UINT32_MAX;
   std::vector<FabricOffer> offers;  // best first, at most 8
 };
 
 std::string EncodeHello(const Hello& hello);
 
-// INVALID_ARGUMENT where the bytes are not a hello; a hello of later versions
-// may carry more fields, which are ignored.
+// Returns INVALID_ARGUMENT if `bytes` are not a hello. Ignores bytes behind the
+// known fields: later versions may add some.
 absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes);
 
 }  // namespace wire

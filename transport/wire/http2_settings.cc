@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kHeaderBytes = 9;
 constexpr size_t kSettingBytes = 6;
 constexpr uint8_t kSettingsType = 4;
-// Nobody sends more settings than these in the first frame; a longer frame is
-// left to HTTP/2 to judge, and the wait for it is bounded.
+// Nobody sends more settings than these in the first frame. A longer frame is
+// left to HTTP/2, so that the wait for its end is bounded.
 constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
 
 uint32_t BigEndian(absl::string_view bytes) {
@@ -19,7 +19,7 @@ uint32_t BigEndian(absl::string_view bytes) {
   return value;
 }
 
-// 64 bits, so that five bytes can be had.
+// Takes 64 bits, because one caller appends five bytes.
 void AppendBigEndian(uint64_t value, int bytes, std::string* out) {
   for (int i = bytes - 1; i >= 0; --i) {
     out->push_back(static_cast<char>(value >> (8 * i)));

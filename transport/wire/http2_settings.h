@@ -13,13 +13,14 @@
 namespace penstock {
 namespace wire {
 
-// "PRI * HTTP/2.0...": the 24 bytes with which an HTTP/2 client begins.
+// "PRI * HTTP/2.0...": the first 24 bytes that an HTTP/2 client sends.
 extern const char kHttp2Preface[];
 constexpr size_t kHttp2PrefaceBytes = 24;
 
-// From the range that peers must ignore if they do not know it. Its value is
-// kNegotiationMagic in the high 16 bits (any other is somebody else's setting),
-// then the lowest and the highest protocol version, a byte each.
+// The private setting. Peers must ignore settings that they do not know. Its
+// value has kNegotiationMagic in the high 16 bits, or else it is somebody
+// else's setting. Then come the lowest and the highest protocol version, a byte
+// each.
 constexpr uint16_t kPenstockSetting = 0xfe10;
 constexpr uint32_t kNegotiationMagic = 0x5045;  // "PE"
 
@@ -28,21 +29,22 @@ struct VersionRange {
   uint8_t max = 0;
 };
 
-// The highest version that both ranges hold, or 0 if there is none.
+// Returns the highest version that is in both ranges, or 0 if there is none.
 uint8_t ChooseVersion(VersionRange mine, VersionRange peer);
 
-// A SETTINGS frame that carries the private setting and nothing else. A client
-// sends its range, a server the one version that it chose.
+// Returns a SETTINGS frame with the private setting and no other. A client
+// sends its range of versions, a server the one version that it has chosen.
 std::string PenstockSettingsFrame(VersionRange versions);
 
 enum class SettingsVerdict {
-  kNeedMore,  // cut short: more bytes decide
+  kNeedMore,  // not decided yet: call again with more bytes
   kPenstock,  // a SETTINGS frame with the private setting
   kOther,     // anything else
 };
 
-// Looks at the frame with which `bytes` begins. For kPenstock, `*versions` is
-// the setting's value and `*frame_bytes` the frame's length.
+// Looks for the private setting in the frame at the start of `bytes`. For
+// kPenstock, sets `*versions` to the setting's value and `*frame_bytes` to the
+// length of the frame.
 SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
                                 size_t* frame_bytes);
 

@@ -1,4 +1,4 @@
-// Reads fields off a byte range and remembers whether it ever ran short.
+// Reads the fields of a byte range, and appends fields to a string.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_READER_H_
 #define PENSTOCK_TRANSPORT_WIRE_READER_H_
@@ -12,8 +12,8 @@
 namespace penstock {
 namespace wire {
 
-// After the first short read every further one gives zero or an empty string;
-// check ok() once, at the end.
+// Reads fields one after another. Once a field is cut short, it and all later
+// ones read as zero or as an empty string. So check ok() once, at the end.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
@@ -39,9 +39,9 @@ class Reader {
     return value;
   }
 
-  // Every read so far was satisfied.
+  // Whether no field so far was cut short.
   bool ok() const { return ok_; }
-  // The same, and nothing is left over.
+  // Whether ok(), and no bytes are left.
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:
@@ -54,7 +54,7 @@ class Reader {
   bool ok_ = true;
 };
 
-// Appends `value` in wire order.
+// Appends `value` to `*out` in wire order.
 template <typename T>
 void AppendNumber(T value, std::string* out) {
   uint8_t bytes[sizeof(T)];

@@ -49,7 +49,7 @@ absl::string_view SettingsAckFilter::PassHeader(absl::string_view bytes,
   header_.append(bytes.data(), take);
   if (header_.size() == kHeaderBytes) {
     payload_left_ = PayloadBytes(header_);
-    // One that is not empty is an error, which gRPC is to see.
+    // An acknowledgement with a payload is an error: pass it on to gRPC.
     done_ = IsSettingsAck(header_) && payload_left_ == 0;
     if (!done_) out->append(header_);
     header_.clear();

@@ -1,4 +1,4 @@
-// Takes the first acknowledgement of SETTINGS out of a stream of HTTP/2 frames.
+// Removes the first acknowledgement of SETTINGS from a stream of HTTP/2 frames.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_SETTINGS_ACK_FILTER_H_
 #define PENSTOCK_TRANSPORT_WIRE_SETTINGS_ACK_FILTER_H_
@@ -11,15 +11,17 @@
 namespace penstock {
 namespace wire {
 
-// A client that negotiated in vain has sent a SETTINGS frame of its own before
-// HTTP/2 sends the real one. The peer acknowledges both, and gRPC would take
-// the first for its own. Not thread-safe.
+// A client whose peer is a stock one has sent a SETTINGS frame in the
+// negotiation, before gRPC's HTTP/2 sends its own. The peer acknowledges both,
+// and gRPC would take the first acknowledgement for that of its own frame. Not
+// thread-safe.
 class SettingsAckFilter {
  public:
-  // What to pass on after `bytes` came in; less than a frame's header may wait
-  // for the rest of it.
+  // Takes the bytes that come next in the stream, and returns those to pass on.
+  // Keeps back the header of a frame until it is complete.
   std::string Pass(absl::string_view bytes);
-  // From here on everything is passed on as it is.
+  // Whether the acknowledgement has been removed. Pass() then returns all bytes
+  // as they are.
   bool done() const { return done_; }
 
  private:
@@ -27,7 +29,7 @@ class SettingsAckFilter {
   absl::string_view PassHeader(absl::string_view bytes, std::string* out);
 
   bool done_ = false;
-  std::string header_;  // as far as it has come
+  std::string header_;  // of the next frame, as far as it has come
   size_t payload_left_ = 0;
 };
 
