@@ -14,7 +14,7 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// Lives as long as the process, as its thread does.
+// Never destroyed, because its thread runs until the process ends.
 struct Queue {
   base::Mutex mu;
   std::condition_variable_any added;
@@ -25,7 +25,8 @@ struct Queue {
 
 std::atomic<Queue*> current{nullptr};
 
-// The parent's lock may be held by a thread that is not in the child.
+// The lock may be held for ever in the child: its holder may be a thread of the
+// parent.
 void ForgetQueueInChild() { current.store(nullptr); }
 
 Queue* TheQueue() {

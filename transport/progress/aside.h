@@ -1,4 +1,4 @@
-// One background thread for what may take as long as a stranger likes.
+// One background thread for work whose time a stranger decides.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
@@ -9,18 +9,18 @@
 namespace penstock {
 namespace progress {
 
-// Calls `task` on the thread, after those of earlier calls, holding no lock.
-// The thread is made on first use; where there is none to be had, the next call
-// tries again. In the child of a fork there is another one, and nothing of what
-// waited. Thread-safe; never blocks.
+// Runs `task` on the thread, after the tasks of earlier calls. Holds no lock
+// meanwhile. Starts the thread on first use. If that fails, keeps the task, and
+// the next call tries again. In the child of a fork, tasks from before the fork
+// do not run, and new ones run on another thread. Thread-safe; never blocks.
 void RunAside(std::function<void()> task);
 
-// Tasks that wait or are under way.
+// Returns how many tasks wait or are running. Thread-safe.
 size_t TasksAside();
 
-// Whether there are so many that something is stuck, or somebody floods.
-// Whoever can be made by strangers to cause tasks takes in no more of them
-// until there are fewer.
+// Whether there are so many tasks that one is stuck, or somebody floods this
+// process. Code in which strangers can cause tasks accepts nothing from them
+// until this is false.
 constexpr size_t kManyTasksAside = 256;
 inline bool IsBusyAside() { return TasksAside() > kManyTasksAside; }
 

@@ -1,4 +1,4 @@
-// A thread of the library's, beside those of the application.
+// Starts the library's own threads.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_DETACHED_THREAD_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_DETACHED_THREAD_H_
@@ -8,9 +8,9 @@
 namespace penstock {
 namespace progress {
 
-// Runs `main(argument)` on a thread that takes no signals and that nobody
-// joins. `name` has at most 15 bytes. RESOURCE_EXHAUSTED for one thread too
-// many.
+// Runs `main(argument)` on a new thread, which takes no signals and is not
+// joined. `name` has at most 15 bytes. Returns RESOURCE_EXHAUSTED if the
+// process or user has too many threads.
 absl::Status StartDetachedThread(const char* name, void* (*main)(void*),
                                  void* argument);
 

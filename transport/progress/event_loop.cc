@@ -18,11 +18,12 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The id of the eventfd among the epoll set's; real ids begin at 1.
+// The eventfd's id in the epoll set. Ids of watches begin at 1.
 constexpr uint64_t kWakeId = 0;
 constexpr int kEventsPerWait = 64;
 
-// No thread holds this after a fork: the child's handler makes it anew.
+// Guards the making of a loop. The handler of fork() makes it anew in the
+// child, because a thread of the parent may have held it.
 base::Mutex* create_mu() {
   static base::Mutex* const mu = new base::Mutex;
   return mu;
@@ -147,7 +148,7 @@ void EventLoop::Post(Callback callback) {
 }
 
 void EventLoop::Wake() {
-  // Fails only when the counter is full, and then the loop is awake.
+  // Fails only if the counter is full, and then the loop is awake anyway.
   (void)eventfd_write(wake_.get(), 1);
 }
 
@@ -216,8 +217,8 @@ int EventLoop::WaitMillis() {
       std::chrono::duration_cast<std::chrono::milliseconds>(
           timers_.begin()->first.first - std::chrono::steady_clock::now())
           .count();
-  // Rounded up, so that a wait is not repeated in its last millisecond; at most
-  // a minute, which always fits an int.
+  // Round up, so that the last millisecond is not spent in waits of zero. Wait
+  // for at most a minute, which fits into an int.
   const int64_t millis = left + 1;
   return static_cast<int>(
       std::min<int64_t>(std::max<int64_t>(millis, 0), 60 * 1000));

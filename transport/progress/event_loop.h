@@ -1,4 +1,4 @@
-// One background thread for what happens rarely.
+// One background thread for events that are rare.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_EVENT_LOOP_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_EVENT_LOOP_H_
@@ -20,43 +20,44 @@
 namespace penstock {
 namespace progress {
 
-// Accepts connections, sets them up, notices hang-ups, keeps timers. Never on
-// the path of a message.
+// Watches descriptors and runs timers, for fabrics that accept connections, set
+// them up and notice their ends. Messages do not pass through it.
 //
-// Thread-safe. Callbacks run one after another on the loop's thread, holding no
-// lock, and may call everything here. The loop and its thread live as long as
-// the process. In the child of a fork there is no such thread: the parent's
-// loop does nothing there any more, and Get() makes a new one.
+// Thread-safe. Callbacks run one after another on the loop's thread, without
+// locks, and may call every function of the loop. They must not block. The loop
+// and its thread live as long as the process. In the child of a fork, a loop
+// that was made before does nothing, and Get() makes another.
 class EventLoop {
  public:
-  // Names a watch or a timer; never 0, never used again.
+  // Identifies a watch or a timer. Never 0, and never reused.
   using Id = uint64_t;
-  // Gets the epoll events (EPOLLIN ...) that are pending.
+  // Gets the pending epoll events, such as EPOLLIN.
   using FdCallback = std::function<void(uint32_t events)>;
   using Callback = std::function<void()>;
 
-  // The process's loop, made on first use. An error (no descriptors, no
-  // threads left) is a normal answer; the next call tries again.
+  // Returns the loop of the process, and makes it on first use. Returns an
+  // error if no descriptors or threads are left; the next call tries again.
   static absl::StatusOr<EventLoop*> Get();
 
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
-  // Calls `callback` while any of `events` is pending at `fd` (level
-  // triggered; EPOLLERR and EPOLLHUP always count). `fd` stays open until
-  // Unwatch().
+  // Calls `callback` again and again while any of `events`, EPOLLERR or
+  // EPOLLHUP is pending at `fd`. The caller keeps `fd` open until Unwatch().
   absl::StatusOr<Id> Watch(int fd, uint32_t events, FdCallback callback);
-  // No new call of the callback begins after this; one that has begun on the
-  // loop's thread may still go on, so a callback owns what it touches. Unknown
-  // ids, 0 among them, are ignored.
+  // Ends a watch: no call of its callback begins any more. A call that has
+  // begun may still be running, so the callback must own what it uses. Ignores
+  // unknown ids and 0.
   void Unwatch(Id id);
 
-  // Calls `callback` once, `delay` from now or somewhat later.
+  // Calls `callback` once, after `delay` or somewhat later. Returns 0 in the
+  // child of a fork, for a loop that was made before it.
   Id RunAfter(absl::Duration delay, Callback callback);
-  // As Unwatch(). True if the callback will not run.
+  // Cancels a timer. Returns false if its callback has run or is running, or if
+  // `id` is unknown.
   bool Cancel(Id id);
 
-  // Calls `callback` soon, in the order of the calls of Post().
+  // Calls `callback` soon. Callbacks run in the order of their Post().
   void Post(Callback callback);
 
  private:
@@ -64,17 +65,17 @@ class EventLoop {
     int fd;
     std::shared_ptr<FdCallback> callback;
   };
-  // Not absl::Time: the system's clock may be set.
+  // Not absl::Time, because the system's clock may be set.
   using TimePoint = std::chrono::steady_clock::time_point;
   using TimerKey = std::pair<TimePoint, Id>;
 
   EventLoop(base::UniqueFd epoll, base::UniqueFd wake);
-  ~EventLoop() = default;  // only one that never ran
+  ~EventLoop() = default;  // only for a loop whose thread did not start
 
   static absl::StatusOr<EventLoop*> Create();
   static void* ThreadMain(void* loop);
-  // Whether this is another process's loop, whose locks may be held forever
-  // and whose epoll set is still in use there.
+  // Whether the loop was made before this process was forked. Its locks may be
+  // held for ever here, and the parent still uses its epoll set.
   bool IsForeign() const;
   void Run();
   void Wake();
@@ -84,7 +85,7 @@ class EventLoop {
   int WaitMillis();
 
   const base::UniqueFd epoll_;
-  const base::UniqueFd wake_;  // eventfd: timers or posted calls changed
+  const base::UniqueFd wake_;  // eventfd: there is a new timer or posted call
   const uint32_t fork_count_;
 
   base::Mutex mu_;

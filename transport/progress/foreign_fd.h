@@ -1,4 +1,4 @@
-// Descriptors whose closing may block.
+// Owns a descriptor whose closing may block.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_FOREIGN_FD_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_FOREIGN_FD_H_
@@ -10,17 +10,17 @@
 namespace penstock {
 namespace progress {
 
-// The one owner of a descriptor that somebody else has a say in. To close the
-// last one of a TCP socket waits for what is unsent, if the stranger who passed
-// it has asked for that; of a file in user space, for the stranger's program;
-// of memory, for the kernel to free its pages. A UNIX socket's may close all of
-// these, which were sent to it and not received. So they are closed aside
-// (aside.h), in order. In a forked child, where another descriptor is left, at
-// once.
+// Owns a descriptor that came from a stranger, or may carry such descriptors,
+// and closes it on the thread of aside.h. Closing the last descriptor may take
+// long: a TCP socket may wait for unsent data, if the stranger has set it up
+// so; a file in user space waits for the stranger's program; memory waits for
+// the kernel to free its pages. A UNIX socket may hold all of these, sent but
+// not received, and closes them with itself. In the child of a fork the parent
+// still has the descriptor, so it is closed here and now. Not thread-safe.
 class ForeignFd {
  public:
   ForeignFd() = default;
-  // Implicit: to be closed aside is never wrong.
+  // Implicit, because closing any descriptor aside is correct.
   ForeignFd(base::UniqueFd fd);
   ForeignFd(ForeignFd&& other) noexcept;
   ForeignFd& operator=(ForeignFd&& other) noexcept;
@@ -28,10 +28,11 @@ class ForeignFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  // Whether this process came by it in being forked.
+  // Whether the descriptor was opened before this process was forked.
   bool is_of_parent() const;
+  // Closes the descriptor aside, or at once if it is the parent's.
   void Reset();
-  // For one that is known to be closed without waiting, by now.
+  // Closes the descriptor at once, if the caller knows that this cannot block.
   void ResetHere() { fd_.Reset(); }
 
  private:

@@ -16,7 +16,7 @@ void CountFork() { fork_count.fetch_add(1, std::memory_order_relaxed); }
 
 uint32_t ForkCount() {
   static const int registered = pthread_atfork(nullptr, nullptr, &CountFork);
-  (void)registered;  // fails for want of memory only
+  (void)registered;  // fails only if there is no memory
   return fork_count.load(std::memory_order_relaxed);
 }
 

@@ -1,4 +1,4 @@
-// Tells a forked child from the process that it came from.
+// Distinguishes the child of a fork from its parent.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_FORK_COUNT_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_FORK_COUNT_H_
@@ -8,10 +8,11 @@
 namespace penstock {
 namespace progress {
 
-// Grows by one in the child of each fork() after the first call. An object
-// that shares something with another process (a socket, shared memory) keeps
-// the number from when it was made and, where it differs, touches nothing: the
-// child has copies of what is the parent's. One atomic load.
+// Returns a number that is one higher in the child of each fork() after the
+// first call. An object that shares a socket or memory with another process
+// stores the number when it is made. If the number differs later, the object is
+// a copy in a child, and must not touch what is the parent's. Costs one atomic
+// load. Thread-safe.
 uint32_t ForkCount();
 
 }  // namespace progress

@@ -9,12 +9,13 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// How often a thread looks again at a slot that others missed meanwhile, before
-// it leaves and has its caller come again.
+// How often a thread looks at a slot that others keep missing, before it
+// returns and lets its caller poll again.
 constexpr int kMaxLooks = 4;
 
-// A pollable is cold when it had no input between so many looks, each after so
-// many spins: a doorbell for it then costs less than a look in each poll.
+// Every kSpinsPerLook spins, EndSpin() looks which pollables had input since
+// the last look. One that had none kQuietLooks times in a row becomes cold: a
+// doorbell for it then costs less than looking at it in each poll.
 constexpr int kQuietLooks = 2;
 constexpr uint32_t kSpinsPerLook = 256;
 
@@ -23,9 +24,9 @@ constexpr uint32_t kSpinsPerLook = 256;
 constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
-  // As many as can run. Spinners yield their core to whoever wants it, so none
-  // needs to be left free; and with fewer, threads that take turns at waiting
-  // would sleep and be woken at each turn.
+  // As many spinners as can run. They yield their cores to other threads, so
+  // no core has to stay free. With fewer, threads that wait in turns would
+  // sleep and be woken at each turn.
   static PollSet* const set = new PollSet(UsableCores());
   return set;
 }
@@ -93,7 +94,7 @@ void PollSet::Remove(SlotId id) {
   }
   uint32_t state = slot->state.load(std::memory_order_relaxed);
   for (;;) {
-    // An idle slot is taken, so that no thread begins to poll it.
+    // If the slot is idle, take it, so that no thread begins to poll it.
     const bool idle = state == kIdle;
     if (slot->state.compare_exchange_weak(state, kPolledRemoved,
                                           std::memory_order_acq_rel)) {
@@ -151,8 +152,8 @@ bool PollSet::PollSlot(Slot* slot) {
         }
         break;
       case kPolledMissed:
-        // Written again: only a write of its own orders this thread before the
-        // other's next look (argument 3).
+        // Write it again: only a write of its own orders this thread before
+        // the other's next look (see 3 in the header).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;
@@ -164,7 +165,7 @@ bool PollSet::PollSlot(Slot* slot) {
   }
 }
 
-// The slot is kPolled, by this thread.
+// Polls a slot that this thread has set to kPolled.
 bool PollSet::PollTaken(Slot* slot) {
   bool any = false;
   for (int look = 1;; ++look) {
@@ -181,23 +182,24 @@ bool PollSet::PollTaken(Slot* slot) {
       FreeSlot(slot);
       return any;
     }
-    // kPolledMissed. After a success the caller comes again in any case.
+    // The state is kPolledMissed. After a success the caller polls again
+    // anyway.
     if (any || look == kMaxLooks) {
       if (slot->state.compare_exchange_strong(state, kIdle,
                                               std::memory_order_acq_rel)) {
         return true;
       }
-      FreeSlot(slot);  // removed this moment
+      FreeSlot(slot);  // it was just removed
       return any;
     }
     slot->state.compare_exchange_strong(state, kPolled,
                                         std::memory_order_acq_rel);
-    // Where that failed the slot was removed, which the next round notices; it
-    // may poll once more until then.
+    // If that failed, the slot has been removed. The next round notices, after
+    // it has perhaps polled once more.
   }
 }
 
-// By the thread that has taken the slot, so that the pollable stays.
+// Called by the thread that has taken the slot, which keeps the pollable alive.
 void PollSet::NoteInput(Slot* slot) {
   if (!slot->had_input.load(std::memory_order_relaxed)) {
     slot->had_input.store(true, std::memory_order_relaxed);

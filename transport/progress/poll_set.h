@@ -1,4 +1,4 @@
-// What threads that wait anyway poll meanwhile.
+// The fast paths of the process, which waiting threads poll before they sleep.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_POLL_SET_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_POLL_SET_H_
@@ -13,24 +13,24 @@
 namespace penstock {
 namespace progress {
 
-// Something that gets input without the kernel's knowledge.
+// A source of input that arrives without the kernel's knowledge.
 class Pollable {
  public:
   virtual ~Pollable() = default;
-  // Takes in what has come, a bounded amount. True if there was anything: the
-  // caller then comes again before it sleeps. Takes its own lock, and waits for
-  // it; safe from any thread. May call PollSet.
+  // Delivers a bounded amount of the input that has arrived. Returns whether
+  // there was any; if so, the caller polls again before it sleeps. Called from
+  // any thread. May block on the pollable's own lock, and may call PollSet.
   virtual bool Poll() = 0;
-  // Whether Poll() would find something. Cheap, takes no lock, and does not
-  // call PollSet.
+  // Whether Poll() would find input. Must be cheap, take no lock and not call
+  // PollSet.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings a doorbell (wakes a thread that then polls this
-  // until it is empty) when it sends. Takes no lock, does not call PollSet, and
-  // ends with a sequentially consistent fence.
+  // While armed, the peer rings a doorbell when it sends. That wakes a thread,
+  // which polls this until it is empty. Must take no lock, not call PollSet,
+  // and end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
 };
 
-// The process's pollables. A thread about to sleep does this instead:
+// The pollables of the process. A thread that is about to sleep does this:
 //
 //   if (set->BeginSpin()) {
 //     do {
@@ -41,84 +41,89 @@ class Pollable {
 //   }
 //   sleep, woken by doorbells
 //
-// and a thread that was woken polls what it was woken for until that is empty.
+// A thread that a doorbell has woken polls the pollable until it is empty.
 //
-// Hot pollables are those that had input of late. The others are cold: few
-// looks go to them, and as they stay armed, spinning costs nothing for them.
+// A pollable is hot if it had input lately, else cold. Cold ones are polled
+// rarely. They stay armed, so that spinning does nothing for them.
 //
-// Why no input is slept over. The peer writes input i, fences, then reads the
-// armed flag; arming writes the flag, fences, then reads HasInput(). Of two
-// such sequences at least one sees the other's write (Dekker's argument, for
-// which the fences must be sequentially consistent). So:
-//   1. The peer saw the flag set: the doorbell wakes a thread, which polls.
-//   2. It saw the flag clear. Flags are cleared only while there is a spinner,
-//      and counting spinners and writing flags is one step under mu_; hence an
-//      EndSpin() comes after, of the last spinner or one that takes the
-//      pollable for cold, sets the flag, and sees i: it returns true, and its
-//      caller polls. A pollable that is added is armed or not in the same way,
-//      under mu_; what came before is its adder's to poll.
-//   3. Whoever polls may find the slot taken by a thread X that looked for
-//      input before i came, and that will find nothing and go to sleep. Then it
-//      marks the slot as missed before it leaves. X, giving the slot back by a
-//      read-modify-write of the same word, either sees the mark and looks
-//      again, at i too, or came first, and then the slot was not taken.
-//   4. BeginSpin() returned false: there is a spinner, so 2 holds for it.
+// Why no thread sleeps while there is input. The peer writes input i, executes
+// a fence, then reads the armed flag. Arming writes the flag, executes a fence,
+// then reads HasInput(). Of two such sequences at least one sees the other's
+// write (Dekker's argument; the fences must be sequentially consistent). So:
+//   1. If the peer saw the flag set, its doorbell wakes a thread, which polls.
+//   2. Otherwise it saw the flag clear. Flags are cleared only while there is a
+//      spinner, and mu_ is held while spinners are counted and flags written.
+//      Hence a later EndSpin() sets the flag: that of the last spinner, or one
+//      that finds the pollable cold. It sees i and returns true, and its caller
+//      polls. Add() sets the flag of a new pollable under mu_ too; its caller
+//      polls for what came before.
+//   3. A thread that polls may find the slot taken by a thread X, which looked
+//      for input before i came, and would go to sleep without having seen i.
+//      So the thread marks the slot as missed. X gives the slot back by a
+//      read-modify-write of the same word. If X sees the mark, it looks again,
+//      and finds i. If X came first, the slot was not taken.
+//   4. If BeginSpin() returned false, there is a spinner, and 2 holds for it.
 //
-// Thread-safe. Polling takes no lock but each slot's flag, and mu_ for a
-// pollable that becomes hot.
+// Thread-safe. Polling takes only the flag of each slot, and mu_ when a
+// pollable becomes hot.
 class PollSet {
  public:
   using SlotId = size_t;
 
-  // The process's set, with a place for a spinner on each usable core; never
-  // destroyed.
+  // Returns the set of the process, which lets one thread spin for each usable
+  // core. Never destroyed.
   static PollSet* Get();
 
   explicit PollSet(int max_spinners);
   PollSet(const PollSet&) = delete;
   PollSet& operator=(const PollSet&) = delete;
-  // Nobody uses the set any more.
+  // No thread may use the set any more.
   ~PollSet();
 
-  // The caller looks at HasInput() afterwards, or polls: what came before was
-  // perhaps not announced.
+  // Adds a pollable, and shares it until Remove(). Afterwards the caller checks
+  // HasInput(), or polls: no doorbell was rung for earlier input, perhaps.
   SlotId Add(std::shared_ptr<Pollable> pollable);
-  // Exactly once for each Add(). Waits for nobody: a Poll() under way goes on,
-  // and its thread then drops the set's share. May be called from within it.
+  // Removes a pollable. Call it exactly once for each Add(). Does not wait: if
+  // a Poll() is under way, its thread drops the set's share afterwards. May be
+  // called from within that Poll().
   void Remove(SlotId id);
 
-  // Polls every hot pollable, or every one, that has input and that no other
-  // thread polls. True if one of them did anything.
+  // Polls the hot pollables that have input and that no other thread is
+  // polling. Returns whether any of them delivered something.
   bool PollHot();
+  // As PollHot(), for all pollables.
   bool PollAll();
 
-  // False: there are enough spinners; the caller goes to sleep.
+  // Begins to spin. Returns false if enough threads spin; the caller then
+  // sleeps.
   bool BeginSpin();
-  // After a true BeginSpin(). True: input has come to what is armed again; the
-  // caller polls all instead of sleeping.
+  // Ends what a successful BeginSpin() began. Returns whether pollables that
+  // are now armed again have input; the caller then polls all instead of
+  // sleeping.
   bool EndSpin();
 
   int max_spinners() const { return max_spinners_; }
-  // Nothing to poll.
+  // Whether there is nothing to poll.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
   enum State : uint32_t {
     kEmpty,
     kIdle,
-    kPolled,         // by one thread
-    kPolledMissed,   // and another one wanted to
-    kPolledRemoved,  // the polling thread frees the slot
+    kPolled,         // one thread polls it
+    kPolledMissed,   // one thread polls it, and another one wanted to
+    kPolledRemoved,  // one thread polls it, and will free the slot
   };
 
-  // A line each: threads that poll different slots do not disturb another.
+  // Each slot has a cache line of its own, so that threads that poll different
+  // slots do not slow each other down.
   struct alignas(64) Slot {
     std::atomic<uint32_t> state{kEmpty};
     std::atomic<bool> hot{false};        // written under mu_
-    std::atomic<bool> had_input{false};  // since the last look at it
+    std::atomic<bool> had_input{false};  // since the last IsQuietLocked()
     int quiet_looks = 0;                 // guarded by mu_
-    // Written under mu_ while kEmpty or, to free it, by the only one who may;
-    // read under mu_, or by the thread that polls.
+    // Written under mu_: while kEmpty, or by the thread that frees the slot.
+    // Read under mu_, or by the thread that polls.
     std::shared_ptr<Pollable> pollable;
   };
   static constexpr size_t kSlotsPerBlock = 32;
@@ -138,12 +143,12 @@ class PollSet {
 
   const int max_spinners_;
   Block first_;
-  // Slots from here on were never used.
+  // No slot from this one on was ever used.
   std::atomic<size_t> limit_{0};
   std::atomic<size_t> count_{0};  // of added pollables
 
   base::Mutex mu_;
-  int spinners_ ABSL_GUARDED_BY(mu_) = 0;  // so are the armed flags
+  int spinners_ ABSL_GUARDED_BY(mu_) = 0;  // mu_ guards the armed flags too
   uint32_t spins_ended_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

@@ -6,8 +6,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The least step up, so that zero is not for ever; the budget of less than one
-// poll is none.
+// The least step up, without which the time would stay at zero. Shorter times
+// do not suffice for one poll, and count as zero.
 constexpr int64_t kLeastNanos = 5 * 1000;
 
 }  // namespace
@@ -31,9 +31,9 @@ void SpinPolicy::Record(bool found, absl::Duration waited) {
   const int64_t now = nanos_.load(std::memory_order_relaxed);
   int64_t next;
   if (found && waited <= absl::Nanoseconds(now)) {
-    next = now + now / 8;  // success: some slack for slower ones
+    next = now + now / 8;  // success: leave some room for slower events
   } else if (found && waited <= absl::Nanoseconds(kMaxNanos)) {
-    next = 2 * now + kLeastNanos;  // a near miss: spinning on would have won
+    next = 2 * now + kLeastNanos;  // spinning a little longer would have helped
   } else {
     next = now - now / 4;
     if (next < kLeastNanos) next = 0;

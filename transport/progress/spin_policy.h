@@ -1,4 +1,4 @@
-// How long a thread that waits polls before it sleeps.
+// How long a waiting thread spins, that is polls, before it sleeps.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_SPIN_POLICY_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_SPIN_POLICY_H_
@@ -13,32 +13,33 @@ namespace progress {
 
 // PENSTOCK_POLLING.
 enum class PollingMode {
-  kAdaptive,  // for a while that follows from how waits ended
-  kBusy,      // for ever
-  kEvent,     // not at all
+  kAdaptive,  // spin for a time that is learnt from earlier waits
+  kBusy,      // spin for ever
+  kEvent,     // do not spin
 };
 
-// The time to spin, learnt from the waits before. Where events come soon it is
-// longer than they take, for a sleep and a wake-up cost more than a whole RPC;
-// where they come late it falls to zero, as spinning only burns power. It goes
-// on learning at zero, from how long the sleeps were.
+// Learns how long to spin from earlier waits. If events come soon, the time is
+// longer than they take, because sleeping and waking up costs more than a whole
+// RPC. If they come late, the time falls to zero, because spinning only burns
+// power. At zero it still learns, from how long the sleeps were.
 //
-// Thread-safe without locks; concurrent waits may lose one another's lesson.
+// Thread-safe without locks. Of concurrent waits, one may go unnoticed.
 class SpinPolicy {
  public:
-  // A round trip over shared memory with a small handler, with room to spare.
+  // Longer than a round trip over shared memory with a small handler.
   static constexpr int64_t kInitialNanos = 50 * 1000;
-  // About ten times what two wake-ups cost: beyond that, sleeping is cheap. And
-  // longer than peers on one machine take to fill and read 1 MiB.
+  // About ten times the cost of two wake-ups: beside a longer wait, that cost
+  // is small. Also longer than peers on one machine take to fill and read
+  // 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
 
-  // For how long to spin now.
+  // Returns how long to spin now.
   absl::Duration Budget() const;
 
-  // A wait ended after `waited`, spinning and sleeping together, because what
-  // it waited for came (`found`) or because the caller gave up (a deadline).
+  // Records a wait that took `waited`, spinning and sleeping together. `found`:
+  // the awaited event came; else the caller gave up at its deadline.
   void Record(bool found, absl::Duration waited);
 
  private:

@@ -22,12 +22,13 @@ constexpr char kGroupRoot[] = "/sys/fs/cgroup";
 
 int CoresInAffinityMask() {
   cpu_set_t set;
-  // Fails on machines of more than 1024 processors.
+  // Fails on machines with more than 1024 cores.
   if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
-// The path of this process's control group below kGroupRoot: "/a/b", or "".
+// Returns the path of this process's control group below kGroupRoot: "/a/b", or
+// "" for the root.
 std::string GroupPath() {
   std::ifstream file("/proc/self/cgroup");
   std::string line;

@@ -1,4 +1,4 @@
-// How many processors this process may keep busy.
+// How many cores this process may use.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_USABLE_CORES_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_USABLE_CORES_H_
@@ -8,13 +8,14 @@
 namespace penstock {
 namespace progress {
 
-// The lesser of the affinity mask and the processor quota of this process's
-// control group (version 2) and of those above it, rounded down; at least 1.
-// Reads files: ask once and keep the answer.
+// Returns the number of cores in the affinity mask, or the processor quota of
+// this process's control group (version 2) or of one above it if that is less.
+// Rounds down, but to at least 1. Reads files, so call it once and keep the
+// result.
 int UsableCores();
 
-// The quota in cpu.max, "<quota> <period>", in processors. 0: there is none, or
-// the text is something else.
+// Returns the quota of a cpu.max file, "<quota> <period>", in cores. Returns 0
+// if it has none, or if the text is of another form.
 double ParseCpuMax(absl::string_view text);
 
 }  // namespace progress

@@ -1,4 +1,5 @@
-// The first frame of each side: who it is and how else it can be reached.
+// The payload of kHello, the first frame of each side: what the side takes, and
+// over which fabrics it can be reached.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_HELLO_H_
 #define PENSTOCK_TRANSPORT_WIRE_HELLO_H_
