@@ -6,14 +6,14 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// Reads that ended apart, but are seen together as the reader wakes up: of
-// these only the last one's time means something. Taking one in takes some
-// hundred nanoseconds; on a path of little latency, pieces may really end so
-// fast.
+// Reads whose ends are seen closer together than this count as one. They ended
+// one by one, but the reader's thread was asleep, so only the time of the last
+// one is right. Processing a read takes some hundred nanoseconds. The share
+// allows for paths of little latency, where pieces really end that fast.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
-// A read that took less than so many times the least was not held up by those
-// before it.
+// A read that took less than this many times the shortest one did not have to
+// wait for the reads before it.
 constexpr double kLatencyCounts = 2;
 
 }  // namespace
@@ -62,7 +62,7 @@ void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
     measures_ = false;
     return;
   }
-  // What was under way unasked may have been here already.
+  // A first piece that was pushed may have come before it was asked for.
   if (ended_ > 0 || !first_is_pushed_) {
     OnPoint(Point{static_cast<double>(ends_[ended_]),
                   static_cast<double>(now_ns - begun_ns_)});
@@ -73,7 +73,7 @@ void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
   fit_.Add(last_.bytes, last_.ns);
   if (!fit_.has_line() || fit_.slope() <= 0) return;
   ns_per_byte_ = fit_.slope();
-  busy_ = LineFit();  // it is not always busy
+  busy_ = LineFit();  // not needed: the path is idle at times
   Settle();
 }
 

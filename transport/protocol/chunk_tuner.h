@@ -1,23 +1,26 @@
-// Into what pieces a side cuts its reads over one path.
+// Chooses the size of the pieces in which a side reads messages over one path.
 //
-// The reads with which a busy time begins, one behind another on a path that
-// was idle, end at
+// Measures the latency and the bandwidth of the path by its first reads after
+// it was idle. These follow one another, and each ends, counted from the start,
+// after
 //
-//   time from the start = latency + bytes up to the end of the read / bandwidth
+//   time = latency + bytes up to the end of the read / bandwidth
 //
-// (LogGP's L and G; Alexandrov and others, SPAA 1995), which a line through
-// these points tells apart. From them, with n reads at once:
+// (L and G of LogGP; Alexandrov and others, SPAA 1995). A line through these
+// points gives both. With n reads at once, the size of a piece follows from two
+// rules:
 //
-//   - n pieces are to hold kPipes times what the path holds, latency times
-//     bandwidth, so that it stays busy while the next ones are asked for, and
-//     none is to be smaller than at the start, which would gain nothing;
-//   - but one piece may take no longer than kMaxDelayNs, for a small message
-//     may wait behind it.
+//   - n pieces hold kPipes times what the path holds, which is latency times
+//     bandwidth, so that the path stays busy while the next pieces are asked
+//     for. No piece is smaller than the start size for this, which would gain
+//     nothing.
+//   - One piece takes no longer than kMaxDelayNs, because a small message may
+//     wait behind it.
 //
-// A path that is never idle shows its bandwidth only: the bytes that are under
-// way at some time, by the time until they have come. Unless that is little
-// more than the path's least time for a read, for then it is latency that was
-// seen.
+// A path that is never idle shows only its bandwidth: the bytes under way at
+// some moment, divided by the time until they have come. A time that is hardly
+// longer than the shortest read of the path is left out, because it shows
+// latency rather than bandwidth.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
@@ -33,22 +36,23 @@
 namespace penstock {
 namespace protocol {
 
-// Has no clock: times come as arguments, in nanoseconds of any beginning, and
-// are looked at only where it wants them: as a message begins to be read while
-// idle(), as a read starts while wants_start(), as one ends while wants_end().
+// Has no clock: the caller passes times, in nanoseconds from any origin. It
+// needs to read a clock only for Begin(), for OnRead() while wants_start(), and
+// for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // One piece's time on the path. The size may end up above what is wanted by
-  // SteppedSize::kMargin: a millisecond.
+  // The most time that one piece may take on the path. The size may end up
+  // above the estimate by SteppedSize::kMargin, which makes it a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
-  // Two keep it busy even if the size ends up below what is wanted by
-  // SteppedSize::kMargin, two more while the reader is not run. More would only
-  // add to the queue that other messages wait in. Of a path with one read at a
-  // time, a fifth is spent waiting.
+  // Two pipes keep the path busy even if the size ends up below the estimate by
+  // SteppedSize::kMargin. Two more keep it busy while the reader's thread does
+  // not run. More would only lengthen the queue for other messages. A path with
+  // one read at a time spends a fifth of its time waiting.
   static constexpr double kPipes = 4;
 
-  // `first_is_pushed`: the first read of a message is under way unasked. It
-  // hides as much latency as it takes time; of more than that the rest is seen.
+  // `first_is_pushed`: the peer sends the first piece of each message without
+  // being asked. That hides latency for as long as the piece takes, so only the
+  // rest of the latency is measured.
   ChunkTuner(const SizeBounds& bounds, bool first_is_pushed, int max_reads)
       : size_(bounds),
         start_(bounds.start),
@@ -58,12 +62,14 @@ class ChunkTuner {
   size_t chunk_bytes() const { return size_.value(); }
   bool adapts() const { return !size_.is_fixed(); }
 
-  // No read is under way.
+  // Whether no read is under way.
   bool idle() const { return under_way_ == 0; }
-  // A message begins to be read. The first one if idle(), else the second.
+  // Call before the first read of a message, if idle().
   void Begin(uint64_t now_ns);
+  // Call before the first read of a message, if not idle().
   void BeginBehindOthers() { opening_ = false; }
-  // Reads end in the order in which they start, or nearly so.
+  // Call OnRead() as a read starts, and OnReadDone() as one ends. Reads end
+  // nearly in the order in which they start.
   bool wants_start() const {
     return probe_left_ == 0 && !opening_ && under_way_ > 0 && adapts();
   }
@@ -87,23 +93,28 @@ class ChunkTuner {
   bool first_is_pushed_;
   int max_reads_;
   int under_way_ = 0;
-  double ns_per_byte_ = 0;  // as was measured last; 0: not yet
-  LineFit fit_;             // of opening reads
-  bool opening_ = false;    // no read has ended yet, nor another message begun
-  bool measures_ = false;   // one of the opening reads has not ended yet
+  double ns_per_byte_ = 0;  // the last measurement; 0: none yet
+
+  // Opening reads: those that follow Begin(), until one of them ends or another
+  // message begins. fit_ has their points.
+  LineFit fit_;
+  bool opening_ = false;   // the next read is an opening read
+  bool measures_ = false;  // an opening read is under way
   uint64_t begun_ns_ = 0;
-  // Bytes up to the end of each opening read; more than fit are not measured.
+  // The bytes up to the end of each opening read. Later ones are not measured.
   std::array<size_t, 16> ends_;
   size_t opened_ = 0;
   size_t ended_ = 0;
-  Point last_;           // not given to fit_ yet
-  double least_ns_ = 0;  // that a read took, of the first ones; 0: not known
-  // Of the time since then: one read after another is followed to its end.
+  Point last_;           // the last point, not in fit_ yet
+  double least_ns_ = 0;  // the shortest time of an opening read; 0: none yet
+
+  // While the path is busy, one read after another is a probe: its time is
+  // measured, with the bytes under way as it starts. busy_ has these points.
   LineFit busy_;
   std::deque<size_t> sizes_;  // of the reads under way, while adapts()
   size_t bytes_under_way_ = 0;
-  int probe_left_ = 0;      // reads up to the end of that one; 0: there is none
-  size_t probe_bytes_ = 0;  // theirs
+  int probe_left_ = 0;  // how many reads will end up to the probe; 0: no probe
+  size_t probe_bytes_ = 0;
   uint64_t probe_ns_ = 0;
 };
 

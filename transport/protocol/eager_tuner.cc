@@ -25,8 +25,7 @@ void EagerTuner::Settle() {
   const double waiting = peer_asks_ ? releasing_.fixed() / 2 : 0;
   const double fixed = waiting + 2 * announcing_.fixed();
   const double per_byte = 2 * copying_.ratio() - announcing_.slope();
-  // Where exposing a byte costs more than copying it twice, no size is too
-  // large.
+  // If exposing a byte costs more than copying it twice, no size is too large.
   size_.Propose(per_byte > 0 ? fixed / per_byte
                              : std::numeric_limits<double>::max());
 }

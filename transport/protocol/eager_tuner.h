@@ -1,17 +1,18 @@
-// Up to which size a side sends its messages eagerly over one path: the size
-// at which that costs as much as to announce them.
+// Chooses the largest size of message that a side sends eagerly over one path.
+// At that size, sending a message eagerly costs as much time as announcing it.
+// For s bytes:
 //
-//   eager      copies at both sides       2 c s
-//   announced  what is fixed, both sides  2 a
-//              exposing                   e s
-//              waiting for the read       w
+//   eager      copying, on both sides      2 c s
+//   announced  fixed costs, on both sides  2 a
+//              exposing the bytes          e s
+//              waiting for the read        w
 //
-// for s bytes; equal at s = (w + 2 a) / (2 c - e). A sender knows what its own
-// side's part takes, and takes the peer's for the same. c, a and e are measured
-// as it sends. w is half of the fixed part of the time from an announcement to
-// its release: announcement, question, answer and release go one way each, and
-// the answer arrives two ways later than an eager message would. Where the peer
-// has not to ask, w is 0.
+// These are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a and e
+// on its own side as it sends, and assumes the same for the peer. w is half of
+// the fixed part of the time from announcement to release. That time spans four
+// ways across the path (announcement, request, answer, release), and the answer
+// arrives two ways later than an eager message would. w is 0 if the peer does
+// not have to ask.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
@@ -25,21 +26,25 @@
 namespace penstock {
 namespace protocol {
 
-// Has no clock, and needs to be told of a few messages only.
+// Has no clock. The caller may report just a few of the messages. Not
+// thread-safe.
 class EagerTuner {
  public:
-  // `peer_asks`: what is announced is neither pushed nor used in place.
+  // `peer_asks`: the peer has to ask for announced messages, because this side
+  // does not push them, and the peer does not load them.
   EagerTuner(const SizeBounds& bounds, bool peer_asks)
       : size_(bounds), peer_asks_(peer_asks) {}
 
   size_t eager_max_bytes() const { return size_.value(); }
   bool adapts() const { return !size_.is_fixed(); }
 
-  // How long this side's part took, of an eager message and of an announced
-  // one. Of sizes near the limit: neither caches nor allocators are linear.
+  // Reports the time that this side spent on an eager message, and on an
+  // announced one. Report only sizes near the limit: because of caches and
+  // allocators, times do not grow linearly.
   void OnCopied(size_t bytes, uint64_t ns);
   void OnAnnounced(size_t bytes, uint64_t ns);
-  // The time from the announcement to the release, with no other one between.
+  // Reports the time from announcement to release of a message, if no other one
+  // was announced meanwhile.
   void OnReleased(size_t bytes, uint64_t ns);
 
  private:

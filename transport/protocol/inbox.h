@@ -1,5 +1,5 @@
-// What has arrived for one stream, in order: a message that is still being
-// read holds back what came after it, on this stream alone.
+// The queue of what has arrived for one stream. A message that is still being
+// read holds back what came after it, but not other streams.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
@@ -14,21 +14,22 @@
 namespace penstock {
 namespace protocol {
 
+// Not thread-safe.
 class Inbox {
  public:
   enum class Kind { kHeaders, kMessage, kTooLarge, kHalfClose, kTrailers };
 
   struct Item {
     Kind kind = Kind::kMessage;
-    std::string bytes;        // kHeaders, kTrailers, and a short kMessage
-    memory::Bytes message;    // any other kMessage, when ready
-    bool compressed = false;  // kMessage
-    bool ready = true;
-    uint64_t id = 0;      // of the announcement that it is, or came after
-    uint64_t length = 0;  // kTooLarge: of the message that was dropped
+    std::string bytes;        // of kHeaders, kTrailers and a short kMessage
+    memory::Bytes message;    // of any other kMessage, once it is ready
+    bool compressed = false;  // of kMessage
+    bool ready = true;        // false: still being read
+    uint64_t id = 0;          // the announced message it is or comes after
+    uint64_t length = 0;      // of kTooLarge: the size of the dropped message
   };
 
-  // One more, to be filled in.
+  // Adds an item and returns it, for the caller to fill in.
   Item& Add(Kind kind) {
     Item& item = items_.emplace_back();
     item.kind = kind;
@@ -36,7 +37,8 @@ class Inbox {
     if (IsMetadata(item)) ++metadata_items_;
     return item;
   }
-  // A message that was announced, and is to be completed. Ids only grow.
+  // Adds an announced message, which is not ready until Complete(). Each id is
+  // greater than those before.
   Item& AddAnnounced(uint64_t id) {
     last_id_ = id;
     Item& item = Add(Kind::kMessage);
@@ -44,15 +46,19 @@ class Inbox {
     return item;
   }
   bool empty() const { return items_.empty(); }
-  // Those that wait and cost the sender no window.
+  // Returns how many items cost the sender none of the stream's window.
   size_t metadata_items() const { return metadata_items_; }
-  // The announced message `id` has been read. False if it is not here.
+  // Makes the announced message `id` ready, with its bytes. Returns false if it
+  // is not in the queue.
   bool Complete(uint64_t id, memory::Bytes message);
+  // Whether the item costs the sender none of the stream's window.
   static bool IsMetadata(const Item& item) {
     return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
   }
-  // Takes the next item if it may be delivered.
+  // Moves the oldest item to `*item`, if it is ready. Else returns false.
   bool Take(Item* item);
+  // Moves the bytes of a kMessage out of `*item`. If the result has no owner,
+  // it points into `*item`.
   static memory::Bytes MessageOf(Item* item) {
     if (item->message.owner != nullptr) return std::move(item->message);
     return {reinterpret_cast<const uint8_t*>(item->bytes.data()),
@@ -60,7 +66,8 @@ class Inbox {
   }
 
  private:
-  // What a unary call has, which may all be here before it is attached.
+  // Three items inline: all that a unary call has, if it comes before the
+  // stream is attached.
   base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
   uint64_t last_id_ = 0;

@@ -7,19 +7,20 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// The last 64 points have two thirds of the say: enough to level out noise of
-// some tenths, few enough to follow a link that changes within a second of use.
+// The last 64 points have two thirds of the weight. That is enough to level out
+// noise of a few tenths, and lets the line follow a link that changes within a
+// second of use.
 constexpr double kKept = 1 - 1.0 / 64;
 constexpr double kEnough = 8;
-// Deviation to mean of x. Of points that are closer together, the fixed part
-// would be little but noise.
+// The least ratio of deviation to mean of x. If points are closer together, the
+// fixed part is mostly noise.
 constexpr double kMinSpread = 0.25;
 constexpr double kOdd = 2;
-// A thread that was not run delays all that it would have seen meanwhile, four
-// or eight points; these are several such times in a row.
+// A thread that did not run delays all points of that time, four or eight. This
+// is several such times in a row.
 constexpr int kOddAreTheTruth = 32;
-// Deviation from the line to mean of y. Twice what the noise of points makes
-// that are not odd.
+// The largest ratio of the deviation from the line to the mean of y. Twice the
+// noise of points that are not odd.
 constexpr double kMaxDeviation = 0.5;
 
 }  // namespace
@@ -62,7 +63,7 @@ bool LineFit::IsNearLine() const {
 }
 
 double LineFit::slope() const {
-  // A negative intercept is noise too: the line then goes through zero.
+  // A negative fixed part is noise: the line then goes through zero.
   const double slope = Covariance() / Variance();
   return std::min(std::max(slope, 0.0), ratio());
 }
@@ -77,7 +78,7 @@ bool LineFit::IsOdd(double x, double y) const {
   } else if (std::abs(x - sum_x_ / weight_) <= kMinSpread * x) {
     expected = ratio() * x;
   } else {
-    return false;  // the first one of its size
+    return false;  // there is no point of such a size to compare it with
   }
   return y > kOdd * expected || y * kOdd < expected;
 }

@@ -1,4 +1,4 @@
-// How a time depends on a size, from what was measured: y = fixed + slope x.
+// Estimates how a time depends on a size: y = fixed + slope x.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_LINE_FIT_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_LINE_FIT_H_
@@ -6,24 +6,26 @@
 namespace penstock {
 namespace protocol {
 
-// Least squares over points of which older ones count ever less. What is beyond
-// twice or below half of what the line says is left out, as is the time in
-// which a thread was not run; but many of these in a row are the truth, and the
-// points before them are forgotten at once. So are points that do not make a
-// line by and by, as those of two links do.
+// Fits a line by least squares. The weight of a point falls as newer ones come.
+// Leaves out a point whose time is more than twice, or less than half, of what
+// the line says, as when a thread did not run. But many such points in a row
+// mean that the times have changed: then all earlier points are forgotten. They
+// are forgotten, too, if they are not near any line, as when they come from two
+// different links. Not thread-safe.
 class LineFit {
  public:
-  // Needs x > 0; y below zero counts as zero.
+  // Adds a point. Needs x > 0. Takes a negative y for zero.
   void Add(double x, double y);
 
-  // There are enough points for ratio().
+  // Whether there are enough points for ratio().
   bool has_ratio() const;
-  // And they are far enough apart for fixed() and slope(), and near a line.
+  // Whether, besides, they are far enough apart for slope() and fixed(), and
+  // near a line.
   bool has_line() const;
 
-  // Of y to x, as if nothing were fixed. Needs has_ratio().
+  // Returns y / x, as if nothing were fixed. Needs has_ratio().
   double ratio() const { return sum_y_ / sum_x_; }
-  // Neither is negative. Need has_line().
+  // Return the slope, and the fixed part. Neither is negative. Need has_line().
   double slope() const;
   double fixed() const;
 
@@ -31,7 +33,8 @@ class LineFit {
   bool IsOdd(double x, double y) const;
   bool IsSpread() const;
   bool IsNearLine() const;
-  // Of x, and of x with y; times the square of the weight.
+  // Return the variance of x, and the covariance of x and y, both times the
+  // square of the weight.
   double Variance() const { return weight_ * sum_xx_ - sum_x_ * sum_x_; }
   double Covariance() const { return weight_ * sum_xy_ - sum_x_ * sum_y_; }
 
@@ -42,7 +45,7 @@ class LineFit {
   double sum_xy_ = 0;
   double sum_yy_ = 0;
   int points_ = 0;
-  int odd_ = 0;  // in a row
+  int odd_ = 0;  // how many points in a row were left out
 };
 
 }  // namespace protocol

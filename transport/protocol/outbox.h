@@ -1,5 +1,5 @@
-// Numbers frames, cuts long ones into fragments and packs those that wait
-// together into one message, so that they leave in one send.
+// The queue of frames to send. Numbers them, cuts long ones into fragments, and
+// packs them into batches, each of which is sent as one packet.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
@@ -16,38 +16,41 @@
 namespace penstock {
 namespace protocol {
 
-// Frames on their way out, packed.
+// Sequenced frames that are sent as one packet.
 struct Batch {
   std::string bytes;
-  uint64_t last_sequence = 0;  // of the last sequenced frame in it
+  uint64_t last_sequence = 0;  // of its last frame
   uint64_t ack = 0;            // what that frame acknowledges
-  size_t answer_bytes = 0;     // of `bytes`: frames that answer the peer's
+  size_t answer_bytes = 0;     // of `bytes`, those of answers to the peer
 };
 
-// What a frame with so much payload takes, as several if it is long.
+// Returns the bytes of the frames, one or several, for so much payload.
 size_t FramedBytes(size_t payload_bytes);
 
+// Not thread-safe.
 class Outbox {
  public:
-  // No batch grows above this; it is at least one frame. Their memory is from
-  // `buffers`, which outlives the outbox.
+  // A batch holds up to `max_batch_bytes`, which is at least one frame.
+  // `buffers` provides the memory of batches, and outlives the outbox.
   Outbox(size_t max_batch_bytes, base::BufferPool* buffers)
       : max_batch_(max_batch_bytes), buffers_(buffers) {}
 
-  // Adds the sequenced frame that `header` describes (its type, flags, stream
-  // and aux; the rest is filled in), as several if `payload` is long. `ack` is
-  // what has been received so far. Returns the last sequence number used.
+  // Adds a sequenced frame, or several if `payload` is long. The caller sets
+  // type, flags, stream and aux of `header`. `ack` is the last sequence number
+  // that has been received in order. Returns the last sequence number used.
   uint64_t Add(wire::FrameHeader header, absl::string_view payload,
                uint64_t ack, bool is_answer = false);
 
   bool empty() const { return batches_.empty(); }
   const Batch& front() const { return batches_.front(); }
-  // To be taken by who sends it; Pop() follows.
+  // Returns the bytes of the oldest batch. Whoever sends it may move them out,
+  // and then calls Pop().
   std::string* mutable_front_bytes() { return &batches_.front().bytes; }
   Batch Pop() { return batches_.pop_front(); }
 
  private:
-  // `to_come` bytes of the frame's payload are left, `payload` among them.
+  // Adds one fragment. `to_come` bytes of the payload are left, with those of
+  // `payload`.
   void AddFragment(const wire::FrameHeader& header, absl::string_view payload,
                    size_t to_come, bool is_answer);
 

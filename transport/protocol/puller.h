@@ -1,14 +1,16 @@
-// Reads one announced message in pipelined chunks.
+// Decides how to read one announced message, in chunks, several at once.
 //
 //   state      event           action                    next
 //   kReading   Start           reads up to the limit     kReading
 //   kReading   ReadDone ok     next chunk, if any        kReading, or kDone
-//                              after the last
-//   kReading   ReadDone error  none                      kFailing
-//   kReading   Abandon         none                      kFailing
-//   kFailing   ReadDone        none                      kFailed after the last
-//   kDone, kFailed             terminal: no read is under way, the
-//                              destination belongs to the caller again
+//                                                        after the last
+//   kReading   ReadDone error  none                      kFailing *
+//   kReading   Abandon         none                      kFailing *
+//   kFailing   ReadDone        none                      kFailing *
+//   kDone, kFailed             terminal: no read is under way, and the caller
+//                              may use or free the destination
+//
+//   * kFailed, if no read is under way any more
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_
@@ -22,6 +24,7 @@
 namespace penstock {
 namespace protocol {
 
+// Not thread-safe.
 class Puller {
  public:
   enum class State { kReading, kDone, kFailing, kFailed };
@@ -31,23 +34,25 @@ class Puller {
     size_t length;
   };
 
-  // Needs length > 0, chunk_bytes > 0, max_reads > 0. The first chunk is of
-  // `first_bytes`, if that is not 0.
+  // Keeps up to `max_reads` reads under way. The first chunk has `first_bytes`,
+  // or `chunk_bytes` if that is 0. Needs length > 0, chunk_bytes > 0 and
+  // max_reads > 0.
   Puller(uint64_t length, size_t chunk_bytes, int max_reads,
          size_t first_bytes = 0);
 
-  // The reads to start now.
+  // Returns the first reads for the caller to start.
   std::vector<Chunk> Start();
-  // One read has ended; returns those to start in its place.
+  // Call when a read has ended. Returns the reads to start in its place.
   std::vector<Chunk> OnReadDone(const absl::Status& status);
-  // The message is not wanted any more; reads under way still have to end.
+  // Call when the message is not wanted any more. Starts no more reads, but
+  // those under way still have to end.
   void Abandon();
 
   State state() const { return state_; }
   bool finished() const {
     return state_ == State::kDone || state_ == State::kFailed;
   }
-  // The first error, for kFailing and kFailed.
+  // Returns the first error, in kFailing and kFailed.
   const absl::Status& error() const { return error_; }
 
  private:
@@ -59,7 +64,7 @@ class Puller {
   const int max_reads_;
   const size_t first_bytes_;
   uint64_t next_offset_ = 0;
-  int reads_ = 0;
+  int reads_ = 0;  // under way
   State state_ = State::kReading;
   absl::Status error_;
 };

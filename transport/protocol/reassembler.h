@@ -1,5 +1,5 @@
-// Joins the fragments of a frame. They follow one another without a gap, so
-// one buffer for the whole session is enough.
+// Joins the fragments of a frame. No other frame may come between them, so one
+// buffer suffices for the whole session.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
@@ -14,21 +14,22 @@
 namespace penstock {
 namespace protocol {
 
+// Not thread-safe.
 class Reassembler {
  public:
-  // Metadata may be long, but not without bound; a message above the eager
-  // limit is announced, never fragmented.
+  // The largest payload of a frame. Long metadata comes in fragments. Messages
+  // above the eager limit are announced instead.
   static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
 
-  // Of metadata, no more than `max_metadata_bytes` and one byte are kept:
-  // whoever decodes it sees that it is too much.
+  // Keeps `max_metadata_bytes` of metadata, and one byte more, by which the
+  // decoder can see that it is too much.
   explicit Reassembler(size_t max_metadata_bytes = kMaxBytes - 1)
       : max_metadata_bytes_(max_metadata_bytes) {}
 
-  // Takes a delivered frame. `*whole` says that it completes one: then
-  // joined() has its payload if was_fragmented(), until the next call, else the
-  // frame's own is all.
-  // INVALID_ARGUMENT: the fragments do not belong together or are too many.
+  // Takes the next frame, in order. Sets `*whole` if a payload is complete with
+  // it. That payload is joined(), valid until the next call, if
+  // was_fragmented(), and else `payload`. Returns INVALID_ARGUMENT if the
+  // fragments do not belong together, or are longer than kMaxBytes.
   absl::Status Accept(const wire::FrameHeader& header,
                       absl::Span<const uint8_t> payload, bool* whole);
 
@@ -38,14 +39,14 @@ class Reassembler {
   }
 
  private:
-  // Of a frame of this type, so much is kept.
+  // Returns how many bytes of a frame of this type are kept.
   size_t KeptBytes(wire::FrameType type) const;
 
   const size_t max_metadata_bytes_;
   bool in_progress_ = false;
   bool was_fragmented_ = false;
   wire::FrameHeader first_;
-  size_t received_ = 0;  // of its payload, kept or not
+  size_t received_ = 0;  // bytes of the payload, kept or not
   std::string joined_;
 };
 

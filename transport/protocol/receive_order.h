@@ -1,4 +1,4 @@
-// Puts frames that came over several paths, some of them twice, into order.
+// Puts frames into order. They may come over two paths, and more than once.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_RECEIVE_ORDER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_RECEIVE_ORDER_H_
@@ -13,10 +13,11 @@
 namespace penstock {
 namespace protocol {
 
-// Frames come early only while a session changes its path, so what is held
-// back is bounded by what a peer may have under way; more is an attack.
+// Holds back frames that come before their turn. That happens only while a
+// session changes its path. Not thread-safe.
 class ReceiveOrder {
  public:
+  // More than an honest peer has under way when the path changes.
   static constexpr size_t kMaxHeldBytes = 4 * 1024 * 1024;
 
   struct HeldFrame {
@@ -24,17 +25,22 @@ class ReceiveOrder {
     std::string payload;
   };
 
-  enum class Verdict { kDeliver, kDuplicate, kHeld };
+  enum class Verdict {
+    kDeliver,    // it is the next one: deliver it now
+    kDuplicate,  // it came before: drop it
+    kHeld,       // it is early: a copy is held back
+  };
 
-  // Decides about a sequenced frame; kHeld copies it.
-  // RESOURCE_EXHAUSTED: the peer is too far ahead.
+  // Decides what to do with a sequenced frame. Returns RESOURCE_EXHAUSTED if
+  // more than kMaxHeldBytes would be held back.
   absl::Status Accept(const wire::Frame& frame, Verdict* verdict);
-  // After a delivery: the held frame that is next, if it is there.
+  // Call after each delivery. Moves the next frame to `*frame`, to be delivered
+  // now, if it was held back. Else returns false.
   bool TakeNext(HeldFrame* frame);
 
-  // Everything up to here has been delivered.
+  // Returns the sequence number up to which all frames have been delivered.
   uint64_t delivered() const { return delivered_; }
-  // Whether frames wait for one before them.
+  // Whether frames are held back.
   bool holding() const { return !held_.empty(); }
 
  private:

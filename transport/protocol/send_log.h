@@ -1,4 +1,5 @@
-// What was sent over a path that may be lost, until the peer has it.
+// Keeps packets that were sent over a fast path until the peer acknowledges
+// them. If the path is lost, they are sent again over the lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
@@ -13,24 +14,28 @@
 namespace penstock {
 namespace protocol {
 
-// Where many wait, short ones are joined to those before them, so that a stream
-// of them does not take memory for each.
+// If it has more than kMaxApart packets, joins short ones to those before them,
+// so that a stream of short packets does not need a buffer for each. Not
+// thread-safe.
 class SendLog {
  public:
   static constexpr size_t kMaxApart = base::BufferPool::kMaxBuffers;
   static constexpr size_t kMaxJoinedBytes = 4 * 1024;
 
-  // Gives the memory of what it drops to `buffers`, which outlives the log.
+  // Gives the memory of packets that it drops to `buffers`, which outlives the
+  // log.
   explicit SendLog(base::BufferPool* buffers) : buffers_(buffers) {}
 
-  // Sequence numbers only ever grow from call to call.
+  // Adds a packet. `last_sequence` grows from call to call.
   void Add(uint64_t last_sequence, std::string bytes);
-  // Drops what the peer has received in full, joined messages together.
+  // Drops packets of which the peer has received all frames. Joined packets go
+  // together.
   void Acknowledge(uint64_t ack);
 
   size_t bytes() const { return bytes_; }
   bool empty() const { return entries_.empty(); }
-  // Takes the oldest messages out, to be sent again as one.
+  // Removes the oldest packet, or several joined ones, and returns the bytes to
+  // send again as one packet. Needs !empty().
   std::string TakeOldest();
 
  private:

@@ -1,4 +1,4 @@
-// A size that follows an estimate by steps, and does not oscillate.
+// A size that follows an estimate in steps, without oscillating.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_STEPPED_SIZE_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_STEPPED_SIZE_H_
@@ -8,21 +8,22 @@
 namespace penstock {
 namespace protocol {
 
-// Where a size begins and how far it may go; one that is fixed may go nowhere.
+// The start and the limits of a size. It is fixed if the limits are equal.
 struct SizeBounds {
   size_t start = 0;
   size_t least = 0;  // not above start
   size_t most = 0;   // not below start
 };
 
-// The start times a power of two, within the bounds. A step, by one power, is
-// made when several estimates in a row were beyond the present size by more
-// than kMargin. Margins above half a step overlap, so an estimate that has just
-// caused a step lies well within the margins of the new size: to be taken back,
-// it has to move by the overlap, and stay there.
+// The size is the start times a power of two, within the bounds. It is doubled
+// or halved when kInARow estimates in a row differ from it by more than the
+// factor kMargin. The margins of neighbouring sizes overlap, since they are
+// more than half a step wide. So an estimate that has just caused a step lies
+// well within the margins of the new size. To undo the step, it has to move by
+// the overlap, and stay there. Not thread-safe.
 class SteppedSize {
  public:
-  // 0.75 of a step, which overlap by half a step: 2^0.75.
+  // 2^0.75, which is 0.75 of a step. Margins overlap by half a step.
   static constexpr double kMargin = 1.68;
   static constexpr int kInARow = 8;
 
@@ -31,7 +32,7 @@ class SteppedSize {
 
   size_t value() const { return value_; }
   bool is_fixed() const { return bounds_.least == bounds_.most; }
-  // One estimate of what would be best.
+  // Takes one estimate of the best size, and makes a step if it is due.
   void Propose(double wanted);
 
  private:
@@ -41,7 +42,7 @@ class SteppedSize {
   SizeBounds bounds_;
   size_t value_;
   int steps_ = 0;     // from the start
-  int in_a_row_ = 0;  // proposals beyond the margin; negative: below it
+  int in_a_row_ = 0;  // estimates above the margins; negative: below them
 };
 
 }  // namespace protocol

@@ -1,4 +1,5 @@
-// How much one stream may have under way to a reader that has not read it.
+// Flow control of a stream: how much its sender may have unread at the
+// receiver.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_STREAM_WINDOW_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_STREAM_WINDOW_H_
@@ -9,15 +10,16 @@
 namespace penstock {
 namespace protocol {
 
-// A message counts with this beside its bytes, so that empty ones are bounded
-// too. Both sides must agree on it: part of the protocol.
+// What a message counts beside its bytes, so that empty messages are limited
+// too. Part of the protocol: both sides must use the same number.
 constexpr uint64_t kMessageOverhead = 64;
 
 inline uint64_t MessageCost(uint64_t bytes) { return bytes + kMessageOverhead; }
 
-// The sender's side. A message may go while less than the window is under way:
-// it may overshoot by one message, so a message larger than the window passes,
-// and memory stays bounded by the window and one message.
+// The sender's side. A message may be sent while open(), that is while less
+// than the window is unread. The last message may exceed the window. So a
+// message of any size can be sent, and the receiver's memory is bounded by the
+// window and one message. Not thread-safe.
 class SendWindow {
  public:
   explicit SendWindow(uint64_t window) : window_(window) {}
@@ -25,8 +27,8 @@ class SendWindow {
   bool open() const { return used_ < window_; }
   uint64_t used() const { return used_; }
   void Use(uint64_t cost) { used_ += cost; }
-  // A peer that gives back more than it got gains nothing. Returns how much it
-  // was.
+  // Takes back what the receiver has read, but not more than is used: a peer
+  // that gives back too much gains nothing. Returns how much it took back.
   uint64_t GiveBack(uint64_t cost) {
     const uint64_t given = std::min(used_, cost);
     used_ -= given;
@@ -38,14 +40,16 @@ class SendWindow {
   uint64_t used_ = 0;
 };
 
-// The receiver's side: gathers what was read and gives it back in quarters of
-// the window, so that credits cost one frame in many messages. A sender that
-// waits has at least a whole window under way, so it never waits in vain.
+// The receiver's side. Gathers the cost of what was read, and gives it back in
+// quarters of the window, so that there is one kCredit frame for many messages.
+// A sender that waits has at least a whole window unread, so it gets credit in
+// time. Not thread-safe.
 class ReceiveWindow {
  public:
   explicit ReceiveWindow(uint64_t window) : threshold_(window / 4) {}
 
-  // Returns what to give back now, or 0.
+  // Adds the cost of a message that was read. Returns what to give back now, or
+  // 0.
   uint64_t Consume(uint64_t cost) {
     owed_ += cost;
     if (owed_ < threshold_) return 0;
