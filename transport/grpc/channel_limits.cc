@@ -32,7 +32,7 @@ session::Keepalive::Config ReadKeepalive(const grpc_core::ChannelArgs& args,
       Milliseconds(args, GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000, 0);
   keepalive.permit_without_calls =
       args.GetBool(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS).value_or(false);
-  // Only clients are held to it.
+  // Only clients have this limit.
   keepalive.max_pings_without_data =
       is_client ? Count(args, GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 2) : 0;
   return keepalive;

@@ -1,5 +1,5 @@
-// What a channel's or server's arguments limit, as gRPC's HTTP/2 transport
-// reads them.
+// The limits in the arguments of a channel or server, with the defaults and the
+// meaning that they have for gRPC's HTTP/2 transport.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CHANNEL_LIMITS_H_
 #define PENSTOCK_TRANSPORT_GRPC_CHANNEL_LIMITS_H_
@@ -14,12 +14,13 @@ namespace penstock {
 namespace core {
 
 struct ChannelLimits {
-  // Of a message, in bytes; negative: none. Limits of single methods are left
-  // to gRPC's message size filter.
+  // The largest message to receive, in bytes; negative: no limit. gRPC's
+  // message size filter applies the limits of single methods.
   int64_t max_receive_bytes = -1;
-  // Of received metadata, in bytes as HTTP/2 counts: 32 more for each entry.
+  // The most metadata to receive, in bytes. Each entry counts 32 more, as in
+  // HTTP/2.
   size_t max_metadata_bytes = 8 * 1024;
-  // That a client may have open at a server.
+  // How many streams a client may have open at a server.
   uint32_t max_streams = UINT32_MAX;
   session::Keepalive::Config keepalive;
   session::PingPolice::Config ping_police;

@@ -61,9 +61,9 @@ void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
     Unref();
   });
   Transport* transport = opened_;
-  // Until it has started: whoever shuts us down may drop all others.
+  // Keep it until it has started: a shutdown may drop all other references.
   transport->Ref();
-  // Not under the lock: what has been received may settle it at once.
+  // Not under the lock, because what was received may settle it at once.
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           grpc_core::NewClosure([transport](grpc_error_handle) {
                             transport->Start();

@@ -1,5 +1,5 @@
-// The connecting side: offers Penstock in an HTTP/2 preface and looks at the
-// answer.
+// The client's side of the negotiation: offers Penstock behind the HTTP/2
+// preface, and examines the server's answer.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_CLIENT_NEGOTIATOR_H_
@@ -11,13 +11,15 @@
 namespace penstock {
 namespace core {
 
-// Ends with one of
-//  - an open transport in the channel argument kTransportArg, its path chosen;
+// A handshake has one of three results:
+//  - an open transport in the channel argument kTransportArg, once its path is
+//    chosen;
 //  - an endpoint on which stock HTTP/2 may begin as if nothing had happened;
-//  - an error, where the policy wants what cannot be had.
+//  - an error, if the connection breaks or the policy is not satisfied.
 class ClientNegotiator : public Negotiator {
  public:
-  // A Transport*, whose reference goes to whoever takes it from the arguments.
+  // The channel argument with the Transport*. Whoever takes it owns its first
+  // reference.
   static constexpr const char* kTransportArg = "penstock.internal.transport";
 
   explicit ClientNegotiator(Settings settings)

@@ -99,7 +99,7 @@ void Connector::DeliverLocked(grpc_core::HandshakerArgs* args) {
         grpc_transport_get_endpoint(transport), args_.interested_parties);
     return;
   }
-  // The negotiation has seen the server's SETTINGS: no need to wait for them.
+  // Do not wait for the server's SETTINGS: the negotiation has seen them.
   result_->transport = grpc_create_chttp2_transport(args->args, args->endpoint,
                                                     /*is_client=*/true);
   result_->socket_node =

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace core {
 
-// gRPC's subchannel calls it for each attempt, one at a time; back-off, load
-// balancing and retries stay gRPC's.
+// Used by one of gRPC's subchannels, for one attempt at a time. gRPC goes on to
+// do back-off, load balancing and retries. Thread-safe.
 class Connector : public grpc_core::SubchannelConnector {
  public:
   explicit Connector(Settings settings) : settings_(std::move(settings)) {}

@@ -22,9 +22,9 @@ grpc_core::UniqueTypeName CredentialsType() {
   return factory.Create();
 }
 
-// The channel's settings among its arguments, where they are found whatever
-// credentials gRPC has put around ours. Compared by value: equal settings share
-// connections.
+// The channel argument with its settings. Found there whatever other
+// credentials gRPC has put around ours. Compared by value, so that channels
+// with equal settings share connections.
 constexpr char kSettingsArg[] = "penstock.internal.settings";
 const grpc_arg_pointer_vtable kSettingsVtable = {
     [](void* settings) -> void* {
@@ -36,7 +36,7 @@ const grpc_arg_pointer_vtable kSettingsVtable = {
           static_cast<Settings*>(b)->ToString());
     }};
 
-// Subchannels that connect by our Connector.
+// Makes subchannels that connect with our Connector.
 class ChannelFactory : public grpc_core::ClientChannelFactory {
  public:
   grpc_core::RefCountedPtr<grpc_core::Subchannel> CreateSubchannel(
@@ -60,15 +60,15 @@ class PenstockCredentials : public grpc_channel_credentials {
 
   grpc_core::RefCountedPtr<grpc_channel_credentials>
   duplicate_without_call_credentials() override {
-    // gRPC's default would hand call credentials on to load balancers.
+    // gRPC's default would pass the call credentials on to load balancers.
     return grpc_core::MakeRefCounted<PenstockCredentials>(
         inner_->duplicate_without_call_credentials(), settings_);
   }
 
-  // From here on a channel has the credentials that it would have without us:
-  // gRPC asks them for their type (xDS), compares them, and strips them of call
-  // credentials. Where the application has composed call credentials with ours,
-  // the composite is what a channel has anyway, and stays.
+  // Replaces these credentials in the channel's arguments by those they wrap:
+  // gRPC asks the credentials for their type (xDS), compares them, and removes
+  // call credentials from them. If the application has composed call
+  // credentials with these, the composite stays in the arguments.
   grpc_core::ChannelArgs update_arguments(
       grpc_core::ChannelArgs args) override {
     static auto* const factory = new ChannelFactory();  // lives for ever
@@ -84,7 +84,7 @@ class PenstockCredentials : public grpc_channel_credentials {
   grpc_core::UniqueTypeName type() const override { return CredentialsType(); }
 
  private:
-  // Channels whose credentials are equal share connections: so settings count.
+  // Channels with equal credentials share connections, so settings count.
   int cmp_impl(const grpc_channel_credentials* other) const override {
     const auto* peer = static_cast<const PenstockCredentials*>(other);
     const int order = settings_.ToString().compare(peer->settings_.ToString());
@@ -114,8 +114,8 @@ ChannelFactory::CreateSubchannel(const grpc_resolved_address& address,
       new_args.SetObject(std::move(security)));
 }
 
-// AsSecureCredentials() is protected; a pointer to it through a derived class
-// may be applied to any object of the base.
+// Gives access to AsSecureCredentials(), which is protected: a pointer to it
+// that is taken through a derived class works for any object of the base.
 struct Access : public grpc::ChannelCredentials {
   using grpc::ChannelCredentials::AsSecureCredentials;
 };

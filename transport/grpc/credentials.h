@@ -11,7 +11,8 @@
 namespace penstock {
 namespace core {
 
-// Credentials that secure a connection as `credentials` would; null for null.
+// Returns credentials that secure a connection as `credentials` do, and make
+// its channels offer Penstock, with `settings`. Returns null for null.
 std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const Settings& settings);

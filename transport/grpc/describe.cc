@@ -22,10 +22,10 @@ using grpc_core::channelz::ChannelNode;
 using grpc_core::channelz::SocketNode;
 using grpc_core::channelz::SubchannelNode;
 
-// Members that gRPC keeps private. An explicit instantiation may name one; its
-// friend function hands it out. What channelz renders has the same ids, but
-// rendering walks the traces while gRPC adds to them without a lock, and so
-// crashes now and then.
+// Gives access to private members of gRPC's classes. An explicit instantiation
+// may name such a member, and its friend function returns it. (The JSON that
+// channelz renders has the same ids. But rendering reads the traces while gRPC
+// adds to them without a lock, and so crashes now and then.)
 template <typename Tag, typename Tag::Member kMember>
 struct Exposed {
   friend typename Tag::Member MemberOf(Tag) { return kMember; }
@@ -61,14 +61,14 @@ struct ChildSocket {
 };
 template struct Exposed<ChildSocket, &SubchannelNode::child_socket_>;
 
-// The check knows no lock that a pointer to a member leads to.
+// Clang's check does not understand a lock behind a pointer to a member.
 std::set<intptr_t> SubchannelsOf(ChannelNode* channel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::MutexLock lock(&(channel->*MemberOf(ChildMutex())));
   return channel->*MemberOf(Subchannels());
 }
 
-// Null while it is not connected, or if it is gone.
+// Returns null if the subchannel is not connected, or is gone.
 grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
   grpc_core::RefCountedPtr<BaseNode> node =

@@ -1,4 +1,4 @@
-// What carries the connections of a channel, read through channelz.
+// Describes the connections of a channel, which it finds through channelz.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
 #define PENSTOCK_TRANSPORT_GRPC_DESCRIBE_H_
@@ -12,6 +12,7 @@
 namespace penstock {
 namespace core {
 
+// The fields are those of PathReport in penstock.h.
 struct ConnectionDescription {
   std::string peer;
   std::string path;
@@ -25,7 +26,8 @@ struct ConnectionDescription {
   uint64_t bytes_received = 0;
 };
 
-// One for each live connection; empty where the channel has channelz disabled.
+// Returns one description for each live connection, or none if the channel has
+// channelz disabled. Thread-safe.
 std::vector<ConnectionDescription> DescribeConnections(grpc::Channel* channel);
 
 }  // namespace core

@@ -1,4 +1,5 @@
-// gRPC's connection (TCP, or TLS on it) as the byte stream of the tcp fabric.
+// Adapts gRPC's connection (TCP, or TLS over it) to the byte stream of the tcp
+// fabric.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_ENDPOINT_STREAM_H_
@@ -13,30 +14,32 @@
 namespace penstock {
 namespace core {
 
-// What the owner does about the stream. Called from an ExecCtx, without locks.
+// Events of a stream, for its owner. OnRead() and OnWritten() are called from
+// an ExecCtx, without locks.
 class EndpointStreamEvents {
  public:
   virtual ~EndpointStreamEvents() = default;
-  // Keep yourself: a read or a write begins. Its OnRead() or OnWritten() is to
-  // give the reference back.
+  // Takes a reference to the owner as a read or a write begins. The OnRead() or
+  // OnWritten() that follows gives it back.
   virtual void Ref() = 0;
   virtual void OnRead(grpc_error_handle error) = 0;
   virtual void OnWritten(grpc_error_handle error) = 0;
 };
 
-// One read and one write may be under way at once.
+// One read and one write may be under way at once. Call Read(), Write() and
+// Shutdown() in an ExecCtx, under the owner's lock.
 class EndpointStream : public fabric::tcp::ByteStream {
  public:
-  // Takes the endpoint.
+  // Takes ownership of `endpoint`. `events` outlives the stream.
   EndpointStream(grpc_endpoint* endpoint, EndpointStreamEvents* events);
   ~EndpointStream() override;
 
-  // OnRead() follows, with the bytes in read_buffer().
+  // Begins a read. OnRead() follows once, with the bytes in read_buffer().
   void Read();
   grpc_core::SliceBuffer* read_buffer() { return &read_buffer_; }
-  // OnWritten() follows.
+  // Begins a write. OnWritten() follows once.
   void Write(std::vector<memory::Bytes> pieces) override;
-  // Ends what is under way with an error.
+  // Ends the read and the write under way, and all later ones, with an error.
   void Shutdown(grpc_error_handle why);
 
   grpc_endpoint* endpoint() const { return endpoint_; }
@@ -47,8 +50,8 @@ class EndpointStream : public fabric::tcp::ByteStream {
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;
-  // gRPC may run a closure within the call that it was given to, under our
-  // owner's lock: the inner one only schedules the outer one.
+  // gRPC may run a closure within the call that passes it, under the owner's
+  // lock. So an inner closure only schedules its outer one.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

@@ -1,4 +1,4 @@
-// gRPC's errors that carry a status of their own.
+// Makes gRPC errors that carry a status code.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_ERRORS_H_
 #define PENSTOCK_TRANSPORT_GRPC_ERRORS_H_

@@ -1,8 +1,8 @@
 // Include this first in every file that includes gRPC's internal headers.
 //
-// libgrpc was compiled as C++14 without NDEBUG. With C++17 an inline static
-// member of a template becomes read-only data here while libgrpc writes to it
-// at run time; with NDEBUG structs lose members. Either would crash at once.
+// libgrpc was compiled as C++14 and without NDEBUG. In C++17, an inline static
+// member of a template would be read-only data here, but libgrpc writes to it
+// at run time. With NDEBUG, structs lose members. Either would crash at once.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_
 #define PENSTOCK_TRANSPORT_GRPC_GRPC_ABI_H_

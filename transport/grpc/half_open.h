@@ -1,4 +1,4 @@
-// How many connections of this process's servers may be negotiating at once.
+// Limits how many connections of this process's servers may be negotiating.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
 #define PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
@@ -9,23 +9,24 @@
 namespace penstock {
 namespace core {
 
-// Thread-safe. A negotiation holds its place from the client's offer until both
-// sides have agreed on a path, or on having none. Its time limits, 5 s for the
-// hello and 15 s for the path, end one that does not go on: so the limit is
-// also one of rate, for peers that only begin. Clients that find no place are
-// served over HTTP/2.
+// A negotiation holds a place from the client's offer until both sides have
+// agreed on a path, or on having none. A negotiation that does not go on ends
+// at its time limit, 5 s for the hello and 15 s for the path. So this also
+// limits the rate of peers that begin and do not go on. A client for which
+// there is no place is served over HTTP/2. Thread-safe.
 class HalfOpen {
  public:
-  // Given back when the last share is gone. The HalfOpen outlives it.
+  // Frees the place when the last share is gone. Must not outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
-  // Those of this process. Far more than any cluster opens in the milliseconds
-  // that an honest negotiation takes, and a few tens of MiB of memory.
+  // Returns the limit of this process. It is far more than any cluster opens in
+  // the milliseconds that an honest negotiation takes, and costs a few tens of
+  // MiB of memory.
   static HalfOpen* Get();
 
   explicit HalfOpen(int limit) : limit_(limit) {}
 
-  // Null: there are too many.
+  // Returns null if all places are taken.
   Place Enter();
 
  private:

@@ -8,7 +8,7 @@ namespace core {
 thread_local LateRelease* LateRelease::current_ = nullptr;
 
 void LateRelease::Drop(grpc_core::Slice slice) {
-  // One without a count of references holds its bytes itself.
+  // A slice without a reference count has no destructor to call.
   if (current_ == nullptr || slice.c_slice().refcount == nullptr) return;
   current_->slices_.push_back(std::move(slice));
 }

@@ -1,4 +1,4 @@
-// Slices that are let go while a lock is held.
+// Keeps slices that are dropped under a lock until the lock is free.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_LATE_RELEASE_H_
 #define PENSTOCK_TRANSPORT_GRPC_LATE_RELEASE_H_
@@ -11,10 +11,11 @@
 namespace penstock {
 namespace core {
 
-// While one lives, the slices that its thread drops stay until it is destroyed.
-// The last reference to a slice runs a destructor of the application's, which
-// may take as long as it likes, or call gRPC. So whoever locks has one of
-// these, and destroys it after it has unlocked. They may nest.
+// While an object of this class lives, slices that its thread passes to Drop()
+// live too. Whoever takes a lock makes one first, and destroys it after
+// unlocking: with its last reference a slice calls a destructor of the
+// application, which may take any time, or call gRPC. Objects may nest; the
+// innermost one keeps the slices.
 class LateRelease {
  public:
   LateRelease() : outer_(current_) { current_ = this; }
@@ -22,8 +23,9 @@ class LateRelease {
   LateRelease(const LateRelease&) = delete;
   LateRelease& operator=(const LateRelease&) = delete;
 
+  // Drops `slice` at once if this thread has no LateRelease.
   static void Drop(grpc_core::Slice slice);
-  // Empties the buffer.
+  // Drops all slices of `buffer`, and leaves it empty.
   static void DropAll(grpc_core::SliceBuffer* buffer);
 
  private:

@@ -1,4 +1,4 @@
-// A transport's keepalive: what was heard and said, on gRPC's clock.
+// Keepalive of a transport, with the times of gRPC's clock.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_LIVENESS_H_
 #define PENSTOCK_TRANSPORT_GRPC_LIVENESS_H_
@@ -11,23 +11,26 @@
 namespace penstock {
 namespace core {
 
-// Used under the transport's lock, in an ExecCtx.
+// Call everything under the transport's lock, in an ExecCtx.
 class Liveness {
  public:
   explicit Liveness(const ChannelLimits& limits);
 
-  // After each use of the session: what has it heard and said since?
+  // Call after each use of the session. Notices what the session has received
+  // and sent since the last call.
   void Observe(const session::Counters& counters) {
     if (counters.inputs != inputs_) OnInputs(counters.inputs);
     if (counters.stream_frames_sent != stream_frames_sent_) {
       OnFramesSent(counters.stream_frames_sent);
     }
   }
-  // False: the client pings too often.
+  // Call for each ping from the client. Returns false if it pings too often.
   bool MayPing(bool has_calls);
 
   bool enabled() const { return keepalive_.enabled(); }
+  // Returns the time until the next OnTimer() is due.
   grpc_core::Duration UntilTimer() const;
+  // Returns what to do now.
   session::Keepalive::Action OnTimer(bool has_calls);
 
  private:

@@ -17,10 +17,10 @@ namespace {
 
 using grpc_core::Slice;
 
-// The visitor that grpc_metadata_batch::Encode() wants.
+// The visitor for grpc_metadata_batch::Encode().
 class Encoder {
  public:
-  // Without `sent`, no entry is looked for there.
+  // If `sent` is null, no entry is replaced by a number.
   Encoder(SentEntries* sent, const TellOfEntry* tell, std::string* out)
       : sent_(sent), tell_(tell), out_(out) {
     out_->clear();
@@ -38,11 +38,11 @@ class Encoder {
       Put(trait, Trait::Encode(value).as_string_view());
     }
   }
-  // The time that is left, not rounded as its text is.
+  // Sends the time that is left, in milliseconds. HTTP/2's text would round it.
   void Encode(grpc_core::GrpcTimeoutMetadata trait,
               grpc_core::Timestamp deadline) {
     const grpc_core::Duration left = deadline - grpc_core::Timestamp::Now();
-    // Another one each time.
+    // It differs each time, so it gets no number.
     SentEntries* const sent = std::exchange(sent_, nullptr);
     PutNumber(trait, static_cast<uint64_t>(left.millis()));
     sent_ = sent;
@@ -51,10 +51,10 @@ class Encoder {
               grpc_core::CompressionAlgorithmSet set) {
     PutNumber(trait, set.ToLegacyBitmask());
   }
-  // Travels in balancers' own trailers only; its Encode() aborts.
+  // Leave this one out: only balancers send it, and its Encode() aborts.
   void Encode(grpc_core::GrpcLbClientStatsMetadata,
               grpc_core::GrpcLbClientStats*) {}
-  // For the filters of this process.
+  // Leave this one out: it is for the filters of this process.
   void Encode(grpc_core::GrpcInternalEncodingRequest,
               grpc_compression_algorithm) {}
 
@@ -92,7 +92,8 @@ class Encoder {
     PutByNumber(begin);
   }
 
-  // Replaces the entry that begins there by its number, if it has one.
+  // Replaces the entry at the end of out_, which starts at `begin`, by its
+  // number, if it has one.
   void PutByNumber(size_t begin) {
     if (sent_ == nullptr) return;
     const auto entry = absl::string_view(*out_).substr(begin);
@@ -114,11 +115,11 @@ class Encoder {
 
 class Decoder {
  public:
-  // Values are parts of the block.
+  // The values in `batch` will share the block.
   Decoder(const Slice* block, grpc_metadata_batch* batch)
       : block_(block), batch_(batch) {}
 
-  // `*numbered` becomes the size of what stood as a number.
+  // Adds to `*numbered` the size of the entries that came as numbers.
   absl::Status Decode(const ReceivedEntries& received, size_t max_bytes,
                       size_t* numbered) {
     while (position_ < block_->size() && status_.ok()) {
@@ -133,7 +134,7 @@ class Decoder {
         Fail("metadata of an unknown number");
         break;
       }
-      // A byte may stand for much: counted as HTTP/2 does.
+      // A byte may stand for a long entry: count it as HTTP/2 does.
       constexpr size_t kEntryOverhead = 32;
       *numbered += entry->size() + kEntryOverhead;
       if (*numbered > max_bytes) {
@@ -145,7 +146,7 @@ class Decoder {
   }
 
  private:
-  // An entry that has a number, and is nothing but one.
+  // Decodes the entry that a number stands for. It must be exactly one entry.
   static absl::Status DecodeOne(const Slice* entry,
                                 grpc_metadata_batch* batch) {
     Decoder decoder(entry, batch);
@@ -157,7 +158,7 @@ class Decoder {
     return decoder.status_;
   }
 
-  // One that begins with less than kFirstEntry.
+  // Decodes the next entry, whose first byte is less than kFirstEntry.
   void DecodeEntry() {
     const uint8_t first = (*block_)[position_++];
     if (first >= kFirstPair) {
@@ -209,8 +210,8 @@ class Decoder {
                    });
   }
 
-  // What gRPC lets its applications send, and HTTP/2's own keys; but no key
-  // that the encoder keeps to this process.
+  // Allows what gRPC lets applications send, and HTTP/2's own keys. Does not
+  // allow keys that the encoder leaves out.
   static bool IsLegal(const Slice& key, const Slice& value) {
     if (key.size() > 0 && key[0] == ':') return true;
     const absl::string_view name = key.as_string_view();
@@ -270,8 +271,8 @@ class Decoder {
                  const Slice& value) {
     uint64_t set;
     if (!ParseNumber(trait.key(), value, &set)) return;
-    // Everybody accepts identity: gRPC asserts it of what a transport delivers,
-    // and its own parser of HTTP/2's text adds it.
+    // Add identity, which everybody accepts: gRPC asserts that it is there, and
+    // its own parser for HTTP/2 adds it too.
     set |= uint64_t{1} << GRPC_COMPRESS_NONE;
     batch_->Set(trait, grpc_core::CompressionAlgorithmSet::FromUint32(
                            static_cast<uint32_t>(set)));
@@ -310,7 +311,7 @@ std::string EncodeStatus(const absl::Status& status) {
   encoder.Encode(grpc_core::GrpcStatusMetadata(),
                  static_cast<grpc_status_code>(status.code()));
   if (!status.message().empty()) {
-    // The client's http filter decodes it.
+    // The client's http filter decodes the percent signs.
     const Slice message = grpc_core::PercentEncodeSlice(
         Slice::FromCopiedString(std::string(status.message())),
         grpc_core::PercentEncodingType::Compatible);
@@ -326,7 +327,7 @@ absl::Status DecodeMetadata(absl::string_view bytes,
   size_t numbered = 0;
   absl::Status status =
       Decoder(&block, batch).Decode(received, max_bytes, &numbered);
-  // gRPC may look at a batch of a stream that ends: not at half of one.
+  // gRPC may read the batch of a stream that ends, so do not leave half of it.
   if (!status.ok()) batch->Clear();
   *size = bytes.size() + numbered;
   return status;

@@ -1,6 +1,7 @@
-// gRPC's metadata to bytes and back. Keys that gRPC knows, and values that
-// nearly every call has, are one byte; docs/protocol.md has their numbers. What
-// else repeats on a connection is one byte, too (metadata_table.h).
+// Encodes gRPC's metadata, and decodes it. A key that gRPC knows takes one
+// byte, and so does a whole entry that nearly every call has; docs/protocol.md
+// lists their numbers. Other entries that repeat on a connection take one byte
+// too (metadata_table.h).
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_CODEC_H_
@@ -18,24 +19,26 @@
 namespace penstock {
 namespace core {
 
-// Tells the peer of a number, before what is being encoded can leave.
+// Tells the peer the number of an entry. Must send it ahead of what is being
+// encoded.
 using TellOfEntry =
     std::function<void(uint8_t number, absl::string_view entry)>;
 
-// Replaces what `out` holds; one that is used again saves allocations. Entries
-// that are in `sent` go by their numbers; `tell` is called for new ones.
+// Encodes `batch` to `*out`, which it overwrites; reusing a string saves
+// allocations. Replaces entries that have a number in `sent` by that number.
+// Calls `tell` for each entry that has just got one.
 void EncodeMetadata(const grpc_metadata_batch& batch, SentEntries* sent,
                     const TellOfEntry& tell, std::string* out);
 
-// The trailers of a stream that ends with `status`, without a batch.
+// Returns the encoded trailers of a stream that ends with `status`.
 std::string EncodeStatus(const absl::Status& status);
 
-// Adds what `bytes` holds to `batch`, whose values share a copy of them, or the
-// entries of `received`. Sets `*size` to the size without numbers. What it adds
-// keeps what gRPC asserts of a transport's metadata. On an error the batch is
-// empty: INVALID_ARGUMENT where the bytes are cut short, or a key or value is
-// not one of gRPC; RESOURCE_EXHAUSTED where numbers stand for more than
-// `max_bytes`.
+// Decodes `bytes` and adds the entries to `*batch`. Their values share a copy
+// of the bytes, or the entries of `received`. Sets `*size` to the size that the
+// bytes would have without numbers. The result satisfies what gRPC asserts of a
+// transport's metadata. On an error, leaves the batch empty and returns
+// INVALID_ARGUMENT if the bytes are malformed, or gRPC does not allow a key or
+// value; RESOURCE_EXHAUSTED if numbers stand for more than `max_bytes`.
 absl::Status DecodeMetadata(absl::string_view bytes,
                             const ReceivedEntries& received, size_t max_bytes,
                             grpc_metadata_batch* batch, size_t* size);

@@ -1,4 +1,4 @@
-// The numbers of keys, and of keys with their values, in encoded metadata.
+// The numbers of keys, and of pairs of key and value, in encoded metadata.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_KEYS_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_KEYS_H_
@@ -14,8 +14,9 @@
 namespace penstock {
 namespace core {
 
-// An entry begins with a byte: 0, a key's number, 128 and a pair's, or the
-// number that the entry has got on this connection (metadata_table.h).
+// The first byte of an entry is kLiteral, kFirstKey and up for a key,
+// kFirstPair and up for a pair, or the number that the entry has on this
+// connection (metadata_table.h).
 constexpr uint8_t kLiteral = 0;
 constexpr uint8_t kFirstKey = 1;
 constexpr uint8_t kFirstPair = 128;
@@ -25,8 +26,8 @@ struct List {
   static constexpr size_t kSize = sizeof...(Types);
 };
 
-// Of the wire: the place in the list is the number. Only its end may grow, with
-// the protocol's version.
+// Part of the protocol: a key's place in the list is its number. New keys may
+// only be appended, with a new version of the protocol.
 using Keys =
     List<grpc_core::HttpPathMetadata, grpc_core::HttpAuthorityMetadata,
          grpc_core::HttpMethodMetadata, grpc_core::HttpStatusMetadata,
@@ -47,7 +48,7 @@ struct Pair {
   static constexpr typename TraitType::ValueType kValue = kTheValue;
 };
 
-// The same holds for these.
+// As for Keys, the place in the list is the number.
 using Pairs = List<
     Pair<grpc_core::HttpMethodMetadata, grpc_core::HttpMethodMetadata::kPost>,
     Pair<grpc_core::HttpSchemeMetadata, grpc_core::HttpSchemeMetadata::kHttp>,
@@ -58,7 +59,7 @@ using Pairs = List<
     Pair<grpc_core::GrpcStatusMetadata, GRPC_STATUS_OK>,
     Pair<grpc_core::GrpcEncodingMetadata, GRPC_COMPRESS_NONE>>;
 
-// The number of a trait's key; kLiteral: it has none.
+// Returns the number of a trait's key, or kLiteral if it has none.
 template <typename Trait, typename... Traits>
 constexpr uint8_t NumberOfKey(List<Traits...>) {
   uint8_t number = kFirstKey;
@@ -82,7 +83,7 @@ IsPair(Trait, const Value&) {
   return false;
 }
 
-// 0: there is none.
+// Returns the number of the pair, or 0 if it has none.
 template <typename Trait, typename Value, typename... All>
 uint8_t NumberOfPair(Trait trait, const Value& value, List<All...>) {
   uint8_t number = kFirstPair;

@@ -1,4 +1,4 @@
-// Metadata that repeats on a connection, by numbers that are agreed as it goes.
+// Numbers for metadata that repeats on a connection.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_METADATA_TABLE_H_
 #define PENSTOCK_TRANSPORT_GRPC_METADATA_TABLE_H_
@@ -17,14 +17,15 @@
 namespace penstock {
 namespace core {
 
-// Of the wire. An entry is a key and a value as metadata_codec.h encodes them.
-// Numbers are never given again: what was encoded may leave later than what
-// follows it, or never.
+// Part of the protocol. An entry is a key and a value, as metadata_codec.h
+// encodes them. A number is never reused, because encoded metadata may be sent
+// out of order, or not at all.
 constexpr uint8_t kFirstEntry = 192;
 constexpr size_t kMaxEntries = 64;
 constexpr size_t kMaxEntryBytes = 4 * 1024;
 constexpr size_t kMaxTableBytes = 16 * 1024;
-// Before the value of a known key: its number, and the value's length.
+// The bytes before the value of a known key: the key's number, and the value's
+// length.
 constexpr size_t kKnownPrefix = 5;
 
 // The sender's side. Not thread-safe.
@@ -33,15 +34,16 @@ class SentEntries {
 
  public:
   struct Number {
-    uint8_t number = 0;   // 0: it has none, and goes as it is
-    bool is_new = false;  // the peer is to be told of it first
+    uint8_t number = 0;   // 0: it has none, and is sent as it is
+    bool is_new = false;  // the peer must be told of it first
   };
 
-  // Of an entry, which is not empty. It gets its number when it comes the
-  // second time in a short while, so that what differs in each call takes none.
+  // Returns the number of `entry`, which is not empty. An entry gets a number
+  // when it comes a second time within a short while, so that entries that
+  // differ with each call do not use up the numbers.
   Number Find(absl::string_view entry);
-  // The number of a known key's entry if that came last, which it mostly does;
-  // else 0, and Find() may know it.
+  // Returns the number of the entry, if it is the last one of that key, as it
+  // mostly is. Else returns 0, and the caller tries Find(), which is slower.
   uint8_t FindRecent(uint8_t key, absl::string_view value) const {
     const Numbers::value_type* const recent = recent_[key % kRecentKeys];
     if (recent == nullptr) return 0;
@@ -59,19 +61,20 @@ class SentEntries {
   bool CameBefore(size_t hash);
 
   Numbers numbers_;
-  // Of each known key, the entry that came last.
+  // The last entry of each known key.
   const Numbers::value_type* recent_[kRecentKeys] = {};
   size_t bytes_ = 0;
-  std::vector<size_t> remembered_;  // hashes, each at its place
+  std::vector<size_t> remembered_;  // hashes of entries, at hash % kRemembered
 };
 
 // The receiver's side. Not thread-safe.
 class ReceivedEntries {
  public:
-  // INVALID_ARGUMENT where the number is not the next one, or the entry too
-  // long; what it means is looked at when it is used.
+  // Adds an entry under its number. Returns INVALID_ARGUMENT if the number is
+  // not the next one, or if there is too much. The entry is decoded only when
+  // it is used.
   absl::Status Add(uint32_t number, absl::string_view entry);
-  // Null: there is none.
+  // Returns null if there is no entry of that number.
   const grpc_core::Slice* Find(uint8_t number) const;
 
  private:

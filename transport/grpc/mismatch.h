@@ -1,4 +1,4 @@
-// Whether the gRPC that is loaded is the one this was built for.
+// Checks that the libgrpc that is loaded is the one this was built for.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_MISMATCH_H_
 #define PENSTOCK_TRANSPORT_GRPC_MISMATCH_H_
@@ -6,8 +6,8 @@
 namespace penstock {
 namespace core {
 
-// Null if the libgrpc that is loaded is the one transport/grpc was compiled
-// for; else the sentence that says which one it is.
+// Returns null if the libgrpc that is loaded is the one that transport/grpc was
+// compiled for, else a sentence that says which one it is. Thread-safe.
 const char* GrpcMismatch();
 
 }  // namespace core

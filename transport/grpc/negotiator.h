@@ -1,5 +1,5 @@
-// What the two sides of the negotiation have in common: reading and writing on
-// the connection, ending once, being shut down at any moment.
+// What both sides of the negotiation share: they read and write on the
+// connection, finish once, and may be shut down at any moment.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_NEGOTIATOR_H_
@@ -15,9 +15,9 @@
 namespace penstock {
 namespace core {
 
-// A handshaker that runs after security's. It either takes the connection for
-// a Penstock transport or leaves it, with all bytes read so far, to HTTP/2.
-// The members named Locked hold mu_.
+// A handshaker that runs after the security handshake. It either takes the
+// connection for a Penstock transport, or leaves it to HTTP/2 with all bytes
+// that were read. Functions named Locked are called with mu_ held.
 class Negotiator : public grpc_core::Handshaker {
  public:
   void Shutdown(grpc_error_handle why) override;
@@ -28,20 +28,22 @@ class Negotiator : public grpc_core::Handshaker {
   Negotiator();
 
   virtual void BeginLocked() = 0;
-  // More bytes are in received().
+  // Called after ReadLocked(), when received() has more bytes.
   virtual void OnReadLocked() = 0;
+  // Called after WriteLocked(), when all bytes are written.
   virtual void OnWrittenLocked() = 0;
 
   void ReadLocked();
   void WriteLocked(const std::string& bytes);
-  // HTTP/2 goes on, with `received`.
+  // Finishes the handshake, so that HTTP/2 goes on with the bytes `received`.
   void LeaveToHttp2Locked(const std::string& received);
-  // The connection now belongs to a new transport, which is not started;
-  // `consumed` bytes of received() were the negotiation. The caller has its
-  // first reference.
+  // Gives the connection to a new transport, which the caller starts. The first
+  // `consumed` bytes of received() belong to the negotiation, and the transport
+  // gets the rest. The caller owns the first reference to the result.
   Transport* TakeOverLocked(const Transport::Config& config, size_t consumed,
                             Transport::Settled settled);
-  // Ends the handshake; nothing may follow.
+  // Finishes the handshake. If there is an error and no transport, closes the
+  // connection. Later calls do nothing.
   void FinishLocked(grpc_error_handle error);
 
   const std::string& received() const { return received_; }
@@ -59,10 +61,10 @@ class Negotiator : public grpc_core::Handshaker {
   grpc_error_handle shutdown_error_;
   grpc_core::HandshakerArgs* args_ = nullptr;
   grpc_closure* done_ = nullptr;
-  Transport* transport_ = nullptr;  // counted, once taken over
+  Transport* transport_ = nullptr;  // holds a reference, once taken over
   std::string received_;
   grpc_core::SliceBuffer write_buffer_;
-  // The inner closures may run under mu_, see EndpointStream.
+  // See EndpointStream: the inner closures may run under mu_.
   grpc_closure read_inner_, read_outer_, write_inner_, write_outer_;
 };
 

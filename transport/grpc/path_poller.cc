@@ -5,7 +5,7 @@
 namespace penstock {
 namespace core {
 
-// Keeps the endpoint for HasInput(), and the owner while one polls.
+// Keeps the path and the owner alive while a thread may poll.
 class PathPoller::Polled : public progress::Pollable {
  public:
   Polled(Owner* owner, std::shared_ptr<fabric::Endpoint> path)

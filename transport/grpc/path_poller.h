@@ -1,4 +1,4 @@
-// Puts a session's fast path among what waiting threads poll.
+// Lets waiting threads poll a session's fast path.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
@@ -11,18 +11,20 @@
 namespace penstock {
 namespace core {
 
-// Used under its owner's lock.
+// Adds the path to the process's PollSet. Call everything under the owner's
+// lock.
 class PathPoller {
  public:
   // The transport.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Delivers what waits at the path; from any thread, without the lock.
+    // Delivers a bounded amount of the path's input. Returns whether there was
+    // any. Called from any thread, without the lock.
     virtual bool PollPath() = 0;
-    // The same soon, from a place of its own: called under the lock.
+    // Polls the path soon, from the ExecCtx. Called under the lock.
     virtual void SchedulePolling() = 0;
-    // Kept while the path is polled.
+    // A reference is held while a path is in the PollSet.
     virtual void Ref() = 0;
     virtual void Unref() = 0;
   };
@@ -30,9 +32,9 @@ class PathPoller {
   explicit PathPoller(Owner* owner) : owner_(owner) {}
   ~PathPoller() { Watch(nullptr); }
 
-  // Polls `path` from now on, instead of the one before; null: none. A thread
-  // that polls the one before may go on for a while, and keeps it alive. What
-  // has come already, for which nobody will be rung, is scheduled.
+  // Polls `path` from now on, and no longer the path before; null: none. A
+  // thread may still be polling the path before, and keeps it alive. If `path`
+  // has input already, for which no doorbell was rung, schedules polling.
   void Watch(std::shared_ptr<fabric::Endpoint> path);
 
  private:

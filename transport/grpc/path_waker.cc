@@ -15,7 +15,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-// In gRPC's own set. Keeps itself while a notification is asked for.
+// Watches in gRPC's own set. Keeps itself alive while a notification may come.
 class GrpcWaker : public PathWaker,
                   public std::enable_shared_from_this<GrpcWaker> {
  public:
@@ -33,7 +33,7 @@ class GrpcWaker : public PathWaker,
         this, nullptr);
     grpc_fd_notify_on_read(fd_, &on_readable_);
   }
-  // What is asked for ends with an error then.
+  // Makes the notification come, with an error.
   void Stop() override {
     grpc_fd_shutdown(fd_, GRPC_ERROR_CREATE("the path is not used any more"));
   }
@@ -57,7 +57,7 @@ class GrpcWaker : public PathWaker,
   std::shared_ptr<GrpcWaker> self_;
 };
 
-// On our own thread.
+// Watches on the event loop's thread.
 class LoopWaker : public PathWaker,
                   public std::enable_shared_from_this<LoopWaker> {
  public:
@@ -66,7 +66,7 @@ class LoopWaker : public PathWaker,
 
   void Begin(int fd) {
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-    if (!loop.ok()) return;  // a path came from it, so there is one
+    if (!loop.ok()) return;  // cannot happen: the loop has set up the path
     loop_ = *loop;
     std::shared_ptr<LoopWaker> self = shared_from_this();
     absl::StatusOr<progress::EventLoop::Id> watch =

@@ -1,5 +1,5 @@
-// Hears of a fast path's input while all threads sleep, where the path has
-// descriptors for that.
+// Wakes a thread for a fast path's input while all threads sleep, if the path
+// has descriptors for that.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
 #define PENSTOCK_TRANSPORT_GRPC_PATH_WAKER_H_
@@ -14,22 +14,24 @@
 namespace penstock {
 namespace core {
 
-// One descriptor; it is among those that gRPC's threads wait for, so that the
-// woken thread is one that waits for the application. With a GRPC_POLL_STRATEGY
-// other than epoll1 there is no such common set; then our event loop's thread
-// looks.
+// Watches one descriptor. Adds it to the set on which gRPC's threads wait, so
+// that the woken thread is one that waits for the application. With a
+// GRPC_POLL_STRATEGY other than epoll1 there is no such set, and the event
+// loop's thread watches instead.
 class PathWaker {
  public:
-  // `wake` is called without locks, from an ExecCtx, on any thread; it clears
-  // the wake-up. It is dropped, with what it owns, some time after Stop().
+  // Called when the descriptor is readable, from an ExecCtx, on any thread,
+  // without locks. Must clear the path's wake-up. Destroyed, with what it owns,
+  // some time after Stop().
   using Wake = std::function<void()>;
 
   virtual ~PathWaker() = default;
-  // No new call of `wake` begins after this, and the path's descriptor is let
-  // go of soon. May be called from within `wake`, in an ExecCtx.
+  // Stops watching: no call of `wake` begins any more, and the path is released
+  // soon. Call it in an ExecCtx. May be called from within `wake`.
   virtual void Stop() = 0;
 
-  // One for each of the path's descriptors. In an ExecCtx.
+  // Returns a waker for each of the path's descriptors. The wakers keep the
+  // path, which owns the descriptors. Call it in an ExecCtx.
   static std::vector<std::shared_ptr<PathWaker>> Start(
       const std::shared_ptr<fabric::Endpoint>& path, const Wake& wake);
 };

@@ -31,7 +31,7 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
 
 progress::SpinPolicy* Policy() {
   static auto* const policy = [] {
-    // A bad value has been logged with the first channel or server.
+    // A bad value was logged when the first channel or server was made.
     absl::StatusOr<progress::PollingMode> mode = ResolvePolling();
     return new progress::SpinPolicy(
         mode.ok() ? *mode : progress::PollingMode::kAdaptive);
@@ -39,8 +39,9 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
-// Polls until the caller's completion is here or `budget` is over. Other
-// threads need the core too: peers that run on it, for one.
+// Polls until the caller has something to do or `budget` is over. Returns
+// whether it has. Yields the core now and then, because other threads, such as
+// the peer's, may need it.
 bool SpinOnce(absl::Duration budget) {
   constexpr int kPollsPerYield = 8;
   progress::PollSet* set = progress::PollSet::Get();
@@ -48,7 +49,7 @@ bool SpinOnce(absl::Duration budget) {
   const absl::Time start = base::SteadyNow();
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;
-    // Deadlines start now.
+    // Let deadlines that are set from here on count from now.
     if (yields ? set->PollAll() : set->PollHot()) context->InvalidateNow();
     context->Flush();
     if (context->IsReadyToFinish()) return true;
@@ -59,9 +60,9 @@ bool SpinOnce(absl::Duration budget) {
 }
 
 enum class Spun {
-  kNot,   // enough others do
-  kIdle,  // and nothing came
-  kReady,
+  kNot,    // did not spin, as enough other threads do
+  kIdle,   // spun, but nothing came
+  kReady,  // spun, and the caller has something to do
 };
 
 Spun Spin(absl::Duration budget) {
@@ -72,7 +73,7 @@ Spun Spin(absl::Duration budget) {
     const bool more = set->EndSpin();
     if (!more) return result;
     if (result == Spun::kIdle) continue;
-    // Nobody is rung for what came while this thread was the last to spin.
+    // No doorbell was rung for what came before the path was armed again.
     while (set->PollAll()) {
     }
     return result;
@@ -102,8 +103,9 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     }
     context->InvalidateNow();
   }
-  // Who never sleeps still has to look after the sockets between two spins. But
-  // where others spin already this one does sleep: it would take their cores.
+  // In busy mode a thread does not sleep, but still has to look at the sockets
+  // between two spins. If enough others spin already, it does sleep, because it
+  // would take their cores.
   const bool sleeps =
       spun == Spun::kNot || Policy()->Budget() != absl::InfiniteDuration();
   grpc_error_handle error = g_inner->pollset_work(
@@ -119,7 +121,7 @@ void InitPollset(grpc_pollset* pollset, gpr_mu** mu) {
 }
 
 bool Wrap() {
-  // gRPC chooses its engine when it begins.
+  // gRPC chooses its engine when it is initialised.
   if (GrpcMismatch() != nullptr || grpc_is_initialized()) return false;
   g_inner = &grpc_ev_epoll1_posix;
   g_engine = *g_inner;

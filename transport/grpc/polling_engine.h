@@ -1,4 +1,5 @@
-// Lets the threads that wait in gRPC poll Penstock's fabrics before they sleep.
+// Makes the threads that wait in gRPC poll Penstock's fast paths before they
+// sleep.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_POLLING_ENGINE_H_
 #define PENSTOCK_TRANSPORT_GRPC_POLLING_ENGINE_H_
@@ -6,11 +7,11 @@
 namespace penstock {
 namespace core {
 
-// Whether gRPC's polling could be wrapped: not where gRPC was in use already
-// when this library was loaded. It is, before main(), by a vtable
-// that stands in for "epoll1": gRPC's fork handlers and GRPC_POLL_STRATEGY know
-// it by that name. A process without fabrics to poll does not notice. Where
-// another strategy is chosen, doorbells alone wake the waiting threads.
+// Whether gRPC's polling is wrapped. That is done before main(), and fails if
+// gRPC was already in use when this library was loaded. The wrapper replaces
+// the engine "epoll1" under that name, which gRPC's fork handlers and
+// GRPC_POLL_STRATEGY use. It changes nothing while there is no fast path. With
+// another strategy, only doorbells wake the waiting threads.
 bool PollingIsWrapped();
 
 }  // namespace core

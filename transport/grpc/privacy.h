@@ -9,14 +9,14 @@
 namespace penstock {
 namespace core {
 
-// After the security handshake, from its `args`: whether gRPC tells the
-// application that others can not read, or not change, what goes over the
-// connection. A handshake that does not say so is taken to promise it.
+// Whether the connection's security promises that others cannot read, or cannot
+// change, what goes over it. `args` come from the security handshake. A
+// handshake that states no security level counts as promising it.
 bool PromisesPrivacy(const grpc_core::ChannelArgs& args);
 
-// From now on the handshake's result says that it promises nothing: neither the
-// application nor gRPC, which keeps back what must not go in the clear, is told
-// otherwise.
+// Sets the security level in the handshake's result to "none". That is what the
+// application then sees, and gRPC, which sends no credentials that need
+// privacy.
 void LowerSecurityLevel(const grpc_core::ChannelArgs& args);
 
 }  // namespace core

@@ -1,4 +1,4 @@
-// Credentials whose channels fail.
+// Credentials with which every call fails.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_REFUSING_CREDENTIALS_H_
 #define PENSTOCK_TRANSPORT_GRPC_REFUSING_CREDENTIALS_H_
@@ -11,8 +11,9 @@
 namespace penstock {
 namespace core {
 
-// Each call of a channel made with them ends with FAILED_PRECONDITION and
-// `why`. Uses nothing of gRPC that differs between releases.
+// Returns credentials with which every call of a channel ends with
+// FAILED_PRECONDITION and `why`. Uses only parts of gRPC that are the same in
+// every release.
 std::shared_ptr<grpc::ChannelCredentials> RefusingCredentials(std::string why);
 
 }  // namespace core

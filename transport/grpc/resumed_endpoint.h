@@ -1,5 +1,5 @@
-// Lets stock HTTP/2 begin on a connection where the negotiation has already
-// sent the client's preface and a SETTINGS frame.
+// Lets stock HTTP/2 begin on a connection on which the negotiation has sent the
+// client's preface and a SETTINGS frame.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_RESUMED_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_GRPC_RESUMED_ENDPOINT_H_
@@ -13,10 +13,11 @@
 namespace penstock {
 namespace core {
 
-// Takes `inner`. Drops the preface that the transport on top writes first, for
-// the peer has it, and the peer's acknowledgement of the negotiation's
-// SETTINGS. `received` has been read already; `*rest` is what the transport is
-// to have of it.
+// Returns an endpoint for the HTTP/2 transport, and takes ownership of `inner`.
+// Drops the preface that the transport writes, because the peer has it already.
+// Drops the peer's acknowledgement of the negotiation's SETTINGS. `received` is
+// what the negotiation has read; `*rest` is set to what the transport must get
+// of it.
 grpc_endpoint* NewResumedEndpoint(grpc_endpoint* inner,
                                   absl::string_view received,
                                   std::string* rest);

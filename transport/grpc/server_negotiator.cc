@@ -35,8 +35,7 @@ void ServerNegotiator::OnReadLocked() {
     case Preface::kNeedMore:
       return ReadLocked();
     case Preface::kNo:
-      return LeaveToHttp2Locked(
-          received());  // which will say what is wrong with it
+      return LeaveToHttp2Locked(received());  // HTTP/2 reports what is wrong
     case Preface::kYes:
       break;
   }
@@ -70,7 +69,8 @@ void ServerNegotiator::RefuseHttp2Locked() {
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 
-// Whoever fills the places shall not shut the others out.
+// Serves the client over HTTP/2, so that a flood does not shut out honest
+// clients. Refuses it if the policy wants Penstock.
 void ServerNegotiator::AnswerFloodLocked() {
   const bool refuses = settings_.policy == Policy::kRequire;
   const std::string text =
@@ -94,7 +94,7 @@ void ServerNegotiator::OnWrittenLocked() {
       channel_args.GetObjectRef<grpc_core::channelz::SocketNode::Security>();
   Transport* transport = TakeOverLocked(config, consumed_, nullptr);
   Ref().release();
-  // Not under the lock: the server has locks of its own.
+  // Not under the lock, because the server takes locks of its own.
   grpc_core::ExecCtx::Run(
       DEBUG_LOCATION,
       grpc_core::NewClosure([this, transport, channel_args](grpc_error_handle) {
@@ -106,7 +106,7 @@ void ServerNegotiator::OnWrittenLocked() {
 
 void ServerNegotiator::SetUp(Transport* transport,
                              const grpc_core::ChannelArgs& channel_args) {
-  // The server's from here on, even where it refuses it.
+  // SetupTransport() takes ownership, even if it fails.
   const bool has_channelz = server_->channelz_node() != nullptr;
   const grpc_error_handle error = server_->SetupTransport(
       transport, nullptr, channel_args,

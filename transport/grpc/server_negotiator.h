@@ -1,4 +1,5 @@
-// The accepting side: looks whether the client offers Penstock, and answers.
+// The server's side of the negotiation: examines whether the client offers
+// Penstock, and answers.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_SERVER_NEGOTIATOR_H_
@@ -11,12 +12,12 @@
 namespace penstock {
 namespace core {
 
-// A client that does not offer Penstock is left to HTTP/2 untouched, whatever
-// it sent.
+// Leaves a client that does not offer Penstock to HTTP/2, with all bytes that
+// it sent; with Policy::kRequire, refuses it.
 class ServerNegotiator : public Negotiator {
  public:
-  // `server` is that of the listener which runs this handshake: gRPC keeps it
-  // alive until its handshakes have ended.
+  // `server` is the one whose listener runs this handshake. gRPC keeps it alive
+  // until its handshakes have finished.
   ServerNegotiator(Settings settings, grpc_core::Server* server)
       : settings_(std::move(settings)), server_(server) {}
   const char* name() const override { return "penstock"; }

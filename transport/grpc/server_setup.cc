@@ -24,16 +24,17 @@ namespace {
 
 constexpr char kServerArg[] = "penstock.internal.server";
 
-// What the handshaker factory finds in the arguments of a Penstock server.
-// Shared by the arguments and the plugin. `server` is set before ports open
+// The argument by which the handshaker factory recognises a Penstock server.
+// Shared by the arguments and the plugin. `server` is set before ports open,
 // and is valid while their handshakes run.
 struct ServerContext {
   Settings settings;
   grpc_core::Server* server = nullptr;
 };
 
-// gRPC's plugins see the server only as this private member. An explicit
-// instantiation may name it; the friend function hands it out.
+// Returns the server, which a plugin can get at only through this private
+// member. An explicit instantiation may name the member, and its friend
+// function returns it.
 grpc::Server* ServerOf(grpc::ServerInitializer* initializer);
 template <grpc::Server* grpc::ServerInitializer::*kMember>
 struct ServerAccess {
@@ -59,7 +60,7 @@ class Plugin : public grpc::ServerBuilderPlugin {
   const std::shared_ptr<ServerContext> context_;
 };
 
-// gRPC copies and drops the argument as it likes: each copy is a share.
+// gRPC copies and destroys the argument: each copy is one share.
 using Share = std::shared_ptr<ServerContext>;
 const grpc_arg_pointer_vtable kShareVtable = {
     [](void* share) -> void* { return new Share(*static_cast<Share*>(share)); },
@@ -97,13 +98,13 @@ class NegotiatorFactory : public grpc_core::HandshakerFactory {
                                                              (*share)->server));
   }
   HandshakerPriority Priority() override {
-    // After all of gRPC's, security's too; its enumeration ends before.
+    // After all of gRPC's own, security included. The enum has no such value.
     return static_cast<HandshakerPriority>(1000);
   }
 };
 
-// Whether gRPC's configuration exists already, in which case it would abort if
-// anything were registered. The member is private, see ServerAccess.
+// Whether gRPC's configuration exists already. Registering anything would then
+// abort. The member is private; see ServerOf().
 bool IsConfigured();
 template <std::atomic<grpc_core::CoreConfiguration*>* kMember>
 struct ConfigAccess {
@@ -111,8 +112,9 @@ struct ConfigAccess {
 };
 template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
 
-// gRPC's configuration is built once, on first use, and then closed: so this
-// runs before main(), and does nothing for servers that were not enabled.
+// Registers the factory. Runs before main(), because gRPC builds its
+// configuration once, on first use. Servers that were not enabled do not
+// notice. Returns false if it is too late, or for another gRPC release.
 bool Register() {
   if (GrpcMismatch() != nullptr || IsConfigured()) return false;
   grpc_core::CoreConfiguration::RegisterBuilder(

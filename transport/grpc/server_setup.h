@@ -1,4 +1,4 @@
-// Makes the ports of a server look for Penstock clients.
+// Makes the ports of a server accept Penstock clients.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SERVER_SETUP_H_
 #define PENSTOCK_TRANSPORT_GRPC_SERVER_SETUP_H_
@@ -10,8 +10,8 @@
 namespace penstock {
 namespace core {
 
-// The server that `builder` starts accepts Penstock beside HTTP/2.
-// FAILED_PRECONDITION: gRPC was initialised before this library was loaded.
+// Makes the server that `builder` starts accept Penstock beside HTTP/2. Returns
+// FAILED_PRECONDITION if gRPC was in use before this library was loaded.
 absl::Status EnableServer(grpc::ServerBuilder* builder,
                           const Settings& settings);
 

@@ -16,23 +16,24 @@ namespace penstock {
 namespace core {
 namespace {
 
-// One for each way that connections may differ in: each listens by itself.
+// Returns the fabric for these settings, and makes it on first use. There is
+// one for each combination, because each listens by itself.
 fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
   struct Fabrics {
     base::Mutex mu;
     std::map<std::pair<std::string, bool>, fabric::Fabric*> all
         ABSL_GUARDED_BY(mu);
   };
-  // Leaked: their threads outlive main().
+  // Leaked, because their threads outlive main().
   static Fabrics* const fabrics = new Fabrics;
   base::MutexLock lock(&fabrics->mu);
   fabric::Fabric*& found = fabrics->all[{directory, is_private}];
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
-    // Other users see what is shared with one of them.
+    // What is shared with another user can be read by all processes of his.
     options.other_users = !is_private;
-    // A bad value has been logged with the first channel or server.
+    // A bad value was logged when the first channel or server was made.
     options.huge_pages =
         ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
     found = new fabric::shm::ShmFabric(options);
@@ -65,7 +66,7 @@ fabric::Fabric* FindVerbs(const Settings& settings) {
   return found;
 }
 
-// Null for a name that this release does not know.
+// Returns null for a name that this release does not know.
 fabric::Fabric* FindFabric(const std::string& name, const Settings& settings,
                            bool is_private) {
   if (name == "shm") return FindShm(settings.shm_directory, is_private);
@@ -73,7 +74,8 @@ fabric::Fabric* FindFabric(const std::string& name, const Settings& settings,
   return nullptr;
 }
 
-// Why the settings or the connection's security rule a fabric out.
+// Returns an error, with the reason, if the settings or the connection's
+// security rule the fabric out.
 absl::Status CheckAllowed(Fabric fabric, const Settings& settings,
                           bool is_private) {
   if (fabric == Fabric::kShm && settings.shm_sharing == ShmSharing::kOff) {
@@ -102,7 +104,7 @@ fabric::ConnectCallback Adapt(const std::string& fabric,
 std::vector<wire::FabricOffer> SidePaths::Offers() const {
   std::vector<wire::FabricOffer> offers;
   for (Fabric wanted : settings_.fabrics) {
-    if (wanted == Fabric::kTcp) break;  // good enough: nothing behind it
+    if (wanted == Fabric::kTcp) break;  // tcp always works: try none behind it
     wire::FabricOffer offer;
     offer.fabric = FabricName(wanted);
     const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);

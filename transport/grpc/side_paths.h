@@ -1,4 +1,4 @@
-// The fabrics of this process, and one connection's attempts to use them.
+// One connection's attempts at a fast path, over the fabrics of this process.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SIDE_PATHS_H_
 #define PENSTOCK_TRANSPORT_GRPC_SIDE_PATHS_H_
@@ -16,28 +16,31 @@
 namespace penstock {
 namespace core {
 
-// The only place that names the concrete fabrics beside tcp. Used by one
-// thread at a time; callbacks come on threads of the fabrics.
+// Only side_paths.cc names the fabrics shm and verbs. Not thread-safe. Attempts
+// call back on threads of the fabrics.
 class SidePaths {
  public:
+  // Called once for each attempt that is not cancelled, without locks.
   using Done = std::function<void(
       const std::string& fabric,
       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path)>;
 
-  // `is_private`: the connection's security promises that nobody else reads
-  // along, or changes anything.
+  // `is_private`: the connection's security promises that others can neither
+  // read nor change what goes over it; see PromisesPrivacy().
   SidePaths(const Settings& settings, bool is_private)
       : settings_(settings), is_private_(is_private) {}
 
-  // What to say in the hello about each wanted fabric, tcp excepted.
+  // Returns what the hello says about each wanted fabric before tcp.
   std::vector<wire::FabricOffer> Offers() const;
 
-  // Waits for the peer on each usable one of `offers`.
+  // Waits for the peer on each usable fabric of `offers`. The peer presents
+  // `token`.
   void Listen(const std::vector<wire::FabricOffer>& offers,
               const std::string& token, const Done& done);
+  // Connects to the peer, whose hello had `offer` for this fabric.
   void Connect(const std::string& fabric, const std::string& offer,
                const std::string& token, const Done& done);
-  // Gives up what is pending.
+  // Cancels all attempts.
   void Cancel() { pending_.clear(); }
 
  private:

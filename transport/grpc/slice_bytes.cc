@@ -10,7 +10,7 @@ namespace core {
 
 namespace {
 
-// The application's memory, let go outside of locks.
+// Holds the application's memory, and releases it without locks.
 struct HeldSlice {
   explicit HeldSlice(grpc_core::Slice held) : slice(std::move(held)) {}
   ~HeldSlice() { LateRelease::Drop(std::move(slice)); }
@@ -25,7 +25,8 @@ struct HeldSlice {
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
   memory::Payload payload;
   for (size_t i = 0; i < buffer.Count(); ++i) {
-    // A short slice holds its bytes itself: point into the shared copy.
+    // A short slice holds its bytes itself, so point into the copy that is
+    // kept.
     auto held = std::make_shared<HeldSlice>(buffer.RefSlice(i));
     const grpc_core::Slice& slice = held->slice;
     payload.Append(memory::Bytes{slice.data(), slice.size(), held});
@@ -42,7 +43,8 @@ grpc_core::Slice ToSlice(memory::Bytes bytes) {
         reinterpret_cast<const char*>(bytes.data), bytes.size);
   }
   absl::StatusOr<memory::Bytes> owned = memory::Own(std::move(bytes));
-  // An eager message: without memory for that, gRPC itself ends the process.
+  // Only an eager message has no owner. gRPC, too, ends the process if there is
+  // no memory for so little.
   GPR_ASSERT(owned.ok());
   bytes = *std::move(owned);
   auto* owner = new std::shared_ptr<const void>(std::move(bytes.owner));

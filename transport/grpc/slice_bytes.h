@@ -1,4 +1,4 @@
-// Between gRPC's slices and memory::Bytes, sharing and never copying.
+// Converts between gRPC's slices and memory::Bytes, which share the memory.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
 #define PENSTOCK_TRANSPORT_GRPC_SLICE_BYTES_H_
@@ -11,11 +11,11 @@
 namespace penstock {
 namespace core {
 
-// The payload shares the buffer's slices, which stay alive as long as it.
+// Returns a payload that shares the slices of `buffer` and keeps them alive.
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
-// A slice that keeps `bytes` alive; what has no owner, or fits into the slice
-// itself, is copied.
+// Returns a slice that shares `bytes` and keeps them alive. Copies bytes that
+// have no owner, or fit into the slice itself.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

@@ -23,8 +23,8 @@ absl::Status ToStatus(const grpc_error_handle& error) {
   return absl::Status(static_cast<absl::StatusCode>(code), message);
 }
 
-// The visitor that grpc_metadata_batch::Encode() wants: finds keys that are the
-// application's, not gRPC's own.
+// A visitor for grpc_metadata_batch::Encode(). Finds keys of the application,
+// which gRPC does not know.
 class CustomKeyFinder {
  public:
   void Encode(const grpc_core::Slice&, const grpc_core::Slice&) {
@@ -44,8 +44,8 @@ bool HasCustomKeys(const grpc_metadata_batch& metadata) {
   return finder.found();
 }
 
-// An answer of nothing but a status, which clients tell from one with headers.
-// Stock HTTP/2 sends it under the same condition.
+// Whether the answer consists of trailers only. Clients distinguish it from one
+// with headers. Stock HTTP/2 has the same condition.
 bool IsTrailersOnly(const grpc_transport_stream_op_batch& op) {
   return op.send_initial_metadata && op.send_trailing_metadata &&
          !op.send_message &&
@@ -122,24 +122,26 @@ void Stream::Cancel(const grpc_error_handle& error) {
   Close(error);
 }
 
-// The server's status is here, but waits behind messages that gRPC has not
-// asked for and now never will. As with HTTP/2 it hears of its own cancellation
-// instead: OK would say that it had all of them.
+// Cancels a stream that is closed. The server's status is here, but waits
+// behind messages that gRPC has not asked for and now never will. As with
+// HTTP/2, gRPC gets its own cancellation instead of the status: OK would say
+// that it has received all messages.
 void Stream::CancelClosed(const grpc_error_handle& error) {
   failed_ = true;
   if (transport_->is_client() && !status_taken_) SetTrailingStatus(error);
   CompleteReceives();
 }
 
-// gRPC's server drops a call that it cannot give to an application any more, as
-// it is shutting down. Nothing was done for it: only after that does gRPC's
-// C++, or Python's, ask for the end of a call, or send anything.
+// Whether gRPC's server drops a call that it has not given to an application,
+// because it is shutting down. Then nothing was done for the call: gRPC's C++
+// and Python ask for the end of a call, or send anything, only after they have
+// given it to an application.
 bool Stream::IsRefusedBy(const absl::Status& status) const {
   return !transport_->is_client() && !taken_ && absl::IsCancelled(status);
 }
 
-// Tells the peer. A server's status follows what was already sent; a client's
-// reset overtakes it.
+// Tells the peer that the stream ends with `status`. A server's status comes
+// behind what was sent before. A client's reset drops what is queued.
 void Stream::Abort(const absl::Status& status) {
   if (transport_->is_client()) {
     session()->SendReset(id_, status);
@@ -179,7 +181,7 @@ grpc_error_handle Stream::SendInitialMetadata(
   return absl::OkStatus();
 }
 
-// Messages of more than one slice are not worth a fast way.
+// Leaves messages of several slices to the general way.
 bool Stream::SendEager(const grpc_core::SliceBuffer& message, bool compressed) {
   if (message.Count() > 1) return false;
   const grpc_core::Slice slice =
@@ -267,7 +269,7 @@ void Stream::Close(const grpc_error_handle& error) {
   Leave();
 }
 
-// The session knows the stream no more.
+// Called when the session has forgotten the stream.
 void Stream::Leave() {
   attached_ = false;
   if (close_error_.ok()) {

@@ -1,4 +1,5 @@
-// One RPC: between gRPC's batches of operations and the session's events.
+// A stream, that is one RPC: turns gRPC's batches of operations into calls of
+// the session, and the session's events into gRPC's closures.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_STREAM_H_
 #define PENSTOCK_TRANSPORT_GRPC_STREAM_H_
@@ -21,23 +22,26 @@ namespace core {
 
 class Transport;
 
-// Lives in the memory that gRPC gives it in init_stream. Every function is
-// called under the transport's lock; closures go to the ExecCtx, so that none
-// runs under it.
+// Lives in memory that gRPC provides in init_stream, until destroy_stream. Call
+// everything but constructor and destructor under the transport's lock, in an
+// ExecCtx. Closures go to the ExecCtx, so none runs under the lock.
 class Stream : public session::StreamEvents, public StreamList::Node {
  public:
   Stream(Transport* transport, grpc_stream_refcount* refcount,
          grpc_core::Arena* arena);
   ~Stream() override;
 
-  // The server's side: takes over stream `id`, which the peer opened.
+  // Takes over stream `id`, which the client has opened. On the server only.
   void Accept(uint32_t id);
+  // Starts gRPC's operations, and completes those that can complete now.
   void PerformOp(grpc_transport_stream_op_batch* op);
-  // Ends the stream on both sides' behalf: nothing more is sent or received.
+  // Ends the stream: sends and receives nothing more, and completes gRPC's
+  // operations with `error`, except for what has been received already.
   void Close(const grpc_error_handle& error);
-  // The peer says that it never saw it: gRPC tries again elsewhere, once.
+  // As Close(), if the server never saw the stream: gRPC tries once more.
   void CloseUnseen(const grpc_error_handle& error);
-  // Nothing was sent, as the connection goes away: gRPC tries elsewhere.
+  // As Close(), if nothing was sent because the connection goes away: gRPC
+  // tries on another connection.
   void CloseUnsent();
 
   uint32_t id() const { return id_; }
@@ -54,12 +58,14 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   struct Message {
     grpc_core::Slice bytes;
     uint32_t flags;
-    // Not 0: it has so many bytes, more than gRPC takes, and was not read.
+    // If not 0, the message is too large for gRPC and was not read. This is its
+    // size.
     uint64_t refused_bytes;
   };
 
-  // RESOURCE_EXHAUSTED: too much of it, with `implied_bytes` that the peer need
-  // not send. INTERNAL: gRPC does not take it.
+  // Decodes metadata to `*batch`. Returns RESOURCE_EXHAUSTED if it exceeds the
+  // limit, together with `implied_bytes`, which HTTP/2 would send and Penstock
+  // does not. Returns INTERNAL if gRPC does not allow it.
   absl::Status ReceiveMetadata(absl::string_view metadata, size_t implied_bytes,
                                grpc_metadata_batch* batch);
   void CancelFor(const absl::Status& status);
@@ -67,9 +73,11 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void CancelClosed(const grpc_error_handle& error);
   grpc_error_handle SendInitialMetadata(
       grpc_transport_stream_op_batch_payload* payload);
-  // True: it is short, and has been sent.
+  // Sends the message if it is short enough to go eagerly at once. Else returns
+  // false.
   bool SendEager(const grpc_core::SliceBuffer& message, bool compressed);
-  // False: on_complete waits for the window.
+  // Sends or queues the message. Returns false if it is queued: on_complete
+  // then waits until the stream's window has room.
   bool SendMessage(grpc_transport_stream_op_batch_payload* payload,
                    bool is_last);
   grpc_error_handle SendTrailingMetadata(
@@ -80,7 +88,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void Abort(const absl::Status& status);
   bool IsRefusedBy(const absl::Status& status) const;
 
-  // Complete what gRPC waits for, as far as it has arrived.
+  // Completes the receiving operations for which everything has arrived.
   void CompleteReceives();
   void CompleteInitialMetadata();
   void CompleteMessage();
@@ -94,16 +102,16 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   Transport* const transport_;
   grpc_stream_refcount* const refcount_;
   uint32_t id_ = 0;
-  bool attached_ = false;  // to the session, which then holds a reference
+  bool attached_ = false;  // to the session; gRPC's reference is held meanwhile
 
-  bool taken_ = false;  // a server's: gRPC has given it to an application
+  bool taken_ = false;  // on a server: gRPC has given it to an application
   bool write_closed_ = false;
-  bool half_closed_ = false;    // by a client, with its last message
-  bool trailers_sent_ = false;  // by a server
+  bool half_closed_ = false;    // on a client: the last message said so
+  bool trailers_sent_ = false;  // on a server
   bool read_closed_ = false;    // the peer sends no more messages
   bool headers_received_ = false;
   bool closed_ = false;
-  bool failed_ = false;        // closed by an error, or cancelled after that
+  bool failed_ = false;        // closed with an error, or cancelled afterwards
   bool status_taken_ = false;  // gRPC has the trailing metadata
   grpc_error_handle close_error_;
 

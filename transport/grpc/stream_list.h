@@ -6,11 +6,11 @@
 namespace penstock {
 namespace core {
 
-// Linked through the streams themselves, so that a call takes no memory for it.
-// Not thread-safe.
+// A list that is linked through the streams themselves, so that a call needs no
+// memory for it. Not thread-safe.
 class StreamList {
  public:
-  // A stream is one. In at most one list.
+  // The base of a stream, which is in at most one list.
   class Node {
    private:
     friend class StreamList;
@@ -34,7 +34,7 @@ class StreamList {
     (next == nullptr ? last_ : next->previous_) = previous;
   }
 
-  // `function` does not change the list.
+  // Calls `function` for each node. It must not change the list.
   template <typename Function>
   void ForEach(Function function) const {
     for (Node* node = first_; node != nullptr; node = node->next_) {

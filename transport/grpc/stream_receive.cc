@@ -1,4 +1,5 @@
-// What comes from the peer, and what gRPC waits for of it.
+// The receiving side of a stream: what comes from the peer, and the operations
+// of gRPC that wait for it.
 
 #include <utility>
 
@@ -48,7 +49,8 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                                      grpc_metadata_batch* batch) {
   const size_t limit = transport_->limits().max_metadata_bytes;
   size_t size = 0;
-  // What waited was cut where that was plain: it takes less than HTTP/2 counts.
+  // Metadata of more bytes than the limit was cut at the limit: HTTP/2 would
+  // count even more for it. So do not decode it.
   const absl::Status status =
       metadata.size() > limit
           ? absl::ResourceExhaustedError("too much metadata")
@@ -56,9 +58,10 @@ absl::Status Stream::ReceiveMetadata(absl::string_view metadata,
                            batch, &size);
   const bool too_many = absl::IsResourceExhausted(status);
   if (!status.ok() && !too_many) return absl::InternalError(status.message());
-  // HTTP/2 counts key, value and 32 bytes for each entry, which is at most four
-  // times what an entry of any key takes here. Those of known keys can take
-  // less, but are no more than one each.
+  // Skip TransportSize() where it cannot exceed the limit. HTTP/2 counts key,
+  // value and 32 bytes for each entry. That is at most four times what the
+  // entry takes here, except for known keys, of which there is at most one
+  // entry each.
   constexpr size_t kKnownKeys = 2048;
   if (too_many || (4 * size + kKnownKeys > limit &&
                    batch->TransportSize() + implied_bytes > limit)) {
@@ -95,8 +98,8 @@ void Stream::OnMessage(memory::Bytes message, bool compressed) {
   CompleteReceives();
 }
 
-// It takes its turn: those before it, and all in the other direction until
-// then, are as good as ever.
+// The message waits for its turn. Messages before it are delivered, and the
+// other direction goes on until then.
 void Stream::OnMessageTooLarge(uint64_t bytes) {
   messages_.push_back(Message{grpc_core::Slice(), 0, bytes});
   CompleteReceives();
@@ -115,14 +118,14 @@ void Stream::OnTrailers(absl::string_view metadata) {
     return CancelFor(absl::InternalError("a client sent trailers"));
   }
   stats_.incoming.header_bytes += metadata.size();
-  // Of an answer of trailers alone HTTP/2 counts ":status" and "content-type".
+  // In an answer of trailers only, HTTP/2 counts ":status" and "content-type".
   constexpr size_t kTrailersOnly = (7 + 3 + 32) + (12 + 16 + 32);
   const absl::Status status = ReceiveMetadata(
       metadata, headers_received_ ? 0 : kTrailersOnly, &trailing_);
   if (!status.ok()) return CancelFor(status);
   read_closed_ = true;
-  session()->DropUnsent(id_);  // the server reads no more
-  // gRPC's filters take it for granted.
+  session()->DropUnsent(id_);  // the server does not read any more
+  // gRPC's filters need a status.
   if (!trailing_.get(grpc_core::GrpcStatusMetadata()).has_value()) {
     SetTrailingStatus(ErrorWithCode("the server sent trailers without a status",
                                     GRPC_STATUS_UNKNOWN));
@@ -133,7 +136,7 @@ void Stream::OnTrailers(absl::string_view metadata) {
 
 void Stream::OnReset(const absl::Status& status, bool from_peer) {
   (void)from_peer;
-  attached_ = false;  // the session has let go by itself
+  attached_ = false;  // the session has detached the stream
   const grpc_error_handle error = ErrorWithCode(
       status.message(), static_cast<grpc_status_code>(status.code()));
   if (session::IsRefusal(status) && transport_->is_client()) {
@@ -145,14 +148,14 @@ void Stream::OnReset(const absl::Status& status, bool from_peer) {
   Leave();
 }
 
-// Nothing of what came before an error is delivered to one who waits for the
-// end, or whose own status is sent: as with gRPC's HTTP/2.
+// After an error, drops messages that gRPC has not taken: for a client that
+// waits for the status, and for a server. gRPC's HTTP/2 does the same.
 void Stream::CompleteReceives() {
   const bool unwanted = transport_->is_client()
                             ? failed_ && recv_trailing_ready_ != nullptr
                             : closed_;
   if (unwanted) messages_.clear();
-  // In this order. Mostly gRPC waits for one of them only.
+  // The order matters. Mostly gRPC waits for only one of them.
   if (recv_initial_ready_ != nullptr) CompleteInitialMetadata();
   if (recv_message_ready_ != nullptr) CompleteMessage();
   if (recv_trailing_ready_ != nullptr) CompleteTrailingMetadata();
@@ -197,9 +200,10 @@ void Stream::DeliverMessage(Message message) {
                           absl::OkStatus());
 }
 
-// Says what gRPC's filter of message sizes would have said of the message. A
-// server's call is ended by gRPC, which has read nothing for its handler; at a
-// client the status that follows is this one, also where the server's is here.
+// Completes the operation with the error that gRPC's message size filter would
+// have given. On a server, gRPC then ends the call, before its handler has read
+// anything. On a client, this error becomes the call's status, even if the
+// server's status is here already.
 void Stream::RefuseMessage(uint64_t bytes) {
   const grpc_error_handle error = ErrorWithCode(
       absl::StrCat("Received message larger than max (", bytes, " vs. ",

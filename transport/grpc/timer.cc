@@ -20,7 +20,7 @@ void Timer::Start(grpc_core::Duration delay, Callback callback) {
   GRPC_CLOSURE_INIT(
       &closure_,
       [](void* self, grpc_error_handle error) {
-        // A copy: the next Start() may come from within.
+        // Call a copy, because the callback may Start() the timer again.
         const Callback callback = static_cast<Timer*>(self)->callback_;
         callback(error.ok());
       },

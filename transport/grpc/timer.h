@@ -1,4 +1,4 @@
-// One time limit of an object, on gRPC's own clock.
+// A timer on gRPC's clock.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_TIMER_H_
 #define PENSTOCK_TRANSPORT_GRPC_TIMER_H_
@@ -14,23 +14,24 @@
 namespace penstock {
 namespace core {
 
-// The time of gRPC's clock, for what is pure and does not know that. In an
-// ExecCtx.
+// Returns the time of gRPC's clock, for code that does not know gRPC. Call it
+// in an ExecCtx.
 absl::Time Now();
 
-// Everything but the callback runs under the owner's lock, in an ExecCtx.
+// Call everything under the owner's lock, in an ExecCtx.
 class Timer {
  public:
-  // Called exactly once for each Start(), from an ExecCtx, without locks: with
-  // true when the time is over, with false after Cancel(). Under the lock it
-  // calls Ended() before anything else. The owner stays alive until then.
+  // Called exactly once for each Start(), from an ExecCtx, without locks, with
+  // true when the time is over, or with false after Cancel(). Must take the
+  // lock and first call Ended(). The owner must stay alive until then.
   using Callback = std::function<void(bool expired)>;
 
-  // Not while pending.
+  // Needs !pending().
   void Start(grpc_core::Duration delay, Callback callback);
+  // Makes the callback come soon. Does nothing if it has come, or comes now.
   void Cancel();
   void Ended() { pending_ = false; }
-  // Cancelled ones are pending until their callback has come.
+  // Whether Ended() is still to be called, as it is after Cancel(), too.
   bool pending() const { return pending_; }
 
  private:

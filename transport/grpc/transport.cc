@@ -41,15 +41,15 @@ session::Config SessionConfig(const Transport::Config& config) {
   return result;
 }
 
-// Both sides say hello as soon as they have negotiated: a few round trips, on
-// a bad day with some packets lost.
+// Both sides say hello right after the negotiation. That takes a few round
+// trips, even if some packets are lost.
 constexpr grpc_core::Duration kHelloLimit = grpc_core::Duration::Seconds(5);
 
-// Names pings of our own; gRPC's are numbered from 1.
+// The cookie of our own pings. Those of gRPC's pings begin at 1.
 constexpr uint64_t kKeepalivePing = 0;
 
-// For what still waits to be written when a session has ended: a peer that does
-// not read gets no more of it.
+// How long the rest of a session may take to be written when it has ended. A
+// peer that does not read in time does not get all of it.
 constexpr grpc_core::Duration kLingerLimit = grpc_core::Duration::Seconds(5);
 
 }  // namespace
@@ -60,25 +60,25 @@ Transport::Section::Section(Transport* transport) : transport_(transport) {
 }
 
 void Transport::FinishAndUnlock() {
-  // First all that was added leaves, in one piece. Whether the session has
-  // drained, what its keepalive has seen, and whether more may be read depend
-  // on what is left of it.
+  // First send what was added, all at once. The rest depends on what is left
+  // then: whether the session has drained, what the keepalive has seen, whether
+  // more may be read.
   session_->Flush();
   liveness_.Observe(session_->counters());
-  // This may close the session, so it comes before what looks whether it is
-  // closed: the poller of its path, the end of its connection, the next read.
+  // This may close the session, so do it before what depends on that: the
+  // poller of the path, the end of the connection, the next read.
   CloseWhenDrained();
   SyncPathPoller();
   ShutdownWhenWritten();
   ReadOn();
   SyncSettleTimer();
-  // gRPC takes a stream by calling back into the transport, which locks.
+  // gRPC accepts a stream by calling into the transport, which locks.
   if (opened_.empty() || !MayAccept()) {
     mu_.unlock();
   } else {
     UnlockAndAccept();
   }
-  Unref();  // that of the Section, perhaps the last
+  Unref();  // the Section's reference, perhaps the last one
 }
 
 Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
@@ -149,15 +149,15 @@ void Transport::Start() {
   wants_read_ = true;
 }
 
-// Not while the peer leaves unread what we answer: it would make us answer
-// more. gRPC's HTTP/2 stops reading for the same reason.
+// Does not read while the peer leaves our answers unread: its next requests
+// would add to them. gRPC's HTTP/2 stops reading for the same reason.
 void Transport::ReadOn() {
   if (!wants_read_ || session_->closed() || !session_->reads()) return;
   wants_read_ = false;
   stream_.Read();
 }
 
-// Under the lock, as `expired` will be.
+// Calls `expired` under the lock.
 void Transport::StartTimer(Timer* timer, grpc_core::Duration delay,
                            void (Transport::*expired)()) {
   Ref();
@@ -220,7 +220,7 @@ session::Counters Transport::counters() {
 
 bool Transport::AcceptsStreams() const {
   mu_.AssertHeld();
-  // Ids are used once; a connection that ran out of them drains.
+  // An id is used once. A connection that has run out of them drains.
   return !departure_.gone() && !session_->closed() &&
          next_stream_ != UINT32_MAX;
 }
@@ -269,7 +269,7 @@ void Transport::DeliverReadBuffer() {
 }
 
 void Transport::OnConnectionClosed(const grpc_error_handle& error) {
-  // The peer said why, perhaps, and perhaps not on this path.
+  // The peer may have sent the reason, perhaps over the fast path.
   session_->DrainFastPath();
   lifeline_->OnClosed(absl::UnavailableError(
       departure_.peer_reason().empty()
@@ -314,7 +314,7 @@ void Transport::Settle(const absl::Status& status) {
 }
 
 void Transport::OnClosed(const absl::Status& cause) {
-  if (!absl::IsUnavailable(cause)) {  // not just an end
+  if (!absl::IsUnavailable(cause)) {  // not an ordinary end
     base::LogWarning(
         absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
   }

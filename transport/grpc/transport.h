@@ -1,4 +1,4 @@
-// The grpc_transport: gRPC's streams and operations on a Penstock session.
+// The grpc_transport that runs gRPC's streams over a Penstock session.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
@@ -39,60 +39,65 @@
 #include "transport/settings/settings.h"
 
 namespace penstock {
-// Not named after its folder: in a namespace penstock::grpc, and so in all of
-// penstock, `grpc` would not be gRPC's any more.
+// Not named after its folder: within a namespace penstock::grpc, `grpc` would
+// no longer mean gRPC's namespace.
 namespace core {
 
 class Stream;
 
-// Owns the session and the connection it runs on. One mutex guards all; every
-// closure goes to the ExecCtx, so none runs under it.
+// Owns the session, and the connection on which it runs. Thread-safe: one mutex
+// guards everything. Call it in an ExecCtx. Closures go to the ExecCtx, so none
+// runs under the mutex.
 //
-// References: gRPC (or the handshaker that made it) holds the first, until
-// grpc_transport_destroy; each stream, the read and the write under way, and
-// each attempt to connect a path hold one. The last destroys it.
+// Reference-counted; the last Unref() destroys it. gRPC, or the handshaker that
+// made it, holds the first reference until grpc_transport_destroy(). Each
+// stream, the read and the write under way, timers, and attempts to connect a
+// path hold one each.
 class Transport final : public grpc_transport,
                         public EndpointStreamEvents,
                         public PathPoller::Owner,
                         public session::SessionEvents {
  public:
-  // Told once, from an ExecCtx and without locks: OK when the session carries
-  // calls as its settings want, or why it does not and has been closed.
+  // Called once, from an ExecCtx, without locks. OK: a path is chosen that
+  // satisfies the settings. Otherwise the session is closed, for that reason.
   using Settled = std::function<void(const absl::Status&)>;
 
   struct Config {
     bool is_client = false;
     Settings settings;
     ChannelLimits limits;
-    // The security handshake's result: PromisesPrivacy().
+    // PromisesPrivacy() of the security handshake's result.
     bool is_private = false;
-    // A server's; the transport gives it back once a path is chosen.
+    // On a server only. Given back when a path is chosen or the session ends.
     HalfOpen::Place half_open;
-    // What channelz shows; may be null.
+    // Shown by channelz. May be null.
     grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
         security;
   };
 
-  // Takes the endpoint and the bytes that came behind the negotiation.
-  // `settled` may be empty.
+  // Returns a transport that has not started. Takes ownership of `endpoint`.
+  // `received` are the bytes that came behind the negotiation. `settled` may be
+  // empty.
   static Transport* Create(const Config& config, grpc_endpoint* endpoint,
                            grpc_core::SliceBuffer received, Settled settled);
   static Transport* From(grpc_transport* transport) {
     return static_cast<Transport*>(transport);
   }
 
-  // Starts reading, unless it has been closed by now. Once.
+  // Says hello and starts reading, unless the session is closed. Call it once.
   void Start();
+  // Ends the session and all streams, with the reason.
   void Close(const absl::Status& why);
   session::PathDescription DescribePath();
   session::Counters counters();
-  // Names the connection in channelz and in the registry, and counts for them.
+  // Returns the node for the connection in channelz, which counts its streams
+  // and messages. Its id is the transport's number in the registry.
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode>& socket_node()
       const {
     return socket_node_;
   }
 
-  // For streams, under the lock.
+  // For streams. Call these under the lock, except for OnDestroyed().
   session::Session* session() {
     mu_.AssertHeld();
     return session_.get();
@@ -100,12 +105,14 @@ class Transport final : public grpc_transport,
   bool is_client() const { return config_.is_client; }
   const std::string& peer() const { return peer_; }
   const ChannelLimits& limits() const { return config_.limits; }
-  // Valid until the next call. What the peer has not seen yet is told first.
+  // Encodes metadata, and sends new entries of its table to the peer. The
+  // result is valid until the next call.
   absl::string_view Encode(const grpc_metadata_batch& metadata);
   const ReceivedEntries& received_entries() const {
     mu_.AssertHeld();
     return received_entries_;
   }
+  // Whether a client may open another stream on this connection.
   bool AcceptsStreams() const;
   uint32_t NextStreamId() {
     mu_.AssertHeld();
@@ -113,20 +120,21 @@ class Transport final : public grpc_transport,
   }
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
-  // gRPC has destroyed a stream. Not under the lock.
+  // Call when gRPC has destroyed a stream, without the lock.
   void OnDestroyed();
-  // The server refused a client's stream.
+  // Call when the server has refused a client's stream.
   void OnRefused();
 
   // For pollers and side paths.
   bool PollPath() override;
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
-  // For one who found it in a registry: false if it is being destroyed.
+  // Takes a reference for the registry, whose caller has none. Returns false if
+  // the transport is being destroyed.
   bool RefUnlessDead();
 
  private:
-  // Holds the lock, and ends with FinishAndUnlock().
+  // Holds the lock and a reference, and ends with FinishAndUnlock().
   class ABSL_SCOPED_LOCKABLE Section {
    public:
     explicit Section(Transport* transport)
@@ -134,10 +142,10 @@ class Transport final : public grpc_transport,
     ~Section() ABSL_UNLOCK_FUNCTION() { transport_->FinishAndUnlock(); }
 
    private:
-    LateRelease late_release_;  // goes last
+    LateRelease late_release_;  // destroyed last, after unlocking
     Transport* const transport_;
   };
-  // What the vtable points to: transport_vtable.cc.
+  // The functions of the vtable: transport_vtable.cc.
   struct Operations;
 
   Transport(const Config& config, grpc_endpoint* endpoint,
@@ -145,26 +153,28 @@ class Transport final : public grpc_transport,
   ~Transport() override;
 
   static const grpc_transport_vtable* Vtable();
-  // Draws the conclusions of what was done under the lock.
+  // Sends what was added under the lock, does what follows from it, and
+  // unlocks.
   void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
-  // A share that may be dropped on any thread, even outside an ExecCtx.
+  // Returns a reference that may be dropped on any thread, even outside an
+  // ExecCtx.
   std::shared_ptr<Transport> Share();
-  // What gRPC accepts streams with. As gRPC frees what `argument` leads to once
-  // it has taken the acceptor back and on_consumed has run, that closure waits
-  // until no thread is in `function` any more.
+  // The function with which gRPC accepts streams. Once gRPC has taken it back,
+  // and on_consumed has run, gRPC frees what `argument` points to. So that
+  // closure waits until no thread is in `function` any more.
   struct Acceptor {
     void (*function)(void*, grpc_transport*, const void*) = nullptr;
     void* argument = nullptr;
   };
   void SetAcceptor(const Acceptor& acceptor) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives gRPC the streams that the peer has opened.
+  // Unlocks, and gives gRPC the streams that the peer has opened.
   void UnlockAndAccept() ABSL_UNLOCK_FUNCTION(mu_);
   void AcceptStream(const Acceptor& acceptor, uint32_t id);
   bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasTooManyEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseStream(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RefuseOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Runs `closure`, a transport operation's on_consumed, perhaps later.
+  // Runs on_consumed of a transport operation, now or later; see Acceptor.
   void Consume(grpc_closure* closure) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogPath(const session::PathDescription& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -201,7 +211,7 @@ class Transport final : public grpc_transport,
   void OnLingerTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RetryPathLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What the fabrics call, on threads of theirs.
+  // Returns the callback for the fabrics, which they call on their threads.
   SidePaths::Done OnSidePath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddSidePath(uint32_t epoch, const std::string& fabric,
                    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
@@ -234,22 +244,22 @@ class Transport final : public grpc_transport,
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
   std::atomic<int> refs_{1};
 
-  // Not gRPC's, which looks for deadlocks with each use.
+  // Not gRPC's mutex, which checks for deadlocks with each use.
   base::Mutex mu_;
   EndpointStream stream_;
   SidePaths side_paths_;
-  fabric::tcp::Endpoint* lifeline_;  // the session's
+  fabric::tcp::Endpoint* lifeline_;  // owned by session_
   std::unique_ptr<session::Session> session_ ABSL_GUARDED_BY(mu_);
   session::Departure departure_ ABSL_GUARDED_BY(mu_);
   PathPoller poller_;
   std::shared_ptr<fabric::Endpoint> woken_path_
-      ABSL_GUARDED_BY(mu_);  // what wakers_ are about
+      ABSL_GUARDED_BY(mu_);  // the path that wakers_ watch
   std::vector<std::shared_ptr<PathWaker>> wakers_ ABSL_GUARDED_BY(mu_);
   Liveness liveness_ ABSL_GUARDED_BY(mu_);
   Timer hello_timer_ ABSL_GUARDED_BY(mu_);
   Timer settle_timer_ ABSL_GUARDED_BY(mu_);
   uint32_t settle_epoch_ ABSL_GUARDED_BY(mu_) =
-      0;  // of the path that settle_timer_ is about
+      0;  // of the attempt that settle_timer_ limits
   Timer keepalive_timer_ ABSL_GUARDED_BY(mu_);
   Timer retry_timer_ ABSL_GUARDED_BY(mu_);
   Timer linger_timer_ ABSL_GUARDED_BY(mu_);
@@ -263,19 +273,19 @@ class Transport final : public grpc_transport,
   Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
   bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<uint32_t> opened_
-      ABSL_GUARDED_BY(mu_);  // to be accepted, without the lock
+      ABSL_GUARDED_BY(mu_);  // streams that gRPC has yet to accept
   size_t accepting_ ABSL_GUARDED_BY(mu_) =
-      0;  // taken from opened_, not accepted yet
+      0;  // how many streams of opened_ are being accepted
   std::vector<grpc_closure*> consumed_
       ABSL_GUARDED_BY(mu_);  // to run once accepting_ is 0
-  // Streams that have ended, and that gRPC has not destroyed: what it keeps for
-  // a call outlives the stream.
+  // How many streams have ended, but are not destroyed: gRPC keeps memory for a
+  // call until it destroys its stream.
   std::atomic<int> ended_{0};
   mutable std::atomic<bool> awaits_destruction_{false};
   StreamList streams_ ABSL_GUARDED_BY(mu_);
   uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
   bool shutdown_when_written_ ABSL_GUARDED_BY(mu_) = false;
-  bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // none is under way
+  bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // the next read may begin
   SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);
   ReceivedEntries received_entries_ ABSL_GUARDED_BY(mu_);
   std::string encoded_ ABSL_GUARDED_BY(mu_);

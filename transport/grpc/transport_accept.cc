@@ -1,4 +1,4 @@
-// Streams that the peer opens: given to gRPC, or refused.
+// Accepting: gives gRPC the streams that the peer opens, or refuses them.
 
 #include <utility>
 
@@ -10,8 +10,9 @@ namespace penstock {
 namespace core {
 namespace {
 
-// A call takes gRPC some 10 KiB, and a peer that opens a stream and resets it
-// costs itself a hundred bytes. Honest ones have a few of them at a time.
+// Limits the ended streams that gRPC has not destroyed. A call takes some
+// 10 KiB of gRPC's memory, but opening a stream and resetting it costs a peer
+// only a hundred bytes. Honest peers have a few such streams at a time.
 constexpr int kMaxEnded = 2048;
 
 }  // namespace
@@ -52,18 +53,18 @@ bool Transport::MayAccept() const {
 bool Transport::HasTooManyEnded() const {
   if (ended_.load(std::memory_order_relaxed) <= kMaxEnded) return false;
   awaits_destruction_.store(true);
-  return ended_.load() > kMaxEnded;  // the last one may just have gone
+  return ended_.load() > kMaxEnded;  // gRPC may just have destroyed one
 }
 
 void Transport::OnDestroyed() {
   if (ended_.fetch_sub(1) - 1 > kMaxEnded) return;
   if (awaits_destruction_.load(std::memory_order_relaxed) &&
       awaits_destruction_.exchange(false)) {
-    Section section(this);  // which accepts what waits
+    Section section(this);  // accepts the streams that wait
   }
 }
 
-// gRPC takes streams by calling init_stream, which locks.
+// Unlocks first, because gRPC calls init_stream, which locks.
 void Transport::UnlockAndAccept() {
   const std::vector<uint32_t> opened = std::exchange(opened_, {});
   const Acceptor acceptor = acceptor_;
@@ -81,7 +82,8 @@ void Transport::AcceptStream(const Acceptor& acceptor, uint32_t id) {
   for (grpc_closure* closure : std::exchange(consumed_, {})) Consume(closure);
 }
 
-// Unless gRPC has taken it; if not, it is shutting down.
+// Refuses the stream, unless gRPC has accepted it. If it has not, it is
+// shutting down.
 void Transport::RefuseStream(uint32_t id) {
   if (!session_->IsUnattached(id)) return;
   session_->SendReset(

@@ -1,4 +1,4 @@
-// GOAWAY and pings: the end of a connection that neither side broke.
+// GOAWAY and pings: how a connection ends without being broken.
 
 #include <algorithm>
 #include <climits>
@@ -21,11 +21,12 @@ namespace {
 // What gRPC's HTTP/2 transport says in such a GOAWAY.
 constexpr char kTooManyPings[] = "too_many_pings";
 
-// How long the client may take to answer the first GOAWAY: as long as with
+// How long the client may take to answer the first GOAWAY. The same as in
 // gRPC's HTTP/2.
 constexpr grpc_core::Duration kDrainLimit = grpc_core::Duration::Seconds(20);
 
-// The status that the peer is told, and whether it can be told in two steps.
+// Returns the status for the GOAWAY. Sets `*graceful` if it may be sent in two
+// steps.
 absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   std::string message;
   grpc_http2_error_code code = GRPC_HTTP2_NO_ERROR;
@@ -35,7 +36,8 @@ absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
   return absl::UnavailableError(message);
 }
 
-// Those of whose ids `predicate` is true: closing them changes the list.
+// Returns the streams whose ids satisfy `predicate`. (ForEach() cannot close
+// them: that changes the list.)
 template <typename Predicate>
 std::vector<Stream*> Select(const StreamList& streams, Predicate predicate) {
   std::vector<Stream*> selected;
@@ -60,7 +62,8 @@ void Transport::BeginGoaway(const grpc_error_handle& error) {
 
 void Transport::OnDrainTimer() { departure_.OnTimeLimit(); }
 
-// The client may go elsewhere with what gRPC was not even told of.
+// Ends the connection. On a server, tells the client that it may try elsewhere
+// with the streams that gRPC has not accepted.
 void Transport::Disconnect(const grpc_error_handle& error) {
   if (!config_.is_client) {
     bool graceful;
@@ -70,8 +73,8 @@ void Transport::Disconnect(const grpc_error_handle& error) {
   session_->Close(absl::UnavailableError(grpc_core::StatusToString(error)));
 }
 
-// After a GOAWAY the connection ends with its last call, but not before the
-// peer has all of it.
+// After a GOAWAY, closes the session when its last call has ended and the peer
+// has received all of it.
 void Transport::CloseWhenDrained() {
   if (!departure_.gone() || session_->closed()) return;
   if (!streams_.empty() || !opened_.empty() || accepting_ > 0) return;
@@ -91,18 +94,20 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
   CloseUnseenStreams(last_stream);
 }
 
-// Only a server that shuts down refuses, and its GOAWAY may come later. gRPC
-// repeats a refused call once: that may not lead it here again.
+// Leaves the connection. Only a server that shuts down refuses calls, and its
+// GOAWAY may come later. gRPC repeats a refused call only once, so it must not
+// choose this connection again.
 void Transport::OnRefused() {
   mu_.AssertHeld();
   Leave(absl::UnavailableError("the server refused a call"));
 }
 
-// The channel goes elsewhere from now on; gRPC's HTTP/2 reports it so too.
+// Makes the channel use other connections from now on. gRPC's HTTP/2 reports
+// the same state.
 void Transport::Leave(const absl::Status& why) {
   departure_.Leave();
   state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, why, "leaving");
-  // They would wait for others here, and could begin at once elsewhere.
+  // Blocked streams would wait here, but can begin elsewhere at once.
   const auto is_blocked = [this](uint32_t id) {
     mu_.AssertHeld();
     return session_->IsBlocked(id);
@@ -120,8 +125,8 @@ void Transport::CloseUnseenStreams(uint32_t last_stream) {
   }
 }
 
-// The channel's next connections ping half as often: gRPC's subchannel reads
-// that from the state.
+// Makes the channel's next connections ping half as often. gRPC's subchannel
+// reads the new time from the state.
 void Transport::SlowDown(absl::Status* state) {
   const absl::Duration time = config_.limits.keepalive.time;
   base::LogError(absl::StrCat(

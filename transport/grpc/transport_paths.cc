@@ -1,4 +1,5 @@
-// Paths beside the lifeline: had, polled, lost, tried again, and announced.
+// Fast paths: how the transport gets, polls, loses and retries them, and
+// reports which path is used.
 
 #include <algorithm>
 #include <utility>
@@ -12,15 +13,16 @@ namespace penstock {
 namespace core {
 namespace {
 
-// How long both sides may take until they have agreed on a path, or on having
-// none. Attempts have two seconds, those of verbs five, one after the other; on
-// a bad day some packets are lost.
+// How long the two sides may take to agree on a path, or on having none.
+// Attempts follow one another: one over shm has two seconds, one over verbs
+// five. The rest is for packets that are lost.
 constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(15);
 
 }  // namespace
 
-// A peer that does not answer would keep its half-open place, or be served over
-// a fabric that the policy forbids.
+// Limits the time to agree on a path. Without that, a peer that does not answer
+// would keep its HalfOpen::Place, or be served over a fabric that the policy
+// forbids.
 void Transport::SyncSettleTimer() {
   if (!session_->negotiates_path() || settle_timer_.pending()) return;
   settle_epoch_ = session_->path_epoch();
@@ -29,7 +31,8 @@ void Transport::SyncSettleTimer() {
 
 void Transport::OnSettleTimer() {
   if (!session_->negotiates_path()) return;
-  if (settle_epoch_ != session_->path_epoch()) return;  // a later attempt
+  // A later attempt has begun, and gets a timer of its own.
+  if (settle_epoch_ != session_->path_epoch()) return;
   session_->Close(absl::DeadlineExceededError(absl::StrCat(
       "the peer agreed on no path within ", kSettleLimit.seconds(), " s")));
 }
@@ -39,8 +42,8 @@ bool Transport::PollPath() {
   return session_->Poll();
 }
 
-// After a doorbell: nobody else may be about to poll, so all that has come is
-// taken in, with room for others between two bounded amounts.
+// Delivers all input after a doorbell, as perhaps no other thread polls.
+// Between two bounded amounts, other closures of the ExecCtx run.
 void Transport::PollUntilEmpty() {
   std::shared_ptr<fabric::Endpoint> path;
   {
@@ -85,7 +88,7 @@ void Transport::AddSidePath(
   }
 }
 
-// In this order: a path is woken for once it is among those that are armed.
+// Adds the path to the PollSet, which arms it, before it starts the wakers.
 void Transport::SyncPathPoller() {
   const std::shared_ptr<fabric::Endpoint>& path = session_->fast_path();
   if (path == woken_path_) return;  // as nearly always
@@ -124,7 +127,7 @@ void Transport::OnListenWanted() {
     }
     return;
   }
-  side_paths_.Cancel();  // those of the attempt before
+  side_paths_.Cancel();  // end the earlier attempt
   side_paths_.Listen(session_->config().offers, *token, OnSidePath());
   session_->OfferPath(*token);
 }
@@ -152,7 +155,8 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
   RetryPathLater();
 }
 
-// Once, however often an attempt fails for the same reason.
+// Logs the path, unless it logged the same last time: an attempt may fail again
+// and again for the same reason.
 void Transport::LogPath(const session::PathDescription& path) {
   std::string text = path.fabric;
   if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");

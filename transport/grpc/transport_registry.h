@@ -1,4 +1,4 @@
-// The live transports of this process by their number in channelz.
+// The live transports of this process, by the channelz ids of their sockets.
 
 #ifndef PENSTOCK_TRANSPORT_GRPC_TRANSPORT_REGISTRY_H_
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_REGISTRY_H_
@@ -13,6 +13,7 @@ namespace core {
 
 class Transport;
 
+// Holds no references: a transport removes itself before it is destroyed.
 // Thread-safe.
 class TransportRegistry {
  public:
@@ -20,7 +21,8 @@ class TransportRegistry {
 
   void Add(intptr_t socket, Transport* transport);
   void Remove(intptr_t socket);
-  // Null, or a transport with one more reference, which is the caller's.
+  // Returns the transport with a reference for the caller, or null if there is
+  // none.
   Transport* Find(intptr_t socket);
 
  private:

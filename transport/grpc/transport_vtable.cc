@@ -1,4 +1,4 @@
-// What gRPC calls.
+// The functions of the transport that gRPC calls.
 
 #include <new>
 #include <utility>
@@ -126,8 +126,8 @@ struct Transport::Operations {
 };
 
 const grpc_transport_vtable* Transport::Vtable() {
-  // gRPC puts the name into the user agent, and attaches its http filters
-  // (compression, user agent, header checks) only if it has "http" in it.
+  // gRPC puts the name into the user agent. It adds its http filters
+  // (compression, user agent, header checks) only if the name contains "http".
   static const grpc_transport_vtable vtable = {
       sizeof(Stream),
       "penstock-http",
