@@ -62,14 +62,14 @@ TEST_F(SessionTest, PathMayBeQuickerThanTheHello) {
 
 TEST_F(SessionTest, FramesGoOverTheFastPath) {
   OpenWithPath();
-  const uint64_t before = lifeline_->counters(kClient).messages;
+  const uint64_t before = lifeline_->counters(kClient).packets;
   client_->Open(1);
   client_->Send(1, "eager");
   client_->Send(1, Letters(5000));
   Run();
   EXPECT_EQ(server_->stream(1).Take(), (Lines{"headers open", "message eager",
                                               MessageLine(Letters(5000))}));
-  EXPECT_EQ(lifeline_->counters(kClient).messages, before);
+  EXPECT_EQ(lifeline_->counters(kClient).packets, before);
   EXPECT_EQ(fast().counters(kServer).read_bytes, 5000u);
 }
 

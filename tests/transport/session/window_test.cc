@@ -105,11 +105,11 @@ TEST_F(WindowTest, CreditComesInQuartersOfTheWindow) {
   client_->Send(1, "");
   client_->Send(1, Letters(10));
   Run();
-  const uint64_t before = lifeline_->counters(kServer).messages;
+  const uint64_t before = lifeline_->counters(kServer).packets;
   Consume(1);  // 64 of 300
-  EXPECT_EQ(lifeline_->counters(kServer).messages, before);
+  EXPECT_EQ(lifeline_->counters(kServer).packets, before);
   Consume(1);  // 138
-  EXPECT_EQ(lifeline_->counters(kServer).messages, before + 1);
+  EXPECT_EQ(lifeline_->counters(kServer).packets, before + 1);
 }
 
 TEST_F(WindowTest, EmptyMessagesAreBoundedToo) {

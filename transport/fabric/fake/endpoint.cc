@@ -20,8 +20,8 @@ std::string Endpoint::Describe() const { return "fake"; }
 
 void Endpoint::Start(EndpointEvents* events) { medium_->Start(side_, events); }
 
-bool Endpoint::Send(absl::Span<const uint8_t> message) {
-  return medium_->Send(side_, message);
+bool Endpoint::Send(absl::Span<const uint8_t> packet) {
+  return medium_->Send(side_, packet);
 }
 
 absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload) {

@@ -28,8 +28,8 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities& capabilities() const override;
   std::string Describe() const override;
   void Start(EndpointEvents* events) override;
-  // Breaks the link if the message is above max_packet_bytes.
-  bool Send(absl::Span<const uint8_t> message) override;
+  // Breaks the link if the packet is above max_packet_bytes.
+  bool Send(absl::Span<const uint8_t> packet) override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   void Withdraw(const RemoteRegion& region) override;
   // Copies when its completion is delivered. Completes with an error if `into`

@@ -17,7 +17,7 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Connects side A and side B. Nothing moves by itself. A message, a doorbell,
+// Connects side A and side B. Nothing moves by itself. A packet, a doorbell,
 // the completion of a read, returned credit and the end of the link each wait
 // as an event for the endpoint that they concern. Step() here, or that
 // endpoint's Poll(), delivers them in order. The bytes of a read are copied
@@ -46,7 +46,7 @@ class Link {
   // Returns how many events wait for `to`.
   size_t waiting(Side to) const { return medium_->waiting(to); }
 
-  // Sets how long messages and the answers to reads take from there; they share
+  // Sets how long packets and the answers to reads take from there; they share
   // the line. The request of a read takes the other direction's latency.
   void SetSpeed(Side from, const Speed& speed) {
     medium_->SetSpeed(from, speed);
@@ -68,11 +68,11 @@ class Link {
   // Fails the nth Expose() from now on with RESOURCE_EXHAUSTED.
   void FailNthExpose(Side owner, int n) { medium_->FailNthExpose(owner, n); }
 
-  // Breaks the link and loses the messages under way. Each end gets, as events,
+  // Breaks the link and loses the packets under way. Each end gets, as events,
   // the ends of its reads with an error and then OnBroken().
   void Drop(const absl::Status& cause =
                 absl::UnavailableError("the fake link was dropped"));
-  // Breaks the link for `side` only. The other end's messages are lost and its
+  // Breaks the link for `side` only. The other end's packets are lost and its
   // reads end with an error, until it learns by the destruction of `side`'s
   // endpoint or by Drop().
   void DropOneSide(Side side,

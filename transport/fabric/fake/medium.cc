@@ -83,18 +83,18 @@ void Medium::Queue(Side to, Event event) {
   receiver.waiting = receiver.queue.size();
 }
 
-bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
+bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
   End& sender = end(from);
-  // The sender may not have learnt it yet: its message is lost.
+  // The sender may not have learnt it yet: its packet is lost.
   if (sender.cut_off) return true;
   if (sender.under_way == credits_) {
     sender.wants_credit = true;
     return false;
   }
-  ++sender.counters.messages;
-  sender.counters.message_bytes += message.size();
+  ++sender.counters.packets;
+  sender.counters.packet_bytes += packet.size();
   if (IsNth(&sender.fail_send) ||
-      message.size() > capabilities_.max_packet_bytes) {
+      packet.size() > capabilities_.max_packet_bytes) {
     const absl::Status cause = absl::UnavailableError("a fake send failed");
     sender.failed = true;
     Break(from, cause);
@@ -104,8 +104,8 @@ bool Medium::Send(Side from, absl::Span<const uint8_t> message) {
   ++sender.under_way;
   sender.unannounced = true;
   Event event;
-  event.message.assign(message.begin(), message.end());
-  event.due_ns = line(from).Carry(Now(), message.size());
+  event.packet.assign(packet.begin(), packet.end());
+  event.due_ns = line(from).Carry(Now(), packet.size());
   Queue(Other(from), std::move(event));
   return true;
 }
@@ -292,11 +292,11 @@ bool Medium::Deliver(Side to) {
   EndpointEvents* const events = receiver.events;
   const Event event = TakeNext(&receiver);
   switch (event.kind) {
-    case Event::Kind::kMessage:
+    case Event::Kind::kPacket:
       ReturnCredit(Other(to));
       events->OnPacket(absl::MakeConstSpan(
-          reinterpret_cast<const uint8_t*>(event.message.data()),
-          event.message.size()));
+          reinterpret_cast<const uint8_t*>(event.packet.data()),
+          event.packet.size()));
       break;
     case Event::Kind::kWritable:
       events->OnWritable();

@@ -28,7 +28,7 @@ enum class Side { kA, kB };
 inline Side Other(Side side) { return side == Side::kA ? Side::kB : Side::kA; }
 
 // Chooses the capabilities of both ends. Small by default, so that short
-// messages reach every limit.
+// packets reach every limit.
 struct LinkOptions {
   size_t max_packet_bytes = 64 * 1024;
   size_t eager_max_bytes = 1024;
@@ -39,7 +39,7 @@ struct LinkOptions {
   int max_reads = 4;
   bool can_load = false;
   bool is_lifeline = false;
-  // How many messages may be under way in each direction.
+  // How many packets may be under way in each direction.
   int credits = 64;
   // Returns the time in nanoseconds. If set, an event can be delivered once it
   // is due by Link::SetSpeed(). If not, nothing takes time.
@@ -48,8 +48,8 @@ struct LinkOptions {
 
 // Counts what one side has done so far.
 struct Counters {
-  uint64_t messages = 0;
-  uint64_t message_bytes = 0;
+  uint64_t packets = 0;
+  uint64_t packet_bytes = 0;
   uint64_t reads = 0;  // started
   uint64_t read_bytes = 0;
   uint64_t exposures = 0;
@@ -70,7 +70,7 @@ class Medium {
   // The endpoints call these.
   void Start(Side side, EndpointEvents* events);
   void Close(Side side);
-  bool Send(Side from, absl::Span<const uint8_t> message);
+  bool Send(Side from, absl::Span<const uint8_t> packet);
   absl::StatusOr<Exposure> Expose(Side owner, const memory::Payload& payload);
   bool HasFailed(Side side) const { return end(side).failed; }
   void Withdraw(Side owner, const RemoteRegion& region);
@@ -110,11 +110,11 @@ class Medium {
 
  private:
   struct Event {
-    enum class Kind { kMessage, kWritable, kReadDone, kDoorbell, kBroken };
-    Kind kind = Kind::kMessage;
+    enum class Kind { kPacket, kWritable, kReadDone, kDoorbell, kBroken };
+    Kind kind = Kind::kPacket;
     uint64_t number = 0;  // over both sides, by age
     uint64_t due_ns = 0;
-    std::string message;
+    std::string packet;
     // kReadDone: what is copied when the event is delivered.
     RemoteRegion region;
     uint64_t offset = 0;
@@ -137,7 +137,7 @@ class Medium {
     bool cut_off = false;      // kBroken is queued or was delivered, or closed
     absl::Status cause;        // of cut_off
     bool failed = false;       // in Send(); kBroken is queued
-    int under_way = 0;         // messages sent and not delivered
+    int under_way = 0;         // packets sent and not delivered
     bool wants_credit = false;
     std::map<uint64_t, Exposed> exposed;
     ReadOrder read_order;

@@ -23,11 +23,11 @@ namespace penstock {
 namespace fabric {
 namespace fake {
 
-// Records what happens, in order: "message hi", "read 3 OK".
+// Writes down what happens, in order: "packet hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    Add("message " + std::string(packet.begin(), packet.end()));
+    Add("packet " + std::string(packet.begin(), packet.end()));
   }
   void OnWritable() override { Add("writable"); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {

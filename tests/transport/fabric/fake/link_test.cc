@@ -1,4 +1,4 @@
-// Messages, doorbells, and how a fake link ends.
+// Packets, doorbells, and how a fake link ends.
 
 #include "transport/fabric/fake/link.h"
 
@@ -25,15 +25,15 @@ TEST_F(FakeLinkTest, NothingMovesByItself) {
   EXPECT_FALSE(a_->HasInput());
   EXPECT_FALSE(a_->Poll());
   EXPECT_TRUE(link_.Step());
-  EXPECT_EQ(at_b_.Take(), Lines{"message one"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet one"});
   EXPECT_TRUE(b_->Poll());
-  EXPECT_EQ(at_b_.Take(), Lines{"message two"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet two"});
   EXPECT_FALSE(b_->HasInput());
   EXPECT_FALSE(b_->Poll());
   EXPECT_FALSE(link_.Step());
-  EXPECT_EQ(link_.counters(Side::kA).messages, 2u);
-  EXPECT_EQ(link_.counters(Side::kA).message_bytes, 6u);
-  EXPECT_EQ(link_.counters(Side::kB).messages, 0u);
+  EXPECT_EQ(link_.counters(Side::kA).packets, 2u);
+  EXPECT_EQ(link_.counters(Side::kA).packet_bytes, 6u);
+  EXPECT_EQ(link_.counters(Side::kB).packets, 0u);
 }
 
 TEST_F(FakeLinkTest, StepsGoByAgeOrBySide) {
@@ -42,11 +42,11 @@ TEST_F(FakeLinkTest, StepsGoByAgeOrBySide) {
   Send(a_.get(), "3");
   EXPECT_TRUE(link_.Step(Side::kA));
   EXPECT_FALSE(link_.Step(Side::kA));
-  EXPECT_EQ(at_a_.Take(), Lines{"message 2"});
+  EXPECT_EQ(at_a_.Take(), Lines{"packet 2"});
   EXPECT_EQ(link_.Deliver(1), 1);
-  EXPECT_EQ(at_b_.Take(), Lines{"message 1"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet 1"});
   EXPECT_EQ(link_.StepAll(), 1);
-  EXPECT_EQ(at_b_.Take(), Lines{"message 3"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet 3"});
 }
 
 class TimedLinkTest : public FakeLinkTest {
@@ -75,15 +75,15 @@ class TimedLinkTest : public FakeLinkTest {
   uint64_t now_ns_ = 0;
 };
 
-TEST_F(TimedLinkTest, MessagesShareALineAndNotTheOtherDirections) {
+TEST_F(TimedLinkTest, PacketsShareALineAndNotTheOtherDirections) {
   Send(a_.get(), std::string(100, 'x'));
   Send(a_.get(), "later");
   Send(b_.get(), "back");
   EXPECT_EQ(StepInTime(), 104u);
-  EXPECT_EQ(at_a_.Take(), Lines{"message back"});
+  EXPECT_EQ(at_a_.Take(), Lines{"packet back"});
   EXPECT_EQ(StepInTime(), 1200u);
   EXPECT_EQ(StepInTime(), 1210u);
-  EXPECT_EQ(at_b_.Take().back(), "message later");
+  EXPECT_EQ(at_b_.Take().back(), "packet later");
   EXPECT_EQ(link_.NextDue(), UINT64_MAX);
 }
 
@@ -116,7 +116,7 @@ TEST_F(FakeLinkTest, NothingIsDeliveredBeforeStart) {
   EXPECT_FALSE(link.Step());
   b->Start(&at_b_);
   EXPECT_TRUE(b->Poll());
-  EXPECT_EQ(at_b_.Take(), Lines{"message early"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet early"});
 }
 
 TEST_F(FakeLinkTest, OnePollIsBounded) {
@@ -147,14 +147,14 @@ TEST_F(FewCredits, CreditComesBackWithDelivery) {
   EXPECT_TRUE(Send(b_.get(), "back"));
   EXPECT_TRUE(link_.Step(Side::kB));
   EXPECT_TRUE(a_->Poll());
-  EXPECT_EQ(at_a_.Take(), (Lines{"message back", "writable"}));
+  EXPECT_EQ(at_a_.Take(), (Lines{"packet back", "writable"}));
   EXPECT_TRUE(Send(a_.get(), "3"));
   EXPECT_FALSE(Send(a_.get(), "4"));
   EXPECT_EQ(link_.StepAll(), 3);
   EXPECT_EQ(at_a_.Take(), Lines{"writable"});
 }
 
-TEST_F(FewCredits, MessageAboveTheMaximumBreaksTheLink) {
+TEST_F(FewCredits, PacketAboveTheMaximumBreaksTheLink) {
   EXPECT_TRUE(Send(a_.get(), "12345678"));
   EXPECT_TRUE(Send(a_.get(), "123456789"));
   link_.StepAll();
@@ -162,7 +162,7 @@ TEST_F(FewCredits, MessageAboveTheMaximumBreaksTheLink) {
   EXPECT_EQ(at_b_.Take(), Lines{"broken"});
 }
 
-TEST_F(FakeLinkTest, NthSendLosesItsMessageAndTheLink) {
+TEST_F(FakeLinkTest, NthSendLosesItsPacketAndTheLink) {
   link_.FailNthSend(Side::kA, 2);
   EXPECT_TRUE(Send(a_.get(), "1"));
   link_.StepAll();
@@ -170,7 +170,7 @@ TEST_F(FakeLinkTest, NthSendLosesItsMessageAndTheLink) {
   EXPECT_TRUE(Send(a_.get(), "3"));
   link_.StepAll();
   EXPECT_EQ(at_a_.Take(), Lines{"broken"});
-  EXPECT_EQ(at_b_.Take(), (Lines{"message 1", "broken"}));
+  EXPECT_EQ(at_b_.Take(), (Lines{"packet 1", "broken"}));
 }
 
 TEST_F(FakeLinkTest, DropEndsReadsThenBreaksOnce) {
@@ -198,7 +198,7 @@ TEST_F(FakeLinkTest, DroppedSideAloneKnowsUntilItIsDestroyed) {
   link_.DropOneSide(Side::kA);
   link_.StepAll();
   EXPECT_EQ(at_a_.Take(), Lines{"broken"});
-  EXPECT_EQ(at_b_.Take(), Lines{"message before"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet before"});
   EXPECT_TRUE(Send(b_.get(), "into the void"));
   std::string into(3, '.');
   Read(b_.get(), region, 0, &into, 1);
@@ -210,7 +210,7 @@ TEST_F(FakeLinkTest, DroppedSideAloneKnowsUntilItIsDestroyed) {
   EXPECT_EQ(at_b_.Take(), Lines{"broken"});
 }
 
-TEST_F(FakeLinkTest, DestroyedEndIsSeenAfterItsLastMessages) {
+TEST_F(FakeLinkTest, DestroyedEndIsSeenAfterItsLastPackets) {
   const RemoteRegion region = a_->Expose(Letters(10)).value().region;
   std::string into(3, '.');
   Read(b_.get(), region, 0, &into, 1);
@@ -219,7 +219,7 @@ TEST_F(FakeLinkTest, DestroyedEndIsSeenAfterItsLastMessages) {
   EXPECT_TRUE(b_->HasInput());
   EXPECT_TRUE(b_->Poll());
   EXPECT_EQ(at_b_.Take(),
-            (Lines{"read 1 failed", "message last words", "broken"}));
+            (Lines{"read 1 failed", "packet last words", "broken"}));
   EXPECT_FALSE(b_->Poll());
   EXPECT_EQ(at_a_.Take(), Lines{});
 }
@@ -229,7 +229,7 @@ TEST_F(FakeLinkTest, EventMayDestroyTheEndpoint) {
   Send(a_.get(), "2");
   at_b_.on_event = [this] { b_.reset(); };
   EXPECT_TRUE(b_->Poll());
-  EXPECT_EQ(at_b_.Take(), Lines{"message 1"});
+  EXPECT_EQ(at_b_.Take(), Lines{"packet 1"});
   link_.StepAll();
   EXPECT_EQ(at_a_.Take(), Lines{"broken"});
 }

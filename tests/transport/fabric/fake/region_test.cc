@@ -73,7 +73,7 @@ TEST_F(FakeLinkTest, CompletionsOfReadsCanBeReordered) {
   link_.SetReadOrder(Side::kB, [](size_t waiting) { return waiting - 1; });
   link_.StepAll();
   EXPECT_EQ(at_b_.Take(),
-            (Lines{"read 2 OK", "read 1 OK", "read 0 OK", "message x"}));
+            (Lines{"read 2 OK", "read 1 OK", "read 0 OK", "packet x"}));
 }
 
 TEST_F(FakeLinkTest, NthReadFailsAndTheLinkStays) {
