@@ -1,4 +1,4 @@
-// The shared memory fabric: messages through the ring, payloads through the
+// The shared memory fabric: packets through the ring, payloads through the
 // arena.
 
 #include <cstring>
@@ -17,13 +17,13 @@ namespace {
 
 class Counter : public fabric::EndpointEvents {
  public:
-  void OnPacket(absl::Span<const uint8_t> packet) override { ++messages; }
+  void OnPacket(absl::Span<const uint8_t> packet) override { ++packets; }
   void OnWritable() override {}
   void OnReadDone(uint64_t, const absl::Status&) override {}
   void OnDoorbell() override {}
   void OnBroken(const absl::Status&) override {}
 
-  int64_t messages = 0;
+  int64_t packets = 0;
 };
 
 // Started, or an error of `state`.
@@ -46,19 +46,19 @@ struct StartedPair {
 };
 
 // Put into the ring, taken out by the same thread.
-void RingMessage(benchmark::State& state) {
+void RingPacket(benchmark::State& state) {
   StartedPair pair(&state);
   if (!pair.ok) return;
-  const std::vector<uint8_t> message(state.range(0), 'm');
+  const std::vector<uint8_t> packet(state.range(0), 'm');
   for (auto _ : state) {
-    if (!pair.ends.connecting->Send(message)) state.SkipWithError("no credit");
+    if (!pair.ends.connecting->Send(packet)) state.SkipWithError("no credit");
     pair.ends.listening->Poll();
   }
-  if (pair.receiver.messages != state.iterations()) {
-    state.SkipWithError("messages were lost");
+  if (pair.receiver.packets != state.iterations()) {
+    state.SkipWithError("packets were lost");
   }
 }
-BENCHMARK(RingMessage)->Arg(8)->Arg(8192);
+BENCHMARK(RingPacket)->Arg(8)->Arg(8192);
 
 // Ordinary memory copied to the arena, read in place by the other end, and
 // given back.

@@ -61,8 +61,8 @@ const Segment& SharedSegment() {
 class Events : public fabric::EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    Require(!broken_ && packet.size() <= fabric::shm::kMaxMessageBytes,
-            "a message comes before the end");
+    Require(!broken_ && packet.size() <= fabric::shm::kMaxPacketBytes,
+            "a packet comes before the end");
   }
   void OnWritable() override { Require(!broken_, "no word after the end"); }
   void OnReadDone(uint64_t, const absl::Status&) override { ++reads_done; }

@@ -106,8 +106,8 @@ class Victim {
   void Receive() {
     const bool had_input = receiver_.HasInput();
     const uint64_t tail = own_.page()->tail;
-    absl::Span<const uint8_t> message;
-    const RingReceiver::Result got = receiver_.Receive(&message);
+    absl::Span<const uint8_t> packet;
+    const RingReceiver::Result got = receiver_.Receive(&packet);
     (void)receiver_.PeerWaits();
     uint64_t moved = own_.page()->tail - tail;
     if (!grown_ && moved > 0 && receiver_.has_grown()) {
@@ -119,33 +119,33 @@ class Victim {
       Require((got == RingReceiver::Result::kEmpty) == !had_input,
               "HasInput says whether anything is there");
     }
-    if (got != RingReceiver::Result::kMessage) {
-      Require(moved == 0, "only a message is taken");
+    if (got != RingReceiver::Result::kPacket) {
+      Require(moved == 0, "only a packet is taken");
       return;
     }
-    Require(message.size() <= fabric::shm::kMaxMessageBytes &&
-                moved > message.size() && moved <= message.size() + 15 &&
+    Require(packet.size() <= fabric::shm::kMaxPacketBytes &&
+                moved > packet.size() && moved <= packet.size() + 15 &&
                 moved % 8 == 0,
-            "a message takes its bytes, a header and padding");
-    SendOn(message);
+            "a packet takes its bytes, a header and padding");
+    SendOn(packet);
   }
 
   // Between two honest sides.
-  void SendOn(absl::Span<const uint8_t> message) {
-    const std::string sent(AsText(message));
-    Require(honest_sender_.Send(message) == RingSender::Result::kSent,
-            "an empty ring takes a message");
+  void SendOn(absl::Span<const uint8_t> packet) {
+    const std::string sent(AsText(packet));
+    Require(honest_sender_.Send(packet) == RingSender::Result::kSent,
+            "an empty ring takes a packet");
     absl::Span<const uint8_t> received;
     Require(
-        honest_receiver_.Receive(&received) == RingReceiver::Result::kMessage &&
+        honest_receiver_.Receive(&received) == RingReceiver::Result::kPacket &&
             AsText(received) == sent,
         "what is received, sent and received again is the same");
   }
 
   void Send(size_t size) {
     const uint64_t head = own_.page()->head;
-    const std::string message(size, 'm');
-    const RingSender::Result result = sender_.Send(AsBytes(message));
+    const std::string packet(size, 'm');
+    const RingSender::Result result = sender_.Send(AsBytes(packet));
     const uint64_t moved = own_.page()->head - head;
     const bool grew = !own_grown_ && sender_.has_grown();
     own_grown_ = sender_.has_grown();
@@ -170,9 +170,9 @@ std::string StepOf(Step step, const std::string& rest = "") {
 }  // namespace
 
 std::vector<std::string> Seeds() {
-  const std::string message = StepOf(kWriteHere, Number<uint32_t>(5)) +
-                              StepOf(kMoveHead, Number<uint32_t>(16)) +
-                              StepOf(kReceive);
+  const std::string packet = StepOf(kWriteHere, Number<uint32_t>(5)) +
+                             StepOf(kMoveHead, Number<uint32_t>(16)) +
+                             StepOf(kReceive);
   const std::string largest = StepOf(kWriteHere, Number<uint32_t>(65536)) +
                               StepOf(kMoveHead, Number<uint32_t>(65544)) +
                               StepOf(kReceive);
@@ -183,11 +183,11 @@ std::vector<std::string> Seeds() {
   const std::string send = StepOf(kSend, Number<uint16_t>(60000));
   const std::string written =
       StepOf(kWriteRing, Number<uint32_t>(4) + "\5" + "hello");
-  return {message + message + written,
+  return {packet + packet + written,
           largest + grow + largest + largest + StepOf(kReceive),
-          grow + message + grow,
+          grow + packet + grow,
           send + send + send + StepOf(kSetTail, Number<uint64_t>(60008)) + send,
-          message + StepOf(kSetHead, Number<uint64_t>(0)) + StepOf(kReceive),
+          packet + StepOf(kSetHead, Number<uint64_t>(0)) + StepOf(kReceive),
           StepOf(kSetTail, Number<uint64_t>(8)) + StepOf(kWaits) + send};
 }
 

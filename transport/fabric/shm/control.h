@@ -32,7 +32,7 @@ struct ControlPage {
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
-  // Is 1 while a message did not fit: the consumer then rings when it has made
+  // Is 1 while a packet did not fit: the consumer then rings when it has made
   // room. Shares the head's line, which the consumer reads anyway.
   std::atomic<uint32_t> sender_waits;
   // Is 1 once the endpoint is gone and writes nothing more.
@@ -62,7 +62,7 @@ static_assert(sizeof(ControlPage) <= kRingOffset, "the page fits");
 constexpr uint64_t kFirstRingBytes = 8 * 1024;
 
 // Returns whether a ring may have this size: a power of two, large enough for a
-// few of the largest messages, and bounded, since a peer chooses its own.
+// few of the largest packets, and bounded, since a peer chooses its own.
 bool IsRingSize(uint64_t ring_bytes);
 
 // Makes the segment for a ring of that size, ready to be passed to a peer.

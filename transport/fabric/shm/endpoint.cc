@@ -11,7 +11,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Messages per Poll(): some tens of microseconds, after which the poller looks
+// Packets per Poll(): some tens of microseconds, after which the poller looks
 // at its other connections.
 constexpr int kPollBudget = 64;
 // Above this, one copy into the arena and none out of it costs less than two
@@ -25,7 +25,7 @@ constexpr size_t kReadChunkBytes = 1024 * 1024;
 
 Capabilities MakeCapabilities(bool can_load) {
   Capabilities capabilities;
-  capabilities.max_packet_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxPacketBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
   if (can_load) capabilities.eager_range = kEagerRangeOfLoads;
   capabilities.read_chunk_bytes = kReadChunkBytes;
@@ -88,14 +88,14 @@ std::string ShmEndpoint::Describe() const {
 
 void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }
 
-bool ShmEndpoint::Send(absl::Span<const uint8_t> message) {
-  assert(message.size() <= kMaxMessageBytes);
+bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
+  assert(packet.size() <= kMaxPacketBytes);
   if (failed_.load(std::memory_order_relaxed)) return false;
-  if (message.size() > kMaxMessageBytes) {
-    Fail(absl::InternalError("a message above max_packet_bytes was sent"));
+  if (packet.size() > kMaxPacketBytes) {
+    Fail(absl::InternalError("a packet above max_packet_bytes was sent"));
     return false;
   }
-  switch (sender_.Send(message)) {
+  switch (sender_.Send(packet)) {
     case RingSender::Result::kSent:
       unannounced_ = true;
       return true;
@@ -203,15 +203,15 @@ int ShmEndpoint::Deliver(const bool& destroyed) {
   int count = 0;
   bool more = true;
   while (more && count < kPollBudget) {
-    absl::Span<const uint8_t> message;
-    switch (receiver_.Receive(&message)) {
-      case RingReceiver::Result::kMessage:
+    absl::Span<const uint8_t> packet;
+    switch (receiver_.Receive(&packet)) {
+      case RingReceiver::Result::kPacket:
         ++count;
-        events_->OnPacket(message);
+        events_->OnPacket(packet);
         if (destroyed) return count;
         break;
       case RingReceiver::Result::kBroken:
-        Fail(absl::DataLossError("the peer's ring holds no message"));
+        Fail(absl::DataLossError("the peer's ring holds no packet"));
         more = false;
         break;
       case RingReceiver::Result::kEmpty:

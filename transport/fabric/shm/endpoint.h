@@ -18,12 +18,12 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Sends messages through a ring in each direction, and lends large payloads
+// Sends packets through a ring in each direction, and lends large payloads
 // from the arena. Makes no system call once a connection runs.
 //
 // Rings no doorbell. Its owner asks TakeDoorbellRequest() after Send(), and
 // after Poll() too: a peer that waits for room is woken as one that waits for
-// messages.
+// packets.
 //
 // Threads: as fabric.h says. Any thread may call HasInput() and SetArmed(). An
 // event may destroy the endpoint.
@@ -40,7 +40,7 @@ class ShmEndpoint : public Endpoint {
   std::string Describe() const override;
   void Start(EndpointEvents* events) override;
 
-  bool Send(absl::Span<const uint8_t> message) override;
+  bool Send(absl::Span<const uint8_t> packet) override;
 
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
   // Ends the loan if the two sides copy. The peer's session releases a region
@@ -65,7 +65,7 @@ class ShmEndpoint : public Endpoint {
   void RingDoorbell() override;
 
  private:
-  // Delivers messages from the ring, up to a budget. Returns how many. Stops
+  // Delivers packets from the ring, up to a budget. Returns how many. Stops
   // when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
   absl::Status CopyRegion(const RemoteRegion& region, uint64_t offset,

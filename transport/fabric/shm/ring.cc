@@ -92,13 +92,13 @@ RingSender::Room RingSender::GrowFor(uint64_t need) {
   return CheckRoom(need);
 }
 
-RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
-  const uint64_t need = Footprint(message.size());
+RingSender::Result RingSender::Send(absl::Span<const uint8_t> packet) {
+  const uint64_t need = Footprint(packet.size());
   const bool waited = awaited_.load(std::memory_order_relaxed) != kNothing;
   Room room = MakeRoom(need);
   if (room == Room::kTooLittle) {
     was_full_ = true;
-    // Room for the message, or, if that is less, for growing.
+    // Room for the packet, or, if that is less, for growing.
     const uint64_t least = shape_.has_grown() || !can_grow_
                                ? need
                                : std::min(need, RingShape::GapAt(head()));
@@ -112,8 +112,8 @@ RingSender::Result RingSender::Send(absl::Span<const uint8_t> message) {
     if (room == Room::kEnough && !waited) StopWaiting();
   }
   if (room != Room::kEnough) return ResultOf(room);
-  PutHeader(static_cast<uint32_t>(message.size()));
-  Put(head() + sizeof(RingHeader), message.data(), message.size());
+  PutHeader(static_cast<uint32_t>(packet.size()));
+  Put(head() + sizeof(RingHeader), packet.data(), packet.size());
   Publish(head() + need);
   return Result::kSent;
 }
@@ -163,7 +163,7 @@ bool RingReceiver::GetHeader(uint64_t position, RingHeader* header) const {
   return header->stamp == RingHeaderAt(position, header->length).stamp;
 }
 
-RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
+RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* packet) {
   const uint64_t head = peer_->head.load(std::memory_order_acquire);
   uint64_t there = head - tail();
   if (there == 0) {
@@ -182,7 +182,7 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
     if (!GetHeader(tail(), &header)) return Result::kBroken;
   }
   const uint32_t length = header.length;
-  if (length > kMaxMessageBytes || Footprint(length) > there ||
+  if (length > kMaxPacketBytes || Footprint(length) > there ||
       Footprint(length) > shape_.bytes()) {
     return Result::kBroken;
   }
@@ -195,11 +195,11 @@ RingReceiver::Result RingReceiver::Receive(absl::Span<const uint8_t>* message) {
   if (!GetHeader(tail(), &again) || again.length != length) {
     return Result::kBroken;
   }
-  *message = absl::MakeConstSpan(scratch_.data(), length);
+  *packet = absl::MakeConstSpan(scratch_.data(), length);
   // At once, not per batch: it costs nothing while the sender does not look,
   // and one that waits for room goes on early.
   Publish(tail() + Footprint(length));
-  return Result::kMessage;
+  return Result::kPacket;
 }
 
 bool RingReceiver::Grow(uint64_t there) {

@@ -1,20 +1,20 @@
-// Messages through a ring of bytes in shared memory, with one writer and one
+// Packets through a ring of bytes in shared memory, with one writer and one
 // reader.
 //
-// A message is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. At
+// A packet is a u32 length, a u32 stamp, its bytes, and padding to 8 bytes. At
 // the ring's end it goes on at the ring's beginning. Integers have the byte
 // order of the processor, which both processes share.
 //
-// The stamp is computed from the length and the position. It tells a message
+// The stamp is computed from the length and the position. It tells a packet
 // from bytes that lie there by chance or from an earlier round. So a reader
 // notices when a wrong head sent it there, or when unread bytes were written
 // over. The stamp is no protection against a peer that forges it.
 //
 // A ring grows once. At first it uses only its first kFirstRingBytes. When a
-// message does not fit there, the writer allocates the rest, and writes the
+// packet does not fit there, the writer allocates the rest, and writes the
 // length kGrown at the head. What follows, up to the next multiple of
 // kFirstRingBytes, is empty; there the ring goes on in its new part. The new
-// part begins where the old one ends, so unread messages lie in the larger ring
+// part begins where the old one ends, so unread packets lie in the larger ring
 // where they lay before: nothing is moved or waited for.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_RING_H_
@@ -32,16 +32,16 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-constexpr size_t kMaxMessageBytes = 64 * 1024;
+constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr uint32_t kGrown = 0xffffffff;
 
-// What lies before a message's bytes.
+// What lies before a packet's bytes.
 struct RingHeader {
   uint32_t length;
   uint32_t stamp;
 };
 
-// Returns the header of a message of `length` at `position`, with its stamp.
+// Returns the header of a packet of `length` at `position`, with its stamp.
 RingHeader RingHeaderAt(uint64_t position, uint32_t length);
 
 // Maps positions, which count all bytes ever written, to offsets in the ring.
@@ -80,15 +80,15 @@ class RingSender {
     kSent,
     kFull,      // nothing was sent; RoomHasCome() will return true
     kBroken,    // the peer claims to have read what was never written
-    kNoMemory,  // the message is larger than the ring, which cannot grow
+    kNoMemory,  // the packet is larger than the ring, which cannot grow
   };
 
   // `own` has its ring behind it. Both pages must outlive this.
   RingSender(ControlPage* own, const ControlPage* peer);
 
-  // Copies `message`, of at most kMaxMessageBytes, into the ring.
-  Result Send(absl::Span<const uint8_t> message);
-  // Returns true if a message did not fit and now would. Also if the peer's
+  // Copies `packet`, of at most kMaxPacketBytes, into the ring.
+  Result Send(absl::Span<const uint8_t> packet);
+  // Returns true if a packet did not fit and now would. Also if the peer's
   // tail is nonsense, which the next Send() finds. Safe from any thread.
   bool RoomHasCome() const;
   bool has_grown() const { return shape_.has_grown(); }
@@ -98,11 +98,11 @@ class RingSender {
  private:
   static constexpr uint64_t kNothing = ~uint64_t{0};
 
-  // Says whether a message of some size fits.
+  // Says whether a packet of some size fits.
   enum class Room {
     kEnough,
     kTooLittle,  // until the peer has read more
-    kNever,      // the message is larger than the ring, which cannot grow
+    kNever,      // the packet is larger than the ring, which cannot grow
     kNonsense,   // the peer claims to have read what was never written
   };
 
@@ -133,7 +133,7 @@ class RingSender {
   bool can_grow_ = true;
   bool was_full_ = false;   // grow as soon as there is room to say so
   uint64_t peer_tail_ = 0;  // as last read
-  // While a message did not fit: the most unread bytes with which it would.
+  // While a packet did not fit: the most unread bytes with which it would.
   std::atomic<uint64_t> awaited_{kNothing};
 };
 
@@ -141,7 +141,7 @@ class RingSender {
 class RingReceiver {
  public:
   enum class Result {
-    kMessage,
+    kPacket,
     kEmpty,
     kBroken,  // either page holds nonsense, or there is no memory to grow
   };
@@ -151,9 +151,9 @@ class RingReceiver {
   RingReceiver(ControlPage* own, const ControlPage* peer,
                uint64_t peer_ring_bytes);
 
-  // Returns the next message in `message`, valid until the next call. The bytes
+  // Returns the next packet in `*packet`, valid until the next call. The bytes
   // are a copy in memory of this object; the peer may use their place again.
-  Result Receive(absl::Span<const uint8_t>* message);
+  Result Receive(absl::Span<const uint8_t>* packet);
   // Returns whether there is something to Receive(), perhaps nonsense. Safe
   // from any thread.
   bool HasInput() const;
@@ -176,7 +176,7 @@ class RingReceiver {
   const uint8_t* const ring_;
   RingShape shape_;
   std::atomic<uint64_t> tail_{0};  // the peer sees a copy in the page
-  std::vector<uint8_t> scratch_;   // grows to the largest message
+  std::vector<uint8_t> scratch_;   // grows to the largest packet
 };
 
 }  // namespace shm

@@ -1,4 +1,4 @@
-// Messages, doorbells and large payloads between two ends.
+// Packets, doorbells and large payloads between two ends.
 
 #include "transport/fabric/shm/endpoint.h"
 
@@ -49,7 +49,7 @@ class ShmEndpointTest : public ::testing::Test {
   std::unique_ptr<Pair> pair_;
 };
 
-TEST_F(ShmEndpointTest, MessagesGoBothWays) {
+TEST_F(ShmEndpointTest, PacketsGoBothWays) {
   EXPECT_FALSE(a()->HasInput());
   EXPECT_FALSE(a()->Poll());
   ASSERT_TRUE(Send(b(), "one"));
@@ -58,8 +58,8 @@ TEST_F(ShmEndpointTest, MessagesGoBothWays) {
   EXPECT_TRUE(a()->HasInput());
   EXPECT_TRUE(a()->Poll());
   EXPECT_TRUE(b()->Poll());
-  EXPECT_EQ(at_a().messages, (std::vector<std::string>{"one", ""}));
-  EXPECT_EQ(at_b().messages, (std::vector<std::string>{"three"}));
+  EXPECT_EQ(at_a().packets, (std::vector<std::string>{"one", ""}));
+  EXPECT_EQ(at_b().packets, (std::vector<std::string>{"three"}));
   EXPECT_FALSE(a()->HasInput());
   EXPECT_FALSE(a()->Poll());
 }
@@ -75,15 +75,15 @@ TEST_F(ShmEndpointTest, CapabilitiesAreThoseOfSharedMemory) {
 TEST_F(ShmEndpointTest, OnePollIsBounded) {
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(Send(b(), "x"));
   EXPECT_TRUE(a()->Poll());
-  EXPECT_EQ(at_a().messages.size(), 64u);
+  EXPECT_EQ(at_a().packets.size(), 64u);
   EXPECT_TRUE(a()->HasInput());
   EXPECT_TRUE(a()->Poll());
-  EXPECT_EQ(at_a().messages.size(), 100u);
+  EXPECT_EQ(at_a().packets.size(), 100u);
 }
 
 TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
-  const std::string message(60000, 'm');
-  while (Send(b(), message)) {
+  const std::string packet(60000, 'm');
+  while (Send(b(), packet)) {
   }
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(b()->Poll());
@@ -96,7 +96,7 @@ TEST_F(ShmEndpointTest, FullRingIsWritableAgainAfterThePeerHasRead) {
   EXPECT_TRUE(b()->Poll());
   EXPECT_EQ(at_b().writable, 1);
   EXPECT_FALSE(b()->HasInput());
-  EXPECT_TRUE(Send(b(), message));
+  EXPECT_TRUE(Send(b(), packet));
 }
 
 TEST_F(ShmEndpointTest, DoorbellIsAskedForWhileArmedOncePerBatch) {
@@ -130,10 +130,10 @@ uint64_t ControlKiB() {
 }
 
 TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
-  auto exchange = [this](const std::string& message) {
-    ASSERT_TRUE(Send(a(), message));
+  auto exchange = [this](const std::string& packet) {
+    ASSERT_TRUE(Send(a(), packet));
     ASSERT_TRUE(b()->Poll());
-    ASSERT_TRUE(Send(b(), message));
+    ASSERT_TRUE(Send(b(), packet));
     ASSERT_TRUE(a()->Poll());
   };
   for (int i = 0; i < 10000; ++i) exchange("12345678");
@@ -141,7 +141,7 @@ TEST_F(ShmEndpointTest, IdleConnectionIsSmallAndABusyOneGrows) {
   EXPECT_TRUE(WaitUntil([] { return ControlKiB() == 2u * (8 + 8); }))
       << ControlKiB();
   exchange(std::string(60000, 'x'));
-  EXPECT_EQ(at_a().messages.back(), std::string(60000, 'x'));
+  EXPECT_EQ(at_a().packets.back(), std::string(60000, 'x'));
   EXPECT_EQ(ControlKiB(), 2u * (8 + 256));
   for (int i = 0; i < 10000; ++i) exchange("12345678");
 }
@@ -160,15 +160,15 @@ TEST_F(ShmEndpointTest, NothingIsDeliveredBeforeStart) {
   Recorder events;
   other->Start(&events);
   EXPECT_TRUE(other->Poll());
-  EXPECT_EQ(events.messages, std::vector<std::string>{"early"});
+  EXPECT_EQ(events.packets, std::vector<std::string>{"early"});
 }
 
 TEST_F(ShmEndpointTest, EventMayDestroyTheEndpoint) {
   ASSERT_TRUE(Send(b(), "x"));
   ASSERT_TRUE(Send(b(), "y"));
-  at_a().on_message = [this] { pair_->listening.endpoint.reset(); };
+  at_a().on_packet = [this] { pair_->listening.endpoint.reset(); };
   EXPECT_TRUE(a()->Poll());
-  EXPECT_EQ(at_a().messages.size(), 1u);
+  EXPECT_EQ(at_a().packets.size(), 1u);
 }
 
 TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
@@ -342,8 +342,8 @@ TEST_F(ShmHostileEnd, NonsenseHeadBreaks) {
 
 TEST_F(ShmHostileEnd, NonsenseTailBreaks) {
   page()->tail.store(1 << 30);
-  const std::string message(60000, 'm');
-  while (Send(endpoint_.get(), message)) {
+  const std::string packet(60000, 'm');
+  while (Send(endpoint_.get(), packet)) {
   }
   ExpectBroken();
 }

@@ -50,13 +50,13 @@ class ShmLifetime : public ::testing::Test {
   std::unique_ptr<Pair> pair_;
 };
 
-TEST_F(ShmLifetime, DestroyedEndIsSeenOnceAfterItsLastMessages) {
+TEST_F(ShmLifetime, DestroyedEndIsSeenOnceAfterItsLastPackets) {
   ASSERT_TRUE(Send(lender().endpoint.get(), "last words"));
   lender().endpoint.reset();
   End& end = borrower();
   EXPECT_TRUE(end.endpoint->HasInput());
   EXPECT_TRUE(end.endpoint->Poll());
-  EXPECT_EQ(end.events.messages, std::vector<std::string>{"last words"});
+  EXPECT_EQ(end.events.packets, std::vector<std::string>{"last words"});
   ASSERT_EQ(end.events.broken.size(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(end.events.broken[0]));
   EXPECT_EQ(end.events.broken[0].message(), "peer closed its shared memory");

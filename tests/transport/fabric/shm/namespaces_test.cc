@@ -45,7 +45,7 @@ class ShmNamespaces : public ::testing::Test {
     options.directory = directory;
     return options;
   }
-  // One message each way; the child's side.
+  // One packet each way; the child's side.
   static void Talk(ShmFabric* fabric, const std::string& offer,
                    const std::string& token) {
     Outcome outcome;
@@ -58,7 +58,7 @@ class ShmNamespaces : public ::testing::Test {
     ASSERT_TRUE(Send(endpoint->get(), "ping"));
     EXPECT_TRUE(WaitUntil([&] {
       (*endpoint)->Poll();
-      return !events.messages.empty();
+      return !events.packets.empty();
     }));
   }
   static void Answer(Outcome* listened) {
@@ -68,7 +68,7 @@ class ShmNamespaces : public ::testing::Test {
     (*endpoint)->Start(&events);
     EXPECT_TRUE(WaitUntil([&] {
       (*endpoint)->Poll();
-      return !events.messages.empty();
+      return !events.packets.empty();
     }));
     EXPECT_TRUE(Send(endpoint->get(), "pong"));
     EXPECT_TRUE(WaitUntil([&] {

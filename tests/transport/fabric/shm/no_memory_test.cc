@@ -69,14 +69,14 @@ TEST(NoMemory, RingThatCannotGrowGoesOnWithWhatItHas) {
     RingSender sender(PageOf(*writer), PageOf(*reader));
     RingReceiver receiver(PageOf(*reader), PageOf(*writer), 256 * 1024);
     ASSERT_EQ(munmap(writer->data() + 128 * 1024, 4096), 0);
-    const std::string message(1000, 'm');
+    const std::string packet(1000, 'm');
     for (int round = 0; round < 100; ++round) {
       int sent = 0;
-      while (sender.Send(AsBytes(message)) == RingSender::Result::kSent) ++sent;
+      while (sender.Send(AsBytes(packet)) == RingSender::Result::kSent) ++sent;
       ASSERT_GE(sent, static_cast<int>(kFirstRingBytes) / 1024 - 1);
       absl::Span<const uint8_t> got;
       for (; sent > 0; --sent) {
-        ASSERT_EQ(receiver.Receive(&got), RingReceiver::Result::kMessage);
+        ASSERT_EQ(receiver.Receive(&got), RingReceiver::Result::kPacket);
       }
       EXPECT_TRUE(sender.RoomHasCome());
     }

@@ -36,10 +36,10 @@ constexpr uint64_t kMiB = 1 << 20;
   Recorder events;
   endpoint->Start(&events);
   memory::Bytes held;
-  events.on_message = [&] {
+  events.on_packet = [&] {
     RemoteRegion region;
-    if (events.messages.back().size() != sizeof region) _exit(3);
-    memcpy(&region, events.messages.back().data(), sizeof region);
+    if (events.packets.back().size() != sizeof region) _exit(3);
+    memcpy(&region, events.packets.back().data(), sizeof region);
     auto bytes = endpoint->Load(region);
     if (!bytes.ok() || !HasPattern(bytes->span(), 11)) _exit(4);
     held = *std::move(bytes);
@@ -103,11 +103,11 @@ class ShmPeerDeath : public ::testing::Test {
                                        sizeof region)));
     ASSERT_TRUE(WaitUntil([this] {
       endpoint_->Poll();
-      return !events_.messages.empty();
+      return !events_.packets.empty();
     }));
     RemoteRegion theirs;
-    ASSERT_EQ(events_.messages[0].size(), sizeof theirs);
-    memcpy(&theirs, events_.messages[0].data(), sizeof theirs);
+    ASSERT_EQ(events_.packets[0].size(), sizeof theirs);
+    memcpy(&theirs, events_.packets[0].data(), sizeof theirs);
     auto bytes = endpoint_->Load(theirs);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     held_ = *std::move(bytes);
@@ -178,7 +178,7 @@ TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
   endpoint_->Poll();
   EXPECT_TRUE(events_.broken.empty());
   // Still working.
-  events_.messages.clear();
+  events_.packets.clear();
   ASSERT_NO_FATAL_FAILURE({
     auto exposure = endpoint_->Expose(PatternPayload(kMiB, 11));
     ASSERT_TRUE(exposure.ok()) << exposure.status();
@@ -188,7 +188,7 @@ TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
                                sizeof exposure->region)));
     ASSERT_TRUE(WaitUntil([this] {
       endpoint_->Poll();
-      return !events_.messages.empty();
+      return !events_.packets.empty();
     }));
   });
 }

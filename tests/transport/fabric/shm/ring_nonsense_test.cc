@@ -17,10 +17,10 @@ namespace {
 
 TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   std::string got;
-  // More than once round, so that what is there was a message once.
+  // More than once round, so that what is there was a packet once.
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Send(std::string(120, 'm')), Sent::kSent);
-    ASSERT_EQ(Receive(&got), Got::kMessage);
+    ASSERT_EQ(Receive(&got), Got::kPacket);
   }
   ControlPage* const page = PageOf(writer_);
   const uint64_t head = page->head;
@@ -30,14 +30,14 @@ TEST_F(RingTest, HeadBeyondWhatWasWrittenBreaks) {
   }
   // What is written next says the truth again.
   ASSERT_EQ(Send("next"), Sent::kSent);
-  EXPECT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(got, "next");
 }
 
 TEST_F(RingTest, TailThatIsNonsenseIsFoundWhereTheRingIsEmpty) {
   std::string got;
   ASSERT_EQ(Send("x"), Sent::kSent);
-  ASSERT_EQ(Receive(&got), Got::kMessage);
+  ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(Receive(&got), Got::kEmpty);
   for (uint64_t tail : {uint64_t{0}, uint64_t{24}, ~uint64_t{0}}) {
     PageOf(reader_)->tail = tail;
@@ -48,11 +48,11 @@ TEST_F(RingTest, TailThatIsNonsenseIsFoundWhereTheRingIsEmpty) {
 // A wrong tail lets the writer write over what is unread.
 TEST_F(RingTest, WhatWasWrittenOverBreaks) {
   std::string got;
-  const std::string message(504, 'm');
+  const std::string packet(504, 'm');
   for (uint64_t unread = 1; unread <= kFirstRingBytes / 512; ++unread) {
     Fresh fresh;
     for (uint64_t i = 0; i < unread; ++i) {
-      ASSERT_EQ(fresh.Send(message), Sent::kSent);
+      ASSERT_EQ(fresh.Send(packet), Sent::kSent);
     }
     PageOf(fresh.reader_)->tail = PageOf(fresh.writer_)->head.load();
     while (fresh.Send("over") == Sent::kSent) {
@@ -62,8 +62,8 @@ TEST_F(RingTest, WhatWasWrittenOverBreaks) {
 }
 
 // Nonsense in the shared words and in headers, at random: what comes out is the
-// next message, or the end. Never another.
-TEST_F(RingTest, NonsenseNeverPassesForAMessage) {
+// next packet, or the end. Never another.
+TEST_F(RingTest, NonsenseNeverPassesForAPacket) {
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     std::mt19937_64 random(seed);
     Fresh fresh;
@@ -71,16 +71,16 @@ TEST_F(RingTest, NonsenseNeverPassesForAMessage) {
     bool broken = false;
     for (int step = 0; step < 60 && !broken; ++step) {
       if (random() % 2 == 0) {
-        std::string message(random() % 3000, static_cast<char>(random()));
-        const Sent result = fresh.Send(message);
+        std::string packet(random() % 3000, static_cast<char>(random()));
+        const Sent result = fresh.Send(packet);
         broken = result == Sent::kBroken;
-        if (result == Sent::kSent) sent.push_back(std::move(message));
+        if (result == Sent::kSent) sent.push_back(std::move(packet));
       }
       if (random() % 8 == 0) fresh.WriteNonsense(&random);
       std::string got;
       const Got result = random() % 2 == 0 ? Got::kEmpty : fresh.Receive(&got);
       broken |= result == Got::kBroken;
-      if (result != Got::kMessage) continue;
+      if (result != Got::kPacket) continue;
       ASSERT_FALSE(sent.empty()) << "seed " << seed;
       ASSERT_EQ(got, sent.front()) << "seed " << seed;
       sent.pop_front();

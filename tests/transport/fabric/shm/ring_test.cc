@@ -13,7 +13,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
+TEST_F(RingTest, PacketsOfAllSizesComeOutInOrderAcrossTheWrap) {
   for (size_t round = 0; round < 40; ++round) {
     std::vector<std::string> sent;
     for (size_t size : {0, 1, 3, 4, 5, 12, 1000, 65536}) {
@@ -22,7 +22,7 @@ TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
     }
     for (const std::string& expected : sent) {
       std::string got;
-      ASSERT_EQ(Receive(&got), Got::kMessage);
+      ASSERT_EQ(Receive(&got), Got::kPacket);
       ASSERT_EQ(got, expected);
     }
     std::string none;
@@ -32,14 +32,14 @@ TEST_F(RingTest, MessagesOfAllSizesComeOutInOrderAcrossTheWrap) {
 
 TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
   GrowRing();
-  const std::string message(30000, 'm');
+  const std::string packet(30000, 'm');
   int count = 0;
-  while (Send(message) == Sent::kSent) ++count;
+  while (Send(packet) == Sent::kSent) ++count;
   EXPECT_EQ(count, 4);
   EXPECT_FALSE(sender_.RoomHasCome());
   EXPECT_TRUE(receiver_.PeerWaits());
   std::string got;
-  ASSERT_EQ(Receive(&got), Got::kMessage);
+  ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_TRUE(sender_.RoomHasCome());
   // A smaller one that fits meanwhile does not take the word back.
   EXPECT_EQ(Send("small"), Sent::kSent);
@@ -51,28 +51,28 @@ TEST_F(RingTest, FullRingTakesNothingUntilThereIsRoomForWhatWasRefused) {
 
 TEST_F(RingTest, RingIsFilledToTheLastByte) {
   GrowRing();
-  const std::string message(1016, 'm');  // 1024 with its header
+  const std::string packet(1016, 'm');  // 1024 with its header
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
-    ASSERT_EQ(Send(message), Sent::kSent);
+    ASSERT_EQ(Send(packet), Sent::kSent);
   }
   EXPECT_EQ(Send(""), Sent::kFull);
   std::string got;
   for (uint32_t i = 0; i < kRingBytes / 1024; ++i) {
-    ASSERT_EQ(Receive(&got), Got::kMessage);
-    ASSERT_EQ(got, message);
+    ASSERT_EQ(Receive(&got), Got::kPacket);
+    ASSERT_EQ(got, packet);
   }
   EXPECT_EQ(Receive(&got), Got::kEmpty);
 }
 
 TEST_F(RingTest, FirstPartIsFilledToTheLastByteAndIsAllThatIsAllocated) {
-  const std::string message(1016, 'm');
+  const std::string packet(1016, 'm');
   std::string got;
   for (int round = 0; round < 100; ++round) {
     for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
-      ASSERT_EQ(Send(message), Sent::kSent);
+      ASSERT_EQ(Send(packet), Sent::kSent);
     }
     for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
-      ASSERT_EQ(Receive(&got), Got::kMessage);
+      ASSERT_EQ(Receive(&got), Got::kPacket);
     }
   }
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
@@ -86,7 +86,7 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
     std::string got;
     for (uint64_t at = 0; at < start; at += 8) {
       ASSERT_EQ(fresh.Send(""), Sent::kSent);
-      ASSERT_EQ(fresh.Receive(&got), Got::kMessage);
+      ASSERT_EQ(fresh.Receive(&got), Got::kPacket);
     }
     uint32_t sent = 0;
     auto text = [](uint32_t i) {
@@ -98,7 +98,7 @@ TEST_F(RingTest, RingThatIsFullGrowsAndLosesNothingWhereverItStands) {
     fill();
     ASSERT_GE(sent, kFirstRingBytes / 1024 - 2) << start;
     for (uint32_t i = 0; i < sent; ++i) {
-      ASSERT_EQ(fresh.Receive(&got), Got::kMessage) << start << " " << i;
+      ASSERT_EQ(fresh.Receive(&got), Got::kPacket) << start << " " << i;
       ASSERT_EQ(got, text(i)) << start << " " << i;
       fill();  // in the end all of the larger ring
     }
@@ -120,25 +120,25 @@ TEST_F(RingTest, RingThatHasNoRoomToGrowSaysWhenItHas) {
   for (uint32_t i = 0; i < kFirstRingBytes / 1024; ++i) {
     EXPECT_FALSE(sender_.RoomHasCome()) << i;
     EXPECT_TRUE(receiver_.PeerWaits()) << i;
-    ASSERT_EQ(Receive(&got), Got::kMessage);
+    ASSERT_EQ(Receive(&got), Got::kPacket);
   }
   EXPECT_TRUE(sender_.RoomHasCome());
   EXPECT_EQ(Send(large), Sent::kSent);
-  ASSERT_EQ(Receive(&got), Got::kMessage);
+  ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(got, large);
 }
 
-TEST_F(RingTest, RingThatWasFullGrowsWithTheNextMessageThatHasRoomForIt) {
-  const std::string message(1016, 'm');
+TEST_F(RingTest, RingThatWasFullGrowsWithTheNextPacketThatHasRoomForIt) {
+  const std::string packet(1016, 'm');
   uint32_t sent = 0;
-  while (Send(message) == Sent::kSent) ++sent;
+  while (Send(packet) == Sent::kSent) ++sent;
   sender_.StopWaiting();
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
   std::string got;
-  for (; sent > 0; --sent) ASSERT_EQ(Receive(&got), Got::kMessage);
+  for (; sent > 0; --sent) ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(Send("small"), Sent::kSent);
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
-  ASSERT_EQ(Receive(&got), Got::kMessage);
+  ASSERT_EQ(Receive(&got), Got::kPacket);
   EXPECT_EQ(got, "small");
 }
 
@@ -155,7 +155,7 @@ TEST_F(RingTest, HostileGrowthBreaks) {
 }
 
 // Or a reader would look at memory that nobody has allocated.
-TEST_F(RingTest, MessageBeyondThePartThatIsInUseBreaks) {
+TEST_F(RingTest, PacketBeyondThePartThatIsInUseBreaks) {
   std::string got;
   WriteLength(kFirstRingBytes);
   PageOf(writer_)->head.store(kFirstRingBytes + 8);
@@ -167,7 +167,7 @@ TEST_F(RingTest, PeerThatSaysItHasGrownAndHasNotHarmsNobody) {
   PageOf(writer_)->head.store(kFirstRingBytes + 60008);
   ASSERT_EQ(AllocatedBytes(), kRingOffset + kFirstRingBytes);
   std::string got;
-  // The new part is the reader's doing, and zeros: no message.
+  // The new part is the reader's doing, and zeros: no packet.
   EXPECT_EQ(Receive(&got), Got::kBroken);
   EXPECT_EQ(AllocatedBytes(), kRingOffset + kRingBytes);
   WriteLength(60008, kFirstRingBytes);
@@ -193,35 +193,35 @@ TEST_F(RingTest, HostileLengthBreaks) {
     EXPECT_EQ(Receive(&got), Got::kBroken) << length;
   }
   WriteLength(1016);
-  EXPECT_EQ(Receive(&got), Got::kMessage);
+  EXPECT_EQ(Receive(&got), Got::kPacket);
 }
 
 TEST_F(RingTest, HostileTailBreaksOnceItIsLookedAt) {
   GrowRing();
-  const std::string message(60000, 'm');
-  ASSERT_EQ(Send(message), Sent::kSent);
-  ASSERT_EQ(Send(message), Sent::kSent);
+  const std::string packet(60000, 'm');
+  ASSERT_EQ(Send(packet), Sent::kSent);
+  ASSERT_EQ(Send(packet), Sent::kSent);
   for (uint64_t tail :
        {uint64_t{1} << 40, uint64_t{200000}, uint64_t{1} << 63}) {
     PageOf(reader_)->tail.store(tail);
-    EXPECT_EQ(Send(message), Sent::kBroken) << tail;
-    EXPECT_EQ(Send(message), Sent::kBroken) << tail;
+    EXPECT_EQ(Send(packet), Sent::kBroken) << tail;
+    EXPECT_EQ(Send(packet), Sent::kBroken) << tail;
   }
 }
 
 TEST_F(RingTest, TwoThreadsLoseNothing) {
-  constexpr uint32_t kMessages = 200000;
+  constexpr uint32_t kPackets = 200000;
   std::thread writer([this] {
-    for (uint32_t i = 0; i < kMessages; ++i) {
-      std::string message(4 + i % 3000, 'x');
-      std::memcpy(&message[0], &i, sizeof i);
-      while (Send(message) != Sent::kSent) std::this_thread::yield();
+    for (uint32_t i = 0; i < kPackets; ++i) {
+      std::string packet(4 + i % 3000, 'x');
+      std::memcpy(&packet[0], &i, sizeof i);
+      while (Send(packet) != Sent::kSent) std::this_thread::yield();
     }
   });
   uint32_t wrong = 0;
-  for (uint32_t i = 0; i < kMessages;) {
+  for (uint32_t i = 0; i < kPackets;) {
     std::string got;
-    if (Receive(&got) != Got::kMessage) {
+    if (Receive(&got) != Got::kPacket) {
       std::this_thread::yield();
       continue;
     }

@@ -32,17 +32,17 @@ class RingTest : public ::testing::Test {
 
   Sent Send(const std::string& text) { return sender_.Send(AsBytes(text)); }
   Got Receive(std::string* text) {
-    absl::Span<const uint8_t> message;
-    const Got got = receiver_.Receive(&message);
-    if (got != Got::kMessage) return got;
-    text->assign(message.begin(), message.end());
+    absl::Span<const uint8_t> packet;
+    const Got got = receiver_.Receive(&packet);
+    if (got != Got::kPacket) return got;
+    text->assign(packet.begin(), packet.end());
     read_ = PageOf(reader_)->tail;
     return got;
   }
   void GrowRing() {
     std::string got;
     ASSERT_EQ(Send(std::string(kFirstRingBytes, 'g')), Sent::kSent);
-    ASSERT_EQ(Receive(&got), Got::kMessage);
+    ASSERT_EQ(Receive(&got), Got::kPacket);
   }
   // Returns how much memory of the machine the writer's segment has.
   uint64_t AllocatedBytes() {
@@ -82,7 +82,7 @@ class RingTest : public ::testing::Test {
     }
   }
 
-  uint64_t read_ = 0;  // where the next packet begins; the page may be wrong
+  uint64_t read_ = 0;  // where the next packet begins, whatever the page says
   Segment writer_;
   Segment reader_;
   RingSender sender_;

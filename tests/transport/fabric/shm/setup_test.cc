@@ -72,7 +72,7 @@ TEST_F(ShmSetup, RingsMayDiffer) {
   EXPECT_EQ(pair->connecting.endpoint->Describe(), "ring 1024 KiB");
   ASSERT_TRUE(Send(pair->connecting.endpoint.get(), "hello"));
   EXPECT_TRUE(pair->listening.endpoint->Poll());
-  EXPECT_EQ(pair->listening.events.messages.size(), 1u);
+  EXPECT_EQ(pair->listening.events.packets.size(), 1u);
 }
 
 TEST_F(ShmSetup, OtherHostIsRefused) {

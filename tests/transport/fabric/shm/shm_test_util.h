@@ -57,8 +57,8 @@ class Outcome {
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    messages.emplace_back(packet.begin(), packet.end());
-    if (on_message) on_message();
+    packets.emplace_back(packet.begin(), packet.end());
+    if (on_packet) on_packet();
   }
   void OnWritable() override { ++writable; }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
@@ -67,8 +67,8 @@ class Recorder : public EndpointEvents {
   void OnDoorbell() override {}
   void OnBroken(const absl::Status& cause) override { broken.push_back(cause); }
 
-  std::function<void()> on_message;
-  std::vector<std::string> messages;
+  std::function<void()> on_packet;
+  std::vector<std::string> packets;
   std::map<uint64_t, absl::Status> reads;
   std::vector<absl::Status> broken;
   int writable = 0;

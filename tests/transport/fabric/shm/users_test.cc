@@ -161,15 +161,15 @@ class ShmUsers : public ::testing::Test {
     return end;
   }
 
-  static std::string AwaitMessage(End* end) {
+  static std::string AwaitPacket(End* end) {
     EXPECT_TRUE(WaitUntil([end] {
       end->endpoint->Poll();
-      return !end->events.messages.empty();
+      return !end->events.packets.empty();
     }));
-    if (end->events.messages.empty()) return "";
-    std::string message = std::move(end->events.messages.front());
-    end->events.messages.erase(end->events.messages.begin());
-    return message;
+    if (end->events.packets.empty()) return "";
+    std::string packet = std::move(end->events.packets.front());
+    end->events.packets.erase(end->events.packets.begin());
+    return packet;
   }
 
   static void Lend(End* end, size_t size, uint8_t seed) {
@@ -180,7 +180,7 @@ class ShmUsers : public ::testing::Test {
                      absl::StrCat(region.key, " ", region.offset)));
   }
   static void ReadLent(End* end, size_t size, uint8_t seed) {
-    const std::string text = AwaitMessage(end);
+    const std::string text = AwaitPacket(end);
     char* rest = nullptr;
     RemoteRegion region;
     region.key = std::strtoull(text.c_str(), &rest, 10);
@@ -219,7 +219,7 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
     Lend(end.get(), kMiB, 1);
     ReadLent(end.get(), 20 * kMiB, 2);
     EXPECT_TRUE(Send(end->endpoint.get(), "done"));
-    AwaitMessage(end.get());
+    AwaitPacket(end.get());
   });
   auto end = Accepted();
   ASSERT_NE(end, nullptr);
@@ -232,7 +232,7 @@ TEST_F(ShmUsers, PayloadsAreReadByCopyBothWays) {
   EXPECT_EQ(own_->used(), 0u);
   EXPECT_EQ(others->used(), 20 * kMiB);
   ReadLent(end.get(), kMiB, 1);
-  EXPECT_EQ(AwaitMessage(end.get()), "done");
+  EXPECT_EQ(AwaitPacket(end.get()), "done");
   end->endpoint->Poll();
   EXPECT_EQ(others->used(), 0u);
   EXPECT_TRUE(Send(end->endpoint.get(), "end"));
