@@ -62,8 +62,8 @@ void EndByPings(Victim* victim) {
 
 // After each byte of what a peer says first.
 void EndAfterEachByte(Victim* victim) {
-  const std::string hello = Unit(
-      unit::kMessage, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));
+  const std::string hello =
+      Unit(unit::kPacket, 0, Encode(FrameOf(type::kHello, 0, Encode(Hello()))));
   const std::string all =
       victim->is_server() ? ClientPreface() + hello : ServerSettings() + hello;
   for (size_t size = 0; size <= all.size(); ++size) {

@@ -179,7 +179,7 @@ bool Peer::Queue(Frame frame) {
   }
   if (!frame.ack.has_value()) frame.ack = received_;
   const std::string bytes = Encode(frame);
-  if (queued_.size() + bytes.size() > unit::kMaxMessageBytes && !Flush()) {
+  if (queued_.size() + bytes.size() > unit::kMaxPacketBytes && !Flush()) {
     return false;
   }
   queued_ += bytes;
@@ -190,7 +190,7 @@ bool Peer::Queue(Frame frame) {
 
 bool Peer::Flush() {
   if (queued_.empty()) return true;
-  return Write(Unit(unit::kMessage, 0, std::exchange(queued_, {})));
+  return Write(Unit(unit::kPacket, 0, std::exchange(queued_, {})));
 }
 
 bool Peer::SendLong(Frame frame) {
@@ -252,7 +252,7 @@ void Peer::Parse() {
       at += received.size;
     }
     at += unit::kHeaderBytes;
-    if (received.unit == unit::kMessage) {
+    if (received.unit == unit::kPacket) {
       ParseMessage(received.body);
     } else {
       parsed_.push_back(std::move(received));
@@ -267,7 +267,7 @@ void Peer::ParseMessage(absl::string_view body) {
     if (!frame.has_value()) return;
     if (IsSequenced(frame->type)) received_ = *frame->sequence;
     Received received;
-    received.unit = unit::kMessage;
+    received.unit = unit::kPacket;
     received.frame = *std::move(frame);
     parsed_.push_back(std::move(received));
   }
@@ -287,7 +287,7 @@ absl::optional<Peer::Received> Peer::NextIfAny(
 absl::optional<Frame> Peer::Await(uint8_t type,
                                   std::chrono::milliseconds patience) {
   while (absl::optional<Received> received = NextIfAny(patience)) {
-    if (received->unit == unit::kMessage && received->frame.type == type) {
+    if (received->unit == unit::kPacket && received->frame.type == type) {
       return std::move(received->frame);
     }
   }

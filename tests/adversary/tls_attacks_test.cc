@@ -29,7 +29,7 @@ void WriteNoRecords(Victim* victim) {
   WriteRawAndAwaitEnd(victim, RecordHeader(100) + std::string(100, 'x'));
   WriteRawAndAwaitEnd(victim, RecordHeader(UINT16_MAX));
   WriteRawAndAwaitEnd(victim,
-                      Unit(unit::kMessage, 0, Encode(FrameOf(type::kPing, 0))));
+                      Unit(unit::kPacket, 0, Encode(FrameOf(type::kPing, 0))));
 }
 
 // Cut short anywhere, in the midst of a session.

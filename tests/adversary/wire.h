@@ -23,7 +23,7 @@ uint64_t Number(absl::string_view bytes);
 
 // Numbers instead of enumerations, since an attack may use any.
 namespace unit {
-constexpr uint8_t kMessage = 1;
+constexpr uint8_t kPacket = 1;
 constexpr uint8_t kDoorbell = 2;
 constexpr uint8_t kRead = 3;
 constexpr uint8_t kReadData = 4;
@@ -31,7 +31,7 @@ constexpr uint8_t kReadError = 5;
 constexpr uint8_t kPush = 6;
 constexpr uint8_t kPushVoid = 7;
 constexpr uint64_t kHeaderBytes = 16;
-constexpr uint64_t kMaxMessageBytes = 64 * 1024;
+constexpr uint64_t kMaxPacketBytes = 64 * 1024;
 // Set in the key of a region whose first chunk is pushed.
 constexpr uint64_t kPushed = uint64_t{1} << 63;
 }  // namespace unit

@@ -41,7 +41,7 @@ class Stream : public fabric::tcp::ByteStream {
 class Events : public fabric::EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    Add(absl::StrCat("message ", AsText(packet)));
+    Add(absl::StrCat("packet ", AsText(packet)));
   }
   void OnWritable() override {}
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
@@ -146,9 +146,9 @@ std::string Read(uint64_t key, uint64_t offset, uint32_t length) {
 
 std::vector<std::string> Seeds() {
   const std::string cuts("\3\0\x0e\x80", 4);
-  const std::string small = Unit(UnitType::kMessage, 0, "hello") +
+  const std::string small = Unit(UnitType::kPacket, 0, "hello") +
                             Unit(UnitType::kDoorbell, 0, "") +
-                            Unit(UnitType::kMessage, 0, "");
+                            Unit(UnitType::kPacket, 0, "");
   const std::string reads = Read(1, 0, kExposedBytes) + Read(1, 299, 1) +
                             Read(1, 300, 1) + Read(2, 0, 1) + Read(1, ~0ull, 2);
   const std::string data =
@@ -156,7 +156,7 @@ std::vector<std::string> Seeds() {
       Unit(UnitType::kReadError, 1, "");
   return {cuts + small + reads + data, cuts + data + small, cuts + reads,
           cuts + Unit(UnitType::kReadData, 1, std::string(100, 'd')) + small,
-          cuts + Unit(UnitType::kMessage, 0, std::string(65536, 'm'))};
+          cuts + Unit(UnitType::kPacket, 0, std::string(65536, 'm'))};
 }
 
 }  // namespace fuzz

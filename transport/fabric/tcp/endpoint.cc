@@ -11,9 +11,9 @@ namespace fabric {
 namespace tcp {
 namespace {
 
-// Beyond this the session keeps its messages, where they can still be merged.
+// Beyond this the session keeps its packets, where they can still be merged.
 constexpr size_t kMaxQueuedBytes = 256 * 1024;
-// From here on a message is a piece of its own in a write.
+// From here on a packet is a piece of its own in a write.
 constexpr size_t kMinPieceBytes = 4 * 1024;
 // Reads that a peer may have waiting here; far above what ours asks for.
 constexpr size_t kMaxWaitingReads = 64 * 1024;
@@ -21,12 +21,12 @@ constexpr size_t kMaxWaitingReads = 64 * 1024;
 // Below this a piece's two units are a visible part of it.
 constexpr size_t kLeastChunkBytes = 16 * 1024;
 
-static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
+static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
 
 Capabilities TcpCapabilities() {
   Capabilities capabilities;
-  capabilities.max_packet_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxPacketBytes;
   // One frame, and it stays there: what is announced is pushed behind the
   // announcement, which costs a header instead of two copies, but its release
   // is one more write and one more wake-up. No copy of a frame is as dear.
@@ -54,23 +54,23 @@ bool Endpoint::HasCredit() {
   return false;
 }
 
-bool Endpoint::Send(absl::Span<const uint8_t> message) {
+bool Endpoint::Send(absl::Span<const uint8_t> packet) {
   if (!HasCredit()) return false;
   QueueSmall(
-      UnitHeader{static_cast<uint32_t>(message.size()), UnitType::kMessage, 0},
-      message);
+      UnitHeader{static_cast<uint32_t>(packet.size()), UnitType::kPacket, 0},
+      packet);
   WriteQueued();
   return true;
 }
 
-bool Endpoint::SendOwned(std::string* message) {
+bool Endpoint::SendOwned(std::string* packet) {
   // Short ones are gathered: a piece each would cost more than a copy.
-  if (message->size() < kMinPieceBytes) return Send(AsSpan(*message));
+  if (packet->size() < kMinPieceBytes) return Send(AsSpan(*packet));
   if (!HasCredit()) return false;
   QueueSmall(
-      UnitHeader{static_cast<uint32_t>(message->size()), UnitType::kMessage, 0},
+      UnitHeader{static_cast<uint32_t>(packet->size()), UnitType::kPacket, 0},
       {});
-  auto owner = std::make_shared<const std::string>(std::move(*message));
+  auto owner = std::make_shared<const std::string>(std::move(*packet));
   QueueBytes(memory::Bytes{AsSpan(*owner).data(), owner->size(), owner});
   WriteQueued();
   return true;
@@ -207,7 +207,7 @@ size_t Endpoint::TakeHeader(absl::Span<const uint8_t> bytes) {
     BeginPush(unit_.cookie);
     if (broken_) return take;
   }
-  if (unit_.type == UnitType::kMessage) body_.reserve(unit_.length);
+  if (unit_.type == UnitType::kPacket) body_.reserve(unit_.length);
   if (!in_body_) OnUnit({});
   return take;
 }
@@ -248,7 +248,7 @@ size_t Endpoint::TakeReadData(absl::Span<const uint8_t> bytes) {
 
 void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
   switch (unit_.type) {
-    case UnitType::kMessage:
+    case UnitType::kPacket:
       return events_->OnPacket(body);
     case UnitType::kDoorbell:
       return events_->OnDoorbell();

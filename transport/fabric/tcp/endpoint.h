@@ -1,8 +1,8 @@
-// Messages, doorbells and one-sided reads over one byte stream.
+// Packets, doorbells and one-sided reads over one byte stream.
 //
 // A read is a request that the peer's endpoint answers by itself, below the
 // session. It answers a few with each write, so that chunks of large messages
-// interleave with small messages.
+// interleave with packets.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
 #define PENSTOCK_TRANSPORT_FABRIC_TCP_ENDPOINT_H_
@@ -45,8 +45,8 @@ class Endpoint : public fabric::Endpoint {
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string Describe() const override { return std::string(); }
   void Start(EndpointEvents* events) override { events_ = events; }
-  bool Send(absl::Span<const uint8_t> message) override;
-  bool SendOwned(std::string* message) override;
+  bool Send(absl::Span<const uint8_t> packet) override;
+  bool SendOwned(std::string* packet) override;
   void BeginBatch() override { ++batches_; }
   void EndBatch() override;
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;

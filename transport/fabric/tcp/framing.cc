@@ -10,8 +10,8 @@ namespace {
 
 bool LengthFits(uint32_t length, UnitType type) {
   switch (type) {
-    case UnitType::kMessage:
-      return length <= kMaxMessageBytes;
+    case UnitType::kPacket:
+      return length <= kMaxPacketBytes;
     case UnitType::kRead:
       return length == kReadBodyBytes;
     case UnitType::kReadData:

@@ -1,4 +1,4 @@
-// The units of the tcp fabric: how messages and one-sided reads lie on the
+// The units of the tcp fabric: how packets and one-sided reads lie on the
 // stream. docs/protocol.md has the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_TCP_FRAMING_H_
@@ -16,7 +16,7 @@ namespace fabric {
 namespace tcp {
 
 enum class UnitType : uint8_t {
-  kMessage = 1,    // body: a message
+  kPacket = 1,     // body: a packet
   kDoorbell = 2,   // no body
   kRead = 3,       // body: key u64, offset u64, length u32
   kReadData = 4,   // body: the bytes
@@ -30,17 +30,17 @@ enum class UnitType : uint8_t {
 // push.
 constexpr size_t kUnitHeaderBytes = 16;
 constexpr size_t kReadBodyBytes = 20;
-constexpr size_t kMaxMessageBytes = 64 * 1024;
+constexpr size_t kMaxPacketBytes = 64 * 1024;
 constexpr size_t kMaxReadBytes = 1024 * 1024;
 // The chunk that reads start with, and the most that is pushed of a region.
 constexpr size_t kChunkBytes = 256 * 1024;
-// What one write answers of reads: two chunks keep the pipe full, and a message
+// What one write answers of reads: two chunks keep the pipe full, and a packet
 // that is sent meanwhile waits for no more than these.
 constexpr size_t kServedBytesPerWrite = 2 * kChunkBytes;
 
 struct UnitHeader {
   uint32_t length = 0;
-  UnitType type = UnitType::kMessage;
+  UnitType type = UnitType::kPacket;
   uint64_t cookie = 0;
 };
 

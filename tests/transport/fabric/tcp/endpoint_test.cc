@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kQueueLimit = 256 * 1024;
 
-TEST_F(TcpEndpointTest, LoneMessageIsWrittenAtOnce) {
+TEST_F(TcpEndpointTest, LonePacketIsWrittenAtOnce) {
   EXPECT_TRUE(endpoint_->idle());
   ASSERT_TRUE(Send("abc"));
   EXPECT_TRUE(pipe_.writing());
@@ -76,15 +76,15 @@ TEST_F(TcpEndpointTest, WriteUnderWayStaysTheSameWhileMoreIsSent) {
 }
 
 // Until then the session cannot merge them with what comes later.
-TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMoreMessages) {
+TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMorePackets) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
-  const std::string message(1000, 'm');
+  const std::string packet(1000, 'm');
   size_t queued = 0;
-  while (queued < 2 * kQueueLimit && Send(message)) {
-    queued += kUnitHeaderBytes + message.size();
+  while (queued < 2 * kQueueLimit && Send(packet)) {
+    queued += kUnitHeaderBytes + packet.size();
   }
   EXPECT_GT(queued, kQueueLimit);
-  EXPECT_LE(queued, kQueueLimit + kUnitHeaderBytes + message.size());
+  EXPECT_LE(queued, kQueueLimit + kUnitHeaderBytes + packet.size());
   EXPECT_FALSE(Send(""));
   EXPECT_EQ(events_.Take(), Lines{});
   (void)TakeWrite();
@@ -96,9 +96,9 @@ TEST_F(TcpEndpointTest, QueueOf256KiBTakesNoMoreMessages) {
 }
 
 TEST_F(TcpEndpointTest, WriteUnderWayIsNotPartOfTheQueue) {
-  ASSERT_TRUE(Send(std::string(kMaxMessageBytes, 'm')));
+  ASSERT_TRUE(Send(std::string(kMaxPacketBytes, 'm')));
   for (int i = 0; i < 4; ++i) {
-    ASSERT_TRUE(Send(std::string(kMaxMessageBytes - kUnitHeaderBytes, 'm')));
+    ASSERT_TRUE(Send(std::string(kMaxPacketBytes - kUnitHeaderBytes, 'm')));
   }
   EXPECT_TRUE(Send("at the limit"));
   EXPECT_FALSE(Send("above it"));

@@ -1,4 +1,4 @@
-// The bytes around messages and reads, as docs/protocol.md shows them.
+// The bytes around packets and reads, as docs/protocol.md shows them.
 
 #include "transport/fabric/tcp/framing.h"
 
@@ -32,7 +32,7 @@ TEST(UnitHeader, HasTheBytesOfTheDocument) {
     UnitHeader header;
     const char* hex;
   } kGolden[] = {
-      {{0x25, UnitType::kMessage, 0}, "25000000 01 000000 0000000000000000"},
+      {{0x25, UnitType::kPacket, 0}, "25000000 01 000000 0000000000000000"},
       {{0, UnitType::kDoorbell, 0}, "00000000 02 000000 0000000000000000"},
       {{20, UnitType::kRead, 2}, "14000000 03 000000 0200000000000000"},
       {{0x40000, UnitType::kReadData, 0x1122334455667788},

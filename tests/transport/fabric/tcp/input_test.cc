@@ -37,7 +37,7 @@ class TcpInput : public TcpEndpointTest {
               (Lines{"read 100 failed", "read 101 failed", "broken"}));
     EXPECT_TRUE(absl::IsInvalidArgument(events_.cause())) << events_.cause();
     EXPECT_EQ(events_.cause().message(), why);
-    Receive(MakeUnit(UnitType::kMessage, 0, "after the end"));
+    Receive(MakeUnit(UnitType::kPacket, 0, "after the end"));
     EXPECT_EQ(events_.Take(), Lines{});
     EXPECT_FALSE(pipe_.writing());
   }
@@ -45,15 +45,14 @@ class TcpInput : public TcpEndpointTest {
   std::string into_[2];
 };
 
-// One of each type, and an empty message.
+// One of each type, and an empty packet.
 const std::string& HonestStream() {
   static const std::string& stream = *new std::string(absl::StrCat(
-      MakeUnit(UnitType::kMessage, 0, "hello"),
+      MakeUnit(UnitType::kPacket, 0, "hello"),
       MakeUnit(UnitType::kReadData, 2, "12345"),
       MakeUnit(UnitType::kDoorbell, 0, ""), MakeRead(7, {1, 3, 4}),
-      MakeUnit(UnitType::kMessage, 0, ""),
-      MakeUnit(UnitType::kReadError, 1, ""), MakeRead(8, {1, 9, 2}),
-      MakeUnit(UnitType::kMessage, 0, "end")));
+      MakeUnit(UnitType::kPacket, 0, ""), MakeUnit(UnitType::kReadError, 1, ""),
+      MakeRead(8, {1, 9, 2}), MakeUnit(UnitType::kPacket, 0, "end")));
   return stream;
 }
 
@@ -61,8 +60,8 @@ class TcpHonestInput : public TcpInput {
  protected:
   void ExpectUnderstood() {
     EXPECT_EQ(events_.Take(),
-              (Lines{"message hello", "read 101 OK", "doorbell", "message ",
-                     "read 100 failed", "message end"}));
+              (Lines{"packet hello", "read 101 OK", "doorbell", "packet ",
+                     "read 100 failed", "packet end"}));
     EXPECT_EQ(into_[1], "12345");
     EXPECT_EQ(into_[0], ".....");
     EXPECT_EQ(ToHex(TakeWrites()),
@@ -95,8 +94,8 @@ TEST_F(TcpHonestInput, IsUnderstoodInPiecesOfEverySize) {
 TEST_F(TcpHonestInput, CutShortDeliversWhatIsWhole) {
   Prepare();
   Receive(HonestStream().substr(0, HonestStream().size() - 1));
-  EXPECT_EQ(events_.Take(), (Lines{"message hello", "read 101 OK", "doorbell",
-                                   "message ", "read 100 failed"}));
+  EXPECT_EQ(events_.Take(), (Lines{"packet hello", "read 101 OK", "doorbell",
+                                   "packet ", "read 100 failed"}));
 }
 
 TEST_F(TcpInput, MalformedHeadersBreak) {
@@ -163,7 +162,7 @@ TEST_F(TcpInput, ReadOfAForbiddenSizeBreaks) {
   }
 }
 
-// The message may have been withdrawn meanwhile: no offence.
+// The packet may have been withdrawn meanwhile: no offence.
 TEST_F(TcpInput, ReadOfWhatIsNotThereIsAnsweredWithAnError) {
   const ReadRequest kRequests[] = {
       {2, 0, 1},

@@ -42,7 +42,7 @@ class TcpPushing : public TcpEndpointTest {
   }
 };
 
-TEST_F(TcpPushing, OwnerSendsTheFirstChunkBehindTheMessages) {
+TEST_F(TcpPushing, OwnerSendsTheFirstChunkBehindThePackets) {
   const std::string large(300 * 1024, 'x');
   endpoint_->BeginBatch();
   const RemoteRegion small = ExposeToPush("small");
@@ -71,7 +71,7 @@ TEST_F(TcpPushing, WithdrawnBeforeItsPushIsSaidToBe) {
   EXPECT_EQ(units[0].header.cookie, region.key);
 }
 
-TEST_F(TcpPushing, MessageWaitsForTwoChunksOfPushesAndNoMore) {
+TEST_F(TcpPushing, PacketWaitsForTwoChunksOfPushesAndNoMore) {
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   for (int i = 0; i < 8; ++i) {
     endpoint_->Push(ExposeToPush(std::string(256 * 1024, 'p')));

@@ -122,7 +122,7 @@ TEST_F(TcpServing, ReadAcrossPiecesTakesAllOfThem) {
   EXPECT_EQ(units[1].body, "j");
 }
 
-TEST_F(TcpServing, MessagesAndAnswersAlternateInOneStream) {
+TEST_F(TcpServing, PacketsAndAnswersAlternateInOneStream) {
   const RemoteRegion region = Expose("abcdefghij");
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
   ASSERT_TRUE(Send("one"));
@@ -130,12 +130,12 @@ TEST_F(TcpServing, MessagesAndAnswersAlternateInOneStream) {
   ASSERT_TRUE(Send("two"));
   Receive(MakeRead(2, {region.key, 5, 5}));
   ASSERT_TRUE(Send("three"));
-  std::string messages;
+  std::string packets;
   std::string answers;
   for (const Unit& unit : SplitUnits(TakeWrites())) {
-    (unit.header.type == UnitType::kMessage ? messages : answers) += unit.body;
+    (unit.header.type == UnitType::kPacket ? packets : answers) += unit.body;
   }
-  EXPECT_EQ(messages, "firstonetwothree");
+  EXPECT_EQ(packets, "firstonetwothree");
   EXPECT_EQ(answers, "abcdefghij");
 }
 
@@ -156,8 +156,8 @@ TEST_F(TcpServing, HonestPeerMayHaveMoreThanAThousandReads) {
 
 TEST_F(TcpServing, LargestReadIsServed) { ExpectServed(3, kMiB); }
 
-// A small message waits for a bounded part of the answers.
-TEST_F(TcpServing, MessageOvertakesMostOfTheAnswersThatWait) {
+// A packet waits for a bounded part of the answers.
+TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
   const RemoteRegion region = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
   ReadAtOnce(region, 64, 256 * kKiB);
@@ -170,12 +170,12 @@ TEST_F(TcpServing, MessageOvertakesMostOfTheAnswersThatWait) {
   EXPECT_LE(before, 2 * kMiB);
 }
 
-// What waits for the peer to take it must not keep messages from being queued.
-TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromMessages) {
+// What waits for the peer to take it must not keep packets from being queued.
+TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromPackets) {
   const RemoteRegion region = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
   ReadAtOnce(region, 64, 256 * kKiB);
-  EXPECT_TRUE(Send("a message"));
+  EXPECT_TRUE(Send("a packet"));
 }
 
 TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
@@ -186,7 +186,7 @@ TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   endpoint_->Withdraw(region);
   TakeAnswers();
   const Lines lines = at_reader_.Take();
-  ASSERT_EQ(lines.size(), 65u);  // and the message
+  ASSERT_EQ(lines.size(), 65u);  // and the packet
   EXPECT_TRUE(at_reader_.cause().ok());
   for (size_t i = 0; i < 64; ++i) {
     if (lines[i + 1] != absl::StrCat("read ", i, " OK")) continue;

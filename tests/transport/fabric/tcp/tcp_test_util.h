@@ -29,11 +29,11 @@ namespace tcp {
 
 using Lines = std::vector<std::string>;
 
-// Records what happens, in order: "message hi", "read 3 OK".
+// Writes down what happens, in order: "packet hi", "read 3 OK".
 class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
-    lines_.push_back("message " + std::string(packet.begin(), packet.end()));
+    lines_.push_back("packet " + std::string(packet.begin(), packet.end()));
   }
   void OnWritable() override { lines_.push_back("writable"); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) override {
@@ -118,8 +118,8 @@ class TcpEndpointTest : public ::testing::Test {
     bytes.copy(reinterpret_cast<char*>(copy.data()), bytes.size());
     endpoint_->OnBytes(copy);
   }
-  bool Send(absl::string_view message) {
-    return endpoint_->Send(AsSpan(message));
+  bool Send(absl::string_view packet) {
+    return endpoint_->Send(AsSpan(packet));
   }
   // Lets the write under way succeed. Returns its bytes.
   std::string TakeWrite() {
