@@ -26,9 +26,9 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// The size of a message's buffer, which has room for its header too.
+// The size of a packet's buffer, which has room for its header too.
 constexpr uint32_t kBufferBytes = 16 * 1024 + 64;
-// The most requests that have not ended: messages, reads, and the two requests
+// The most requests that have not ended: packets, reads, and the two requests
 // of each large message that bind its window and invalidate it.
 constexpr uint32_t kSendRequests = 128;
 
@@ -75,7 +75,7 @@ class Connection : public CmHandler, public Supervised {
   // Returns the domain, which all connections of the device share if they use
   // windows.
   Domain* domain() const { return domain_.get(); }
-  // Return what this connection may have of the pools, beside message buffers.
+  // Return what this connection may have of the pools, beside packet buffers.
   const std::shared_ptr<Quota>& exposed_quota() const { return exposed_quota_; }
   const std::shared_ptr<Quota>& read_quota() const { return read_quota_; }
 

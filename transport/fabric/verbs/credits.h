@@ -1,4 +1,4 @@
-// Counts how many messages may be under way.
+// Counts how many packets may be under way.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_CREDITS_H_
@@ -12,11 +12,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Each side posts a fixed number of receives. A message takes one until its
-// buffer is posted again; the next message to the peer grants that credit.
+// Each side posts a fixed number of receives. A packet takes one until its
+// buffer is posted again; the next packet to the peer grants that credit.
 //
 // Follows the rule of SMB Direct ([MS-SMBD] 3.1.5.1): the last credit is only
-// for a message that grants some. So a message that leaves its sender without
+// for a packet that grants some. So a packet that leaves its sender without
 // credit gives the receiver at least one, and the two never run dry at once.
 // Needs at least four receives on each side, so that granting costs fewer
 // credits than it grants. Not thread-safe.
@@ -29,16 +29,16 @@ class Credits {
   bool MaySend() const {
     return available_ > 1 || (available_ == 1 && owed_ > 0);
   }
-  // Takes a credit for a message, and returns what the message grants. Needs
+  // Takes a credit for a packet, and returns what the packet grants. Needs
   // MaySend().
   uint16_t TakeForSend() {
     --available_;
     return std::exchange(owed_, uint16_t{0});
   }
-  // Returns true if so much is owed that a message of its own is worth it.
+  // Returns true if so much is owed that a packet of its own is worth it.
   bool MustGrant() const { return owed_ >= receives_ / 2 && available_ > 0; }
 
-  // Owes the peer a credit: a message has come, and its buffer is posted again.
+  // Owes the peer a credit: a packet has come, and its buffer is posted again.
   void OnReceived() { ++owed_; }
   // Adds what the peer grants. Returns DATA_LOSS if that was never taken.
   absl::Status OnGranted(uint16_t credits) {

@@ -43,7 +43,7 @@ class Domain {
   ibv_pd* get() const { return domain_->get(); }
   bool has_windows() const { return with_windows_; }
 
-  // Returns the pool for messages, and for what is read from peers.
+  // Returns the pool for packets, and for what is read from peers.
   Pool* private_pool() { return private_pool_.get(); }
   // Returns the pool for copies that peers read.
   Pool* exposed_pool() { return exposed_pool_.get(); }

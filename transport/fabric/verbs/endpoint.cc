@@ -14,10 +14,10 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kMaxMessageBytes = kBufferBytes - kMessageHeaderBytes;
-static_assert(kMaxMessageBytes >= wire::kMaxFrameBytes,
+constexpr size_t kMaxPacketBytes = kBufferBytes - kPacketHeaderBytes;
+static_assert(kMaxPacketBytes >= wire::kMaxFrameBytes,
               "every fabric takes a whole frame");
-// Messages that may wait for the device: as many as the peer takes.
+// Packets that may wait for the device: as many as the peer takes.
 constexpr uint32_t kSendBuffers = 16;
 // Freeing four buffers at once costs a quarter of the completions.
 constexpr uint32_t kSignalEvery = 4;
@@ -34,7 +34,7 @@ constexpr size_t kReadChunkBytes = 128 * 1024;
 constexpr SizeRange kReadChunkRange = {16 * 1024, 1024 * 1024};
 Capabilities CapabilitiesOf(int max_reads) {
   Capabilities capabilities;
-  capabilities.max_packet_bytes = kMaxMessageBytes;
+  capabilities.max_packet_bytes = kMaxPacketBytes;
   capabilities.eager_max_bytes = kEagerMaxBytes;
   capabilities.eager_range = kEagerRange;
   capabilities.read_chunk_bytes = kReadChunkBytes;
@@ -90,37 +90,36 @@ bool VerbsEndpoint::MaySend() const {
   return credits_.MaySend() && !free_buffers_.empty() && !queue_.full();
 }
 
-bool VerbsEndpoint::Send(absl::Span<const uint8_t> message) {
-  assert(message.size() <= kMaxMessageBytes);
+bool VerbsEndpoint::Send(absl::Span<const uint8_t> packet) {
+  assert(packet.size() <= kMaxPacketBytes);
   if (connection_->is_lost() || broken_) return false;
   if (!MaySend()) {
     wants_to_send_ = true;
     return false;
   }
-  AddMessage(MessageHeader::Kind::kMessage, message,
-             SendQueue::Signal::kWhenDue);
+  AddPacket(PacketHeader::Kind::kPacket, packet, SendQueue::Signal::kWhenDue);
   if (batches_ == 0) PostAdded();
   return true;
 }
 
-void VerbsEndpoint::AddMessage(MessageHeader::Kind kind,
-                               absl::Span<const uint8_t> message,
-                               SendQueue::Signal signal) {
+void VerbsEndpoint::AddPacket(PacketHeader::Kind kind,
+                              absl::Span<const uint8_t> packet,
+                              SendQueue::Signal signal) {
   const uint32_t buffer = free_buffers_.back();
   free_buffers_.pop_back();
   uint8_t* const out = send_buffers_->data() + buffer * kBufferBytes;
-  MessageHeader header;
+  PacketHeader header;
   header.kind = kind;
   header.credits = credits_.TakeForSend();
   EncodeHeader(header, out);
-  if (!message.empty()) {
-    std::memcpy(out + kMessageHeaderBytes, message.data(), message.size());
+  if (!packet.empty()) {
+    std::memcpy(out + kPacketHeaderBytes, packet.data(), packet.size());
   }
-  ibv_send_wr* request = queue_.Add(SendQueue::Kind::kMessage, buffer, signal);
+  ibv_send_wr* request = queue_.Add(SendQueue::Kind::kPacket, buffer, signal);
   request->opcode = IBV_WR_SEND;
   request->sg_list->addr = AddressOf(out);
   request->sg_list->length =
-      static_cast<uint32_t>(kMessageHeaderBytes + message.size());
+      static_cast<uint32_t>(kPacketHeaderBytes + packet.size());
   request->sg_list->lkey = send_buffers_->lkey();
   if (request->sg_list->length <= connection_->inline_bytes()) {
     request->send_flags |= IBV_SEND_INLINE;
@@ -193,11 +192,11 @@ void VerbsEndpoint::StartReads() {
   }
 }
 
-// A message without content: Soft-RoCE breaks the peer's queue pair where it
+// A packet without content: Soft-RoCE breaks the peer's queue pair where it
 // repeats the read of nothing that would need no receive there.
 void VerbsEndpoint::AddProbe() {
   if (queue_.under_way() == 0 || queue_.last_is_signaled()) return;
-  AddMessage(MessageHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
+  AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
 bool VerbsEndpoint::IsDrained() {
@@ -260,13 +259,13 @@ void VerbsEndpoint::Handle(const ibv_wc& completion) {
 void VerbsEndpoint::OnReceived(const ibv_wc& completion) {
   const absl::Span<const uint8_t> bytes =
       connection_->receives()->Buffer(completion.wr_id, completion.byte_len);
-  absl::StatusOr<MessageHeader> header = ParseHeader(bytes);
+  absl::StatusOr<PacketHeader> header = ParseHeader(bytes);
   if (!header.ok()) return Break(header.status());
   absl::Status granted = credits_.OnGranted(header->credits);
   if (!granted.ok()) return Break(granted);
-  if (header->kind == MessageHeader::Kind::kMessage) {
+  if (header->kind == PacketHeader::Kind::kPacket) {
     bool* const destroyed = destroyed_;
-    events_->OnPacket(bytes.subspan(kMessageHeaderBytes));
+    events_->OnPacket(bytes.subspan(kPacketHeaderBytes));
     if (*destroyed || broken_) return;
   }
   absl::Status posted = connection_->receives()->Post(completion.wr_id);
@@ -279,7 +278,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
   SendQueue::Done done;
   while (queue_.Pop(wr_id, &done)) {
     switch (done.kind) {
-      case SendQueue::Kind::kMessage:
+      case SendQueue::Kind::kPacket:
         free_buffers_.push_back(static_cast<uint32_t>(done.cookie));
         break;
       case SendQueue::Kind::kRead:
@@ -298,7 +297,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
 
 void VerbsEndpoint::GrantIfDue() {
   if (!broken_ && credits_.MustGrant() && MaySend()) {
-    AddMessage(MessageHeader::Kind::kCredits, {}, SendQueue::Signal::kWhenDue);
+    AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kWhenDue);
   }
 }
 

@@ -17,14 +17,14 @@
 #include "transport/fabric/verbs/connection.h"
 #include "transport/fabric/verbs/credits.h"
 #include "transport/fabric/verbs/exposer.h"
-#include "transport/fabric/verbs/message.h"
+#include "transport/fabric/verbs/packet.h"
 #include "transport/fabric/verbs/send_queue.h"
 
 namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Sends messages from registered buffers (SEND), as far as credits allow. Lets
+// Sends packets from registered buffers (SEND), as far as credits allow. Lets
 // the peer read payloads (READ) under a key that ends with the exposure, or,
 // without windows, under the key of a pool of copies. exposer.h says which.
 //
@@ -40,7 +40,7 @@ class VerbsEndpoint : public Endpoint {
   std::string Describe() const override { return connection_->Describe(); }
   void Start(EndpointEvents* events) override { events_ = events; }
 
-  bool Send(absl::Span<const uint8_t> message) override;
+  bool Send(absl::Span<const uint8_t> packet) override;
   void BeginBatch() override { ++batches_; }
   void EndBatch() override;
 
@@ -76,15 +76,15 @@ class VerbsEndpoint : public Endpoint {
 
   // Returns whether there is a credit, a buffer, and a place in the queue.
   bool MaySend() const;
-  void AddMessage(MessageHeader::Kind kind, absl::Span<const uint8_t> message,
-                  SendQueue::Signal signal);
-  // Sends credits, if so many are owed that a message of its own is worth it.
+  void AddPacket(PacketHeader::Kind kind, absl::Span<const uint8_t> packet,
+                 SendQueue::Signal signal);
+  // Sends credits, if so many are owed that a packet of its own is worth it.
   void GrantIfDue();
   // Adds waiting reads, as many as may be under way.
   void StartReads();
   // Posts what was added.
   void PostAdded();
-  // Adds a signaled message, so that the device tells when all so far has
+  // Adds a signaled packet, so that the device tells when all so far has
   // ended, unless it will. Needs MaySend().
   void AddProbe();
 

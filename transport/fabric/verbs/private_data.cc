@@ -14,7 +14,7 @@ namespace verbs {
 namespace {
 
 constexpr uint32_t kMagic = 0x42525650;  // "PVRB"
-// Fewer, and messages about credits could answer one another for ever.
+// Fewer, and packets about credits could answer one another for ever.
 constexpr uint16_t kMinReceives = 4;
 constexpr uint16_t kMinReads = 1;
 

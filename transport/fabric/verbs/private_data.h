@@ -37,7 +37,7 @@ static_assert(kRequestBytes <= 56, "a request must fit");
 
 // What a side says it can do.
 struct Terms {
-  uint16_t receives = 0;  // receives posted for the peer's messages, at least 4
+  uint16_t receives = 0;  // receives posted for the peer's packets, at least 4
   uint16_t reads = 0;     // reads that it serves at once, at least 1
 };
 

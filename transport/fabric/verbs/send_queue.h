@@ -19,7 +19,7 @@ namespace verbs {
 class SendQueue {
  public:
   enum class Kind : uint8_t {
-    kMessage,
+    kPacket,
     kRead,
     kBinding,
     kInvalidation,

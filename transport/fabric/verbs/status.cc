@@ -58,7 +58,7 @@ absl::Status CompletionStatus(ibv_wc_status status) {
           "the peer's device does not answer (transport retries exceeded)");
     case IBV_WC_RNR_RETRY_EXC_ERR:
       return absl::UnavailableError(
-          "the peer takes no more messages (receiver-not-ready retries "
+          "the peer takes no more packets (receiver-not-ready retries "
           "exceeded)");
     case IBV_WC_WR_FLUSH_ERR:
       return absl::UnavailableError("the queue pair has been shut down");

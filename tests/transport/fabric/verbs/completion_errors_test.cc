@@ -147,7 +147,7 @@ TEST(EndingTest, WhatThePeerSentBeforeItWentIsDelivered) {
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(Ends::Send(ends.server, "x"));
   ends.server.endpoint.reset();
   ends.Exchange();
-  EXPECT_EQ(ends.client.events.messages.size(), 5u);
+  EXPECT_EQ(ends.client.events.packets.size(), 5u);
   EXPECT_EQ(ends.client.events.broken.size(), 1u);
 }
 
@@ -210,7 +210,7 @@ TEST(EndingTest, HoleThatClosesInTimeIsForgiven) {
   busy.ends.Exchange();
   EXPECT_TRUE(busy.ends.client.events.Succeeded(1));
   EXPECT_TRUE(busy.ends.client.events.Succeeded(2));
-  EXPECT_EQ(busy.ends.server.events.messages.size(), 1u);
+  EXPECT_EQ(busy.ends.server.events.packets.size(), 1u);
 }
 
 }  // namespace

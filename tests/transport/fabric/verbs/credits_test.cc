@@ -13,7 +13,7 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Two sides with a link in each direction that keeps order. A message takes a
+// Two sides with a link in each direction that keeps order. A packet takes a
 // receive of the other side when it leaves: the worst case.
 class Link {
  public:
@@ -24,7 +24,7 @@ class Link {
     Leave(from);
     return true;
   }
-  // One message arrives, and its buffer is posted again; false: none is under
+  // One packet arrives, and its buffer is posted again; false: none is under
   // way.
   bool Deliver(int to) {
     Side& side = sides_[to];
@@ -94,7 +94,7 @@ TEST(CreditsTest, RandomTrafficNeitherOverrunsNorRunsDry) {
         (void)link.Grant(side);
       }
     }
-    ASSERT_TRUE(link.Settle()) << "messages about credits for ever: " << seed;
+    ASSERT_TRUE(link.Settle()) << "packets about credits for ever: " << seed;
     EXPECT_TRUE(link.MaySend(0) && link.MaySend(1)) << "stuck: " << seed;
   }
 }
@@ -126,7 +126,7 @@ TEST(CreditsTest, OneWayTrafficGoesOnWithoutAnythingToSayBack) {
   EXPECT_GE(sent, 1400);
 }
 
-TEST(CreditsTest, LastCreditIsForAMessageThatGrants) {
+TEST(CreditsTest, LastCreditIsForAPacketThatGrants) {
   Credits credits(4, 2);
   EXPECT_EQ(credits.TakeForSend(), 0);
   EXPECT_FALSE(credits.MaySend());
@@ -145,7 +145,7 @@ TEST(CreditsTest, OwedIsGrantedOnce) {
   EXPECT_EQ(credits.TakeForSend(), 0);
 }
 
-TEST(CreditsTest, HalfOfTheReceivesIsWorthAMessage) {
+TEST(CreditsTest, HalfOfTheReceivesIsWorthAPacket) {
   Credits credits(8, 8);
   for (int i = 0; i < 3; ++i) credits.OnReceived();
   EXPECT_FALSE(credits.MustGrant());

@@ -30,7 +30,7 @@ class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
     CheckAlive();
-    messages.emplace_back(packet.begin(), packet.end());
+    packets.emplace_back(packet.begin(), packet.end());
   }
   void OnWritable() override {
     CheckAlive();
@@ -54,7 +54,7 @@ class Recorder : public EndpointEvents {
     return reads.count(cookie) > 0 && !reads.at(cookie).ok();
   }
 
-  std::vector<std::string> messages;
+  std::vector<std::string> packets;
   std::map<uint64_t, absl::Status> reads;
   std::vector<absl::Status> broken;
   int writable = 0;

@@ -10,24 +10,24 @@
 #include "tests/transport/fabric/verbs/drain_loop.h"
 #include "tests/transport/fabric/verbs/ends.h"
 #include "tests/transport/fabric/verbs/raw_peer.h"
-#include "transport/fabric/verbs/message.h"
+#include "transport/fabric/verbs/packet.h"
 
 namespace penstock {
 namespace fabric {
 namespace verbs {
 namespace {
 
-std::string Message(MessageHeader::Kind kind, uint16_t credits,
-                    const std::string& text) {
-  std::string bytes(kMessageHeaderBytes, '\0');
-  MessageHeader header;
+std::string Packet(PacketHeader::Kind kind, uint16_t credits,
+                   const std::string& text) {
+  std::string bytes(kPacketHeaderBytes, '\0');
+  PacketHeader header;
   header.kind = kind;
   header.credits = credits;
   EncodeHeader(header, reinterpret_cast<uint8_t*>(&bytes[0]));
   return bytes + text;
 }
-std::string Message(const std::string& text) {
-  return Message(MessageHeader::Kind::kMessage, 0, text);
+std::string Packet(const std::string& text) {
+  return Packet(PacketHeader::Kind::kPacket, 0, text);
 }
 
 class HostilePeerTest : public testing::Test {
@@ -57,26 +57,26 @@ class HostilePeerTest : public testing::Test {
 
   End& server() { return ends_->server; }
   Recorder& events() { return server().events; }
-  // The connection has ended with `code`, and `messages` had come before.
-  void ExpectEnd(absl::StatusCode code, size_t messages = 0) {
+  // The connection has ended with `code`, and `packets` had come before.
+  void ExpectEnd(absl::StatusCode code, size_t packets = 0) {
     ends_->Exchange();
     ASSERT_EQ(events().broken.size(), 1u);
     EXPECT_EQ(events().broken[0].code(), code) << events().broken[0];
-    EXPECT_EQ(events().messages.size(), messages);
+    EXPECT_EQ(events().packets.size(), packets);
   }
 
   std::unique_ptr<Ends> ends_;
   std::unique_ptr<RawPeer> peer_;
 };
 
-TEST_F(HostilePeerTest, ProperMessageIsDelivered) {
-  EXPECT_EQ(peer_->Send(Message("hello")), IBV_WC_SUCCESS);
+TEST_F(HostilePeerTest, ProperPacketIsDelivered) {
+  EXPECT_EQ(peer_->Send(Packet("hello")), IBV_WC_SUCCESS);
   ends_->Exchange();
-  EXPECT_EQ(events().messages, std::vector<std::string>{"hello"});
+  EXPECT_EQ(events().packets, std::vector<std::string>{"hello"});
   EXPECT_TRUE(events().broken.empty());
 }
 
-TEST_F(HostilePeerTest, MessageWithoutItsHeaderEndsIt) {
+TEST_F(HostilePeerTest, PacketWithoutItsHeaderEndsIt) {
   for (const size_t size : {0, 1, 7}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
     peer_->Send(std::string(size, '\1'));
@@ -85,45 +85,45 @@ TEST_F(HostilePeerTest, MessageWithoutItsHeaderEndsIt) {
 }
 
 TEST_F(HostilePeerTest, MalformedHeaderEndsIt) {
-  peer_->Send(Message("good"));
-  std::string bad = Message("bad");
+  peer_->Send(Packet("good"));
+  std::string bad = Packet("bad");
   bad[1] = 1;
   peer_->Send(bad);
-  ExpectEnd(absl::StatusCode::kInvalidArgument, /*messages=*/1);
+  ExpectEnd(absl::StatusCode::kInvalidArgument, /*packets=*/1);
 }
 
 TEST_F(HostilePeerTest, CreditsWithATailEndIt) {
-  peer_->Send(Message(MessageHeader::Kind::kCredits, 0, "tail"));
+  peer_->Send(Packet(PacketHeader::Kind::kCredits, 0, "tail"));
   ExpectEnd(absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(HostilePeerTest, MessageLongerThanABufferEndsIt) {
-  peer_->Send(Message(std::string(17 * 1024, 'x')));
+TEST_F(HostilePeerTest, PacketLongerThanABufferEndsIt) {
+  peer_->Send(Packet(std::string(17 * 1024, 'x')));
   ends_->Exchange();
   EXPECT_EQ(events().broken.size(), 1u);
-  EXPECT_TRUE(events().messages.empty());
+  EXPECT_TRUE(events().packets.empty());
 }
 
-TEST_F(HostilePeerTest, CreditsForMessagesThatWereNeverSentEndIt) {
-  peer_->Send(Message(MessageHeader::Kind::kCredits, 1, ""));
+TEST_F(HostilePeerTest, CreditsForPacketsThatWereNeverSentEndIt) {
+  peer_->Send(Packet(PacketHeader::Kind::kCredits, 1, ""));
   ExpectEnd(absl::StatusCode::kDataLoss);
 }
 
 TEST_F(HostilePeerTest, AllTheCreditsOfANumberEndIt) {
   ASSERT_TRUE(Ends::Send(server(), "x"));
-  peer_->Send(Message(MessageHeader::Kind::kMessage, 0xffff, "y"));
+  peer_->Send(Packet(PacketHeader::Kind::kPacket, 0xffff, "y"));
   ExpectEnd(absl::StatusCode::kDataLoss);
 }
 
-// Messages beyond the posted receives wait at the sender's device.
+// Packets beyond the posted receives wait at the sender's device.
 TEST_F(HostilePeerTest, FloodWaitsForReceives) {
   int taken = 0;
   for (int i = 0; i < 40; ++i) {
-    if (peer_->Send(Message("flood")) == IBV_WC_SUCCESS) ++taken;
+    if (peer_->Send(Packet("flood")) == IBV_WC_SUCCESS) ++taken;
   }
   EXPECT_EQ(taken, 16);
   ends_->Exchange();
-  EXPECT_EQ(events().messages.size(), 40u);
+  EXPECT_EQ(events().packets.size(), 40u);
   EXPECT_TRUE(events().broken.empty());
 }
 
@@ -183,7 +183,7 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
   const RemoteRegion region =
       server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
-  EXPECT_EQ(peer_->SendWithInvalidate(Message("inv"),
+  EXPECT_EQ(peer_->SendWithInvalidate(Packet("inv"),
                                       static_cast<uint32_t>(region.key)),
             IBV_WC_SUCCESS);
   ends_->Exchange();
@@ -201,7 +201,7 @@ TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
     const RemoteRegion region =
         server()->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')))->region;
     const auto key = static_cast<uint32_t>(region.key);
-    EXPECT_NE(peer_->SendWithInvalidate(Message("inv"), key + distance),
+    EXPECT_NE(peer_->SendWithInvalidate(Packet("inv"), key + distance),
               IBV_WC_SUCCESS);
     ends_->Exchange();
     EXPECT_EQ(events().broken.size(), 1u);

@@ -50,8 +50,8 @@ bool Talk(Ends* ends) {
     }
     if (is_over()) return false;
   }
-  return ends->client.events.messages.size() == 1 &&
-         ends->server.events.messages.size() == 1;
+  return ends->client.events.packets.size() == 1 &&
+         ends->server.events.packets.size() == 1;
 }
 
 // An end that is lost, is lost once and at both sides.

@@ -128,7 +128,7 @@ TEST_F(ReadKeysTest, LockedMemoryThatIsExhaustedIsANormalAnswer) {
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
     ASSERT_TRUE(Ends::Send(server(), "still here"));
     ends_->Exchange();
-    EXPECT_EQ(client().events.messages.back(), "still here");
+    EXPECT_EQ(client().events.packets.back(), "still here");
     for (const RemoteRegion& region : regions) server()->Withdraw(region);
   }
   EXPECT_EQ(Read(Expose("small again").region), "small again");

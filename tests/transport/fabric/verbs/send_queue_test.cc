@@ -40,7 +40,7 @@ class SendQueueTest : public testing::Test {
 
   void Add(uint64_t cookie, Signal signal = Signal::kWhenDue) {
     ASSERT_FALSE(queue_.full());
-    queue_.Add(Kind::kMessage, cookie, signal);
+    queue_.Add(Kind::kPacket, cookie, signal);
   }
   bool Post() { return queue_.Post(&qp_).ok(); }
   bool IsSignaled(size_t i) const {
@@ -62,7 +62,7 @@ class SendQueueTest : public testing::Test {
 
 TEST_F(SendQueueTest, WhatWasAddedLeavesTogetherInOrder) {
   for (uint64_t i = 0; i < 5; ++i) {
-    queue_.Add(Kind::kMessage, i, Signal::kWhenDue)->opcode =
+    queue_.Add(Kind::kPacket, i, Signal::kWhenDue)->opcode =
         i % 2 == 0 ? IBV_WR_SEND : IBV_WR_RDMA_READ;
   }
   EXPECT_EQ(verbs_.calls, 0);
@@ -149,13 +149,13 @@ TEST_F(SendQueueTest, FullUntilOneHasEnded) {
 TEST_F(SendQueueTest, ManyRoundsKeepOrderAndKinds) {
   uint64_t ended = 0;
   for (uint64_t i = 0; i < 10000; ++i) {
-    queue_.Add(i % 2 == 0 ? Kind::kMessage : Kind::kRead, i, Signal::kWhenDue);
+    queue_.Add(i % 2 == 0 ? Kind::kPacket : Kind::kRead, i, Signal::kWhenDue);
     ASSERT_TRUE(Post());
     if (!IsSignaled(i)) continue;
     SendQueue::Done done;
     while (queue_.Pop(verbs_.posted[i].wr_id, &done)) {
       ASSERT_EQ(done.cookie, ended);
-      ASSERT_EQ(done.kind, ended % 2 == 0 ? Kind::kMessage : Kind::kRead);
+      ASSERT_EQ(done.kind, ended % 2 == 0 ? Kind::kPacket : Kind::kRead);
       ++ended;
     }
     ASSERT_FALSE(queue_.full());

@@ -307,7 +307,7 @@ TEST_F(SetupTest, FabricMayGoBeforeWhatItMade) {
   ends_->connecting.reset();
   ASSERT_TRUE(Ends::Send(ends_->client, "x"));
   ends_->Exchange();
-  EXPECT_EQ(ends_->server.events.messages.size(), 1u);
+  EXPECT_EQ(ends_->server.events.packets.size(), 1u);
   ends_->Close();
   EXPECT_EQ(api()->counts().objects(), 0);
 }

@@ -166,7 +166,7 @@ TEST_F(SharedDomainTest, EndOfOneLeavesTheOther) {
     ASSERT_TRUE(Ends::Send(ends_->client, "x"));
     ends_->Exchange();
   }
-  EXPECT_EQ(ends_->server.events.messages.size(), 40u);
+  EXPECT_EQ(ends_->server.events.packets.size(), 40u);
 }
 
 TEST_F(SharedDomainTest, ConnectionsThatComeAndGoUseTheSameMemory) {

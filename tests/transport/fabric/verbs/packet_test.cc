@@ -1,6 +1,6 @@
-// The header before each message, to the byte.
+// The header before each packet, to the byte.
 
-#include "transport/fabric/verbs/message.h"
+#include "transport/fabric/verbs/packet.h"
 
 #include <string>
 #include <vector>
@@ -14,9 +14,9 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-Bytes Encoded(MessageHeader::Kind kind, uint16_t credits) {
-  Bytes bytes(kMessageHeaderBytes, 0xee);
-  MessageHeader header;
+Bytes Encoded(PacketHeader::Kind kind, uint16_t credits) {
+  Bytes bytes(kPacketHeaderBytes, 0xee);
+  PacketHeader header;
   header.kind = kind;
   header.credits = credits;
   EncodeHeader(header, bytes.data());
@@ -28,18 +28,18 @@ bool IsMalformed(const Bytes& bytes) {
          absl::StatusCode::kInvalidArgument;
 }
 
-TEST(MessageTest, GoldenBytes) {
-  EXPECT_EQ(Encoded(MessageHeader::Kind::kMessage, 0x0102),
+TEST(PacketTest, GoldenBytes) {
+  EXPECT_EQ(Encoded(PacketHeader::Kind::kPacket, 0x0102),
             (Bytes{1, 0, 2, 1, 0, 0, 0, 0}));
-  EXPECT_EQ(Encoded(MessageHeader::Kind::kCredits, 0xffff),
+  EXPECT_EQ(Encoded(PacketHeader::Kind::kCredits, 0xffff),
             (Bytes{2, 0, 0xff, 0xff, 0, 0, 0, 0}));
 }
 
-TEST(MessageTest, ParsingGivesBackWhatWasEncoded) {
+TEST(PacketTest, ParsingGivesBackWhatWasEncoded) {
   for (const auto kind :
-       {MessageHeader::Kind::kMessage, MessageHeader::Kind::kCredits}) {
+       {PacketHeader::Kind::kPacket, PacketHeader::Kind::kCredits}) {
     for (const int credits : {0, 1, 255, 256, 65535}) {
-      const absl::StatusOr<MessageHeader> header =
+      const absl::StatusOr<PacketHeader> header =
           ParseHeader(Encoded(kind, static_cast<uint16_t>(credits)));
       ASSERT_TRUE(header.ok()) << header.status();
       EXPECT_EQ(header->kind, kind);
@@ -48,34 +48,34 @@ TEST(MessageTest, ParsingGivesBackWhatWasEncoded) {
   }
 }
 
-TEST(MessageTest, TruncatedHeaderIsRejected) {
-  const Bytes whole = Encoded(MessageHeader::Kind::kMessage, 1);
+TEST(PacketTest, TruncatedHeaderIsRejected) {
+  const Bytes whole = Encoded(PacketHeader::Kind::kPacket, 1);
   for (size_t size = 0; size < whole.size(); ++size) {
     EXPECT_TRUE(IsMalformed(Bytes(whole.begin(), whole.begin() + size)))
         << size;
   }
 }
 
-TEST(MessageTest, OnlyAMessageHasMoreThanItsHeader) {
-  Bytes message = Encoded(MessageHeader::Kind::kMessage, 1);
-  Bytes credits = Encoded(MessageHeader::Kind::kCredits, 1);
-  message.push_back('x');
+TEST(PacketTest, OnlyAPacketHasMoreThanItsHeader) {
+  Bytes packet = Encoded(PacketHeader::Kind::kPacket, 1);
+  Bytes credits = Encoded(PacketHeader::Kind::kCredits, 1);
+  packet.push_back('x');
   credits.push_back('x');
-  EXPECT_TRUE(ParseHeader(message).ok());
+  EXPECT_TRUE(ParseHeader(packet).ok());
   EXPECT_TRUE(IsMalformed(credits));
 }
 
-TEST(MessageTest, UnknownKindIsRejected) {
+TEST(PacketTest, UnknownKindIsRejected) {
   for (int kind = 0; kind < 256; ++kind) {
-    Bytes bytes = Encoded(MessageHeader::Kind::kMessage, 1);
+    Bytes bytes = Encoded(PacketHeader::Kind::kPacket, 1);
     bytes[0] = static_cast<uint8_t>(kind);
     EXPECT_EQ(IsMalformed(bytes), kind != 1 && kind != 2) << kind;
   }
 }
 
-TEST(MessageTest, ReservedBytesAreZero) {
+TEST(PacketTest, ReservedBytesAreZero) {
   for (const size_t at : {1, 4, 5, 6, 7}) {
-    Bytes bytes = Encoded(MessageHeader::Kind::kMessage, 1);
+    Bytes bytes = Encoded(PacketHeader::Kind::kPacket, 1);
     bytes[at] = 0x80;
     EXPECT_TRUE(IsMalformed(bytes)) << at;
   }
