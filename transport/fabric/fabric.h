@@ -62,7 +62,7 @@ struct Capabilities {
   }
   // True if Load() works, so that exposed memory can be used in place.
   bool can_load = false;
-  // True if the session ends when this endpoint breaks. Messages sent over a
+  // True if the session ends when this endpoint breaks. Packets sent over a
   // lifeline are lost only with the session, so nobody keeps them to send them
   // again.
   bool is_lifeline = false;

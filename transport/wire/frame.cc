@@ -37,9 +37,9 @@ void AppendFrame(const FrameHeader& header, absl::string_view payload,
   out->append(payload.data(), payload.size());
 }
 
-absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* message) {
-  if (message->size() < kFrameHeaderBytes) return Malformed("header cut short");
-  const uint8_t* in = message->data();
+absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* packet) {
+  if (packet->size() < kFrameHeaderBytes) return Malformed("header cut short");
+  const uint8_t* in = packet->data();
   Frame frame;
   FrameHeader& header = frame.header;
   header.length = base::LoadLittle<uint32_t>(in);
@@ -58,11 +58,11 @@ absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* message) {
     return Malformed("sequence number does not fit the type");
   }
   if (header.length > kMaxFramePayload ||
-      header.length > message->size() - kFrameHeaderBytes) {
+      header.length > packet->size() - kFrameHeaderBytes) {
     return Malformed(absl::StrCat("length ", header.length));
   }
-  frame.payload = message->subspan(kFrameHeaderBytes, header.length);
-  message->remove_prefix(kFrameHeaderBytes + header.length);
+  frame.payload = packet->subspan(kFrameHeaderBytes, header.length);
+  packet->remove_prefix(kFrameHeaderBytes + header.length);
   return frame;
 }
 

@@ -85,10 +85,10 @@ struct Frame {
   absl::Span<const uint8_t> payload;
 };
 
-// Removes the first frame from `*message`, a packet, and returns it. Returns
+// Removes the first frame from `*packet` and returns it. Returns
 // INVALID_ARGUMENT if the frame is cut short or too long, has an unknown type
 // or flag, or has a sequence number that does not fit its type.
-absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* message);
+absl::StatusOr<Frame> TakeFrame(absl::Span<const uint8_t>* packet);
 
 }  // namespace wire
 }  // namespace penstock
