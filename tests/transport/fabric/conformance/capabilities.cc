@@ -20,15 +20,15 @@ bool AreEqual(const Capabilities& one, const Capabilities& other) {
          one.is_lifeline == other.is_lifeline;
 }
 
-TEST_P(Conformance, WholeFrameFitsIntoOneMessage) {
+TEST_P(Conformance, WholeFrameFitsIntoOnePacket) {
   if (!harness_->takes_frames()) {
-    GTEST_SKIP() << "this fake has smaller messages on purpose";
+    GTEST_SKIP() << "this fake has smaller packets on purpose";
   }
-  EXPECT_GE(max_message(), wire::kMaxFrameBytes);
+  EXPECT_GE(max_packet(), wire::kMaxFrameBytes);
 }
 
 TEST_P(Conformance, LimitsAreUsable) {
-  EXPECT_GT(max_message(), 0u);
+  EXPECT_GT(max_packet(), 0u);
   EXPECT_GT(capabilities().eager_max_bytes, 0u);
   EXPECT_GT(capabilities().read_chunk_bytes, 0u);
   EXPECT_GT(capabilities().max_reads, 0);

@@ -13,7 +13,7 @@ namespace {
 // Cookies of ReadWhole(): none that a test uses.
 constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
 // More than any fabric has credits.
-constexpr int kManyMessages = 100 * 1000;
+constexpr int kManyPackets = 100 * 1000;
 constexpr char kIsDestroyed[] = "after its endpoint was destroyed";
 
 }  // namespace
@@ -42,9 +42,9 @@ size_t Conformance::several_chunks() const {
   return std::max<size_t>(3 * chunk + chunk / 3, 1000);
 }
 
-bool Conformance::Send(Side from, absl::string_view message) {
+bool Conformance::Send(Side from, absl::string_view packet) {
   ForbidEvents("from within Send()");
-  const bool sent = end(from)->Send(AsSpan(message));
+  const bool sent = end(from)->Send(AsSpan(packet));
   AllowEvents();
   return sent;
 }
@@ -59,19 +59,19 @@ void Conformance::AllowEvents() {
   }
 }
 
-void Conformance::SendSurely(Side from, absl::string_view message) {
-  if (Send(from, message)) return;
+void Conformance::SendSurely(Side from, absl::string_view packet) {
+  if (Send(from, packet)) return;
   const int before = at(from).writable;
   Pump();
   ASSERT_GT(at(from).writable, before) << "refused, but never writable again";
-  ASSERT_TRUE(Send(from, message)) << "refused, though all has been taken";
+  ASSERT_TRUE(Send(from, packet)) << "refused, though all has been taken";
 }
 
 int Conformance::SendUntilRefused(Side from) {
-  const std::string message(max_message(), 'm');
+  const std::string packet(max_packet(), 'm');
   int taken = 0;
-  while (taken < kManyMessages && Send(from, message)) ++taken;
-  EXPECT_LT(taken, kManyMessages) << "nothing limits what is under way";
+  while (taken < kManyPackets && Send(from, packet)) ++taken;
+  EXPECT_LT(taken, kManyPackets) << "nothing limits what is under way";
   return taken;
 }
 
@@ -128,10 +128,10 @@ absl::StatusOr<std::string> Conformance::ReadWhole(Side reader,
 void Conformance::ExpectAlive() {
   for (Side side : kSides) {
     Recorder& receiver = at(Other(side));
-    receiver.messages.clear();
+    receiver.packets.clear();
     ASSERT_NO_FATAL_FAILURE(SendSurely(side, "still here"));
     Pump();
-    EXPECT_EQ(receiver.messages, std::vector<std::string>{"still here"});
+    EXPECT_EQ(receiver.packets, std::vector<std::string>{"still here"});
     const std::string bytes = RandomBytes(1000, 99);
     const Exposure exposure = Expose(side, PayloadOf(bytes));
     const auto read = ReadWhole(Other(side), exposure.region);

@@ -38,14 +38,14 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   Recorder& at_a() { return at(Side::kA); }
   Recorder& at_b() { return at(Side::kB); }
   const Capabilities& capabilities() const { return capabilities_; }
-  size_t max_message() const { return capabilities_.max_packet_bytes; }
-  // Returns the size of a region that takes several chunks, the last one short.
+  size_t max_packet() const { return capabilities_.max_packet_bytes; }
+  // Of a region that takes several chunks, the last one short.
   size_t several_chunks() const;
 
-  // Sends a packet. No event may come within the call, at either end.
-  bool Send(Side from, absl::string_view message);
-  // Sends once there is credit; pumps until then.
-  void SendSurely(Side from, absl::string_view message);
+  // No event may come from within it, at either end.
+  bool Send(Side from, absl::string_view packet);
+  // Sends when there is credit, for which it pumps.
+  void SendSurely(Side from, absl::string_view packet);
   // Sends full packets until one is refused. Returns how many were taken.
   int SendUntilRefused(Side from);
   void Read(Side reader, const RemoteRegion& region, uint64_t offset,
@@ -56,7 +56,7 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   // as the fabric wants.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
-  // Expects that packets and regions pass both ways.
+  // Packets pass both ways, and so do regions.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }
   void Kill(Side side);

@@ -20,11 +20,11 @@ TEST_P(Conformance, SendWithoutCreditIsRefusedAndWritableFollows) {
   Pump();
   EXPECT_GT(at_a().writable, 0);
   // What was taken, all of it, and not what was refused.
-  EXPECT_EQ(at_b().messages.size(), taken);
+  EXPECT_EQ(at_b().packets.size(), taken);
   EXPECT_TRUE(Send(Side::kA, "goes again"));
   Pump();
-  ASSERT_EQ(at_b().messages.size(), taken + 1);
-  EXPECT_EQ(at_b().messages.back(), "goes again");
+  ASSERT_EQ(at_b().packets.size(), taken + 1);
+  EXPECT_EQ(at_b().packets.back(), "goes again");
 }
 
 TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
@@ -40,38 +40,38 @@ TEST_P(Conformance, WritableComesOnlyAfterARefusal) {
 TEST_P(Conformance, WritableFollowsEachTimeThatCreditRunsOut) {
   for (int round = 1; round <= 5; ++round) {
     SendUntilRefused(Side::kA);
-    EXPECT_FALSE(Send(Side::kA, std::string(max_message(), 'n')));
+    EXPECT_FALSE(Send(Side::kA, std::string(max_packet(), 'n')));
     const int before = at_a().writable;
     Pump();
     EXPECT_GT(at_a().writable, before) << "round " << round;
   }
 }
 
-// The least message fits where the largest does not, until it does not either.
+// The least packet fits where the largest does not, until it does not either.
 TEST_P(Conformance, WhatFitsAfterARefusalArrivesToo) {
   const size_t full = SendUntilRefused(Side::kA);
   size_t small = 0;
   while (small < 100 * 1000 && Send(Side::kA, "s")) ++small;
-  EXPECT_FALSE(Send(Side::kA, std::string(max_message(), 'l')));
+  EXPECT_FALSE(Send(Side::kA, std::string(max_packet(), 'l')));
   Pump();
   EXPECT_GT(at_a().writable, 0);
-  EXPECT_EQ(at_b().messages.size(), full + small);
-  EXPECT_TRUE(Send(Side::kA, std::string(max_message(), 'l')));
+  EXPECT_EQ(at_b().packets.size(), full + small);
+  EXPECT_TRUE(Send(Side::kA, std::string(max_packet(), 'l')));
 }
 
 TEST_P(Conformance, SendFromWithinWritableArrives) {
-  constexpr uint32_t kMessages = 50;
+  constexpr uint32_t kPackets = 50;
   uint32_t next = 0;
   at_a().on_writable = [&] {
-    while (next < kMessages && Send(Side::kA, RandomBytes(max_message(), next)))
+    while (next < kPackets && Send(Side::kA, RandomBytes(max_packet(), next)))
       ++next;
   };
   const size_t before = SendUntilRefused(Side::kA);
   Pump();
-  EXPECT_EQ(next, kMessages);
-  ASSERT_EQ(at_b().messages.size(), before + kMessages);
-  for (uint32_t i = 0; i < kMessages; ++i) {
-    EXPECT_TRUE(at_b().messages[before + i] == RandomBytes(max_message(), i));
+  EXPECT_EQ(next, kPackets);
+  ASSERT_EQ(at_b().packets.size(), before + kPackets);
+  for (uint32_t i = 0; i < kPackets; ++i) {
+    EXPECT_TRUE(at_b().packets[before + i] == RandomBytes(max_packet(), i));
   }
 }
 
@@ -80,8 +80,8 @@ TEST_P(Conformance, BothEndsWithoutCreditGetGoing) {
   const size_t from_a = SendUntilRefused(Side::kA);
   const size_t from_b = SendUntilRefused(Side::kB);
   Pump();
-  EXPECT_EQ(at_b().messages.size(), from_a);
-  EXPECT_EQ(at_a().messages.size(), from_b);
+  EXPECT_EQ(at_b().packets.size(), from_a);
+  EXPECT_EQ(at_a().packets.size(), from_b);
   EXPECT_GT(at_a().writable, 0);
   EXPECT_GT(at_b().writable, 0);
   ExpectAlive();
@@ -92,18 +92,18 @@ TEST_P(Conformance, NothingIsLostUnderBackPressure) {
   std::vector<std::string> sent[2];
   for (int i = 0; i < 1000; ++i) {
     const Side from = random() % 2 == 0 ? Side::kA : Side::kB;
-    const std::string text = RandomBytes(RandomSize(&random, max_message()), i);
+    const std::string text = RandomBytes(RandomSize(&random, max_packet()), i);
     ASSERT_NO_FATAL_FAILURE(SendSurely(from, text));
     sent[static_cast<int>(from)].push_back(text);
     if (random() % 8 == 0) harness_->Step();
   }
   Pump();
-  EXPECT_TRUE(at_b().messages == sent[0]);
-  EXPECT_TRUE(at_a().messages == sent[1]);
+  EXPECT_TRUE(at_b().packets == sent[0]);
+  EXPECT_TRUE(at_a().packets == sent[1]);
 }
 
 // Reading is how a large message gives its memory back: it must not wait for
-// the messages of the same end.
+// the packets of the same end.
 TEST_P(Conformance, ReadsNeedNoCredit) {
   const std::string bytes = RandomBytes(several_chunks(), 3);
   const Exposure exposure = Expose(Side::kB, PayloadOf(bytes));

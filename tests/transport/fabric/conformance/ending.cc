@@ -18,7 +18,7 @@ class ConformanceEnding : public Conformance {
  protected:
   static constexpr size_t kSize = 900;
 
-  // Messages up to the last credit, reads up to the fabric's limit, exposures.
+  // Packets up to the last credit, reads up to the fabric's limit, exposures.
   void StartEverything() {
     bytes_ = RandomBytes(kSize, 1);
     target_[0] = target_[1] = Target(kSize);
@@ -143,8 +143,8 @@ TEST_P(ConformanceEnding, DeathAfterAnyStepLosesOnlyTheRest) {
     Kill(Side::kA);
     Pump();
     ASSERT_NO_FATAL_FAILURE(ExpectEnded(Side::kB));
-    const std::string full(max_message(), 'm');
-    for (const std::string& text : at_b().messages) ASSERT_TRUE(text == full);
+    const std::string full(max_packet(), 'm');
+    for (const std::string& text : at_b().packets) ASSERT_TRUE(text == full);
   }
 }
 

@@ -94,9 +94,9 @@ TEST_P(Conformance, NoRoomIsANormalAnswer) {
   const memory::Payload payload = PayloadOf(RandomBytes(1000, 3));
   const absl::Status refused = a()->Expose(payload).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  ASSERT_TRUE(Send(Side::kA, "goes as messages instead"));
+  ASSERT_TRUE(Send(Side::kA, "goes as packets instead"));
   Pump();
-  EXPECT_EQ(at_b().messages.size(), 1u);
+  EXPECT_EQ(at_b().packets.size(), 1u);
   harness_->FreeMemory();
   ExpectAlive();
 }

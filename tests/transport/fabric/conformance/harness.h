@@ -61,8 +61,7 @@ class Harness {
   // way to do that.
   virtual bool Cut() { return false; }
 
-  // Returns false if a frame does not fit into a packet, as in a fake with
-  // small limits.
+  // False where a frame does not fit into a packet: a fake with small limits.
   virtual bool takes_frames() const { return true; }
   // Returns false if a withdrawn region may still be read, and may give bytes
   // that were exposed to the same peer later.

@@ -47,7 +47,7 @@ TEST_P(ConformancePushing, InputNeedsNoPollAndNoDoorbell) {
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(b()->Poll());
   Pump();
-  EXPECT_EQ(at_b().messages.size(), 1u);
+  EXPECT_EQ(at_b().packets.size(), 1u);
 }
 
 TEST_P(ConformancePolling, InputIsThereUntilItIsPolled) {
@@ -59,7 +59,7 @@ TEST_P(ConformancePolling, InputIsThereUntilItIsPolled) {
   EXPECT_TRUE(b()->HasInput());
   EXPECT_TRUE(at_b().IsSilent());
   EXPECT_TRUE(b()->Poll());
-  EXPECT_EQ(at_b().messages.size(), 1u);
+  EXPECT_EQ(at_b().packets.size(), 1u);
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(b()->Poll());
 }
@@ -88,7 +88,7 @@ TEST_P(ConformanceDoorbell, RoomForABlockedSenderIsInput) {
 // Others wait for the same thread.
 TEST_P(ConformancePolling, OnePollEndsThoughThePeerKeepsSending) {
   int left = 100 * 1000;
-  at_b().on_message = [&](absl::Span<const uint8_t>) {
+  at_b().on_packet = [&](absl::Span<const uint8_t>) {
     if (--left > 0) Send(Side::kA, "more");
   };
   ASSERT_TRUE(Send(Side::kA, "first"));
@@ -105,7 +105,7 @@ TEST_P(ConformanceDoorbell, ArmedReceiverIsToBeRungOnce) {
   EXPECT_FALSE(a()->TakeDoorbellRequest()) << "for nothing";
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_TRUE(a()->TakeDoorbellRequest());
-  EXPECT_FALSE(a()->TakeDoorbellRequest()) << "twice for one message";
+  EXPECT_FALSE(a()->TakeDoorbellRequest()) << "twice for one packet";
   // It asks for its own sake only.
   EXPECT_FALSE(b()->TakeDoorbellRequest());
 }
@@ -133,7 +133,7 @@ TEST_P(ConformanceDoorbell, InputFromBeforeArmingIsSeenAfterIt) {
   EXPECT_TRUE(b()->HasInput());
 }
 
-TEST_P(ConformanceDoorbell, EachMessageToAnArmedReceiverIsARequest) {
+TEST_P(ConformanceDoorbell, EachPacketToAnArmedReceiverIsARequest) {
   b()->SetArmed(true);
   for (int i = 0; i < 5; ++i) {
     ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "x"));
@@ -154,7 +154,7 @@ TEST_P(ConformanceDoorbell, BlockedSenderIsToBeRungWhenThereIsRoom) {
   EXPECT_TRUE(a()->HasInput());
 }
 
-TEST_P(ConformanceDoorbell, SenderHasNoInputOfItsOwnMessage) {
+TEST_P(ConformanceDoorbell, SenderHasNoInputOfItsOwnPacket) {
   ASSERT_TRUE(Send(Side::kA, "x"));
   EXPECT_FALSE(a()->HasInput());
 }
@@ -172,7 +172,7 @@ TEST_P(ConformanceDescriptor, ArmedEndIsWokenByInput) {
     Pump();
     b()->ClearWakeup();
     EXPECT_FALSE(IsAwake(b()));
-    EXPECT_EQ(at_b().messages.size(), static_cast<size_t>(i + 1));
+    EXPECT_EQ(at_b().packets.size(), static_cast<size_t>(i + 1));
   }
 }
 
@@ -242,7 +242,7 @@ TEST_P(ConformancePolling, AnyThreadMayLookForInputAndArm) {
   Pump();
   done = true;
   other.join();
-  EXPECT_EQ(at_b().messages.size(), 2000u);
+  EXPECT_EQ(at_b().packets.size(), 2000u);
 }
 
 TEST_P(Conformance, DoorbellReachesThePeerOfALifelineOnly) {

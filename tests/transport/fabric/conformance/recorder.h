@@ -26,9 +26,9 @@ class Recorder : public EndpointEvents {
  public:
   void OnPacket(absl::Span<const uint8_t> packet) override {
     CheckTime();
-    messages.emplace_back(reinterpret_cast<const char*>(packet.data()),
-                          packet.size());
-    if (on_message) on_message(packet);
+    packets.emplace_back(reinterpret_cast<const char*>(packet.data()),
+                         packet.size());
+    if (on_packet) on_packet(packet);
   }
   void OnWritable() override {
     CheckTime();
@@ -64,18 +64,18 @@ class Recorder : public EndpointEvents {
     return it != reads.end() && !it->second.ok();
   }
   bool IsSilent() const {
-    return messages.empty() && reads.empty() && broken.empty() &&
+    return packets.empty() && reads.empty() && broken.empty() &&
            writable == 0 && doorbells == 0;
   }
 
-  std::vector<std::string> messages;
+  std::vector<std::string> packets;
   std::map<uint64_t, absl::Status> reads;  // that have ended
   std::vector<absl::Status> broken;
   int writable = 0;
   int doorbells = 0;
 
-  // Called after the event has been recorded.
-  std::function<void(absl::Span<const uint8_t>)> on_message;
+  // After the event has been noted.
+  std::function<void(absl::Span<const uint8_t>)> on_packet;
   std::function<void()> on_writable;
   std::function<void(uint64_t cookie)> on_read_done;
 

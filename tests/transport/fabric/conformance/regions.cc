@@ -134,7 +134,7 @@ TEST_P(Conformance, RegionCanBeReadAgainUntilItIsWithdrawn) {
   }
 }
 
-TEST_P(Conformance, MessagesPassBesideReads) {
+TEST_P(Conformance, PacketsPassBesideReads) {
   const std::string bytes = RandomBytes(several_chunks(), 9);
   const RemoteRegion region = Expose(Side::kA, PayloadOf(bytes)).region;
   Target target(capabilities().read_chunk_bytes);
@@ -143,8 +143,8 @@ TEST_P(Conformance, MessagesPassBesideReads) {
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kB, "after"));
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "meanwhile"));
   Pump();
-  EXPECT_EQ(at_a().messages, (std::vector<std::string>{"before", "after"}));
-  EXPECT_EQ(at_b().messages, std::vector<std::string>{"meanwhile"});
+  EXPECT_EQ(at_a().packets, (std::vector<std::string>{"before", "after"}));
+  EXPECT_EQ(at_b().packets, std::vector<std::string>{"meanwhile"});
   EXPECT_TRUE(at_b().Succeeded(1));
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxRegion = 400 * 1000;
 constexpr size_t kRegionBytes = 8 * kMaxRegion;
-constexpr size_t kFullMessages = 80;  // as many bytes, in any sizes
+constexpr size_t kFullPackets = 80;  // as many bytes, in any sizes
 constexpr int kMaxRounds = 1000 * 1000;
 
 // Both ends send, expose, read and load in an order that a seed decides; every
@@ -38,10 +38,10 @@ class ConformanceTraffic : public Conformance {
     size_t done = 0;
   };
   struct Direction {
-    std::deque<absl::string_view> messages;  // sent, not yet arrived
-    std::map<uint64_t, Pull> pulls;          // under way, by the region's key
+    std::deque<absl::string_view> packets;  // sent, not yet arrived
+    std::map<uint64_t, Pull> pulls;         // under way, by the region's key
     std::map<uint64_t, std::pair<uint64_t, size_t>> reads;  // by cookie
-    size_t message_bytes = 0;
+    size_t packet_bytes = 0;
     size_t region_bytes = 0;
   };
 
@@ -50,8 +50,8 @@ class ConformanceTraffic : public Conformance {
     ASSERT_FALSE(HasFatalFailure());
     pool_ = RandomBytes(4 * kMaxRegion, 1);
     for (Side side : kSides) {
-      at(side).on_message = [this, side](absl::Span<const uint8_t> message) {
-        CheckMessage(From(Other(side)), message);
+      at(side).on_packet = [this, side](absl::Span<const uint8_t> packet) {
+        CheckPacket(From(Other(side)), packet);
       };
       at(side).on_read_done = [this, side](uint64_t cookie) {
         OnReadDone(side, cookie);
@@ -68,7 +68,7 @@ class ConformanceTraffic : public Conformance {
 
   bool HasMovedEnough() {
     for (Side side : kSides) {
-      if (From(side).message_bytes < kFullMessages * max_message() ||
+      if (From(side).packet_bytes < kFullPackets * max_packet() ||
           From(side).region_bytes < kRegionBytes) {
         return false;
       }
@@ -76,21 +76,21 @@ class ConformanceTraffic : public Conformance {
     return true;
   }
 
-  void CheckMessage(Direction& from, absl::Span<const uint8_t> message) {
-    ASSERT_FALSE(from.messages.empty()) << "a message that was not sent";
-    ASSERT_TRUE(message == AsSpan(from.messages.front()));
-    from.messages.pop_front();
-    from.message_bytes += message.size();
+  void CheckPacket(Direction& from, absl::Span<const uint8_t> packet) {
+    ASSERT_FALSE(from.packets.empty()) << "a packet that was not sent";
+    ASSERT_TRUE(packet == AsSpan(from.packets.front()));
+    from.packets.pop_front();
+    from.packet_bytes += packet.size();
     // Thousands of them need not be kept.
-    for (Side side : kSides) at(side).messages.clear();
+    for (Side side : kSides) at(side).packets.clear();
   }
 
   void SendSome(Side side) {
     for (size_t left = Below(6); left > 0; --left) {
-      const absl::string_view message = RandomPart(max_message());
-      From(side).messages.push_back(message);
-      if (Send(side, message)) continue;
-      From(side).messages.pop_back();
+      const absl::string_view packet = RandomPart(max_packet());
+      From(side).packets.push_back(packet);
+      if (Send(side, packet)) continue;
+      From(side).packets.pop_back();
       return;
     }
   }
@@ -184,7 +184,7 @@ TEST_P(ConformanceTraffic, BothWaysArrivesByteForByte) {
   }
   Pump();
   for (Side side : kSides) {
-    EXPECT_TRUE(From(side).messages.empty()) << From(side).messages.size();
+    EXPECT_TRUE(From(side).packets.empty()) << From(side).packets.size();
     EXPECT_TRUE(at(side).broken.empty());
   }
 }

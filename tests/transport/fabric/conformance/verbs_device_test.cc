@@ -20,7 +20,7 @@ namespace conformance {
 namespace {
 
 // A device works by itself, so all is delivered when nothing has come for this
-// long: many times what a message takes on an emulated processor.
+// long: many times what a packet takes on an emulated processor.
 constexpr absl::Duration kQuiet = absl::Milliseconds(30);
 
 class VerbsHarness : public Harness {
