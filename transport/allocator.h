@@ -32,8 +32,8 @@ namespace penstock {
 class Allocator {
  public:
   // A share in a piece of memory that is aligned to 64 bytes. Copies share the
-  // memory. It is freed with the last share: buffers, slices, messages that
-  // wait to be sent, and peers that still use it.
+  // memory. It is freed with the last share: buffers, slices, messages under
+  // way, and peers that still use it.
   class Buffer {
    public:
     Buffer() = default;
@@ -48,8 +48,8 @@ class Allocator {
     // the memory until is_shared() is false: a peer may be reading it.
     grpc::Slice ToSlice() const;
     // Whether anything else shares the memory: another buffer, a slice, a
-    // message that waits to be sent, or a peer that still uses it. May stay
-    // true after the peer has let go, until the connection next has traffic.
+    // message under way, or a peer that still uses it. May stay true after the
+    // peer has given it back, until the connection next has traffic.
     bool is_shared() const { return data_.use_count() > 1; }
 
    private:

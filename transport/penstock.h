@@ -55,8 +55,8 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
     const Options& options = {});
 
 // Declares memory from which the application sends again and again over RDMA.
-// A device reads only memory that is registered with it, and registering costs
-// system calls that grow with its size. Declared memory is sent from where it
+// A device reads only memory that is registered with it, and registering takes
+// system calls and time for each page. Declared memory is sent from where it
 // lies, and stays registered between messages, within
 // Options::verbs_cache_mib and the limit of locked memory. Sending from other
 // memory is correct too, but slower.

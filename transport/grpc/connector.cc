@@ -43,7 +43,7 @@ void Connector::Connect(const Args& args, Result* result,
       grpc_core::HANDSHAKER_CLIENT, channel_args, args.interested_parties,
       handshakes.get());
   handshakes->Add(grpc_core::MakeRefCounted<ClientNegotiator>(settings_));
-  Ref().release();  // OnHandshakeDone's
+  Ref().release();  // until OnHandshakeDone
   handshakes->DoHandshake(/*endpoint=*/nullptr, channel_args, args.deadline,
                           /*acceptor=*/nullptr, OnHandshakeDone, this);
 }

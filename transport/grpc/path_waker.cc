@@ -47,7 +47,7 @@ class GrpcWaker : public PathWaker,
     int ours = -1;  // the path closes it
     grpc_fd_orphan(fd_, nullptr, &ours, "penstock path");
     wake_ = nullptr;
-    self_ = nullptr;  // the last action
+    self_ = nullptr;  // may destroy this
   }
 
   const std::shared_ptr<fabric::Endpoint> path_;

@@ -92,7 +92,8 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
       Policy()->Budget(), absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
-    // A kick while we are not in epoll is remembered by the pollset.
+    // The pollset remembers a kick that comes while this thread is not in
+    // epoll.
     gpr_mu* mu = *MutexOf(pollset);
     gpr_mu_unlock(mu);
     spun = Spin(budget);

@@ -35,8 +35,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   void Accept(uint32_t id);
   // Starts gRPC's operations, and completes those that can complete now.
   void PerformOp(grpc_transport_stream_op_batch* op);
-  // Ends the stream: sends and receives nothing more, and completes gRPC's
-  // operations with `error`, except for what has been received already.
+  // Ends the stream: sends and receives nothing more. gRPC's operations
+  // complete with what has been received, or else with `error`.
   void Close(const grpc_error_handle& error);
   // As Close(), if the server never saw the stream: gRPC tries once more.
   void CloseUnseen(const grpc_error_handle& error);

@@ -91,7 +91,7 @@ void Transport::AddSidePath(
 // Adds the path to the PollSet, which arms it, before it starts the wakers.
 void Transport::SyncPathPoller() {
   const std::shared_ptr<fabric::Endpoint>& path = session_->fast_path();
-  if (path == woken_path_) return;  // as nearly always
+  if (path == woken_path_) return;  // the usual case
   poller_.Watch(path);
   woken_path_ = path;
   for (const auto& waker : wakers_) waker->Stop();

@@ -101,7 +101,7 @@ absl::StatusOr<EventLoop::Id> EventLoop::Watch(int fd, uint32_t events,
 
 void EventLoop::Unwatch(Id id) {
   if (IsForeign()) return;
-  std::shared_ptr<FdCallback> callback;  // dies outside the lock
+  std::shared_ptr<FdCallback> callback;  // destroyed outside the lock
   base::MutexLock lock(&mu_);
   auto it = watched_.find(id);
   if (it == watched_.end()) return;
@@ -127,7 +127,7 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
 
 bool EventLoop::Cancel(Id id) {
   if (IsForeign()) return false;
-  Callback callback;  // dies outside the lock
+  Callback callback;  // destroyed outside the lock
   base::MutexLock lock(&mu_);
   auto it = timer_times_.find(id);
   if (it == timer_times_.end()) return false;

@@ -105,7 +105,7 @@ void PollSet::Remove(SlotId id) {
 }
 
 void PollSet::FreeSlot(Slot* slot) {
-  std::shared_ptr<Pollable> pollable;  // dies outside the lock
+  std::shared_ptr<Pollable> pollable;  // destroyed outside the lock
   base::MutexLock lock(&mu_);
   pollable = std::move(slot->pollable);
   slot->pollable = nullptr;

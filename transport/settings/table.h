@@ -56,7 +56,7 @@ inline constexpr Number kEagerSizes = {1, 16352, 0, "what is measured"};
 // reads larger ones.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "what is measured"};
-// At most a TiB.
+// At most 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
 
 // Names a field: its name, the field of Options, and the field of Settings.

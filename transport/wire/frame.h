@@ -51,7 +51,7 @@ enum class FrameType : uint8_t {
 // Flags. An unknown one is an error.
 constexpr uint8_t kMoreFragments = 1;  // the next frame goes on with this one
 constexpr uint8_t kCompressed = 2;     // kMessage, kAnnounce: by gRPC
-constexpr uint8_t kLast = 4;           // the same: a kHalfClose comes with it
+constexpr uint8_t kLast = 4;           // the same: a kHalfClose is implied
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
 // Set in a server's kReset, beside the status code, if no application has seen
