@@ -146,14 +146,9 @@ bool PollSet::PollSlot(Slot* slot) {
         }
         break;
       case kPolled:
-        if (slot->state.compare_exchange_weak(state, kPolledMissed,
-                                              std::memory_order_acq_rel)) {
-          return false;
-        }
-        break;
       case kPolledMissed:
-        // Write it again: only a write of its own orders this thread before
-        // the other's next look (see 3 in the header).
+        // Written even if it says so already: only a write of its own orders
+        // this thread before the other's next look (argument 3).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;

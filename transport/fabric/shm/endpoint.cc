@@ -229,10 +229,10 @@ void ShmEndpoint::Fail(absl::Status cause) {
   failed_.store(true, std::memory_order_release);
 }
 
-void ShmEndpoint::Break(const absl::Status& cause) {
-  const absl::Status copy = cause;  // outlives this, if the event ends it
+// `cause` outlives this, if the event ends it.
+void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
-  events_->OnBroken(copy);
+  events_->OnBroken(cause);
 }
 
 bool ShmEndpoint::HasFailed() const {

@@ -72,7 +72,7 @@ class ShmEndpoint : public Endpoint {
                           absl::Span<uint8_t> into);
   // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
-  void Break(const absl::Status& cause);
+  void Break(absl::Status cause);
 
   const std::shared_ptr<Link> link_;
   std::shared_ptr<ReadingShare> reading_;

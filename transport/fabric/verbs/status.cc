@@ -41,7 +41,7 @@ absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
   if (device != nullptr) {
     absl::StrAppend(&what, " on ", api->GetDeviceName(device->device));
   }
-  const absl::Status status = base::ErrnoStatus(error_number, what);
+  absl::Status status = base::ErrnoStatus(error_number, what);
   const std::string remedy = RemedyFor(error_number);
   if (remedy.empty()) return status;
   return absl::Status(status.code(),
