@@ -14,6 +14,7 @@
 #include "transport/grpc/server_setup.h"
 #include "transport/memory/stable_memory.h"
 #include "transport/settings/settings.h"
+#include "transport/stub_memory.h"
 
 namespace penstock {
 namespace {
@@ -48,11 +49,14 @@ void SayLateOnce() {
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {ResolvePolling().status(),
-                                ResolveShmHugePages().status()};
+                                ResolveShmHugePages().status(),
+                                ResolveStubMemory().status()};
+    bool good = true;
     for (const absl::Status& status : all) {
       if (!status.ok()) base::LogError(status.message());
+      good &= status.ok();
     }
-    return all[0].ok() && all[1].ok();
+    return good;
   }();
   (void)good;
 }
@@ -72,6 +76,13 @@ absl::StatusOr<Settings> UsableSettings(const Options& options) {
   return settings;
 }
 
+// For a process that uses Penstock; in any other, stubs stay as they are.
+void PlaceStubMemory() {
+  if (ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
+    ServeStubsFromPool();
+  }
+}
+
 // Makes BuildAndStart() fail. The only way to do that is a port that cannot be
 // bound.
 void Refuse(grpc::ServerBuilder* builder) {
@@ -87,6 +98,7 @@ void Enable(grpc::ServerBuilder* builder, const Options& options) {
   absl::Status status = settings.status();
   if (status.ok()) {
     if (settings->policy == Policy::kOff) return;
+    PlaceStubMemory();
     status = core::EnableServer(builder, *settings);
     if (!status.ok()) SayWhyNot(status);
   }
@@ -104,6 +116,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
   }
   if (settings->policy == Policy::kOff) return credentials;
   SayLateOnce();
+  PlaceStubMemory();
   return core::WrapCredentials(credentials, *settings);
 }
 

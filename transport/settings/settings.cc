@@ -84,4 +84,6 @@ absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages() {
   return kShmHugePages.Resolve();
 }
 
+absl::StatusOr<StubMemory> ResolveStubMemory() { return kStubMemory.Resolve(); }
+
 }  // namespace penstock

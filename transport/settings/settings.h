@@ -41,6 +41,10 @@ struct Settings {
   std::string ToString() const;
 };
 
+// Where stubs serialise large messages to: the heap, or the pool that shared
+// memory carries messages from without a copy.
+enum class StubMemory { kHeap, kPool };
+
 // Returns the name in the environment: "shm" for Fabric::kShm.
 std::string FabricName(Fabric fabric);
 
@@ -55,6 +59,9 @@ absl::StatusOr<progress::PollingMode> ResolvePolling();
 // Resolves PENSTOCK_SHM_HUGE_PAGES. It holds for the whole process, because its
 // connections share the arena.
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
+// Resolves PENSTOCK_STUB_MEMORY. It holds for the whole process, because all
+// its stubs take memory in one place.
+absl::StatusOr<StubMemory> ResolveStubMemory();
 
 }  // namespace penstock
 

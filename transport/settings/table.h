@@ -46,6 +46,11 @@ inline constexpr Word<fabric::shm::HugePages> kHugePagesWords[] = {
     {"off", fabric::shm::HugePages::kOff},
 };
 
+inline constexpr Word<StubMemory> kStubMemoryWords[] = {
+    {"heap", StubMemory::kHeap},
+    {"pool", StubMemory::kPool},
+};
+
 // The directory and the file's name have to fit into a socket address.
 inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
@@ -119,9 +124,13 @@ inline constexpr ProcessRow kShmHugePages(
     Words(kHugePagesWords),
     {"Shm huge pages", "which pages large messages over shm lie in"});
 
+inline constexpr ProcessRow kStubMemory(
+    "PENSTOCK_STUB_MEMORY", StubMemory::kHeap, Words(kStubMemoryWords),
+    {"Stub memory", "where stubs serialise messages of 16 KiB or more to"});
+
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
-    kPolling, kShmHugePages,
+    kPolling, kShmHugePages, kStubMemory,
     LogRow({"Log", "from which level on lines go to standard error"}));
 
 }  // namespace penstock

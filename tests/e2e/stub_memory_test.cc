@@ -1,0 +1,182 @@
+// PENSTOCK_STUB_MEMORY=pool, which this test is run with: what stubs serialise
+// goes over shm without a copy, and any other way as ever.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/proto_buffer_writer.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/raw.h"
+#include "transport/penstock.h"
+
+namespace penstock::e2e {
+namespace {
+
+// As a stub serialises it.
+grpc::ByteBuffer Serialized(size_t payload_bytes) {
+  SimpleRequest message;
+  message.mutable_payload()->set_body(Pattern(payload_bytes));
+  grpc::ByteBuffer buffer;
+  bool own_buffer = false;
+  const grpc::Status status =
+      grpc::SerializationTraits<SimpleRequest>::Serialize(message, &buffer,
+                                                          &own_buffer);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return buffer;
+}
+
+grpc::Slice OnlySlice(const grpc::ByteBuffer& buffer) {
+  grpc::Slice slice;
+  EXPECT_TRUE(buffer.TrySingleSlice(&slice).ok());
+  return slice;
+}
+
+class StubMemoryTest : public testing::TestWithParam<Fabric> {
+ protected:
+  StubMemoryTest() {
+    Options options;
+    options.policy = Policy::kRequire;
+    options.fabrics = {GetParam()};
+    grpc::ServerBuilder builder;
+    Enable(&builder, options);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.SetMaxReceiveMessageSize(-1);
+    builder.RegisterCallbackGenericService(&service_);
+    server_ = builder.BuildAndStart();
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(-1);
+    channel_ = grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port),
+        Credentials(grpc::InsecureChannelCredentials(), options), arguments);
+    // The first message of a connection may go before the path is agreed on.
+    EXPECT_EQ(Echo(ToBuffer("small")).Length(), 5u);
+  }
+  ~StubMemoryTest() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  // The server sends back the memory that it got.
+  grpc::ByteBuffer Echo(const grpc::ByteBuffer& message) {
+    grpc::GenericStub stub(channel_);
+    grpc::CompletionQueue queue;
+    Call call;
+    auto reader = stub.PrepareUnaryCall(&call, kRawMethod, message, &queue);
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    reader->StartCall();
+    reader->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return answer;
+  }
+
+  // Whether the peer gets the memory of `slice` itself. Writes to what was
+  // sent, as nobody should, to see it.
+  bool IsShared(const grpc::Slice& slice) {
+    const grpc::ByteBuffer answer = Echo(grpc::ByteBuffer(&slice, 1));
+    const grpc::Slice got = OnlySlice(service_.last());
+    const size_t middle = slice.size() / 2;
+    const uint8_t before = got.begin()[middle];
+    const_cast<uint8_t*>(slice.begin())[middle] ^= 0xff;
+    return got.begin()[middle] != before;
+  }
+
+  // Keeps what came last.
+  class KeepingService final : public grpc::CallbackGenericService {
+   public:
+    grpc::ByteBuffer last() const { return last_; }
+
+   private:
+    class Reactor final : public grpc::ServerGenericBidiReactor {
+     public:
+      explicit Reactor(grpc::ByteBuffer* last) : last_(last) {
+        StartRead(last_);
+      }
+      void OnReadDone(bool ok) override {
+        if (!ok) return Finish(grpc::Status::CANCELLED);
+        StartWriteAndFinish(last_, grpc::WriteOptions(), grpc::Status::OK);
+      }
+      void OnDone() override { delete this; }
+
+     private:
+      grpc::ByteBuffer* const last_;
+    };
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext*) override {
+      last_ = grpc::ByteBuffer();
+      return new Reactor(&last_);
+    }
+
+    grpc::ByteBuffer last_;
+  };
+
+  KeepingService service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_P(StubMemoryTest, WhatAStubSerialisesIsSharedOverShmOnly) {
+  const grpc::ByteBuffer message = Serialized(500 * 1000);
+  EXPECT_EQ(IsShared(OnlySlice(message)), GetParam() == Fabric::kShm);
+}
+
+TEST_P(StubMemoryTest, SoIsASliceOfThatSize) {
+  EXPECT_EQ(IsShared(grpc::Slice(size_t{16 * 1024})),
+            GetParam() == Fabric::kShm);
+}
+
+TEST_P(StubMemoryTest, MessagesOfEverySizeArriveAsTheyWere) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{16 * 1024 - 20},
+                       size_t{16 * 1024}, size_t{1 << 20}, size_t{5 << 20}}) {
+    const grpc::ByteBuffer message = Serialized(bytes);
+    EXPECT_EQ(ToBytes(Echo(message)), ToBytes(message)) << bytes;
+  }
+}
+
+TEST_P(StubMemoryTest, WithAnExhaustedPoolMessagesComeFromTheHeap) {
+  std::vector<Allocator::Buffer> taken;
+  for (size_t bytes = 64 << 20; bytes >= 4096; bytes /= 2) {
+    Allocator::Buffer buffer = Allocator::Allocate(bytes);
+    for (; buffer.is_pooled(); buffer = Allocator::Allocate(bytes)) {
+      taken.push_back(std::move(buffer));
+    }
+  }
+  const grpc::ByteBuffer message = Serialized(500 * 1000);
+  EXPECT_EQ(ToBytes(Echo(message)), ToBytes(message));
+  EXPECT_FALSE(IsShared(OnlySlice(message)));
+}
+
+TEST_P(StubMemoryTest, SlicesOutliveWhoMadeThem) {
+  grpc::Slice slice(size_t{100 * 1000});
+  const grpc::ByteBuffer message(&slice, 1);
+  slice = grpc::Slice();
+  EXPECT_EQ(Echo(message).Length(), 100u * 1000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, StubMemoryTest,
+                         testing::Values(Fabric::kShm, Fabric::kTcp),
+                         [](const auto& info) {
+                           return info.param == Fabric::kShm ? "Shm" : "Tcp";
+                         });
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,38 @@
+#include "transport/pool.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "transport/fabric/shm/huge_pages.h"
+#include "transport/fabric/shm/user_arenas.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace {
+
+using fabric::shm::Arena;
+using fabric::shm::ArenaLease;
+using fabric::shm::HugePages;
+
+// A bad value has been logged with the first channel or server, or will be.
+HugePages PagesOfPool() {
+  static const HugePages pages =
+      ResolveShmHugePages().value_or(HugePages::kTransparent);
+  return pages;
+}
+
+}  // namespace
+
+std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes) {
+  absl::StatusOr<std::shared_ptr<Arena>> arena =
+      fabric::shm::ArenaFor(geteuid(), PagesOfPool());
+  if (!arena.ok()) return nullptr;
+  absl::StatusOr<std::shared_ptr<ArenaLease>> lease = (*arena)->Allocate(bytes);
+  if (!lease.ok()) return nullptr;
+  uint8_t* const data = (*lease)->data();
+  return std::shared_ptr<uint8_t>(*std::move(lease), data);
+}
+
+}  // namespace penstock
