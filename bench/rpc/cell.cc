@@ -44,7 +44,8 @@ size_t Multiplier(absl::string_view suffix) {
 const std::vector<Benchmark>& AllBenchmarks() {
   static const auto& all = *new std::vector<Benchmark>{
       Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kStream,
-      Benchmark::kResend,  Benchmark::kHandover,  Benchmark::kIdle};
+      Benchmark::kResend,  Benchmark::kHandover,  Benchmark::kBeside,
+      Benchmark::kIdle};
   return all;
 }
 
@@ -73,6 +74,8 @@ absl::string_view Name(Benchmark benchmark) {
       return "resend";
     case Benchmark::kHandover:
       return "handover";
+    case Benchmark::kBeside:
+      return "beside";
     case Benchmark::kIdle:
       return "idle";
   }

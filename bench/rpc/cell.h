@@ -20,6 +20,7 @@ enum class Benchmark {
   kStream,     // messages over one client-streaming call per caller
   kResend,     // a stream that repeats one message, which nobody reads
   kHandover,   // unary RPCs from pool memory, timed until the handler begins
+  kBeside,     // tiny unary RPCs, one at a time, beside a window of others
   kIdle,       // connected channels on which nothing happens
 };
 

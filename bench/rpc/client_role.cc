@@ -69,6 +69,11 @@ bool RunCells(const RunOptions& options) {
     SendError(cell, connection.status());
     return false;
   }
+  const absl::Status warm = WarmUpChannels(options, **connection, &watchdog);
+  if (!warm.ok()) {
+    SendError(cell, warm);
+    return false;
+  }
   for (size_t bytes : options.sizes) {
     cell.bytes = bytes;
     const auto result = MeasureCell(options, cell, **connection, &watchdog);

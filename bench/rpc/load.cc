@@ -114,15 +114,17 @@ std::vector<Lane*> Load::LanesOf(int thread) {
 }
 
 bool Load::Next(Clock::time_point now) {
-  if (failed_.load(std::memory_order_relaxed)) return false;
+  if (stopped_.load(std::memory_order_relaxed)) return false;
   const int64_t index = started_.fetch_add(1, std::memory_order_relaxed);
   if (plan_.rpcs > 0) return index < plan_.rpcs;
   // The first message always goes: a burst without one has no median.
   return index == 0 || now < end_;
 }
 
+void Load::Stop() { stopped_.store(true, std::memory_order_relaxed); }
+
 void Load::Fail(const absl::Status& status) {
-  failed_.store(true, std::memory_order_relaxed);
+  Stop();
   const std::lock_guard<std::mutex> lock(mu_);
   error_.Update(status);
 }

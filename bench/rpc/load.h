@@ -84,13 +84,15 @@ class Lane {
   StreamTally tally_;
 };
 
-// The burst. Any thread may call Next() and Fail().
+// The burst. Any thread may call Next(), Stop() and Fail().
 class Load {
  public:
   // Starts the clock. `watchdog` outlives the load.
   Load(const LoadPlan& plan, Watchdog* watchdog);
 
   int threads() const { return plan_.threads; }
+  // Starts nothing more. What has started comes to its end.
+  void Stop();
   // Returns the lanes of one caller. They live as long as the load.
   std::vector<Lane*> LanesOf(int thread);
 
@@ -111,7 +113,7 @@ class Load {
   const Clock::time_point start_;
   const Clock::time_point end_;
   std::atomic<int64_t> started_{0};
-  std::atomic<bool> failed_{false};
+  std::atomic<bool> stopped_{false};
   std::mutex mu_;
   absl::Status error_ ABSL_GUARDED_BY(mu_);  // the first
   std::vector<std::unique_ptr<Lane>> lanes_;

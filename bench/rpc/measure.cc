@@ -1,6 +1,7 @@
 #include "bench/rpc/measure.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +23,12 @@ namespace {
 // A fifth of a burst goes unmeasured before it: enough for gRPC to have its
 // threads and its windows, and for a fresh heap to have grown.
 constexpr int kWarmUpPart = 5;
+// No burst takes so long: an RPC has a deadline of ten seconds.
+constexpr double kUntilStoppedSeconds = 24 * 3600;
+// The largest of the first RPCs on a channel to the smallest: what a session
+// measures takes sizes that lie apart.
+constexpr double kWarmUpRatio = 32;
+constexpr double kGoldenRatio = 0.6180339887;
 
 LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   LoadPlan plan;
@@ -31,7 +38,9 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   plan.threads = options.threads;
   plan.resend = cell.benchmark == Benchmark::kResend;
   plan.handover = cell.benchmark == Benchmark::kHandover;
-  plan.window = cell.benchmark == Benchmark::kBandwidth ? options.window : 1;
+  const bool has_window = cell.benchmark == Benchmark::kBandwidth ||
+                          cell.benchmark == Benchmark::kBeside;
+  plan.window = has_window ? options.window : 1;
   return plan;
 }
 
@@ -75,6 +84,32 @@ absl::StatusOr<LoadResult> RunBurst(const LoadPlan& plan, const Cell& cell,
                         result->reads_us.end());
   }
   return all;
+}
+
+// Tiny RPCs on the first channel for as long as the plan's go on beside them.
+// The times are theirs, the MB/s the others'.
+absl::StatusOr<RoundResult> RunBeside(const LoadPlan& plan, const Cell& cell,
+                                      const Connection& connection,
+                                      Watchdog* watchdog) {
+  const auto& channel = connection.channels().front();
+  const RunLoad run = ClientFor(cell.benchmark, cell.api);
+  LoadPlan tiny_plan;
+  tiny_plan.bytes = kMinPayload;
+  tiny_plan.seconds = kUntilStoppedSeconds;
+  Load load(plan, watchdog);
+  Load tiny(tiny_plan, watchdog);
+  std::thread thread(run, std::cref(channel), &tiny);
+  run(channel, &load);
+  const absl::StatusOr<LoadResult> others = load.Finish();
+  tiny.Stop();
+  thread.join();
+  const absl::StatusOr<LoadResult> times = tiny.Finish();
+  if (!others.ok() || !times.ok()) {
+    return others.ok() ? times.status() : others.status();
+  }
+  RoundResult result = Summarize(cell, *times);
+  result.mb_per_s = Summarize(cell, *others).mb_per_s;
+  return result;
 }
 
 // Sleeps, and lives.
@@ -125,7 +160,41 @@ absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
   return result;
 }
 
+absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
+                                           const Cell& cell,
+                                           const Connection& connection,
+                                           Watchdog* watchdog) {
+  if (cell.benchmark == Benchmark::kBeside) {
+    const auto warm = RunBeside(WarmUp(plan), cell, connection, watchdog);
+    if (!warm.ok()) return warm;
+    return RunBeside(plan, cell, connection, watchdog);
+  }
+  absl::StatusOr<LoadResult> result =
+      RunBurst(WarmUp(plan), cell, connection, watchdog);
+  if (result.ok()) result = RunBurst(plan, cell, connection, watchdog);
+  if (!result.ok()) return result.status();
+  return Summarize(cell, *result);
+}
+
 }  // namespace
+
+absl::Status WarmUpChannels(const RunOptions& options,
+                            const Connection& connection, Watchdog* watchdog) {
+  const double largest =
+      *std::max_element(options.sizes.begin(), options.sizes.end());
+  const double ratio = std::min(largest / kMinPayload, kWarmUpRatio);
+  Cell cell{Benchmark::kLatency, options.transports.front(),
+            options.apis.front(), 0};
+  for (int i = 0; i < options.warm_up; ++i) {
+    // Spread evenly over the powers of two, small and large ones by turns.
+    const double part = std::fmod(i * kGoldenRatio, 1);
+    cell.bytes = static_cast<size_t>(largest / std::pow(ratio, part));
+    const absl::Status status =
+        CallOnEach(PlanFor(options, cell), cell, connection, watchdog);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
                                         const Cell& cell,
@@ -138,16 +207,19 @@ absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
     if (result.ok() && !path.ok()) return path;
     return result;
   }
-  const LoadPlan plan = PlanFor(options, cell);
-  absl::StatusOr<LoadResult> result =
-      RunBurst(WarmUp(plan), cell, connection, watchdog);
-  if (result.ok()) result = RunBurst(plan, cell, connection, watchdog);
-  if (!result.ok()) return result.status();
+  auto result =
+      WarmAndMeasure(PlanFor(options, cell), cell, connection, watchdog);
+  if (!result.ok()) return result;
   // The path may have changed under the burst; then its times belong to
   // neither.
   const absl::Status path = connection.CheckPaths();
   if (!path.ok()) return path;
-  return Summarize(cell, *result);
+  for (const PathReport& report :
+       DescribePaths(*connection.channels().front())) {
+    result->eager_max_bytes = report.eager_max_bytes;
+    result->chunk_bytes = report.chunk_bytes;
+  }
+  return result;
 }
 
 }  // namespace bench

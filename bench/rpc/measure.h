@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_BENCH_RPC_MEASURE_H_
 #define PENSTOCK_BENCH_RPC_MEASURE_H_
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/connection.h"
@@ -13,6 +14,11 @@ namespace penstock {
 namespace bench {
 
 class Watchdog;
+
+// Makes RPCs of many sizes on each channel, one at a time, so that what a
+// session measures for itself has settled: options.warm_up of them.
+absl::Status WarmUpChannels(const RunOptions& options,
+                            const Connection& connection, Watchdog* watchdog);
 
 // Uses all channels of `connection` at once, with `options.threads` callers
 // each. The channels share --rpcs. Blocks. Returns UNAVAILABLE if a channel was

@@ -75,6 +75,7 @@ absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
                            HasIdle(options) ? 2 : 1, 1000));
   status.Update(CheckRange("--threads", options.threads, 1, 256));
   status.Update(CheckRange("--window", options.window, 1, 1024));
+  status.Update(CheckRange("--warm-up", options.warm_up, 0, 1e6));
   if (app.count("--rpcs") > 0) {
     status.Update(CheckRange("--rpcs", options.rpcs, 1, 1e9));
   }
@@ -106,7 +107,8 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
 
 void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
-                  "latency, bandwidth, stream, resend, handover, idle "
+                  "latency, bandwidth, stream, resend, handover, beside, "
+                  "idle "
                   "(default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
@@ -126,7 +128,11 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--channels", options->channels,
                   "connections to the server (default 1, idle 100)");
   app->add_option("--window", options->window,
-                  "RPCs outstanding per caller, bandwidth only (default 1)");
+                  "RPCs outstanding per caller, bandwidth and beside only "
+                  "(default 1)");
+  app->add_option("--warm-up", options->warm_up,
+                  "RPCs of up to the largest size on each channel, before "
+                  "its first cell (default 0)");
   app->add_option("--address", options->address,
                   "where the server listens (default 127.0.0.1)");
   app->add_option("--client-device", options->client_device,
@@ -215,6 +221,7 @@ std::vector<std::string> ClientFlags(const RunOptions& options,
       options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
                        : absl::StrCat("--seconds=", options.seconds),
       absl::StrCat("--window=", options.window),
+      absl::StrCat("--warm-up=", options.warm_up),
       absl::StrCat("--channels=", options.channels)};
   flags.insert(flags.end(), own.begin(), own.end());
   if (!options.client_device.empty()) {

@@ -33,7 +33,8 @@ struct RunOptions {
   int64_t rpcs = 0;      // per cell and round over all callers; 0: by time
   int channels = 1;      // each a connection of its own to the one server
   int threads = 1;       // callers on each channel
-  int window = 1;        // RPCs outstanding per caller, bandwidth only
+  int window = 1;        // RPCs outstanding per caller, bandwidth and beside
+  int warm_up = 0;       // RPCs on each channel before its first cell
   // Where the server listens, which decides which network TCP goes over.
   std::string address = "127.0.0.1";
   // The RDMA devices of the two sides; empty: any.

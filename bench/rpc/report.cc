@@ -41,7 +41,8 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
   const CellSummary* tcp = FindTcp(cells, summary.cell);
   if (tcp == nullptr) return "-";
   const bool by_time = summary.cell.benchmark == Benchmark::kLatency ||
-                       summary.cell.benchmark == Benchmark::kHandover;
+                       summary.cell.benchmark == Benchmark::kHandover ||
+                       summary.cell.benchmark == Benchmark::kBeside;
   const double ratio = by_time ? tcp->median.p50_us / summary.median.p50_us
                                : summary.median.mb_per_s / tcp->median.mb_per_s;
   return std::isfinite(ratio) ? absl::StrFormat("%.2fx", ratio) : "-";
@@ -167,6 +168,10 @@ std::string ToJson(const std::vector<CellSummary>& cells) {
       object["read_us"] = Rounded(summary.median.read_us);
     }
     object["mb_per_s"] = Rounded(summary.median.mb_per_s);
+    if (summary.median.chunk_bytes > 0) {
+      object["eager_max_bytes"] = Rounded(summary.median.eager_max_bytes);
+      object["chunk_bytes"] = Rounded(summary.median.chunk_bytes);
+    }
     object["rpcs"] = static_cast<int64_t>(std::llround(summary.median.rpcs));
     array.push_back(std::move(object));
   }

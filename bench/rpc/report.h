@@ -24,14 +24,18 @@ struct RoundResult {
   // For kIdle, of client and server together.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
+  // What the first channel's client used at the end; 0 without Penstock.
+  double eager_max_bytes = 0;
+  double chunk_bytes = 0;
 };
 
 // All fields of RoundResult, for code that treats each alike.
 constexpr double RoundResult::*kRoundFields[] = {
-    &RoundResult::p50_us,         &RoundResult::p99_us,
-    &RoundResult::mb_per_s,       &RoundResult::rpcs,
-    &RoundResult::read_us,        &RoundResult::cpu_percent,
-    &RoundResult::kib_per_channel};
+    &RoundResult::p50_us,          &RoundResult::p99_us,
+    &RoundResult::mb_per_s,        &RoundResult::rpcs,
+    &RoundResult::read_us,         &RoundResult::cpu_percent,
+    &RoundResult::kib_per_channel, &RoundResult::eager_max_bytes,
+    &RoundResult::chunk_bytes};
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 

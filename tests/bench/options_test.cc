@@ -85,7 +85,7 @@ TEST(OptionsTest, NumbersOutOfRangeAreRejected) {
        {"--rounds=0", "--rounds=-1", "--rounds=x", "--seconds=0",
         "--seconds=nan", "--seconds=-3", "--rpcs=0", "--rpcs=1e3x",
         "--channels=0", "--channels=2000", "--threads=0", "--threads=1000",
-        "--window=0", "--json="}) {
+        "--window=0", "--warm-up=-1", "--json="}) {
     EXPECT_FALSE(Parse({flag}).ok()) << flag;
   }
 }
@@ -125,6 +125,7 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
 
   options.seconds = 0.125;
   options.window = 7;
+  options.warm_up = 9;
   options.channels = 5;
   const RunOptions client = ParseGood(ClientFlags(
       options, Benchmark::kStream, Transport::kUds, Api::kCallback));
@@ -133,6 +134,7 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
   EXPECT_EQ(client.sizes, options.sizes);
   EXPECT_EQ(client.seconds, 0.125);
   EXPECT_EQ(client.window, 7);
+  EXPECT_EQ(client.warm_up, 9);
   EXPECT_EQ(client.channels, 5);
   EXPECT_EQ(client.threads, 3);
   EXPECT_EQ(client.address, "10.9.0.2");

@@ -95,6 +95,23 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
+// The times are of the tiny ones, MB/s of the others.
+TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
+  const std::string path = testing::TempDir() + "/beside.json";
+  ASSERT_EQ(RunRpc("--benchmark=beside --transports=tcp,penstock-tcp,shm "
+                   "--rpcs=20 --window=2 --warm-up=5 --rounds=1 --sizes=1MiB "
+                   "--json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 3u * 3);
+  for (const auto& cell : cells) {
+    EXPECT_GE(cell["rpcs"], 1) << cell;
+    EXPECT_GT(cell["mb_per_s"], 1) << cell;
+    EXPECT_EQ(cell.contains("chunk_bytes"), cell["transport"] != "tcp") << cell;
+  }
+}
+
 TEST(RpcTest, ResentMessagesAreCounted) {
   const std::string path = testing::TempDir() + "/resend.json";
   ASSERT_EQ(RunRpc("--benchmark=resend --transports=tcp,inproc,shm --rpcs=20 "
