@@ -96,10 +96,11 @@ def warm_up(plan):
     While a file is fetched from the host nothing runs in here, and the clock
     of instructions leaps from timer to timer: a time limit of ten seconds
     would be over at once. A file that is touched is copied to the
-    layer of the root that is in memory.
+    layer of the root that is in memory. So is a symbolic link, which the host
+    would otherwise be asked for each time that it is followed.
     """
     for path in plan["files"]:
-        os.utime(path)
+        os.utime(path, follow_symlinks=False)
     # Folders that can be written to are not in that layer.
     plan["programs"] = {name: shutil.copy(path, "/dev/shm")
                         for name, path in plan["programs"].items()}
