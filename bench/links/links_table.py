@@ -1,0 +1,117 @@
+"""Tables of what bench/links has measured.
+
+A record is one link under one setting: {"fabric", "group", "link", "setting",
+"samples": {what: time}, "sizes": [least, largest that was in use]}.
+"""
+
+import math
+import statistics
+
+from links_plan import ADAPTIVE, size_name
+
+FAILED = math.inf
+
+
+def cost(samples, names):
+    """The geometric mean of its times; endless where one was not had."""
+    if not names or any(name not in samples for name in names):
+        return FAILED
+    return statistics.geometric_mean(samples[name] for name in names)
+
+
+def ratios(records):
+    """{setting: cost, divided by that of the best fixed setting} of a link."""
+    names = set().union(*(record["samples"] for record in records))
+    costs = {record["setting"]: cost(record["samples"], names)
+             for record in records}
+    best = min((value for setting, value in costs.items()
+                if setting != ADAPTIVE), default=FAILED)
+    if best == FAILED:
+        return {setting: FAILED for setting in costs}
+    return {setting: value / best for setting, value in costs.items()}
+
+
+def by_link(records):
+    """{link: its records}, in their order."""
+    links = {}
+    for record in records:
+        links.setdefault(record["link"], []).append(record)
+    return links
+
+
+def over_all(table, setting):
+    """The worst and the geometric mean of a setting's ratios."""
+    values = [row.get(setting, FAILED) for row in table.values()]
+    if FAILED in values:
+        return FAILED, FAILED
+    return max(values), statistics.geometric_mean(values)
+
+
+def figure(value):
+    return "failed" if value == FAILED else f"{value:.2f}"
+
+
+def chosen(records):
+    """The sizes at which the adaptive setting ended."""
+    sizes = [record["sizes"] for record in records
+             if record["setting"] == ADAPTIVE and record["sizes"]]
+    if not sizes:
+        return "-"
+    least, most = min(map(min, sizes)), max(map(max, sizes))
+    if least == most:
+        return size_name(least)
+    return f"{size_name(least)} to {size_name(most)}"
+
+
+def markdown(rows):
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def ratio_table(records):
+    """A row for each link, and what each setting is over all of them."""
+    links = by_link(records)
+    table = {link: ratios(of_link) for link, of_link in links.items()}
+    settings = list(dict.fromkeys(record["setting"] for record in records))
+    rows = [["Link", "found", *settings]]
+    for link, row in table.items():
+        rows.append([link, chosen(links[link])] +
+                    [figure(row.get(setting, FAILED)) for setting in settings])
+    summary = {setting: over_all(table, setting) for setting in settings}
+    for i, title in enumerate(("**worst**", "**mean**")):
+        rows.append([title, ""] +
+                    [figure(summary[setting][i]) for setting in settings])
+    return markdown(rows)
+
+
+def time_table(records):
+    """The times themselves, in milliseconds, and MB/s."""
+    names = list(dict.fromkeys(name for record in records
+                               for name in record["samples"]))
+    rows = [["Link", "setting", *(name.replace(", a MB", ", MB/s")
+                                  for name in names)]]
+    for record in records:
+        row = [record["link"], record["setting"]]
+        for name in names:
+            value = record["samples"].get(name)
+            if value is None:
+                row.append("failed")
+            elif name.endswith(", a MB"):
+                row.append(f"{1e6 / value:.2f}")
+            else:
+                row.append(f"{value / 1000:.2f}")
+        rows.append(row)
+    return markdown(rows)
+
+
+def report(records, times=False):
+    lines = []
+    for fabric, group in dict.fromkeys((record["fabric"], record["group"])
+                                       for record in records):
+        part = [record for record in records
+                if (record["fabric"], record["group"]) == (fabric, group)]
+        lines += [f"{fabric}, {group}: cost / best fixed setting's cost", "",
+                  ratio_table(part), ""]
+        if times:
+            lines += [f"{fabric}, {group}: ms (p50)", "", time_table(part), ""]
+    return "\n".join(lines)
