@@ -97,11 +97,13 @@ void ChunkTuner::OnPoint(const Point& point) {
 
 void ChunkTuner::Settle() {
   double wanted = static_cast<double>(start_);
+  double latency_share_ns = 0;
   if (fit_.has_line() && fit_.slope() > 0) {
-    const double in_pipe = fit_.fixed() / fit_.slope();
-    wanted = std::max(wanted, kPipes * in_pipe / max_reads_);
+    latency_share_ns = fit_.fixed() / max_reads_;
+    wanted = std::max(wanted, kPipes * latency_share_ns / fit_.slope());
   }
-  size_.Propose(std::min(wanted, kMaxDelayNs / ns_per_byte_));
+  size_.Propose(
+      std::min(wanted, (latency_share_ns + kMaxDelayNs) / ns_per_byte_));
 }
 
 }  // namespace protocol

@@ -14,8 +14,9 @@
 //     bandwidth, so that the path stays busy while the next pieces are asked
 //     for. No piece is smaller than the start size for this, which would gain
 //     nothing.
-//   - One piece takes no longer than kMaxDelayNs, because a small message may
-//     wait behind it.
+//   - One piece takes no longer than kMaxDelayNs beyond an n-th of the latency,
+//     because a small message may wait behind it. Nobody waits for what the
+//     path itself holds: pieces that do not fill it would only leave it idle.
 //
 // A path that is never idle shows only its bandwidth: the bytes under way at
 // some moment, divided by the time until they have come. A time that is hardly
@@ -41,8 +42,9 @@ namespace protocol {
 // for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // The most time that one piece may take on the path. The size may end up
-  // above the estimate by SteppedSize::kMargin, which makes it a millisecond.
+  // The most time that one piece may take on the path, beyond its share of the
+  // latency. The size may end up above the estimate by SteppedSize::kMargin,
+  // which makes it a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
   // Two pipes keep the path busy even if the size ends up below the estimate by
   // SteppedSize::kMargin. Two more keep it busy while the reader's thread does

@@ -89,8 +89,14 @@ TEST(ChunkTunerTest, OnePieceTakesAMillisecondAtMost) {
   EXPECT_EQ(SizeFor({4000, 10000}), 4 * kKiB);
 }
 
-TEST(ChunkTunerTest, TheDelayMattersMoreThanTheLatency) {
-  EXPECT_EQ(SizeFor({1e8, 100}), 8 * kKiB);
+// It holds 1 MB, to which each of four reads contributes a quarter.
+TEST(ChunkTunerTest, ALongPathIsFilledThoughItIsSlow) {
+  EXPECT_EQ(SizeFor({1e8, 100}), 256 * kKiB);
+}
+
+// A quarter of the latency and 0.6 ms, of 100 ns a byte: 16 KB.
+TEST(ChunkTunerTest, ALongPathIsNotOverfilled) {
+  EXPECT_EQ(SizeFor({4e6, 100}), 16 * kKiB);
 }
 
 // They look as if the path had no bandwidth limit, but for those that are the

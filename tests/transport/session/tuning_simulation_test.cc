@@ -13,8 +13,10 @@ constexpr size_t kMiB = 1024 * kKiB;
 // What one frame holds.
 constexpr size_t kFrame = 16352;
 
-// 10 MB/s, a millisecond: pieces of 8 KiB take 0.8 ms.
-const Speed kSlow{1000 * 1000, 100};
+// 10 MB/s, a tenth of a millisecond: pieces of 8 KiB take 0.8 ms.
+const Speed kSlow{100 * 1000, 100};
+// 10 MB/s over some thousand kilometres: the link holds 200 KB.
+const Speed kSlowAndFar{10 * 1000 * 1000, 100};
 // 10 GB/s, two microseconds each way: the link holds 40 KB, four pieces of
 // 32 KiB three times that.
 const Speed kFast{2000, 0.1};
@@ -47,6 +49,13 @@ TEST_F(ChunkSimulation, FarLinkGetsLargePieces) {
   Begin(kFar, kFar);
   EXPECT_EQ(SendLarge(kClient, 100), 6);
   EXPECT_EQ(chunk(kServer), 1 * kMiB);
+  EXPECT_EQ(SendLarge(kClient, 100), 0);
+}
+
+TEST_F(ChunkSimulation, SlowLinkOfLongLatencyIsFilled) {
+  Begin(kSlowAndFar, kSlowAndFar);
+  EXPECT_EQ(SendLarge(kClient, 60), 2);
+  EXPECT_EQ(chunk(kServer), 64 * kKiB);
   EXPECT_EQ(SendLarge(kClient, 100), 0);
 }
 
