@@ -16,7 +16,7 @@ import time
 from links_plan import GROUPS, link_named, samples_of, settings_of
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path.insert(0, str(ROOT / "bench/verbs"))
 # pylint: disable=wrong-import-position
 from verbs_bench_guest import (SERVER, route_over_the_cable, run, say,
                                warm_up)

@@ -15,7 +15,8 @@ import subprocess
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/hosts", "/etc/host.conf",
                 "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/passwd",
                 "/etc/resolv.conf", "/etc/localtime",
-                "/etc/ssl/openssl.cnf", "/usr/lib/ssl/openssl.cnf", "/usr/share/grpc/roots.pem")
+                "/etc/ssl/openssl.cnf", "/usr/lib/ssl/openssl.cnf",
+                "/usr/share/grpc/roots.pem")
 
 
 def libraries_of(program):
