@@ -21,7 +21,10 @@ struct Answers {
   absl::StatusOr<Settings> settings = ResolveSettings({});
   absl::Status process = ResolvePolling().status();
 
-  Answers() { process.Update(ResolveShmHugePages().status()); }
+  Answers() {
+    process.Update(ResolveShmHugePages().status());
+    process.Update(ResolveStubMemory().status());
+  }
 };
 
 // Those whose answer there is to see here; log_test has the log's.
