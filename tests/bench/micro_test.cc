@@ -31,7 +31,7 @@ TEST(MicroTest, EachBenchmarkRuns) {
   }
   // One of each file: the linker drops those that nothing names.
   for (const char* name :
-       {"AppendFrame", "OutboxBatch", "PollIdlePaths", "RingMessage",
+       {"AppendFrame", "OutboxBatch", "PollIdlePaths", "RingPacket",
         "SessionCall", "EncodeRequestMetadata", "CopiedAndReadInPages"}) {
     EXPECT_EQ(names.count(name), 1u) << name;
   }
