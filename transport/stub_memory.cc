@@ -1,5 +1,8 @@
 #include "transport/stub_memory.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -21,7 +24,9 @@ class PooledCodegen final : public grpc::CoreCodegenInterface {
   explicit PooledCodegen(grpc::CoreCodegenInterface* inner) : inner_(inner) {}
 
   grpc_slice grpc_slice_malloc(size_t length) override {
-    if (length < kPooledSliceBytes) return inner_->grpc_slice_malloc(length);
+    if (length < kPooledSliceBytes || getpid() != process_) {
+      return inner_->grpc_slice_malloc(length);
+    }
     Share share = AllocateFromPool(length);
     if (share == nullptr) return inner_->grpc_slice_malloc(length);
     void* const data = share.get();
@@ -199,6 +204,7 @@ class PooledCodegen final : public grpc::CoreCodegenInterface {
 
  private:
   grpc::CoreCodegenInterface* const inner_;
+  const pid_t process_ = getpid();
 };
 
 }  // namespace

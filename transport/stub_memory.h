@@ -13,7 +13,8 @@ constexpr size_t kPooledSliceBytes = 16 * 1024;
 // Has gRPC's C++ take slices of kPooledSliceBytes or more from the pool
 // (pool.h) from now on: those that stubs serialise into, and
 // grpc::Slice(size_t). Shared memory then carries their messages without a
-// copy. Slices come from the heap where the pool has no room.
+// copy. Slices come from the heap where the pool has no room, and in the child
+// of a fork, where a thread that is not there may hold the pool's lock.
 //
 // Works for the whole process and cannot be undone. Call it at any time, also
 // before gRPC is initialised; calls after the first do nothing. Thread-safe,

@@ -1,13 +1,20 @@
 // PENSTOCK_STUB_MEMORY=pool, which this test is run with: what stubs serialise
 // goes over shm without a copy, and any other way as ever.
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cinttypes>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/create_channel.h"
@@ -170,6 +177,31 @@ TEST_P(StubMemoryTest, SlicesOutliveWhoMadeThem) {
   const grpc::ByteBuffer message(&slice, 1);
   slice = grpc::Slice();
   EXPECT_EQ(Echo(message).Length(), 100u * 1000);
+}
+
+// Whether the process shares the memory with its peers.
+bool LiesInThePool(const grpc::Slice& slice) {
+  const auto wanted = reinterpret_cast<uintptr_t>(slice.begin());
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    uintptr_t begin = 0, end = 0;
+    std::sscanf(line.c_str(), "%" SCNxPTR "-%" SCNxPTR, &begin, &end);
+    if (begin <= wanted && wanted < end) {
+      return absl::StrContains(line, "memfd:penstock");
+    }
+  }
+  return false;
+}
+
+// A thread that is not in the child may hold the pool's lock there.
+TEST_P(StubMemoryTest, ForkedChildrenTakeMemoryFromTheHeap) {
+  EXPECT_TRUE(LiesInThePool(grpc::Slice(size_t{100 * 1000})));
+  EXPECT_FALSE(LiesInThePool(grpc::Slice(size_t{1000})));
+  const pid_t child = fork();
+  if (child == 0) _exit(LiesInThePool(grpc::Slice(size_t{100 * 1000})) ? 1 : 0);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, StubMemoryTest,
