@@ -86,7 +86,7 @@ def measure_setting(plan, fabric, group, environment):
 def measure(plan, out):
     records = []
     start = time.monotonic()
-    for fabric, group_name, link in plan["todo"]:
+    for fabric, group_name, link in plan["runs"]:
         group = GROUPS[group_name]
         if fabric != "shm":
             shape(link_named(link))

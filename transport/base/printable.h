@@ -13,8 +13,8 @@ namespace base {
 
 // Returns `text` as one line of printable ASCII. Any other byte becomes \xNN,
 // so that the text cannot forge a log line or control a terminal. The result
-// has at most `max_bytes`; if the text is cut, it ends in three dots. Applied
-// twice it gives the same as once.
+// has at most `max_bytes`; a text that is cut ends in three dots. Changes
+// nothing in a result of its own.
 std::string Printable(absl::string_view text, size_t max_bytes);
 
 }  // namespace base

@@ -46,19 +46,19 @@ void Sender::AddControl(wire::FrameHeader header, absl::string_view payload,
                         uint64_t ack) {
   header.length = static_cast<uint32_t>(payload.size());
   header.ack = ack;
-  std::string message;
-  wire::AppendFrame(header, payload, &message);
-  budget_->Charge(Budget::Kind::kAnswers, message.size());
-  control_.push_back(std::move(message));
+  std::string packet;
+  wire::AppendFrame(header, payload, &packet);
+  budget_->Charge(Budget::Kind::kAnswers, packet.size());
+  control_.push_back(std::move(packet));
 }
 
 bool Sender::SendAck(uint64_t ack) {
   wire::FrameHeader header;
   header.type = wire::FrameType::kAck;
   header.ack = ack;
-  std::string message;
-  wire::AppendFrame(header, absl::string_view(), &message);
-  if (!active()->Send(AsSpan(message))) return false;
+  std::string packet;
+  wire::AppendFrame(header, absl::string_view(), &packet);
+  if (!active()->Send(AsSpan(packet))) return false;
   acknowledged_ = ack;
   return true;
 }

@@ -1,4 +1,4 @@
-// From messages of the paths to events of the streams.
+// Turns packets of the paths into events of the streams.
 
 #include <algorithm>
 #include <utility>
