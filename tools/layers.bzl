@@ -32,6 +32,7 @@ LAYERS = {
     ],
     "transport/fabric/shm": [
         "transport/base",
+        "transport/wire",
         "transport/progress",
         "transport/memory",
         "transport/fabric",

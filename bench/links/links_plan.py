@@ -28,12 +28,16 @@ CHUNKS = Group(
     # Tiny calls beside a large one that is always under way.
     (Run("beside", (256 * KIB, MIB), None, 4, 1),),
     settling=100, others=5)
-# What is eager has one frame at most. The size that is not scored is for the
-# tuner, which compares with what is announced.
+# One frame has 16,352 bytes. The size that is not scored is for the tuner, which
+# compares with what is announced.
+FRAME = 16352
 EAGER = Group(
-    "PENSTOCK_EAGER_MAX", (4096, 8192, 12288, 16352),
-    (Run("latency", (6 * KIB, 10 * KIB, 14 * KIB, 16000, 64 * KIB),
-         (6 * KIB, 10 * KIB, 14 * KIB, 16000), 30, 1),),
+    "PENSTOCK_EAGER_MAX", (4096, FRAME, 4 * FRAME, 8 * FRAME),
+    (Run("latency", (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB,
+                     256 * KIB),
+         (6 * KIB, 14 * KIB, 30 * KIB, 60 * KIB, 120 * KIB), 30, 1),
+     # Tiny calls beside one that may be eager.
+     Run("beside", (60 * KIB, 120 * KIB), None, 4, 1)),
     settling=400, others=12)
 
 GROUPS = {"chunk": CHUNKS, "eager": EAGER}

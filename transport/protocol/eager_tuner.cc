@@ -1,9 +1,20 @@
 #include "transport/protocol/eager_tuner.h"
 
+#include <algorithm>
 #include <limits>
+
+#include "transport/protocol/chunk_tuner.h"
 
 namespace penstock {
 namespace protocol {
+namespace {
+
+// Returns a number above all sizes if `divisor` is not positive.
+double Quotient(double dividend, double divisor) {
+  return divisor > 0 ? dividend / divisor : std::numeric_limits<double>::max();
+}
+
+}  // namespace
 
 void EagerTuner::OnCopied(size_t bytes, uint64_t ns) {
   copying_.Add(bytes, ns);
@@ -26,8 +37,14 @@ void EagerTuner::Settle() {
   const double fixed = waiting + 2 * announcing_.fixed();
   const double per_byte = 2 * copying_.ratio() - announcing_.slope();
   // If exposing a byte costs more than copying it twice, no size is too large.
-  size_.Propose(per_byte > 0 ? fixed / per_byte
-                             : std::numeric_limits<double>::max());
+  const double wanted = Quotient(fixed, per_byte);
+  size_.Propose(peer_asks_ ? std::min(wanted, FairSize(waiting)) : wanted);
+}
+
+double EagerTuner::FairSize(double waiting) const {
+  constexpr double kPiecesNs = ChunkTuner::kPipes * ChunkTuner::kMaxDelayNs;
+  return std::max<double>(start_,
+                          Quotient(waiting + kPiecesNs, releasing_.slope()));
 }
 
 }  // namespace protocol

@@ -13,6 +13,10 @@
 // ways across the path (announcement, request, answer, release), and the answer
 // arrives two ways later than an eager message would. w is 0 if the peer does
 // not have to ask.
+//
+// Others wait behind an eager message as behind those pieces of an announced
+// one that are under way together. So the limit is not raised to where a
+// message takes the link for longer than such pieces may (see ChunkTuner).
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
@@ -33,7 +37,7 @@ class EagerTuner {
   // `peer_asks`: the peer has to ask for announced messages, because this side
   // does not push them, and the peer does not load them.
   EagerTuner(const SizeBounds& bounds, bool peer_asks)
-      : size_(bounds), peer_asks_(peer_asks) {}
+      : size_(bounds), start_(bounds.start), peer_asks_(peer_asks) {}
 
   size_t eager_max_bytes() const { return size_.value(); }
   bool adapts() const { return !size_.is_fixed(); }
@@ -49,12 +53,15 @@ class EagerTuner {
 
  private:
   void Settle();
+  // Returns the largest size behind which others do not wait too long.
+  double FairSize(double waiting) const;
 
   SteppedSize size_;
+  size_t start_;
   bool peer_asks_;
-  LineFit copying_;
-  LineFit announcing_;
-  LineFit releasing_;
+  LineFit copying_ = LineFit::BegunCold();
+  LineFit announcing_ = LineFit::BegunCold();
+  LineFit releasing_ = LineFit::BegunCold();
 };
 
 }  // namespace protocol

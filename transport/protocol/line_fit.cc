@@ -26,6 +26,10 @@ constexpr double kMaxDeviation = 0.5;
 }  // namespace
 
 void LineFit::Add(double x, double y) {
+  if (is_cold_) {
+    is_cold_ = false;
+    return;
+  }
   y = std::max(y, 0.0);
   if (!IsOdd(x, y)) {
     odd_ = 0;

@@ -8,8 +8,10 @@ namespace session {
 namespace {
 
 // One message in so many is timed: two or three looks at a clock, some 25 ns
-// each, beside several microseconds for each of them.
+// each, beside several microseconds for each of them. The first ones of a path
+// are all timed, so that it soon has its limit.
 constexpr unsigned kMessagesPerSample = 8;
+constexpr unsigned kFirstMessages = 128;
 
 protocol::EagerTuner MakeTuner(const Tuning& tuning,
                                const fabric::Capabilities& path) {
@@ -39,12 +41,14 @@ void SendMeter::LoseFastPath() {
 }
 
 void SendMeter::Activate(const fabric::Capabilities& path) {
+  messages_ = 0;
   timed_from_ = active().adapts() ? std::max<size_t>(path.eager_range.least, 1)
                                   : std::numeric_limits<size_t>::max();
 }
 
 uint64_t SendMeter::BeginTimed() {
-  if (messages_++ % kMessagesPerSample != 0) return 0;
+  const unsigned before = messages_++;
+  if (before >= kFirstMessages && before % kMessagesPerSample != 0) return 0;
   return tuning_.now_ns();
 }
 

@@ -10,7 +10,6 @@
 
 #include "transport/fabric/fabric.h"
 #include "transport/protocol/stepped_size.h"
-#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace session {
@@ -24,11 +23,8 @@ struct Tuning {
   size_t eager_max_bytes = 0;
   size_t chunk_bytes = 0;
 
-  // At most a frame: fragments would cost more.
   protocol::SizeBounds EagerBounds(const fabric::Capabilities& path) const {
-    fabric::SizeRange range = path.eager_range;
-    range.most = std::min<size_t>(range.most, wire::kMaxFramePayload);
-    return Bounds(path.eager_max_bytes, range, eager_max_bytes);
+    return Bounds(path.eager_max_bytes, path.eager_range, eager_max_bytes);
   }
   protocol::SizeBounds ChunkBounds(const fabric::Capabilities& path) const {
     return Bounds(path.read_chunk_bytes, path.read_chunk_range,

@@ -69,7 +69,7 @@ struct Options {
   // service level on InfiniBand. -1: the system's default.
   absl::optional<int> verbs_traffic_class;
   // PENSTOCK_EAGER_MAX: the most bytes of a message that is sent eagerly, 1 to
-  // 16352. Larger messages are announced and read. 0: as measured.
+  // 130816. Larger messages are announced and read. 0: as measured.
   absl::optional<int> eager_max_bytes;
   // PENSTOCK_CHUNK: the bytes of each piece in which an announced message is
   // read, 4096 to 1048576. 0: as measured.

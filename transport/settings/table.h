@@ -56,7 +56,7 @@ inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
 // The upper limit is what one frame holds.
-inline constexpr Number kEagerSizes = {1, 16352, 0, "what is measured"};
+inline constexpr Number kEagerSizes = {1, 130816, 0, "what is measured"};
 // In smaller pieces, starting a read costs as much as its bytes do. No fabric
 // reads larger ones.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,

@@ -84,6 +84,27 @@ TEST(EagerTunerTest, AnnouncementsOfOneSizeSayNothingOfWhatIsFixed) {
   EXPECT_EQ(tuner.eager_max_bytes(), 8 * kKiB);
 }
 
+// What a message of the start's size waits behind, others may. Beyond that, a
+// message takes the link, of 1 byte in `ns_per_byte`, for at most the latency
+// and the pieces of an announced one.
+size_t LimitOnLink(double round_trips_ns, double ns_per_byte) {
+  EagerTuner tuner(kBounds, true);
+  for (int i = 0; i < 200; ++i) {
+    const size_t bytes = 4 * kKiB * (1 + i % 8);
+    tuner.OnCopied(bytes, 0.1 * bytes);
+    tuner.OnAnnounced(bytes, 1000);
+    tuner.OnReleased(bytes, round_trips_ns + ns_per_byte * bytes);
+  }
+  return tuner.eager_max_bytes();
+}
+
+TEST(EagerTunerTest, OthersDoNotWaitLongBehindAnEagerMessage) {
+  EXPECT_EQ(LimitOnLink(40e6, 100), 64 * kKiB);  // (20 + 2.4) ms / 100 ns
+  EXPECT_EQ(LimitOnLink(4e6, 100), 32 * kKiB);   // (2 + 2.4) ms / 100 ns
+  EXPECT_EQ(LimitOnLink(4e6, 250), 16 * kKiB);
+  EXPECT_EQ(LimitOnLink(4e6, 10000), 8 * kKiB);  // the start
+}
+
 TEST(EagerTunerTest, FollowsCopyingWhereNothingIsAnnouncedAnyMore) {
   EagerTuner tuner(kBounds, true);
   Tell(&tuner, {0.05, 1000, 0, 8000}, 300);

@@ -29,6 +29,15 @@ TEST(LineFitTest, FewPointsSayNothing) {
   EXPECT_FALSE(fit.has_line());
 }
 
+TEST(LineFitTest, AFitBegunColdLeavesOutItsFirstPoint) {
+  LineFit fit = LineFit::BegunCold();
+  fit.Add(400, 1e9);
+  AddLine(&fit, 12);
+  ASSERT_TRUE(fit.has_line());
+  EXPECT_NEAR(fit.fixed(), 1000, 1);
+  EXPECT_NEAR(fit.slope(), 3, 0.01);
+}
+
 TEST(LineFitTest, PointsOfOneSizeHaveARatioAndNoLine) {
   LineFit fit;
   for (int i = 0; i < 100; ++i) fit.Add(1000 + i % 100, 4000);

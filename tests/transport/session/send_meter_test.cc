@@ -56,10 +56,22 @@ TEST_F(SendMeterTest, NoClockIsReadForWhatIsEagerWhateverIsMeasured) {
   EXPECT_EQ(looks_, 0);
 }
 
-TEST_F(SendMeterTest, OneMessageInEightIsTimed) {
+TEST_F(SendMeterTest, AfterTheFirstMessagesOneInEightIsTimed) {
   SendMeter meter(tuning_, Path());
+  for (int i = 0; i < 128; ++i) Send(&meter, kLeast, 1000);
+  EXPECT_EQ(looks_, 2 * 128);
+  looks_ = 0;
   for (int i = 0; i < 800; ++i) Send(&meter, kLeast, 1000);
   EXPECT_EQ(looks_, 2 * 100);
+}
+
+TEST_F(SendMeterTest, TheFirstMessagesOfEachPathAreTimed) {
+  SendMeter meter(tuning_, Path());
+  for (int i = 0; i < 1000; ++i) Send(&meter, kLeast, 1000);
+  meter.UseFastPath(Path());
+  looks_ = 0;
+  for (int i = 0; i < 128; ++i) Send(&meter, kLeast, 1000);
+  EXPECT_EQ(looks_, 2 * 128);
 }
 
 TEST_F(SendMeterTest, WhatCannotMoveIsNotTimed) {

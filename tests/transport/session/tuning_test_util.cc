@@ -16,7 +16,7 @@ constexpr uint64_t kNever = UINT64_MAX;
 
 TuningSimulation::TuningSimulation() {
   fast_options_.eager_max_bytes = 12 * 1024;
-  fast_options_.eager_range = {1024, 16 * 1024};
+  fast_options_.eager_range = {1024, 16352};
   fast_options_.read_chunk_bytes = 16 * 1024;
   fast_options_.read_chunk_range = {4 * 1024, kMaxBytes};
   fast_options_.max_reads = 4;

@@ -159,10 +159,10 @@ TEST_F(SettingsTest, SizesFromCodeEnvironmentAndDefault) {
 }
 
 TEST_F(SettingsTest, BadSizesNameTheVariableAndTheRange) {
-  for (const char* value : {"", "x", "-1", "16353", "8KiB"}) {
+  for (const char* value : {"", "x", "-1", "130817", "8KiB"}) {
     Set("PENSTOCK_EAGER_MAX", value);
     EXPECT_EQ(Error(), std::string("PENSTOCK_EAGER_MAX=") + value +
-                           " is not a setting: use 1 to 16352, or 0 for what "
+                           " is not a setting: use 1 to 130816, or 0 for what "
                            "is measured");
   }
   Set("PENSTOCK_EAGER_MAX", "0");

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/wire/frame.h"
 
 namespace penstock {
 namespace fabric {
@@ -18,7 +19,7 @@ constexpr int kPollBudget = 64;
 // copies through the ring, the announcement included.
 constexpr size_t kEagerMaxBytes = 8 * 1024;
 // Where the peer copies, it would be taken for one that waits for an answer.
-constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, 16 * 1024};
+constexpr SizeRange kEagerRangeOfLoads = {4 * 1024, wire::kMaxFramePayload};
 // Reads are plain copies: no use in several at once, and pieces only so that
 // other connections have their turn.
 constexpr size_t kReadChunkBytes = 1024 * 1024;

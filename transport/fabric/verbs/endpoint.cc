@@ -23,10 +23,13 @@ constexpr uint32_t kSendBuffers = 16;
 constexpr uint32_t kSignalEvery = 4;
 // Completions per Poll().
 constexpr int kPollBudget = 32;
-// Above this, two copies through buffers cost more than the announcement.
-constexpr size_t kEagerMaxBytes = 12 * 1024;
-// Below this a message's two copies are not what it costs; above is no frame.
-constexpr SizeRange kEagerRange = {4 * 1024, wire::kMaxFramePayload};
+// One packet. Above this, two copies through buffers cost more than the
+// announcement, unless the link is long.
+constexpr size_t kEagerMaxBytes = wire::kMaxFramePayload;
+// Below the least, copying is not what a message costs. The most fills half of
+// the buffers that the peer has for packets.
+constexpr SizeRange kEagerRange = {wire::kMaxFramePayload / 4,
+                                   8 * wire::kMaxFramePayload};
 // What keeps a fast link busy while the next chunk is being asked for.
 constexpr size_t kReadChunkBytes = 128 * 1024;
 // Below this a chunk's requests and completions are a visible part of it;
