@@ -59,7 +59,7 @@ void SessionPeer::Poll() {
   session_.Flush();
 }
 
-void SessionPeer::OnMessage(memory::Bytes, bool) {
+void SessionPeer::OnMessage(memory::Payload, bool) {
   ++messages;
   session_.Consumed(stream_);
   session_.WantMessage(stream_);

@@ -69,7 +69,7 @@ void ArenaPayload(benchmark::State& state) {
   std::memset(block.data.get(), 'p', block.size);
   const memory::Payload payload(block.AsBytes());
   for (auto _ : state) {
-    auto exposed = pair.ends.connecting->Expose(payload);
+    auto exposed = pair.ends.connecting->Expose(payload, /*max_parts=*/1);
     if (!exposed.ok()) {
       state.SkipWithError(exposed.status().ToString().c_str());
       break;
@@ -79,7 +79,7 @@ void ArenaPayload(benchmark::State& state) {
       state.SkipWithError(loaded.status().ToString().c_str());
       break;
     }
-    loaded = memory::Bytes();
+    loaded = memory::Payload();
     pair.ends.connecting->Withdraw(exposed->region);
     pair.ends.connecting->Poll();
   }

@@ -131,7 +131,7 @@ void ReadOneReplyForEver(Victim* victim) {
   peer->Send(FrameOf(type::kMessage, stream, "1 1048576"));
   const absl::optional<Frame> announced = peer->Await(type::kAnnounce);
   if (!announced.has_value()) return;
-  const std::string key = announced->payload.substr(21, 8);
+  const std::string key = announced->payload.substr(23, 8);
   for (int i = 0; i < kSome; ++i) {
     if (!peer->SendUnit(unit::kRead, i,
                         absl::StrCat(key, U64(0), U32(1 << 20)))) {

@@ -94,8 +94,9 @@ bool Peer::Secure(const Identity& identity) {
 
 bool Peer::Negotiate() {
   const Clock::time_point until = Clock::now() + kPatience;
-  const std::string answer = is_client() ? ServerSettings() : ClientPreface();
-  if (is_client() && !Write(ClientPreface())) return false;
+  const std::string answer =
+      is_client() ? ServerSettings(version) : ClientPreface();
+  if (is_client() && !Write(ClientPreface(version))) return false;
   while (bytes_.size() < answer.size()) {
     if (!ReadSome(until)) return false;
   }
@@ -103,7 +104,7 @@ bool Peer::Negotiate() {
   bytes_.erase(0, answer.size());
   negotiated_ = true;
   Parse();  // of the hello, some may be here
-  return is_client() || Write(ServerSettings());
+  return is_client() || Write(ServerSettings(version));
 }
 
 bool Peer::Greet(const Hello& hello) {

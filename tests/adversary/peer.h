@@ -46,6 +46,8 @@ class Peer {
   static std::unique_ptr<Peer> Connect(int port, Traffic* traffic);
 
   bool is_client() const { return side_ == Side::kClient; }
+  // The newest version that it speaks. Set it before Negotiate().
+  uint8_t version = kNewest;
 
   // Uses TLS from now on, if the identity has it. Returns false if the victim
   // refuses that.

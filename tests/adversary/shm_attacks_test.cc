@@ -73,9 +73,8 @@ void PassASocketAsASegment(Victim* victim) {
   const auto begun = std::chrono::steady_clock::now();
   const uint32_t stream = peer->OpenStream(RequestMetadata("/victim/Echo"));
   const uint64_t key = uint64_t{7} << 32;
-  peer->Send(
-      FrameOf(type::kAnnounce, stream,
-              absl::StrCat(U64(1), U64(100), U8(1), U32(1), U64(key), U64(0))));
+  peer->Send(FrameOf(type::kAnnounce, stream,
+                     AnnouncementOf(1, 100, {Region(1, {Part(key, 0, 100)})})));
   ExpectShmForOthers(victim);
   EXPECT_TRUE(peer->Finish());
   EXPECT_LT(std::chrono::steady_clock::now() - begun,

@@ -45,7 +45,7 @@ std::vector<std::string> OddAnnouncements() {
     }
   }
   const std::string head = absl::StrCat(U64(1), U64(100));
-  const std::string region = absl::StrCat(U32(0), U64(1), U64(0));
+  const std::string region = Region(0, {Part(1, 0, 100)});
   for (int regions : {0, 1, 2, 3, 255}) {
     for (int given : {0, 1, 2, 3}) {
       std::string payload = absl::StrCat(head, U8(regions));
@@ -56,7 +56,23 @@ std::vector<std::string> OddAnnouncements() {
   // Of a path, and beyond its end.
   for (uint32_t path : {1u, 2u, UINT32_MAX}) {
     payloads.push_back(
-        absl::StrCat(head, U8(1), U32(path), U64(1), U64(UINT64_MAX)));
+        AnnouncementOf(1, 100, {Region(path, {Part(1, UINT64_MAX, 100)})}));
+  }
+  // Parts that are empty, or not the message.
+  for (uint64_t length : {uint64_t{0}, uint64_t{1}, uint64_t{50}, uint64_t{99},
+                          uint64_t{1} << 63, UINT64_MAX}) {
+    const std::string part = Part(1, 0, length);
+    payloads.push_back(AnnouncementOf(1, 100, {Region(0, {part})}));
+    payloads.push_back(AnnouncementOf(1, 100, {Region(0, {part, part})}));
+    payloads.push_back(
+        AnnouncementOf(1, 100, {Region(0, {Part(1, 0, 100), part})}));
+  }
+  // More parts than are there, and more than there may be.
+  for (size_t parts : {0, 2, 512, 513, 65535}) {
+    payloads.push_back(AnnouncementOf(
+        1, parts, {Region(0, std::vector<std::string>(parts, Part(1, 0, 1)))}));
+    payloads.push_back(
+        absl::StrCat(head, U8(1), U32(0), U16(parts), Part(1, 0, 100)));
   }
   return payloads;
 }

@@ -134,6 +134,7 @@ std::vector<std::string> Victim::Environment() const {
 std::unique_ptr<Peer> Victim::Connect() {
   std::unique_ptr<Peer> peer = ConnectInClear();
   if (peer == nullptr || !peer->Secure(others_)) return nullptr;
+  peer->version = options_.version;
   return peer;
 }
 

@@ -44,6 +44,7 @@ enum class Role { kServer, kClient };
 
 struct VictimOptions {
   Role role = Role::kServer;
+  uint8_t version = kNewest;  // that the attacker speaks
   std::vector<std::string> environment;
   // All connections, the attacker's too, are TLS with certificates on both
   // sides. The attacker is hostile only after the handshake.

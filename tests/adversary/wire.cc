@@ -1,6 +1,7 @@
 #include "tests/adversary/wire.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace penstock::adversary {
 namespace {
@@ -50,13 +51,20 @@ uint64_t Number(absl::string_view bytes) {
   return number;
 }
 
-std::string ServerSettings() {
-  const char bytes[] = "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x01\x01";
-  return std::string(bytes, sizeof bytes - 1);
+namespace {
+
+std::string Settings(uint8_t oldest, uint8_t newest) {
+  const char bytes[] = "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45";
+  return absl::StrCat(absl::string_view(bytes, sizeof bytes - 1), U8(oldest),
+                      U8(newest));
 }
 
-std::string ClientPreface() {
-  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + ServerSettings();
+}  // namespace
+
+std::string ServerSettings(uint8_t chosen) { return Settings(chosen, chosen); }
+
+std::string ClientPreface(uint8_t newest) {
+  return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + Settings(1, newest);
 }
 
 std::string UnitHeader(uint64_t length, uint8_t type, uint64_t cookie) {
@@ -135,7 +143,25 @@ absl::optional<Hello> ParseHello(absl::string_view bytes) {
 }
 
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key) {
+  return AnnouncementOf(id, length, {Region(0, {Part(key, 0, length)})});
+}
+
+std::string AnnouncementV1(uint64_t id, uint64_t length, uint64_t key) {
   return absl::StrCat(U64(id), U64(length), U8(1), U32(0), U64(key), U64(0));
+}
+
+std::string Part(uint64_t key, uint64_t offset, uint64_t length) {
+  return absl::StrCat(U64(key), U64(offset), U64(length));
+}
+
+std::string Region(uint32_t path, const std::vector<std::string>& parts) {
+  return absl::StrCat(U32(path), U16(parts.size()), absl::StrJoin(parts, ""));
+}
+
+std::string AnnouncementOf(uint64_t id, uint64_t length,
+                           const std::vector<std::string>& regions) {
+  return absl::StrCat(U64(id), U64(length), U8(regions.size()),
+                      absl::StrJoin(regions, ""));
 }
 
 std::string Known(uint8_t key, absl::string_view value) {

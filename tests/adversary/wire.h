@@ -63,9 +63,14 @@ constexpr size_t kFrameHeaderBytes = 32;
 constexpr size_t kMaxFramePayload = 16352;
 constexpr size_t kMaxJoinedBytes = 16 << 20;
 
-// The client's preface with its SETTINGS, and the server's SETTINGS.
-std::string ClientPreface();
-std::string ServerSettings();
+// The newest version of the protocol, which a peer speaks unless it is told
+// otherwise.
+constexpr uint8_t kNewest = 2;
+
+// The preface of a client that speaks all versions up to `newest`, with its
+// SETTINGS, and the SETTINGS of a server that has chosen a version.
+std::string ClientPreface(uint8_t newest = kNewest);
+std::string ServerSettings(uint8_t chosen = kNewest);
 
 // The header of a unit, and the unit.
 std::string UnitHeader(uint64_t length, uint8_t type, uint64_t cookie);
@@ -111,6 +116,13 @@ absl::optional<Hello> ParseHello(absl::string_view bytes);
 // Returns the announcement of a message of `length` bytes on the lifeline, as
 // region `key`.
 std::string Announcement(uint64_t id, uint64_t length, uint64_t key);
+// The same of version 1.
+std::string AnnouncementV1(uint64_t id, uint64_t length, uint64_t key);
+// Return a part of a region, a region, and an announcement of such regions.
+std::string Part(uint64_t key, uint64_t offset, uint64_t length);
+std::string Region(uint32_t path, const std::vector<std::string>& parts);
+std::string AnnouncementOf(uint64_t id, uint64_t length,
+                           const std::vector<std::string>& regions);
 
 // Entries of metadata, with the numbers of the keys that attacks name.
 namespace key {

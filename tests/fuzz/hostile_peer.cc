@@ -18,6 +18,18 @@ FrameType TypeOf(uint8_t byte) {
   return static_cast<FrameType>(16 + byte % 11);
 }
 
+// Pieces of about one size.
+memory::Payload InPieces(size_t size, size_t pieces) {
+  const auto text = std::make_shared<std::string>(size, 'a');
+  memory::Payload payload;
+  for (size_t i = 0; i < pieces; ++i) {
+    const size_t begin = size * i / pieces;
+    const size_t end = size * (i + 1) / pieces;
+    payload.Append({AsBytes(*text).data() + begin, end - begin, text});
+  }
+  return payload;
+}
+
 }  // namespace
 
 HostilePeer::HostilePeer(std::unique_ptr<fabric::Endpoint> lifeline)
@@ -120,21 +132,24 @@ void HostilePeer::SendAnnounced(Input* input) {
   wire::FrameHeader header;
   header.type = FrameType::kAnnounce;
   header.stream = input->Number<uint8_t>();
-  const auto text =
-      std::make_shared<std::string>(input->Number<uint16_t>(), 'a');
-  const memory::Payload payload(
-      memory::Bytes{AsBytes(*text).data(), text->size(), text});
+  const size_t parts = 1 + regions / kPart % 8;
+  const memory::Payload payload = InPieces(input->Number<uint16_t>(), parts);
   wire::Announce announce;
   announce.id = next_announce_++;
-  announce.length = text->size();
+  announce.length = payload.size();
   for (uint32_t path : {1, 0}) {
-    if ((regions & (1 << path)) == 0) continue;
-    const auto exposure = endpoint(path)->Expose(payload);
+    if ((regions & (path == 1 ? kOverFastPath : kOverLifeline)) == 0) continue;
+    const auto exposure = endpoint(path)->Expose(payload, parts);
     if (!exposure.ok()) continue;
-    announce.regions.push_back(
-        {path, exposure->region.key, exposure->region.offset});
+    wire::AnnouncedRegion region;
+    region.path = path;
+    for (const fabric::RemotePart& part : exposure->region) {
+      region.parts.push_back({part.key, part.offset, part.length});
+    }
+    announce.regions.push_back(std::move(region));
   }
-  Send(regions >> 7, header, wire::EncodeAnnounce(announce));
+  Send((regions & kSentOverFastPath) != 0, header,
+       wire::EncodeAnnounce(announce, wire::kVersion));
 }
 
 }  // namespace fuzz

@@ -43,8 +43,9 @@ std::string Unreadable() {
   wire::Announce announce;
   announce.id = 100;
   announce.length = 5000;
-  announce.regions = {{1, 99, 0}, {0, 99, 0}};
-  return wire::EncodeAnnounce(announce);
+  announce.regions = {{1, {{99, 0, 4000}, {98, 7, 1000}}},
+                      {0, {{99, 0, 5000}}}};
+  return wire::EncodeAnnounce(announce, wire::kVersion);
 }
 
 // A call at a server, the peer's frames on `path`.
@@ -70,8 +71,8 @@ std::string MadeCall() {
 
 std::string LostPath() {
   return FrameStep(1, FrameType::kHeaders, 1, "open") + Byte(kDeliverAll) +
-         OfApp(kAttach, 1) + Announced(3, 60000) + Byte(kDeliver) + Byte(2) +
-         SendStep(1, 3000) + Byte(kDropPath) + Byte(kDeliverAll) +
+         OfApp(kAttach, 1) + Announced(3 + 5 * kPart, 60000) + Byte(kDeliver) +
+         Byte(2) + SendStep(1, 3000) + Byte(kDropPath) + Byte(kDeliverAll) +
          FrameStep(0, FrameType::kPathLost, 0, "why", 1) + Byte(kDeliverAll) +
          FrameStep(0, FrameType::kPathWanted, 0, "", 2) + Byte(kDeliverAll) +
          FrameStep(0, FrameType::kPathReady, 0, "shm", 2);
@@ -101,7 +102,8 @@ std::vector<std::string> SessionSeeds() {
       Byte(kServer) + ServedCall(1) + Ends(),
       Byte(kServer) + Attached() + Long(FrameType::kMessage, 40000) +
           Long(FrameType::kTrailers, 20000) + OfApp(kDetach, 1),
-      Byte(kServer) + Attached() + Announced(1, 9000) + Announced(2, 9000) +
+      Byte(kServer) + Attached() + Announced(1, 9000) +
+          Announced(2 + 2 * kPart, 9000) +
           FrameStep(0, FrameType::kAnnounce, 1, Unreadable()) + Byte(kDeliver) +
           Byte(3) + OfApp(kSendReset, 1) + OfApp(kDetach, 1),
       Byte(0) + Byte(kHello) + Byte(kAddPath) + Byte(kDeliverAll),

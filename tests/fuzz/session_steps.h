@@ -25,7 +25,7 @@ enum Step : uint8_t {
   kOddFrame,   // the same, then i8 to add to the sequence number, u8 ack
   kBytes,      // u8 path, u8 length, bytes
   kLong,       // u8 path, u8 type, u8 flags, u8 stream, u16 length
-  kAnnounced,  // u8 regions, u8 stream, u16 length; can be read
+  kAnnounced,  // u8 regions, u8 stream, u16 length; can be read; see below
   kHello,
   // Steps of the links.
   kAddPath,
@@ -47,6 +47,16 @@ enum Step : uint8_t {
   kDropUnsent,
   kSessionCall,  // the stream says which
   kSteps
+};
+
+// Of kAnnounced's regions: one over the lifeline, and one over the fast path;
+// one less than the number of their parts, in three bits; and whether the
+// announcement goes over the fast path.
+enum AnnouncedRegions : uint8_t {
+  kOverLifeline = 1,
+  kOverFastPath = 2,
+  kPart = 4,
+  kSentOverFastPath = 128,
 };
 
 std::vector<std::string> SessionSeeds();

@@ -6,6 +6,8 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -23,6 +25,7 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
+using fabric::RemotePart;
 using fabric::RemoteRegion;
 using fabric::shm::Arena;
 using fabric::shm::ControlPage;
@@ -33,6 +36,8 @@ using fabric::shm::ShmEndpoint;
 constexpr uint32_t kRingBytes = 128 * 1024;
 constexpr uint64_t kSegmentBytes = 8192;
 
+// A part: u32 segment, u32 loan, u64 offset, u32 length. A region: u8 number of
+// its parts, which are of one loan mostly; the parts.
 enum Step : uint8_t {
   kMoveHead,      // u32, added
   kSetReleases,   // u64
@@ -42,9 +47,10 @@ enum Step : uint8_t {
   kClose,
   kPassSegment,  // u32 id, u32 size that is claimed
   kPassBytes,    // u8 length, bytes
-  kLoad,         // u32 segment, u32 loan, u64 offset, u32 length
-  kRead,         // the same, u16 offset in it, u16 length of the part
-  kExpose,       // u16 bytes
+  kLoad,         // a region
+  kRead,         // a part, u16 offset in it, u16 bytes
+  kGiveBack,     // a region
+  kExpose,       // u8 pieces, u16 bytes
   kSend,         // u16 bytes
   kPoll,
   kLetGo,
@@ -162,10 +168,13 @@ class Victim {
         Load(TakeRegion(input));
         break;
       case kRead:
-        Read(TakeRegion(input), input);
+        Read(TakePart(input), input);
+        break;
+      case kGiveBack:
+        endpoint_->GiveBack(TakeRegion(input));
         break;
       case kExpose:
-        Expose(input->Number<uint16_t>());
+        Expose(input);
         break;
       case kSend:
         (void)endpoint_->Send(
@@ -182,55 +191,83 @@ class Victim {
     }
   }
 
-  RemoteRegion TakeRegion(Input* input) {
-    RemoteRegion region;
+  static RemotePart TakePart(Input* input) {
+    RemotePart part;
     const auto segment = input->Number<uint32_t>();
-    region.key = fabric::shm::RegionKey(segment, input->Number<uint32_t>());
-    region.offset = input->Number<uint64_t>();
-    region.length = input->Number<uint32_t>();
+    part.key = fabric::shm::RegionKey(segment, input->Number<uint32_t>());
+    part.offset = input->Number<uint64_t>();
+    part.length = input->Number<uint32_t>();
+    return part;
+  }
+  static RemoteRegion TakeRegion(Input* input) {
+    RemoteRegion region(1 + input->Number<uint8_t>() % 4);
+    for (RemotePart& part : region) part = TakePart(input);
     return region;
   }
 
   // Touches what it gets, as an application does.
   void Load(const RemoteRegion& region) {
-    absl::StatusOr<memory::Bytes> bytes = endpoint_->Load(region);
-    if (!bytes.ok()) return;
-    Require(bytes->size == region.length && bytes->size <= kSegmentBytes,
+    absl::StatusOr<memory::Payload> loaded = endpoint_->Load(region);
+    if (!loaded.ok()) return;
+    uint64_t size = 0;
+    for (const RemotePart& part : region) size += part.length;
+    Require(loaded->size() == size && size <= region.size() * kSegmentBytes,
             "loaded bytes are the region's");
-    for (uint8_t byte : bytes->span()) Require(byte == 0, "they are there");
-    loaded_.push_back(*std::move(bytes));
+    for (const memory::Bytes& piece : loaded->pieces()) {
+      for (uint8_t byte : piece.span()) Require(byte == 0, "they are there");
+    }
+    loaded_.push_back(*std::move(loaded));
   }
 
-  void Read(const RemoteRegion& region, Input* input) {
+  void Read(const RemotePart& part, Input* input) {
     const uint64_t offset = input->Number<uint16_t>();
     std::vector<uint8_t> into(input->Number<uint16_t>());
     const int before = events_.reads_done;
-    endpoint_->Read(region, offset, absl::MakeSpan(into), 1);
+    endpoint_->Read(part, offset, absl::MakeSpan(into), 1);
     Require(events_.reads_done == before + 1, "a read ends once");
   }
 
-  void Expose(size_t size) {
-    const auto text = std::make_shared<std::string>(size, 'e');
-    auto exposure = endpoint_->Expose(
-        memory::Payload(memory::Bytes{AsBytes(*text).data(), size, text}));
+  // Pieces of about one size: of the arena's memory and of the heap, in turns.
+  void Expose(Input* input) {
+    const size_t pieces = 1 + input->Number<uint8_t>() % 8;
+    const std::string text(input->Number<uint16_t>(), 'e');
+    memory::Payload payload;
+    for (size_t i = 0; i < pieces; ++i) {
+      const size_t begin = text.size() * i / pieces;
+      const size_t end = text.size() * (i + 1) / pieces;
+      payload.Append(PieceOf(text.substr(begin, end - begin), i % 2 == 1));
+    }
+    if (payload.size() == 0) return;
+    auto exposure = endpoint_->Expose(payload, 5);
     if (!exposure.ok()) return;
-    std::string copy(size, '\0');
+    Require(exposure->region.size() <= 5, "a region has so many parts at most");
+    std::string copy(text.size(), '\0');
     exposure->stable.CopyTo(reinterpret_cast<uint8_t*>(&copy[0]));
-    Require(copy == *text, "what is lent is what was exposed");
+    Require(copy == text, "what is lent is what was exposed");
+  }
+  static memory::Bytes PieceOf(const std::string& text, bool in_arena) {
+    if (in_arena) {
+      auto lease = AnArena()->Allocate(std::max<size_t>(text.size(), 1));
+      if (lease.ok()) {
+        std::memcpy((*lease)->data(), text.data(), text.size());
+        return {(*lease)->data(), text.size(), *lease};
+      }
+    }
+    return memory::CopyBytes(AsBytes(text)).value();
   }
 
   Segment hostile_ = fabric::shm::CreateControl(kRingBytes).value();
   base::UniqueFd socket_;
   Events events_;
   std::unique_ptr<ShmEndpoint> endpoint_;
-  std::vector<memory::Bytes> loaded_;  // may outlive the endpoint
+  std::vector<memory::Payload> loaded_;  // may outlive the endpoint
 };
 
 std::string StepOf(Step step, const std::string& rest = "") {
   return static_cast<char>(step) + rest;
 }
 
-std::string RegionOf(uint32_t segment, uint64_t offset, uint32_t length) {
+std::string PartOf(uint32_t segment, uint64_t offset, uint32_t length) {
   return Number(segment) + Number<uint32_t>(1) + Number(offset) +
          Number(length);
 }
@@ -241,14 +278,25 @@ std::vector<std::string> Seeds() {
   const std::string poll = StepOf(kPoll);
   const std::string pass =
       StepOf(kPassSegment, Number<uint32_t>(1) + Number<uint32_t>(8192));
-  const std::string load = StepOf(kLoad, RegionOf(1, 4096, 4096));
+  const std::string load =
+      StepOf(kLoad, Number<uint8_t>(0) + PartOf(1, 4096, 4096));
+  const std::string load_parts =
+      StepOf(kLoad, Number<uint8_t>(2) + PartOf(1, 4096, 100) +
+                        PartOf(1, 0, 4096) + PartOf(1, 4000, 1));
   const std::string read = StepOf(
-      kRead, RegionOf(1, 0, 100) + Number<uint16_t>(50) + Number<uint16_t>(50));
-  const std::string expose = StepOf(kExpose, Number<uint16_t>(9000));
+      kRead, PartOf(1, 0, 100) + Number<uint16_t>(50) + Number<uint16_t>(50));
+  const std::string give_back =
+      StepOf(kGiveBack, Number<uint8_t>(0) + PartOf(1, 0, 100));
+  const std::string expose =
+      StepOf(kExpose, Number<uint8_t>(0) + Number<uint16_t>(9000));
+  const std::string expose_parts =
+      StepOf(kExpose, Number<uint8_t>(6) + Number<uint16_t>(60000));
   const std::string release =
       StepOf(kSetRelease, Number<uint16_t>(0) + Number<uint32_t>(1)) +
       StepOf(kMoveReleases, "\1");
-  return {pass + load + read + StepOf(kLetGo) + poll,
+  return {pass + load + read + give_back + StepOf(kLetGo) + poll,
+          pass + load_parts + StepOf(kLetGo) + poll,
+          expose_parts + release + poll + expose_parts,
           expose + expose + release + poll + expose,
           StepOf(kMoveHead, Number<uint32_t>(8)) + poll +
               StepOf(kSend, Number<uint16_t>(60000)) + StepOf(kClose) + poll,

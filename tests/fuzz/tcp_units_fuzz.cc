@@ -75,8 +75,9 @@ class Connection {
   Connection() : endpoint_(&stream_) {
     endpoint_.Start(&events_);
     const auto exposed = std::make_shared<std::string>(kExposedBytes, 'e');
-    (void)endpoint_.Expose(memory::Payload(
-        memory::Bytes{AsBytes(*exposed).data(), exposed->size(), exposed}));
+    const memory::Bytes bytes{AsBytes(*exposed).data(), exposed->size(),
+                              exposed};
+    (void)endpoint_.Expose(memory::Payload(bytes), /*max_parts=*/1);
     for (size_t size : kReadSizes) {
       blocks_.emplace_back(size, '\0');
       endpoint_.Read({1, 0, size}, 0,

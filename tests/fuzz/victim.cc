@@ -25,13 +25,17 @@ session::Config ConfigOf(bool is_client) {
 
 }  // namespace
 
-void VictimStream::OnMessage(memory::Bytes message, bool) {
+void VictimStream::OnMessage(memory::Payload message, bool) {
   Require(!ended_, "a message in time");
   uint8_t sum = 0;
-  for (uint8_t byte : message.span()) sum += byte;  // they can be read
+  memory::Payload owned;
+  for (const memory::Bytes& piece : message.pieces()) {
+    for (uint8_t byte : piece.span()) sum += byte;  // they can be read
+    owned.Append(*memory::Own(piece));
+  }
   volatile uint8_t used = sum;
   (void)used;
-  messages_.push_back(*memory::Own(std::move(message)));
+  messages_.push_back(std::move(owned));
 }
 
 void VictimStream::OnMessageTooLarge(uint64_t bytes) {

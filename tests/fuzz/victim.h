@@ -30,7 +30,7 @@ class VictimStream : public session::StreamEvents {
   void OnHeaders(absl::string_view) override {
     Require(!ended_, "headers in time");
   }
-  void OnMessage(memory::Bytes message, bool) override;
+  void OnMessage(memory::Payload message, bool) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override { Require(!ended_, "half-close in time"); }
   void OnTrailers(absl::string_view) override;
@@ -51,7 +51,7 @@ class VictimStream : public session::StreamEvents {
   const uint32_t id_;
   bool ended_ = false;  // or detached
   int sends_waiting_ = 0;
-  std::deque<memory::Bytes> messages_;
+  std::deque<memory::Payload> messages_;
 };
 
 // Calls the session as its owner may, with whatever the input says.

@@ -68,20 +68,23 @@ struct Capabilities {
   bool is_lifeline = false;
 };
 
-// Names memory that the peer exposed. Means something to one pair of endpoints
-// only. Its fields came from the peer: check them before use.
-struct RemoteRegion {
+// Names a range of memory that the peer exposed. Means something to one pair of
+// endpoints only. Its fields came from the peer: check them before use.
+struct RemotePart {
   uint64_t key = 0;
   uint64_t offset = 0;
   uint64_t length = 0;
 };
 
+// Names a payload that the peer exposed: its bytes, in order.
+using RemoteRegion = std::vector<RemotePart>;
+
 // A payload that the peer may read, until Withdraw(region).
 struct Exposure {
   RemoteRegion region;
-  // What the peer reads: the payload itself, or the fabric's copy of it. The
-  // caller keeps this for as long as it may need the bytes again, and may let
-  // go of the payload it gave.
+  // What the peer reads: the payload itself, or the fabric's copy of it, or
+  // some of both. The caller keeps this for as long as it may need the bytes
+  // again, and may let go of the payload it gave.
   memory::Payload stable;
 };
 
@@ -136,15 +139,20 @@ class Endpoint {
   virtual void BeginBatch() {}
   virtual void EndBatch() {}
 
-  // Lets the peer read `payload` until Withdraw(). Returns RESOURCE_EXHAUSTED
-  // in the normal course of things: send the payload over another fabric then.
-  virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload) = 0;
-  // As Expose(), and promises the region's first push_bytes by Push(), before
-  // the peer asks for them. The caller announces the region, then calls Push()
-  // exactly once for each, in the order in which they were exposed.
+  // Lets the peer read `payload` until Withdraw(). The region has at most
+  // `max_parts` parts, which is at least 1: what lies in memory that the peer
+  // can reach is exposed there, and the rest is copied. Returns
+  // RESOURCE_EXHAUSTED in the normal course of things: send the payload over
+  // another fabric then.
+  virtual absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                          size_t max_parts) = 0;
+  // As Expose(), in one part, and promises the region's first push_bytes by
+  // Push(), before the peer asks for them. The caller announces the region,
+  // then calls Push() exactly once for each, in the order in which they were
+  // exposed.
   virtual absl::StatusOr<Exposure> ExposeToPush(
       const memory::Payload& payload) {
-    return Expose(payload);
+    return Expose(payload, 1);
   }
   virtual void Push(const RemoteRegion& region) {}
   // Ends an exposure, since the peer has released it or its stream has ended. A
@@ -159,15 +167,18 @@ class Endpoint {
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
-  // Copies [offset, offset + into.size()) of the region, 1 to max_read_bytes()
+  // Copies [offset, offset + into.size()) of the part, 1 to max_read_bytes()
   // bytes, to `into`, and then calls OnReadDone(cookie), perhaps before it
   // returns. The caller keeps `into` valid until that. After OnBroken() a read
   // ends with an error, or with the right bytes.
-  virtual void Read(const RemoteRegion& region, uint64_t offset,
+  virtual void Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
-  // Returns the whole region in place, as a loan that ends, on any thread, with
-  // the last share of the bytes. Needs can_load.
-  virtual absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) = 0;
+  // Returns the whole region in place, a piece for each part, as a loan that
+  // ends, on any thread, with the last share of the bytes. Needs can_load.
+  virtual absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) = 0;
+  // Tells that this side reads nothing more of a region, which it has not
+  // loaded. Call it once for each; no read may be under way there.
+  virtual void GiveBack(const RemoteRegion& region) {}
 
   // Returns true if destroying this end now would lose nothing that it sent.
   // After it returned false, there is input to Poll() once that has changed.

@@ -15,7 +15,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-constexpr wire::VersionRange kVersions = {wire::kVersion, wire::kVersion};
+constexpr wire::VersionRange kVersions = {wire::kOldestVersion, wire::kVersion};
 
 }  // namespace
 
@@ -43,12 +43,13 @@ void ClientNegotiator::OnReadLocked() {
         absl::StrCat("the peer chose Penstock protocol version ", chosen.max,
                      ", which was not offered")));
   }
-  TakeOverClientLocked(frame_bytes);
+  TakeOverClientLocked(chosen.min, frame_bytes);
 }
 
-void ClientNegotiator::TakeOverClientLocked(size_t consumed) {
+void ClientNegotiator::TakeOverClientLocked(uint8_t version, size_t consumed) {
   Transport::Config config;
   config.is_client = true;
+  config.version = version;
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/true);
   config.is_private = PromisesPrivacy(args()->args);

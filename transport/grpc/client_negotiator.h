@@ -30,7 +30,7 @@ class ClientNegotiator : public Negotiator {
   void BeginLocked() override;
   void OnReadLocked() override;
   void OnWrittenLocked() override { ReadLocked(); }
-  void TakeOverClientLocked(size_t consumed);
+  void TakeOverClientLocked(uint8_t version, size_t consumed);
   void FallBackLocked();
   void OnSettled(const absl::Status& status);
 

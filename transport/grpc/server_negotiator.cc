@@ -16,7 +16,7 @@ namespace penstock {
 namespace core {
 namespace {
 
-constexpr wire::VersionRange kVersions = {wire::kVersion, wire::kVersion};
+constexpr wire::VersionRange kVersions = {wire::kOldestVersion, wire::kVersion};
 
 enum class Preface { kNeedMore, kYes, kNo };
 
@@ -46,17 +46,17 @@ void ServerNegotiator::OnReadLocked() {
   const wire::SettingsVerdict verdict =
       wire::InspectSettings(rest, &offered, &frame_bytes);
   if (verdict == wire::SettingsVerdict::kNeedMore) return ReadLocked();
-  const uint8_t version = verdict == wire::SettingsVerdict::kPenstock
-                              ? wire::ChooseVersion(kVersions, offered)
-                              : 0;
-  if (version == 0) {
+  version_ = verdict == wire::SettingsVerdict::kPenstock
+                 ? wire::ChooseVersion(kVersions, offered)
+                 : 0;
+  if (version_ == 0) {
     if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
     return LeaveToHttp2Locked(received());
   }
   half_open_ = HalfOpen::Get()->Enter();
   if (half_open_ == nullptr) return AnswerFloodLocked();
   consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
-  WriteLocked(wire::PenstockSettingsFrame({version, version}));
+  WriteLocked(wire::PenstockSettingsFrame({version_, version_}));
 }
 
 void ServerNegotiator::RefuseHttp2Locked() {
@@ -84,6 +84,7 @@ void ServerNegotiator::AnswerFloodLocked() {
 
 void ServerNegotiator::OnWrittenLocked() {
   Transport::Config config;
+  config.version = version_;
   config.half_open = std::move(half_open_);
   config.settings = settings_;
   config.limits = ReadChannelLimits(args()->args, /*is_client=*/false);

@@ -32,6 +32,7 @@ class ServerNegotiator : public Negotiator {
 
   const Settings settings_;
   grpc_core::Server* const server_;
+  uint8_t version_ = 0;  // that both sides speak
   size_t consumed_ = 0;
   HalfOpen::Place half_open_;
 };

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "src/core/lib/resource_quota/arena.h"
@@ -47,7 +48,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   uint32_t id() const { return id_; }
 
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Bytes message, bool compressed) override;
+  void OnMessage(memory::Payload message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;
@@ -56,11 +57,12 @@ class Stream : public session::StreamEvents, public StreamList::Node {
 
  private:
   struct Message {
-    grpc_core::Slice bytes;
-    uint32_t flags;
+    // One inline: most messages are in one piece.
+    absl::InlinedVector<grpc_core::Slice, 1> slices;
+    uint32_t flags = 0;
     // If not 0, the message is too large for gRPC and was not read. This is its
     // size.
-    uint64_t refused_bytes;
+    uint64_t refused_bytes = 0;
   };
 
   // Decodes metadata to `*batch`. Returns RESOURCE_EXHAUSTED if it exceeds the

@@ -87,21 +87,25 @@ void Stream::OnHeaders(absl::string_view metadata) {
   CompleteReceives();
 }
 
-void Stream::OnMessage(memory::Bytes message, bool compressed) {
+void Stream::OnMessage(memory::Payload message, bool compressed) {
   if (!headers_received_ || read_closed_) {
     return CancelFor(absl::InternalError("a message came out of order"));
   }
-  stats_.incoming.data_bytes += message.size;
+  stats_.incoming.data_bytes += message.size();
   transport_->socket_node()->RecordMessageReceived();
   const uint32_t flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;
-  messages_.push_back(Message{ToSlice(std::move(message)), flags, 0});
+  Message& queued = messages_.emplace_back();
+  queued.flags = flags;
+  for (const memory::Bytes& piece : message.pieces()) {
+    queued.slices.push_back(ToSlice(piece));
+  }
   CompleteReceives();
 }
 
 // The message waits for its turn. Messages before it are delivered, and the
 // other direction goes on until then.
 void Stream::OnMessageTooLarge(uint64_t bytes) {
-  messages_.push_back(Message{grpc_core::Slice(), 0, bytes});
+  messages_.emplace_back().refused_bytes = bytes;
   CompleteReceives();
 }
 
@@ -193,7 +197,9 @@ void Stream::CompleteMessage() {
 }
 
 void Stream::DeliverMessage(Message message) {
-  (*recv_message_)->Append(std::move(message.bytes));
+  for (grpc_core::Slice& slice : message.slices) {
+    (*recv_message_)->Append(std::move(slice));
+  }
   if (recv_flags_ != nullptr) *recv_flags_ = message.flags;
   grpc_core::ExecCtx::Run(DEBUG_LOCATION,
                           std::exchange(recv_message_ready_, nullptr),

@@ -64,6 +64,8 @@ class Transport final : public grpc_transport,
 
   struct Config {
     bool is_client = false;
+    // Which version of the protocol the two sides have agreed on.
+    uint8_t version = wire::kVersion;
     Settings settings;
     ChannelLimits limits;
     // PromisesPrivacy() of the security handshake's result.

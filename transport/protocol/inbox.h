@@ -22,7 +22,7 @@ class Inbox {
   struct Item {
     Kind kind = Kind::kMessage;
     std::string bytes;        // of kHeaders, kTrailers and a short kMessage
-    memory::Bytes message;    // of any other kMessage, once it is ready
+    memory::Payload message;  // of any other kMessage, once it is ready
     bool compressed = false;  // of kMessage
     bool ready = true;        // false: still being read
     uint64_t id = 0;          // the announced message it is or comes after
@@ -50,7 +50,7 @@ class Inbox {
   size_t metadata_items() const { return metadata_items_; }
   // Makes the announced message `id` ready, with its bytes. Returns false if it
   // is not in the queue.
-  bool Complete(uint64_t id, memory::Bytes message);
+  bool Complete(uint64_t id, memory::Payload message);
   // Whether the item costs the sender none of the stream's window.
   static bool IsMetadata(const Item& item) {
     return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
@@ -59,10 +59,11 @@ class Inbox {
   bool Take(Item* item);
   // Moves the bytes of a kMessage out of `*item`. If the result has no owner,
   // it points into `*item`.
-  static memory::Bytes MessageOf(Item* item) {
-    if (item->message.owner != nullptr) return std::move(item->message);
-    return {reinterpret_cast<const uint8_t*>(item->bytes.data()),
-            item->bytes.size(), nullptr};
+  static memory::Payload MessageOf(Item* item) {
+    if (item->message.size() > 0) return std::move(item->message);
+    return memory::Payload(
+        {reinterpret_cast<const uint8_t*>(item->bytes.data()),
+         item->bytes.size(), nullptr});
   }
 
  private:

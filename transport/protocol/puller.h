@@ -29,15 +29,19 @@ class Puller {
  public:
   enum class State { kReading, kDone, kFailing, kFailed };
 
+  // Bytes of one part of the message.
   struct Chunk {
-    uint64_t offset;
+    size_t part;
+    uint64_t part_offset;
+    uint64_t offset;  // in the message
     size_t length;
   };
 
-  // Keeps up to `max_reads` reads under way. The first chunk has `first_bytes`,
-  // or `chunk_bytes` if that is 0. Needs length > 0, chunk_bytes > 0 and
-  // max_reads > 0.
-  Puller(uint64_t length, size_t chunk_bytes, int max_reads,
+  // Keeps up to `max_reads` reads under way. `parts` are the lengths of the
+  // message's parts, in order. The first chunk has `first_bytes`, or
+  // `chunk_bytes` if that is 0. Needs one part at least, none of them empty,
+  // chunk_bytes > 0 and max_reads > 0.
+  Puller(std::vector<uint64_t> parts, size_t chunk_bytes, int max_reads,
          size_t first_bytes = 0);
 
   // Returns the first reads for the caller to start.
@@ -59,12 +63,12 @@ class Puller {
   std::vector<Chunk> NextReads();
   void Settle();
 
-  const uint64_t length_;
+  const std::vector<uint64_t> parts_;
   const size_t chunk_bytes_;
   const int max_reads_;
   const size_t first_bytes_;
-  uint64_t next_offset_ = 0;
-  int reads_ = 0;  // under way
+  Chunk next_{0, 0, 0, 0};  // where the next chunk begins
+  int reads_ = 0;           // under way
   State state_ = State::kReading;
   absl::Status error_;
 };

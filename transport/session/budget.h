@@ -26,8 +26,9 @@ struct BudgetLimits {
   // Frames of any kind that wait to be sent: then senders wait. Enough for the
   // fastest path.
   uint64_t outbox_bytes = 4 * 1024 * 1024;
-  // Messages that were announced to the peer and are still exposed: then
-  // senders wait. What the peer may announce, too, for both sides keep to it.
+  // Messages that were announced to the peer and are still exposed, each
+  // counted as often as it has parts: then senders wait. What the peer may
+  // announce, too, for both sides keep to it.
   uint64_t announcements = 64 * 1024;
 
   // Above these, the session ends: no honest peer gets there.
@@ -63,7 +64,8 @@ class Budget {
     return used(Kind::kOutbox) <= limits_.outbox_bytes &&
            used(Kind::kAnnounced) < limits_.announcements;
   }
-  // Of the peer's announcements, `pending` have been neither read nor released.
+  // Of the peer's announcements, those that have been neither read nor released
+  // have `pending` parts.
   bool takes_announcement(size_t pending) const {
     return pending < limits_.announcements;
   }

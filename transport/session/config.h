@@ -10,12 +10,15 @@
 
 #include "transport/session/budget.h"
 #include "transport/session/tuning.h"
+#include "transport/wire/frame.h"
 #include "transport/wire/hello.h"
 
 namespace penstock {
 namespace session {
 
 struct Config {
+  // Which version of the protocol both sides speak.
+  uint8_t version = wire::kVersion;
   // The side that opened the connection: opens streams, connects paths.
   bool is_client = false;
   // What this side offers besides the lifeline, best first.

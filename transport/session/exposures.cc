@@ -4,6 +4,21 @@
 
 namespace penstock {
 namespace session {
+namespace {
+
+constexpr uint32_t kLifeline = 0;
+
+wire::AnnouncedRegion ToAnnounced(uint32_t path,
+                                  const fabric::RemoteRegion& region) {
+  wire::AnnouncedRegion announced;
+  announced.path = path;
+  for (const fabric::RemotePart& part : region) {
+    announced.parts.push_back({part.key, part.offset, part.length});
+  }
+  return announced;
+}
+
+}  // namespace
 
 wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
                               fabric::Endpoint* fast_path, uint32_t epoch,
@@ -16,35 +31,36 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
   exposed.length = message.size();
   memory::Payload stable = message;
   if (fast_path != nullptr) {
-    absl::StatusOr<fabric::Exposure> fast = fast_path->Expose(message);
+    absl::StatusOr<fabric::Exposure> fast =
+        fast_path->Expose(message, max_parts_);
     if (fast.ok()) {
       exposed.fast_path = fast_path;
       exposed.fast = fast->region;
       stable = std::move(fast->stable);
-      announce.regions.push_back(
-          {epoch, exposed.fast.key, exposed.fast.offset});
+      announce.regions.push_back(ToAnnounced(epoch, exposed.fast));
     }
   }
   absl::StatusOr<fabric::Exposure> slow =
-      push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable);
+      push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable, 1);
   if (slow.ok()) {
     exposed.lifeline = slow->region;
-    announce.regions.push_back({0, slow->region.key, slow->region.offset});
+    announce.regions.push_back(ToAnnounced(kLifeline, exposed.lifeline));
   }
   if (announce.regions.empty()) return announce;
-  exposed_[announce.id] = exposed;
-  budget_->Charge(Budget::Kind::kAnnounced, 1);
+  exposed.parts = announce.max_parts();
+  budget_->Charge(Budget::Kind::kAnnounced, exposed.parts);
+  exposed_[announce.id] = std::move(exposed);
   return announce;
 }
 
 absl::optional<Exposures::Exposed> Exposures::Release(uint64_t id) {
   auto it = exposed_.find(id);
   if (it == exposed_.end()) return absl::nullopt;
-  const Exposed exposed = it->second;
+  Exposed exposed = std::move(it->second);
   exposed_.erase(it);
-  budget_->Return(Budget::Kind::kAnnounced, 1);
+  budget_->Return(Budget::Kind::kAnnounced, exposed.parts);
   if (exposed.fast_path != nullptr) exposed.fast_path->Withdraw(exposed.fast);
-  lifeline_->Withdraw(exposed.lifeline);
+  if (!exposed.lifeline.empty()) lifeline_->Withdraw(exposed.lifeline);
   return exposed;
 }
 

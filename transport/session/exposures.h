@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 #define PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
@@ -24,12 +25,14 @@ class Exposures {
     fabric::RemoteRegion fast;
     fabric::RemoteRegion lifeline;
     uint64_t length = 0;
+    uint64_t parts = 0;     // as many as the budget was charged
     uint64_t begun_ns = 0;  // 0: its release is not timed
   };
 
-  // Both outlive it. Charges `budget` for each message.
-  Exposures(fabric::Endpoint* lifeline, Budget* budget)
-      : lifeline_(lifeline), budget_(budget) {}
+  // Both outlive it. Charges `budget` for the parts of each message, of which
+  // there are `max_parts` at most.
+  Exposures(fabric::Endpoint* lifeline, Budget* budget, size_t max_parts)
+      : lifeline_(lifeline), budget_(budget), max_parts_(max_parts) {}
 
   // Exposes a message of `stream` on the lifeline, and also on `fast_path`
   // unless that is null, as a path may be lost before the peer has read.
@@ -53,6 +56,7 @@ class Exposures {
  private:
   fabric::Endpoint* const lifeline_;
   Budget* const budget_;
+  const size_t max_parts_;
   uint64_t next_id_ = 1;
   std::unordered_map<uint64_t, Exposed> exposed_;
 };

@@ -9,13 +9,18 @@ namespace {
 
 constexpr uint32_t kLifeline = 0;
 
-fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region,
-                              uint64_t length) {
+fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region) {
   fabric::RemoteRegion remote;
-  remote.key = region.key;
-  remote.offset = region.offset;
-  remote.length = length;
+  for (const wire::AnnouncedPart& part : region.parts) {
+    remote.push_back({part.key, part.offset, part.length});
+  }
   return remote;
+}
+
+std::vector<uint64_t> LengthsOf(const fabric::RemoteRegion& region) {
+  std::vector<uint64_t> lengths;
+  for (const fabric::RemotePart& part : region) lengths.push_back(part.length);
+  return lengths;
 }
 
 }  // namespace
@@ -53,12 +58,9 @@ const wire::AnnouncedRegion* MessageReader::FindRegion(
   return nullptr;
 }
 
-const wire::AnnouncedRegion* MessageReader::FindLoadable(
+const wire::AnnouncedRegion* MessageReader::FindFast(
     const wire::Announce& announce) const {
-  if (fast_path_ == nullptr || !fast_path_->capabilities().can_load) {
-    return nullptr;
-  }
-  return FindRegion(announce, fast_epoch_);
+  return fast_path_ == nullptr ? nullptr : FindRegion(announce, fast_epoch_);
 }
 
 std::vector<memory::Block> MessageReader::LoseFastPath() {
@@ -107,6 +109,7 @@ std::vector<memory::Block> MessageReader::Stop() {
       blocks.push_back(std::move(pull.block));
       under_way_.erase(it->first);
       of_streams_.erase({pull.stream, it->first});
+      pending_parts_ -= pull.announce.max_parts();
       it = pulls_.erase(it);
     }
   }
@@ -122,6 +125,7 @@ absl::Status MessageReader::Begin(uint32_t stream,
   Pull& pull = pulls_[announce.id];
   pull.stream = stream;
   pull.announce = announce;
+  pending_parts_ += announce.max_parts();
   of_streams_.emplace(stream, announce.id);
   if (MayStart(pull)) {
     Start(announce.id);
@@ -133,13 +137,15 @@ absl::Status MessageReader::Begin(uint32_t stream,
 
 bool MessageReader::LoadInPlace(uint32_t stream,
                                 const wire::Announce& announce) {
-  const wire::AnnouncedRegion* region = FindLoadable(announce);
+  if (fast_path_ == nullptr || !fast_path_->capabilities().can_load) {
+    return false;
+  }
+  const wire::AnnouncedRegion* region = FindFast(announce);
   if (region == nullptr || !load_in_place_) return false;
-  absl::StatusOr<memory::Bytes> bytes =
-      fast_path_->Load(ToRemote(*region, announce.length));
-  if (!bytes.ok()) return false;
+  absl::StatusOr<memory::Payload> message = fast_path_->Load(ToRemote(*region));
+  if (!message.ok()) return false;
   owner_->OnRegionReleased(announce.id);
-  owner_->OnMessageRead(stream, announce.id, std::move(bytes), 0);
+  owner_->OnMessageRead(stream, announce.id, std::move(message), 0);
   return true;
 }
 
@@ -155,7 +161,7 @@ bool MessageReader::ChoosePath(Pull* pull) const {
         FindRegion(pull->announce, fast ? fast_epoch_ : kLifeline);
     if (region == nullptr) continue;
     pull->path = fast ? fast_path_ : lifeline_;
-    pull->region = ToRemote(*region, pull->announce.length);
+    pull->region = ToRemote(*region);
     return true;
   }
   return false;
@@ -177,7 +183,7 @@ void MessageReader::Start(uint64_t id) {
   protocol::ChunkTuner* const tuner = TunerOf(pull);
   under_way_.insert(id);
   pull.puller = std::make_unique<protocol::Puller>(
-      pull.announce.length, tuner->chunk_bytes(), path.max_reads,
+      LengthsOf(pull.region), tuner->chunk_bytes(), path.max_reads,
       path.push_bytes);
   if (!tuner->idle()) {
     tuner->BeginBehindOthers();
@@ -206,7 +212,7 @@ void MessageReader::StartReads(
     pull.to_start.pop_front();
     protocol::ChunkTuner* const tuner = TunerOf(pull);
     tuner->OnRead(chunk.length, tuner->wants_start() ? tuning_.now_ns() : 0);
-    pull.path->Read(pull.region, chunk.offset,
+    pull.path->Read(pull.region[chunk.part], chunk.part_offset,
                     pull.block.span().subspan(chunk.offset, chunk.length), id);
   }
 }
@@ -234,8 +240,9 @@ void MessageReader::Finish(uint64_t id) {
     return Fail(id, error);
   }
   const Pull done = Take(id);
+  GiveBack(done.announce);
   owner_->OnRegionReleased(id);
-  owner_->OnMessageRead(done.stream, id, done.block.AsBytes(),
+  owner_->OnMessageRead(done.stream, id, memory::Payload(done.block.AsBytes()),
                         done.announce.length);
 }
 
@@ -243,6 +250,7 @@ MessageReader::Pull MessageReader::Take(uint64_t id) {
   auto it = pulls_.find(id);
   Pull pull = std::move(it->second);
   pulls_.erase(it);
+  pending_parts_ -= pull.announce.max_parts();
   of_streams_.erase({pull.stream, id});
   under_way_.erase(id);
   deferred_.erase(id);
@@ -252,7 +260,7 @@ MessageReader::Pull MessageReader::Take(uint64_t id) {
 
 void MessageReader::Fail(uint64_t id, const absl::Status& status) {
   const Pull pull = Take(id);
-  GiveBackUnread(pull.announce);
+  GiveBack(pull.announce);
   owner_->OnRegionReleased(id);
   if (pull.block.data != nullptr) {
     if (!pull.wanted) abandoned_ -= pull.announce.length;
@@ -315,15 +323,13 @@ void MessageReader::StartDeferred() {
   starting_deferred_ = false;
 }
 
-// Memory that is shared comes back when it was loaded and let go.
-void MessageReader::GiveBackUnread(const wire::Announce& announce) {
-  const wire::AnnouncedRegion* region = FindLoadable(announce);
-  if (region == nullptr) return;
-  (void)fast_path_->Load(ToRemote(*region, announce.length));
+void MessageReader::GiveBack(const wire::Announce& announce) {
+  const wire::AnnouncedRegion* region = FindFast(announce);
+  if (region != nullptr) fast_path_->GiveBack(ToRemote(*region));
 }
 
 void MessageReader::Discard(const wire::Announce& announce) {
-  GiveBackUnread(announce);
+  GiveBack(announce);
   owner_->OnRegionReleased(announce.id);
 }
 

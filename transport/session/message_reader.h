@@ -42,7 +42,7 @@ class MessageReader {
     // each Begin(), perhaps from within it, unless Abandon() came first. Return
     // `budgeted` with Consumed() when the application has taken the message.
     virtual void OnMessageRead(uint32_t stream, uint64_t id,
-                               absl::StatusOr<memory::Bytes> message,
+                               absl::StatusOr<memory::Payload> message,
                                uint64_t budgeted) = 0;
     // Tell the peer: nothing reads from its message `id` any more.
     virtual void OnRegionReleased(uint64_t id) = 0;
@@ -67,8 +67,9 @@ class MessageReader {
   // Starts a deferred read for which the application waits. Ignores a message
   // that is being read, or unknown.
   void Want(uint64_t id);
-  // How many messages were begun, and have neither been read nor failed.
-  size_t pending() const { return pulls_.size(); }
+  // How many parts there are of messages that were begun, and have neither been
+  // read nor failed.
+  size_t pending_parts() const { return pending_parts_; }
   // Drops the stream's messages: it does not want them any more.
   void Abandon(uint32_t stream);
   // Gives `bytes` back to the budget: the application has taken them.
@@ -101,10 +102,10 @@ class MessageReader {
   // The announced region on that path, or null.
   const wire::AnnouncedRegion* FindRegion(const wire::Announce& announce,
                                           uint32_t path) const;
-  // That on the fast path, if it can be used in place.
-  const wire::AnnouncedRegion* FindLoadable(
-      const wire::Announce& announce) const;
-  void GiveBackUnread(const wire::Announce& announce);
+  // That on the fast path, or null.
+  const wire::AnnouncedRegion* FindFast(const wire::Announce& announce) const;
+  // Nothing more of the message is read, and it was not loaded.
+  void GiveBack(const wire::Announce& announce);
   bool LoadInPlace(uint32_t stream, const wire::Announce& announce);
   bool MayStart(const Pull& pull) const;
   bool MayStartWanted() const { return abandoned_ <= budget_; }
@@ -132,6 +133,7 @@ class MessageReader {
   const Tuning tuning_;
   protocol::ChunkTuner lifeline_tuner_;
   protocol::ChunkTuner fast_tuner_;
+  size_t pending_parts_ = 0;  // of pulls_
   uint64_t in_use_ = 0;
   uint64_t abandoned_ = 0;  // of in_use_: being read for nobody
   std::map<uint64_t, Pull> pulls_;

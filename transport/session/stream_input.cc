@@ -123,7 +123,7 @@ absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
   const bool compressed = (header.flags & wire::kCompressed) != 0;
   if (TakesInput(*stream)) {
     stream->events->OnMessage(
-        memory::Bytes{payload.data(), payload.size(), nullptr}, compressed);
+        memory::Payload({payload.data(), payload.size(), nullptr}), compressed);
     return absl::OkStatus();
   }
   protocol::Inbox::Item& item =
@@ -134,7 +134,7 @@ absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
   } else {
     absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
     if (!message.ok()) return message.status();
-    item.message = *std::move(message);
+    item.message = memory::Payload(*std::move(message));
   }
   DeliverInbox(header.stream);
   return absl::OkStatus();
@@ -142,7 +142,8 @@ absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
 
 absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
                                      absl::Span<const uint8_t> payload) {
-  absl::StatusOr<wire::Announce> announce = wire::ParseAnnounce(payload);
+  absl::StatusOr<wire::Announce> announce =
+      wire::ParseAnnounce(payload, config_.version);
   if (!announce.ok()) return announce.status();
   if (announce->id <= last_announced_) {
     return absl::InvalidArgumentError("announcements are not in order");
@@ -163,7 +164,7 @@ absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
     DeliverInbox(header.stream);
     return absl::OkStatus();
   }
-  if (!budget_->takes_announcement(reader_.pending())) {
+  if (!budget_->takes_announcement(reader_.pending_parts())) {
     return absl::ResourceExhaustedError(
         "the peer announced more messages at once than both sides agreed on");
   }
@@ -220,7 +221,7 @@ void StreamInput::DeliverInbox(uint32_t id) {
 }
 
 void StreamInput::OnMessageRead(uint32_t id, uint64_t announcement,
-                                absl::StatusOr<memory::Bytes> message,
+                                absl::StatusOr<memory::Payload> message,
                                 uint64_t budgeted) {
   Stream* stream = streams_->Find(id);
   if (stream == nullptr) {

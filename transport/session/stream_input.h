@@ -94,7 +94,7 @@ class StreamInput : private MessageReader::Owner {
   void SendCredit(uint32_t id, uint64_t credit);
 
   void OnMessageRead(uint32_t id, uint64_t announcement,
-                     absl::StatusOr<memory::Bytes> message,
+                     absl::StatusOr<memory::Payload> message,
                      uint64_t budgeted) override;
   void OnRegionReleased(uint64_t announcement) override;
 

@@ -43,7 +43,7 @@ StreamOutput::StreamOutput(const Parts& parts, StreamTable* streams,
       counters_(parts.counters),
       owner_(owner),
       meter_(config_.tuning, parts.lifeline->capabilities()),
-      exposures_(parts.lifeline, budget_) {}
+      exposures_(parts.lifeline, budget_, wire::MaxParts(config_.version)) {}
 
 void StreamOutput::UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
   fast_path_ = path;
@@ -203,8 +203,8 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
   if (push) sender_->PushBehind(exposed->lifeline);
   const bool on_active = exposed->fast_path == fast_path_;
   if (is_first && on_active) exposed->begun_ns = begun_ns;
-  writer_->Add(FrameType::kAnnounce, id, 0, wire::EncodeAnnounce(announce),
-               flags);
+  writer_->Add(FrameType::kAnnounce, id, 0,
+               wire::EncodeAnnounce(announce, config_.version), flags);
   if (on_active) meter_.OnAnnounced(begun_ns, message.size());
   return true;
 }

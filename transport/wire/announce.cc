@@ -1,24 +1,76 @@
 #include "transport/wire/announce.h"
 
+#include <algorithm>
+
+#include "transport/wire/frame.h"
 #include "transport/wire/reader.h"
 
 namespace penstock {
 namespace wire {
+namespace {
 
-std::string EncodeAnnounce(const Announce& announce) {
+constexpr size_t kPartBytes = 3 * 8;
+static_assert(8 + 8 + 1 + 2 * (4 + 2) + kMaxParts * kPartBytes + kPartBytes <=
+                  kMaxFramePayload,
+              "an announcement with one part for the lifeline is one frame");
+
+void AppendRegion(const AnnouncedRegion& region, uint8_t version,
+                  std::string* out) {
+  AppendNumber<uint32_t>(region.path, out);
+  if (version >= 2) AppendNumber<uint16_t>(region.parts.size(), out);
+  for (const AnnouncedPart& part : region.parts) {
+    AppendNumber<uint64_t>(part.key, out);
+    AppendNumber<uint64_t>(part.offset, out);
+    if (version >= 2) AppendNumber<uint64_t>(part.length, out);
+  }
+}
+
+// Appends a region of a message of `length` bytes. Returns false if it is not
+// one.
+bool TakeRegion(uint64_t length, uint8_t version, Reader* reader,
+                std::vector<AnnouncedRegion>* regions) {
+  AnnouncedRegion region;
+  region.path = reader->Number<uint32_t>();
+  const size_t count = version < 2 ? 1 : reader->Number<uint16_t>();
+  if (count == 0 || count > kMaxParts) return false;
+  uint64_t rest = length;
+  for (size_t i = 0; i < count; ++i) {
+    AnnouncedPart part;
+    part.key = reader->Number<uint64_t>();
+    part.offset = reader->Number<uint64_t>();
+    part.length = version < 2 ? length : reader->Number<uint64_t>();
+    if (part.length == 0 || part.length > rest) return false;
+    rest -= part.length;
+    region.parts.push_back(part);
+  }
+  if (rest > 0) return false;
+  regions->push_back(std::move(region));
+  return true;
+}
+
+}  // namespace
+
+size_t Announce::max_parts() const {
+  size_t most = 0;
+  for (const AnnouncedRegion& region : regions) {
+    most = std::max(most, region.parts.size());
+  }
+  return most;
+}
+
+std::string EncodeAnnounce(const Announce& announce, uint8_t version) {
   std::string out;
   AppendNumber<uint64_t>(announce.id, &out);
   AppendNumber<uint64_t>(announce.length, &out);
   AppendNumber<uint8_t>(announce.regions.size(), &out);
   for (const AnnouncedRegion& region : announce.regions) {
-    AppendNumber<uint32_t>(region.path, &out);
-    AppendNumber<uint64_t>(region.key, &out);
-    AppendNumber<uint64_t>(region.offset, &out);
+    AppendRegion(region, version, &out);
   }
   return out;
 }
 
-absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes) {
+absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
+                                       uint8_t version) {
   Reader reader(bytes);
   Announce announce;
   announce.id = reader.Number<uint64_t>();
@@ -27,11 +79,7 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes) {
   // An empty message would never end: nothing of it is read.
   bool valid = announce.length > 0 && (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {
-    AnnouncedRegion region;
-    region.path = reader.Number<uint32_t>();
-    region.key = reader.Number<uint64_t>();
-    region.offset = reader.Number<uint64_t>();
-    announce.regions.push_back(region);
+    valid = TakeRegion(announce.length, version, &reader, &announce.regions);
   }
   if (!valid || !reader.Finished()) {
     return absl::InvalidArgumentError("malformed announcement");

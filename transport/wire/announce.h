@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 #define PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,23 +14,43 @@
 namespace penstock {
 namespace wire {
 
+// The most parts of a region: with them all, an announcement is still one
+// frame.
+constexpr size_t kMaxParts = 512;
+
+// The most parts of a region in this version of the protocol.
+inline size_t MaxParts(uint8_t version) { return version < 2 ? 1 : kMaxParts; }
+
+// A range of memory in which some of the message lies.
+struct AnnouncedPart {
+  uint64_t key = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;  // at least 1
+};
+
 // Where to read the message over one path.
 struct AnnouncedRegion {
   uint32_t path = 0;  // the path's epoch; 0: the lifeline
-  uint64_t key = 0;
-  uint64_t offset = 0;
+  // The message's bytes, in order.
+  std::vector<AnnouncedPart> parts;
 };
 
 struct Announce {
   uint64_t id = 0;                       // the kRelease that answers names it
   uint64_t length = 0;                   // of the message; at least 1
   std::vector<AnnouncedRegion> regions;  // one or two, best first
+
+  // Returns the number of parts of the region that has most of them.
+  size_t max_parts() const;
 };
 
-std::string EncodeAnnounce(const Announce& announce);
+// Needs at most MaxParts(version) parts in each region.
+std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
-// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement.
-absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes);
+// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, or if
+// the parts of a region are not the whole message.
+absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
+                                       uint8_t version);
 
 }  // namespace wire
 }  // namespace penstock

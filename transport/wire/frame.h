@@ -14,9 +14,10 @@
 namespace penstock {
 namespace wire {
 
-// The version of everything that follows the negotiation. The two sides agree
-// on it there.
-constexpr uint8_t kVersion = 1;
+// The versions of everything that follows the negotiation, where the two sides
+// agree on one. In version 2 an announced message may have several parts.
+constexpr uint8_t kOldestVersion = 1;
+constexpr uint8_t kVersion = 2;
 
 constexpr size_t kFrameHeaderBytes = 32;
 // A frame, header included, fits into one packet of any fabric. A longer

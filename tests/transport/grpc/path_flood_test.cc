@@ -46,7 +46,7 @@ class Client {
                   sizeof address) == 0;
     static const char kPreface[] =
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x01\x01";
+        "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x02\x02";
     Write({kPreface, sizeof kPreface - 1});
     char answer[15];
     ok_ = ok_ && recv(socket_.get(), answer, sizeof answer, MSG_WAITALL) ==

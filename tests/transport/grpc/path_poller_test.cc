@@ -18,13 +18,14 @@ class FakePath : public fabric::Endpoint {
   std::string Describe() const override { return "fake"; }
   void Start(fabric::EndpointEvents*) override {}
   bool Send(absl::Span<const uint8_t>) override { return false; }
-  absl::StatusOr<fabric::Exposure> Expose(const memory::Payload&) override {
+  absl::StatusOr<fabric::Exposure> Expose(const memory::Payload&,
+                                          size_t) override {
     return absl::UnimplementedError("fake");
   }
   void Withdraw(const fabric::RemoteRegion&) override {}
-  void Read(const fabric::RemoteRegion&, uint64_t, absl::Span<uint8_t>,
+  void Read(const fabric::RemotePart&, uint64_t, absl::Span<uint8_t>,
             uint64_t) override {}
-  absl::StatusOr<memory::Bytes> Load(const fabric::RemoteRegion&) override {
+  absl::StatusOr<memory::Payload> Load(const fabric::RemoteRegion&) override {
     return absl::UnimplementedError("fake");
   }
   bool Poll() override { return false; }

@@ -108,8 +108,9 @@ class StreamTest : public testing::Test {
     wire::Announce announce;
     announce.id = 1;
     announce.length = bytes;
-    announce.regions.push_back({0, 7, 0});
-    server_->Send(FrameType::kAnnounce, 1, 0, wire::EncodeAnnounce(announce));
+    announce.regions.push_back({0, {{7, 0, announce.length}}});
+    server_->Send(FrameType::kAnnounce, 1, 0,
+                  wire::EncodeAnnounce(announce, wire::kVersion));
   }
   void SendTrailers(const std::string& status, const std::string& text) {
     server_->Send(FrameType::kTrailers, 1, 0,

@@ -18,7 +18,7 @@ using wire::FrameType;
 
 // docs/protocol.md: the preface, and SETTINGS with the private setting.
 const char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const char kSettings[] = "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x01\x01";
+const char kSettings[] = "\0\0\x06\x04\0\0\0\0\0\xfe\x10\x50\x45\x02\x02";
 constexpr size_t kPrefaceBytes = sizeof kPreface - 1;
 constexpr size_t kSettingsBytes = sizeof kSettings - 1;
 constexpr size_t kUnitHeaderBytes = 16;

@@ -20,8 +20,8 @@ Inbox::Item Ready(Kind kind) {
   return item;
 }
 
-memory::Bytes OfSize(size_t size) {
-  return memory::AllocateBlock(size).value().AsBytes();
+memory::Payload OfSize(size_t size) {
+  return memory::Payload(memory::AllocateBlock(size).value().AsBytes());
 }
 
 void Add(Inbox* inbox, Inbox::Item item) {
@@ -44,7 +44,7 @@ TEST(Inbox, AnItemIsPlainAndReadyUntilItIsFilledIn) {
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_FALSE(item.compressed);
   EXPECT_EQ(item.bytes, "");
-  EXPECT_EQ(item.message.owner, nullptr);
+  EXPECT_EQ(item.message.size(), 0u);
   EXPECT_EQ(item.length, 0u);
 }
 
@@ -64,16 +64,19 @@ TEST(Inbox, ItemsComeOutInOrder) {
 TEST(Inbox, AMessageIsWhatWasReadOrWhatCameEagerly) {
   Inbox::Item eager = Ready(Kind::kMessage);
   eager.bytes = "eager";
-  const memory::Bytes of_eager = Inbox::MessageOf(&eager);
-  EXPECT_EQ(std::string(of_eager.data, of_eager.data + of_eager.size), "eager");
-  EXPECT_EQ(of_eager.owner, nullptr);
+  const memory::Payload of_eager = Inbox::MessageOf(&eager);
+  ASSERT_EQ(of_eager.pieces().size(), 1u);
+  const memory::Bytes& bytes = of_eager.pieces()[0];
+  EXPECT_EQ(std::string(bytes.data, bytes.data + bytes.size), "eager");
+  EXPECT_EQ(bytes.owner, nullptr);
   Inbox::Item read = Ready(Kind::kMessage);
   read.message = OfSize(100);
-  const uint8_t* const data = read.message.data;
-  const memory::Bytes of_read = Inbox::MessageOf(&read);
-  EXPECT_EQ(of_read.data, data);
-  EXPECT_EQ(of_read.size, 100u);
-  EXPECT_NE(of_read.owner, nullptr);
+  const uint8_t* const data = read.message.pieces()[0].data;
+  const memory::Payload of_read = Inbox::MessageOf(&read);
+  ASSERT_EQ(of_read.pieces().size(), 1u);
+  EXPECT_EQ(of_read.pieces()[0].data, data);
+  EXPECT_EQ(of_read.size(), 100u);
+  EXPECT_NE(of_read.pieces()[0].owner, nullptr);
 }
 
 TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
@@ -87,7 +90,7 @@ TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
   EXPECT_TRUE(inbox.Complete(7, OfSize(9)));
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_EQ(item.kind, Kind::kMessage);
-  EXPECT_EQ(item.message.size, 9u);
+  EXPECT_EQ(item.message.size(), 9u);
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_EQ(item.kind, Kind::kTrailers);
 }
@@ -102,7 +105,7 @@ TEST(Inbox, MessagesMayBeReadInAnyOrder) {
   EXPECT_TRUE(inbox.Complete(1, OfSize(10)));
   for (size_t size : {10, 20, 30}) {
     ASSERT_TRUE(inbox.Take(&item));
-    EXPECT_EQ(item.message.size, size);
+    EXPECT_EQ(item.message.size(), size);
   }
 }
 
@@ -114,7 +117,7 @@ TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
   EXPECT_FALSE(inbox.Complete(1, OfSize(2)));
   Inbox::Item item;
   ASSERT_TRUE(inbox.Take(&item));
-  EXPECT_EQ(item.message.size, 1u);
+  EXPECT_EQ(item.message.size(), 1u);
 }
 
 TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
@@ -130,7 +133,7 @@ TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
   EXPECT_TRUE(inbox.Complete(4, OfSize(40)));
   std::vector<size_t> sizes;
   Inbox::Item item;
-  while (inbox.Take(&item)) sizes.push_back(item.message.size);
+  while (inbox.Take(&item)) sizes.push_back(item.message.size());
   EXPECT_EQ(sizes, (std::vector<size_t>{0, 40, 0, 0, 90, 0}));
 }
 

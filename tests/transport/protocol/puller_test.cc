@@ -1,5 +1,6 @@
 #include "transport/protocol/puller.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +17,7 @@ const absl::Status kOk;
 
 // Ten bytes in chunks of four, two reads at once.
 Puller Started(std::vector<Puller::Chunk>* reads) {
-  Puller puller(10, 4, 2);
+  Puller puller({10}, 4, 2);
   *reads = puller.Start();
   return puller;
 }
@@ -53,13 +54,13 @@ TEST(Puller, EachReadThatEndsMakesRoomForTheNext) {
 }
 
 TEST(Puller, TheFirstChunkMayBeOfAnotherSize) {
-  Puller larger(10, 4, 2, 5);
+  Puller larger({10}, 4, 2, 5);
   std::vector<Puller::Chunk> reads = larger.Start();
   ASSERT_EQ(reads.size(), 2u);
   EXPECT_EQ(reads[0].length, 5u);
   EXPECT_EQ(reads[1].offset, 5u);
   EXPECT_EQ(reads[1].length, 4u);
-  Puller whole(10, 4, 2, 20);
+  Puller whole({10}, 4, 2, 20);
   reads = whole.Start();
   ASSERT_EQ(reads.size(), 1u);
   EXPECT_EQ(reads[0].length, 10u);
@@ -69,7 +70,7 @@ TEST(Puller, ChunksCoverTheMessageOnce) {
   for (uint64_t length = 1; length < 40; ++length) {
     for (size_t chunk = 1; chunk < 12; ++chunk) {
       for (int at_once = 1; at_once < 5; ++at_once) {
-        Puller puller(length, chunk, at_once);
+        Puller puller({length}, chunk, at_once);
         std::vector<Puller::Chunk> under_way = puller.Start();
         uint64_t next = 0;
         while (!puller.finished()) {
@@ -91,8 +92,32 @@ TEST(Puller, ChunksCoverTheMessageOnce) {
   }
 }
 
+// Of each part from its beginning to its end, and then of the next one.
+TEST(Puller, NoChunkIsOfTwoParts) {
+  const std::vector<uint64_t> parts = {1, 7, 4, 9, 1};
+  for (size_t chunk = 1; chunk < 12; ++chunk) {
+    Puller puller(parts, chunk, 1);
+    std::vector<Puller::Chunk> reads = puller.Start();
+    uint64_t offset = 0;
+    for (size_t part = 0; part < parts.size(); ++part) {
+      for (uint64_t in_part = 0; in_part < parts[part];) {
+        ASSERT_EQ(reads.size(), 1u);
+        EXPECT_EQ(reads[0].part, part);
+        EXPECT_EQ(reads[0].part_offset, in_part);
+        EXPECT_EQ(reads[0].offset, offset);
+        EXPECT_EQ(reads[0].length,
+                  std::min<uint64_t>(chunk, parts[part] - in_part));
+        in_part += reads[0].length;
+        offset += reads[0].length;
+        reads = puller.OnReadDone(kOk);
+      }
+    }
+    EXPECT_EQ(puller.state(), State::kDone);
+  }
+}
+
 TEST(Puller, LengthsAboveAllMemoryAreCutRightly) {
-  Puller puller(~uint64_t{0}, ~size_t{0} / 2, 4);
+  Puller puller({~uint64_t{0}}, ~size_t{0} / 2, 4);
   const std::vector<Puller::Chunk> reads = puller.Start();
   ASSERT_EQ(reads.size(), 3u);
   EXPECT_EQ(reads[2].offset, ~uint64_t{0} - 1);
@@ -119,7 +144,7 @@ TEST(Puller, FirstErrorWins) {
 }
 
 TEST(Puller, ErrorOfTheOnlyReadFailsAtOnce) {
-  Puller puller(3, 4, 2);
+  Puller puller({3}, 4, 2);
   EXPECT_EQ(puller.Start().size(), 1u);
   EXPECT_TRUE(puller.OnReadDone(absl::NotFoundError("x")).empty());
   EXPECT_EQ(puller.state(), State::kFailed);
@@ -137,7 +162,7 @@ TEST(Puller, AbandonWaitsForTheReadsUnderWay) {
 }
 
 TEST(Puller, AbandonBeforeTheStartFailsAtOnce) {
-  Puller puller(10, 4, 2);
+  Puller puller({10}, 4, 2);
   puller.Abandon();
   EXPECT_EQ(puller.state(), State::kFailed);
   EXPECT_TRUE(absl::IsCancelled(puller.error()));
@@ -162,13 +187,13 @@ TEST(Puller, ErrorWhileAbandonedKeepsTheCancellation) {
 }
 
 TEST(Puller, TerminalStatesIgnoreAbandon) {
-  Puller done(3, 4, 2);
+  Puller done({3}, 4, 2);
   done.Start();
   done.OnReadDone(kOk);
   done.Abandon();
   EXPECT_EQ(done.state(), State::kDone);
   EXPECT_TRUE(done.error().ok());
-  Puller failed(3, 4, 2);
+  Puller failed({3}, 4, 2);
   failed.Start();
   failed.OnReadDone(absl::NotFoundError("first"));
   failed.Abandon();

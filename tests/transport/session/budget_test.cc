@@ -68,11 +68,10 @@ class BudgetTest : public RawPeerTest {
     wire::Announce announce;
     announce.id = id;
     announce.length = 5000;
-    const fabric::RemoteRegion region =
-        raw_->endpoint()->Expose(ToPayload(Letters(5000)))->region;
-    announce.regions.push_back({0, region.key, region.offset});
+    announce.regions.push_back(Announced(
+        0, raw_->endpoint()->Expose(ToPayload(Letters(5000)), 1)->region));
     raw_->Send(Header(FrameType::kAnnounce, stream),
-               wire::EncodeAnnounce(announce));
+               wire::EncodeAnnounce(announce, wire::kVersion));
   }
   // The first message takes the budget for reading, and is not consumed.
   void DeferAllButTheFirst() {

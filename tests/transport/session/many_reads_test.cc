@@ -23,7 +23,7 @@ TEST_F(MessageReaderTest, AnyNumberOfReadsMayFailAtOnce) {
   Begin(1, Expose(1, 10000));
   wire::Announce announce;
   announce.length = 1;
-  announce.regions.push_back({0, 1, 1});
+  announce.regions.push_back({0, {{1, 1, 1}}});
   for (announce.id = 2; announce.id <= kMany; ++announce.id) {
     Begin(1, announce);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,17 @@
 namespace penstock {
 namespace session {
 namespace {
+
+memory::Payload Pieces(const std::vector<size_t>& sizes) {
+  memory::Payload payload;
+  for (size_t size : sizes) {
+    const std::string text = Letters(size, static_cast<uint32_t>(size));
+    payload.Append(
+        memory::CopyBytes({reinterpret_cast<const uint8_t*>(text.data()), size})
+            .value());
+  }
+  return payload;
+}
 
 TEST_F(MessageReaderTest, FastPathComesFirst) {
   Begin(1, Expose(7, 5000));
@@ -115,6 +127,7 @@ TEST_F(MessageReaderTest, ReadsThatEndAtOnceStartOverToo) {
 TEST_F(MessageReaderTest, MoreThanAllMemoryFailsTheMessage) {
   wire::Announce announce = Expose(7, 100);
   announce.length = uint64_t{1} << 62;
+  announce.regions[0].parts[0].length = announce.length;
   Begin(1, announce);
   const Lines lines = Take();
   ASSERT_EQ(lines.size(), 2u);
@@ -180,6 +193,43 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
   EXPECT_EQ(fast_reads() + lifeline_reads(), 0u);
 }
 
+// One block, read from each part in pieces of 4,096.
+TEST_F(MessageReaderTest, PartsAreReadIntoOneBlock) {
+  keeps_ = true;
+  const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
+  Begin(1, Expose(7, payload, 5));
+  Run();
+  ASSERT_EQ(kept_.size(), 1u);
+  EXPECT_EQ(kept_[0].pieces().size(), 1u);
+  EXPECT_EQ(ToString(kept_[0]), ToString(payload));
+  EXPECT_EQ(fast_reads(), 1u + 1 + 2 + 1 + 3);
+  EXPECT_EQ(reader_->pending_parts(), 0u);
+}
+
+TEST_F(MessageReaderTest, PartsArePending) {
+  Begin(1, Expose(7, Pieces({3000, 1, 6000}), 3));
+  Begin(1, Expose(8, Pieces({3000, 6000}), 2));
+  EXPECT_EQ(reader_->pending_parts(), 5u);
+  Run();
+  EXPECT_EQ(reader_->pending_parts(), 2u);  // deferred
+  reader_->Abandon(1);
+  EXPECT_EQ(reader_->pending_parts(), 0u);
+}
+
+// The lifeline may have fewer parts than the fast path.
+TEST_F(MessageReaderTest, PartsOfALostPathAreReadOverTheLifeline) {
+  const memory::Payload payload = Pieces({3000, 1, 6000});
+  wire::Announce announce = Expose(7, payload, 3);
+  announce.regions[1] = Expose(8, payload, 1).regions[1];
+  keeps_ = true;
+  Begin(1, announce);
+  fast_.Drop();
+  Run();
+  ASSERT_EQ(kept_.size(), 1u);
+  EXPECT_EQ(ToString(kept_[0]), ToString(payload));
+  EXPECT_EQ(lifeline_reads(), 3u);
+}
+
 class LoadingReaderTest : public MessageReaderTest {
  protected:
   static LinkOptions Options() {
@@ -214,11 +264,31 @@ TEST_F(LoadingReaderTest, LoadedMessagesNeedNoBudget) {
 
 TEST_F(LoadingReaderTest, MessageThatCannotBeLoadedIsRead) {
   wire::Announce announce = Expose(7, 5000);
-  announce.regions[0].offset += 1;  // nothing is exposed there
+  announce.regions[0].parts[0].offset += 1;  // nothing is exposed there
   Begin(1, announce);
   Run();
   EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 5000)}));
   EXPECT_EQ(lifeline_reads(), 2u);
+  EXPECT_EQ(fast_.loans(Side::kB), 0);
+}
+
+TEST_F(LoadingReaderTest, APartIsAPiece) {
+  keeps_ = true;
+  Begin(1, Expose(7, Pieces({3000, 1, 6000}), 3));
+  ASSERT_EQ(kept_.size(), 1u);
+  ASSERT_EQ(kept_[0].pieces().size(), 3u);
+  EXPECT_EQ(kept_[0].pieces()[0].size, 3000u);
+  EXPECT_EQ(kept_[0].pieces()[1].size, 1u);
+  EXPECT_EQ(kept_[0].pieces()[2].size, 6000u);
+  EXPECT_EQ(fast_.loans(Side::kB), 1);
+}
+
+TEST_F(LoadingReaderTest, APartThatCannotBeLoadedIsReadWithTheOthers) {
+  wire::Announce announce = Expose(7, ToPayload(Letters(5000, 7)), 2);
+  announce.regions[0].parts[1].offset += 1;  // ends behind what is exposed
+  Begin(1, announce);
+  Run();
+  EXPECT_EQ(Take(), (Lines{"released 7", Read(7, 1, 5000)}));
   EXPECT_EQ(fast_.loans(Side::kB), 0);
 }
 
@@ -241,22 +311,33 @@ TEST_F(NoLoadingReaderTest, LoanOfAnAbandonedMessageComesBack) {
   reader_->Abandon(1);
   Run();
   EXPECT_EQ(Take(), Lines{"released 7"});
+  EXPECT_EQ(fast_.counters(Side::kB).given_back, 1u);
+}
+
+TEST_F(NoLoadingReaderTest, LoanOfAReadMessageComesBackOnce) {
+  Begin(1, Expose(7, Pieces({3000, 1, 6000}), 3));
+  Run();
+  EXPECT_EQ(Take().size(), 2u);
+  EXPECT_EQ(fast_.counters(Side::kB).given_back, 1u);
+}
+
+TEST_F(LoadingReaderTest, ALoadedMessageIsNotGivenBackToo) {
+  Begin(1, Expose(7, 5000));
   EXPECT_EQ(fast_.counters(Side::kB).loads, 1u);
-  EXPECT_EQ(fast_.loans(Side::kB), 0);
+  EXPECT_EQ(fast_.counters(Side::kB).given_back, 0u);
 }
 
 TEST_F(LoadingReaderTest, DiscardGivesTheLoanBack) {
   reader_->Discard(Expose(7, 5000));
   EXPECT_EQ(Take(), Lines{"released 7"});
-  EXPECT_EQ(fast_.counters(Side::kB).loads, 1u);
-  EXPECT_EQ(fast_.loans(Side::kB), 0);
+  EXPECT_EQ(fast_.counters(Side::kB).given_back, 1u);
 }
 
 TEST_F(LoadingReaderTest, DiscardNeedsNoFastPath) {
   reader_->LoseFastPath();
   reader_->Discard(Expose(7, 5000));
   EXPECT_EQ(Take(), Lines{"released 7"});
-  EXPECT_EQ(fast_.counters(Side::kB).loads, 0u);
+  EXPECT_EQ(fast_.counters(Side::kB).given_back, 0u);
 }
 
 }  // namespace

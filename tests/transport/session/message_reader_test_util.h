@@ -48,16 +48,15 @@ class MessageReaderTest : public ::testing::Test,
   }
 
   void OnMessageRead(uint32_t stream, uint64_t id,
-                     absl::StatusOr<memory::Bytes> message,
+                     absl::StatusOr<memory::Payload> message,
                      uint64_t budgeted) override {
     if (!message.ok()) {
       lines_.push_back(absl::StrCat("failed ", id, " of ", stream, ": ",
                                     message.status().message()));
       return;
     }
-    const std::string text(message->data, message->data + message->size);
     lines_.push_back(absl::StrCat("message ", id, " of ", stream, ", budget ",
-                                  budgeted, ": ", Brief(text)));
+                                  budgeted, ": ", Brief(ToString(*message))));
     if (keeps_) kept_.push_back(*std::move(message));
   }
   void OnRegionReleased(uint64_t id) override {
@@ -75,17 +74,18 @@ class MessageReaderTest : public ::testing::Test,
   // Returns what the peer says of Letters(size, id), which it exposes on both
   // links.
   wire::Announce Expose(uint64_t id, size_t size) {
+    return Expose(id, ToPayload(Letters(size, id)), 1);
+  }
+  wire::Announce Expose(uint64_t id, const memory::Payload& payload,
+                        size_t max_parts) {
     wire::Announce announce;
     announce.id = id;
-    announce.length = size;
+    announce.length = payload.size();
     for (bool on_lifeline : {false, true}) {
-      const fabric::RemoteRegion region =
-          owners_[on_lifeline ? 0 : 1]
-              ->Expose(ToPayload(Letters(size, id)))
-              .value()
-              .region;
+      const fabric::Exposure exposure =
+          owners_[on_lifeline ? 0 : 1]->Expose(payload, max_parts).value();
       announce.regions.push_back(
-          {on_lifeline ? 0 : kEpoch, region.key, region.offset});
+          Announced(on_lifeline ? 0 : kEpoch, exposure.region));
     }
     return announce;
   }
@@ -107,7 +107,7 @@ class MessageReaderTest : public ::testing::Test,
 
   bool keeps_ = false;
   Lines lines_;
-  std::vector<memory::Bytes> kept_;
+  std::vector<memory::Payload> kept_;
   Link lifeline_{LifelineOptions()};
   Link fast_;
   std::vector<std::unique_ptr<fabric::Endpoint>> owners_;

@@ -116,8 +116,7 @@ TEST_F(SessionTest, MessageInPlaceStaysWhenThePathIsGone) {
   fast().Drop();
   Run();
   ASSERT_EQ(server_->stream(1).kept.size(), 1u);
-  const memory::Bytes& bytes = server_->stream(1).kept[0];
-  EXPECT_EQ(std::string(bytes.data, bytes.data + bytes.size), Letters(5000));
+  EXPECT_EQ(ToString(server_->stream(1).kept[0]), Letters(5000));
   server_->stream(1).kept.clear();
   EXPECT_EQ(fast().loans(kServer), 0);
 }
@@ -269,8 +268,9 @@ TEST_F(RawPeerTest, AReadThatEndsAfterTheSessionTouchesNoLostPath) {
   wire::Announce announce;
   announce.id = 1;
   announce.length = 5000;
-  announce.regions = {{0, 99, 0}};  // fails, over the lifeline
-  raw_->Send(Header(FrameType::kAnnounce, 1), wire::EncodeAnnounce(announce));
+  announce.regions = {{0, {{99, 0, 5000}}}};  // fails, over the lifeline
+  raw_->Send(Header(FrameType::kAnnounce, 1),
+             wire::EncodeAnnounce(announce, wire::kVersion));
   raw_->SendBytes("no frame");  // ends the session while the read runs
   Run();  // the path goes with Flush(); then the read ends
   EXPECT_TRUE((*peer_)->closed());

@@ -100,7 +100,7 @@ TEST_F(MessageReaderTest, DeferredMessageOfAStreamThatEndsDoesNotStart) {
   EXPECT_EQ(fast_reads(), reads);
   Run();
   EXPECT_EQ(Take(), Lines{"released 7"});
-  EXPECT_EQ(reader_->pending(), 0u);
+  EXPECT_EQ(reader_->pending_parts(), 0u);
 }
 
 // 60,000 that wait took a minute, each one searched for among the others.
@@ -114,7 +114,7 @@ TEST_F(MessageReaderTest, AnyNumberThatWaitIsAbandonedOneByOne) {
   for (uint32_t stream = kMany - 1; stream > 1; --stream) {
     reader_->Abandon(stream);
   }
-  EXPECT_EQ(reader_->pending(), 1u);
+  EXPECT_EQ(reader_->pending_parts(), 1u);
 }
 
 TEST_F(MessageReaderTest, FailedReadReturnsItsBudget) {
@@ -292,11 +292,10 @@ class ChosenIdTest : public RawPeerTest {
     wire::Announce announce;
     announce.id = id;
     announce.length = size;
-    const fabric::RemoteRegion region =
-        raw_->endpoint()->Expose(ToPayload(Letters(size))).value().region;
-    announce.regions.push_back({0, region.key, region.offset});
+    announce.regions.push_back(Announced(
+        0, raw_->endpoint()->Expose(ToPayload(Letters(size)), 1)->region));
     raw_->Send(Header(FrameType::kAnnounce, stream),
-               wire::EncodeAnnounce(announce));
+               wire::EncodeAnnounce(announce, wire::kVersion));
     Run();
   }
   uint64_t read_bytes() { return lifeline_.counters(Side::kB).read_bytes; }
@@ -328,8 +327,9 @@ TEST_F(ChosenIdTest, MetadataThatPilesUpEndsTheSession) {
   wire::Announce announce;
   announce.id = 1;
   announce.length = 1;
-  announce.regions.push_back({0, 99, 0});  // the read waits in the link
-  raw_->Send(Header(FrameType::kAnnounce, 1), wire::EncodeAnnounce(announce));
+  announce.regions = {{0, {{99, 0, 1}}}};  // the read waits in the link
+  raw_->Send(Header(FrameType::kAnnounce, 1),
+             wire::EncodeAnnounce(announce, wire::kVersion));
   for (int i = 0; i < 20; ++i) raw_->Send(Header(FrameType::kHeaders, 1));
   while (lifeline_.waiting(Side::kB) > 0 && !(*peer_)->closed()) {
     lifeline_.Step(Side::kB);

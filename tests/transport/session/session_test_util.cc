@@ -50,6 +50,30 @@ memory::Payload ToPayload(absl::string_view text) {
   return payload;
 }
 
+std::string ToString(const memory::Payload& payload) {
+  std::string text(payload.size(), '?');
+  payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+  return text;
+}
+
+memory::Payload Owned(const memory::Payload& payload) {
+  memory::Payload owned;
+  for (const memory::Bytes& piece : payload.pieces()) {
+    owned.Append(memory::Own(piece).value());
+  }
+  return owned;
+}
+
+wire::AnnouncedRegion Announced(uint32_t path,
+                                const fabric::RemoteRegion& region) {
+  wire::AnnouncedRegion announced;
+  announced.path = path;
+  for (const fabric::RemotePart& part : region) {
+    announced.parts.push_back({part.key, part.offset, part.length});
+  }
+  return announced;
+}
+
 std::string Brief(absl::string_view text) {
   if (text.size() <= 40) return std::string(text);
   return absl::StrCat(text.size(), " bytes, hash ",
@@ -84,11 +108,9 @@ void StreamRecorder::OnHeaders(absl::string_view metadata) {
   Add("headers " + Brief(std::string(metadata)));
 }
 
-void StreamRecorder::OnMessage(memory::Bytes message, bool compressed) {
-  const absl::string_view text(reinterpret_cast<const char*>(message.data),
-                               message.size);
-  std::string line = MessageLine(text);
-  if (keeps) kept.push_back(*memory::Own(std::move(message)));
+void StreamRecorder::OnMessage(memory::Payload message, bool compressed) {
+  std::string line = MessageLine(ToString(message));
+  if (keeps) kept.push_back(Owned(message));
   Add(compressed ? "compressed " + line : line);
 }
 

@@ -18,6 +18,7 @@
 #include "transport/memory/bytes.h"
 #include "transport/session/events.h"
 #include "transport/session/session.h"
+#include "transport/wire/announce.h"
 
 namespace penstock {
 namespace session {
@@ -35,6 +36,13 @@ extern const char kToken[];
 std::string Letters(size_t size, uint32_t seed = 0);
 // Returns `text` in two pieces, in memory of its own.
 memory::Payload ToPayload(absl::string_view text);
+// Returns the bytes of all pieces.
+std::string ToString(const memory::Payload& payload);
+// Returns `payload` with copies of those pieces that have no owner.
+memory::Payload Owned(const memory::Payload& payload);
+// Returns what an announcement says of `region`.
+wire::AnnouncedRegion Announced(uint32_t path,
+                                const fabric::RemoteRegion& region);
 // Returns a short text as it is, and a long one as its length and a hash.
 std::string Brief(absl::string_view text);
 // Returns what StreamRecorder records for this message.
@@ -51,7 +59,7 @@ LinkOptions LifelineOptions();
 class StreamRecorder : public StreamEvents {
  public:
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Bytes message, bool compressed) override;
+  void OnMessage(memory::Payload message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;
@@ -64,7 +72,7 @@ class StreamRecorder : public StreamEvents {
   std::function<void()> on_event;
   // If true, keeps messages in `kept` instead of dropping them.
   bool keeps = false;
-  std::vector<memory::Bytes> kept;
+  std::vector<memory::Payload> kept;
 
  private:
   void Add(std::string line);

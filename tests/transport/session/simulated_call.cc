@@ -37,22 +37,21 @@ void SimulatedCall::OnHeaders(absl::string_view metadata) {
   headers_received_ = true;
 }
 
-void SimulatedCall::CheckMessage(const memory::Bytes& message,
+void SimulatedCall::CheckMessage(const memory::Payload& message,
                                  bool compressed) {
   Expect(!ended_ && headers_received_ && !read_closed_, "message at that time");
   Expect(received_ < incoming().size(), "message too many");
   if (received_ >= incoming().size()) return;
   const uint32_t seed = SeedOf(plan_->stream, !is_client_, received_);
-  Expect(std::string(message.data, message.data + message.size) ==
-             Letters(incoming()[received_], seed),
+  Expect(ToString(message) == Letters(incoming()[received_], seed),
          "wrong message");
   Expect(compressed == (seed % 2 == 1), "wrong flag");
 }
 
-void SimulatedCall::OnMessage(memory::Bytes message, bool compressed) {
+void SimulatedCall::OnMessage(memory::Payload message, bool compressed) {
   CheckMessage(message, compressed);
   ++received_;
-  queue_.push_back(*memory::Own(std::move(message)));
+  queue_.push_back(Owned(message));
   if (receives_) TakeOldest();
 }
 

@@ -55,7 +55,7 @@ class SimulatedCall : public StreamEvents {
                 bool is_client);
 
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Bytes message, bool compressed) override;
+  void OnMessage(memory::Payload message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;
@@ -78,7 +78,7 @@ class SimulatedCall : public StreamEvents {
   bool MayEnd() const;
   void GiveUp();
   void TakeOldest();
-  void CheckMessage(const memory::Bytes& message, bool compressed);
+  void CheckMessage(const memory::Payload& message, bool compressed);
   void Expect(bool holds, const std::string& what);
   void End();
   const std::vector<size_t>& outgoing() const {
@@ -101,8 +101,8 @@ class SimulatedCall : public StreamEvents {
   size_t received_ = 0;
   bool receives_ = false;     // the application waits for a message
   bool read_closed_ = false;  // the client has closed its half
-  std::deque<memory::Bytes> queue_;
-  std::vector<memory::Bytes> held_;
+  std::deque<memory::Payload> queue_;
+  std::vector<memory::Payload> held_;
   bool ended_ = false;
 };
 

@@ -17,6 +17,7 @@ constexpr size_t kMaxCalls = 12;
 Simulation::Simulation(uint32_t seed, const SimulationOptions& options)
     : world_(seed),
       options_(options),
+      version_(1 + Roll(2)),
       lifeline_(RandomLink(/*is_lifeline=*/true)) {
   MakeOwner(Side::kA);
   MakeOwner(Side::kB);
@@ -174,6 +175,7 @@ void Simulation::CheckEnd(Owner* owner) {
     Expect(lifeline_lost_ || link->exposed(owner->side) == 0,
            name + " still exposes on a fast path");
   }
+  CheckLoans(*owner, name);
   if (lifeline_lost_) return;
   Expect(owner->reports > 0, name + " never reported a path");
   Expect(owner->session->DescribePath().fabric ==
@@ -181,6 +183,21 @@ void Simulation::CheckEnd(Owner* owner) {
          "they disagree about the path");
   Expect(owner->session->drained(), name + " is not drained");
   Expect(lifeline_.exposed(owner->side) == 0, name + " still exposes");
+}
+
+// Each message that the other side has lent was loaded or given back, and that
+// once; unless its path was lost first.
+void Simulation::CheckLoans(const Owner& owner, const std::string& name) {
+  for (const auto& link : links_) {
+    const auto& mine = link->counters(owner.side);
+    const auto& others = link->counters(fabric::fake::Other(owner.side));
+    const uint64_t ended = mine.loads + mine.given_back;
+    Expect(ended <= others.exposures, name + " gave a loan back twice");
+    const bool is_whole = !lifeline_lost_ && links_.size() == 1 &&
+                          owner.session->fast_path() != nullptr;
+    Expect(!is_whole || ended == others.exposures,
+           name + " never gave a loan back");
+  }
 }
 
 void Simulation::CheckPayloads() {

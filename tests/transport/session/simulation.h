@@ -107,11 +107,13 @@ class Simulation {
   bool FinishSome(Owner* owner);
   void Finish();
   void CheckEnd(Owner* owner);
+  void CheckLoans(const Owner& owner, const std::string& name);
   void CheckPayloads();
   void Expect(bool holds, const std::string& what);
 
   CallWorld world_;
   const SimulationOptions options_;
+  const uint8_t version_;  // that both sides speak
   Link lifeline_;
   std::vector<std::unique_ptr<Link>> links_;
   bool lifeline_lost_ = false;

@@ -31,6 +31,7 @@ LinkOptions Simulation::RandomLink(bool is_lifeline) {
 
 Config Simulation::RandomConfig(Side side) {
   Config config = side == Side::kA ? ClientConfig() : ServerConfig();
+  config.version = version_;
   if (!options_.offers_path) config.offers.clear();
   config.stream_window = Pick<uint32_t>({1, 200, 3000, 50000, 4 << 20});
   config.read_budget = Pick<uint64_t>({1, 3000, 50000, 64 << 20});

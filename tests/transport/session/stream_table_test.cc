@@ -37,13 +37,18 @@ TEST(StreamTable, AnIdThatWasMissedIsFoundOnceItIsThere) {
   EXPECT_EQ(table.Find(7), stream);
 }
 
+memory::Payload Owning(const std::shared_ptr<int>& owner) {
+  return memory::Payload(
+      {reinterpret_cast<const uint8_t*>(owner.get()), sizeof(int), owner});
+}
+
 TEST(StreamTable, StreamsInMemoryOfOthersAreFresh) {
   StreamTable table;
   auto owner = std::make_shared<int>();
   Stream* const old = table.Add(1, 10, 10);
   old->wants_message = old->draining = true;
   old->reset = absl::UnavailableError("gone");
-  old->inbox.Add(protocol::Inbox::Kind::kMessage).message.owner = owner;
+  old->inbox.Add(protocol::Inbox::Kind::kMessage).message = Owning(owner);
   table.Erase(1);
   EXPECT_EQ(owner.use_count(), 1);
   Stream* const fresh = table.Add(2, 10, 10);
@@ -60,7 +65,7 @@ TEST(StreamTable, EndsWithItsStreams) {
     for (uint32_t id = 1; id <= 10; ++id) {
       table.Add(id, 10, 10)
           ->inbox.Add(protocol::Inbox::Kind::kMessage)
-          .message.owner = owner;
+          .message = Owning(owner);
     }
     for (uint32_t id = 1; id <= 8; ++id) table.Erase(id);
     std::set<uint32_t> left;

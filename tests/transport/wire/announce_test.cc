@@ -1,7 +1,9 @@
 #include "transport/wire/announce.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -12,55 +14,140 @@ namespace penstock {
 namespace wire {
 namespace {
 
+// One part each, as version 1 has it.
 Announce TwoRegions() {
   Announce announce;
   announce.id = 0x0102;
   announce.length = 0x030405;
-  announce.regions = {{7, 0x11, 0x22}, {0, 0x33, 0x44}};
+  announce.regions = {{7, {{0x11, 0x22, 0x030405}}},
+                      {0, {{0x33, 0x44, 0x030405}}}};
   return announce;
 }
 
-constexpr char kTwoRegions[] =
+// Never to be changed: what peers of version 1 send.
+constexpr char kVersion1[] =
     "0201000000000000 0504030000000000 02"
     "07000000 1100000000000000 2200000000000000"
     "00000000 3300000000000000 4400000000000000";
 
-bool IsMalformed(const std::string& bytes) {
-  return absl::IsInvalidArgument(ParseAnnounce(AsSpan(bytes)).status());
+Announce ThreeParts() {
+  Announce announce = TwoRegions();
+  announce.regions[0].parts = {
+      {0x11, 0x22, 0x030000}, {0x55, 0x66, 0x0404}, {0x77, 0x88, 1}};
+  return announce;
+}
+
+constexpr char kThreeParts[] =
+    "0201000000000000 0504030000000000 02"
+    "07000000 0300"
+    "1100000000000000 2200000000000000 0000030000000000"
+    "5500000000000000 6600000000000000 0404000000000000"
+    "7700000000000000 8800000000000000 0100000000000000"
+    "00000000 0100"
+    "3300000000000000 4400000000000000 0504030000000000";
+
+bool IsMalformed(const std::string& bytes, uint8_t version) {
+  return absl::IsInvalidArgument(
+      ParseAnnounce(AsSpan(bytes), version).status());
+}
+bool IsMalformed(const Announce& announce) {
+  return IsMalformed(EncodeAnnounce(announce, 2), 2);
+}
+
+void ExpectEqual(const Announce& one, const Announce& other) {
+  EXPECT_EQ(one.id, other.id);
+  EXPECT_EQ(one.length, other.length);
+  ASSERT_EQ(one.regions.size(), other.regions.size());
+  for (size_t i = 0; i < one.regions.size(); ++i) {
+    EXPECT_EQ(one.regions[i].path, other.regions[i].path);
+    ASSERT_EQ(one.regions[i].parts.size(), other.regions[i].parts.size());
+    for (size_t k = 0; k < one.regions[i].parts.size(); ++k) {
+      const AnnouncedPart& part = one.regions[i].parts[k];
+      const AnnouncedPart& twin = other.regions[i].parts[k];
+      EXPECT_EQ(part.key, twin.key);
+      EXPECT_EQ(part.offset, twin.offset);
+      EXPECT_EQ(part.length, twin.length);
+    }
+  }
+}
+
+void ExpectGolden(const Announce& announce, const char* hex, uint8_t version) {
+  const std::string bytes = FromHex(hex);
+  EXPECT_EQ(EncodeAnnounce(announce, version), bytes);
+  absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes), version);
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ExpectEqual(*parsed, announce);
 }
 
 TEST(AnnounceWire, GoldenBytes) {
-  EXPECT_EQ(EncodeAnnounce(TwoRegions()), FromHex(kTwoRegions));
-  const std::string bytes = FromHex(kTwoRegions);
-  absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes));
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->id, 0x0102u);
-  EXPECT_EQ(parsed->length, 0x030405u);
-  ASSERT_EQ(parsed->regions.size(), 2u);
-  EXPECT_EQ(parsed->regions[0].path, 7u);
-  EXPECT_EQ(parsed->regions[0].key, 0x11u);
-  EXPECT_EQ(parsed->regions[0].offset, 0x22u);
-  EXPECT_EQ(parsed->regions[1].path, 0u);
-  EXPECT_EQ(parsed->regions[1].key, 0x33u);
-  EXPECT_EQ(parsed->regions[1].offset, 0x44u);
+  ExpectGolden(TwoRegions(), kVersion1, 1);
+  ExpectGolden(ThreeParts(), kThreeParts, 2);
+}
+
+TEST(AnnounceWire, AVersionDoesNotTakeTheBytesOfTheOther) {
+  EXPECT_TRUE(IsMalformed(FromHex(kVersion1), 2));
+  EXPECT_TRUE(IsMalformed(FromHex(kThreeParts), 1));
+}
+
+TEST(AnnounceWire, CountsThePartsOfTheLongerRegion) {
+  EXPECT_EQ(Announce().max_parts(), 0u);
+  EXPECT_EQ(TwoRegions().max_parts(), 1u);
+  EXPECT_EQ(ThreeParts().max_parts(), 3u);
+}
+
+TEST(AnnounceWire, PartsAreTheWholeMessage) {
+  EXPECT_FALSE(IsMalformed(ThreeParts()));
+  for (int64_t change : {-1, 1, 1 << 20}) {
+    Announce announce = ThreeParts();
+    announce.regions[0].parts[1].length += change;
+    EXPECT_TRUE(IsMalformed(announce)) << change;
+  }
+}
+
+TEST(AnnounceWire, SumsOfLengthsDoNotWrap) {
+  Announce announce = ThreeParts();
+  announce.regions[0].parts[0].length = uint64_t{1} << 63;
+  announce.regions[0].parts[1].length = uint64_t{1} << 63;
+  announce.regions[0].parts[2].length = announce.length;
+  EXPECT_TRUE(IsMalformed(announce));
+}
+
+TEST(AnnounceWire, NoPartIsEmpty) {
+  Announce announce = ThreeParts();
+  announce.regions[0].parts.push_back({1, 2, 0});
+  EXPECT_TRUE(IsMalformed(announce));
+}
+
+TEST(AnnounceWire, ThereAreUpTo512Parts) {
+  for (size_t count : {0, 1, 2, 511, 512, 513, 65535}) {
+    Announce announce;
+    announce.length = std::max<size_t>(count, 1);
+    announce.regions = {{7, std::vector<AnnouncedPart>(count, {1, 2, 1})}};
+    EXPECT_EQ(IsMalformed(announce), count == 0 || count > 512) << count;
+  }
 }
 
 TEST(AnnounceWire, CutAnywhereIsRejected) {
-  const std::string bytes = FromHex(kTwoRegions);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_TRUE(IsMalformed(bytes.substr(0, size))) << size;
+  for (uint8_t version : {1, 2}) {
+    const std::string bytes = FromHex(version == 1 ? kVersion1 : kThreeParts);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_TRUE(IsMalformed(bytes.substr(0, size), version)) << size;
+    }
   }
 }
 
 TEST(AnnounceWire, BytesLeftOverAreRejected) {
-  EXPECT_TRUE(IsMalformed(FromHex(kTwoRegions) + "x"));
+  EXPECT_TRUE(IsMalformed(FromHex(kVersion1) + "x", 1));
+  EXPECT_TRUE(IsMalformed(FromHex(kThreeParts) + "x", 2));
 }
 
 TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
   for (int count : {0, 1, 2, 3, 255}) {
     Announce announce = TwoRegions();
-    announce.regions.resize(count);
-    EXPECT_EQ(IsMalformed(EncodeAnnounce(announce)), count != 1 && count != 2)
+    announce.regions.resize(count, announce.regions[0]);
+    EXPECT_EQ(IsMalformed(announce), count != 1 && count != 2) << count;
+    EXPECT_EQ(IsMalformed(EncodeAnnounce(announce, 1), 1),
+              count != 1 && count != 2)
         << count;
   }
 }
@@ -69,35 +156,53 @@ TEST(AnnounceWire, OneOrTwoRegionsAreTaken) {
 TEST(AnnounceWire, EmptyMessageIsRejected) {
   Announce announce = TwoRegions();
   announce.length = 0;
-  EXPECT_TRUE(IsMalformed(EncodeAnnounce(announce)));
+  EXPECT_TRUE(IsMalformed(EncodeAnnounce(announce, 1), 1));
+  for (AnnouncedRegion& region : announce.regions) region.parts[0].length = 0;
+  EXPECT_TRUE(IsMalformed(announce));
+}
+
+AnnouncedRegion RandomRegion(uint64_t length, uint8_t version,
+                             Mutator* random) {
+  AnnouncedRegion region;
+  region.path = static_cast<uint32_t>(random->Below(2));
+  while (length > 0) {
+    const bool is_last =
+        version == 1 || region.parts.size() == 20 || random->Below(3) == 0;
+    const uint64_t part = is_last ? length : 1 + random->Below(length);
+    region.parts.push_back(
+        {random->Below(~uint64_t{0}), random->Below(~uint64_t{0}), part});
+    length -= part;
+  }
+  return region;
 }
 
 TEST(AnnounceWire, EncodeThenParseIsIdentity) {
   Mutator random(3);
-  for (int i = 0; i < 2000; ++i) {
+  for (int i = 0; i < 4000; ++i) {
+    const uint8_t version = 1 + i % 2;
     Announce announce;
     announce.id = random.Below(~uint64_t{0});
     announce.length = 1 + random.Below(~uint64_t{0} - 1);
     for (uint64_t n = 1 + random.Below(2); n > 0; --n) {
-      announce.regions.push_back({random.Below(2) == 1,
-                                  random.Below(~uint64_t{0}),
-                                  random.Below(~uint64_t{0})});
+      announce.regions.push_back(
+          RandomRegion(announce.length, version, &random));
     }
-    const std::string bytes = EncodeAnnounce(announce);
-    absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes));
+    const std::string bytes = EncodeAnnounce(announce, version);
+    absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes), version);
     ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_EQ(EncodeAnnounce(*parsed), bytes);
-    EXPECT_EQ(parsed->length, announce.length);
+    ExpectEqual(*parsed, announce);
   }
 }
 
 TEST(AnnounceWire, DamageIsRejectedOrMeansWhatItSays) {
   Mutator random(4);
-  for (int i = 0; i < 20000; ++i) {
-    const std::string bytes = random.Mutate(FromHex(kTwoRegions));
-    absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes));
+  for (int i = 0; i < 40000; ++i) {
+    const uint8_t version = 1 + i % 2;
+    const std::string bytes =
+        random.Mutate(FromHex(version == 1 ? kVersion1 : kThreeParts));
+    absl::StatusOr<Announce> parsed = ParseAnnounce(AsSpan(bytes), version);
     if (!parsed.ok()) continue;
-    EXPECT_EQ(EncodeAnnounce(*parsed), bytes);
+    EXPECT_EQ(EncodeAnnounce(*parsed, version), bytes);
   }
 }
 

@@ -95,7 +95,7 @@ TEST(Frame, WhatIsNotSetIsZero) {
 }
 
 TEST(Frame, SizesAreThoseOfVersionOne) {
-  EXPECT_EQ(kVersion, 1);
+  EXPECT_EQ(kOldestVersion, 1);
   EXPECT_EQ(kFrameHeaderBytes, 32u);
   EXPECT_EQ(kMaxFrameBytes, 16384u);
   EXPECT_EQ(kMoreFragments, 1);

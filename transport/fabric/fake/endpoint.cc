@@ -24,20 +24,21 @@ bool Endpoint::Send(absl::Span<const uint8_t> packet) {
   return medium_->Send(side_, packet);
 }
 
-absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload) {
-  return medium_->Expose(side_, payload);
+absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload,
+                                          size_t max_parts) {
+  return medium_->Expose(side_, payload, max_parts);
 }
 
 void Endpoint::Withdraw(const RemoteRegion& region) {
   medium_->Withdraw(side_, region);
 }
 
-void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
+void Endpoint::Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) {
-  medium_->Read(side_, region, offset, into, cookie);
+  medium_->Read(side_, part, offset, into, cookie);
 }
 
-absl::StatusOr<memory::Bytes> Endpoint::Load(const RemoteRegion& region) {
+absl::StatusOr<memory::Payload> Endpoint::Load(const RemoteRegion& region) {
   return medium_->Load(side_, region);
 }
 

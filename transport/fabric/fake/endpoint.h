@@ -30,13 +30,15 @@ class Endpoint : public fabric::Endpoint {
   void Start(EndpointEvents* events) override;
   // Breaks the link if the packet is above max_packet_bytes.
   bool Send(absl::Span<const uint8_t> packet) override;
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts) override;
   void Withdraw(const RemoteRegion& region) override;
   // Copies when its completion is delivered. Completes with an error if `into`
   // is above max_read_bytes().
-  void Read(const RemoteRegion& region, uint64_t offset,
-            absl::Span<uint8_t> into, uint64_t cookie) override;
-  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
+            uint64_t cookie) override;
+  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
+  void GiveBack(const RemoteRegion&) override { medium_->GiveBack(side_); }
   bool HasFailed() const override;
   bool Poll() override;
   bool HasInput() const override;

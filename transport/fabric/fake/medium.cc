@@ -33,13 +33,14 @@ bool IsNth(int* n) { return *n > 0 && --*n == 0; }
 
 // The owner of loaded bytes.
 struct Loan {
-  Loan(memory::Bytes bytes, std::shared_ptr<std::atomic<int>> loans)
-      : bytes(std::move(bytes)), loans(std::move(loans)) {
+  Loan(std::vector<memory::Bytes> pieces,
+       std::shared_ptr<std::atomic<int>> loans)
+      : pieces(std::move(pieces)), loans(std::move(loans)) {
     ++*this->loans;
   }
   ~Loan() { --*loans; }
 
-  const memory::Bytes bytes;
+  const std::vector<memory::Bytes> pieces;
   const std::shared_ptr<std::atomic<int>> loans;
 };
 
@@ -111,7 +112,8 @@ bool Medium::Send(Side from, absl::Span<const uint8_t> packet) {
 }
 
 absl::StatusOr<Exposure> Medium::Expose(Side owner,
-                                        const memory::Payload& payload) {
+                                        const memory::Payload& payload,
+                                        size_t max_parts) {
   End& lender = end(owner);
   if (IsNth(&lender.fail_expose)) {
     return absl::ResourceExhaustedError("a fake exposure failed");
@@ -126,38 +128,46 @@ absl::StatusOr<Exposure> Medium::Expose(Side owner,
     exposure.stable = memory::Payload(block->AsBytes());
   }
   const uint64_t key = next_key_++;
-  exposure.region.key = key;
-  exposure.region.offset = key * kRegionSpacing;
-  exposure.region.length = payload.size();
-  lender.exposed[key] = Exposed{exposure.region.offset, exposure.stable};
+  const uint64_t base = key * kRegionSpacing;
+  uint64_t offset = base;
+  for (const memory::Bytes& piece : payload.pieces()) {
+    if (exposure.region.size() < max_parts) {
+      exposure.region.push_back({key, offset, 0});
+    }
+    exposure.region.back().length += piece.size;
+    offset += piece.size;
+  }
+  lender.exposed[key] = Exposed{base, exposure.stable};
   ++lender.counters.exposures;
   return exposure;
 }
 
 void Medium::Withdraw(Side owner, const RemoteRegion& region) {
-  end(owner).exposed.erase(region.key);
+  end(owner).exposed.erase(region[0].key);
 }
 
-absl::StatusOr<const Medium::Exposed*> Medium::Find(Side owner,
-                                                    const RemoteRegion& region,
-                                                    uint64_t offset,
-                                                    uint64_t length) const {
+absl::StatusOr<std::vector<memory::Bytes>> Medium::Find(Side owner,
+                                                        const RemotePart& part,
+                                                        uint64_t offset,
+                                                        uint64_t length) const {
   const End& lender = end(owner);
   if (lender.cut_off) return lender.cause;
-  auto it = lender.exposed.find(region.key);
+  auto it = lender.exposed.find(part.key);
   if (it == lender.exposed.end()) {
     return absl::NotFoundError("nothing is exposed under this key");
   }
   const Exposed& exposed = it->second;
   const uint64_t size = exposed.payload.size();
-  if (region.offset != exposed.base || region.length > size ||
-      offset > region.length || length > region.length - offset) {
+  const uint64_t begin = part.offset - exposed.base;
+  if (part.offset < exposed.base || begin > size ||
+      part.length > size - begin || offset > part.length ||
+      length > part.length - offset) {
     return absl::OutOfRangeError("not within what is exposed");
   }
-  return &exposed;
+  return exposed.payload.Part(begin + offset, length);
 }
 
-void Medium::Read(Side reader, const RemoteRegion& region, uint64_t offset,
+void Medium::Read(Side reader, const RemotePart& part, uint64_t offset,
                   absl::Span<uint8_t> into, uint64_t cookie) {
   End& end = this->end(reader);
   ++end.counters.reads;
@@ -168,7 +178,7 @@ void Medium::Read(Side reader, const RemoteRegion& region, uint64_t offset,
   event.kind = Event::Kind::kReadDone;
   const uint64_t asked_ns = Now() + line(reader).latency_ns();
   event.due_ns = line(Other(reader)).Carry(asked_ns, into.size());
-  event.region = region;
+  event.part = part;
   event.offset = offset;
   event.into = into;
   event.cookie = cookie;
@@ -181,33 +191,37 @@ absl::Status Medium::Copy(Side reader, const Event& read) const {
   if (read.into.size() > capabilities_.max_read_bytes()) {
     return absl::InvalidArgumentError("a read above max_read_bytes");
   }
-  absl::StatusOr<const Exposed*> exposed =
-      Find(Other(reader), read.region, read.offset, read.into.size());
-  if (!exposed.ok()) return exposed.status();
+  const auto found =
+      Find(Other(reader), read.part, read.offset, read.into.size());
+  if (!found.ok()) return found.status();
   uint8_t* out = read.into.data();
-  for (const memory::Bytes& part :
-       (*exposed)->payload.Part(read.offset, read.into.size())) {
+  for (const memory::Bytes& part : *found) {
     memcpy(out, part.data, part.size);
     out += part.size;
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<memory::Bytes> Medium::Load(Side reader,
-                                           const RemoteRegion& region) {
+absl::StatusOr<memory::Payload> Medium::Load(Side reader,
+                                             const RemoteRegion& region) {
   if (!capabilities_.can_load) {
     return absl::UnimplementedError("this fake link cannot load");
   }
   End& borrower = end(reader);
   if (borrower.cut_off) return borrower.cause;
-  absl::StatusOr<const Exposed*> exposed =
-      Find(Other(reader), region, 0, region.length);
-  if (!exposed.ok()) return exposed.status();
-  memory::Bytes bytes;
-  for (const memory::Bytes& whole : (*exposed)->payload.pieces()) bytes = whole;
+  std::vector<memory::Bytes> pieces;
+  for (const RemotePart& part : region) {
+    const auto found = Find(Other(reader), part, 0, part.length);
+    if (!found.ok()) return found.status();
+    pieces.insert(pieces.end(), found->begin(), found->end());
+  }
   ++borrower.counters.loads;
-  auto loan = std::make_shared<Loan>(bytes, borrower.loans);
-  return memory::Bytes{bytes.data, static_cast<size_t>(region.length), loan};
+  const auto loan = std::make_shared<Loan>(pieces, borrower.loans);
+  memory::Payload payload;
+  for (const memory::Bytes& piece : pieces) {
+    payload.Append(memory::Bytes{piece.data, piece.size, loan});
+  }
+  return payload;
 }
 
 bool Medium::TakeDoorbellRequest(Side side) {

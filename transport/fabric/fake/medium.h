@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -54,6 +55,7 @@ struct Counters {
   uint64_t read_bytes = 0;
   uint64_t exposures = 0;
   uint64_t loads = 0;  // that succeeded
+  uint64_t given_back = 0;
   uint64_t doorbells = 0;
 };
 
@@ -71,12 +73,14 @@ class Medium {
   void Start(Side side, EndpointEvents* events);
   void Close(Side side);
   bool Send(Side from, absl::Span<const uint8_t> packet);
-  absl::StatusOr<Exposure> Expose(Side owner, const memory::Payload& payload);
+  absl::StatusOr<Exposure> Expose(Side owner, const memory::Payload& payload,
+                                  size_t max_parts);
   bool HasFailed(Side side) const { return end(side).failed; }
   void Withdraw(Side owner, const RemoteRegion& region);
-  void Read(Side reader, const RemoteRegion& region, uint64_t offset,
+  void Read(Side reader, const RemotePart& part, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
-  absl::StatusOr<memory::Bytes> Load(Side reader, const RemoteRegion& region);
+  absl::StatusOr<memory::Payload> Load(Side reader, const RemoteRegion& region);
+  void GiveBack(Side reader) { ++end(reader).counters.given_back; }
   void SetArmed(Side side, bool armed) { end(side).armed = armed; }
   bool TakeDoorbellRequest(Side side);
   void RingDoorbell(Side from);
@@ -116,7 +120,7 @@ class Medium {
     uint64_t due_ns = 0;
     std::string packet;
     // kReadDone: what is copied when the event is delivered.
-    RemoteRegion region;
+    RemotePart part;
     uint64_t offset = 0;
     absl::Span<uint8_t> into;
     uint64_t cookie = 0;
@@ -157,10 +161,12 @@ class Medium {
   void Queue(Side to, Event event);
   Event TakeNext(End* to);
   void ReturnCredit(Side sender);
-  // Returns the exposure that `region` names, if [offset, offset + length) is
-  // within it.
-  absl::StatusOr<const Exposed*> Find(Side owner, const RemoteRegion& region,
-                                      uint64_t offset, uint64_t length) const;
+  // Returns the bytes [offset, offset + length) of `part`, if they are within
+  // what is exposed.
+  absl::StatusOr<std::vector<memory::Bytes>> Find(Side owner,
+                                                  const RemotePart& part,
+                                                  uint64_t offset,
+                                                  uint64_t length) const;
   absl::Status Copy(Side reader, const Event& read) const;
 
   const Capabilities capabilities_;

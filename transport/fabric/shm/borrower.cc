@@ -17,8 +17,8 @@ constexpr int kTakeInBudget = 16;
 
 }  // namespace
 
-absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemoteRegion& region) {
-  const uint32_t id = SegmentOfKey(region.key);
+absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemotePart& part) {
+  const uint32_t id = SegmentOfKey(part.key);
   std::shared_ptr<LentSegment> segment;
   {
     base::MutexLock lock(&mu_);
@@ -30,17 +30,17 @@ absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemoteRegion& region) {
     }
     segment = it->second;
   }
-  if (region.offset > segment->size() ||
-      region.length > segment->size() - region.offset) {
+  if (part.offset > segment->size() ||
+      part.length > segment->size() - part.offset) {
     return absl::OutOfRangeError(absl::StrCat(
-        "the peer's region [", region.offset, ", +", region.length,
+        "the peer's region [", part.offset, ", +", part.length,
         ") is not within its segment of ", segment->size(), " bytes"));
   }
-  absl::Status good = segment->Check(region.offset, region.length);
+  absl::Status good = segment->Check(part.offset, part.length);
   if (!good.ok()) return good;
   Borrowed borrowed;
   borrowed.bytes =
-      absl::MakeConstSpan(segment->data() + region.offset, region.length);
+      absl::MakeConstSpan(segment->data() + part.offset, part.length);
   borrowed.segment = std::move(segment);
   return borrowed;
 }

@@ -29,7 +29,7 @@ constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 // range of it is in use. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a region, and the share that keeps them mapped.
+  // The bytes of a part, and the share that keeps them mapped.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     std::shared_ptr<const LentSegment> segment;
@@ -39,10 +39,10 @@ class Borrower {
   // outlive this.
   Borrower(int socket, ControlPage* own) : socket_(socket), own_(own) {}
 
-  // Returns where the bytes of `region` lie. Takes in segments that wait in the
-  // socket, if the region's is not known yet. Returns an error if the peer does
-  // not lend all of the region, or has not allocated it.
-  absl::StatusOr<Borrowed> Find(const RemoteRegion& region);
+  // Returns where the bytes of `part` lie. Takes in segments that wait in the
+  // socket, if the part's is not known yet. Returns an error if the peer does
+  // not lend all of the part, or has not allocated it.
+  absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
   // Takes in some of what waits in the socket: a bounded amount. Returns false
   // if the next message cannot be taken in: leave the socket then to Find(),

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "transport/fabric/shm/region_key.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -35,20 +37,31 @@ Capabilities MakeCapabilities(bool can_load) {
   return capabilities;
 }
 
+using SegmentShares =
+    absl::InlinedVector<std::shared_ptr<const LentSegment>, 1>;
+
 // The owner of loaded bytes. Its last action keeps the link alive.
 struct LoadedRegion {
-  LoadedRegion(std::shared_ptr<ReadingShare> reading,
-               std::shared_ptr<const LentSegment> segment, uint64_t key)
-      : reading(std::move(reading)), segment(std::move(segment)), key(key) {}
+  LoadedRegion(std::shared_ptr<ReadingShare> reading, SegmentShares segments,
+               uint64_t key)
+      : reading(std::move(reading)), segments(std::move(segments)), key(key) {}
   ~LoadedRegion() {
     Link* link = reading->link();
     if (!link->IsForeign()) link->borrower()->GiveBack(key);
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  const std::shared_ptr<const LentSegment> segment;
+  const SegmentShares segments;
   const uint64_t key;
 };
+
+// Whether all parts are of one loan, and so end together.
+bool IsOneLoan(const RemoteRegion& region) {
+  for (const RemotePart& part : region) {
+    if (LoanOfKey(part.key) != LoanOfKey(region[0].key)) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -116,53 +129,67 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
   return false;
 }
 
-absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload) {
-  absl::StatusOr<Exposure> exposure = link_->lender()->Expose(payload);
+absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
+                                             size_t max_parts) {
+  absl::StatusOr<Exposure> exposure =
+      link_->lender()->Expose(payload, link_->sharing().copies ? 1 : max_parts);
   if (absl::IsDataLoss(exposure.status())) Fail(exposure.status());
   return exposure;
 }
 
 void ShmEndpoint::Withdraw(const RemoteRegion& region) {
-  if (link_->sharing().copies) link_->lender()->End(region.key);
+  if (link_->sharing().copies) link_->lender()->End(region[0].key);
 }
 
-void ShmEndpoint::Read(const RemoteRegion& region, uint64_t offset,
+void ShmEndpoint::Read(const RemotePart& part, uint64_t offset,
                        absl::Span<uint8_t> into, uint64_t cookie) {
-  events_->OnReadDone(cookie, CopyRegion(region, offset, into));
+  events_->OnReadDone(cookie, CopyPart(part, offset, into));
 }
 
-absl::Status ShmEndpoint::CopyRegion(const RemoteRegion& region,
-                                     uint64_t offset,
-                                     absl::Span<uint8_t> into) {
-  if (offset > region.length || into.size() > region.length - offset) {
+absl::Status ShmEndpoint::CopyPart(const RemotePart& part, uint64_t offset,
+                                   absl::Span<uint8_t> into) {
+  if (offset > part.length || into.size() > part.length - offset) {
     return absl::OutOfRangeError("read beyond the region");
   }
-  absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(region);
-  if (!borrowed.ok()) {
-    // It is read no further: the loan is of no use to this side.
-    link_->borrower()->GiveBack(region.key);
-    return borrowed.status();
-  }
+  absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
+  if (!borrowed.ok()) return borrowed.status();
   if (!into.empty()) {
     std::memcpy(into.data(), borrowed->bytes.data() + offset, into.size());
-  }
-  if (offset + into.size() == region.length) {
-    link_->borrower()->GiveBack(region.key);
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<memory::Bytes> ShmEndpoint::Load(const RemoteRegion& region) {
+absl::StatusOr<memory::Payload> ShmEndpoint::Load(const RemoteRegion& region) {
   if (link_->sharing().copies) {
     return absl::FailedPreconditionError(
         "another user could change the message while it is used");
   }
-  absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(region);
-  if (!borrowed.ok()) return borrowed.status();
-  const absl::Span<const uint8_t> bytes = borrowed->bytes;
-  return memory::Bytes{bytes.data(), bytes.size(),
-                       std::make_shared<LoadedRegion>(
-                           reading_, std::move(borrowed->segment), region.key)};
+  if (!IsOneLoan(region)) {
+    return absl::InvalidArgumentError("the peer's region is of several loans");
+  }
+  absl::InlinedVector<memory::Bytes, 1> pieces;
+  SegmentShares segments;
+  for (const RemotePart& part : region) {
+    absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
+    if (!borrowed.ok()) return borrowed.status();
+    const absl::Span<const uint8_t> bytes = borrowed->bytes;
+    pieces.push_back(memory::Bytes{bytes.data(), bytes.size(), nullptr});
+    if (segments.empty() || segments.back() != borrowed->segment) {
+      segments.push_back(std::move(borrowed->segment));
+    }
+  }
+  const auto owner = std::make_shared<LoadedRegion>(
+      reading_, std::move(segments), region[0].key);
+  memory::Payload payload;
+  for (memory::Bytes& piece : pieces) {
+    piece.owner = owner;
+    payload.Append(std::move(piece));
+  }
+  return payload;
+}
+
+void ShmEndpoint::GiveBack(const RemoteRegion& region) {
+  link_->borrower()->GiveBack(region[0].key);
 }
 
 bool ShmEndpoint::Poll() {

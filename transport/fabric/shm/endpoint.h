@@ -42,19 +42,21 @@ class ShmEndpoint : public Endpoint {
 
   bool Send(absl::Span<const uint8_t> packet) override;
 
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts) override;
   // Ends the loan if the two sides copy. The peer's session releases a region
   // after its last read; one that reads on may get other bytes that were lent
   // to its user. If the two share in place, does nothing: the peer ends the
   // loan, since what it has loaded may outlive the session.
   void Withdraw(const RemoteRegion& region) override;
 
-  // Completes within the call. Gives the region back when its last byte has
-  // been read, or when it cannot be mapped. So read a region's pieces in order.
-  void Read(const RemoteRegion& region, uint64_t offset,
-            absl::Span<uint8_t> into, uint64_t cookie) override;
-  // Gives the region back with the last share of the bytes.
-  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  // Completes within the call.
+  void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
+            uint64_t cookie) override;
+  // Gives the region back with the last share of the bytes. Needs all parts to
+  // be of one loan, as an honest peer's are.
+  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
+  void GiveBack(const RemoteRegion& region) override;
 
   bool HasFailed() const override;
   bool Poll() override;
@@ -68,8 +70,8 @@ class ShmEndpoint : public Endpoint {
   // Delivers packets from the ring, up to a budget. Returns how many. Stops
   // when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
-  absl::Status CopyRegion(const RemoteRegion& region, uint64_t offset,
-                          absl::Span<uint8_t> into);
+  absl::Status CopyPart(const RemotePart& part, uint64_t offset,
+                        absl::Span<uint8_t> into);
   // Notes why the endpoint is broken. Poll() reports the first cause.
   void Fail(absl::Status cause);
   void Break(absl::Status cause);

@@ -10,12 +10,20 @@
 namespace penstock {
 namespace fabric {
 namespace shm {
+namespace {
+
+// Below this a piece is copied: the part, its lookup and its slice at the
+// receiver cost about as much.
+constexpr size_t kMinPartBytes = 4 * 1024;
+
+}  // namespace
 
 Lender::Lender(std::shared_ptr<Arena> arena, int socket,
                const ControlPage* peer)
     : arena_(std::move(arena)), socket_(socket), peer_(peer) {}
 
-absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
+absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
+                                        size_t max_parts) {
   // First: what has come back makes room.
   absl::Status reclaimed = Reclaim();
   if (!reclaimed.ok()) return reclaimed;
@@ -23,35 +31,79 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the peer still reads ", count(), " messages"));
   }
-  if (payload.pieces().size() == 1) {
-    const memory::Bytes& bytes = payload.pieces()[0];
-    const absl::optional<Place> place = arena_->Find(bytes.data, bytes.size);
-    if (place.has_value()) return Lend(*place, bytes);
-  }
-  absl::StatusOr<std::shared_ptr<ArenaLease>> lease =
-      arena_->Allocate(payload.size());
-  if (!lease.ok()) return lease.status();
-  payload.CopyTo((*lease)->data());
-  return Lend((*lease)->place(),
-              memory::Bytes{(*lease)->data(), payload.size(), *lease});
+  absl::StatusOr<Parts> parts = MakeParts(payload, max_parts);
+  if (!parts.ok()) return parts.status();
+  return Lend(*std::move(parts));
 }
 
-absl::StatusOr<Exposure> Lender::Lend(const Place& place, memory::Bytes bytes) {
-  base::MutexLock lock(&mu_);
-  absl::StatusOr<uint32_t> loan = AddLocked(place, bytes.owner);
-  if (!loan.ok()) return loan.status();
+absl::StatusOr<Lender::Parts> Lender::MakeParts(const memory::Payload& payload,
+                                                size_t max_parts) {
+  const memory::Payload::Pieces& pieces = payload.pieces();
+  if (pieces.size() == 1) {
+    const auto place = arena_->Find(pieces[0].data, pieces[0].size);
+    if (place.has_value()) return Parts{Part{*place, pieces[0]}};
+  }
+  std::vector<bool> reachable(pieces.size(), false);
+  for (size_t i = 0; max_parts > 1 && i < pieces.size(); ++i) {
+    reachable[i] = pieces[i].size >= kMinPartBytes &&
+                   arena_->Find(pieces[i].data, pieces[i].size).has_value();
+  }
+  return Gather(payload,
+                DivideIntoParts(payload, reachable, kMinPartBytes, max_parts));
+}
+
+absl::StatusOr<Lender::Parts> Lender::Gather(
+    const memory::Payload& payload, const std::vector<Stretch>& stretches) {
+  std::shared_ptr<ArenaLease> lease;
+  const size_t gathered_bytes = GatheredBytes(stretches);
+  if (gathered_bytes > 0) {
+    absl::StatusOr<std::shared_ptr<ArenaLease>> allocated =
+        arena_->Allocate(gathered_bytes);
+    if (!allocated.ok()) return allocated.status();
+    lease = *std::move(allocated);
+    fabric::Gather(payload, stretches, lease->data());
+  }
+  Parts parts;
+  GatheredLayout layout;
+  for (const Stretch& stretch : stretches) {
+    if (stretch.in_place) {
+      const memory::Bytes& piece = payload.pieces()[stretch.first_piece];
+      parts.push_back(Part{*arena_->Find(piece.data, piece.size), piece});
+      continue;
+    }
+    const size_t begin = layout.Add(stretch.bytes);
+    Part part{lease->place(), {lease->data() + begin, stretch.bytes, lease}};
+    part.place.offset += begin;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+absl::StatusOr<Exposure> Lender::Lend(Parts parts) {
   Exposure exposure;
-  exposure.region.key = RegionKey(place.segment_id, *loan);
-  exposure.region.offset = place.offset;
-  exposure.region.length = bytes.size;
-  exposure.stable = memory::Payload(std::move(bytes));
+  for (const Part& part : parts) {
+    exposure.region.push_back({0, part.place.offset, part.bytes.size});
+    exposure.stable.Append(part.bytes);
+  }
+  const Owner owner =
+      parts.size() == 1
+          ? parts[0].bytes.owner
+          : std::make_shared<const memory::Payload>(exposure.stable);
+  base::MutexLock lock(&mu_);
+  absl::StatusOr<uint32_t> loan = AddLocked(parts, owner);
+  if (!loan.ok()) return loan.status();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    exposure.region[i].key = RegionKey(parts[i].place.segment_id, *loan);
+  }
   return exposure;
 }
 
-absl::StatusOr<uint32_t> Lender::AddLocked(const Place& place, Owner owner) {
+absl::StatusOr<uint32_t> Lender::AddLocked(const Parts& parts, Owner owner) {
   if (ended_) return absl::UnavailableError("the peer hung up");
-  absl::Status sent = SendSegmentLocked(place);
-  if (!sent.ok()) return sent;
+  for (const Part& part : parts) {
+    absl::Status sent = SendSegmentLocked(part.place);
+    if (!sent.ok()) return sent;
+  }
   // 32 bits come round: an id may still be out.
   while (loans_.count(next_loan_) > 0) ++next_loan_;
   const uint32_t loan = next_loan_++;

@@ -10,10 +10,12 @@
 #include <set>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/gather.h"
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/control.h"
 
@@ -32,10 +34,12 @@ class Lender {
   // gives back. Both must outlive this.
   Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer);
 
-  // Lends `payload` where it lies, if it is one piece in the arena, and else a
-  // copy in the arena. Returns RESOURCE_EXHAUSTED in the normal course of
-  // things, and UNAVAILABLE after EndAll().
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
+  // Lends `payload`, all under one loan: what lies in the arena where it lies,
+  // and of the rest a copy in the arena. The region has at most `max_parts`
+  // parts. Returns RESOURCE_EXHAUSTED in the normal course of things, and
+  // UNAVAILABLE after EndAll().
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts);
 
   // Ends the loan with this key, since the peer's session reads it no more.
   // Call it only if the two sides copy: a peer that loads ends its loans
@@ -58,8 +62,19 @@ class Lender {
   // Keeps what is lent from being used again.
   using Owner = std::shared_ptr<const void>;
 
-  absl::StatusOr<Exposure> Lend(const Place& place, memory::Bytes bytes);
-  absl::StatusOr<uint32_t> AddLocked(const Place& place, Owner owner)
+  // What is lent as one part, and where it lies.
+  struct Part {
+    Place place;
+    memory::Bytes bytes;
+  };
+  using Parts = absl::InlinedVector<Part, 1>;
+
+  absl::StatusOr<Parts> MakeParts(const memory::Payload& payload,
+                                  size_t max_parts);
+  absl::StatusOr<Parts> Gather(const memory::Payload& payload,
+                               const std::vector<Stretch>& stretches);
+  absl::StatusOr<Exposure> Lend(Parts parts);
+  absl::StatusOr<uint32_t> AddLocked(const Parts& parts, Owner owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Forgets a loan, and returns its owner for the caller to let go of without
   // the lock. Returns null if there is no such loan.

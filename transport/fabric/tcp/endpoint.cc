@@ -76,47 +76,51 @@ bool Endpoint::SendOwned(std::string* packet) {
   return true;
 }
 
-absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload) {
+absl::StatusOr<Exposure> Endpoint::Expose(const memory::Payload& payload,
+                                          size_t) {
+  return Keep(next_key_++, payload);
+}
+
+Exposure Endpoint::Keep(uint64_t key, const memory::Payload& payload) {
   Exposure exposure;
-  exposure.region.key = next_key_++;
-  exposure.region.length = payload.size();
+  exposure.region.push_back({key, 0, payload.size()});
   exposure.stable = payload;
-  exposed_[exposure.region.key] = payload;
+  exposed_[key] = payload;
   return exposure;
 }
 
 void Endpoint::Withdraw(const RemoteRegion& region) {
-  exposed_.erase(region.key);
+  exposed_.erase(region[0].key);
 }
 
-void Endpoint::Read(const RemoteRegion& region, uint64_t offset,
+void Endpoint::Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) {
   if (broken_) {
     events_->OnReadDone(cookie, absl::UnavailableError("connection closed"));
     return;
   }
-  // The peer named the region: a sum that overflows is not to hit another part.
-  if (offset > region.length || into.size() > region.length - offset ||
-      offset > UINT64_MAX - region.offset) {
+  // The peer named the part: a sum that overflows is not to hit another part.
+  if (offset > part.length || into.size() > part.length - offset ||
+      offset > UINT64_MAX - part.offset) {
     events_->OnReadDone(cookie,
                         absl::OutOfRangeError("read beyond the region"));
     return;
   }
-  if (WillBePushed(region, offset, into.size())) {
-    expected_[region.key] = PendingRead{into, cookie};
+  if (WillBePushed(part, offset, into.size())) {
+    expected_[part.key] = PendingRead{into, cookie};
     return;
   }
   const uint64_t read = next_read_++;
   reads_[read] = PendingRead{into, cookie};
   std::string body;
-  AppendReadRequest(ReadRequest{region.key, region.offset + offset,
+  AppendReadRequest(ReadRequest{part.key, part.offset + offset,
                                 static_cast<uint32_t>(into.size())},
                     &body);
   QueueSmall(UnitHeader{kReadBodyBytes, UnitType::kRead, read}, AsSpan(body));
   WriteQueued();
 }
 
-absl::StatusOr<memory::Bytes> Endpoint::Load(const RemoteRegion&) {
+absl::StatusOr<memory::Payload> Endpoint::Load(const RemoteRegion&) {
   return absl::UnimplementedError("tcp has no memory in common");
 }
 

@@ -49,14 +49,15 @@ class Endpoint : public fabric::Endpoint {
   bool SendOwned(std::string* packet) override;
   void BeginBatch() override { ++batches_; }
   void EndBatch() override;
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts) override;
   absl::StatusOr<Exposure> ExposeToPush(
       const memory::Payload& payload) override;
   void Push(const RemoteRegion& region) override;
   void Withdraw(const RemoteRegion& region) override;
-  void Read(const RemoteRegion& region, uint64_t offset,
-            absl::Span<uint8_t> into, uint64_t cookie) override;
-  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
+            uint64_t cookie) override;
+  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   bool Poll() override { return false; }
   bool HasInput() const override { return false; }
   void SetArmed(bool) override {}
@@ -94,9 +95,9 @@ class Endpoint : public fabric::Endpoint {
   void ServeReads();
   void ServeRead(const ServedRead& read);
   void ServePushes();
+  Exposure Keep(uint64_t key, const memory::Payload& payload);
   // Returns whether a read of these bytes can wait for the peer's Push().
-  bool WillBePushed(const RemoteRegion& region, uint64_t offset,
-                    size_t size) const;
+  bool WillBePushed(const RemotePart& part, uint64_t offset, size_t size) const;
   void BeginPush(uint64_t key);
   size_t TakePush(absl::Span<const uint8_t> bytes);
   void FinishPush(uint64_t key, const absl::Status& status);

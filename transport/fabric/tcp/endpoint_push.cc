@@ -18,17 +18,12 @@ constexpr uint64_t kPushed = uint64_t{1} << 63;
 
 absl::StatusOr<Exposure> Endpoint::ExposeToPush(
     const memory::Payload& payload) {
-  Exposure exposure;
-  exposure.region.key = next_key_++ | kPushed;
-  exposure.region.length = payload.size();
-  exposure.stable = payload;
-  exposed_[exposure.region.key] = payload;
-  return exposure;
+  return Keep(next_key_++ | kPushed, payload);
 }
 
 void Endpoint::Push(const RemoteRegion& region) {
   if (broken_) return;
-  to_push_.push_back(region.key);
+  to_push_.push_back(region[0].key);
   WriteQueued();
 }
 
@@ -51,11 +46,11 @@ void Endpoint::ServePushes() {
 }
 
 // A chunk that has passed already, for nobody had asked for it, is read.
-bool Endpoint::WillBePushed(const RemoteRegion& region, uint64_t offset,
+bool Endpoint::WillBePushed(const RemotePart& part, uint64_t offset,
                             size_t size) const {
-  return (region.key & kPushed) != 0 && region.offset == 0 && offset == 0 &&
-         size == std::min<uint64_t>(region.length, kChunkBytes) &&
-         region.key > last_pushed_ && expected_.count(region.key) == 0;
+  return (part.key & kPushed) != 0 && part.offset == 0 && offset == 0 &&
+         size == std::min<uint64_t>(part.length, kChunkBytes) &&
+         part.key > last_pushed_ && expected_.count(part.key) == 0;
 }
 
 void Endpoint::BeginPush(uint64_t key) {

@@ -137,9 +137,10 @@ void VerbsEndpoint::PostAdded() {
   if (!broken_) connection_->Post(&queue_);
 }
 
-absl::StatusOr<Exposure> VerbsEndpoint::Expose(const memory::Payload& payload) {
+absl::StatusOr<Exposure> VerbsEndpoint::Expose(const memory::Payload& payload,
+                                               size_t max_parts) {
   if (broken_) return absl::UnavailableError("the connection is lost");
-  return exposer_.Expose(payload);
+  return exposer_.Expose(payload, max_parts);
 }
 
 void VerbsEndpoint::Withdraw(const RemoteRegion& region) {
@@ -152,21 +153,21 @@ absl::StatusOr<memory::Block> VerbsEndpoint::AllocateForRead(size_t size) {
                                                 connection_->read_quota());
 }
 
-void VerbsEndpoint::Read(const RemoteRegion& region, uint64_t offset,
+void VerbsEndpoint::Read(const RemotePart& part, uint64_t offset,
                          absl::Span<uint8_t> into, uint64_t cookie) {
   if (broken_) {
     return events_->OnReadDone(
         cookie, absl::UnavailableError("the connection is lost"));
   }
-  // The peer named the region: no sum of its numbers may overflow.
-  if (offset > region.length || into.size() > region.length - offset ||
-      offset > UINT64_MAX - region.offset || region.key > UINT32_MAX) {
+  // The peer named the part: no sum of its numbers may overflow.
+  if (offset > part.length || into.size() > part.length - offset ||
+      offset > UINT64_MAX - part.offset || part.key > UINT32_MAX) {
     return events_->OnReadDone(cookie,
                                absl::OutOfRangeError("read beyond the region"));
   }
   PendingRead read;
-  read.address = region.offset + offset;
-  read.rkey = static_cast<uint32_t>(region.key);
+  read.address = part.offset + offset;
+  read.rkey = static_cast<uint32_t>(part.key);
   read.into = into;
   read.cookie = cookie;
   absl::StatusOr<Registered> target = connection_->domain()->GetForRead(
@@ -209,7 +210,7 @@ bool VerbsEndpoint::IsDrained() {
   return false;
 }
 
-absl::StatusOr<memory::Bytes> VerbsEndpoint::Load(const RemoteRegion&) {
+absl::StatusOr<memory::Payload> VerbsEndpoint::Load(const RemoteRegion&) {
   return absl::UnimplementedError("verbs has no memory in common");
 }
 

@@ -44,13 +44,14 @@ class VerbsEndpoint : public Endpoint {
   void BeginBatch() override { ++batches_; }
   void EndBatch() override;
 
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload) override;
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts) override;
   void Withdraw(const RemoteRegion& region) override;
 
   absl::StatusOr<memory::Block> AllocateForRead(size_t size) override;
-  void Read(const RemoteRegion& region, uint64_t offset,
-            absl::Span<uint8_t> into, uint64_t cookie) override;
-  absl::StatusOr<memory::Bytes> Load(const RemoteRegion& region) override;
+  void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
+            uint64_t cookie) override;
+  absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
 
   bool Poll() override;
   bool HasInput() const override;

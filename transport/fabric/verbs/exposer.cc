@@ -1,5 +1,6 @@
 #include "transport/fabric/verbs/exposer.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,11 @@ namespace {
 // call that pins pages, and another that lets go of them, take tens of
 // microseconds and some for each page, a copy 10 for 100 KiB.
 constexpr size_t kCopyMaxBytes = 256 * 1024;
+// Of a payload of several pieces, below this they are copied: a window's two
+// requests and a READ of its own cost more.
+constexpr size_t kMinPartBytes = 64 * 1024;
+// The most parts: two requests each, of the queue's 128.
+constexpr size_t kMaxWindows = 32;
 
 uint64_t AddressOf(const void* data) {
   return reinterpret_cast<uintptr_t>(data);
@@ -21,13 +27,14 @@ uint64_t AddressOf(const void* data) {
 
 }  // namespace
 
-absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload) {
+absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload,
+                                         size_t max_parts) {
   if (!connection_->domain()->has_windows()) return Stage(payload);
   Invalidate();
   if (queue_->full()) {
     return absl::ResourceExhaustedError("the send queue is full");
   }
-  return ExposeByWindow(payload);
+  return ExposeByWindows(payload, max_parts);
 }
 
 absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
@@ -38,57 +45,117 @@ absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
   uint8_t* const data = (*lease)->data();
   payload.CopyTo(data);
   const uint32_t rkey = (*lease)->region()->rkey;
-  return Keep(memory::Bytes{data, payload.size(), *std::move(lease)}, rkey,
-              Exposed());
+  const memory::Bytes bytes{data, payload.size(), *std::move(lease)};
+  Exposure exposure;
+  exposure.region.push_back(Keep(bytes, rkey, Exposed()));
+  exposure.stable = memory::Payload(bytes);
+  return exposure;
 }
 
-absl::StatusOr<Exposure> Exposer::ExposeByWindow(
-    const memory::Payload& payload) {
-  Registered in_place = RegionInPlace(payload);
-  if (in_place.region != nullptr) {
-    return ExposeRegistered(payload.pieces()[0], /*is_copy=*/false,
-                            std::move(in_place));
+absl::StatusOr<Exposure> Exposer::ExposeByWindows(
+    const memory::Payload& payload, size_t max_parts) {
+  const memory::Payload::Pieces& pieces = payload.pieces();
+  const size_t windows =
+      std::min<size_t>({kMaxWindows, max_parts, queue_->room()});
+  const size_t min_bytes = pieces.size() == 1 ? 0 : kMinPartBytes;
+  std::vector<bool> reachable(pieces.size());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    reachable[i] = pieces[i].size >= min_bytes && MayStay(pieces[i]);
   }
-  absl::StatusOr<std::shared_ptr<PoolLease>> lease =
-      connection_->domain()->exposed_pool()->Allocate(
-          payload.size(), connection_->exposed_quota());
-  if (!lease.ok()) return ExposeCopy(payload);
-  uint8_t* const data = (*lease)->data();
-  payload.CopyTo(data);
-  Registered registered;
-  registered.region = (*lease)->region();
-  return ExposeRegistered(
-      memory::Bytes{data, payload.size(), *std::move(lease)}, /*is_copy=*/true,
-      std::move(registered));
+  // Only those that are to stay are registered, and some of them cannot be.
+  std::vector<Registered> in_place(pieces.size());
+  for (const Stretch& stretch :
+       DivideIntoParts(payload, reachable, min_bytes, windows)) {
+    if (!stretch.in_place) continue;
+    const size_t i = stretch.first_piece;
+    in_place[i] = RegionInPlace(pieces[i]);
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    reachable[i] = in_place[i].region != nullptr;
+  }
+  return ExposeParts(payload,
+                     DivideIntoParts(payload, reachable, min_bytes, windows),
+                     std::move(in_place));
 }
 
-Registered Exposer::RegionInPlace(const memory::Payload& payload) {
-  if (payload.pieces().size() != 1) return Registered();
-  const memory::Bytes& bytes = payload.pieces()[0];
+bool Exposer::MayStay(const memory::Bytes& bytes) {
+  return bytes.size > kCopyMaxBytes ||
+         connection_->domain()->FindForWindow(bytes).region != nullptr ||
+         memory::FindStable(bytes.data, bytes.size) != nullptr;
+}
+
+// Memory that may only be read cannot be registered, for one.
+Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
   Registered registered = connection_->domain()->FindForWindow(bytes);
   if (registered.region != nullptr) return registered;
-  if (bytes.size <= kCopyMaxBytes &&
-      memory::FindStable(bytes.data, bytes.size) == nullptr) {
-    return Registered();
-  }
-  // Memory that may only be read cannot be registered, for one.
   return connection_->domain()->GetForWindow(bytes).value_or(Registered());
 }
 
-absl::StatusOr<Exposure> Exposer::ExposeCopy(const memory::Payload& payload) {
-  absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
+absl::StatusOr<Exposer::Copy> Exposer::MakeCopy(size_t size) {
+  Copy copy;
+  absl::StatusOr<std::shared_ptr<PoolLease>> lease =
+      connection_->domain()->exposed_pool()->Allocate(
+          size, connection_->exposed_quota());
+  if (lease.ok()) {
+    copy.data = (*lease)->data();
+    copy.registered.region = (*lease)->region();
+    copy.bytes = memory::Bytes{copy.data, size, *std::move(lease)};
+    return copy;
+  }
+  absl::StatusOr<memory::Block> block = memory::AllocateBlock(size);
   if (!block.ok()) return block.status();
-  payload.CopyTo(block->data.get());
+  copy.data = block->data.get();
+  copy.bytes = block->AsBytes();
   absl::StatusOr<Registered> registered =
-      connection_->domain()->GetForWindow(block->AsBytes());
+      connection_->domain()->GetForWindow(copy.bytes);
   if (!registered.ok()) return registered.status();
-  return ExposeRegistered(block->AsBytes(), /*is_copy=*/true,
-                          *std::move(registered));
+  copy.registered = *std::move(registered);
+  return copy;
 }
 
-absl::StatusOr<Exposure> Exposer::ExposeRegistered(memory::Bytes bytes,
-                                                   bool is_copy,
-                                                   Registered registered) {
+absl::StatusOr<Exposure> Exposer::ExposeParts(
+    const memory::Payload& payload, const std::vector<Stretch>& stretches,
+    std::vector<Registered> in_place) {
+  Copy copy;
+  RemotePart copied;  // all of the copy
+  const size_t gathered_bytes = GatheredBytes(stretches);
+  if (gathered_bytes > 0) {
+    absl::StatusOr<Copy> made = MakeCopy(gathered_bytes);
+    if (!made.ok()) return made.status();
+    copy = *std::move(made);
+    Gather(payload, stretches, copy.data);
+    absl::StatusOr<RemotePart> part = ExposeRegistered(
+        copy.bytes, /*is_copy=*/true, std::move(copy.registered));
+    if (!part.ok()) return part.status();
+    copied = *part;
+  }
+  Exposure exposure;
+  GatheredLayout layout;
+  for (const Stretch& stretch : stretches) {
+    if (!stretch.in_place) {
+      const size_t begin = layout.Add(stretch.bytes);
+      exposure.region.push_back(
+          {copied.key, copied.offset + begin, stretch.bytes});
+      exposure.stable.Append(copy.bytes.Part(begin, stretch.bytes));
+      continue;
+    }
+    const memory::Bytes& piece = payload.pieces()[stretch.first_piece];
+    absl::StatusOr<RemotePart> part = ExposeRegistered(
+        piece, /*is_copy=*/false, std::move(in_place[stretch.first_piece]));
+    if (!part.ok()) {
+      exposure.region.push_back(copied);
+      Withdraw(exposure.region);
+      return part.status();
+    }
+    exposure.region.push_back(*part);
+    exposure.stable.Append(piece);
+  }
+  return exposure;
+}
+
+absl::StatusOr<RemotePart> Exposer::ExposeRegistered(const memory::Bytes& bytes,
+                                                     bool is_copy,
+                                                     Registered registered) {
   absl::StatusOr<MemoryWindow> window = TakeWindow();
   if (!window.ok()) return window.status();
   Bind(*window, registered.region, bytes);
@@ -97,7 +164,7 @@ absl::StatusOr<Exposure> Exposer::ExposeRegistered(memory::Bytes bytes,
   exposed.registration = std::move(registered.share);
   exposed.window = *std::move(window);
   exposed.is_copy = is_copy;
-  return Keep(std::move(bytes), rkey, std::move(exposed));
+  return Keep(bytes, rkey, std::move(exposed));
 }
 
 absl::StatusOr<MemoryWindow> Exposer::TakeWindow() {
@@ -128,22 +195,22 @@ void Exposer::Bind(const MemoryWindow& window, ibv_mr* region,
   window->rkey = rkey;
 }
 
-Exposure Exposer::Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed) {
-  Exposure exposure;
-  exposure.region.key = rkey;
-  exposure.region.offset = AddressOf(bytes.data);
-  exposure.region.length = bytes.size;
-  exposure.stable = memory::Payload(std::move(bytes));
-  exposed.payload = exposure.stable;
-  exposed_[{rkey, exposure.region.offset}] = std::move(exposed);
-  return exposure;
+RemotePart Exposer::Keep(const memory::Bytes& bytes, uint32_t rkey,
+                         Exposed exposed) {
+  const RemotePart part{rkey, AddressOf(bytes.data), bytes.size};
+  exposed.payload = memory::Payload(bytes);
+  exposed_[{part.key, part.offset}] = std::move(exposed);
+  return part;
 }
 
 void Exposer::Withdraw(const RemoteRegion& region) {
-  auto it = exposed_.find({region.key, region.offset});
-  if (it == exposed_.end()) return;
-  if (it->second.window) to_invalidate_.push_back(std::move(it->second));
-  exposed_.erase(it);
+  for (const RemotePart& part : region) {
+    // Of the parts that were copied, the first one is where their window is.
+    auto it = exposed_.find({part.key, part.offset});
+    if (it == exposed_.end()) continue;
+    if (it->second.window) to_invalidate_.push_back(std::move(it->second));
+    exposed_.erase(it);
+  }
   Invalidate();
 }
 

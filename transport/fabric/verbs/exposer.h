@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/gather.h"
 #include "transport/fabric/verbs/connection.h"
 #include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/handles.h"
@@ -21,11 +22,11 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// With windows: binds a memory window of type 2 for each exposure, to its bytes
-// only, and exposes it under the window's key. The window lies on a copy in the
-// pool, or on the payload itself where registering that pays: where it is
-// registered already, large, or declared stable. Copies a payload of several
-// pieces to the heap if the pool has no room.
+// With windows: binds memory windows of type 2 to the bytes of each exposure
+// only, and exposes them under the windows' keys. A window lies on a copy in
+// the pool, or on a piece of the payload itself where registering that pays:
+// where it is registered already, large, or declared stable. The pieces that
+// are copied share one window. Copies them to the heap if the pool has no room.
 //
 // Without windows: stages every payload, that is, copies it to the pool and
 // exposes it under the pool's key. The peer could read there what was staged
@@ -39,9 +40,10 @@ class Exposer {
   Exposer(Connection* connection, SendQueue* queue)
       : connection_(connection), queue_(queue) {}
 
-  // Exposes `payload`, and posts what is in the queue. Returns
-  // RESOURCE_EXHAUSTED in the normal course of things.
-  absl::StatusOr<Exposure> Expose(const memory::Payload& payload);
+  // Exposes `payload` in at most `max_parts` parts, and posts what is in the
+  // queue. Returns RESOURCE_EXHAUSTED in the normal course of things.
+  absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
+                                  size_t max_parts);
   // Ends the exposure. Adds the request that invalidates its window, which the
   // caller posts.
   void Withdraw(const RemoteRegion& region);
@@ -61,19 +63,33 @@ class Exposer {
     MemoryWindow window;              // none if the payload is staged
     bool is_copy = true;
   };
+  // Memory for the pieces that are copied.
+  struct Copy {
+    memory::Bytes bytes;
+    uint8_t* data = nullptr;  // of `bytes`, to be filled
+    Registered registered;
+  };
 
   absl::StatusOr<Exposure> Stage(const memory::Payload& payload);
-  absl::StatusOr<Exposure> ExposeByWindow(const memory::Payload& payload);
-  // Returns a registration of the payload where it lies. Has a null region if a
-  // copy is better.
-  Registered RegionInPlace(const memory::Payload& payload);
-  absl::StatusOr<Exposure> ExposeCopy(const memory::Payload& payload);
-  absl::StatusOr<Exposure> ExposeRegistered(memory::Bytes bytes, bool is_copy,
-                                            Registered registered);
+  absl::StatusOr<Exposure> ExposeByWindows(const memory::Payload& payload,
+                                           size_t max_parts);
+  // Whether registering `bytes` where they lie costs less than copying them.
+  bool MayStay(const memory::Bytes& bytes);
+  // Returns a registration of `bytes` where they lie. Has a null region if they
+  // cannot be registered.
+  Registered RegionInPlace(const memory::Bytes& bytes);
+  absl::StatusOr<Copy> MakeCopy(size_t size);
+  absl::StatusOr<Exposure> ExposeParts(const memory::Payload& payload,
+                                       const std::vector<Stretch>& stretches,
+                                       std::vector<Registered> in_place);
+  // Binds a window to `bytes`.
+  absl::StatusOr<RemotePart> ExposeRegistered(const memory::Bytes& bytes,
+                                              bool is_copy,
+                                              Registered registered);
   absl::StatusOr<MemoryWindow> TakeWindow();
   void Bind(const MemoryWindow& window, ibv_mr* region,
             const memory::Bytes& bytes);
-  Exposure Keep(memory::Bytes bytes, uint32_t rkey, Exposed exposed);
+  RemotePart Keep(const memory::Bytes& bytes, uint32_t rkey, Exposed exposed);
 
   Connection* const connection_;
   SendQueue* const queue_;

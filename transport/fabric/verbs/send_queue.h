@@ -36,7 +36,9 @@ class SendQueue {
   // `signal_every` in a row unsignaled.
   SendQueue(Api* api, uint32_t capacity, uint32_t signal_every);
 
-  bool full() const { return added_ - ended_ == entries_.size(); }
+  bool full() const { return room() == 0; }
+  // Returns how many more requests it holds.
+  size_t room() const { return entries_.size() - (added_ - ended_); }
   // Returns how many requests were posted and have not ended.
   uint64_t under_way() const { return posted_ - ended_; }
   // Returns whether the last request is signaled.

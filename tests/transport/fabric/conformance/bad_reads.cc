@@ -18,19 +18,19 @@ class ConformanceBadReads : public Conformance {
  protected:
   static constexpr uint64_t kSize = 1000;
 
-  RemoteRegion NewRegion() {
+  RemotePart NewPart() {
     EXPECT_NO_FATAL_FAILURE(Connect());
     exposure_ = Expose(Side::kA, PayloadOf(RandomBytes(kSize, 1)));
-    return exposure_.region;
+    return exposure_.region[0];
   }
   // The read ends with an error, once. It may break the connection only where
   // the fabric's header says so.
-  void ExpectRefused(const RemoteRegion& region, uint64_t offset, size_t size) {
+  void ExpectRefused(const RemotePart& part, uint64_t offset, size_t size) {
     SCOPED_TRACE(::testing::Message()
                  << "[" << offset << ", +" << size << ") of region at "
-                 << region.offset << " of " << region.length);
+                 << part.offset << " of " << part.length);
     Target target(size);
-    Read(Side::kB, region, offset, target.span(), 5);
+    Read(Side::kB, part, offset, target.span(), 5);
     Pump();
     EXPECT_TRUE(at_b().Failed(5)) << "a byte that is not in the region";
     EXPECT_TRUE(target.margins_are_untouched());
@@ -38,7 +38,7 @@ class ConformanceBadReads : public Conformance {
   }
 
   // As much as one read may take, and less than all.
-  size_t part() const {
+  size_t one_read() const {
     return std::min<size_t>(capabilities().read_chunk_bytes, kSize / 2);
   }
 
@@ -47,62 +47,62 @@ class ConformanceBadReads : public Conformance {
 
 TEST_P(ConformanceBadReads, BeyondTheRegionFail) {
   for (uint64_t offset : {kSize, kSize - 1, kSize + 1, 2 * kSize}) {
-    const RemoteRegion region = NewRegion();
-    ExpectRefused(region, offset, 2);
+    const RemotePart part = NewPart();
+    ExpectRefused(part, offset, 2);
   }
-  const RemoteRegion region = NewRegion();
-  ExpectRefused(region, kSize - part(), part() + 1);
+  const RemotePart part = NewPart();
+  ExpectRefused(part, kSize - one_read(), one_read() + 1);
 }
 
 TEST_P(ConformanceBadReads, AtOffsetsThatOverflowFail) {
   for (uint64_t before_end : {1, 2, 3, 1000}) {
-    const RemoteRegion region = NewRegion();
-    ExpectRefused(region, ~uint64_t{0} - before_end + 1, 3);
+    const RemotePart part = NewPart();
+    ExpectRefused(part, ~uint64_t{0} - before_end + 1, 3);
   }
 }
 
 // Offset of the region and offset in it add up to where there are bytes.
 TEST_P(ConformanceBadReads, OfRegionsThatOverflowFail) {
   for (uint64_t length : {kSize, ~uint64_t{0}}) {
-    RemoteRegion region = NewRegion();
-    const uint64_t start = region.offset;
-    region.offset = ~uint64_t{0};
-    region.length = length;
-    ExpectRefused(region, start + 1, 3);
+    RemotePart part = NewPart();
+    const uint64_t start = part.offset;
+    part.offset = ~uint64_t{0};
+    part.length = length;
+    ExpectRefused(part, start + 1, 3);
   }
 }
 
 TEST_P(ConformanceBadReads, OfRegionsFarLargerThanWhatIsExposedFail) {
-  RemoteRegion region = NewRegion();
-  region.length = uint64_t{1} << 50;
-  ExpectRefused(region, uint64_t{1} << 49, 3);
+  RemotePart part = NewPart();
+  part.length = uint64_t{1} << 50;
+  ExpectRefused(part, uint64_t{1} << 49, 3);
 }
 
 // The region says how much there is, even if more is exposed.
 TEST_P(ConformanceBadReads, BeyondANarrowRegionFail) {
-  RemoteRegion region = NewRegion();
-  region.length = 10;
-  ExpectRefused(region, 8, 3);
+  RemotePart part = NewPart();
+  part.length = 10;
+  ExpectRefused(part, 8, 3);
 }
 
 TEST_P(ConformanceBadReads, OfAnUnknownKeyFail) {
   for (uint64_t flipped :
        {uint64_t{1} << 63, uint64_t{1} << 40, ~uint64_t{0}}) {
-    RemoteRegion region = NewRegion();
-    region.key ^= flipped;
-    ExpectRefused(region, 0, 3);
+    RemotePart part = NewPart();
+    part.key ^= flipped;
+    ExpectRefused(part, 0, 3);
   }
 }
 
 TEST_P(ConformanceBadReads, OfTheReadersOwnRegionFail) {
   // The keys of both ends may be alike; the bytes are not.
-  NewRegion();
+  NewPart();
   const Exposure own = Expose(Side::kB, PayloadOf(RandomBytes(kSize, 2)));
-  Target target(part());
-  Read(Side::kB, own.region, 0, target.span(), 5);
+  Target target(one_read());
+  Read(Side::kB, own.region[0], 0, target.span(), 5);
   Pump();
   EXPECT_EQ(at_b().reads.size(), 1u);
-  EXPECT_FALSE(target.text() == RandomBytes(kSize, 2).substr(0, part()));
+  EXPECT_FALSE(target.text() == RandomBytes(kSize, 2).substr(0, one_read()));
   EXPECT_TRUE(target.margins_are_untouched());
 }
 
@@ -112,17 +112,17 @@ TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
   if (!harness_->withdraw_ends_reads()) {
     GTEST_SKIP() << "this fabric stages what it exposes";
   }
-  const RemoteRegion region = NewRegion();
-  a()->Withdraw(region);
+  const RemotePart part = NewPart();
+  a()->Withdraw({part});
   exposure_ = Exposure();
   Pump();
   for (uint32_t i = 0; i < 30; ++i) {
     const Exposure later = Expose(Side::kA, PayloadOf(RandomBytes(kSize, i)));
-    Target target(part());
-    Read(Side::kB, region, 0, target.span(), i);
+    Target target(one_read());
+    Read(Side::kB, part, 0, target.span(), i);
     Pump();
     if (!at_b().Failed(i)) {
-      EXPECT_TRUE(target.text() == RandomBytes(kSize, 1).substr(0, part()));
+      EXPECT_TRUE(target.text() == RandomBytes(kSize, 1).substr(0, one_read()));
     }
     a()->Withdraw(later.region);
     if (!at_b().broken.empty()) {
@@ -134,15 +134,15 @@ TEST_P(ConformanceBadReads, OfAWithdrawnRegionNeverGiveOtherBytes) {
 
 // The request is under way when the region goes.
 TEST_P(ConformanceBadReads, OvertakenByWithdrawEndOnceAndNeverWrong) {
-  const RemoteRegion region = NewRegion();
+  const RemotePart part = NewPart();
   const size_t count = capabilities().max_reads;
-  const size_t size = std::min(part(), kSize / count);
+  const size_t size = std::min(one_read(), kSize / count);
   Target target(kSize);
   for (size_t i = 0; i < count; ++i) {
-    Read(Side::kB, region, i * size, target.span().subspan(i * size, size), i);
+    Read(Side::kB, part, i * size, target.span().subspan(i * size, size), i);
     if (i == count / 2) harness_->Step();
   }
-  a()->Withdraw(region);
+  a()->Withdraw({part});
   exposure_ = Exposure();
   Pump();
   EXPECT_EQ(at_b().reads.size(), count);

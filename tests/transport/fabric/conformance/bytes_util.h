@@ -65,6 +65,12 @@ inline std::string TextOf(absl::Span<const uint8_t> bytes) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
+inline std::string TextOf(const memory::Payload& payload) {
+  std::string text(payload.size(), '.');
+  payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+  return text;
+}
+
 // Memory to read into, with a margin on both sides that nobody may touch.
 class Target {
  public:

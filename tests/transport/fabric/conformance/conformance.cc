@@ -16,6 +16,12 @@ constexpr uint64_t kFirstCookie = uint64_t{1} << 48;
 constexpr int kManyPackets = 100 * 1000;
 constexpr char kIsDestroyed[] = "after its endpoint was destroyed";
 
+uint64_t SizeOf(const RemoteRegion& region) {
+  uint64_t size = 0;
+  for (const RemotePart& part : region) size += part.length;
+  return size;
+}
+
 }  // namespace
 
 void Conformance::Disconnect() {
@@ -75,23 +81,31 @@ int Conformance::SendUntilRefused(Side from) {
   return taken;
 }
 
-void Conformance::Read(Side reader, const RemoteRegion& region, uint64_t offset,
+void Conformance::Read(Side reader, const RemotePart& part, uint64_t offset,
                        absl::Span<uint8_t> into, uint64_t cookie) {
   Recorder& recorder = at(reader);
   recorder.under_way.insert(cookie);
   const bool nested = recorder.within_read;
   recorder.within_read = true;
-  end(reader)->Read(region, offset, into, cookie);
+  end(reader)->Read(part, offset, into, cookie);
   recorder.within_read = nested;
 }
 
-Exposure Conformance::Expose(Side owner, const memory::Payload& payload) {
-  absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload);
+Exposure Conformance::Expose(Side owner, const memory::Payload& payload,
+                             size_t max_parts) {
+  absl::StatusOr<Exposure> exposure = end(owner)->Expose(payload, max_parts);
   EXPECT_TRUE(exposure.ok()) << exposure.status();
-  if (!exposure.ok()) return Exposure();
-  EXPECT_EQ(exposure->region.length, payload.size());
+  // A test may still name its first part.
+  if (!exposure.ok()) return Exposure{RemoteRegion(1), memory::Payload()};
+  EXPECT_LE(exposure->region.size(), max_parts);
+  for (const RemotePart& part : exposure->region) EXPECT_GT(part.length, 0u);
+  EXPECT_EQ(SizeOf(exposure->region), payload.size());
   EXPECT_EQ(exposure->stable.size(), payload.size());
   return *std::move(exposure);
+}
+
+RemotePart Conformance::ExposePart(absl::string_view bytes) {
+  return Expose(Side::kA, PayloadOf(bytes)).region[0];
 }
 
 void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
@@ -99,13 +113,17 @@ void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
   const size_t chunk = capabilities().read_chunk_bytes;
   const size_t max_reads = capabilities().max_reads;
   uint64_t cookie = kFirstCookie;
-  for (uint64_t at = 0; at < region.length; at += chunk) {
-    for (int i = 0; i < 100 && this->at(reader).under_way.size() >= max_reads;
-         ++i) {
-      Pump();
+  absl::Span<uint8_t> rest = target->span();
+  for (const RemotePart& part : region) {
+    for (uint64_t at = 0; at < part.length; at += chunk) {
+      for (int i = 0; i < 100 && this->at(reader).under_way.size() >= max_reads;
+           ++i) {
+        Pump();
+      }
+      const size_t size = std::min<uint64_t>(chunk, part.length - at);
+      Read(reader, part, at, rest.first(size), cookie++);
+      rest.remove_prefix(size);
     }
-    const size_t size = std::min<uint64_t>(chunk, region.length - at);
-    Read(reader, region, at, target->span().subspan(at, size), cookie++);
   }
   // A device may be silent for longer than Pump() waits, on a busy machine.
   for (int i = 0; i < 100 && !this->at(reader).under_way.empty(); ++i) Pump();
@@ -113,7 +131,7 @@ void Conformance::ReadChunks(Side reader, const RemoteRegion& region,
 
 absl::StatusOr<std::string> Conformance::ReadWhole(Side reader,
                                                    const RemoteRegion& region) {
-  Target target(region.length);
+  Target target(SizeOf(region));
   Recorder& recorder = at(reader);
   recorder.reads.clear();
   ReadChunks(reader, region, &target);
@@ -123,6 +141,11 @@ absl::StatusOr<std::string> Conformance::ReadWhole(Side reader,
     if (!read.second.ok()) return read.second;
   }
   return target.text();
+}
+
+void Conformance::Release(Side owner, const RemoteRegion& region) {
+  end(Other(owner))->GiveBack(region);
+  end(owner)->Withdraw(region);
 }
 
 void Conformance::ExpectAlive() {
@@ -137,7 +160,7 @@ void Conformance::ExpectAlive() {
     const auto read = ReadWhole(Other(side), exposure.region);
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_TRUE(*read == bytes);
-    end(side)->Withdraw(exposure.region);
+    Release(side, exposure.region);
     EXPECT_TRUE(receiver.broken.empty());
   }
 }

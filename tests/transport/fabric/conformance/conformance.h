@@ -48,14 +48,20 @@ class Conformance : public ::testing::TestWithParam<FabricCase> {
   void SendSurely(Side from, absl::string_view packet);
   // Sends full packets until one is refused. Returns how many were taken.
   int SendUntilRefused(Side from);
-  void Read(Side reader, const RemoteRegion& region, uint64_t offset,
+  void Read(Side reader, const RemotePart& part, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
-  // Exposes the payload. Fails the test if there is no room.
-  Exposure Expose(Side owner, const memory::Payload& payload);
+  // Exposes the payload. Fails the test if there is no room, or if the parts
+  // are not as they should be.
+  Exposure Expose(Side owner, const memory::Payload& payload,
+                  size_t max_parts = 1);
+  // Has side A expose the bytes, in one part.
+  RemotePart ExposePart(absl::string_view bytes);
   // Reads the whole region as the session does: chunk by chunk, as many at once
   // as the fabric wants.
   absl::StatusOr<std::string> ReadWhole(Side reader,
                                         const RemoteRegion& region);
+  // Ends an exposure that was read and not loaded, as both sessions do.
+  void Release(Side owner, const RemoteRegion& region);
   // Packets pass both ways, and so do regions.
   void ExpectAlive();
   void Pump() { harness_->Pump(); }

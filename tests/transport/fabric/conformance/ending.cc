@@ -24,21 +24,21 @@ class ConformanceEnding : public Conformance {
     target_[0] = target_[1] = Target(kSize);
     for (Side side : kSides) {
       exposures_.push_back(Expose(side, PayloadOf(bytes_, {1, 300})));
-      regions_[static_cast<int>(side)] = exposures_.back().region;
+      parts_[static_cast<int>(side)] = exposures_.back().region[0];
     }
     for (Side side : kSides) StartReads(side);
     for (Side side : kSides) SendUntilRefused(side);
   }
   size_t reads_at_once() const { return capabilities().max_reads; }
-  size_t part() const {
+  size_t one_read() const {
     return std::min(capabilities().read_chunk_bytes, kSize / reads_at_once());
   }
 
   void StartReads(Side side) {
-    const RemoteRegion& region = regions_[static_cast<int>(Other(side))];
+    const RemotePart& part = parts_[static_cast<int>(Other(side))];
     for (size_t i = 0; i < reads_at_once(); ++i) {
-      Read(side, region, i * part(),
-           target(side).span().subspan(i * part(), part()), i);
+      Read(side, part, i * one_read(),
+           target(side).span().subspan(i * one_read(), one_read()), i);
     }
   }
   Target& target(Side side) { return target_[static_cast<int>(side)]; }
@@ -48,15 +48,15 @@ class ConformanceEnding : public Conformance {
     EXPECT_EQ(at(side).reads.size(), reads_at_once());
     for (size_t i = 0; i < reads_at_once(); ++i) {
       if (!at(side).Succeeded(i)) continue;
-      EXPECT_TRUE(target(side).text().substr(i * part(), part()) ==
-                  bytes_.substr(i * part(), part()));
+      EXPECT_TRUE(target(side).text().substr(i * one_read(), one_read()) ==
+                  bytes_.substr(i * one_read(), one_read()));
     }
     EXPECT_TRUE(target(side).margins_are_untouched());
   }
 
   std::string bytes_;
   Target target_[2] = {Target(0), Target(0)};
-  RemoteRegion regions_[2];
+  RemotePart parts_[2];
   std::vector<Exposure> exposures_;
 };
 
@@ -98,7 +98,7 @@ TEST_P(ConformanceEnding, CallsToABrokenEndHaveNoEventsButTheReadsEnd) {
   Pump();
   ASSERT_NO_FATAL_FAILURE(ExpectEnded(Side::kB));
   Send(Side::kB, "into the void");
-  const auto exposure = b()->Expose(PayloadOf("bytes"));
+  const auto exposure = b()->Expose(PayloadOf("bytes"), 1);
   if (exposure.ok()) b()->Withdraw(exposure->region);
   b()->RingDoorbell();
   b()->SetArmed(true);
@@ -106,7 +106,7 @@ TEST_P(ConformanceEnding, CallsToABrokenEndHaveNoEventsButTheReadsEnd) {
   EXPECT_FALSE(b()->HasInput());
   EXPECT_FALSE(b()->Poll());
   Target late(10);
-  Read(Side::kB, regions_[0], 0, late.span(), 77);
+  Read(Side::kB, parts_[0], 0, late.span(), 77);
   Pump();
   EXPECT_EQ(at_b().reads.count(77), 1u);
   EXPECT_TRUE(at_b().Failed(77) || late.text() == bytes_.substr(0, 10));

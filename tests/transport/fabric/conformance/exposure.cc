@@ -41,7 +41,7 @@ TEST_P(Conformance, WithdrawnPayloadIsLetGo) {
   auto watched = WatchedPayload(several_chunks());
   Exposure exposure = Expose(Side::kA, watched.first);
   EXPECT_TRUE(ReadWhole(Side::kB, exposure.region).ok());
-  a()->Withdraw(exposure.region);
+  Release(Side::kA, exposure.region);
   exposure = Exposure();
   watched.first = memory::Payload();
   Pump();
@@ -52,7 +52,7 @@ TEST_P(Conformance, DestroyedEndLetsGoOfPayloads) {
   auto watched = WatchedPayload(several_chunks());
   Exposure exposure = Expose(Side::kA, watched.first);
   Target target(capabilities().read_chunk_bytes);
-  Read(Side::kB, exposure.region, 0, target.span(), 1);
+  Read(Side::kB, exposure.region[0], 0, target.span(), 1);
   Kill(Side::kA);
   exposure = Exposure();
   watched.first = memory::Payload();
@@ -62,9 +62,9 @@ TEST_P(Conformance, DestroyedEndLetsGoOfPayloads) {
 
 TEST_P(Conformance, UnknownRegionIsWithdrawnWithoutEffect) {
   const Exposure exposure = Expose(Side::kA, PayloadOf("some bytes"));
-  a()->Withdraw(RemoteRegion());
+  a()->Withdraw(RemoteRegion(1));
   RemoteRegion unknown = exposure.region;
-  unknown.key ^= uint64_t{1} << 63;
+  unknown[0].key ^= uint64_t{1} << 63;
   a()->Withdraw(unknown);
   b()->Withdraw(exposure.region);  // that of the peer is not its own
   EXPECT_EQ(ReadWhole(Side::kB, exposure.region).value_or("error"),
@@ -83,7 +83,7 @@ TEST_P(Conformance, MemoryOfRegionsThatWereReadComesBack) {
     const auto read = ReadWhole(Side::kB, exposure.region);
     ASSERT_TRUE(read.ok()) << read.status();
     ASSERT_TRUE(*read == bytes);
-    a()->Withdraw(exposure.region);
+    Release(Side::kA, exposure.region);
   }
 }
 
@@ -92,7 +92,7 @@ TEST_P(Conformance, NoRoomIsANormalAnswer) {
     GTEST_SKIP() << "this fabric exposes in place, so there always is room";
   }
   const memory::Payload payload = PayloadOf(RandomBytes(1000, 3));
-  const absl::Status refused = a()->Expose(payload).status();
+  const absl::Status refused = a()->Expose(payload, 1).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   ASSERT_TRUE(Send(Side::kA, "goes as packets instead"));
   Pump();

@@ -5,6 +5,7 @@
 #define PENSTOCK_TESTS_TRANSPORT_FABRIC_CONFORMANCE_HARNESS_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -13,6 +14,7 @@
 
 #include "gtest/gtest.h"
 #include "transport/fabric/fabric.h"
+#include "transport/memory/bytes.h"
 
 namespace penstock {
 namespace fabric {
@@ -69,6 +71,10 @@ class Harness {
   // Returns false if a read that the peer refuses breaks the connection.
   virtual bool survives_bad_reads() const { return true; }
 
+  // Returns memory that `side` can expose where it lies, if its fabric has any.
+  virtual memory::Block AllocateReachable(Side side, size_t size) {
+    return end(side)->AllocateForRead(size).value();
+  }
   // Leaves no room for what `side` may expose, until FreeMemory(). Returns
   // false if there always is room.
   virtual bool FillMemory(Side side) { return false; }

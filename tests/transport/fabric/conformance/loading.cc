@@ -18,18 +18,18 @@ namespace {
 class ConformanceLoading : public Conformance {
  protected:
   // Side A exposes `bytes`, B loads them, A lets go.
-  memory::Bytes LoadAndWithdraw(const std::string& bytes) {
+  memory::Payload LoadAndWithdraw(const std::string& bytes) {
     const Exposure exposure = Expose(Side::kA, PayloadOf(bytes));
     auto loaded = b()->Load(exposure.region);
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     a()->Withdraw(exposure.region);
-    return loaded.ok() ? *std::move(loaded) : memory::Bytes();
+    return loaded.ok() ? *std::move(loaded) : memory::Payload();
   }
   // Side A exposes other bytes, in all the memory that it has or in a lot.
   void ExposeOther() {
     const memory::Payload other = PayloadOf(std::string(1024 * 1024, 'o'));
     for (int i = 0; i < 40; ++i) {
-      auto exposure = a()->Expose(other);
+      auto exposure = a()->Expose(other, 1);
       if (!exposure.ok()) return;
       later_.push_back(*std::move(exposure));
     }
@@ -52,7 +52,7 @@ TEST_P(ConformanceLoading, BytesAreThoseOfAllPieces) {
         Expose(owner, PayloadOf(bytes, {1, 0, 7, 4096, 60 * 1000}));
     const auto loaded = end(Other(owner))->Load(exposure.region);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    EXPECT_TRUE(TextOf(loaded->span()) == bytes);
+    EXPECT_TRUE(TextOf(*loaded) == bytes);
   }
 }
 
@@ -63,37 +63,37 @@ TEST_P(ConformanceLoading, BytesAreNotCopied) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   ASSERT_EQ(exposure.stable.pieces().size(), 1u);
   const_cast<uint8_t*>(exposure.stable.pieces()[0].data)[0] = 'S';
-  EXPECT_EQ(TextOf(loaded->span()), "Some bytes");
+  EXPECT_EQ(TextOf(*loaded), "Some bytes");
 }
 
 TEST_P(ConformanceLoading, BytesOutliveWithdraw) {
   const std::string bytes = RandomBytes(1024 * 1024, 2);
-  const memory::Bytes loaded = LoadAndWithdraw(bytes);
+  const memory::Payload loaded = LoadAndWithdraw(bytes);
   Pump();
   ExposeOther();
-  EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+  EXPECT_TRUE(TextOf(loaded) == bytes);
 }
 
 TEST_P(ConformanceLoading, BytesOutliveEitherEndAndBoth) {
   for (Side first : kSides) {
     ASSERT_NO_FATAL_FAILURE(Connect());
     const std::string bytes = RandomBytes(1024 * 1024, 3);
-    const memory::Bytes loaded = LoadAndWithdraw(bytes);
+    const memory::Payload loaded = LoadAndWithdraw(bytes);
     Kill(first);
     if (first == Side::kB) ExposeOther();
     Pump();
-    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+    EXPECT_TRUE(TextOf(loaded) == bytes);
     Kill(Other(first));
     later_.clear();
-    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+    EXPECT_TRUE(TextOf(loaded) == bytes);
     Disconnect();
-    EXPECT_TRUE(TextOf(loaded.span()) == bytes);
+    EXPECT_TRUE(TextOf(loaded) == bytes);
   }
 }
 
 TEST_P(ConformanceLoading, AnyShareKeepsAllOfTheBytes) {
   const std::string bytes = RandomBytes(1024 * 1024, 4);
-  memory::Bytes part = LoadAndWithdraw(bytes).Part(1000, 1000);
+  memory::Bytes part = LoadAndWithdraw(bytes).pieces()[0].Part(1000, 1000);
   Pump();
   ExposeOther();
   EXPECT_TRUE(TextOf(part.span()) == bytes.substr(1000, 1000));
@@ -105,14 +105,14 @@ TEST_P(ConformanceLoading, BytesThatWereNeverReadCanBeLoadedMuchLater) {
   for (int i = 0; i < 100; ++i) ASSERT_NO_FATAL_FAILURE(ExpectAlive());
   const auto loaded = b()->Load(exposure.region);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_TRUE(TextOf(loaded->span()) == bytes);
+  EXPECT_TRUE(TextOf(*loaded) == bytes);
 }
 
 TEST_P(ConformanceLoading, MemoryComesBackWithTheLastShare) {
   const std::string bytes = RandomBytes(1024 * 1024, 6);
   for (int i = 0; i < 24; ++i) {
-    const memory::Bytes loaded = LoadAndWithdraw(bytes);
-    ASSERT_TRUE(TextOf(loaded.span()) == bytes);
+    const memory::Payload loaded = LoadAndWithdraw(bytes);
+    ASSERT_TRUE(TextOf(loaded) == bytes);
     Pump();
   }
 }
@@ -120,17 +120,18 @@ TEST_P(ConformanceLoading, MemoryComesBackWithTheLastShare) {
 TEST_P(ConformanceLoading, RegionsThatAreNotThereAreRefused) {
   const RemoteRegion good = Expose(Side::kA, PayloadOf("some bytes")).region;
   std::vector<RemoteRegion> bad(5, good);
-  bad[0].key ^= uint64_t{1} << 63;
-  bad[1].offset = ~uint64_t{0};
-  bad[2].length = ~uint64_t{0};
-  bad[3].length = uint64_t{1} << 50;
-  bad[4] = RemoteRegion{0, 0, 1};
+  bad[0][0].key ^= uint64_t{1} << 63;
+  bad[1][0].offset = ~uint64_t{0};
+  bad[2][0].length = ~uint64_t{0};
+  bad[3][0].length = uint64_t{1} << 50;
+  bad[4] = RemoteRegion{{0, 0, 1}};
   for (const RemoteRegion& region : bad) {
-    EXPECT_FALSE(b()->Load(region).ok()) << region.key << " " << region.offset;
+    EXPECT_FALSE(b()->Load(region).ok())
+        << region[0].key << " " << region[0].offset;
   }
   const auto loaded = b()->Load(good);
   ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ(TextOf(loaded->span()), "some bytes");
+  EXPECT_EQ(TextOf(*loaded), "some bytes");
 }
 
 // There are fabrics without memory in common.

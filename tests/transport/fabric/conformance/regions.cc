@@ -17,19 +17,19 @@ namespace {
 TEST_P(Conformance, ReadCopiesThePartThatItNames) {
   const size_t chunk = capabilities().read_chunk_bytes;
   const std::string bytes = RandomBytes(several_chunks(), 1);
-  const RemoteRegion region = Expose(Side::kA, PayloadOf(bytes)).region;
+  const RemotePart part = ExposePart(bytes);
   const struct {
     size_t offset;
     size_t size;
-  } kParts[] = {{0, 1},         {0, chunk},         {1, chunk},
-                {chunk - 1, 2}, {chunk + 1, chunk}, {bytes.size() - 1, 1}};
+  } kRanges[] = {{0, 1},         {0, chunk},         {1, chunk},
+                 {chunk - 1, 2}, {chunk + 1, chunk}, {bytes.size() - 1, 1}};
   uint64_t cookie = 0;
-  for (const auto& part : kParts) {
-    Target target(part.size);
-    Read(Side::kB, region, part.offset, target.span(), ++cookie);
+  for (const auto& range : kRanges) {
+    Target target(range.size);
+    Read(Side::kB, part, range.offset, target.span(), ++cookie);
     Pump();
     EXPECT_TRUE(at_b().Succeeded(cookie)) << at_b().reads[cookie];
-    EXPECT_TRUE(target.text() == bytes.substr(part.offset, part.size));
+    EXPECT_TRUE(target.text() == bytes.substr(range.offset, range.size));
     EXPECT_TRUE(target.margins_are_untouched());
   }
 }
@@ -43,7 +43,7 @@ TEST_P(Conformance, RegionIsReadInChunksByEitherEnd) {
       const auto read = ReadWhole(Other(owner), exposure.region);
       ASSERT_TRUE(read.ok()) << read.status();
       EXPECT_TRUE(*read == bytes) << size;
-      end(owner)->Withdraw(exposure.region);
+      Release(owner, exposure.region);
     }
   }
 }
@@ -64,10 +64,10 @@ TEST_P(Conformance, ConcurrentReadsEndOnceEach) {
   const size_t chunk = capabilities().read_chunk_bytes;
   const size_t count = capabilities().max_reads;
   const std::string bytes = RandomBytes(count * chunk, 4);
-  const RemoteRegion region = Expose(Side::kA, PayloadOf(bytes)).region;
+  const RemotePart part = ExposePart(bytes);
   std::vector<Target> targets(count, Target(chunk));
   for (size_t i = 0; i < count; ++i) {
-    Read(Side::kB, region, i * chunk, targets[i].span(), ~uint64_t{0} - i * 7);
+    Read(Side::kB, part, i * chunk, targets[i].span(), ~uint64_t{0} - i * 7);
   }
   for (int i = 0; i < 100 && !at_b().under_way.empty(); ++i) Pump();
   EXPECT_EQ(at_b().reads.size(), count);
@@ -81,14 +81,14 @@ TEST_P(Conformance, ConcurrentReadsEndOnceEach) {
 
 TEST_P(Conformance, ReadFromWithinTheEndOfAnotherSucceeds) {
   const std::string bytes = RandomBytes(100, 5);
-  const RemoteRegion region = Expose(Side::kA, PayloadOf(bytes)).region;
+  const RemotePart part = ExposePart(bytes);
   Target target(bytes.size());
   at_b().on_read_done = [&](uint64_t cookie) {
     const uint64_t next = cookie + 1;
     if (next == bytes.size()) return;
-    Read(Side::kB, region, next, target.span().subspan(next, 1), next);
+    Read(Side::kB, part, next, target.span().subspan(next, 1), next);
   };
-  Read(Side::kB, region, 0, target.span().first(1), 0);
+  Read(Side::kB, part, 0, target.span().first(1), 0);
   Pump();
   EXPECT_EQ(at_b().reads.size(), bytes.size());
   EXPECT_TRUE(target.text() == bytes);
@@ -97,11 +97,10 @@ TEST_P(Conformance, ReadFromWithinTheEndOfAnotherSucceeds) {
 // The session hands the memory to the application as soon as a read ends.
 TEST_P(Conformance, DestinationIsNotWrittenToAfterTheReadsEnd) {
   const size_t size = capabilities().read_chunk_bytes;
-  const RemoteRegion region =
-      Expose(Side::kA, PayloadOf(RandomBytes(size, 6))).region;
+  const RemotePart part = ExposePart(RandomBytes(size, 6));
   std::string into(size, '.');
   at_b().on_read_done = [&](uint64_t) { into.assign(size, 'x'); };
-  Read(Side::kB, region, 0, {reinterpret_cast<uint8_t*>(&into[0]), into.size()},
+  Read(Side::kB, part, 0, {reinterpret_cast<uint8_t*>(&into[0]), into.size()},
        1);
   Pump();
   ASSERT_TRUE(at_b().Succeeded(1));
@@ -136,10 +135,10 @@ TEST_P(Conformance, RegionCanBeReadAgainUntilItIsWithdrawn) {
 
 TEST_P(Conformance, PacketsPassBesideReads) {
   const std::string bytes = RandomBytes(several_chunks(), 9);
-  const RemoteRegion region = Expose(Side::kA, PayloadOf(bytes)).region;
+  const RemotePart part = ExposePart(bytes);
   Target target(capabilities().read_chunk_bytes);
   ASSERT_TRUE(Send(Side::kB, "before"));
-  Read(Side::kB, region, 0, target.span(), 1);
+  Read(Side::kB, part, 0, target.span(), 1);
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kB, "after"));
   ASSERT_NO_FATAL_FAILURE(SendSurely(Side::kA, "meanwhile"));
   Pump();

@@ -13,6 +13,7 @@
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/fabric.h"
 #include "transport/fabric/shm/options.h"
+#include "transport/memory/bytes.h"
 
 namespace penstock {
 namespace fabric {
@@ -36,6 +37,12 @@ class ShmHarness : public Harness {
     return harness;
   }
 
+  memory::Block AllocateReachable(Side side, size_t size) override {
+    std::shared_ptr<shm::ArenaLease> lease =
+        arenas_[Index(side)]->Allocate(size).value();
+    uint8_t* const data = lease->data();
+    return {std::shared_ptr<uint8_t>(std::move(lease), data), size};
+  }
   bool FillMemory(Side side) override {
     shm::Arena* arena = arenas_[Index(side)].get();
     for (uint64_t size = kArenaBytes; size >= 64; size /= 2) {

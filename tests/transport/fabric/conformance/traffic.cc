@@ -105,14 +105,14 @@ class ConformanceTraffic : public Conformance {
       LoadOne(side, exposure, bytes);
       return;
     }
-    From(side).pulls.emplace(exposure.region.key, Pull(exposure, bytes));
+    From(side).pulls.emplace(exposure.region[0].key, Pull(exposure, bytes));
   }
 
   void LoadOne(Side owner, const Exposure& exposure, absl::string_view bytes) {
     const auto loaded = end(Other(owner))->Load(exposure.region);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     end(owner)->Withdraw(exposure.region);
-    EXPECT_TRUE(loaded->span() == AsSpan(bytes));
+    EXPECT_TRUE(TextOf(*loaded) == bytes);
     From(owner).region_bytes += bytes.size();
   }
 
@@ -140,7 +140,7 @@ class ConformanceTraffic : public Conformance {
     pull.next += size;
     const uint64_t cookie = next_cookie_++;
     From(owner).reads[cookie] = {key, size};
-    Read(Other(owner), pull.exposure.region, at,
+    Read(Other(owner), pull.exposure.region[0], at,
          pull.target.span().subspan(at, size), cookie);
     return true;
   }
@@ -156,7 +156,7 @@ class ConformanceTraffic : public Conformance {
     EXPECT_TRUE(pull.target.text() == pull.bytes);
     EXPECT_TRUE(pull.target.margins_are_untouched());
     from.region_bytes += pull.bytes.size();
-    end(Other(reader))->Withdraw(pull.exposure.region);
+    Release(Other(reader), pull.exposure.region);
     from.pulls.erase(read.first);
   }
 

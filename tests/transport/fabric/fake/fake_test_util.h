@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -73,9 +74,16 @@ class FakeLinkTest : public ::testing::Test {
     }
     return payload;
   }
-  void Read(Endpoint* from, const RemoteRegion& region, uint64_t offset,
+  // Has side A expose them, in one part.
+  absl::StatusOr<Exposure> ExposeLetters(size_t size) {
+    return a_->Expose(Letters(size), /*max_parts=*/1);
+  }
+  RemotePart PartOfLetters(size_t size) {
+    return ExposeLetters(size).value().region[0];
+  }
+  void Read(Endpoint* from, const RemotePart& part, uint64_t offset,
             std::string* into, uint64_t cookie) {
-    from->Read(region, offset,
+    from->Read(part, offset,
                {reinterpret_cast<uint8_t*>(&(*into)[0]), into->size()}, cookie);
   }
 

@@ -88,20 +88,20 @@ TEST_F(TimedLinkTest, PacketsShareALineAndNotTheOtherDirections) {
 }
 
 TEST_F(TimedLinkTest, ReadsAreAskedForAndAnswered) {
-  const RemoteRegion region = a_->Expose(Letters(200))->region;
+  const RemotePart part = PartOfLetters(200);
   std::string one(100, '.');
   std::string other(100, '.');
-  Read(b_.get(), region, 0, &one, 1);
-  Read(b_.get(), region, 100, &other, 2);
+  Read(b_.get(), part, 0, &one, 1);
+  Read(b_.get(), part, 100, &other, 2);
   EXPECT_EQ(StepInTime(), 100u + 1000 + 200);
   EXPECT_EQ(StepInTime(), 100u + 1000 + 400);
   EXPECT_EQ(at_b_.Take(), (Lines{"read 1 OK", "read 2 OK"}));
 }
 
 TEST_F(TimedLinkTest, ReadsOfADroppedLinkEndAtOnce) {
-  const RemoteRegion region = a_->Expose(Letters(200))->region;
+  const RemotePart part = PartOfLetters(200);
   std::string into(100, '.');
-  Read(b_.get(), region, 0, &into, 1);
+  Read(b_.get(), part, 0, &into, 1);
   link_.Drop();
   EXPECT_TRUE(b_->Poll());
   EXPECT_EQ(at_b_.Take(), (Lines{"read 1 failed", "broken"}));
@@ -122,7 +122,7 @@ TEST_F(FakeLinkTest, NothingIsDeliveredBeforeStart) {
 TEST_F(FakeLinkTest, OnePollIsBounded) {
   for (int i = 0; i < 64; ++i) ASSERT_TRUE(Send(a_.get(), "x"));
   std::string into(1, '.');
-  Read(b_.get(), RemoteRegion(), 0, &into, 1);
+  Read(b_.get(), RemotePart(), 0, &into, 1);
   EXPECT_TRUE(b_->Poll());
   EXPECT_EQ(at_b_.Take().size(), 64u);
   EXPECT_EQ(link_.waiting(Side::kB), 1u);
@@ -174,14 +174,14 @@ TEST_F(FakeLinkTest, NthSendLosesItsPacketAndTheLink) {
 }
 
 TEST_F(FakeLinkTest, DropEndsReadsThenBreaksOnce) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   std::string into(3, '.');
-  Read(b_.get(), region, 0, &into, 1);
+  Read(b_.get(), part, 0, &into, 1);
   Send(a_.get(), "lost");
-  Read(b_.get(), region, 0, &into, 2);
+  Read(b_.get(), part, 0, &into, 2);
   link_.Drop();
   link_.Drop();
-  Read(b_.get(), region, 0, &into, 3);  // ends at once
+  Read(b_.get(), part, 0, &into, 3);  // ends at once
   EXPECT_EQ(at_b_.Take(), Lines{"read 3 failed"});
   Send(b_.get(), "lost too");
   EXPECT_TRUE(a_->HasInput());
@@ -193,7 +193,7 @@ TEST_F(FakeLinkTest, DropEndsReadsThenBreaksOnce) {
 }
 
 TEST_F(FakeLinkTest, DroppedSideAloneKnowsUntilItIsDestroyed) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   Send(a_.get(), "before");
   link_.DropOneSide(Side::kA);
   link_.StepAll();
@@ -201,7 +201,7 @@ TEST_F(FakeLinkTest, DroppedSideAloneKnowsUntilItIsDestroyed) {
   EXPECT_EQ(at_b_.Take(), Lines{"packet before"});
   EXPECT_TRUE(Send(b_.get(), "into the void"));
   std::string into(3, '.');
-  Read(b_.get(), region, 0, &into, 1);
+  Read(b_.get(), part, 0, &into, 1);
   link_.StepAll();
   EXPECT_EQ(at_a_.Take(), Lines{});
   EXPECT_EQ(at_b_.Take(), Lines{"read 1 failed"});
@@ -211,9 +211,9 @@ TEST_F(FakeLinkTest, DroppedSideAloneKnowsUntilItIsDestroyed) {
 }
 
 TEST_F(FakeLinkTest, DestroyedEndIsSeenAfterItsLastPackets) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   std::string into(3, '.');
-  Read(b_.get(), region, 0, &into, 1);
+  Read(b_.get(), part, 0, &into, 1);
   Send(a_.get(), "last words");
   a_.reset();
   EXPECT_TRUE(b_->HasInput());

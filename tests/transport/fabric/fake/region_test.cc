@@ -17,9 +17,9 @@ namespace fake {
 namespace {
 
 TEST_F(FakeLinkTest, ReadsCopyWhenTheyComplete) {
-  const RemoteRegion region = a_->Expose(Letters(90)).value().region;
+  const RemotePart part = PartOfLetters(90);
   std::string into(40, '.');
-  Read(b_.get(), region, 20, &into, 7);
+  Read(b_.get(), part, 20, &into, 7);
   EXPECT_EQ(into, std::string(40, '.'));
   EXPECT_TRUE(b_->HasInput());
   EXPECT_TRUE(b_->Poll());
@@ -31,16 +31,15 @@ TEST_F(FakeLinkTest, ReadsCopyWhenTheyComplete) {
 }
 
 TEST_F(FakeLinkTest, ReadsOutsideOfWhatIsExposedFail) {
-  const RemoteRegion good = a_->Expose(Letters(10)).value().region;
+  const RemotePart good = PartOfLetters(10);
   std::string into(4, '.');
   uint64_t cookie = 0;
   Read(b_.get(), good, 7, &into, ++cookie);
   Read(b_.get(), good, 11, &into, ++cookie);
   Read(b_.get(), good, ~uint64_t{0}, &into, ++cookie);
-  Read(b_.get(), RemoteRegion{good.key, 0, 10}, 0, &into, ++cookie);
-  Read(b_.get(), RemoteRegion{good.key, good.offset, 11}, 0, &into, ++cookie);
-  Read(b_.get(), RemoteRegion{good.key + 1, good.offset, 10}, 0, &into,
-       ++cookie);
+  Read(b_.get(), RemotePart{good.key, 0, 10}, 0, &into, ++cookie);
+  Read(b_.get(), RemotePart{good.key, good.offset, 11}, 0, &into, ++cookie);
+  Read(b_.get(), RemotePart{good.key + 1, good.offset, 10}, 0, &into, ++cookie);
   Read(a_.get(), good, 0, &into, ++cookie);  // the owner's own
   std::string large(4097, '.');
   Read(b_.get(), good, 0, &large, ++cookie);
@@ -55,20 +54,20 @@ TEST_F(FakeLinkTest, ReadsOutsideOfWhatIsExposedFail) {
 }
 
 TEST_F(FakeLinkTest, WithdrawnRegionCannotBeRead) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   std::string into(4, '.');
-  Read(b_.get(), region, 0, &into, 1);
-  a_->Withdraw(region);
-  a_->Withdraw(region);
+  Read(b_.get(), part, 0, &into, 1);
+  a_->Withdraw({part});
+  a_->Withdraw({part});
   b_->Poll();
   EXPECT_EQ(at_b_.Take(), Lines{"read 1 failed"});
   EXPECT_EQ(link_.exposed(Side::kA), 0u);
 }
 
 TEST_F(FakeLinkTest, CompletionsOfReadsCanBeReordered) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   std::string into(3, '.');
-  for (uint64_t i = 0; i < 3; ++i) Read(b_.get(), region, i, &into, i);
+  for (uint64_t i = 0; i < 3; ++i) Read(b_.get(), part, i, &into, i);
   Send(a_.get(), "x");
   link_.SetReadOrder(Side::kB, [](size_t waiting) { return waiting - 1; });
   link_.StepAll();
@@ -77,24 +76,24 @@ TEST_F(FakeLinkTest, CompletionsOfReadsCanBeReordered) {
 }
 
 TEST_F(FakeLinkTest, NthReadFailsAndTheLinkStays) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
+  const RemotePart part = PartOfLetters(10);
   link_.FailNthRead(Side::kB, 2);
   std::string into(3, '.');
-  for (uint64_t i = 1; i <= 3; ++i) Read(b_.get(), region, 0, &into, i);
+  for (uint64_t i = 1; i <= 3; ++i) Read(b_.get(), part, 0, &into, i);
   link_.StepAll();
   EXPECT_EQ(at_b_.Take(), (Lines{"read 1 OK", "read 2 failed", "read 3 OK"}));
 }
 
 TEST_F(FakeLinkTest, NthExposeFindsNoRoom) {
   link_.FailNthExpose(Side::kA, 2);
-  EXPECT_TRUE(a_->Expose(Letters(9)).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(a_->Expose(Letters(9)).status()));
-  EXPECT_TRUE(a_->Expose(Letters(9)).ok());
+  EXPECT_TRUE(ExposeLetters(9).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(ExposeLetters(9).status()));
+  EXPECT_TRUE(ExposeLetters(9).ok());
 }
 
 TEST_F(FakeLinkTest, LoadNeedsTheCapability) {
-  const RemoteRegion region = a_->Expose(Letters(10)).value().region;
-  EXPECT_TRUE(absl::IsUnimplemented(b_->Load(region).status()));
+  const RemotePart part = PartOfLetters(10);
+  EXPECT_TRUE(absl::IsUnimplemented(b_->Load({part}).status()));
 }
 
 class Loading : public FakeLinkTest {
@@ -108,9 +107,9 @@ class Loading : public FakeLinkTest {
 };
 
 TEST_F(Loading, LoadedBytesAreThoseThatAreLent) {
-  Exposure exposure = a_->Expose(Letters(100)).value();
+  Exposure exposure = ExposeLetters(100).value();
   ASSERT_EQ(exposure.stable.pieces().size(), 1u);
-  memory::Bytes bytes = b_->Load(exposure.region).value();
+  memory::Bytes bytes = b_->Load(exposure.region).value().pieces()[0];
   EXPECT_EQ(bytes.data, exposure.stable.pieces()[0].data);
   EXPECT_EQ(bytes.size, 100u);
   for (size_t i = 0; i < 100; ++i) EXPECT_EQ(bytes.data[i], 'a' + i % 26);
@@ -118,27 +117,27 @@ TEST_F(Loading, LoadedBytesAreThoseThatAreLent) {
 }
 
 TEST_F(Loading, LoansComeBackWithTheLastShare) {
-  const RemoteRegion region = a_->Expose(Letters(100)).value().region;
-  memory::Bytes bytes = b_->Load(region).value();
-  memory::Bytes part = bytes.Part(5, 1);
+  const RemotePart part = PartOfLetters(100);
+  memory::Bytes bytes = b_->Load({part}).value().pieces()[0];
+  memory::Bytes share = bytes.Part(5, 1);
   EXPECT_EQ(link_.loans(Side::kB), 1);
   bytes = memory::Bytes();
-  a_->Withdraw(region);
+  a_->Withdraw({part});
   a_.reset();
   b_.reset();
   EXPECT_EQ(link_.loans(Side::kB), 1);
-  EXPECT_EQ(part.data[0], 'f');
-  part = memory::Bytes();
+  EXPECT_EQ(share.data[0], 'f');
+  share = memory::Bytes();
   EXPECT_EQ(link_.loans(Side::kB), 0);
 }
 
 TEST_F(Loading, WithdrawnOrForeignRegionIsNotLoaded) {
-  const RemoteRegion region = a_->Expose(Letters(100)).value().region;
-  EXPECT_FALSE(b_->Load(RemoteRegion{region.key, region.offset, 101}).ok());
-  EXPECT_FALSE(b_->Load(RemoteRegion{region.key, 0, 100}).ok());
-  EXPECT_FALSE(a_->Load(region).ok());
-  a_->Withdraw(region);
-  EXPECT_TRUE(absl::IsNotFound(b_->Load(region).status()));
+  const RemotePart part = PartOfLetters(100);
+  EXPECT_FALSE(b_->Load({RemotePart{part.key, part.offset, 101}}).ok());
+  EXPECT_FALSE(b_->Load({RemotePart{part.key, 0, 100}}).ok());
+  EXPECT_FALSE(a_->Load({part}).ok());
+  a_->Withdraw({part});
+  EXPECT_TRUE(absl::IsNotFound(b_->Load({part}).status()));
   EXPECT_EQ(link_.loans(Side::kB), 0);
 }
 

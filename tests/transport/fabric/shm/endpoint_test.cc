@@ -173,51 +173,55 @@ TEST_F(ShmEndpointTest, EventMayDestroyTheEndpoint) {
 
 TEST_F(ShmEndpointTest, LargePayloadIsLoadedInPlace) {
   for (size_t size : {size_t{1}, size_t{100000}, size_t{20 * kMiB}}) {
-    auto exposure = b()->Expose(PatternPayload(size, 7));
+    auto exposure = b()->Expose(PatternPayload(size, 7), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     EXPECT_EQ(exposure->stable.size(), size);
-    auto bytes = a()->Load(exposure->region);
-    ASSERT_TRUE(bytes.ok()) << bytes.status();
-    EXPECT_EQ(bytes->size, size);
-    EXPECT_TRUE(HasPattern(bytes->span(), 7));
+    auto loaded = a()->Load(exposure->region);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    ASSERT_EQ(loaded->pieces().size(), 1u);
+    const memory::Bytes& bytes = loaded->pieces()[0];
+    EXPECT_EQ(bytes.size, size);
+    EXPECT_TRUE(HasPattern(bytes.span(), 7));
     // The same memory, mapped twice: no copy lies between them.
     const memory::Bytes& stable = exposure->stable.pieces()[0];
-    EXPECT_NE(stable.data, bytes->data);
+    EXPECT_NE(stable.data, bytes.data);
     const_cast<uint8_t*>(stable.data)[0] = 99;
-    EXPECT_EQ(bytes->data[0], 99);
+    EXPECT_EQ(bytes.data[0], 99);
   }
 }
 
 TEST_F(ShmEndpointTest, PiecesOfAPayloadBecomeOne) {
   memory::Payload payload = PatternPayload(5000, 1);
   payload.Append(PatternPayload(3000, 2).pieces()[0]);
-  auto exposure = a()->Expose(payload);
+  auto exposure = a()->Expose(payload, 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
-  auto bytes = b()->Load(exposure->region);
-  ASSERT_TRUE(bytes.ok()) << bytes.status();
-  EXPECT_TRUE(HasPattern(bytes->span().subspan(0, 5000), 1));
-  EXPECT_TRUE(HasPattern(bytes->span().subspan(5000), 2));
+  auto loaded = b()->Load(exposure->region);
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  ASSERT_EQ(loaded->pieces().size(), 1u);
+  const absl::Span<const uint8_t> bytes = loaded->pieces()[0].span();
+  EXPECT_TRUE(HasPattern(bytes.subspan(0, 5000), 1));
+  EXPECT_TRUE(HasPattern(bytes.subspan(5000), 2));
 }
 
 TEST_F(ShmEndpointTest, DroppingTheLastShareEndsTheLoan) {
-  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   auto bytes = a()->Load(exposure->region);
   ASSERT_TRUE(bytes.ok()) << bytes.status();
-  memory::Bytes part = bytes->Part(10, 10);
+  memory::Bytes share = bytes->pieces()[0].Part(10, 10);
   b()->Withdraw(exposure->region);
   *exposure = Exposure();
-  *bytes = memory::Bytes();
+  *bytes = memory::Payload();
   b()->Poll();
   EXPECT_EQ(arena_->used(), kMiB);
-  part = memory::Bytes();
+  share = memory::Bytes();
   EXPECT_EQ(arena_->used(), kMiB);  // until the lender looks
   b()->Poll();
   EXPECT_EQ(arena_->used(), 0u);
 }
 
 TEST_F(ShmEndpointTest, LendersOwnShareKeepsTheLeaseToo) {
-  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   (void)a()->Load(exposure->region);
   b()->Poll();
@@ -225,8 +229,8 @@ TEST_F(ShmEndpointTest, LendersOwnShareKeepsTheLeaseToo) {
   EXPECT_TRUE(HasPattern(exposure->stable.pieces()[0].span(), 3));
 }
 
-TEST_F(ShmEndpointTest, ReadCopiesAndItsLastByteEndsTheLoan) {
-  auto exposure = b()->Expose(PatternPayload(3 * kMiB, 4));
+TEST_F(ShmEndpointTest, ReadCopiesAndGivingBackEndsTheLoan) {
+  auto exposure = b()->Expose(PatternPayload(3 * kMiB, 4), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   const RemoteRegion region = exposure->region;
   *exposure = Exposure();
@@ -234,29 +238,32 @@ TEST_F(ShmEndpointTest, ReadCopiesAndItsLastByteEndsTheLoan) {
   for (uint64_t i = 0; i < 3; ++i) {
     b()->Poll();
     EXPECT_EQ(arena_->used(), 3 * kMiB);
-    a()->Read(region, i * kMiB, absl::MakeSpan(into).subspan(i * kMiB, kMiB),
+    a()->Read(region[0], i * kMiB, absl::MakeSpan(into).subspan(i * kMiB, kMiB),
               i);
     EXPECT_TRUE(at_a().reads[i].ok()) << at_a().reads[i];
   }
   EXPECT_TRUE(HasPattern(into, 4));
   b()->Poll();
+  EXPECT_EQ(arena_->used(), 3 * kMiB);
+  a()->GiveBack(region);
+  b()->Poll();
   EXPECT_EQ(arena_->used(), 0u);
 }
 
 TEST_F(ShmEndpointTest, RegionsOutsideWhatWasPassedAreRefused) {
-  auto exposure = b()->Expose(PatternPayload(kMiB, 5));
+  auto exposure = b()->Expose(PatternPayload(kMiB, 5), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
-  const RemoteRegion good = exposure->region;
+  const RemotePart good = exposure->region[0];
   const uint64_t end = 16 * kMiB;
-  for (RemoteRegion bad : {
-           RemoteRegion{good.key, 0, end + 1},
-           RemoteRegion{good.key, end + 1, 0},
-           RemoteRegion{good.key, ~uint64_t{0}, 2},
-           RemoteRegion{good.key, 2, ~uint64_t{0}},
-           RemoteRegion{good.key + (uint64_t{1} << 32), 0, 1},
-           RemoteRegion{0, 0, 1},
+  for (RemotePart bad : {
+           RemotePart{good.key, 0, end + 1},
+           RemotePart{good.key, end + 1, 0},
+           RemotePart{good.key, ~uint64_t{0}, 2},
+           RemotePart{good.key, 2, ~uint64_t{0}},
+           RemotePart{good.key + (uint64_t{1} << 32), 0, 1},
+           RemotePart{0, 0, 1},
        }) {
-    EXPECT_FALSE(a()->Load(bad).ok()) << bad.key << " " << bad.offset;
+    EXPECT_FALSE(a()->Load({bad}).ok()) << bad.key << " " << bad.offset;
     uint8_t byte;
     a()->Read(bad, 0, absl::MakeSpan(&byte, 1), 9);
     EXPECT_FALSE(at_a().reads[9].ok());
@@ -264,35 +271,35 @@ TEST_F(ShmEndpointTest, RegionsOutsideWhatWasPassedAreRefused) {
   uint8_t byte;
   a()->Read(good, good.length, absl::MakeSpan(&byte, 1), 10);
   EXPECT_FALSE(at_a().reads[10].ok());
-  EXPECT_TRUE(a()->Load(good).ok());
+  EXPECT_TRUE(a()->Load({good}).ok());
 }
 
 TEST_F(ShmEndpointTest, NoRoomIsANormalAnswer) {
   EXPECT_TRUE(absl::IsResourceExhausted(
-      b()->Expose(PatternPayload(65 * kMiB, 1)).status()));
-  auto large = b()->Expose(PatternPayload(60 * kMiB, 1));
+      b()->Expose(PatternPayload(65 * kMiB, 1), 1).status()));
+  auto large = b()->Expose(PatternPayload(60 * kMiB, 1), 1);
   ASSERT_TRUE(large.ok()) << large.status();
   EXPECT_TRUE(absl::IsResourceExhausted(
-      b()->Expose(PatternPayload(10 * kMiB, 1)).status()));
+      b()->Expose(PatternPayload(10 * kMiB, 1), 1).status()));
   const RemoteRegion region = large->region;
   *large = Exposure();
   (void)a()->Load(region);  // and drop it
-  EXPECT_TRUE(b()->Expose(PatternPayload(10 * kMiB, 1)).ok());
+  EXPECT_TRUE(b()->Expose(PatternPayload(10 * kMiB, 1), 1).ok());
 }
 
 TEST_F(ShmEndpointTest, LoansAreBoundedAndComeBack) {
   std::vector<RemoteRegion> regions;
   for (uint32_t i = 0; i < kMaxLoans; ++i) {
-    auto exposure = b()->Expose(PatternPayload(64, 1));
+    auto exposure = b()->Expose(PatternPayload(64, 1), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     regions.push_back(exposure->region);
   }
-  EXPECT_TRUE(
-      absl::IsResourceExhausted(b()->Expose(PatternPayload(64, 1)).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      b()->Expose(PatternPayload(64, 1), 1).status()));
   for (int round = 0; round < 3; ++round) {
     for (RemoteRegion& region : regions) {
       ASSERT_TRUE(a()->Load(region).ok());
-      region = b()->Expose(PatternPayload(64, 1)).value().region;
+      region = b()->Expose(PatternPayload(64, 1), 1).value().region;
     }
   }
 }
@@ -349,14 +356,14 @@ TEST_F(ShmHostileEnd, NonsenseTailBreaks) {
 }
 
 TEST_F(ShmHostileEnd, ReleaseOfMoreThanThereIsBreaks) {
-  ASSERT_TRUE(endpoint_->Expose(PatternPayload(100, 1)).ok());
+  ASSERT_TRUE(endpoint_->Expose(PatternPayload(100, 1), 1).ok());
   page()->release_head.store(kMaxLoans + 1);
-  EXPECT_FALSE(endpoint_->Expose(PatternPayload(100, 1)).ok());
+  EXPECT_FALSE(endpoint_->Expose(PatternPayload(100, 1), 1).ok());
   ExpectBroken();
 }
 
 TEST_F(ShmHostileEnd, ReleaseOfUnknownLoansIsIgnored) {
-  auto exposure = endpoint_->Expose(PatternPayload(100, 1));
+  auto exposure = endpoint_->Expose(PatternPayload(100, 1), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   for (uint32_t i = 0; i < kMaxLoans; ++i) page()->releases[i] = 1000000 + i;
   page()->release_head.store(kMaxLoans);
@@ -374,7 +381,7 @@ TEST_F(ShmHostileEnd, UnsealedSegmentIsRefused) {
   segment.size = 4096;
   segment.segment_id = 5;
   ASSERT_TRUE(SendSetup(socket_.get(), segment, memory.get()).ok());
-  const RemoteRegion region{uint64_t{5} << 32, 0, 100};
+  const RemoteRegion region{{uint64_t{5} << 32, 0, 100}};
   EXPECT_TRUE(absl::IsFailedPrecondition(endpoint_->Load(region).status()));
 }
 

@@ -263,14 +263,13 @@ TEST_F(ReservedTest, ArenaTakesOtherPagesWhenTheyHaveRunOut) {
   auto pair = MakePair(&fabric, &fabric);
   ASSERT_NE(pair, nullptr);
   Endpoint* const lender = pair->listening.endpoint.get();
-  std::vector<memory::Bytes> kept;  // so that the second one finds no room
+  std::vector<memory::Payload> kept;  // so that the second one finds no room
   for (uint8_t seed : {1, 2}) {
-    auto exposure = lender->Expose(PatternPayload(12 * kMiB, seed));
+    auto exposure = lender->Expose(PatternPayload(12 * kMiB, seed), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     auto loaded = pair->connecting.endpoint->Load(exposure->region);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    EXPECT_TRUE(
-        HasPattern(absl::MakeConstSpan(loaded->data, loaded->size), seed));
+    EXPECT_TRUE(HasPattern(loaded->pieces()[0].span(), seed));
     EXPECT_THAT(lender->Describe(),
                 HasSubstr(seed == 1 ? ", 16 of 16 MiB in reserved huge pages"
                                     : ", 16 of 48 MiB in reserved huge pages"));

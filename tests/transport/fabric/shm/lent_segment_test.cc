@@ -136,11 +136,8 @@ class Lends : public testing::Test {
     Say(SetupMessage::Kind::kSegment, id, segment.size(), segment.fd());
   }
   void TakeBack(uint32_t id) { Say(SetupMessage::Kind::kTakeBack, id, 0, -1); }
-  absl::StatusOr<memory::Bytes> Load(uint32_t id) {
-    RemoteRegion region;
-    region.key = RegionKey(id, 1);
-    region.length = 4096;
-    return peer_->end.endpoint->Load(region);
+  absl::StatusOr<memory::Payload> Load(uint32_t id) {
+    return peer_->end.endpoint->Load({{RegionKey(id, 1), 0, 4096}});
   }
 
   ShmFabric fabric_;
@@ -166,8 +163,8 @@ TEST_F(Lends, LoadedBytesOutliveASegmentThatALiarTakesBack) {
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   TakeBack(7);
   EXPECT_TRUE(WaitUntil([this] { return !Load(7).ok(); }));
-  EXPECT_EQ(bytes->data[0], 5);
-  bytes = memory::Bytes();
+  EXPECT_EQ(bytes->pieces()[0].data[0], 5);
+  bytes = memory::Payload();
   EXPECT_TRUE(WaitUntil([] { return CountMappings("liar") == 1; }));
 }
 
@@ -201,13 +198,13 @@ TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   Endpoint* const lender = pair->listening.endpoint.get();
   for (int round = 0; round < 3; ++round) {
     {
-      std::vector<memory::Bytes> loaded;
+      std::vector<memory::Payload> loaded;
       for (uint8_t i = 0; i < 6; ++i) {
-        auto exposure = lender->Expose(PatternPayload(12 * kMiB, i));
+        auto exposure = lender->Expose(PatternPayload(12 * kMiB, i), 1);
         ASSERT_TRUE(exposure.ok()) << exposure.status();
         auto bytes = pair->connecting.endpoint->Load(exposure->region);
         ASSERT_TRUE(bytes.ok()) << bytes.status();
-        EXPECT_TRUE(HasPattern(bytes->span(), i));
+        EXPECT_TRUE(HasPattern(bytes->pieces()[0].span(), i));
         loaded.push_back(*std::move(bytes));
       }
       EXPECT_GT(options.arena->reserved(), 64 * kMiB);

@@ -38,11 +38,11 @@ class ShmLifetime : public ::testing::Test {
   End& borrower() { return pair_->connecting; }
   // Lends a pattern, and loads it on the other side.
   memory::Bytes Lend(size_t size, uint8_t seed) {
-    auto exposure = lender().endpoint->Expose(PatternPayload(size, seed));
+    auto exposure = lender().endpoint->Expose(PatternPayload(size, seed), 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
     auto bytes = borrower().endpoint->Load(exposure->region);
     EXPECT_TRUE(bytes.ok()) << bytes.status();
-    return *std::move(bytes);
+    return bytes->pieces()[0];
   }
   std::shared_ptr<Arena> lender_;
   std::unique_ptr<ShmFabric> server_;
@@ -74,7 +74,7 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
   ASSERT_NE(other, nullptr);
   std::vector<Exposure> exposures;
   for (;;) {
-    auto more = other->listening.endpoint->Expose(PatternPayload(kMiB, 200));
+    auto more = other->listening.endpoint->Expose(PatternPayload(kMiB, 200), 1);
     if (!more.ok()) break;
     exposures.push_back(*std::move(more));
   }
@@ -103,14 +103,14 @@ TEST_F(ShmLifetime, PayloadThatLiesInTheArenaIsLentWhereItLies) {
   lease->data()[1000] = 5;
   {
     const memory::Bytes part{lease->data() + 1000, 100000, lease};
-    auto exposure = lender().endpoint->Expose(memory::Payload(part));
+    auto exposure = lender().endpoint->Expose(memory::Payload(part), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     EXPECT_EQ(exposure->stable.pieces()[0].data, lease->data() + 1000);
     EXPECT_EQ(lender_->used(), kMiB);
     auto bytes = borrower().endpoint->Load(exposure->region);
     ASSERT_TRUE(bytes.ok()) << bytes.status();
-    EXPECT_EQ(bytes->size, 100000u);
-    EXPECT_EQ(bytes->data[0], 5);
+    EXPECT_EQ(bytes->size(), 100000u);
+    EXPECT_EQ(bytes->pieces()[0].data[0], 5);
     lender().endpoint->Withdraw(exposure->region);
     lease.reset();
     lender().endpoint->Poll();
@@ -131,14 +131,14 @@ class OwnersCode : public ShmLifetime {
     auto owner = std::shared_ptr<const void>(
         lease->data(), [lease, endpoint, this](const void*) {
           use_ = std::async(std::launch::async, [endpoint] {
-            (void)endpoint->Expose(PatternPayload(10, 1));
+            (void)endpoint->Expose(PatternPayload(10, 1), 1);
           });
           in_time_ = use_.wait_for(absl::ToChronoSeconds(kTestDeadline)) ==
                      std::future_status::ready;
         });
     return lender()
         .endpoint
-        ->Expose(memory::Payload(memory::Bytes{lease->data(), 1000, owner}))
+        ->Expose(memory::Payload(memory::Bytes{lease->data(), 1000, owner}), 1)
         .value();
   }
   std::future<void> use_;
@@ -162,25 +162,25 @@ TEST_F(ShmLifetime, PiecesThatLieInTheArenaAreCopiedTogether) {
   memory::Payload payload;
   payload.Append(memory::Bytes{lease->data(), 1000, lease});
   payload.Append(memory::Bytes{lease->data() + 5000, 1000, lease});
-  auto exposure = lender().endpoint->Expose(payload);
+  auto exposure = lender().endpoint->Expose(payload, 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   EXPECT_EQ(exposure->stable.pieces().size(), 1u);
   EXPECT_GT(lender_->used(), kMiB);
 }
 
 TEST_F(ShmLifetime, LoansThatNobodyLoadedEndWithTheBorrower) {
-  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
   EXPECT_EQ(lender_->used(), kMiB);
   borrower().endpoint.reset();
   EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
 }
 
 TEST_F(ShmLifetime, BothSidesWithLoansOutDoNotWaitForEachOther) {
-  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  ASSERT_TRUE(lender().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
   // The client's arena is the process's.
   auto theirs = ArenaFor(geteuid()).value();
   const uint64_t before = theirs->used();
-  ASSERT_TRUE(borrower().endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  ASSERT_TRUE(borrower().endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
   pair_.reset();
   EXPECT_TRUE(WaitUntil(
       [&] { return lender_->used() == 0 && theirs->used() == before; }));
@@ -218,7 +218,7 @@ TEST_F(ShmLifetime, ExposeToAGonePeerIsUnavailable) {
   borrower().endpoint.reset();
   EXPECT_TRUE(WaitUntil([this] {
     return absl::IsUnavailable(
-        lender().endpoint->Expose(PatternPayload(10, 1)).status());
+        lender().endpoint->Expose(PatternPayload(10, 1), 1).status());
   }));
   EXPECT_EQ(lender_->used(), 0u);
 }

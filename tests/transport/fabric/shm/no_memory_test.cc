@@ -133,15 +133,16 @@ TEST(NoMemory, PeerThatCannotMapAMessageGivesItBack) {
     ASSERT_TRUE(arena->Allocate(1).ok());  // the owner has its mapping
     const memory::Payload payload = PatternPayload(8 * kMiB, 1);
     Limit(RLIMIT_AS, AddressSpace() + kMiB);
-    auto exposure = pair->listening.endpoint->Expose(payload);
+    auto exposure = pair->listening.endpoint->Expose(payload, 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
     const RemoteRegion region = exposure->region;
     *exposure = Exposure();
     Endpoint* reader = pair->connecting.endpoint.get();
     EXPECT_FALSE(reader->Load(region).ok());
     uint8_t byte;
-    reader->Read(region, 0, absl::MakeSpan(&byte, 1), 1);
+    reader->Read(region[0], 0, absl::MakeSpan(&byte, 1), 1);
     EXPECT_FALSE(pair->connecting.events.reads[1].ok());
+    reader->GiveBack(region);
     pair->listening.endpoint->Poll();
     EXPECT_TRUE(pair->listening.events.broken.empty());
     EXPECT_EQ(arena->used(), 0u);

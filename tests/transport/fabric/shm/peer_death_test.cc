@@ -25,6 +25,18 @@ namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
 
+// Sends where something lies, for PartIn() of the packet.
+bool SendPart(Endpoint* from, const RemoteRegion& region) {
+  const auto* bytes = reinterpret_cast<const char*>(&region[0]);
+  return Send(from, absl::string_view(bytes, sizeof region[0]));
+}
+RemotePart PartIn(const std::string& packet) {
+  RemotePart part;
+  EXPECT_EQ(packet.size(), sizeof part);
+  if (packet.size() == sizeof part) memcpy(&part, packet.data(), sizeof part);
+  return part;
+}
+
 // The child: connects, and answers "load <region>" by loading and holding it.
 [[noreturn]] void RunPeer(const std::string& offer, const std::string& token) {
   ShmFabric fabric;
@@ -35,22 +47,15 @@ constexpr uint64_t kMiB = 1 << 20;
   std::unique_ptr<Endpoint> endpoint = *std::move(connected);
   Recorder events;
   endpoint->Start(&events);
-  memory::Bytes held;
+  memory::Payload held;
   events.on_packet = [&] {
-    RemoteRegion region;
-    if (events.packets.back().size() != sizeof region) _exit(3);
-    memcpy(&region, events.packets.back().data(), sizeof region);
-    auto bytes = endpoint->Load(region);
-    if (!bytes.ok() || !HasPattern(bytes->span(), 11)) _exit(4);
+    auto bytes = endpoint->Load({PartIn(events.packets.back())});
+    if (!bytes.ok() || !HasPattern(bytes->pieces()[0].span(), 11)) _exit(4);
     held = *std::move(bytes);
     // And lends something itself, which the other side will hold.
-    auto exposure = endpoint->Expose(PatternPayload(kMiB, 12));
+    auto exposure = endpoint->Expose(PatternPayload(kMiB, 12), 1);
     if (!exposure.ok()) _exit(5);
-    if (!Send(endpoint.get(), absl::string_view(reinterpret_cast<const char*>(
-                                                    &exposure->region),
-                                                sizeof exposure->region))) {
-      _exit(6);
-    }
+    if (!SendPart(endpoint.get(), exposure->region)) _exit(6);
   };
   (void)WaitUntil([&] {
     endpoint->Poll();
@@ -95,20 +100,14 @@ class ShmPeerDeath : public ::testing::Test {
   }
   // Has the peer hold 4 MiB of this process, and this process 1 MiB of it.
   void Exchange() {
-    auto exposure = endpoint_->Expose(PatternPayload(4 * kMiB, 11));
+    auto exposure = endpoint_->Expose(PatternPayload(4 * kMiB, 11), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
-    const RemoteRegion region = exposure->region;
-    ASSERT_TRUE(Send(endpoint_.get(),
-                     absl::string_view(reinterpret_cast<const char*>(&region),
-                                       sizeof region)));
+    ASSERT_TRUE(SendPart(endpoint_.get(), exposure->region));
     ASSERT_TRUE(WaitUntil([this] {
       endpoint_->Poll();
       return !events_.packets.empty();
     }));
-    RemoteRegion theirs;
-    ASSERT_EQ(events_.packets[0].size(), sizeof theirs);
-    memcpy(&theirs, events_.packets[0].data(), sizeof theirs);
-    auto bytes = endpoint_->Load(theirs);
+    auto bytes = endpoint_->Load({PartIn(events_.packets[0])});
     ASSERT_TRUE(bytes.ok()) << bytes.status();
     held_ = *std::move(bytes);
     EXPECT_EQ(arena_->used(), 4 * kMiB);
@@ -119,7 +118,7 @@ class ShmPeerDeath : public ::testing::Test {
   pid_t child_ = 0;
   Recorder events_;
   std::unique_ptr<Endpoint> endpoint_;
-  memory::Bytes held_;
+  memory::Payload held_;
 };
 
 TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
@@ -131,9 +130,9 @@ TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
   EXPECT_TRUE(absl::IsUnavailable(events_.broken[0])) << events_.broken[0];
   EXPECT_TRUE(WaitUntil([this] { return arena_->used() == 0; }));
   // What was loaded from the dead stays.
-  EXPECT_TRUE(HasPattern(held_.span(), 12));
+  EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_.reset();
-  EXPECT_TRUE(HasPattern(held_.span(), 12));
+  EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
 }
 
 TEST_F(ShmPeerDeath, AfterOurEndIsGoneLoansComeBackToo) {
@@ -166,7 +165,7 @@ TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
   const pid_t copy = fork();
   ASSERT_GE(copy, 0);
   if (copy == 0) {
-    held_ = memory::Bytes();
+    held_ = memory::Payload();
     endpoint_.reset();
     fabric_.reset();
     _exit(0);
@@ -174,18 +173,15 @@ TEST_F(ShmPeerDeath, ForkedCopyOfAnEndpointTouchesNothing) {
   int status = 0;
   ASSERT_EQ(waitpid(copy, &status, 0), copy);
   EXPECT_EQ(status, 0);
-  EXPECT_TRUE(HasPattern(held_.span(), 12));
+  EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_->Poll();
   EXPECT_TRUE(events_.broken.empty());
   // Still working.
   events_.packets.clear();
   ASSERT_NO_FATAL_FAILURE({
-    auto exposure = endpoint_->Expose(PatternPayload(kMiB, 11));
+    auto exposure = endpoint_->Expose(PatternPayload(kMiB, 11), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
-    ASSERT_TRUE(
-        Send(endpoint_.get(),
-             absl::string_view(reinterpret_cast<const char*>(&exposure->region),
-                               sizeof exposure->region)));
+    ASSERT_TRUE(SendPart(endpoint_.get(), exposure->region));
     ASSERT_TRUE(WaitUntil([this] {
       endpoint_->Poll();
       return !events_.packets.empty();

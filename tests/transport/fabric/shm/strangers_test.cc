@@ -221,9 +221,7 @@ class StrangersSegment : public Strangers {
     segment.segment_id = 7;
     segment.size = 4096;
     SendAndLetGo(peer_->socket.get(), EncodeSetup(segment), {fd});
-    RemoteRegion region;
-    region.key = RegionKey(7, 1);
-    region.length = 4096;
+    const RemoteRegion region{{RegionKey(7, 1), 0, 4096}};
     auto loaded = std::async(std::launch::async, [this, region] {
       return peer_->end.endpoint->Load(region).ok();
     });

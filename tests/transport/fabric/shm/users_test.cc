@@ -84,17 +84,17 @@ class ShmCopied : public ::testing::Test {
 TEST_F(ShmCopied, NothingIsLoadedAndEverythingCanBeRead) {
   EXPECT_FALSE(a()->capabilities().can_load);
   EXPECT_EQ(a()->Describe(), "ring 256 KiB, copied: as configured");
-  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3), 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   EXPECT_TRUE(absl::IsFailedPrecondition(a()->Load(exposure->region).status()));
   std::vector<uint8_t> into(kMiB);
-  a()->Read(exposure->region, 0, absl::MakeSpan(into), 1);
+  a()->Read(exposure->region[0], 0, absl::MakeSpan(into), 1);
   EXPECT_TRUE(pair_->listening.events.reads[1].ok());
   EXPECT_TRUE(HasPattern(into, 3));
 }
 
 TEST_F(ShmCopied, LoanEndsWithItsReleaseByTheSession) {
-  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3), 1);
   const RemoteRegion region = exposure->region;
   *exposure = Exposure();
   EXPECT_EQ(arena_->used(), kMiB);
@@ -103,15 +103,29 @@ TEST_F(ShmCopied, LoanEndsWithItsReleaseByTheSession) {
   b()->Withdraw(region);
 }
 
-TEST_F(ShmCopied, LastByteEndsTheLoanToo) {
-  auto exposure = b()->Expose(PatternPayload(kMiB, 3));
+TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
+  auto exposure = b()->Expose(PatternPayload(kMiB, 3), 1);
   const RemoteRegion region = exposure->region;
   *exposure = Exposure();
   std::vector<uint8_t> into(kMiB);
-  a()->Read(region, 0, absl::MakeSpan(into), 1);
+  a()->Read(region[0], 0, absl::MakeSpan(into), 1);
+  b()->Poll();
+  EXPECT_EQ(arena_->used(), kMiB);
+  a()->GiveBack(region);
   b()->Poll();
   EXPECT_EQ(arena_->used(), 0u);
   b()->Withdraw(region);
+}
+
+TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOnePart) {
+  auto lease = arena_->Allocate(kMiB).value();
+  memory::Payload payload = PatternPayload(kMiB, 3);
+  payload.Append(memory::Bytes{lease->data(), kMiB, lease});
+  auto exposure = b()->Expose(payload, /*max_parts=*/100);
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  ASSERT_EQ(exposure->region.size(), 1u);
+  EXPECT_EQ(exposure->region[0].length, 2 * kMiB);
+  EXPECT_EQ(exposure->stable.pieces().size(), 1u);
 }
 
 TEST_F(ShmCopied, OneSideThatCopiesIsEnough) {
@@ -173,25 +187,26 @@ class ShmUsers : public ::testing::Test {
   }
 
   static void Lend(End* end, size_t size, uint8_t seed) {
-    auto exposure = end->endpoint->Expose(PatternPayload(size, seed));
+    auto exposure = end->endpoint->Expose(PatternPayload(size, seed), 1);
     ASSERT_TRUE(exposure.ok()) << exposure.status();
-    const RemoteRegion& region = exposure->region;
-    EXPECT_TRUE(Send(end->endpoint.get(),
-                     absl::StrCat(region.key, " ", region.offset)));
+    const RemotePart& part = exposure->region[0];
+    EXPECT_TRUE(
+        Send(end->endpoint.get(), absl::StrCat(part.key, " ", part.offset)));
   }
   static void ReadLent(End* end, size_t size, uint8_t seed) {
     const std::string text = AwaitPacket(end);
     char* rest = nullptr;
-    RemoteRegion region;
-    region.key = std::strtoull(text.c_str(), &rest, 10);
-    region.offset = std::strtoull(rest, nullptr, 10);
-    region.length = size;
+    RemotePart part;
+    part.key = std::strtoull(text.c_str(), &rest, 10);
+    part.offset = std::strtoull(rest, nullptr, 10);
+    part.length = size;
     EXPECT_FALSE(end->endpoint->capabilities().can_load);
-    EXPECT_FALSE(end->endpoint->Load(region).ok());
+    EXPECT_FALSE(end->endpoint->Load({part}).ok());
     std::vector<uint8_t> into(size);
-    end->endpoint->Read(region, 0, absl::MakeSpan(into), 1);
+    end->endpoint->Read(part, 0, absl::MakeSpan(into), 1);
     EXPECT_TRUE(end->events.reads[1].ok()) << end->events.reads[1];
     EXPECT_TRUE(HasPattern(into, seed));
+    end->endpoint->GiveBack({part});
   }
 
   static Options With(const std::shared_ptr<Arena>& arena) {
@@ -284,7 +299,7 @@ TEST_F(ShmUsers, WhatIsPassedCannotBeWrittenByAnyDescriptor) {
   });
   auto end = Accepted();
   ASSERT_NE(end, nullptr);
-  EXPECT_TRUE(end->endpoint->Expose(PatternPayload(kMiB, 1)).ok());
+  EXPECT_TRUE(end->endpoint->Expose(PatternPayload(kMiB, 1), 1).ok());
   EXPECT_TRUE(child.Join());
 }
 

@@ -34,10 +34,10 @@ TEST_F(TcpEndpointTest, ReadIsTheRequestOfTheDocument) {
   std::string into(256 * 1024, '.');
   const absl::Span<uint8_t> span(reinterpret_cast<uint8_t*>(&into[0]),
                                  into.size());
-  const RemoteRegion region{9, 0, 1024 * 1024};
-  endpoint_->Read(region, 0, span, 100);
+  const RemotePart part{9, 0, 1024 * 1024};
+  endpoint_->Read(part, 0, span, 100);
   (void)TakeWrite();
-  endpoint_->Read(region, 256 * 1024, span, 101);
+  endpoint_->Read(part, 256 * 1024, span, 101);
   EXPECT_EQ(ToHex(TakeWrite()),
             ToHex(FromHex("14000000 03000000 0200000000000000"
                           "0900000000000000 0000040000000000 00000400")));
@@ -149,7 +149,7 @@ TEST_F(TcpEndpointTest, EndOfTheStreamEndsReadsThenTheEndpoint) {
 }
 
 TEST_F(TcpEndpointTest, NothingIsWrittenAfterTheEnd) {
-  const RemoteRegion region = Expose("some bytes");
+  const RemotePart part = Expose("some bytes");
   ASSERT_NO_FATAL_FAILURE(BeginWrite());
   ASSERT_TRUE(Send("queued, and lost"));
   endpoint_->OnClosed(absl::UnavailableError("gone"));
@@ -157,7 +157,7 @@ TEST_F(TcpEndpointTest, NothingIsWrittenAfterTheEnd) {
   (void)TakeWrite();
   Send("late");
   endpoint_->RingDoorbell();
-  Receive(MakeRead(1, {region.key, 0, 10}));
+  Receive(MakeRead(1, {part.key, 0, 10}));
   std::string into(10, '.');
   Read(&into, 3);
   EXPECT_EQ(events_.Take(), Lines{"read 3 failed"});

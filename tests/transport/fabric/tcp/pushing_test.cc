@@ -30,7 +30,7 @@ class TcpPushing : public TcpEndpointTest {
   // Of the peer's region `number`, which will be pushed.
   void ReadOf(uint64_t number, uint64_t length, uint64_t offset,
               std::string* into, uint64_t cookie) {
-    endpoint_->Read(RemoteRegion{number | kPushed, 0, length}, offset,
+    endpoint_->Read(RemotePart{number | kPushed, 0, length}, offset,
                     {reinterpret_cast<uint8_t*>(&(*into)[0]), into->size()},
                     cookie);
   }
@@ -55,9 +55,9 @@ TEST_F(TcpPushing, OwnerSendsTheFirstChunkBehindThePackets) {
   ASSERT_EQ(units.size(), 3u);
   EXPECT_EQ(units[0].body, "announcements");
   EXPECT_EQ(units[1].header.type, UnitType::kPush);
-  EXPECT_EQ(units[1].header.cookie, small.key);
+  EXPECT_EQ(units[1].header.cookie, small[0].key);
   EXPECT_EQ(units[1].body, "small");
-  EXPECT_EQ(units[2].header.cookie, big.key);
+  EXPECT_EQ(units[2].header.cookie, big[0].key);
   EXPECT_TRUE(units[2].body == large.substr(0, 256 * 1024));
 }
 
@@ -68,7 +68,7 @@ TEST_F(TcpPushing, WithdrawnBeforeItsPushIsSaidToBe) {
   const std::vector<Unit> units = SplitUnits(TakeWrites());
   ASSERT_EQ(units.size(), 1u);
   EXPECT_EQ(units[0].header.type, UnitType::kPushVoid);
-  EXPECT_EQ(units[0].header.cookie, region.key);
+  EXPECT_EQ(units[0].header.cookie, region[0].key);
 }
 
 TEST_F(TcpPushing, PacketWaitsForTwoChunksOfPushesAndNoMore) {

@@ -41,12 +41,12 @@ class TcpServing : public TcpEndpointTest {
   void StopTheStream() { ASSERT_NO_FATAL_FAILURE(BeginWrite()); }
   // Asks for [0, count * size), in reads of `size` that are all under way at
   // once.
-  void ReadAtOnce(const RemoteRegion& region, size_t count, size_t size) {
+  void ReadAtOnce(const RemotePart& part, size_t count, size_t size) {
     into_.assign(count * size, '.');
     const absl::Span<uint8_t> into(reinterpret_cast<uint8_t*>(&into_[0]),
                                    into_.size());
     for (size_t i = 0; i < count; ++i) {
-      reader_.Read(region, i * size, into.subspan(i * size, size), i);
+      reader_.Read(part, i * size, into.subspan(i * size, size), i);
     }
     while (reader_pipe_.writing()) {
       const std::string requests = reader_pipe_.Take();
@@ -71,9 +71,9 @@ class TcpServing : public TcpEndpointTest {
   }
   void ExpectServed(size_t count, size_t size) {
     const std::string bytes = Pattern(count * size);
-    const RemoteRegion region = Expose(bytes);
+    const RemotePart part = Expose(bytes);
     ASSERT_NO_FATAL_FAILURE(StopTheStream());
-    ReadAtOnce(region, count, size);
+    ReadAtOnce(part, count, size);
     EXPECT_TRUE(events_.cause().ok()) << events_.cause();
     TakeAnswers();
     EXPECT_EQ(CountGood(), count);
@@ -87,8 +87,8 @@ class TcpServing : public TcpEndpointTest {
 };
 
 TEST_F(TcpServing, AnswerIsTheBytesThatWereAskedFor) {
-  const RemoteRegion region = Expose("abcdefghij");
-  Receive(MakeRead(0x1122334455667788, {region.key, 3, 4}));
+  const RemotePart part = Expose("abcdefghij");
+  Receive(MakeRead(0x1122334455667788, {part.key, 3, 4}));
   EXPECT_EQ(ToHex(TakeWrites()),
             ToHex(FromHex("04000000 04000000 8877665544332211 64656667")));
   EXPECT_EQ(events_.Take(), Lines{});
@@ -98,8 +98,8 @@ TEST_F(TcpServing, AnswerIsTheBytesThatWereAskedFor) {
 TEST_F(TcpServing, ServedBytesAreNotCopied) {
   memory::Block block = memory::AllocateBlock(kMiB).value();
   const memory::Payload payload(block.AsBytes());
-  const RemoteRegion region = endpoint_->Expose(payload).value().region;
-  Receive(MakeRead(1, {region.key, 1000, 256 * kKiB}));
+  const RemotePart part = Expose(payload);
+  Receive(MakeRead(1, {part.key, 1000, 256 * kKiB}));
   ASSERT_TRUE(pipe_.writing());
   ASSERT_EQ(pipe_.left().size(), 2u);
   EXPECT_EQ(pipe_.left()[0].size, kUnitHeaderBytes);
@@ -113,9 +113,9 @@ TEST_F(TcpServing, ReadAcrossPiecesTakesAllOfThem) {
     payload.Append(
         memory::Bytes{AsSpan(piece).data(), AsSpan(piece).size(), nullptr});
   }
-  const RemoteRegion region = endpoint_->Expose(payload).value().region;
-  Receive(MakeRead(1, {region.key, 1, 8}));
-  Receive(MakeRead(2, {region.key, 9, 1}));
+  const RemotePart part = Expose(payload);
+  Receive(MakeRead(1, {part.key, 1, 8}));
+  Receive(MakeRead(2, {part.key, 9, 1}));
   const std::vector<Unit> units = SplitUnits(TakeWrites());
   ASSERT_EQ(units.size(), 2u);
   EXPECT_EQ(units[0].body, "bcdefghi");
@@ -123,12 +123,12 @@ TEST_F(TcpServing, ReadAcrossPiecesTakesAllOfThem) {
 }
 
 TEST_F(TcpServing, PacketsAndAnswersAlternateInOneStream) {
-  const RemoteRegion region = Expose("abcdefghij");
+  const RemotePart part = Expose("abcdefghij");
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
   ASSERT_TRUE(Send("one"));
-  Receive(MakeRead(1, {region.key, 0, 5}));
+  Receive(MakeRead(1, {part.key, 0, 5}));
   ASSERT_TRUE(Send("two"));
-  Receive(MakeRead(2, {region.key, 5, 5}));
+  Receive(MakeRead(2, {part.key, 5, 5}));
   ASSERT_TRUE(Send("three"));
   std::string packets;
   std::string answers;
@@ -158,9 +158,9 @@ TEST_F(TcpServing, LargestReadIsServed) { ExpectServed(3, kMiB); }
 
 // A packet waits for a bounded part of the answers.
 TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
-  const RemoteRegion region = Expose(Pattern(16 * kMiB));
+  const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
-  ReadAtOnce(region, 64, 256 * kKiB);
+  ReadAtOnce(part, 64, 256 * kKiB);
   ASSERT_TRUE(Send("urgent"));
   size_t before = 0;
   for (const Unit& unit : SplitUnits(TakeWrites())) {
@@ -172,18 +172,18 @@ TEST_F(TcpServing, PacketOvertakesMostOfTheAnswersThatWait) {
 
 // What waits for the peer to take it must not keep packets from being queued.
 TEST_F(TcpServing, AnswersThatWaitTakeNoCreditFromPackets) {
-  const RemoteRegion region = Expose(Pattern(16 * kMiB));
+  const RemotePart part = Expose(Pattern(16 * kMiB));
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
-  ReadAtOnce(region, 64, 256 * kKiB);
+  ReadAtOnce(part, 64, 256 * kKiB);
   EXPECT_TRUE(Send("a packet"));
 }
 
 TEST_F(TcpServing, WithdrawWhileAnswersWaitFailsTheRestOfThem) {
   const std::string bytes = Pattern(16 * kMiB);
-  const RemoteRegion region = Expose(bytes);
+  const RemotePart part = Expose(bytes);
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
-  ReadAtOnce(region, 64, 256 * kKiB);
-  endpoint_->Withdraw(region);
+  ReadAtOnce(part, 64, 256 * kKiB);
+  endpoint_->Withdraw({part});
   TakeAnswers();
   const Lines lines = at_reader_.Take();
   ASSERT_EQ(lines.size(), 65u);  // and the packet
@@ -216,16 +216,16 @@ TEST_F(TcpServing, PeerThatOnlyAsksIsCutOff) {
 
 TEST_F(TcpServing, EndWithAnswersWaitingLetsGoOfThePayload) {
   std::weak_ptr<uint8_t> watched;
-  RemoteRegion region;
+  RemotePart part;
   {
     const memory::Block block = memory::AllocateBlock(kMiB).value();
     const memory::Payload payload(block.AsBytes());
-    region = endpoint_->Expose(payload).value().region;
+    part = Expose(payload);
     watched = block.data;
   }
   ASSERT_NO_FATAL_FAILURE(StopTheStream());
   for (uint64_t i = 0; i < 10; ++i) {
-    Receive(MakeRead(i, {region.key, 0, 256 * kKiB}));
+    Receive(MakeRead(i, {part.key, 0, 256 * kKiB}));
   }
   EXPECT_FALSE(watched.expired());
   endpoint_->OnClosed(absl::UnavailableError("gone"));

@@ -140,13 +140,16 @@ class TcpEndpointTest : public ::testing::Test {
     ASSERT_TRUE(Send("first"));
     ASSERT_TRUE(pipe_.writing());
   }
-  RemoteRegion Expose(absl::string_view bytes) {
+  RemotePart Expose(absl::string_view bytes) {
     memory::Block block = memory::AllocateBlock(bytes.size()).value();
     bytes.copy(reinterpret_cast<char*>(block.data.get()), bytes.size());
-    return endpoint_->Expose(memory::Payload(block.AsBytes())).value().region;
+    return Expose(memory::Payload(block.AsBytes()));
+  }
+  RemotePart Expose(const memory::Payload& payload) {
+    return endpoint_->Expose(payload, /*max_parts=*/1).value().region[0];
   }
   void Read(std::string* into, uint64_t cookie) {
-    endpoint_->Read(RemoteRegion{1, 0, into->size()}, 0,
+    endpoint_->Read(RemotePart{1, 0, into->size()}, 0,
                     {reinterpret_cast<uint8_t*>(&(*into)[0]), into->size()},
                     cookie);
   }

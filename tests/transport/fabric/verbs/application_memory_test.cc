@@ -72,7 +72,7 @@ class ApplicationMemoryTest : public testing::Test {
   }
   // What the client reads of it; in place, and withdrawn.
   std::string Pass(const memory::Payload& payload) {
-    absl::StatusOr<Exposure> exposure = ends_->server->Expose(payload);
+    absl::StatusOr<Exposure> exposure = ends_->server->Expose(payload, 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
     if (!exposure.ok()) return "";
     EXPECT_EQ(exposure->stable.pieces()[0].data, payload.pieces()[0].data);
@@ -111,7 +111,7 @@ TEST_F(ApplicationMemoryTest, DeclaredAnewIsNeverSentStale) {
 // and the next message the new ones.
 TEST_F(ApplicationMemoryTest, DeclaredAnewWhileInUseIsNotSentStale) {
   auto declared = Declare();
-  const Exposure before = ends_->server->Expose(memory_->Slice()).value();
+  const Exposure before = ends_->server->Expose(memory_->Slice(), 1).value();
   declared.reset();
   memory_->Replace('b');
   declared = Declare();
@@ -160,17 +160,17 @@ TEST_F(ApplicationMemoryTest, SmallPartOfDeclaredMemoryIsSentInPlace) {
 
 TEST_F(ApplicationMemoryTest, SmallPayloadOfOtherMemoryIsCopied) {
   const memory::Payload slice = memory_->Slice(1000, 20000);
-  const Exposure exposure = ends_->server->Expose(slice).value();
+  const Exposure exposure = ends_->server->Expose(slice, 1).value();
   EXPECT_NE(exposure.stable.pieces()[0].data, slice.pieces()[0].data);
 }
 
 TEST_F(ApplicationMemoryTest, SeveralExposuresAtOnceShareARegistration) {
   const int before = regions();
   const memory::Payload slice = memory_->Slice();
-  const Exposure first = ends_->server->Expose(slice).value();
-  const Exposure second = ends_->server->Expose(slice).value();
+  const Exposure first = ends_->server->Expose(slice, 1).value();
+  const Exposure second = ends_->server->Expose(slice, 1).value();
   EXPECT_EQ(regions(), before + 1);
-  EXPECT_NE(first.region.key, second.region.key);
+  EXPECT_NE(first.region[0].key, second.region[0].key);
   ends_->server->Withdraw(first.region);
   ends_->Exchange();
   EXPECT_EQ(ends_->ReadAll(&ends_->client, second.region), All('a'));
@@ -195,12 +195,12 @@ TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
   options.read_bytes = 600 * 1024;
   options.cache_bytes = 4 << 20;
   ASSERT_NO_FATAL_FAILURE(Open(options));
-  const Exposure exposure = ends_->server->Expose(memory_->Slice()).value();
+  const Exposure exposure = ends_->server->Expose(memory_->Slice(), 1).value();
   memory::Block block = ends_->client->AllocateForRead(kLarge).value();
   const int before = regions();
   const size_t chunk = ends_->client->capabilities().read_chunk_bytes;
   for (size_t at = 0; at < kLarge; at += chunk) {
-    ends_->client->Read(exposure.region, at, {block.data.get() + at, chunk},
+    ends_->client->Read(exposure.region[0], at, {block.data.get() + at, chunk},
                         at);
     ends_->Exchange();
     EXPECT_TRUE(ends_->client.events.Succeeded(at));
@@ -214,7 +214,7 @@ TEST_F(ApplicationMemoryTest, HeapMemoryThatIsReadIntoIsRegisteredOnce) {
 TEST_F(ApplicationMemoryTest, RegistrationEndsWithTheConnection) {
   const auto declared = Declare();
   Pass(memory_->Slice());
-  (void)ends_->server->Expose(memory_->Slice());
+  (void)ends_->server->Expose(memory_->Slice(), 1);
   ends_->Close();
   EXPECT_EQ(regions(), 0);
 }

@@ -21,13 +21,15 @@ class BusyEnds {
   explicit BusyEnds(Options options = {}) : ends(DeviceOptions(), options) {
     const absl::Status connected = ends.Connect();
     EXPECT_TRUE(connected.ok()) << connected;
-    const RemoteRegion there =
-        ends.server->Expose(Ends::PayloadOf(std::string(1000, 's')))->region;
+    const RemotePart there =
+        ends.server->Expose(Ends::PayloadOf(std::string(1000, 's')), 1)
+            ->region[0];
     const RemoteRegion small =
-        ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')))->region;
+        ends.client->Expose(Ends::PayloadOf(std::string(1000, 'c')), 1)->region;
     // A region of its own.
     EXPECT_TRUE(
-        ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l'))).ok());
+        ends.client->Expose(Ends::PayloadOf(std::string(1 << 20, 'l')), 1)
+            .ok());
     ends.Exchange();
     ends.api->Hold();
     for (uint64_t cookie : {1, 2}) {
@@ -35,7 +37,7 @@ class BusyEnds {
     }
     EXPECT_TRUE(Ends::Send(ends.client, "to be lost"));
     EXPECT_TRUE(
-        ends.client->Expose(Ends::PayloadOf(std::string(2000, 'd'))).ok());
+        ends.client->Expose(Ends::PayloadOf(std::string(2000, 'd')), 1).ok());
     ends.client->Withdraw(small);
     regions_ = ends.api->counts().mrs;
   }
@@ -64,8 +66,9 @@ class BusyEnds {
   // It answers, but does nothing.
   void ExpectDead(End* end) {
     EXPECT_FALSE(Ends::Send(*end, "x"));
-    EXPECT_FALSE((*end)->Expose(Ends::PayloadOf(std::string(1000, 'x'))).ok());
-    (*end)->Withdraw(RemoteRegion());
+    EXPECT_FALSE(
+        (*end)->Expose(Ends::PayloadOf(std::string(1000, 'x')), 1).ok());
+    (*end)->Withdraw(RemoteRegion(1));
     EXPECT_FALSE((*end)->Poll());
     EXPECT_FALSE((*end)->HasInput());
   }

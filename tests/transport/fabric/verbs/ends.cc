@@ -108,13 +108,23 @@ memory::Payload Ends::PayloadOf(const std::string& text) {
 }
 
 std::string Ends::ReadAll(End* end, const RemoteRegion& region) {
-  std::string all(region.length, '.');
+  std::string all;
+  for (const RemotePart& part : region) {
+    const std::string bytes = ReadPart(end, part);
+    if (bytes.size() < part.length) return "";
+    all += bytes;
+  }
+  return all;
+}
+
+std::string Ends::ReadPart(End* end, const RemotePart& part) {
+  std::string all(part.length, '.');
   const size_t chunk = (*end)->capabilities().read_chunk_bytes;
   for (size_t at = 0; at < all.size(); at += chunk) {
     const size_t size = std::min(chunk, all.size() - at);
     const uint64_t cookie = ++next_cookie_;
     end->events.within_read = true;
-    (*end)->Read(region, at, {reinterpret_cast<uint8_t*>(&all[at]), size},
+    (*end)->Read(part, at, {reinterpret_cast<uint8_t*>(&all[at]), size},
                  cookie);
     end->events.within_read = false;
     Exchange();

@@ -99,8 +99,9 @@ class Ends {
 
   static bool Send(const End& end, absl::string_view text);
   static memory::Payload PayloadOf(const std::string& text);
-  // Reads the whole region at `end`. Returns an empty string if that failed.
+  // Read all of it at `end`. Return an empty string if that failed.
   std::string ReadAll(End* end, const RemoteRegion& region);
+  std::string ReadPart(End* end, const RemotePart& part);
 
   // Never destroyed, since what a test still holds of a connection uses it.
   FakeVerbs* const api;

@@ -257,6 +257,12 @@ void FakeMemory::Unbind(FakeMw* mw) {
   mw->qp_num = 0;
 }
 
+int FakeMemory::CountBound() const {
+  int count = 0;
+  for (const auto& window : windows_) count += window.second->region != nullptr;
+  return count;
+}
+
 int FakeMemory::UnbindAll(uint32_t qp_num) {
   int count = 0;
   for (const auto& window : windows_) {

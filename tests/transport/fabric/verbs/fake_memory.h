@@ -46,6 +46,8 @@ class FakeMemory {
   bool Invalidate(const FakeQp& qp, uint32_t rkey);
   // Ends the windows of a queue pair that is gone. Returns how many there were.
   int UnbindAll(uint32_t qp_num);
+  // Returns how many windows are bound.
+  int CountBound() const;
 
  private:
   // Three bytes of index, and one that its owner chooses.

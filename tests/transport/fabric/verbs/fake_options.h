@@ -126,6 +126,7 @@ struct Counts {
   int qps = 0;
   int event_channels = 0;
   int ids = 0;
+  int bound_mws = 0;  // of mws
   uint64_t registered_bytes = 0;
 
   int objects() const {

@@ -126,6 +126,7 @@ Counts FakeVerbs::counts() {
   counts.qps = ledger.CountOf("ibv_qp");
   counts.event_channels = ledger.CountOf("rdma_event_channel");
   counts.ids = ledger.CountOf("rdma_cm_id");
+  counts.bound_mws = network_->memory.CountBound();
   for (const auto& device : network_->devices.all()) {
     counts.registered_bytes += device->registered_bytes;
   }

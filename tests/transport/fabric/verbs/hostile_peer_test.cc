@@ -139,13 +139,12 @@ TEST_F(HostilePeerTest, PeerThatNeverGrantsIsSentABoundedNumber) {
 TEST_F(HostilePeerTest, ReadAroundAWindowIsRefused) {
   for (const int shift : {-1, 1}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
-    const RemoteRegion region =
-        server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
-    const auto key = static_cast<uint32_t>(region.key);
-    EXPECT_EQ(peer_->Read(region.offset, 256, key), IBV_WC_SUCCESS);
-    EXPECT_EQ(
-        peer_->Read(region.offset + static_cast<uint64_t>(shift), 256, key),
-        IBV_WC_REM_ACCESS_ERR);
+    const RemotePart part =
+        server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
+    const auto key = static_cast<uint32_t>(part.key);
+    EXPECT_EQ(peer_->Read(part.offset, 256, key), IBV_WC_SUCCESS);
+    EXPECT_EQ(peer_->Read(part.offset + static_cast<uint64_t>(shift), 256, key),
+              IBV_WC_REM_ACCESS_ERR);
   }
 }
 
@@ -153,9 +152,9 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
   for (const size_t size : {size_t{256}, size_t{600} * 1000}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
     const Exposure exposure =
-        server()->Expose(Ends::PayloadOf(std::string(size, 'x'))).value();
-    EXPECT_EQ(peer_->Write(exposure.region.offset, 16,
-                           static_cast<uint32_t>(exposure.region.key)),
+        server()->Expose(Ends::PayloadOf(std::string(size, 'x')), 1).value();
+    EXPECT_EQ(peer_->Write(exposure.region[0].offset, 16,
+                           static_cast<uint32_t>(exposure.region[0].key)),
               IBV_WC_REM_ACCESS_ERR);
     EXPECT_EQ(exposure.stable.pieces()[0].data[0], 'x');
   }
@@ -163,17 +162,17 @@ TEST_F(HostilePeerTest, WritingIsRefusedEverywhere) {
 
 // Keys that this side has for its own use: of regions under the windows.
 TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
-  const RemoteRegion region =
-      server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
-  const auto key = static_cast<uint32_t>(region.key);
+  const RemotePart part =
+      server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
+  const auto key = static_cast<uint32_t>(part.key);
   int refused = 0;
   for (int distance = -20; distance <= 20; ++distance) {
     const uint32_t guess = key + static_cast<uint32_t>(distance) * 256;
     if ((guess & ~0xffu) == (key & ~0xffu)) continue;
-    ASSERT_NE(peer_->Read(region.offset, 1, guess), IBV_WC_SUCCESS) << distance;
+    ASSERT_NE(peer_->Read(part.offset, 1, guess), IBV_WC_SUCCESS) << distance;
     ++refused;
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
-    (void)server()->Expose(Ends::PayloadOf(std::string(256, 'x')));
+    (void)server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1);
   }
   EXPECT_EQ(refused, 40);
 }
@@ -181,13 +180,13 @@ TEST_F(HostilePeerTest, GuessedKeysAreRefused) {
 // The peer may give a window back by itself; a later withdrawal then fails in
 // the device, which ends the connection and nothing else.
 TEST_F(HostilePeerTest, WindowThatThePeerInvalidatesEndsItAtMost) {
-  const RemoteRegion region =
-      server()->Expose(Ends::PayloadOf(std::string(256, 'x')))->region;
-  EXPECT_EQ(peer_->SendWithInvalidate(Packet("inv"),
-                                      static_cast<uint32_t>(region.key)),
-            IBV_WC_SUCCESS);
+  const RemotePart part =
+      server()->Expose(Ends::PayloadOf(std::string(256, 'x')), 1)->region[0];
+  EXPECT_EQ(
+      peer_->SendWithInvalidate(Packet("inv"), static_cast<uint32_t>(part.key)),
+      IBV_WC_SUCCESS);
   ends_->Exchange();
-  server()->Withdraw(region);
+  server()->Withdraw({part});
   // Four more requests make the device tell.
   for (int i = 0; i < 5; ++i) (void)Ends::Send(server(), "x");
   ends_->Exchange();
@@ -198,9 +197,11 @@ TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
   // Of the region that was made right before the window; and of nobody.
   for (const uint32_t distance : {uint32_t{0} - 3 * 256, uint32_t{1} << 20}) {
     ASSERT_NO_FATAL_FAILURE(Open(DeviceOptions()));
-    const RemoteRegion region =
-        server()->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')))->region;
-    const auto key = static_cast<uint32_t>(region.key);
+    const RemotePart part =
+        server()
+            ->Expose(Ends::PayloadOf(std::string(600 * 1000, 'x')), 1)
+            ->region[0];
+    const auto key = static_cast<uint32_t>(part.key);
     EXPECT_NE(peer_->SendWithInvalidate(Packet("inv"), key + distance),
               IBV_WC_SUCCESS);
     ends_->Exchange();
@@ -210,7 +211,7 @@ TEST_F(HostilePeerTest, InvalidatingAForeignKeyEndsIt) {
 
 TEST_F(HostilePeerTest, PeerThatNeverReadsCostsItsBudgetOnly) {
   for (int i = 0; i < 200; ++i) {
-    (void)server()->Expose(Ends::PayloadOf(std::string(1000, 'x')));
+    (void)server()->Expose(Ends::PayloadOf(std::string(1000, 'x')), 1);
   }
   ends_->Exchange();
   EXPECT_TRUE(events().broken.empty());

@@ -25,11 +25,28 @@ struct Injection {
 
 class InjectedFailure : public testing::TestWithParam<Injection> {};
 
+// Two pieces that are registered, and copies around them.
+memory::Payload SeveralParts() {
+  memory::Payload payload;
+  for (const size_t size : {300, 400 * 1000, 200, 300 * 1000, 100}) {
+    const std::string text(size, static_cast<char>('a' + size % 26));
+    payload.Append(Ends::PayloadOf(text).pieces()[0]);
+  }
+  return payload;
+}
+
+std::string TextOf(const memory::Payload& payload) {
+  std::string text(payload.size(), '.');
+  payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+  return text;
+}
+
 // What passes through an end in a life, each way; false: the connection was
 // lost.
 bool Talk(Ends* ends) {
-  const std::string small(20 * 1000, 's');
-  const std::string large(600 * 1000, 'l');
+  const memory::Payload payloads[] = {
+      Ends::PayloadOf(std::string(20 * 1000, 's')),
+      Ends::PayloadOf(std::string(600 * 1000, 'l')), SeveralParts()};
   for (auto sides : {std::make_pair(&ends->client, &ends->server),
                      std::make_pair(&ends->server, &ends->client)}) {
     End& from = *sides.first;
@@ -39,12 +56,12 @@ bool Talk(Ends* ends) {
     };
     if (!Ends::Send(from, "hello") && !is_over()) return false;
     ends->Exchange();
-    for (const std::string& text : {small, large}) {
-      absl::StatusOr<Exposure> exposure = from->Expose(Ends::PayloadOf(text));
+    for (const memory::Payload& payload : payloads) {
+      absl::StatusOr<Exposure> exposure = from->Expose(payload, 100);
       if (!exposure.ok()) continue;
       const std::string got = ends->ReadAll(&to, exposure->region);
       // A read fails cleanly or gives the bytes.
-      EXPECT_TRUE(got.empty() || got == text);
+      EXPECT_TRUE(got.empty() || got == TextOf(payload));
       from->Withdraw(exposure->region);
       ends->Exchange();
     }

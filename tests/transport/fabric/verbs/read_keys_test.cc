@@ -25,7 +25,8 @@ class ReadKeysTest : public testing::Test {
   void SetUp() override { Open(); }
 
   Exposure Expose(const std::string& text) {
-    absl::StatusOr<Exposure> exposure = server()->Expose(Ends::PayloadOf(text));
+    absl::StatusOr<Exposure> exposure =
+        server()->Expose(Ends::PayloadOf(text), 1);
     EXPECT_TRUE(exposure.ok()) << exposure.status();
     return exposure.ok() ? *exposure : Exposure();
   }
@@ -58,9 +59,9 @@ TEST_F(ReadKeysTest, WindowIsUsedAgainUnderANewKey) {
     const Exposure exposure = Expose(text);
     ASSERT_EQ(Read(exposure.region), text);
     if (!keys.empty()) {
-      EXPECT_NE(exposure.region.key, keys.back());
+      EXPECT_NE(exposure.region[0].key, keys.back());
     }
-    keys.push_back(exposure.region.key);
+    keys.push_back(exposure.region[0].key);
     server()->Withdraw(exposure.region);
   }
   EXPECT_EQ(counts().mws, 1);
@@ -70,14 +71,14 @@ TEST_F(ReadKeysTest, WindowIsUsedAgainUnderANewKey) {
 TEST_F(ReadKeysTest, OnlyTheWindowIsReached) {
   const Exposure exposure = Expose(std::string(1000, 'x'));
   RemoteRegion wide = exposure.region;
-  wide.length += 64;
+  wide[0].length += 64;
   EXPECT_EQ(Read(wide), "");
 }
 
 TEST_F(ReadKeysTest, LargePayloadIsRegisteredWhereItLies) {
   const int before = counts().mrs;
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
-  const Exposure exposure = server()->Expose(payload).value();
+  const Exposure exposure = server()->Expose(payload, 1).value();
   EXPECT_EQ(exposure.stable.pieces()[0].data, payload.pieces()[0].data);
   EXPECT_EQ(counts().mrs, before + 1);
   EXPECT_EQ(counts().mws, 1) << "nothing but a window lets the peer in";
@@ -90,7 +91,7 @@ TEST_F(ReadKeysTest, SmallPayloadIsCopied) {
   std::string text(1000, 'x');
   const memory::Payload payload(memory::Bytes{
       reinterpret_cast<const uint8_t*>(text.data()), text.size(), nullptr});
-  const Exposure exposure = server()->Expose(payload).value();
+  const Exposure exposure = server()->Expose(payload, 1).value();
   text.assign(1000, 'y');
   EXPECT_EQ(Read(exposure.region), std::string(1000, 'x'));
 }
@@ -99,7 +100,7 @@ TEST_F(ReadKeysTest, SmallPayloadIsCopied) {
 TEST_F(ReadKeysTest, ReadOnlyMemoryIsCopied) {
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
   ends_->api->FailNext(Call::kRegMr, EFAULT);
-  const Exposure exposure = server()->Expose(payload).value();
+  const Exposure exposure = server()->Expose(payload, 1).value();
   EXPECT_NE(exposure.stable.pieces()[0].data, payload.pieces()[0].data);
   EXPECT_EQ(Read(exposure.region), std::string(kLarge, 'x'));
 }
@@ -107,7 +108,7 @@ TEST_F(ReadKeysTest, ReadOnlyMemoryIsCopied) {
 TEST_F(ReadKeysTest, PiecesBecomeOne) {
   memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
   payload.Append(Ends::PayloadOf("tail").pieces()[0]);
-  const Exposure exposure = server()->Expose(payload).value();
+  const Exposure exposure = server()->Expose(payload, 1).value();
   EXPECT_EQ(Read(exposure.region), std::string(kLarge, 'x') + "tail");
 }
 
@@ -120,7 +121,7 @@ TEST_F(ReadKeysTest, LockedMemoryThatIsExhaustedIsANormalAnswer) {
     absl::Status status;
     while (regions.size() < 100) {
       absl::StatusOr<Exposure> exposure =
-          server()->Expose(Ends::PayloadOf(std::string(size, 'x')));
+          server()->Expose(Ends::PayloadOf(std::string(size, 'x')), 1);
       status = exposure.status();
       if (!status.ok()) break;
       regions.push_back(exposure->region);
@@ -171,24 +172,24 @@ TEST_F(ReadKeysTest, WithdrawingTwiceOrTheUnknownIsIgnored) {
   const Exposure exposure = Expose("x");
   server()->Withdraw(exposure.region);
   server()->Withdraw(exposure.region);
-  RemoteRegion unknown;
-  unknown.key = ~uint64_t{0};
+  RemoteRegion unknown(1);
+  unknown[0].key = ~uint64_t{0};
   server()->Withdraw(unknown);
   ends_->Exchange();
   EXPECT_TRUE(server().events.broken.empty());
 }
 
 TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
-  const RemoteRegion region = Expose("0123456789").region;
+  const RemotePart part = Expose("0123456789").region[0];
   uint8_t into[16];
-  RemoteRegion wrapping = region;
+  RemotePart wrapping = part;
   wrapping.offset = ~uint64_t{0} - 4;
   wrapping.length = 16;
-  RemoteRegion wide_key = region;
+  RemotePart wide_key = part;
   wide_key.key |= uint64_t{1} << 32;
-  client()->Read(region, 0, {into, 11}, 1);
-  client()->Read(region, 10, {into, 1}, 2);
-  client()->Read(region, ~uint64_t{0}, {into, 1}, 3);
+  client()->Read(part, 0, {into, 11}, 1);
+  client()->Read(part, 10, {into, 1}, 2);
+  client()->Read(part, ~uint64_t{0}, {into, 1}, 3);
   client()->Read(wrapping, 8, {into, 1}, 4);
   client()->Read(wide_key, 0, {into, 1}, 5);
   for (uint64_t cookie = 1; cookie <= 5; ++cookie) {
@@ -201,8 +202,8 @@ TEST_F(ReadKeysTest, ReadBeyondTheRegionIsRefusedHere) {
 // The queue is full, so the invalidation waits; by the time that an event asks
 // for another window there is room, but that one is bound yet.
 TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
-  const RemoteRegion there =
-      client()->Expose(Ends::PayloadOf(std::string(100, 'c')))->region;
+  const RemotePart there =
+      client()->Expose(Ends::PayloadOf(std::string(100, 'c')), 1)->region[0];
   const RemoteRegion first = Expose(std::string(100, 'a')).region;
   ends_->Exchange();
   ends_->api->Hold();
@@ -210,11 +211,11 @@ TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
   server()->Read(there, 0, {into, 16}, 1);
   // Until no request can be added.
   absl::Status full;
-  while (full.ok()) full = server()->Expose(Ends::PayloadOf("f")).status();
+  while (full.ok()) full = server()->Expose(Ends::PayloadOf("f"), 1).status();
   ASSERT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   server()->Withdraw(first);
   server().events.on_read_done = [&](uint64_t) {
-    EXPECT_TRUE(server()->Expose(Ends::PayloadOf("next")).ok());
+    EXPECT_TRUE(server()->Expose(Ends::PayloadOf("next"), 1).ok());
   };
   ends_->api->Release();
   ends_->Exchange();
@@ -225,9 +226,9 @@ TEST_F(ReadKeysTest, WindowThatAwaitsItsInvalidationIsNotBound) {
 
 TEST_F(ReadKeysTest, BytesReadIntoTheEndpointsMemoryOutliveIt) {
   const std::string text(1000, 'x');
-  const RemoteRegion region = Expose(text).region;
+  const RemotePart part = Expose(text).region[0];
   memory::Block block = client()->AllocateForRead(text.size()).value();
-  client()->Read(region, 0, block.span(), 1);
+  client()->Read(part, 0, block.span(), 1);
   ends_->Exchange();
   ASSERT_TRUE(client().events.Succeeded(1));
   ends_->Close();

@@ -55,7 +55,7 @@ class SharedDomainTest : public testing::Test {
   bool SecondReads(const RemoteRegion& region) {
     char into[64];
     client_.events.within_read = true;
-    client_->Read(region, 0, {reinterpret_cast<uint8_t*>(into), sizeof into},
+    client_->Read(region[0], 0, {reinterpret_cast<uint8_t*>(into), sizeof into},
                   ++cookie_);
     client_.events.within_read = false;
     Exchange();
@@ -100,7 +100,7 @@ TEST_F(SharedDomainTest, KeyOfOneIsRefusedToTheOther) {
       ASSERT_NO_FATAL_FAILURE(OpenSecond());
       const std::string text(size, 'x');
       const Exposure exposure =
-          ends_->server->Expose(Ends::PayloadOf(text)).value();
+          ends_->server->Expose(Ends::PayloadOf(text), 1).value();
       EXPECT_FALSE(SecondReads(exposure.region));
       EXPECT_EQ(client_.events.broken.size(), 1u);
       EXPECT_EQ(FirstReads(exposure.region), text) << "which goes on";
@@ -115,10 +115,10 @@ TEST_F(SharedDomainTest, PayloadForBothIsRegisteredOnce) {
   ASSERT_NO_FATAL_FAILURE(OpenSecond());
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
   const int before = counts().mrs;
-  const Exposure first = ends_->server->Expose(payload).value();
-  const Exposure second = server_->Expose(payload).value();
+  const Exposure first = ends_->server->Expose(payload, 1).value();
+  const Exposure second = server_->Expose(payload, 1).value();
   EXPECT_EQ(counts().mrs, before + 1);
-  EXPECT_NE(first.region.key, second.region.key);
+  EXPECT_NE(first.region[0].key, second.region[0].key);
   EXPECT_TRUE(SecondReads(second.region));
   server_->Withdraw(second.region);
   Exchange();
@@ -131,7 +131,7 @@ TEST_F(SharedDomainTest, WhatOneReceivedTheOtherSendsOnAsItLies) {
   const memory::Block block = ends_->server->AllocateForRead(kLarge).value();
   const int before = counts().mrs;
   const Exposure exposure =
-      server_->Expose(memory::Payload(block.AsBytes())).value();
+      server_->Expose(memory::Payload(block.AsBytes()), 1).value();
   EXPECT_EQ(exposure.stable.pieces()[0].data, block.data.get());
   EXPECT_EQ(counts().mrs, before);
   EXPECT_TRUE(SecondReads(exposure.region));
@@ -156,9 +156,9 @@ TEST_F(SharedDomainTest, EndOfOneLeavesTheOther) {
   ASSERT_NO_FATAL_FAILURE(Open());
   ASSERT_NO_FATAL_FAILURE(OpenSecond());
   const memory::Payload payload = Ends::PayloadOf(std::string(kLarge, 'x'));
-  const Exposure of_first = ends_->server->Expose(payload).value();
-  (void)server_->Expose(payload).value();
-  (void)server_->Expose(Ends::PayloadOf("small")).value();
+  const Exposure of_first = ends_->server->Expose(payload, 1).value();
+  (void)server_->Expose(payload, 1).value();
+  (void)server_->Expose(Ends::PayloadOf("small"), 1).value();
   ASSERT_TRUE(Ends::Send(client_, "is under way"));
   CloseSecond();
   EXPECT_EQ(FirstReads(of_first.region), std::string(kLarge, 'x'));

@@ -1,0 +1,323 @@
+// Peers that speak version 1 of the protocol only, as all did up to commit
+// 6abe3f4, with today's code on the other side: what such peers said, byte for
+// byte, and a small speaker of it.
+
+#include <chrono>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/support/slice.h"
+#include "gtest/gtest.h"
+#include "tests/adversary/caller.h"
+#include "tests/adversary/peer.h"
+#include "tests/adversary/service.h"
+#include "tests/adversary/shm_peer.h"
+#include "tests/adversary/wire.h"
+#include "transport/allocator.h"
+#include "transport/penstock.h"
+
+namespace penstock::adversary {
+namespace {
+
+constexpr char kRecording[] = "tests/adversary/testdata/version1_session.txt";
+constexpr size_t kLarge = 100000;  // of the recording's second call
+// The largest message that is sent eagerly over tcp.
+constexpr size_t kEagerMax = 16352;
+constexpr uint64_t kPushBytes = 256 * 1024;
+
+// Trailers with the status 0 and nothing else, by a number that all know.
+constexpr char kStatusOk[] = "\x85";
+
+std::string Bytes(const std::string& word) {
+  const std::vector<std::string> repeated = absl::StrSplit(word, '*');
+  if (repeated.size() == 1) return absl::HexStringToBytes(word);
+  int count = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(repeated[0], &count));
+  return std::string(count, absl::HexStringToBytes(repeated[1])[0]);
+}
+
+// What one side said, turn by turn. The first is its part of the negotiation,
+// the second its hello.
+std::vector<std::string> Recorded(const std::string& side) {
+  std::ifstream file(kRecording);
+  EXPECT_TRUE(file) << kRecording;
+  std::vector<std::string> turns;
+  bool is_its_turn = false;
+  for (std::string line; std::getline(file, line);) {
+    if (absl::StartsWith(line, "#")) continue;
+    if (!absl::StartsWith(line, " ")) {
+      is_its_turn = line == side;
+      if (is_its_turn) turns.emplace_back();
+    } else if (is_its_turn) {
+      turns.back() += Bytes(line.substr(2));
+    }
+  }
+  return turns;
+}
+
+// The server of service.h, but with one more method, kPooled.
+constexpr char kPooled[] = "/victim/Pooled";
+
+// Answers with three slices: a short one between two of 64 KiB in the pool.
+class Pooled final : public grpc::ServerGenericBidiReactor {
+ public:
+  Pooled() {
+    const std::vector<grpc::Slice> slices = {PooledSlice(), grpc::Slice("-"),
+                                             PooledSlice()};
+    message_ = grpc::ByteBuffer(slices.data(), slices.size());
+    StartWriteAndFinish(&message_, {}, grpc::Status::OK);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  static grpc::Slice PooledSlice() {
+    const Allocator::Buffer buffer = Allocator::Allocate(64 * 1024);
+    std::fill_n(buffer.data(), buffer.size(), 'p');
+    return buffer.ToSlice();
+  }
+
+  grpc::ByteBuffer message_;
+};
+
+class AllMethods final : public grpc::CallbackGenericService {
+ public:
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    if (context->method() == kPooled) return new Pooled;
+    return service_.CreateReactor(context);
+  }
+
+ private:
+  Service service_;
+};
+
+// Today's server, and a peer that speaks version 1.
+class Version1Client : public ::testing::Test {
+ protected:
+  Version1Client() {
+    grpc::ServerBuilder builder;
+    Enable(&builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterCallbackGenericService(&methods_);
+    server_ = builder.BuildAndStart();
+    peer_ = Peer::Connect(port_, &traffic_);
+    peer_->version = 1;
+  }
+
+  // The next frame of this type; an empty one if none comes.
+  Frame Await(uint8_t type) { return peer_->Await(type).value_or(Frame()); }
+  void ExpectEnd(uint32_t stream) {
+    const Frame trailers = Await(type::kTrailers);
+    EXPECT_EQ(trailers.stream, stream);
+    EXPECT_EQ(trailers.payload, kStatusOk);
+  }
+  // Of units and frames, drops all up to the next unit of this type.
+  Peer::Received AwaitUnit(uint8_t unit) {
+    while (absl::optional<Peer::Received> received = peer_->Next()) {
+      if (received->unit == unit) return *received;
+    }
+    ADD_FAILURE() << "no unit " << int{unit} << " comes";
+    return {};
+  }
+  // Serves the server's reads until it has released the message.
+  void ServeReads(uint64_t id) {
+    while (absl::optional<Peer::Received> received = peer_->Next()) {
+      if (received->unit == unit::kPacket &&
+          received->frame.type == type::kRelease) {
+        EXPECT_EQ(received->frame.payload, U64(id));
+        return;
+      }
+      if (received->unit != unit::kRead) continue;
+      const uint64_t length = Number(received->body.substr(16, 4));
+      peer_->SendUnit(unit::kReadData, received->cookie,
+                      std::string(length, 'e'));
+    }
+    ADD_FAILURE() << "the server does not release the message";
+  }
+  void SendMessage(uint32_t stream, size_t size) {
+    if (size <= kEagerMax) {
+      peer_->Send(FrameOf(type::kMessage, stream, std::string(size, 'e')));
+      return;
+    }
+    ++announced_;
+    peer_->Send(FrameOf(type::kAnnounce, stream,
+                        AnnouncementV1(announced_, size, announced_)));
+    ServeReads(announced_);
+  }
+  // Reads an announced message of this size: what is pushed of it, and the
+  // rest.
+  void PullMessage(size_t size) {
+    const Frame announced = Await(type::kAnnounce);
+    ASSERT_EQ(announced.payload.size(), AnnouncementV1(0, 0, 0).size());
+    const uint64_t key = Number(announced.payload.substr(21, 8));
+    EXPECT_EQ(
+        announced.payload,
+        AnnouncementV1(Number(announced.payload.substr(0, 8)), size, key));
+    const Peer::Received pushed = AwaitUnit(unit::kPush);
+    EXPECT_EQ(pushed.cookie, key);
+    EXPECT_EQ(pushed.size, std::min<uint64_t>(size, kPushBytes));
+    for (uint64_t at = pushed.size; at < size;) {
+      const uint64_t length = std::min<uint64_t>(size - at, kPushBytes);
+      peer_->SendUnit(unit::kRead, at,
+                      absl::StrCat(U64(key), U64(at), U32(length)));
+      EXPECT_EQ(AwaitUnit(unit::kReadData).size, length);
+      at += length;
+    }
+    peer_->Send(FrameOf(type::kRelease, 0, announced.payload.substr(0, 8)));
+  }
+
+  int port_ = 0;
+  AllMethods methods_;
+  std::unique_ptr<grpc::Server> server_;
+  Traffic traffic_;
+  std::unique_ptr<Peer> peer_;
+  uint64_t announced_ = 0;
+};
+
+TEST_F(Version1Client, IsServedAsItWas) {
+  const std::vector<std::string> said = Recorded("client");
+  ASSERT_EQ(said.size(), 5u);
+  EXPECT_EQ(said[0], ClientPreface(1));
+  ASSERT_TRUE(peer_->Negotiate());
+  peer_->Write(said[1]);
+  EXPECT_TRUE(ParseHello(Await(type::kHello).payload).has_value());
+  peer_->Write(said[2]);
+  EXPECT_EQ(Await(type::kMessage).payload, "eeeeeeee");
+  ExpectEnd(1);
+  peer_->Write(said[3]);
+  EXPECT_EQ(Await(type::kRelease).payload, U64(1));
+  EXPECT_EQ(Await(type::kAnnounce).payload.size(), 37u);
+  EXPECT_EQ(AwaitUnit(unit::kPush).size, kLarge);
+  ExpectEnd(2);
+  peer_->Write(said[4]);
+  EXPECT_TRUE(peer_->Finish());
+}
+
+TEST_F(Version1Client, SendsAndReceivesMessagesOfAllSizes) {
+  ASSERT_TRUE(peer_->Negotiate());
+  ASSERT_TRUE(peer_->Greet(Hello()));
+  for (size_t size :
+       {size_t{1}, size_t{16000}, size_t{20000}, size_t{kPushBytes},
+        size_t{kPushBytes + 1}, size_t{3} << 20}) {
+    SCOPED_TRACE(size);
+    const uint32_t stream = peer_->OpenStream(RequestMetadata(kEcho));
+    SendMessage(stream, size);
+    if (size <= kEagerMax) {
+      EXPECT_EQ(Await(type::kMessage).payload, std::string(size, 'e'));
+    } else {
+      PullMessage(size);
+    }
+    peer_->Send(FrameOf(type::kHalfClose, stream));
+    ExpectEnd(stream);
+  }
+  EXPECT_TRUE(peer_->Finish());
+}
+
+// One part on each path, however many slices there are.
+TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
+  ASSERT_TRUE(peer_->Negotiate());
+  ASSERT_TRUE(peer_->Greet(ShmHello()));
+  const std::unique_ptr<ShmPath> path = ShmPath::Connect(peer_.get());
+  ASSERT_NE(path, nullptr);
+  const uint32_t stream = peer_->OpenStream(RequestMetadata(kPooled));
+  peer_->Send(FrameOf(type::kHalfClose, stream));
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  std::string announced;
+  while (announced.empty() && std::chrono::steady_clock::now() < until) {
+    for (const Frame& frame : path->victim_memory().Frames()) {
+      if (frame.type == type::kAnnounce) announced = frame.payload;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_EQ(announced.size(), 8u + 8 + 1 + 2 * (4 + 8 + 8));
+  EXPECT_EQ(announced.substr(8, 9),
+            absl::StrCat(U64(2 * 64 * 1024 + 1), U8(2)));
+  EXPECT_EQ(announced.substr(17, 4), U32(1)) << "the path";
+  EXPECT_EQ(announced.substr(37, 4), U32(0)) << "the lifeline";
+  EXPECT_TRUE(peer_->Finish());
+}
+
+// Today's client, which calls a peer that speaks version 1.
+class Version1Server : public ::testing::Test {
+ protected:
+  // Calls, and answers by `serve`, with a peer that has negotiated.
+  template <typename Serve>
+  void CallAndServe(const std::vector<size_t>& sizes, Serve serve) {
+    Options options;
+    options.fabrics = {{Fabric::kTcp}};
+    const auto channel = NewChannel(listener_.port(), options);
+    std::vector<grpc::Status> results;
+    std::thread calls([&] {
+      for (size_t size : sizes) results.push_back(Echo(channel.get(), size));
+    });
+    const std::unique_ptr<Peer> peer = listener_.Accept(kPatience, &traffic_);
+    EXPECT_NE(peer, nullptr);
+    if (peer != nullptr) {
+      peer->version = 1;
+      EXPECT_TRUE(peer->Negotiate());
+      serve(peer.get());
+    }
+    calls.join();
+    for (const grpc::Status& result : results) {
+      EXPECT_TRUE(result.ok()) << result.error_message();
+    }
+  }
+  static void AwaitFrames(Peer* peer, uint64_t count) {
+    while (peer->last_received() < count && peer->Next().has_value()) {
+    }
+    EXPECT_GE(peer->last_received(), count);
+  }
+
+  Traffic traffic_;
+  Listener listener_;
+};
+
+TEST_F(Version1Server, IsUnderstoodAsItWas) {
+  const std::vector<std::string> said = Recorded("server");
+  ASSERT_EQ(said.size(), 5u);
+  EXPECT_EQ(said[0], ServerSettings(1));
+  CallAndServe({8, kLarge}, [&](Peer* peer) {
+    EXPECT_TRUE(peer->Await(type::kHello).has_value());
+    peer->Write(said[1]);
+    AwaitFrames(peer, 2);  // headers, and a message with the half-close
+    peer->Write(said[2]);
+    AwaitFrames(peer, 8);  // ..., and the announcement
+    peer->Write(said[3]);
+    EXPECT_EQ(peer->Await(type::kRelease).value_or(Frame()).payload, U64(1));
+    peer->Write(said[4]);
+  });
+}
+
+TEST_F(Version1Server, IsSentAnnouncementsOfItsVersion) {
+  CallAndServe({kLarge}, [&](Peer* peer) {
+    Hello hello;
+    hello.token = std::string(16, 't');
+    ASSERT_TRUE(peer->Greet(hello));
+    const absl::optional<Frame> announced = peer->Await(type::kAnnounce);
+    ASSERT_TRUE(announced.has_value());
+    const uint64_t key = Number(announced->payload.substr(21, 8));
+    EXPECT_EQ(announced->payload, AnnouncementV1(1, kLarge, key));
+    const uint32_t stream = announced->stream;
+    peer->Send(FrameOf(type::kRelease, 0, U64(1)));
+    peer->Send(FrameOf(type::kHeaders, stream, ResponseMetadata()));
+    peer->Send(FrameOf(type::kAnnounce, stream,
+                       AnnouncementV1(1, kLarge, unit::kPushed | 1)));
+    peer->SendUnit(unit::kPush, unit::kPushed | 1, std::string(kLarge, 'e'));
+    peer->Send(FrameOf(type::kTrailers, stream, Known(key::kGrpcStatus, "0")));
+    EXPECT_EQ(peer->Await(type::kRelease).value_or(Frame()).payload, U64(1));
+  });
+}
+
+}  // namespace
+}  // namespace penstock::adversary

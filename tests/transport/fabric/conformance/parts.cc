@@ -1,0 +1,107 @@
+// Payloads of many pieces, exposed in one part or in several.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/conformance/conformance.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace conformance {
+namespace {
+
+// Pieces of random sizes, of memory that can be exposed where it lies and of
+// the heap, as a seed decides.
+class ConformanceParts : public Conformance {
+ protected:
+  static constexpr size_t kMaxPiece = 100 * 1024;
+
+  memory::Payload RandomPayload(Side owner, int pieces) {
+    memory::Payload payload;
+    const bool mostly_small = random_() % 2 == 0;
+    for (int i = 0; i < pieces; ++i) {
+      const size_t size = mostly_small ? RandomSize(&random_, kMaxPiece - 1)
+                                       : random_() % kMaxPiece;
+      const std::string bytes = RandomBytes(size + 1, random_());
+      payload.Append(random_() % 2 == 0 ? HeapCopy(bytes)
+                                        : ReachableCopy(owner, bytes));
+    }
+    return payload;
+  }
+  memory::Bytes ReachableCopy(Side owner, const std::string& bytes) {
+    const memory::Block block =
+        harness_->AllocateReachable(owner, bytes.size());
+    memcpy(block.data.get(), bytes.data(), bytes.size());
+    return block.AsBytes();
+  }
+
+  // In whatever parts it is, the stable copy and the peer's are the payload.
+  void ExpectRead(Side owner, const memory::Payload& payload,
+                  size_t max_parts) {
+    const Exposure exposure = Expose(owner, payload, max_parts);
+    EXPECT_TRUE(TextOf(exposure.stable) == TextOf(payload));
+    const auto read = ReadWhole(Other(owner), exposure.region);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(*read == TextOf(payload));
+    Release(owner, exposure.region);
+  }
+  void ExpectLoaded(Side owner, const memory::Payload& payload,
+                    size_t max_parts) {
+    const Exposure exposure = Expose(owner, payload, max_parts);
+    const auto loaded = end(Other(owner))->Load(exposure.region);
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    end(owner)->Withdraw(exposure.region);
+    EXPECT_TRUE(TextOf(*loaded) == TextOf(payload));
+    ASSERT_EQ(loaded->pieces().size(), exposure.region.size());
+    for (size_t i = 0; i < exposure.region.size(); ++i) {
+      EXPECT_EQ(loaded->pieces()[i].size, exposure.region[i].length);
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+TEST_P(ConformanceParts, OfManyPiecesAreAllOfThePayload) {
+  for (uint32_t seed = 1; seed <= 4; ++seed) {
+    random_.seed(seed);
+    for (size_t max_parts : {1, 2, 5, 100}) {
+      SCOPED_TRACE(::testing::Message()
+                   << "seed " << seed << ", in " << max_parts << " parts");
+      for (Side owner : kSides) {
+        const memory::Payload payload = RandomPayload(owner, 40);
+        ASSERT_NO_FATAL_FAILURE(ExpectRead(owner, payload, max_parts));
+        if (!capabilities().can_load) continue;
+        ASSERT_NO_FATAL_FAILURE(ExpectLoaded(owner, payload, max_parts));
+      }
+    }
+  }
+  ExpectAlive();
+}
+
+// A part says how much there is of it, even if more is exposed next to it.
+TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
+  const memory::Payload payload = RandomPayload(Side::kA, 10);
+  const Exposure exposure = Expose(Side::kA, payload, 100);
+  uint64_t cookie = 0;
+  for (const RemotePart& part : exposure.region) {
+    Target target(2);
+    Read(Side::kB, part, part.length - 1, target.span(), ++cookie);
+    Pump();
+    EXPECT_TRUE(at_b().Failed(cookie)) << "a byte that is not in the part";
+    if (!at_b().broken.empty()) break;
+  }
+  EXPECT_TRUE(at_b().broken.empty() || !harness_->survives_bad_reads());
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabric, ConformanceParts,
+                         ::testing::ValuesIn(Fabrics()), NameOf);
+
+}  // namespace
+}  // namespace conformance
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,299 @@
+// Payloads of several pieces: what of them is exposed where it lies, under
+// which keys, and that all of it ends.
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "transport/memory/bytes.h"
+#include "transport/memory/stable_memory.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr size_t kLeast = 64 * 1024;   // to be exposed in place
+constexpr size_t kLarge = 600 * 1000;  // to be registered for one use
+constexpr size_t kMany = 100;
+
+class PartsTest : public testing::Test {
+ protected:
+  void Open(Options options = {}) {
+    payload_ = memory::Payload();
+    owners_.clear();
+    ends_.reset();
+    ends_ = std::make_unique<Ends>(DeviceOptions(), options);
+    ASSERT_TRUE(ends_->Connect().ok());
+  }
+  void SetUp() override { Open(); }
+
+  End& server() { return ends_->server; }
+  Counts counts() { return ends_->api->counts(); }
+
+  // Appends a piece to payload_.
+  void Append(memory::Block block, char fill) {
+    std::memset(block.data.get(), fill, block.size);
+    owners_.push_back(block.data);
+    payload_.Append(block.AsBytes());
+  }
+  void AppendHeap(size_t size, char fill) {
+    Append(memory::AllocateBlock(size).value(), fill);
+  }
+  void AppendRegistered(size_t size, char fill) {
+    Append(server()->AllocateForRead(size).value(), fill);
+  }
+  // Five parts: copies are the first, the third and the last, of two pieces.
+  void AppendFiveParts() {
+    AppendHeap(100, 'a');
+    AppendRegistered(kLeast, 'b');
+    AppendHeap(5000, 'c');
+    AppendRegistered(3 * kLeast, 'd');
+    AppendRegistered(kLeast - 1, 'e');
+    AppendHeap(10, 'f');
+  }
+
+  Exposure Expose(size_t max_parts = kMany) {
+    absl::StatusOr<Exposure> exposure = server()->Expose(payload_, max_parts);
+    EXPECT_TRUE(exposure.ok()) << exposure.status();
+    if (!exposure.ok()) return {RemoteRegion(1), {}};
+    owners_.push_back(exposure->stable.pieces()[0].owner);
+    return *std::move(exposure);
+  }
+  static std::string TextOf(const memory::Payload& payload) {
+    std::string text(payload.size(), '.');
+    payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+    return text;
+  }
+  // In whichever parts.
+  void ExpectReadable(const RemoteRegion& region) {
+    EXPECT_TRUE(ends_->ReadAll(&ends_->client, region) == TextOf(payload_));
+  }
+  bool IsInPlace(const Exposure& exposure, size_t part, size_t piece) const {
+    const memory::Bytes& bytes = payload_.pieces()[piece];
+    return exposure.stable.pieces()[part].data == bytes.data &&
+           exposure.region[part].offset ==
+               reinterpret_cast<uintptr_t>(bytes.data) &&
+           exposure.region[part].length == bytes.size;
+  }
+  // Once the caller has no share of anything: nor has the endpoint.
+  void ExpectAllIsLetGo() {
+    ends_->Exchange();
+    payload_ = memory::Payload();
+    EXPECT_EQ(counts().bound_mws, 0);
+    for (size_t i = 0; i < owners_.size(); ++i) {
+      EXPECT_TRUE(owners_[i].expired()) << "piece " << i;
+    }
+    EXPECT_TRUE(ends_->api->misuse().empty()) << ends_->api->misuse()[0];
+    EXPECT_TRUE(server().events.broken.empty());
+  }
+
+  std::unique_ptr<Ends> ends_;
+  memory::Payload payload_;
+  // Of pieces, and of the copies.
+  std::vector<std::weak_ptr<const void>> owners_;
+};
+
+TEST_F(PartsTest, RegisteredPiecesLieWhereTheyWereUnderKeysOfTheirOwn) {
+  AppendFiveParts();
+  Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 5u);
+  ASSERT_EQ(exposure.stable.pieces().size(), 5u);
+  EXPECT_TRUE(IsInPlace(exposure, 1, 1));
+  EXPECT_TRUE(IsInPlace(exposure, 3, 3));
+  EXPECT_FALSE(IsInPlace(exposure, 0, 0));
+  EXPECT_FALSE(IsInPlace(exposure, 2, 2));
+  EXPECT_EQ(exposure.region[4].length, kLeast - 1 + 10);
+  const uint64_t copies = exposure.region[0].key;
+  EXPECT_EQ(exposure.region[2].key, copies);
+  EXPECT_EQ(exposure.region[4].key, copies);
+  EXPECT_NE(exposure.region[1].key, copies);
+  EXPECT_NE(exposure.region[3].key, copies);
+  EXPECT_NE(exposure.region[1].key, exposure.region[3].key);
+  EXPECT_EQ(counts().bound_mws, 3);
+  EXPECT_TRUE(TextOf(exposure.stable) == TextOf(payload_));
+  ExpectReadable(exposure.region);
+  server()->Withdraw(std::exchange(exposure, Exposure()).region);
+  ExpectAllIsLetGo();
+}
+
+TEST_F(PartsTest, WindowsAreUsedAgain) {
+  for (int i = 0; i < 50; ++i) {
+    AppendFiveParts();
+    Exposure exposure = Expose();
+    ExpectReadable(exposure.region);
+    server()->Withdraw(std::exchange(exposure, Exposure()).region);
+    ExpectAllIsLetGo();
+  }
+  EXPECT_EQ(counts().mws, 3);
+}
+
+TEST_F(PartsTest, EveryKeyIsDeadAfterTheWithdrawal) {
+  for (size_t i = 0; i < 5; ++i) {
+    ASSERT_NO_FATAL_FAILURE(Open());
+    AppendFiveParts();
+    const RemoteRegion region = Expose().region;
+    server()->Withdraw(region);
+    ends_->Exchange();
+    EXPECT_EQ(ends_->ReadPart(&ends_->client, region[i]), "") << "part " << i;
+  }
+}
+
+TEST_F(PartsTest, LargePiecesAreRegisteredForAsLongAsTheyAreExposed) {
+  AppendHeap(kLarge, 'a');
+  AppendHeap(100, 'b');
+  AppendHeap(kLarge, 'c');
+  (void)server()->Expose(Ends::PayloadOf("the pool grows"), 1);
+  const int before = counts().mrs;
+  Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 3u);
+  EXPECT_TRUE(IsInPlace(exposure, 0, 0));
+  EXPECT_TRUE(IsInPlace(exposure, 2, 2));
+  EXPECT_EQ(counts().mrs, before + 2);
+  ExpectReadable(exposure.region);
+  server()->Withdraw(exposure.region);
+  ends_->Exchange();
+  EXPECT_EQ(counts().mrs, before);
+}
+
+TEST_F(PartsTest, DeclaredPiecesStayRegistered) {
+  AppendHeap(kLeast, 'a');
+  AppendHeap(kLeast, 'b');
+  const memory::Bytes& second = payload_.pieces()[1];
+  const auto declared =
+      memory::StableMemory::Declare(second.data, second.size).value();
+  const Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 2u);
+  EXPECT_FALSE(IsInPlace(exposure, 0, 0));
+  EXPECT_TRUE(IsInPlace(exposure, 1, 1));
+  ExpectReadable(exposure.region);
+}
+
+TEST_F(PartsTest, PieceThatCannotBeRegisteredIsCopied) {
+  AppendHeap(kLarge, 'a');
+  AppendHeap(kLarge, 'b');
+  ends_->api->FailNext(Call::kRegMr, EFAULT);
+  const Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 2u);
+  EXPECT_FALSE(IsInPlace(exposure, 0, 0));
+  EXPECT_TRUE(IsInPlace(exposure, 1, 1));
+  ExpectReadable(exposure.region);
+}
+
+TEST_F(PartsTest, WithoutRoomInThePoolTheCopyIsOnTheHeap) {
+  Options options;
+  options.exposed_bytes = 4096;
+  ASSERT_NO_FATAL_FAILURE(Open(options));
+  AppendFiveParts();
+  const int before = counts().mrs;
+  Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 5u);
+  EXPECT_EQ(counts().mrs, before + 1);
+  ExpectReadable(exposure.region);
+  server()->Withdraw(std::exchange(exposure, Exposure()).region);
+  ExpectAllIsLetGo();
+  EXPECT_EQ(counts().mrs, before);
+}
+
+TEST_F(PartsTest, OnePartIsOneCopy) {
+  AppendFiveParts();
+  const Exposure exposure = Expose(/*max_parts=*/1);
+  EXPECT_EQ(exposure.region.size(), 1u);
+  EXPECT_EQ(counts().bound_mws, 1);
+  ExpectReadable(exposure.region);
+}
+
+TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
+  for (int pieces : {32, 40}) {
+    ASSERT_NO_FATAL_FAILURE(Open());
+    for (int i = 0; i < pieces; ++i) AppendRegistered(kLeast, 'a' + i % 26);
+    const Exposure exposure = Expose(/*max_parts=*/512);
+    EXPECT_LE(counts().bound_mws, 32);
+    EXPECT_EQ(exposure.region.size(), 32u);
+    ExpectReadable(exposure.region);
+  }
+}
+
+// What lies between two copies is within their window.
+TEST_F(PartsTest, NothingOfOthersLiesBetweenTheCopies) {
+  // Others, whose memory is used again.
+  for (int i = 0; i < 200; ++i) {
+    const auto other = Ends::PayloadOf(std::string(1000, 'S'));
+    server()->Withdraw(server()->Expose(other, 1)->region);
+    ends_->Exchange();
+  }
+  AppendHeap(1, 'a');
+  AppendRegistered(kLeast, 'b');
+  AppendHeap(1, 'c');
+  const Exposure exposure = Expose();
+  ASSERT_EQ(exposure.region.size(), 3u);
+  RemotePart all = exposure.region[0];
+  all.length = exposure.region[2].offset + 1 - all.offset;
+  const std::string seen = ends_->ReadPart(&ends_->client, all);
+  EXPECT_EQ(seen.size(), all.length);
+  EXPECT_EQ(seen.find('S'), std::string::npos) << seen;
+}
+
+// The device is busy: the queue has less and less room, and then none.
+TEST_F(PartsTest, FullQueueTakesFewerPartsAndThenNothing) {
+  AppendFiveParts();
+  ends_->api->Hold();
+  std::vector<Exposure> exposures;
+  absl::Status full;
+  while (full.ok()) {
+    absl::StatusOr<Exposure> exposure = server()->Expose(payload_, kMany);
+    full = exposure.status();
+    if (full.ok()) exposures.push_back(*std::move(exposure));
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
+  EXPECT_GT(exposures.size(), 10u);
+  EXPECT_EQ(exposures.front().region.size(), 5u);
+  EXPECT_EQ(exposures.back().region.size(), 1u);
+  ends_->api->Release();
+  ends_->Exchange();
+  for (const Exposure& exposure : exposures) ExpectReadable(exposure.region);
+
+  ends_->api->Hold();
+  for (const Exposure& exposure : exposures) {
+    server()->Withdraw(exposure.region);
+  }
+  exposures.clear();
+  ends_->api->Release();
+  ends_->Exchange();
+  ExpectAllIsLetGo();
+}
+
+TEST_F(PartsTest, WindowThatCannotBeMadeLeavesNothingBehind) {
+  int failed = 0;
+  for (bool any = true; any; ++failed) {
+    SCOPED_TRACE(absl::StrCat("failure after ", failed));
+    ASSERT_NO_FATAL_FAILURE(Open());
+    AppendFiveParts();
+    AppendHeap(kLarge, 'g');
+    ends_->api->FailNext(Call::kAllocMw, ENOMEM, failed);
+    any = !server()->Expose(payload_, kMany).ok();
+    EXPECT_EQ(any, ends_->api->failures_to_come() == 0);
+    if (!any) break;
+    ends_->Exchange();
+    EXPECT_EQ(counts().bound_mws, 0);
+    // What failed once does not stand in the way.
+    Exposure exposure = Expose();
+    EXPECT_EQ(exposure.region.size(), 6u);
+    ExpectReadable(exposure.region);
+    server()->Withdraw(std::exchange(exposure, Exposure()).region);
+    ExpectAllIsLetGo();
+  }
+  EXPECT_EQ(failed, 4) << "of the copies, and of three pieces";
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock

@@ -1,0 +1,83 @@
+#include "transport/fabric/gather.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock {
+namespace fabric {
+namespace {
+
+std::vector<Stretch> Divide(const memory::Payload& payload,
+                            const std::vector<bool>& in_place) {
+  std::vector<Stretch> stretches;
+  for (size_t i = 0; i < payload.pieces().size(); ++i) {
+    const bool joins =
+        !in_place[i] && !stretches.empty() && !stretches.back().in_place;
+    if (!joins) stretches.push_back(Stretch{in_place[i], i, 0, 0});
+    ++stretches.back().pieces;
+    stretches.back().bytes += payload.pieces()[i].size;
+  }
+  return stretches;
+}
+
+// Leaves the first `count` of `largest` in place.
+std::vector<Stretch> LeaveLargest(const memory::Payload& payload,
+                                  const std::vector<size_t>& largest,
+                                  size_t count) {
+  std::vector<bool> in_place(payload.pieces().size(), false);
+  for (size_t i = 0; i < count; ++i) in_place[largest[i]] = true;
+  return Divide(payload, in_place);
+}
+
+}  // namespace
+
+std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
+                                     const std::vector<bool>& reachable,
+                                     size_t min_bytes, size_t max_parts) {
+  const memory::Payload::Pieces& pieces = payload.pieces();
+  std::vector<size_t> largest;  // that may stay, from the largest on
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (reachable[i] && pieces[i].size >= min_bytes) largest.push_back(i);
+  }
+  std::vector<Stretch> all = LeaveLargest(payload, largest, largest.size());
+  if (all.size() <= max_parts) return all;
+  std::stable_sort(largest.begin(), largest.end(), [&](size_t a, size_t b) {
+    return pieces[a].size > pieces[b].size;
+  });
+  // The more pieces stay, the more stretches there are.
+  size_t fit = 0;
+  size_t too_many = largest.size();
+  while (too_many - fit > 1) {
+    const size_t middle = fit + (too_many - fit) / 2;
+    const size_t parts = LeaveLargest(payload, largest, middle).size();
+    (parts <= max_parts ? fit : too_many) = middle;
+  }
+  return LeaveLargest(payload, largest, fit);
+}
+
+size_t GatheredBytes(const std::vector<Stretch>& stretches) {
+  GatheredLayout layout;
+  for (const Stretch& stretch : stretches) {
+    if (!stretch.in_place) layout.Add(stretch.bytes);
+  }
+  return layout.size();
+}
+
+void Gather(const memory::Payload& payload,
+            const std::vector<Stretch>& stretches, uint8_t* out) {
+  GatheredLayout layout;
+  for (const Stretch& stretch : stretches) {
+    if (stretch.in_place) continue;
+    const size_t end = layout.size();
+    size_t at = layout.Add(stretch.bytes);
+    std::memset(out + end, 0, at - end);
+    for (size_t i = 0; i < stretch.pieces; ++i) {
+      const memory::Bytes& piece = payload.pieces()[stretch.first_piece + i];
+      std::memcpy(out + at, piece.data, piece.size);
+      at += piece.size;
+    }
+  }
+}
+
+}  // namespace fabric
+}  // namespace penstock
