@@ -99,6 +99,8 @@ void Stream::OnMessage(memory::Payload message, bool compressed) {
   for (const memory::Bytes& piece : message.pieces()) {
     queued.slices.push_back(ToSlice(piece));
   }
+  // An empty message is one empty slice, for those who want a single one.
+  if (queued.slices.empty()) queued.slices.emplace_back();
   CompleteReceives();
 }
 
