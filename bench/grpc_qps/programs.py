@@ -41,10 +41,14 @@ def free_ports(count):
             listener.close()
 
 
+# Settings that may be compared by two runs.
+KEPT = ("PENSTOCK_POLLING", "PENSTOCK_STUB_MEMORY")
+
+
 def environment(transport):
     """Ours, without what would change what is measured."""
     kept = {name: value for name, value in os.environ.items()
-            if name == "PENSTOCK_POLLING" or not name.startswith("PENSTOCK_")}
+            if name in KEPT or not name.startswith("PENSTOCK_")}
     return {**kept, "PENSTOCK_LOG": "info",
             "PENSTOCK_FABRICS": FABRICS[transport] or "tcp"}
 
