@@ -85,7 +85,7 @@ LAYERS = {
     "ps": ["transport/base", "transport", "tensor_service"],
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],
-    "bench/rpc": ["transport"],
+    "bench/rpc": ["transport", "tensor_service"],
     "bench/grpc_qps": [],
     # Measures what the layers keep to themselves.
     "bench/micro": [

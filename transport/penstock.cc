@@ -76,9 +76,12 @@ absl::StatusOr<Settings> UsableSettings(const Options& options) {
   return settings;
 }
 
-// For a process that uses Penstock; in any other, stubs stay as they are.
-void PlaceStubMemory() {
-  if (ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
+// For a process with a channel or server that may use shared memory. In any
+// other, stubs stay as they are.
+void PlaceStubMemory(const Settings& settings) {
+  if (settings.Allows(FabricName(Fabric::kShm)) &&
+      settings.shm_sharing == ShmSharing::kSameUid &&
+      ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
     ServeStubsFromPool();
   }
 }
@@ -98,7 +101,7 @@ void Enable(grpc::ServerBuilder* builder, const Options& options) {
   absl::Status status = settings.status();
   if (status.ok()) {
     if (settings->policy == Policy::kOff) return;
-    PlaceStubMemory();
+    PlaceStubMemory(*settings);
     status = core::EnableServer(builder, *settings);
     if (!status.ok()) SayWhyNot(status);
   }
@@ -116,7 +119,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
   }
   if (settings->policy == Policy::kOff) return credentials;
   SayLateOnce();
-  PlaceStubMemory();
+  PlaceStubMemory(*settings);
   return core::WrapCredentials(credentials, *settings);
 }
 

@@ -62,6 +62,12 @@ const std::vector<Transport>& AllTransports() {
   return all;
 }
 
+const std::vector<MessageForm>& AllMessageForms() {
+  static const auto& all = *new std::vector<MessageForm>{
+      MessageForm::kRaw, MessageForm::kProtobuf, MessageForm::kTensor};
+  return all;
+}
+
 absl::string_view Name(Benchmark benchmark) {
   switch (benchmark) {
     case Benchmark::kLatency:
@@ -112,6 +118,18 @@ absl::string_view Name(Transport transport) {
   return "";
 }
 
+absl::string_view Name(MessageForm form) {
+  switch (form) {
+    case MessageForm::kRaw:
+      return "raw";
+    case MessageForm::kProtobuf:
+      return "protobuf";
+    case MessageForm::kTensor:
+      return "tensor";
+  }
+  return "?";
+}
+
 absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name) {
   return ParseName("benchmark", name, AllBenchmarks());
 }
@@ -122,6 +140,10 @@ absl::StatusOr<Api> ParseApi(absl::string_view name) {
 
 absl::StatusOr<Transport> ParseTransport(absl::string_view name) {
   return ParseName("transport", name, AllTransports());
+}
+
+absl::StatusOr<MessageForm> ParseMessageForm(absl::string_view name) {
+  return ParseName("form of messages", name, AllMessageForms());
 }
 
 absl::StatusOr<size_t> ParseSize(absl::string_view text) {

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bench/rpc/message.h"
 
 namespace penstock {
 namespace bench {
@@ -40,16 +41,19 @@ enum class Transport {
 const std::vector<Benchmark>& AllBenchmarks();
 const std::vector<Api>& AllApis();
 const std::vector<Transport>& AllTransports();
+const std::vector<MessageForm>& AllMessageForms();
 
 // Return the names that the flags, the table and the JSON use.
 absl::string_view Name(Benchmark benchmark);
 absl::string_view Name(Api api);
 absl::string_view Name(Transport transport);
+absl::string_view Name(MessageForm form);
 
 // Parse what Name() returns. The error is a sentence with all names.
 absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name);
 absl::StatusOr<Api> ParseApi(absl::string_view name);
 absl::StatusOr<Transport> ParseTransport(absl::string_view name);
+absl::StatusOr<MessageForm> ParseMessageForm(absl::string_view name);
 
 // Convert "64KiB" to 65536, and back. Suffixes: none or B; kB, MB, GB (powers
 // of 1000); KiB, MiB, GiB (powers of 1024). ParseSize() refuses less than

@@ -22,6 +22,7 @@
 #include "bench/rpc/cell.h"
 #include "bench/rpc/client_role.h"
 #include "bench/rpc/json_file.h"
+#include "bench/rpc/message.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
 #include "bench/rpc/runner.h"
@@ -64,6 +65,7 @@ int List() {
   PrintNames("benchmarks", AllBenchmarks());
   PrintNames("transports", AllTransports());
   PrintNames("apis", AllApis());
+  PrintNames("messages", AllMessageForms());
   return FlushTable(kOk);
 }
 
@@ -109,6 +111,7 @@ int Main(int argc, char** argv) {
   }
   const RunOptions& options = command->options;
   if (options.list) return List();
+  SetMessageForm(options.message);
   if (options.server_role) RunServerRole(options);
   if (options.client_role) RunClientRole(options);
   return Measure(options);

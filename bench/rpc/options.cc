@@ -23,6 +23,7 @@ constexpr int kIdleChannels = 100;
 
 // The flags as CLI11 reads them, before they are checked.
 struct Flags {
+  std::string message;
   std::string benchmarks;
   std::string transports;
   std::string apis;
@@ -67,6 +68,15 @@ bool HasIdle(const RunOptions& options) {
                     Benchmark::kIdle) > 0;
 }
 
+bool HasRawOnly(const RunOptions& options) {
+  return std::any_of(options.benchmarks.begin(), options.benchmarks.end(),
+                     [](Benchmark benchmark) {
+                       return benchmark == Benchmark::kStream ||
+                              benchmark == Benchmark::kResend ||
+                              benchmark == Benchmark::kHandover;
+                     });
+}
+
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
@@ -98,6 +108,11 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
     status.Update(
         ParseList<Api>("--api", flags.apis, ParseApi, &options->apis));
   }
+  if (app.count("--message") > 0) {
+    const absl::StatusOr<MessageForm> form = ParseMessageForm(flags.message);
+    if (form.ok()) options->message = *form;
+    status.Update(form.status());
+  }
   if (app.count("--sizes") > 0) {
     status.Update(
         ParseList<size_t>("--sizes", flags.sizes, ParseSize, &options->sizes));
@@ -116,6 +131,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--api", flags->apis, "sync, async, callback (default all)");
   app->add_option("--sizes", flags->sizes,
                   "bytes of a message (default 8,64KiB,1MiB)");
+  app->add_option("--message", flags->message,
+                  "raw, protobuf (as a stub has it), tensor (default raw); "
+                  "latency, bandwidth and beside only");
   app->add_option("--rounds", options->rounds,
                   "each runs every cell once (default 5)");
   CLI::Option* seconds = app->add_option("--seconds", options->seconds,
@@ -160,6 +178,10 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
     options->channels = kIdleChannels;
   }
   status.Update(CheckNumbers(app, *options));
+  if (options->message != MessageForm::kRaw && HasRawOnly(*options)) {
+    status.Update(absl::InvalidArgumentError(
+        "--message: stream, resend and handover have raw messages only"));
+  }
   if (app.count("--json") > 0 && options->json_path.empty()) {
     status.Update(absl::InvalidArgumentError("--json: the path is empty"));
   }
@@ -200,8 +222,10 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
 std::vector<std::string> ServerFlags(const RunOptions& options,
                                      Transport transport, Api api) {
   std::vector<std::string> flags = {
-      "--server-role", absl::StrCat("--transports=", Name(transport)),
+      "--server-role",
+      absl::StrCat("--transports=", Name(transport)),
       absl::StrCat("--api=", Name(api)),
+      absl::StrCat("--message=", Name(options.message)),
       absl::StrCat("--threads=", options.threads),
       absl::StrCat("--address=", options.address)};
   if (!options.server_device.empty()) {

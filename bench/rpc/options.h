@@ -24,6 +24,7 @@ struct RunOptions {
   // be measured. If not, those that are available here are measured.
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
+  MessageForm message = MessageForm::kRaw;
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
   // The median of five rounds is not moved by two disturbed ones. 0.2 s is
   // about 1,000 RPCs of a small message. The whole default table takes a

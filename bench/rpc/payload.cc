@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "grpc/slice.h"
+#include "bench/rpc/message.h"
 #include "grpcpp/support/slice.h"
 
 namespace penstock {
@@ -41,29 +41,6 @@ uint64_t SumWords(const uint8_t* data, size_t words) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-// A gRPC message that `write` fills in.
-template <typename Write>
-grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
-  grpc_slice raw = grpc_slice_malloc(bytes);
-  write(GRPC_SLICE_START_PTR(raw));
-  const grpc::Slice slice(raw, grpc::Slice::STEAL_REF);
-  return grpc::ByteBuffer(&slice, 1);
-}
-
-// The slices of a message, without copying their bytes. The common case of
-// one slice needs no vector.
-template <typename Visit>
-void ForEachSlice(const grpc::ByteBuffer& message, Visit visit) {
-  grpc::Slice single;
-  if (message.TrySingleSlice(&single).ok()) {
-    visit(single);
-    return;
-  }
-  std::vector<grpc::Slice> slices;
-  if (!message.Dump(&slices).ok()) return;
-  for (const grpc::Slice& slice : slices) visit(slice);
-}
-
 int64_t NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -71,7 +48,7 @@ int64_t NowNs() {
 }
 
 grpc::ByteBuffer MakeTimes(const HandoverTimes& times) {
-  return MakeMessage(sizeof(times), [&times](uint8_t* data) {
+  return MakeRawMessage(sizeof(times), [&times](uint8_t* data) {
     std::memcpy(data, &times, sizeof(times));
   });
 }
@@ -89,8 +66,8 @@ absl::optional<uint64_t> FirstWord(const grpc::ByteBuffer& message) {
 // Copies it; for short messages.
 std::string ToString(const grpc::ByteBuffer& message) {
   std::string bytes;
-  ForEachSlice(message, [&bytes](const grpc::Slice& slice) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  ReadRawMessage(message, [&bytes](absl::Span<const uint8_t> piece) {
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   });
   return bytes;
 }
@@ -136,18 +113,21 @@ grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed) {
       bytes, [bytes, seed](uint8_t* data) { FillPayload(data, bytes, seed); });
 }
 
-absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message) {
+absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message,
+                                      size_t* size) {
   WordSum sum;
   uint8_t first[kMinPayload];
   size_t bytes = 0;
-  ForEachSlice(message, [&](const grpc::Slice& slice) {
-    if (bytes < kMinPayload) {
-      std::memcpy(first + bytes, slice.begin(),
-                  std::min(slice.size(), kMinPayload - bytes));
-    }
-    bytes += slice.size();
-    sum.Add(slice.begin(), slice.size());
-  });
+  const absl::Status read =
+      ReadMessage(message, [&](absl::Span<const uint8_t> piece) {
+        if (bytes < kMinPayload) {
+          std::memcpy(first + bytes, piece.data(),
+                      std::min(piece.size(), kMinPayload - bytes));
+        }
+        bytes += piece.size();
+        sum.Add(piece.data(), piece.size());
+      });
+  if (!read.ok()) return read;
   if (bytes < kMinPayload) {
     return absl::DataLossError(
         absl::StrCat("a message of ", bytes, " bytes holds no seed"));
@@ -157,19 +137,21 @@ absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message) {
     return absl::DataLossError(
         absl::StrCat("wrong sum of a message of ", bytes, " bytes"));
   }
+  if (size != nullptr) *size = bytes;
   return seed;
 }
 
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request) {
   HandoverTimes times;
   times.got_ns = NowNs();
-  const absl::StatusOr<uint64_t> seed = CheckPayload(request);
+  size_t bytes = 0;
+  const absl::StatusOr<uint64_t> seed = CheckPayload(request, &bytes);
   if (!seed.ok()) return seed.status();
   if ((*seed & kWantsTimes) != 0) {
     times.read_ns = NowNs();
     return MakeTimes(times);
   }
-  return MakePayload(request.Length(), ReplySeed(*seed));
+  return MakePayload(bytes, ReplySeed(*seed));
 }
 
 absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply) {
@@ -184,11 +166,12 @@ absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply) {
 
 absl::Status CheckReply(const grpc::ByteBuffer& reply, size_t bytes,
                         uint64_t request_seed) {
-  const absl::StatusOr<uint64_t> seed = CheckPayload(reply);
+  size_t size = 0;
+  const absl::StatusOr<uint64_t> seed = CheckPayload(reply, &size);
   if (!seed.ok()) return seed.status();
-  if (reply.Length() != bytes) {
-    return absl::DataLossError(absl::StrCat("a reply of ", reply.Length(),
-                                            " bytes to ", bytes, " bytes"));
+  if (size != bytes) {
+    return absl::DataLossError(
+        absl::StrCat("a reply of ", size, " bytes to ", bytes, " bytes"));
   }
   if (*seed != ReplySeed(request_seed)) {
     return absl::DataLossError("the reply belongs to another request");
@@ -214,7 +197,7 @@ absl::Status StreamTally::Add(const grpc::ByteBuffer& message) {
 }
 
 grpc::ByteBuffer StreamTally::Encode() const {
-  return MakeMessage(2 * sizeof(uint64_t), [this](uint8_t* data) {
+  return MakeRawMessage(2 * sizeof(uint64_t), [this](uint8_t* data) {
     std::memcpy(data, &messages_, sizeof(messages_));
     std::memcpy(data + sizeof(messages_), &seeds_, sizeof(seeds_));
   });

@@ -5,7 +5,9 @@
 // the last one is cut off where the message ends. Its receiver adds up all
 // words and compares the sum with its closed form. So the compiler cannot drop
 // the reading, and a lost, doubled or altered word is noticed. The bytes are
-// raw gRPC messages (grpc::ByteBuffer), so no copy by protobuf is measured.
+// raw gRPC messages (grpc::ByteBuffer), so no copy by protobuf is measured,
+// unless
+// --message says otherwise.
 
 #ifndef PENSTOCK_BENCH_RPC_PAYLOAD_H_
 #define PENSTOCK_BENCH_RPC_PAYLOAD_H_
@@ -38,12 +40,14 @@ class WordSum {
 // Returns what WordSum gives for an undamaged message.
 uint64_t ExpectedSum(size_t bytes, uint64_t seed);
 
-// Makes a message of one slice: allocates it and writes it. Needs `bytes` >=
+// Makes a message (see message.h): allocates it and writes it. Needs `bytes` >=
 // kMinPayload.
 grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed);
 
-// Reads every byte. Returns the seed, or DATA_LOSS for a damaged message.
-absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message);
+// Reads every byte. Returns the seed, and sets `*size`, unless that is null, to
+// the number of bytes; or returns DATA_LOSS for a damaged message.
+absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message,
+                                      size_t* size = nullptr);
 
 // Writes a message to the caller's memory.
 void FillPayload(uint8_t* data, size_t bytes, uint64_t seed);

@@ -69,6 +69,20 @@ TEST(OptionsTest, IdleHasManyChannels) {
               HasSubstr("--channels: 1 is not between 2"));
 }
 
+TEST(OptionsTest, MessagesHaveAForm) {
+  EXPECT_EQ(ParseGood({}).message, MessageForm::kRaw);
+  EXPECT_EQ(ParseGood({"--message=protobuf"}).message, MessageForm::kProtobuf);
+  EXPECT_EQ(ParseGood({"--message=tensor", "--benchmark=beside"}).message,
+            MessageForm::kTensor);
+  EXPECT_THAT(ErrorOf({"--message=json"}),
+              HasSubstr("\"json\" is no form of messages; there are raw"));
+  for (const char* benchmark : {"stream", "resend", "handover"}) {
+    EXPECT_THAT(ErrorOf({std::string("--benchmark=") + benchmark,
+                         "--message=protobuf"}),
+                HasSubstr("raw messages only"));
+  }
+}
+
 TEST(OptionsTest, WrongValuesAreNamed) {
   EXPECT_THAT(ErrorOf({"--transports=tcp,infiniband"}),
               HasSubstr("\"infiniband\" is no transport; there are tcp"));
@@ -113,10 +127,12 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
   options.threads = 3;
   options.address = "10.9.0.2";
   options.server_device = "rxe1";
+  options.message = MessageForm::kTensor;
   options.client_device = "rxe0";
   const RunOptions server =
       ParseGood(ServerFlags(options, Transport::kShm, Api::kAsync));
   EXPECT_TRUE(server.server_role);
+  EXPECT_EQ(server.message, MessageForm::kTensor);
   EXPECT_THAT(server.transports, ElementsAre(Transport::kShm));
   EXPECT_THAT(server.apis, ElementsAre(Api::kAsync));
   EXPECT_EQ(server.threads, 3);

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "bench/rpc/cell.h"
+#include "bench/rpc/message.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 
@@ -92,6 +94,49 @@ TEST(ReplyTest, AnswerPassesAndTheRequestItselfDoesNot) {
   EXPECT_TRUE(CheckReply(*reply, 100, kSeed).ok());
   EXPECT_FALSE(CheckReply(request, 100, kSeed).ok());
   EXPECT_FALSE(CheckReply(*reply, 100, kSeed + 1).ok());
+}
+
+class FormTest : public ::testing::TestWithParam<MessageForm> {
+ protected:
+  FormTest() { SetMessageForm(GetParam()); }
+  ~FormTest() override { SetMessageForm(MessageForm::kRaw); }
+};
+
+TEST_P(FormTest, AnAnswerHasTheRequestsForm) {
+  for (size_t bytes : {size_t{8}, size_t{100}, size_t{3} << 20}) {
+    const grpc::ByteBuffer request = MakePayload(bytes, kSeed);
+    EXPECT_GE(request.Length(), bytes);
+    const auto reply = Answer(request);
+    ASSERT_TRUE(reply.ok()) << reply.status();
+    EXPECT_TRUE(CheckReply(*reply, bytes, kSeed).ok());
+    EXPECT_FALSE(CheckReply(*reply, bytes + 8, kSeed).ok());
+    EXPECT_FALSE(CheckReply(*reply, bytes, kSeed + 1).ok());
+  }
+}
+
+TEST_P(FormTest, AnyChangedByteIsFound) {
+  const std::string good = Bytes(MakePayload(45, kSeed));
+  for (size_t i = good.size() - 45; i < good.size(); ++i) {
+    std::string bad = good;
+    bad[i] ^= 0x10;
+    EXPECT_FALSE(CheckReply(Split(bad, 1000), 45, ReplySeed(kSeed)).ok()) << i;
+  }
+}
+
+TEST_P(FormTest, OtherBytesAreNoMessage) {
+  EXPECT_FALSE(CheckPayload(Split(std::string(100, '\xff'), 10)).ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FormTest, testing::ValuesIn(AllMessageForms()),
+                         [](const auto& info) {
+                           return std::string(Name(info.param));
+                         });
+
+TEST(ProtobufTest, AProtobufMessageIsWhatAStubWouldSend) {
+  SetMessageForm(MessageForm::kProtobuf);
+  const std::string bytes = Bytes(MakePayload(100, kSeed));
+  SetMessageForm(MessageForm::kRaw);
+  EXPECT_EQ(bytes, "\x0a\x64" + Bytes(MakePayload(100, kSeed)));
 }
 
 TEST(ReplyTest, DamagedRequestGetsNoAnswer) {

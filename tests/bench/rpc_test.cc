@@ -50,6 +50,17 @@ TEST(RpcTest, MeasuresEveryStockCell) {
   EXPECT_EQ(names.size(), cells.size());
 }
 
+TEST(RpcTest, MessagesOfEveryFormAreAnswered) {
+  for (const char* form : {"protobuf", "tensor"}) {
+    EXPECT_EQ(RunRpc(std::string("--message=") + form +
+                     " --transports=tcp,shm --rounds=1 --rpcs=3 "
+                     "--benchmark=latency,bandwidth,beside "
+                     "--sizes=8,100003,3MiB > /dev/null 2>&1"),
+              0)
+        << form;
+  }
+}
+
 TEST(RpcTest, ChannelsShareTheRpcs) {
   const std::string path = testing::TempDir() + "/channels.json";
   ASSERT_EQ(RunRpc("--transports=tcp,inproc,penstock-tcp --rounds=1 --rpcs=7 "

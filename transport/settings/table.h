@@ -125,7 +125,7 @@ inline constexpr ProcessRow kShmHugePages(
     {"Shm huge pages", "which pages large messages over shm lie in"});
 
 inline constexpr ProcessRow kStubMemory(
-    "PENSTOCK_STUB_MEMORY", StubMemory::kHeap, Words(kStubMemoryWords),
+    "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
     {"Stub memory", "where stubs serialise messages of 16 KiB or more to"});
 
 // The settings of the process.
