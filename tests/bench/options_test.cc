@@ -144,9 +144,10 @@ TEST(OptionsTest, ChildrensFlagsComeBackUnchanged) {
   options.warm_up = 9;
   options.channels = 5;
   const RunOptions client = ParseGood(ClientFlags(
-      options, Benchmark::kStream, Transport::kUds, Api::kCallback));
+      options, Benchmark::kBeside, Transport::kUds, Api::kCallback));
   EXPECT_TRUE(client.client_role);
-  EXPECT_THAT(client.benchmarks, ElementsAre(Benchmark::kStream));
+  EXPECT_THAT(client.benchmarks, ElementsAre(Benchmark::kBeside));
+  EXPECT_EQ(client.message, MessageForm::kTensor);
   EXPECT_EQ(client.sizes, options.sizes);
   EXPECT_EQ(client.seconds, 0.125);
   EXPECT_EQ(client.window, 7);
