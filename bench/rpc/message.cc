@@ -16,8 +16,8 @@ namespace penstock {
 namespace bench {
 namespace {
 
-using Write = std::function<void(uint8_t*)>;
-using Read = std::function<void(absl::Span<const uint8_t>)>;
+using Write = absl::FunctionRef<void(uint8_t*)>;
+using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
 std::atomic<MessageForm> message_form{MessageForm::kRaw};
 
@@ -25,7 +25,7 @@ absl::Span<const uint8_t> AsSpan(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-grpc::ByteBuffer MakeProtobuf(size_t bytes, const Write& write) {
+grpc::ByteBuffer MakeProtobuf(size_t bytes, Write write) {
   BytesMessage message;
   message.mutable_body()->resize(bytes);
   write(reinterpret_cast<uint8_t*>(&(*message.mutable_body())[0]));
@@ -36,7 +36,7 @@ grpc::ByteBuffer MakeProtobuf(size_t bytes, const Write& write) {
   return buffer;
 }
 
-absl::Status ReadProtobuf(grpc::ByteBuffer message, const Read& read) {
+absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   BytesMessage parsed;
   const grpc::Status status =
       grpc::SerializationTraits<BytesMessage>::Deserialize(&message, &parsed);
@@ -45,7 +45,7 @@ absl::Status ReadProtobuf(grpc::ByteBuffer message, const Read& read) {
   return absl::OkStatus();
 }
 
-grpc::ByteBuffer MakeTensor(size_t bytes, const Write& write) {
+grpc::ByteBuffer MakeTensor(size_t bytes, Write write) {
   const auto size = static_cast<int64_t>(bytes);
   auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
   if (!tensor.ok()) return grpc::ByteBuffer();
@@ -55,7 +55,7 @@ grpc::ByteBuffer MakeTensor(size_t bytes, const Write& write) {
   return tensor::Encode(bundle).value_or(grpc::ByteBuffer());
 }
 
-absl::Status ReadTensor(const grpc::ByteBuffer& message, const Read& read) {
+absl::Status ReadTensor(const grpc::ByteBuffer& message, Read read) {
   const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(message);
   if (!bundle.ok()) return absl::DataLossError(bundle.status().message());
   if (bundle->tensors.size() != 1) {
@@ -70,7 +70,7 @@ absl::Status ReadTensor(const grpc::ByteBuffer& message, const Read& read) {
 
 void SetMessageForm(MessageForm form) { message_form = form; }
 
-grpc::ByteBuffer MakeMessage(size_t bytes, const Write& write) {
+grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
   switch (message_form.load(std::memory_order_relaxed)) {
     case MessageForm::kProtobuf:
       return MakeProtobuf(bytes, write);
@@ -82,7 +82,7 @@ grpc::ByteBuffer MakeMessage(size_t bytes, const Write& write) {
   return MakeRawMessage(bytes, write);
 }
 
-absl::Status ReadMessage(const grpc::ByteBuffer& message, const Read& read) {
+absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
   switch (message_form.load(std::memory_order_relaxed)) {
     case MessageForm::kProtobuf:
       return ReadProtobuf(message, read);
@@ -95,7 +95,7 @@ absl::Status ReadMessage(const grpc::ByteBuffer& message, const Read& read) {
   return absl::OkStatus();
 }
 
-grpc::ByteBuffer MakeRawMessage(size_t bytes, const Write& write) {
+grpc::ByteBuffer MakeRawMessage(size_t bytes, Write write) {
   grpc_slice raw = grpc_slice_malloc(bytes);
   write(GRPC_SLICE_START_PTR(raw));
   const grpc::Slice slice(raw, grpc::Slice::STEAL_REF);
@@ -103,7 +103,7 @@ grpc::ByteBuffer MakeRawMessage(size_t bytes, const Write& write) {
 }
 
 // The common case of one slice needs no vector.
-void ReadRawMessage(const grpc::ByteBuffer& message, const Read& read) {
+void ReadRawMessage(const grpc::ByteBuffer& message, Read read) {
   grpc::Slice single;
   if (message.TrySingleSlice(&single).ok()) {
     read({single.begin(), single.size()});

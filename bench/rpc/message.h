@@ -6,8 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -28,20 +28,20 @@ void SetMessageForm(MessageForm form);
 //             resized and written; then it is serialised
 //   tensor    a new tensor of the tensor service, written and encoded
 grpc::ByteBuffer MakeMessage(size_t bytes,
-                             const std::function<void(uint8_t*)>& write);
+                             absl::FunctionRef<void(uint8_t*)> write);
 
 // Gives the message's bytes to `read`, in order, in one piece or several. Raw:
 // where they lie. Protobuf: parses the message to a new object first, as a stub
 // does. Tensor: decodes it. Returns DATA_LOSS for what is no such message.
 absl::Status ReadMessage(
     const grpc::ByteBuffer& message,
-    const std::function<void(absl::Span<const uint8_t>)>& read);
+    absl::FunctionRef<void(absl::Span<const uint8_t>)> read);
 
 // Makes a raw message, and reads one, whatever the form is.
 grpc::ByteBuffer MakeRawMessage(size_t bytes,
-                                const std::function<void(uint8_t*)>& write);
+                                absl::FunctionRef<void(uint8_t*)> write);
 void ReadRawMessage(const grpc::ByteBuffer& message,
-                    const std::function<void(absl::Span<const uint8_t>)>& read);
+                    absl::FunctionRef<void(absl::Span<const uint8_t>)> read);
 
 }  // namespace bench
 }  // namespace penstock

@@ -48,7 +48,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   uint32_t id() const { return id_; }
 
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Payload message, bool compressed) override;
+  void OnMessage(const memory::Payload& message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;

@@ -87,7 +87,7 @@ void Stream::OnHeaders(absl::string_view metadata) {
   CompleteReceives();
 }
 
-void Stream::OnMessage(memory::Payload message, bool compressed) {
+void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   if (!headers_received_ || read_closed_) {
     return CancelFor(absl::InternalError("a message came out of order"));
   }

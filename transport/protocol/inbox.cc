@@ -12,7 +12,7 @@ bool Inbox::Complete(uint64_t id, memory::Payload message) {
       items_.begin(), items_.end(), id,
       [](const Item& other, uint64_t id) { return other.id < id; });
   if (item == items_.end() || item->id != id || item->ready) return false;
-  item->message = std::move(message);
+  item->message = std::make_unique<const memory::Payload>(std::move(message));
   item->ready = true;
   return true;
 }

@@ -5,6 +5,7 @@
 #define PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -21,8 +22,9 @@ class Inbox {
 
   struct Item {
     Kind kind = Kind::kMessage;
-    std::string bytes;        // of kHeaders, kTrailers and a short kMessage
-    memory::Payload message;  // of any other kMessage, once it is ready
+    std::string bytes;  // of kHeaders, kTrailers and a short kMessage
+    // Of any other kMessage, once it is ready; else null.
+    std::unique_ptr<const memory::Payload> message;
     bool compressed = false;  // of kMessage
     bool ready = true;        // false: still being read
     uint64_t id = 0;          // the announced message it is or comes after
@@ -57,13 +59,12 @@ class Inbox {
   }
   // Moves the oldest item to `*item`, if it is ready. Else returns false.
   bool Take(Item* item);
-  // Moves the bytes of a kMessage out of `*item`. If the result has no owner,
-  // it points into `*item`.
-  static memory::Payload MessageOf(Item* item) {
-    if (item->message.size() > 0) return std::move(item->message);
-    return memory::Payload(
-        {reinterpret_cast<const uint8_t*>(item->bytes.data()),
-         item->bytes.size(), nullptr});
+  // Returns the bytes of a kMessage. A piece without an owner points into
+  // `item`.
+  static memory::Payload MessageOf(const Item& item) {
+    if (item.message != nullptr) return *item.message;
+    return memory::Payload({reinterpret_cast<const uint8_t*>(item.bytes.data()),
+                            item.bytes.size(), nullptr});
   }
 
  private:

@@ -1,6 +1,7 @@
 #include "transport/session/stream_input.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,7 +46,7 @@ void DeliverMetadata(StreamEvents* events, protocol::Inbox::Kind kind,
 void DeliverItem(StreamEvents* events, protocol::Inbox::Item* item) {
   switch (item->kind) {
     case protocol::Inbox::Kind::kMessage:
-      return events->OnMessage(protocol::Inbox::MessageOf(item),
+      return events->OnMessage(protocol::Inbox::MessageOf(*item),
                                item->compressed);
     case protocol::Inbox::Kind::kTooLarge:
       return events->OnMessageTooLarge(item->length);
@@ -134,7 +135,7 @@ absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
   } else {
     absl::StatusOr<memory::Bytes> message = memory::CopyBytes(payload);
     if (!message.ok()) return message.status();
-    item.message = memory::Payload(*std::move(message));
+    item.message = std::make_unique<const memory::Payload>(*std::move(message));
   }
   DeliverInbox(header.stream);
   return absl::OkStatus();

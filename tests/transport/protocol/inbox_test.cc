@@ -1,6 +1,7 @@
 #include "transport/protocol/inbox.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ TEST(Inbox, AnItemIsPlainAndReadyUntilItIsFilledIn) {
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_FALSE(item.compressed);
   EXPECT_EQ(item.bytes, "");
-  EXPECT_EQ(item.message.size(), 0u);
+  EXPECT_EQ(item.message, nullptr);
   EXPECT_EQ(item.length, 0u);
 }
 
@@ -64,15 +65,15 @@ TEST(Inbox, ItemsComeOutInOrder) {
 TEST(Inbox, AMessageIsWhatWasReadOrWhatCameEagerly) {
   Inbox::Item eager = Ready(Kind::kMessage);
   eager.bytes = "eager";
-  const memory::Payload of_eager = Inbox::MessageOf(&eager);
+  const memory::Payload of_eager = Inbox::MessageOf(eager);
   ASSERT_EQ(of_eager.pieces().size(), 1u);
   const memory::Bytes& bytes = of_eager.pieces()[0];
   EXPECT_EQ(std::string(bytes.data, bytes.data + bytes.size), "eager");
   EXPECT_EQ(bytes.owner, nullptr);
   Inbox::Item read = Ready(Kind::kMessage);
-  read.message = OfSize(100);
-  const uint8_t* const data = read.message.pieces()[0].data;
-  const memory::Payload of_read = Inbox::MessageOf(&read);
+  read.message = std::make_unique<const memory::Payload>(OfSize(100));
+  const uint8_t* const data = read.message->pieces()[0].data;
+  const memory::Payload of_read = Inbox::MessageOf(read);
   ASSERT_EQ(of_read.pieces().size(), 1u);
   EXPECT_EQ(of_read.pieces()[0].data, data);
   EXPECT_EQ(of_read.size(), 100u);
@@ -90,7 +91,7 @@ TEST(Inbox, MessageThatIsBeingReadHoldsBackTheRest) {
   EXPECT_TRUE(inbox.Complete(7, OfSize(9)));
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_EQ(item.kind, Kind::kMessage);
-  EXPECT_EQ(item.message.size(), 9u);
+  EXPECT_EQ(item.message->size(), 9u);
   ASSERT_TRUE(inbox.Take(&item));
   EXPECT_EQ(item.kind, Kind::kTrailers);
 }
@@ -105,7 +106,7 @@ TEST(Inbox, MessagesMayBeReadInAnyOrder) {
   EXPECT_TRUE(inbox.Complete(1, OfSize(10)));
   for (size_t size : {10, 20, 30}) {
     ASSERT_TRUE(inbox.Take(&item));
-    EXPECT_EQ(item.message.size(), size);
+    EXPECT_EQ(item.message->size(), size);
   }
 }
 
@@ -117,7 +118,7 @@ TEST(Inbox, UnknownOrReadMessageIsNotCompleted) {
   EXPECT_FALSE(inbox.Complete(1, OfSize(2)));
   Inbox::Item item;
   ASSERT_TRUE(inbox.Take(&item));
-  EXPECT_EQ(item.message.size(), 1u);
+  EXPECT_EQ(item.message->size(), 1u);
 }
 
 TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
@@ -133,7 +134,7 @@ TEST(Inbox, MessageIsFoundAmongWhatIsReady) {
   EXPECT_TRUE(inbox.Complete(4, OfSize(40)));
   std::vector<size_t> sizes;
   Inbox::Item item;
-  while (inbox.Take(&item)) sizes.push_back(item.message.size());
+  while (inbox.Take(&item)) sizes.push_back(Inbox::MessageOf(item).size());
   EXPECT_EQ(sizes, (std::vector<size_t>{0, 40, 0, 0, 90, 0}));
 }
 

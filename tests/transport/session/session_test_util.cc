@@ -108,7 +108,8 @@ void StreamRecorder::OnHeaders(absl::string_view metadata) {
   Add("headers " + Brief(std::string(metadata)));
 }
 
-void StreamRecorder::OnMessage(memory::Payload message, bool compressed) {
+void StreamRecorder::OnMessage(const memory::Payload& message,
+                               bool compressed) {
   std::string line = MessageLine(ToString(message));
   if (keeps) kept.push_back(Owned(message));
   Add(compressed ? "compressed " + line : line);

@@ -59,7 +59,7 @@ LinkOptions LifelineOptions();
 class StreamRecorder : public StreamEvents {
  public:
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Payload message, bool compressed) override;
+  void OnMessage(const memory::Payload& message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;

@@ -48,7 +48,7 @@ void SimulatedCall::CheckMessage(const memory::Payload& message,
   Expect(compressed == (seed % 2 == 1), "wrong flag");
 }
 
-void SimulatedCall::OnMessage(memory::Payload message, bool compressed) {
+void SimulatedCall::OnMessage(const memory::Payload& message, bool compressed) {
   CheckMessage(message, compressed);
   ++received_;
   queue_.push_back(Owned(message));

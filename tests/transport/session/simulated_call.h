@@ -55,7 +55,7 @@ class SimulatedCall : public StreamEvents {
                 bool is_client);
 
   void OnHeaders(absl::string_view metadata) override;
-  void OnMessage(memory::Payload message, bool compressed) override;
+  void OnMessage(const memory::Payload& message, bool compressed) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override;
   void OnTrailers(absl::string_view metadata) override;

@@ -37,9 +37,10 @@ TEST(StreamTable, AnIdThatWasMissedIsFoundOnceItIsThere) {
   EXPECT_EQ(table.Find(7), stream);
 }
 
-memory::Payload Owning(const std::shared_ptr<int>& owner) {
-  return memory::Payload(
-      {reinterpret_cast<const uint8_t*>(owner.get()), sizeof(int), owner});
+std::unique_ptr<const memory::Payload> Owning(
+    const std::shared_ptr<int>& owner) {
+  return std::make_unique<const memory::Payload>(memory::Bytes{
+      reinterpret_cast<const uint8_t*>(owner.get()), sizeof(int), owner});
 }
 
 TEST(StreamTable, StreamsInMemoryOfOthersAreFresh) {
