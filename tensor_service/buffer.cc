@@ -1,7 +1,9 @@
 #include "tensor_service/buffer.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -12,6 +14,14 @@ namespace {
 
 void ReleaseHolder(void* holder) {
   delete static_cast<std::shared_ptr<Buffer>*>(holder);
+}
+
+// Whether the slice is short and keeps its bytes inside its handle, at an odd
+// place.
+bool IsInHandle(const grpc::Slice& slice) {
+  const auto handle = reinterpret_cast<uintptr_t>(&slice);
+  const auto bytes = reinterpret_cast<uintptr_t>(slice.begin());
+  return bytes >= handle && bytes - handle < sizeof(slice);
 }
 
 }  // namespace
@@ -28,12 +38,16 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
 
 std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice, size_t held) {
   std::shared_ptr<Buffer> buffer(new Buffer);
-  // Take the pointer from the member, not from the argument: a short slice
-  // keeps its bytes inside the handle, and they move with it.
+  buffer->size_ = slice.size();
+  if (IsInHandle(slice)) {
+    memcpy(buffer->short_, slice.begin(), slice.size());
+    buffer->data_ = buffer->short_;
+    buffer->held_ = buffer->size_;
+    return buffer;
+  }
   buffer->slice_ = std::move(slice);
   buffer->data_ =
       reinterpret_cast<char*>(const_cast<uint8_t*>(buffer->slice_.begin()));
-  buffer->size_ = buffer->slice_.size();
   buffer->held_ = std::max(buffer->size_, held);
   return buffer;
 }

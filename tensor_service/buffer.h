@@ -22,14 +22,15 @@ class Buffer {
   // A cache line, and the alignment that vector loads want. In bytes.
   static constexpr size_t kAlignment = 64;
 
-  // Allocates memory, aligned to kAlignment and not initialised. Returns
-  // RESOURCE_EXHAUSTED if the system has too little.
+  // Allocates ordinary memory, aligned to kAlignment and not initialised.
+  // Returns RESOURCE_EXHAUSTED if the system has too little. For other memory
+  // see allocator.h.
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size);
 
   // Holds the bytes of `slice`, read-only. They stay where they are, except for
-  // the few bytes that a short slice keeps inside its handle: those are copied.
-  // `held` is how much memory the slice keeps from being freed, if that is more
-  // than its size.
+  // the few bytes that a short slice keeps inside its handle: those are copied,
+  // and aligned to 8 bytes. `held` is how much memory the slice keeps from
+  // being freed, if that is more than its size.
   static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
   // Holds memory of the caller's. `release` runs once, when the last holder
@@ -54,7 +55,9 @@ class Buffer {
  private:
   Buffer() = default;
 
-  grpc::Slice slice_;              // FromSlice only
+  grpc::Slice slice_;  // FromSlice only
+  // The bytes of a slice that keeps them in its handle, instead of the slice.
+  alignas(8) char short_[sizeof(grpc::Slice)] = {};
   std::function<void()> release_;  // may be empty
   char* data_ = nullptr;
   size_t size_ = 0;

@@ -24,10 +24,22 @@ namespace penstock::tensor {
 // would cost more than the copy. In bytes.
 inline constexpr size_t kCopyBelowBytes = 1024;
 
-// Longer tensors start at a multiple of this from the start of the message. The
-// field `padding` sees to that. So they are aligned if the receiver's buffer
-// is. In bytes.
+// Longer tensors begin at a multiple of this from the start of the message, if
+// their size is a multiple of kPartAlignment, and else end at one. Shorter ones
+// begin at a multiple of their element size. The field `padding` sees to that.
+// In bytes.
+//
+// So the elements of each tensor are aligned if the receiver has the message in
+// one piece that is aligned to 8 bytes. They are, too, if it has some of the
+// longer tensors as pieces of their own, wherever those lie, and what is
+// between them as pieces that are aligned to 8 bytes: there, places in a piece
+// and in the message are the same modulo 8. Penstock delivers one or the other,
+// with pieces aligned to 64 bytes, but for tensors that it sends in place: they
+// are as aligned as they were at the sender. Stock HTTP/2 aligns nothing.
 inline constexpr size_t kPayloadAlignment = 64;
+
+// The largest element size. In bytes.
+inline constexpr size_t kPartAlignment = 8;
 
 // The most that a gRPC message can hold: its length prefix has 32 bits.
 inline constexpr size_t kMaxMessageBytes = 0xffffffff;
@@ -43,9 +55,12 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // `header`, unless that is null.
 //
 // A tensor whose bytes lie in one slice of the message shares its memory. One
-// that spans several slices is copied to aligned memory. If the tensors are
-// less than half of a large message, all are copied, so that keeping them does
-// not keep the rest of what the peer has sent.
+// that spans several slices is copied to aligned memory. One that is shorter
+// than kCopyBelowBytes is copied, too, if it is not aligned; so only longer
+// ones may need Tensor::Aligned(). If the tensors are less than half of a large
+// message, all are copied, so that keeping them does not keep the rest of what
+// the peer has sent. Copies are on the heap, whatever the default allocator:
+// they are for reading, and the peer decides how many there are.
 //
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
 // wrong and with which tensor, or RESOURCE_EXHAUSTED if there is no memory for

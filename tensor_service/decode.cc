@@ -129,6 +129,8 @@ absl::StatusOr<NamedTensor> Finish(Draft draft) {
     return absl::InvalidArgumentError(absl::StrCat(
         "decode bundle: tensor ", draft.name, ": ", tensor.status().message()));
   }
+  if (tensor->byte_size() < kCopyBelowBytes) tensor = tensor->Aligned();
+  if (!tensor.ok()) return tensor.status();
   return NamedTensor{std::move(draft.name), *std::move(tensor)};
 }
 
@@ -154,7 +156,7 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   }
   for (NamedTensor& named : bundle->tensors) {
     if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
-    absl::StatusOr<Tensor> copy = named.tensor.Copy();
+    absl::StatusOr<Tensor> copy = named.tensor.Copy(HeapAllocator());
     if (!copy.ok()) return copy.status();
     named.tensor = *std::move(copy);
   }

@@ -54,32 +54,56 @@ Layout Measure(const NamedTensor& named, size_t padding_size) {
   return layout;
 }
 
-// The longest padding field whose length takes one byte. Its tag takes one too.
-constexpr size_t kMaxPaddingSize = 2 + 127;
+// Returns the bytes in a padding field of `padding_size` bytes in all: its tag
+// takes one byte, its length one or two.
+size_t PaddingBytes(size_t padding_size) {
+  return padding_size - (padding_size < 130 ? 2 : 3);
+}
 
-// Returns a layout that puts the elements of a tensor at a multiple of
-// kPayloadAlignment, if its encoding starts at `offset`. Padding can widen the
-// lengths in front of it, so this takes a few rounds. The padding grows in
-// each, so the rounds end. If no padding fits, the elements are not aligned.
+// No field has so many bytes.
+bool IsNoPaddingSize(size_t size) { return size == 1 || size == 130; }
+
+// Where elements are to begin in the message: at `rest` modulo `modulus`.
+struct Alignment {
+  size_t modulus;
+  size_t rest;
+};
+
+// See kPayloadAlignment. What follows a longer tensor may be a piece of its own
+// at the receiver, so it must begin at a multiple of kPartAlignment.
+Alignment AlignmentOf(const Tensor& tensor) {
+  const size_t size = tensor.byte_size();
+  if (size == 0) return {1, 0};
+  if (size < kCopyBelowBytes) return {ElementSize(tensor.dtype()), 0};
+  if (size % kPartAlignment == 0) return {kPayloadAlignment, 0};
+  return {kPayloadAlignment, kPayloadAlignment - size % kPayloadAlignment};
+}
+
+// Returns a layout that puts the elements of a tensor where AlignmentOf() says,
+// if its encoding starts at `offset`. Padding can widen the two lengths in
+// front of it, so this takes a few rounds. Each adds less than twice the
+// modulus, and a length is not widened twice by so little, so the rounds end.
 Layout AlignedLayout(const NamedTensor& named, size_t offset) {
+  const Alignment wanted = AlignmentOf(named.tensor);
   size_t padding = 0;
-  while (padding <= kMaxPaddingSize) {
+  for (;;) {
     Layout layout = Measure(named, padding);
     size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
                         named.tensor.byte_size();
-    size_t past = payload_at % kPayloadAlignment;
-    if (past == 0) return layout;
-    padding += kPayloadAlignment - past;
-    // No field has one byte.
-    if (padding == 1) padding += kPayloadAlignment;
+    size_t missing =
+        (wanted.rest + wanted.modulus - payload_at % wanted.modulus) %
+        wanted.modulus;
+    if (missing == 0) return layout;
+    padding += missing;
+    if (IsNoPaddingSize(padding)) padding += wanted.modulus;
   }
-  return Measure(named, /*padding_size=*/0);
 }
 
 void AppendPadding(size_t padding_size, std::string* out) {
   if (padding_size == 0) return;
-  AppendLengthDelimited(kTensorPaddingTag, padding_size - 2, out);
-  out->append(padding_size - 2, '\0');
+  const size_t bytes = PaddingBytes(padding_size);
+  AppendLengthDelimited(kTensorPaddingTag, bytes, out);
+  out->append(bytes, '\0');
 }
 
 // Appends all of the NamedTensor but its elements.
@@ -112,8 +136,7 @@ class Writer {
       return absl::InvalidArgumentError("encode tensor: name is not UTF-8");
     }
     bool refer = named.tensor.byte_size() >= kCopyBelowBytes;
-    Layout layout = refer ? AlignedLayout(named, size())
-                          : Measure(named, /*padding_size=*/0);
+    Layout layout = AlignedLayout(named, size());
     AppendHeader(named, layout, &pending_);
     if (refer) {
       Flush();

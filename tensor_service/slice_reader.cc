@@ -159,7 +159,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   if (count > 0 && count <= slices_[slice_].size() - offset_) {
     const grpc::Slice& slice = slices_[slice_];
     auto buffer = Buffer::FromSlice(slice.sub(offset_, offset_ + count),
-                                    std::max(slice.size(), kReceiveBlockBytes));
+                                    std::max(size_, kReceiveBlockBytes));
     Skip(end, count);
     return buffer;
   }

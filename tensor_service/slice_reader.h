@@ -56,8 +56,9 @@ class SliceReader {
   bool AppendTo(size_t end, std::string* out);
 
   // Returns the bytes up to `end`. Shares the message's memory if one slice
-  // holds them all, and else copies them to aligned memory. Buffer::held() of a
-  // shared buffer is the size of that slice, and at least kReceiveBlockBytes.
+  // holds them all, and else copies them to aligned memory of the heap.
+  // Buffer::held() of a shared buffer is the size of the message, and at least
+  // kReceiveBlockBytes: a transport may free a message's slices together only.
   // Returns INVALID_ARGUMENT if `end` is out of range, and RESOURCE_EXHAUSTED
   // if there is no memory for the copy.
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);

@@ -12,6 +12,14 @@ namespace penstock::tensor {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "tensor data is little-endian on the wire and used in place");
 
+namespace {
+
+Allocator* Chosen(Allocator* allocator) {
+  return allocator == nullptr ? DefaultAllocator() : allocator;
+}
+
+}  // namespace
+
 absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape) {
   if (shape.size() > kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -42,10 +50,12 @@ std::string Describe(DType dtype, absl::Span<const int64_t> shape) {
   return absl::StrCat(Name(dtype), "[", absl::StrJoin(shape, ","), "]");
 }
 
-absl::StatusOr<Tensor> Tensor::Allocate(DType dtype, Shape shape) {
+absl::StatusOr<Tensor> Tensor::Allocate(DType dtype, Shape shape,
+                                        Allocator* allocator) {
   absl::StatusOr<size_t> size = ByteSize(dtype, shape);
   if (!size.ok()) return size.status();
-  absl::StatusOr<std::shared_ptr<Buffer>> buffer = Buffer::Allocate(*size);
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer =
+      Chosen(allocator)->Allocate(*size);
   if (!buffer.ok()) return buffer.status();
   return FromBuffer(dtype, std::move(shape), *std::move(buffer));
 }
@@ -74,8 +84,9 @@ absl::StatusOr<Tensor> Tensor::FromSlice(DType dtype, Shape shape,
 }
 
 absl::StatusOr<Tensor> Tensor::CopyOf(DType dtype, Shape shape,
-                                      const void* data, size_t size) {
-  absl::StatusOr<std::shared_ptr<Buffer>> buffer = Buffer::Allocate(size);
+                                      const void* data, size_t size,
+                                      Allocator* allocator) {
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = allocator->Allocate(size);
   if (!buffer.ok()) return buffer.status();
   if (size > 0) memcpy((*buffer)->mutable_data(), data, size);
   return FromBuffer(dtype, std::move(shape), *std::move(buffer));
@@ -93,15 +104,15 @@ bool Tensor::IsAligned() const {
 }
 
 absl::StatusOr<Tensor> Tensor::Aligned() const {
-  return IsAligned() ? *this : Copy();
+  return IsAligned() ? *this : Copy(HeapAllocator());
 }
 
-absl::StatusOr<Tensor> Tensor::Copy() const {
-  return CopyOf(dtype_, shape_, bytes().data(), byte_size());
+absl::StatusOr<Tensor> Tensor::Copy(Allocator* allocator) const {
+  return CopyOf(dtype_, shape_, bytes().data(), byte_size(), Chosen(allocator));
 }
 
 absl::StatusOr<Tensor> Tensor::Compact() const {
-  return held_bytes() / 2 <= byte_size() ? *this : Copy();
+  return held_bytes() / 2 <= byte_size() ? *this : Copy(HeapAllocator());
 }
 
 absl::Status Tensor::CheckAccess(DType wanted) const {

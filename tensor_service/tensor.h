@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/slice.h"
+#include "tensor_service/allocator.h"
 #include "tensor_service/buffer.h"
 #include "tensor_service/dtype.h"
 
@@ -46,10 +47,12 @@ class Tensor {
  public:
   Tensor() = default;
 
-  // Allocates memory, aligned to Buffer::kAlignment and not initialised.
-  // Returns INVALID_ARGUMENT as ByteSize() does, and RESOURCE_EXHAUSTED as
-  // Buffer::Allocate() does.
-  static absl::StatusOr<Tensor> Allocate(DType dtype, Shape shape);
+  // Allocates memory, aligned to Buffer::kAlignment and not initialised. It
+  // comes from `allocator`; null is DefaultAllocator(). Returns
+  // INVALID_ARGUMENT as ByteSize() does, and the allocator's
+  // RESOURCE_EXHAUSTED.
+  static absl::StatusOr<Tensor> Allocate(DType dtype, Shape shape,
+                                         Allocator* allocator = nullptr);
 
   // Makes a tensor of existing memory. Copies nothing. Returns INVALID_ARGUMENT
   // unless the buffer has exactly the bytes that `dtype` and `shape` need.
@@ -58,12 +61,12 @@ class Tensor {
   static absl::StatusOr<Tensor> FromSlice(DType dtype, Shape shape,
                                           grpc::Slice slice);
 
-  // Makes a tensor of a copy of `values`. Returns errors as Allocate() and
-  // FromBuffer() do.
+  // Makes a tensor of a copy of `values`, in memory of DefaultAllocator().
+  // Returns errors as Allocate() and FromBuffer() do.
   template <typename T>
   static absl::StatusOr<Tensor> Of(Shape shape, absl::Span<const T> values) {
     return CopyOf(DTypeOf<T>::kValue, std::move(shape), values.data(),
-                  values.size() * sizeof(T));
+                  values.size() * sizeof(T), DefaultAllocator());
   }
 
   DType dtype() const { return dtype_; }
@@ -82,15 +85,18 @@ class Tensor {
   // may start anywhere in the received message.
   bool IsAligned() const;
 
-  // Returns this tensor if IsAligned(), and else a copy in aligned memory.
+  // Returns this tensor if IsAligned(), and else a copy in aligned memory of
+  // the heap: it is for reading, and needs no better memory.
   absl::StatusOr<Tensor> Aligned() const;
 
-  // Returns a copy of the tensor in aligned memory of its own.
-  absl::StatusOr<Tensor> Copy() const;
+  // Returns a copy of the tensor in aligned memory of its own, from
+  // `allocator`; null is DefaultAllocator().
+  absl::StatusOr<Tensor> Copy(Allocator* allocator = nullptr) const;
 
   // Returns this tensor if held_bytes() is at most twice its size, and else a
   // copy. Call it before keeping a tensor for long, which might keep a whole
-  // message from being freed.
+  // message from being freed. The copy is on the heap, whatever the default
+  // allocator: what is kept for long would exhaust a pool.
   absl::StatusOr<Tensor> Compact() const;
 
   // Returns the elements in row-major order, valid as long as bytes(). Returns
@@ -105,9 +111,11 @@ class Tensor {
   }
 
   // Returns the elements for writing. Copies them first if the memory is
-  // read-only, unaligned or shared with another holder: a handle, or a call
-  // that still sends it. Returns INVALID_ARGUMENT if T is another element type,
-  // and RESOURCE_EXHAUSTED if there is no memory for the copy.
+  // read-only, unaligned or shared with another holder: a handle, a call that
+  // still sends it, or a peer that uses it in place. The copy is in memory of
+  // DefaultAllocator(), as the tensor may be sent again. Returns
+  // INVALID_ARGUMENT if T is another element type, and RESOURCE_EXHAUSTED if
+  // there is no memory for the copy.
   template <typename T>
   absl::StatusOr<absl::Span<T>> mutable_flat() {
     absl::Status status = MakeWritable(DTypeOf<T>::kValue);
@@ -123,7 +131,8 @@ class Tensor {
 
  private:
   static absl::StatusOr<Tensor> CopyOf(DType dtype, Shape shape,
-                                       const void* data, size_t size);
+                                       const void* data, size_t size,
+                                       Allocator* allocator);
   absl::Status CheckAccess(DType wanted) const;
   absl::Status MakeWritable(DType wanted);
   char* MutableBytes();

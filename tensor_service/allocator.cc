@@ -1,0 +1,34 @@
+#include "tensor_service/allocator.h"
+
+#include <atomic>
+
+namespace penstock::tensor {
+namespace {
+
+class Heap final : public Allocator {
+ public:
+  absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t bytes) override {
+    return Buffer::Allocate(bytes);
+  }
+};
+
+// Null stands for HeapAllocator(), so that it needs no initialisation.
+std::atomic<Allocator*> default_allocator{nullptr};
+
+}  // namespace
+
+Allocator* HeapAllocator() {
+  static auto* const heap = new Heap;  // lives as long as the process
+  return heap;
+}
+
+Allocator* DefaultAllocator() {
+  Allocator* const chosen = default_allocator.load(std::memory_order_acquire);
+  return chosen == nullptr ? HeapAllocator() : chosen;
+}
+
+void SetDefaultAllocator(Allocator* allocator) {
+  default_allocator.store(allocator, std::memory_order_release);
+}
+
+}  // namespace penstock::tensor

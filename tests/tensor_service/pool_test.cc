@@ -1,0 +1,219 @@
+// Tensors in Penstock's pool: what is sent without a copy, what a peer that
+// keeps them costs, and who may write to them.
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "tensor_service/client.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/pool_allocator.h"
+#include "tensor_service/service.h"
+#include "tensor_service/status.h"
+#include "tensor_service/store.h"
+#include "tests/tensor_service/random_bundle.h"
+#include "transport/penstock.h"
+
+namespace penstock::tensor {
+namespace {
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+Allocator* Pool() { return PoolAllocator<penstock::Allocator>(); }
+
+Tensor BytesInPool(size_t bytes, uint8_t value = 0) {
+  Tensor tensor =
+      *Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(bytes)}, Pool());
+  memset(tensor.buffer()->mutable_data(), value, bytes);
+  return tensor;
+}
+
+Bundle Only(const std::string& name, const Tensor& tensor) {
+  Bundle bundle;
+  bundle.tensors.push_back({name, tensor});
+  return bundle;
+}
+
+std::vector<std::string> NamesOf(const Bundle& bundle) {
+  std::vector<std::string> names;
+  for (const NamedTensor& named : bundle.tensors) names.push_back(named.name);
+  return names;
+}
+
+// Whether `got` is the memory of `sent`, in which case a write that nobody
+// should make is seen.
+bool IsSameMemory(const Tensor& sent, const Tensor& got) {
+  const size_t middle = sent.byte_size() / 2;
+  const char before = got.bytes()[middle];
+  sent.buffer()->mutable_data()[middle] ^= 1;
+  const bool is_same = got.bytes()[middle] != before;
+  sent.buffer()->mutable_data()[middle] ^= 1;
+  return is_same;
+}
+
+class PoolTest : public testing::TestWithParam<Fabric> {
+ protected:
+  PoolTest() : service_(MakeTensorService(&store_)) {
+    Options options;
+    options.policy = Policy::kRequire;
+    options.fabrics = {GetParam()};
+    grpc::ServerBuilder builder;
+    Enable(&builder, options);
+    AllowUnlimitedMessages(&builder);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    client_ = std::make_unique<TensorClient>(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port),
+        Credentials(grpc::InsecureChannelCredentials(), options),
+        UnlimitedMessages()));
+    // The first message of a connection may go before the path is agreed on.
+    EXPECT_TRUE(client_->List().ok());
+  }
+  ~PoolTest() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  bool InPlace() const { return GetParam() == Fabric::kShm; }
+
+  // What one process has, the other one gets.
+  Bundle Fetch(const Bundle& bundle) {
+    EXPECT_TRUE(store_.Put(bundle).ok());
+    auto got = client_->Get(NamesOf(bundle));
+    EXPECT_TRUE(got.ok()) << got.status();
+    store_.Delete(NamesOf(bundle));
+    return got.ok() ? *std::move(got) : Bundle();
+  }
+
+  TensorStore store_{size_t{16} << 30};
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TensorClient> client_;
+};
+
+TEST_P(PoolTest, BundleIsReadWhereItsSenderHasIt) {
+  Bundle bundle;
+  for (int i = 0; i < 20; ++i) {
+    const size_t bytes = i % 2 == 0 ? 100 * kKiB + static_cast<size_t>(i) : 40;
+    bundle.tensors.push_back(
+        {absl::StrCat("t", i), BytesInPool(bytes, static_cast<uint8_t>(i))});
+  }
+  const Bundle got = Fetch(bundle);
+  ASSERT_EQ(got.tensors.size(), 20u);
+  for (size_t i = 0; i < 20; ++i) {
+    const Tensor& sent = bundle.tensors[i].tensor;
+    const Tensor& tensor = got.tensors[i].tensor;
+    EXPECT_EQ(tensor.bytes(), sent.bytes()) << i;
+    const bool is_large = sent.byte_size() >= kMinPooledBytes;
+    EXPECT_EQ(IsSameMemory(sent, tensor), InPlace() && is_large) << i;
+  }
+}
+
+TEST_P(PoolTest, StoreOfThePeerKeepsTheSendersMemory) {
+  const Tensor sent = BytesInPool(100 * kKiB, 1);
+  ASSERT_TRUE(client_->Put(Only("x", sent)).ok());
+  EXPECT_EQ(IsSameMemory(sent, store_.All().tensors[0].tensor), InPlace());
+}
+
+// The rest of the message goes, at the sender too.
+TEST_P(PoolTest, StoreOfThePeerKeepsNoMessageForOneOfManyTensors) {
+  Bundle bundle;
+  for (const char* name : {"a", "b", "c"}) {
+    bundle.tensors.push_back({name, BytesInPool(100 * kKiB, 1)});
+  }
+  ASSERT_TRUE(client_->Put(bundle).ok());
+  for (const NamedTensor& kept : store_.All().tensors) {
+    EXPECT_EQ(kept.tensor.held_bytes(), 100 * kKiB);
+    EXPECT_FALSE(IsSameMemory(*bundle.Find(kept.name), kept.tensor));
+  }
+}
+
+TEST_P(PoolTest, AnyBundleComesThroughAligned) {
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(seed);
+    const Bundle bundle = RandomBundle(&random, kMiB, Pool(), HeapAllocator());
+    ASSERT_TRUE(client_->Put(bundle).ok());
+    const auto got = client_->Get(NamesOf(bundle));
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_EQ(got->tensors.size(), bundle.tensors.size());
+    for (size_t i = 0; i < bundle.tensors.size(); ++i) {
+      const Tensor& tensor = got->tensors[i].tensor;
+      EXPECT_EQ(tensor.dtype(), bundle.tensors[i].tensor.dtype());
+      EXPECT_EQ(tensor.shape(), bundle.tensors[i].tensor.shape());
+      EXPECT_EQ(tensor.bytes(), bundle.tensors[i].tensor.bytes());
+      EXPECT_TRUE(tensor.IsAligned()) << tensor.ToString();
+    }
+    store_.Delete(NamesOf(bundle));
+  }
+}
+
+TEST_P(PoolTest, WritingLeavesWhatThePeerHas) {
+  Tensor mine = BytesInPool(kMiB, 1);
+  Bundle got = Fetch(Only("x", mine));
+  ASSERT_EQ(got.tensors.size(), 1u);
+  const char* const sent = mine.bytes().data();
+  (*mine.mutable_flat<uint8_t>())[0] = 2;
+  EXPECT_EQ((*got.tensors[0].tensor.flat<uint8_t>())[0], 1);
+  EXPECT_EQ((*mine.flat<uint8_t>())[0], 2);
+  if (InPlace()) {
+    EXPECT_NE(mine.bytes().data(), sent);
+  }
+}
+
+TEST_P(PoolTest, MemoryIsWrittenToAgainWhenThePeerHasLetGo) {
+  Tensor mine = BytesInPool(kMiB, 1);
+  const char* const memory = mine.bytes().data();
+  Fetch(Only("x", mine));
+  // Noticed with what is sent next.
+  for (int i = 0; i < 1000 && mine.buffer().use_count() > 1; ++i) {
+    ASSERT_TRUE(client_->List().ok());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(mine.mutable_flat<uint8_t>().ok());
+  EXPECT_EQ(mine.bytes().data(), memory);
+}
+
+TEST_P(PoolTest, ReceiverThatKeepsAllCostsCopiesAndNoFailure) {
+  constexpr size_t kBytes = 64 * kMiB;
+  constexpr int kMost = 100;  // the pool has at most 1 GiB
+  std::vector<Bundle> kept;
+  bool is_full = false;
+  for (int i = 0; i < kMost && !is_full; ++i) {
+    const Tensor sent = BytesInPool(kBytes, static_cast<uint8_t>(i));
+    kept.push_back(Fetch(Only("x", sent)));
+    ASSERT_EQ(kept.back().tensors.size(), 1u) << i;
+    const Tensor& got = kept.back().tensors[0].tensor;
+    ASSERT_EQ(got.bytes()[0], static_cast<char>(i));
+    ASSERT_EQ(got.bytes()[kBytes - 1], static_cast<char>(i));
+    is_full = !IsSameMemory(sent, got);
+  }
+  EXPECT_TRUE(is_full);
+  // Small ones come through as well.
+  Tensor small = BytesInPool(100 * kKiB, 9);
+  EXPECT_EQ(Fetch(Only("y", small)).tensors[0].tensor.bytes(), small.bytes());
+  EXPECT_TRUE(small.mutable_flat<uint8_t>().ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Fabrics, PoolTest,
+                         testing::Values(Fabric::kShm, Fabric::kTcp),
+                         [](const auto& info) {
+                           return info.param == Fabric::kShm ? "shm" : "tcp";
+                         });
+
+}  // namespace
+}  // namespace penstock::tensor
