@@ -9,8 +9,11 @@
 #include "grpc/slice.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/slice.h"
+#include "tensor_service/allocator.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/pool_allocator.h"
 #include "tensor_service/tensor.h"
+#include "transport/penstock.h"
 
 namespace penstock {
 namespace bench {
@@ -68,7 +71,12 @@ absl::Status ReadTensor(const grpc::ByteBuffer& message, Read read) {
 
 }  // namespace
 
-void SetMessageForm(MessageForm form) { message_form = form; }
+void SetMessageForm(MessageForm form) {
+  message_form = form;
+  if (form == MessageForm::kTensor) {
+    tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
+  }
+}
 
 grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
   switch (message_form.load(std::memory_order_relaxed)) {

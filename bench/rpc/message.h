@@ -26,7 +26,8 @@ void SetMessageForm(MessageForm form);
 //   raw       one slice, allocated and written
 //   protobuf  as a stub does: a new object, whose field of type `bytes` is
 //             resized and written; then it is serialised
-//   tensor    a new tensor of the tensor service, written and encoded
+//   tensor    a new tensor of the tensor service, in the pool, written and
+//             encoded
 grpc::ByteBuffer MakeMessage(size_t bytes,
                              absl::FunctionRef<void(uint8_t*)> write);
 
