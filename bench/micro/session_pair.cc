@@ -59,7 +59,7 @@ void SessionPeer::Poll() {
   session_.Flush();
 }
 
-void SessionPeer::OnMessage(memory::Payload, bool) {
+void SessionPeer::OnMessage(const memory::Payload&, bool) {
   ++messages;
   session_.Consumed(stream_);
   session_.WantMessage(stream_);

@@ -52,7 +52,7 @@ class SessionPeer : public session::SessionEvents,
   void OnClosed(const absl::Status&) override {}
 
   void OnHeaders(absl::string_view) override {}
-  void OnMessage(memory::Payload, bool) override;
+  void OnMessage(const memory::Payload&, bool) override;
   void OnMessageTooLarge(uint64_t) override {}
   void OnHalfClose() override;
   void OnTrailers(absl::string_view) override;

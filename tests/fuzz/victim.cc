@@ -25,7 +25,7 @@ session::Config ConfigOf(bool is_client) {
 
 }  // namespace
 
-void VictimStream::OnMessage(memory::Payload message, bool) {
+void VictimStream::OnMessage(const memory::Payload& message, bool) {
   Require(!ended_, "a message in time");
   uint8_t sum = 0;
   memory::Payload owned;

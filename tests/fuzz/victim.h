@@ -30,7 +30,7 @@ class VictimStream : public session::StreamEvents {
   void OnHeaders(absl::string_view) override {
     Require(!ended_, "headers in time");
   }
-  void OnMessage(memory::Payload message, bool) override;
+  void OnMessage(const memory::Payload& message, bool) override;
   void OnMessageTooLarge(uint64_t bytes) override;
   void OnHalfClose() override { Require(!ended_, "half-close in time"); }
   void OnTrailers(absl::string_view) override;
