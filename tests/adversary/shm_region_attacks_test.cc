@@ -80,9 +80,10 @@ std::string Whole(uint64_t length, uint32_t epoch, uint64_t key,
                         {Region(epoch, {Part(key, offset, length)})});
 }
 
-// Announces these parts of 100 bytes on the path.
+// Announces these parts of kPart bytes on the path.
+constexpr uint64_t kPart = 4096;
 std::string Parts(const std::vector<std::string>& parts) {
-  return AnnouncementOf(1, 100 * parts.size(), {Region(1, parts)});
+  return AnnouncementOf(1, kPart * parts.size(), {Region(1, parts)});
 }
 
 // Of a segment that is lent as it should be.
@@ -113,17 +114,20 @@ std::vector<std::string> OddAnnouncements() {
 }
 
 std::vector<std::string> OddParts() {
-  const std::string part = Part(kKey, 0, 100);
-  const std::string elsewhere = Part(kKey + (uint64_t{1} << 32), 0, 100);
-  const std::string beyond = Part(kKey, kSegmentBytes - 50, 100);
+  const std::string part = Part(kKey, 0, kPart);
+  const std::string elsewhere = Part(kKey + (uint64_t{1} << 32), 0, kPart);
+  const std::string beyond = Part(kKey, kSegmentBytes - 50, kPart);
   return {
-      Parts({part, Part(kKey, 50, 100)}),          // overlap
-      Parts(std::vector<std::string>(512, part)),  // the same 512 times
-      Parts({part, Part(kKey + 1, 100, 100)}),     // of two loans
+      Parts({part, Part(kKey, 50, kPart)}),         // overlap
+      Parts(std::vector<std::string>(512, part)),   // the same 512 times
+      Parts({part, Part(kKey + 1, kPart, kPart)}),  // of two loans
       Parts({part, beyond}),
       Parts({beyond, part}),
       Parts({part, elsewhere}),  // a segment that is not lent
-      Parts({part, Part(kKey, UINT64_MAX - 10, 100)}),
+      Parts({part, Part(kKey, UINT64_MAX - 10, kPart)}),
+      // More than a message of this length has.
+      AnnouncementOf(1, 200,
+                     {Region(1, {Part(kKey, 0, 100), Part(kKey, 100, 100)})}),
   };
 }
 

@@ -34,8 +34,8 @@ void Check(absl::Span<const uint8_t> bytes, uint8_t version) {
   Require(!announce->regions.empty() && announce->regions.size() <= 2,
           "an announcement has one or two regions");
   for (const wire::AnnouncedRegion& region : announce->regions) {
-    Require(region.parts.size() <= wire::MaxParts(version),
-            "a region has no more parts than its version allows");
+    Require(region.parts.size() <= wire::MaxParts(version, announce->length),
+            "a region has no more parts than its message may have");
     uint64_t length = 0;
     for (const wire::AnnouncedPart& part : region.parts) {
       Require(part.length > 0, "no part is empty");

@@ -32,7 +32,7 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
   memory::Payload stable = message;
   if (fast_path != nullptr) {
     absl::StatusOr<fabric::Exposure> fast =
-        fast_path->Expose(message, max_parts_);
+        fast_path->Expose(message, wire::MaxParts(version_, message.size()));
     if (fast.ok()) {
       exposed.fast_path = fast_path;
       exposed.fast = fast->region;

@@ -3,7 +3,6 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 #define PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
@@ -29,10 +28,10 @@ class Exposures {
     uint64_t begun_ns = 0;  // 0: its release is not timed
   };
 
-  // Both outlive it. Charges `budget` for the parts of each message, of which
-  // there are `max_parts` at most.
-  Exposures(fabric::Endpoint* lifeline, Budget* budget, size_t max_parts)
-      : lifeline_(lifeline), budget_(budget), max_parts_(max_parts) {}
+  // Both outlive it. Charges `budget` for the parts of each message. `version`
+  // is that of the protocol, which says how many there may be.
+  Exposures(fabric::Endpoint* lifeline, Budget* budget, uint8_t version)
+      : lifeline_(lifeline), budget_(budget), version_(version) {}
 
   // Exposes a message of `stream` on the lifeline, and also on `fast_path`
   // unless that is null, as a path may be lost before the peer has read.
@@ -56,7 +55,7 @@ class Exposures {
  private:
   fabric::Endpoint* const lifeline_;
   Budget* const budget_;
-  const size_t max_parts_;
+  const uint8_t version_;
   uint64_t next_id_ = 1;
   std::unordered_map<uint64_t, Exposed> exposed_;
 };

@@ -43,7 +43,7 @@ StreamOutput::StreamOutput(const Parts& parts, StreamTable* streams,
       counters_(parts.counters),
       owner_(owner),
       meter_(config_.tuning, parts.lifeline->capabilities()),
-      exposures_(parts.lifeline, budget_, wire::MaxParts(config_.version)) {}
+      exposures_(parts.lifeline, budget_, config_.version) {}
 
 void StreamOutput::UseFastPath(fabric::Endpoint* path, uint32_t epoch) {
   fast_path_ = path;

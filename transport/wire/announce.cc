@@ -32,7 +32,7 @@ bool TakeRegion(uint64_t length, uint8_t version, Reader* reader,
   AnnouncedRegion region;
   region.path = reader->Number<uint32_t>();
   const size_t count = version < 2 ? 1 : reader->Number<uint16_t>();
-  if (count == 0 || count > kMaxParts) return false;
+  if (count == 0 || count > MaxParts(version, length)) return false;
   uint64_t rest = length;
   for (size_t i = 0; i < count; ++i) {
     AnnouncedPart part;

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 #define PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -18,8 +19,16 @@ namespace wire {
 // frame.
 constexpr size_t kMaxParts = 512;
 
-// The most parts of a region in this version of the protocol.
-inline size_t MaxParts(uint8_t version) { return version < 2 ? 1 : kMaxParts; }
+// Returns the most parts of a region, for a message of `length` bytes: one, and
+// two more for each 4 KiB. A sender leaves no less than that in place, with at
+// most one copied part before and behind it. So what parts cost the receiver is
+// in proportion to the bytes, which its windows and budgets count.
+inline size_t MaxParts(uint8_t version, uint64_t length) {
+  constexpr uint64_t kBytesOfTwoParts = 4 * 1024;
+  if (version < 2) return 1;
+  return static_cast<size_t>(
+      std::min<uint64_t>(kMaxParts, 1 + 2 * (length / kBytesOfTwoParts)));
+}
 
 // A range of memory in which some of the message lies.
 struct AnnouncedPart {
@@ -44,7 +53,7 @@ struct Announce {
   size_t max_parts() const;
 };
 
-// Needs at most MaxParts(version) parts in each region.
+// Needs at most MaxParts() parts in each region.
 std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
 // Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, or if

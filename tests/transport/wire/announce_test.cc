@@ -118,12 +118,29 @@ TEST(AnnounceWire, NoPartIsEmpty) {
   EXPECT_TRUE(IsMalformed(announce));
 }
 
+Announce OfParts(size_t count, uint64_t length) {
+  Announce announce;
+  announce.length = length;
+  announce.regions = {{7, std::vector<AnnouncedPart>(count, {1, 2, 1})}};
+  if (count > 0) announce.regions[0].parts[0].length = length - (count - 1);
+  return announce;
+}
+
 TEST(AnnounceWire, ThereAreUpTo512Parts) {
   for (size_t count : {0, 1, 2, 511, 512, 513, 65535}) {
-    Announce announce;
-    announce.length = std::max<size_t>(count, 1);
-    announce.regions = {{7, std::vector<AnnouncedPart>(count, {1, 2, 1})}};
-    EXPECT_EQ(IsMalformed(announce), count == 0 || count > 512) << count;
+    EXPECT_EQ(IsMalformed(OfParts(count, 1 << 30)), count == 0 || count > 512)
+        << count;
+  }
+}
+
+TEST(AnnounceWire, AShortMessageHasFewParts) {
+  EXPECT_EQ(MaxParts(1, 1 << 30), 1u);
+  EXPECT_EQ(MaxParts(2, UINT64_MAX), 512u);
+  for (uint64_t length : {2, 4095, 4096, 8191, 8192, 1000000}) {
+    const size_t most = MaxParts(2, length);
+    EXPECT_EQ(most, 1 + 2 * (length / 4096));
+    EXPECT_FALSE(IsMalformed(OfParts(most, length))) << length;
+    EXPECT_TRUE(IsMalformed(OfParts(most + 1, length))) << length;
   }
 }
 
@@ -163,11 +180,12 @@ TEST(AnnounceWire, EmptyMessageIsRejected) {
 
 AnnouncedRegion RandomRegion(uint64_t length, uint8_t version,
                              Mutator* random) {
+  const size_t max_parts = std::min<size_t>(20, MaxParts(version, length));
   AnnouncedRegion region;
   region.path = static_cast<uint32_t>(random->Below(2));
   while (length > 0) {
     const bool is_last =
-        version == 1 || region.parts.size() == 20 || random->Below(3) == 0;
+        region.parts.size() + 1 == max_parts || random->Below(3) == 0;
     const uint64_t part = is_last ? length : 1 + random->Below(length);
     region.parts.push_back(
         {random->Below(~uint64_t{0}), random->Below(~uint64_t{0}), part});
