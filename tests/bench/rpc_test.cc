@@ -110,7 +110,7 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
 TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
   const std::string path = testing::TempDir() + "/beside.json";
   ASSERT_EQ(RunRpc("--benchmark=beside --transports=tcp,penstock-tcp,shm "
-                   "--rpcs=20 --window=2 --warm-up=5 --rounds=1 --sizes=1MiB "
+                   "--rpcs=100 --window=2 --warm-up=5 --rounds=1 --sizes=1MiB "
                    "--json=" +
                    path + " > /dev/null 2>&1"),
             0);
