@@ -24,7 +24,14 @@ bool IsInHandle(const grpc::Slice& slice) {
   return bytes >= handle && bytes - handle < sizeof(slice);
 }
 
+// The bytes of such a slice, at a better place.
+struct InHandle {
+  alignas(8) char bytes[sizeof(grpc::Slice)];
+};
+
 }  // namespace
+
+class Buffer::Key {};
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
   // posix_memalign of 0 bytes may give null. One byte keeps data() valid.
@@ -37,24 +44,29 @@ absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
 }
 
 std::shared_ptr<Buffer> Buffer::FromSlice(grpc::Slice slice, size_t held) {
-  std::shared_ptr<Buffer> buffer(new Buffer);
-  buffer->size_ = slice.size();
   if (IsInHandle(slice)) {
-    memcpy(buffer->short_, slice.begin(), slice.size());
-    buffer->data_ = buffer->short_;
-    buffer->held_ = buffer->size_;
-    return buffer;
+    auto copy = std::make_shared<InHandle>();
+    memcpy(copy->bytes, slice.begin(), slice.size());
+    return Share(copy->bytes, slice.size(), copy);
   }
-  buffer->slice_ = std::move(slice);
-  buffer->data_ =
-      reinterpret_cast<char*>(const_cast<uint8_t*>(buffer->slice_.begin()));
-  buffer->held_ = std::max(buffer->size_, held);
+  auto owner = std::make_shared<grpc::Slice>(std::move(slice));
+  return Share(owner->begin(), owner->size(), owner, held);
+}
+
+std::shared_ptr<Buffer> Buffer::Share(const void* data, size_t size,
+                                      std::shared_ptr<const void> owner,
+                                      size_t held) {
+  auto buffer = std::make_shared<Buffer>(Key());
+  buffer->data_ = static_cast<char*>(const_cast<void*>(data));
+  buffer->size_ = size;
+  buffer->held_ = std::max(size, held);
+  buffer->owner_ = std::move(owner);
   return buffer;
 }
 
 std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size, bool writable,
                                      std::function<void()> release) {
-  std::shared_ptr<Buffer> buffer(new Buffer);
+  auto buffer = std::make_shared<Buffer>(Key());
   buffer->data_ = static_cast<char*>(data);
   buffer->size_ = size;
   buffer->held_ = size;

@@ -33,6 +33,12 @@ class Buffer {
   // being freed, if that is more than its size.
   static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
+  // Holds bytes, read-only, that stay valid while `owner` does. `held` is how
+  // much memory `owner` keeps from being freed, if that is more than `size`.
+  static std::shared_ptr<Buffer> Share(const void* data, size_t size,
+                                       std::shared_ptr<const void> owner,
+                                       size_t held = 0);
+
   // Holds memory of the caller's. `release` runs once, when the last holder
   // lets go, on that holder's thread, which may be one of gRPC's. Until then
   // the memory must stay valid. If it is not `writable`, a Tensor copies it
@@ -40,6 +46,9 @@ class Buffer {
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size, bool writable,
                                       std::function<void()> release);
 
+  // Makes Buffer's constructor unusable by others.
+  class Key;
+  explicit Buffer(const Key&) {}
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -53,12 +62,8 @@ class Buffer {
   bool writable() const { return writable_; }
 
  private:
-  Buffer() = default;
-
-  grpc::Slice slice_;  // FromSlice only
-  // The bytes of a slice that keeps them in its handle, instead of the slice.
-  alignas(8) char short_[sizeof(grpc::Slice)] = {};
-  std::function<void()> release_;  // may be empty
+  std::function<void()> release_;      // may be empty
+  std::shared_ptr<const void> owner_;  // may be null
   char* data_ = nullptr;
   size_t size_ = 0;
   size_t held_ = 0;

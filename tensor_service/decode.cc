@@ -129,8 +129,10 @@ absl::StatusOr<NamedTensor> Finish(Draft draft) {
     return absl::InvalidArgumentError(absl::StrCat(
         "decode bundle: tensor ", draft.name, ": ", tensor.status().message()));
   }
-  if (tensor->byte_size() < kCopyBelowBytes) tensor = tensor->Aligned();
-  if (!tensor.ok()) return tensor.status();
+  if (tensor->byte_size() < kCopyBelowBytes && !tensor->IsAligned()) {
+    tensor = tensor->Aligned();
+    if (!tensor.ok()) return tensor.status();
+  }
   return NamedTensor{std::move(draft.name), *std::move(tensor)};
 }
 

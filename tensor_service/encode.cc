@@ -1,8 +1,10 @@
-#include <string>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/wire.h"
@@ -16,17 +18,6 @@ size_t LengthDelimitedSize(size_t length) {
   return 1 + CodedOutputStream::VarintSize64(length) + length;
 }
 
-void AppendVarint(uint64_t value, std::string* out) {
-  uint8_t bytes[10];
-  uint8_t* end = CodedOutputStream::WriteVarint64ToArray(value, bytes);
-  out->append(reinterpret_cast<char*>(bytes), end - bytes);
-}
-
-void AppendLengthDelimited(uint8_t tag, size_t length, std::string* out) {
-  out->push_back(static_cast<char>(tag));
-  AppendVarint(length, out);
-}
-
 // The sizes in the encoding of a NamedTensor, in bytes.
 struct Layout {
   size_t shape_size;    // of the packed dimensions
@@ -35,12 +26,16 @@ struct Layout {
   size_t named_size;    // of the NamedTensor message
 };
 
-Layout Measure(const NamedTensor& named, size_t padding_size) {
-  Layout layout = {0, padding_size, 0, 0};
+// Whether the elements are a slice of their own.
+bool IsReferred(const Tensor& tensor) {
+  return tensor.byte_size() >= kCopyBelowBytes;
+}
+
+Layout MeasureWithoutPadding(const NamedTensor& named) {
+  Layout layout = {0, 0, 2, 0};  // 2: dtype and its tag
   for (int64_t dimension : named.tensor.shape()) {
     layout.shape_size += CodedOutputStream::VarintSize64(dimension);
   }
-  layout.tensor_size = 2 + padding_size;  // 2: dtype and its tag
   if (layout.shape_size > 0) {
     layout.tensor_size += LengthDelimitedSize(layout.shape_size);
   }
@@ -52,6 +47,13 @@ Layout Measure(const NamedTensor& named, size_t padding_size) {
     layout.named_size += LengthDelimitedSize(named.name.size());
   }
   return layout;
+}
+
+void AddPadding(size_t bytes, Layout* layout) {
+  const size_t before = LengthDelimitedSize(layout->tensor_size);
+  layout->padding_size += bytes;
+  layout->tensor_size += bytes;
+  layout->named_size += LengthDelimitedSize(layout->tensor_size) - before;
 }
 
 // Returns the bytes in a padding field of `padding_size` bytes in all: its tag
@@ -85,77 +87,136 @@ Alignment AlignmentOf(const Tensor& tensor) {
 // modulus, and a length is not widened twice by so little, so the rounds end.
 Layout AlignedLayout(const NamedTensor& named, size_t offset) {
   const Alignment wanted = AlignmentOf(named.tensor);
-  size_t padding = 0;
+  Layout layout = MeasureWithoutPadding(named);
   for (;;) {
-    Layout layout = Measure(named, padding);
-    size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
-                        named.tensor.byte_size();
-    size_t missing =
-        (wanted.rest + wanted.modulus - payload_at % wanted.modulus) %
-        wanted.modulus;
+    const size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
+                              named.tensor.byte_size();
+    // All moduli are powers of two.
+    size_t missing = (wanted.rest - payload_at) & (wanted.modulus - 1);
     if (missing == 0) return layout;
-    padding += missing;
-    if (IsNoPaddingSize(padding)) padding += wanted.modulus;
+    if (IsNoPaddingSize(layout.padding_size + missing)) {
+      missing += wanted.modulus;
+    }
+    AddPadding(missing, &layout);
   }
 }
 
-void AppendPadding(size_t padding_size, std::string* out) {
-  if (padding_size == 0) return;
-  const size_t bytes = PaddingBytes(padding_size);
-  AppendLengthDelimited(kTensorPaddingTag, bytes, out);
-  out->append(bytes, '\0');
-}
-
-// Appends all of the NamedTensor but its elements.
-void AppendHeader(const NamedTensor& named, const Layout& layout,
-                  std::string* out) {
-  AppendLengthDelimited(kTensorsTag, layout.named_size, out);
-  if (!named.name.empty()) {
-    AppendLengthDelimited(kNameTag, named.name.size(), out);
-    out->append(named.name);
-  }
-  AppendLengthDelimited(kTensorTag, layout.tensor_size, out);
-  out->push_back(static_cast<char>(kDTypeTag));
-  out->push_back(static_cast<char>(named.tensor.dtype()));
-  if (layout.shape_size > 0) {
-    AppendLengthDelimited(kShapeTag, layout.shape_size, out);
-    for (int64_t dimension : named.tensor.shape()) AppendVarint(dimension, out);
-  }
-  AppendPadding(layout.padding_size, out);
-  if (named.tensor.byte_size() > 0) {
-    AppendLengthDelimited(kDataTag, named.tensor.byte_size(), out);
-  }
-}
-
-// Collects a message as slices, in order: of headers and short tensors, and of
-// whole long tensors.
-class Writer {
+// Writes fields to memory that has room for them.
+class FieldWriter {
  public:
-  absl::Status Add(const NamedTensor& named) {
+  explicit FieldWriter(uint8_t* at) : at_(at) {}
+
+  uint8_t* at() const { return at_; }
+
+  void Varint(uint64_t value) {
+    at_ = CodedOutputStream::WriteVarint64ToArray(value, at_);
+  }
+
+  void LengthDelimited(uint8_t tag, size_t length) {
+    *at_++ = tag;
+    Varint(length);
+  }
+
+  void Bytes(absl::string_view bytes) {
+    if (bytes.empty()) return;
+    memcpy(at_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+  }
+
+  void Padding(size_t padding_size) {
+    if (padding_size == 0) return;
+    const size_t bytes = PaddingBytes(padding_size);
+    LengthDelimited(kTensorPaddingTag, bytes);
+    memset(at_, 0, bytes);
+    at_ += bytes;
+  }
+
+  // Writes all of the NamedTensor but its elements.
+  void HeaderOf(const NamedTensor& named, const Layout& layout) {
+    LengthDelimited(kTensorsTag, layout.named_size);
+    if (!named.name.empty()) {
+      LengthDelimited(kNameTag, named.name.size());
+      Bytes(named.name);
+    }
+    LengthDelimited(kTensorTag, layout.tensor_size);
+    *at_++ = kDTypeTag;
+    *at_++ = static_cast<uint8_t>(named.tensor.dtype());
+    if (layout.shape_size > 0) {
+      LengthDelimited(kShapeTag, layout.shape_size);
+      for (int64_t dimension : named.tensor.shape()) Varint(dimension);
+    }
+    Padding(layout.padding_size);
+    if (named.tensor.byte_size() > 0) {
+      LengthDelimited(kDataTag, named.tensor.byte_size());
+    }
+  }
+
+ private:
+  uint8_t* at_;
+};
+
+// Where everything of a message lies.
+struct Plan {
+  std::vector<Layout> layouts;  // of each tensor
+  // The sizes of the pieces between long tensors: headers, and short tensors.
+  // There is one before each long tensor, and one, which may be empty, at the
+  // end.
+  std::vector<size_t> pieces;
+};
+
+absl::Status TooLong(const NamedTensor& named) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "encode tensor ", named.name, ": the bundle exceeds the ",
+      kMaxMessageBytes, " bytes of a gRPC message; send it in parts"));
+}
+
+absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size) {
+  Plan plan;
+  plan.layouts.reserve(bundle.tensors.size());
+  size_t size = header_size;
+  size_t piece_at = 0;
+  for (const NamedTensor& named : bundle.tensors) {
     if (!IsUtf8(named.name)) {
       return absl::InvalidArgumentError("encode tensor: name is not UTF-8");
     }
-    bool refer = named.tensor.byte_size() >= kCopyBelowBytes;
-    Layout layout = AlignedLayout(named, size());
-    AppendHeader(named, layout, &pending_);
-    if (refer) {
-      Flush();
-      slices_.push_back(SliceOf(named.tensor.buffer()));
-      flushed_ += named.tensor.byte_size();
-    } else {
-      absl::string_view bytes = named.tensor.bytes();
-      pending_.append(bytes.data(), bytes.size());
+    plan.layouts.push_back(AlignedLayout(named, size));
+    size += LengthDelimitedSize(plan.layouts.back().named_size);
+    if (size > kMaxMessageBytes) return TooLong(named);
+    if (IsReferred(named.tensor)) {
+      plan.pieces.push_back(size - named.tensor.byte_size() - piece_at);
+      piece_at = size;
     }
-    return CheckSize(named);
+  }
+  plan.pieces.push_back(size - piece_at);
+  return plan;
+}
+
+// Makes the slices of a message. Its pieces share one block of memory, where
+// each begins at a multiple of kPartAlignment.
+class Writer {
+ public:
+  explicit Writer(const Plan& plan) : plan_(plan), block_(BlockSize(plan)) {
+    slices_.reserve(2 * plan.pieces.size());
   }
 
-  void AddHeader(absl::string_view header) {
-    AppendLengthDelimited(kHeaderTag, header.size(), &pending_);
-    pending_.append(header.data(), header.size());
-  }
-
-  grpc::ByteBuffer Take() {
-    Flush();
+  // Writes a whole message. `header` is empty if there is none.
+  grpc::ByteBuffer Write(const Bundle& bundle, absl::string_view header) {
+    FieldWriter out(block());
+    if (!header.empty()) {
+      out.LengthDelimited(kHeaderTag, header.size());
+      out.Bytes(header);
+    }
+    for (size_t i = 0; i < bundle.tensors.size(); ++i) {
+      const NamedTensor& named = bundle.tensors[i];
+      out.HeaderOf(named, plan_.layouts[i]);
+      if (IsReferred(named.tensor)) {
+        out = FieldWriter(EndPiece());
+        slices_.push_back(SliceOf(named.tensor.buffer()));
+      } else {
+        out.Bytes(named.tensor.bytes());
+      }
+    }
+    EndPiece();
     // An empty message is one empty slice. No slices at all would be no
     // message.
     if (slices_.empty()) slices_.emplace_back();
@@ -163,38 +224,44 @@ class Writer {
   }
 
  private:
-  size_t size() const { return flushed_ + pending_.size(); }
-
-  absl::Status CheckSize(const NamedTensor& named) const {
-    if (size() <= kMaxMessageBytes) return absl::OkStatus();
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "encode tensor ", named.name, ": the bundle exceeds the ",
-        kMaxMessageBytes, " bytes of a gRPC message; send it in parts"));
+  static size_t RoundUp(size_t size) {
+    return (size + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
   }
 
-  void Flush() {
-    if (pending_.empty()) return;
-    slices_.emplace_back(pending_);
-    flushed_ += pending_.size();
-    pending_.clear();
+  static size_t BlockSize(const Plan& plan) {
+    size_t size = 0;
+    for (size_t piece : plan.pieces) size = RoundUp(size) + piece;
+    return size;
   }
 
+  // The memory is ours alone until Write() returns. A short block has it in its
+  // handle, so this must not move.
+  uint8_t* block() { return const_cast<uint8_t*>(block_.begin()); }
+
+  // Adds the piece that has just been written. Returns where the next begins.
+  uint8_t* EndPiece() {
+    const size_t end = piece_at_ + plan_.pieces[piece_++];
+    if (end > piece_at_) slices_.push_back(block_.sub(piece_at_, end));
+    piece_at_ = RoundUp(end);
+    return block() + piece_at_;
+  }
+
+  const Plan& plan_;
+  grpc::Slice block_;
   std::vector<grpc::Slice> slices_;
-  size_t flushed_ = 0;
-  std::string pending_;
+  size_t piece_ = 0;
+  size_t piece_at_ = 0;
 };
 
 }  // namespace
 
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header) {
-  Writer writer;
-  if (!header.empty()) writer.AddHeader(header);
-  for (const NamedTensor& named : bundle.tensors) {
-    absl::Status status = writer.Add(named);
-    if (!status.ok()) return status;
-  }
-  return writer.Take();
+  const size_t header_size =
+      header.empty() ? 0 : LengthDelimitedSize(header.size());
+  absl::StatusOr<Plan> plan = MakePlan(bundle, header_size);
+  if (!plan.ok()) return plan.status();
+  return Writer(*plan).Write(bundle, header);
 }
 
 }  // namespace penstock::tensor

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -22,7 +21,7 @@ constexpr size_t kMaxGroupDepth = 100;
 SliceReader::SliceReader(std::vector<grpc::Slice> slices)
     : slices_(std::move(slices)) {
   for (const grpc::Slice& slice : slices_) size_ += slice.size();
-  NextSliceIfDone();
+  NextSlice();
 }
 
 absl::StatusOr<SliceReader> SliceReader::Over(const grpc::ByteBuffer& message) {
@@ -37,48 +36,25 @@ absl::StatusOr<SliceReader> SliceReader::Over(const grpc::ByteBuffer& message) {
   return SliceReader(std::move(slices));
 }
 
-void SliceReader::NextSliceIfDone() {
-  while (slice_ < slices_.size() && offset_ == slices_[slice_].size()) {
-    ++slice_;
-    offset_ = 0;
+void SliceReader::NextSlice() {
+  shared_.reset();
+  while (left_ == 0 && next_slice_ < slices_.size()) {
+    at_ = slices_[next_slice_].begin();
+    left_ = slices_[next_slice_].size();
+    ++next_slice_;
   }
 }
 
-bool SliceReader::ReadByte(size_t end, uint8_t* byte) {
-  if (position_ >= end || position_ >= size_) return false;
-  *byte = slices_[slice_].begin()[offset_];
-  ++offset_;
-  ++position_;
-  NextSliceIfDone();
-  return true;
-}
-
-bool SliceReader::ReadVarint(size_t end, uint64_t* value) {
+bool SliceReader::ReadLongVarint(size_t end, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
-    uint8_t byte;
-    if (!ReadByte(end, &byte)) return false;
+    if (position_ >= end || left_ == 0) return false;
+    const uint8_t byte = *at_;
+    Advance(1);
     *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
     if ((byte & 0x80) == 0) return true;
   }
   return false;
-}
-
-bool SliceReader::ReadTag(size_t end, uint32_t* number, uint32_t* wire_type) {
-  uint64_t tag;
-  if (!ReadVarint(end, &tag)) return false;
-  if (tag > std::numeric_limits<uint32_t>::max()) return false;
-  *number = static_cast<uint32_t>(tag >> 3);
-  *wire_type = static_cast<uint32_t>(tag & 7);
-  return *number != 0;
-}
-
-bool SliceReader::ReadLength(size_t end, size_t* field_end) {
-  uint64_t length;
-  if (!ReadVarint(end, &length)) return false;
-  if (length > end - position_) return false;
-  *field_end = position_ + static_cast<size_t>(length);
-  return true;
 }
 
 bool SliceReader::SkipValue(size_t end, uint32_t number, uint32_t wire_type) {
@@ -121,46 +97,56 @@ bool SliceReader::SkipGroup(size_t end, uint32_t number) {
 
 bool SliceReader::Skip(size_t end, size_t count) {
   if (position_ > end || count > end - position_) return false;
-  position_ += count;
   while (count > 0) {
-    size_t here = std::min(count, slices_[slice_].size() - offset_);
-    offset_ += here;
+    const size_t here = std::min(count, left_);
+    Advance(here);
     count -= here;
-    NextSliceIfDone();
   }
   return true;
 }
 
 void SliceReader::CopyOut(char* to, size_t count) {
-  position_ += count;
   while (count > 0) {
-    size_t here = std::min(count, slices_[slice_].size() - offset_);
-    memcpy(to, slices_[slice_].begin() + offset_, here);
+    const size_t here = std::min(count, left_);
+    memcpy(to, at_, here);
+    Advance(here);
     to += here;
-    offset_ += here;
     count -= here;
-    NextSliceIfDone();
   }
 }
 
 bool SliceReader::AppendTo(size_t end, std::string* out) {
   if (end > size_ || position_ > end) return false;
-  size_t before = out->size();
-  out->resize(before + (end - position_));
-  CopyOut(&(*out)[before], end - position_);
+  const size_t count = end - position_;
+  if (count <= left_) {  // spares the string its zeroes
+    if (count == 0) return true;
+    out->append(reinterpret_cast<const char*>(at_), count);
+    Advance(count);
+    return true;
+  }
+  const size_t before = out->size();
+  out->resize(before + count);
+  CopyOut(&(*out)[before], count);
   return true;
+}
+
+const uint8_t* SliceReader::SharedAt() {
+  const grpc::Slice& current = slices_[next_slice_ - 1];
+  if (shared_ == nullptr) shared_ = std::make_shared<grpc::Slice>(current);
+  // A short slice has its bytes in its handle, and the share has its own.
+  return shared_->begin() + (at_ - current.begin());
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   if (end > size_ || position_ > end) {
     return absl::InvalidArgumentError("read message: field past its end");
   }
-  size_t count = end - position_;
-  if (count > 0 && count <= slices_[slice_].size() - offset_) {
-    const grpc::Slice& slice = slices_[slice_];
-    auto buffer = Buffer::FromSlice(slice.sub(offset_, offset_ + count),
-                                    std::max(size_, kReceiveBlockBytes));
-    Skip(end, count);
+  const size_t count = end - position_;
+  if (count > 0 && count <= left_) {
+    const uint8_t* const at = SharedAt();  // first, for it may set shared_
+    auto buffer =
+        Buffer::Share(at, count, shared_, std::max(size_, kReceiveBlockBytes));
+    Advance(count);
     return buffer;
   }
   absl::StatusOr<std::shared_ptr<Buffer>> copy = Buffer::Allocate(count);

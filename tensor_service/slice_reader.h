@@ -40,14 +40,32 @@ class SliceReader {
 
   // Reads a varint of at most ten bytes. Drops bits past the 64th, as protobuf
   // does.
-  bool ReadVarint(size_t end, uint64_t* value);
+  bool ReadVarint(size_t end, uint64_t* value) {
+    if (position_ < end && left_ > 0 && *at_ < 0x80) {  // nearly all are short
+      *value = *at_;
+      Advance(1);
+      return true;
+    }
+    return ReadLongVarint(end, value);
+  }
 
   // Reads a field's number and wire type. Returns false for number 0.
-  bool ReadTag(size_t end, uint32_t* number, uint32_t* wire_type);
+  bool ReadTag(size_t end, uint32_t* number, uint32_t* wire_type) {
+    uint64_t tag;
+    if (!ReadVarint(end, &tag) || tag > 0xffffffff) return false;
+    *number = static_cast<uint32_t>(tag >> 3);
+    *wire_type = static_cast<uint32_t>(tag & 7);
+    return *number != 0;
+  }
 
   // Reads the length of a length-delimited field, and returns the position
   // where the field ends.
-  bool ReadLength(size_t end, size_t* field_end);
+  bool ReadLength(size_t end, size_t* field_end) {
+    uint64_t length;
+    if (!ReadVarint(end, &length) || length > end - position_) return false;
+    *field_end = position_ + static_cast<size_t>(length);
+    return true;
+  }
 
   // Skips the value of an unknown field, nested groups included.
   bool SkipValue(size_t end, uint32_t number, uint32_t wire_type);
@@ -64,15 +82,28 @@ class SliceReader {
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);
 
  private:
-  bool ReadByte(size_t end, uint8_t* byte);
+  bool ReadLongVarint(size_t end, uint64_t* value);
   bool Skip(size_t end, size_t count);
   bool SkipGroup(size_t end, uint32_t number);
   void CopyOut(char* to, size_t count);
-  void NextSliceIfDone();
+  // Moves on by `count` bytes, at most left_.
+  void Advance(size_t count) {
+    at_ += count;
+    left_ -= count;
+    position_ += count;
+    if (left_ == 0) NextSlice();
+  }
+  void NextSlice();
+  // Returns the current place in shared_, which it makes if there is none.
+  const uint8_t* SharedAt();
 
   std::vector<grpc::Slice> slices_;
-  size_t slice_ = 0;   // index of the current one
-  size_t offset_ = 0;  // within it
+  size_t next_slice_ = 0;
+  // The current one, for the buffers that share it. Null if none does. A share
+  // of all slices would keep the transport from freeing the others.
+  std::shared_ptr<const grpc::Slice> shared_;
+  const uint8_t* at_ = nullptr;  // within it
+  size_t left_ = 0;              // from there; 0 only at the message's end
   size_t position_ = 0;
   size_t size_ = 0;
 };

@@ -1,5 +1,6 @@
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "tensor_service/codec.h"
 
@@ -33,10 +34,22 @@ bool SecondFits(uint8_t lead, uint8_t second) {
   }
 }
 
+// Returns how many bytes at the start of `text` are ASCII, as far as eight at a
+// time tell: most names are nothing else.
+size_t AsciiPrefix(absl::string_view text) {
+  size_t at = 0;
+  for (; text.size() - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
+    uint64_t eight;
+    memcpy(&eight, text.data() + at, sizeof(eight));
+    if ((eight & 0x8080808080808080) != 0) break;
+  }
+  return at;
+}
+
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
-  size_t at = 0;
+  size_t at = AsciiPrefix(text);
   while (at < text.size()) {
     uint8_t lead = static_cast<uint8_t>(text[at]);
     size_t length = SequenceLength(lead);

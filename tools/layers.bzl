@@ -102,6 +102,7 @@ LAYERS = {
         "transport/protocol",
         "transport/session",
         "transport/grpc",
+        "tensor_service",
     ],
 }
 
