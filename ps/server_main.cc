@@ -22,7 +22,9 @@
 #include "ps/optimizer.h"
 #include "ps/server.h"
 #include "ps/service.h"
+#include "tensor_service/allocator.h"
 #include "tensor_service/calls.h"
+#include "tensor_service/pool_allocator.h"
 #include "tensor_service/status.h"
 #include "transport/penstock.h"
 
@@ -106,6 +108,11 @@ int Run(Flags flags) {
   absl::Status complete = CompleteFromEnvironment(&flags);
   if (!complete.ok()) return Fail(std::string(complete.message()));
   sigset_t signals = BlockSignals();
+  // Variables, from their first update on, are pulled where they lie.
+  if (!flags.off) {
+    namespace tensor = penstock::tensor;
+    tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
+  }
   auto optimizer = penstock::ps::MakeSgd(flags.learning_rate);
   if (!optimizer.ok()) return Fail(optimizer.status().ToString());
   penstock::ps::Server::Options options;

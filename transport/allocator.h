@@ -20,10 +20,11 @@ namespace penstock {
 //   grpc::Slice slice = buffer.ToSlice();
 //   grpc::ByteBuffer message(&slice, 1);
 //
-// A message that consists of one such slice, or of a part of one, goes over shm
-// without being copied: the receiver's slice is this memory. Other paths send
-// it like any other message. Allocating and freeing take a lock for a moment.
-// When the pool has to grow, Allocate() takes about 50 ms per 256 MiB.
+// Over shm, such a slice, or a part of one of 4 KiB or more, is not copied: the
+// receiver's slice is this memory. A message may have many, and others between
+// them. Other paths send it like any other message. Allocating and freeing take
+// a lock for a moment. When the pool has to grow, Allocate() takes about 50 ms
+// per 256 MiB.
 //
 // The pool holds up to 1 GiB, or a quarter of the memory of the machine or of
 // the control group if that is less. Messages that are copied into it count

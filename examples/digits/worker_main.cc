@@ -31,6 +31,10 @@
 #include "ps/client.h"
 #include "ps/cluster.h"
 #include "ps/reader.h"
+#include "tensor_service/allocator.h"
+#include "tensor_service/pool_allocator.h"
+#include "tensor_service/tensor.h"
+#include "transport/penstock.h"
 
 namespace penstock::digits {
 namespace {
@@ -219,6 +223,10 @@ absl::Status Run(const Flags& flags) {
   if (!part.ok()) return part.status();
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
+  // Gradients are sent from where they are computed.
+  if (!flags.stock) {
+    tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
+  }
   return part->evaluator ? RunEvaluator(flags, *part, *digits)
                          : RunWorker(flags, *part, *digits);
 }
