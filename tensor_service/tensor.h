@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -23,7 +24,7 @@ namespace penstock::tensor {
 
 // The dimensions of a tensor, outermost first. Empty for a scalar. Elements lie
 // in row-major order.
-using Shape = std::vector<int64_t>;
+using Shape = absl::InlinedVector<int64_t, 4>;
 
 // The most dimensions of a tensor. More than any framework makes; bounds what a
 // peer's tensor can cost us.
