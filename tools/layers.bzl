@@ -86,6 +86,7 @@ LAYERS = {
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],
     "bench/rpc": ["transport", "tensor_service"],
+    "bench/tensors": ["transport", "tensor_service", "bench/rpc"],
     "bench/grpc_qps": [],
     # Measures what the layers keep to themselves.
     "bench/micro": [

@@ -132,8 +132,11 @@ def misdrawn(drawing, rules):
             there = place(below, drawing)
             if None in (here, there):
                 continue
-            is_within = layer.startswith(below + "/")  # on the same line
-            if here > there or here == there and not is_within:
+            # On the same line: a folder in another, or both in a folder that
+            # is drawn as a whole.
+            is_inner = (layer.startswith(below + "/")
+                        or drawn_as(layer) == drawn_as(below))
+            if here > there or here == there and not is_inner:
                 yield f"{layer} is not above {below}"
 
 

@@ -1,0 +1,32 @@
+// What memory itself takes for a step's bytes, within one process.
+
+#ifndef PENSTOCK_BENCH_TENSORS_LOCAL_H_
+#define PENSTOCK_BENCH_TENSORS_LOCAL_H_
+
+#include "absl/status/statusor.h"
+#include "bench/tensors/report.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::bench {
+
+// Copies the tensors with memcpy to others of the same shapes.
+class Copier {
+ public:
+  // Returns the allocator's error.
+  static absl::StatusOr<Copier> Make(const tensor::Bundle& variables);
+
+  // Copies, and returns the sum of what it has copied, with the times of both
+  // since `begin_ns` in `step`.
+  uint64_t Run(const tensor::Bundle& variables, int64_t begin_ns, Step* step);
+
+ private:
+  tensor::Bundle copies_;
+};
+
+// Returns the sum of the tensors, with the time since `begin_ns` in `step`.
+uint64_t ReadInPlace(const tensor::Bundle& variables, int64_t begin_ns,
+                     Step* step);
+
+}  // namespace penstock::bench
+
+#endif  // PENSTOCK_BENCH_TENSORS_LOCAL_H_

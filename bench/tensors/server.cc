@@ -1,0 +1,116 @@
+#include "bench/tensors/server.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "bench/rpc/transports.h"
+#include "bench/tensors/step.grpc.pb.h"
+#include "bench/tensors/sum.h"
+#include "bench/tensors/system.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/status.h"
+#include "transport/penstock.h"
+
+namespace penstock::bench {
+namespace {
+
+constexpr int kStartTimeoutMs = 10000;
+constexpr absl::string_view kErrorPrefix = "error: ";
+
+// Reads the tensors, each with `bytes_of`, after they were handed over.
+template <typename Tensors, typename BytesOf>
+v1::StepReply Read(const Tensors& tensors, BytesOf bytes_of) {
+  v1::StepReply reply;
+  reply.set_handed_ns(MonotonicNs());
+  uint64_t sum = 0;
+  for (const auto& named : tensors) sum += SumOf(bytes_of(named));
+  reply.set_read_ns(MonotonicNs());
+  reply.set_sum(sum);
+  reply.set_page_faults(PageFaults());
+  return reply;
+}
+
+class StepService final
+    : public v1::Step::WithCallbackMethod_Generated<
+          v1::Step::WithRawCallbackMethod_Codec<v1::Step::Service>> {
+ public:
+  grpc::ServerUnaryReactor* Generated(grpc::CallbackServerContext* context,
+                                      const tensor::v1::Bundle* request,
+                                      v1::StepReply* reply) override {
+    *reply =
+        Read(request->tensors(),
+             [](const tensor::v1::NamedTensor& named) -> const std::string& {
+               return named.tensor().data();
+             });
+    return Finish(context, absl::OkStatus());
+  }
+
+  grpc::ServerUnaryReactor* Codec(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* reply) override {
+    const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(*request);
+    if (!bundle.ok()) return Finish(context, bundle.status());
+    *reply = tensor::FromProto(Read(
+        bundle->tensors,
+        [](const tensor::NamedTensor& named) { return named.tensor.bytes(); }));
+    return Finish(context, absl::OkStatus());
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
+                                          const absl::Status& status) {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(tensor::ToGrpc(status));
+    return reactor;
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<StepServer> StartServer(const Contender& contender,
+                                       const std::string& host) {
+  auto process =
+      ChildProcess::Start({absl::StrCat(kServerFlag, "=", contender.name),
+                           absl::StrCat(kHostFlag, "=", host)});
+  if (!process.ok()) return process.status();
+  absl::StatusOr<std::string> line = (*process)->ReadLine(kStartTimeoutMs);
+  if (!line.ok()) return line.status();
+  absl::string_view text = *line;
+  if (absl::ConsumePrefix(&text, kErrorPrefix)) {
+    return absl::UnavailableError(text);
+  }
+  return StepServer{*std::move(line), *std::move(process)};
+}
+
+void RunServer(const Contender& contender, const std::string& host) {
+  BecomeChild();
+  StepService service;
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(-1);
+  if (const auto options = PenstockOptions(contender.transport, "")) {
+    Enable(&builder, *options);
+  }
+  const std::string address = ListenAddress(contender.transport, host);
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  if (server == nullptr || port == 0) {
+    SendLine(absl::StrCat(kErrorPrefix, "cannot serve over ",
+                          Name(contender.transport)));
+    LeaveChild(1);
+  }
+  SendLine(ConnectAddress(address, port));
+  AwaitParent();
+  server->Shutdown(absl::ToChronoTime(absl::Now()));
+  LeaveChild(0);
+}
+
+}  // namespace penstock::bench

@@ -1,0 +1,29 @@
+// What both processes of a step read of the system.
+
+#ifndef PENSTOCK_BENCH_TENSORS_SYSTEM_H_
+#define PENSTOCK_BENCH_TENSORS_SYSTEM_H_
+
+#include <sys/resource.h>
+#include <time.h>
+
+#include <cstdint>
+
+namespace penstock::bench {
+
+// Returns nanoseconds of a clock that all processes of the machine share.
+inline int64_t MonotonicNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+// Returns this process's page faults so far that needed no disk.
+inline int64_t PageFaults() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+}  // namespace penstock::bench
+
+#endif  // PENSTOCK_BENCH_TENSORS_SYSTEM_H_
