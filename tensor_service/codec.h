@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/checksum.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -46,10 +47,12 @@ inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 
 // Encodes the tensors as field 1 of a message, and `header`, unless it is
 // empty, as field 2. The result keeps the tensors' memory alive until gRPC has
-// sent it. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
+// sent it. With `checksums`, each tensor has one, for which all its bytes are
+// read. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
 // RESOURCE_EXHAUSTED above kMaxMessageBytes.
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
-                                        absl::string_view header = {});
+                                        absl::string_view header = {},
+                                        bool checksums = SendsChecksums());
 
 // Decodes the tensors of `message`, and writes the bytes of its field 2 to
 // `header`, unless that is null.
@@ -63,8 +66,9 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // they are for reading, and the peer decides how many there are.
 //
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
-// wrong and with which tensor, or RESOURCE_EXHAUSTED if there is no memory for
-// a copy. Beside the message, takes memory only in proportion to its size.
+// wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not
+// that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy.
+// Beside the message, takes memory only in proportion to its size.
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
                               std::string* header = nullptr);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/slice_reader.h"
 #include "tensor_service/wire.h"
@@ -18,6 +19,7 @@ struct Draft {
   int64_t dtype = 0;
   Shape shape;
   std::shared_ptr<Buffer> data;
+  absl::optional<uint64_t> checksum;
 };
 
 absl::Status Malformed(absl::string_view what) {
@@ -64,6 +66,13 @@ absl::Status ReadData(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
+absl::Status ReadChecksum(SliceReader* in, size_t end, Draft* draft) {
+  uint64_t checksum;
+  if (!in->ReadFixed64(end, &checksum)) return Malformed("checksum");
+  draft->checksum = checksum;
+  return absl::OkStatus();
+}
+
 absl::Status ReadTensor(SliceReader* in, size_t end, Draft* draft) {
   while (in->position() < end) {
     uint32_t field;
@@ -78,6 +87,8 @@ absl::Status ReadTensor(SliceReader* in, size_t end, Draft* draft) {
       status = AppendDimension(in, end, draft);
     } else if (field == kDataField && wire_type == kLengthDelimited) {
       status = ReadData(in, end, draft);
+    } else if (field == kChecksumField && wire_type == kFixed64) {
+      status = ReadChecksum(in, end, draft);
     } else if (!in->SkipValue(end, field, wire_type)) {
       status = Malformed("field of a tensor");
     }
@@ -128,6 +139,13 @@ absl::StatusOr<NamedTensor> Finish(Draft draft) {
   if (!tensor.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "decode bundle: tensor ", draft.name, ": ", tensor.status().message()));
+  }
+  if (draft.checksum.has_value() &&
+      *draft.checksum != ChecksumOf(tensor->bytes())) {
+    return absl::DataLossError(absl::StrCat(
+        "decode bundle: tensor ", draft.name, ", ", tensor->ToString(),
+        ": its bytes do not have the checksum that its sender gave; were they "
+        "written to while they were sent?"));
   }
   if (tensor->byte_size() < kCopyBelowBytes && !tensor->IsAligned()) {
     tensor = tensor->Aligned();

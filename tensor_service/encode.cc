@@ -31,8 +31,12 @@ bool IsReferred(const Tensor& tensor) {
   return tensor.byte_size() >= kCopyBelowBytes;
 }
 
-Layout MeasureWithoutPadding(const NamedTensor& named) {
+// Of the whole field.
+constexpr size_t kChecksumSize = 1 + sizeof(uint64_t);
+
+Layout MeasureWithoutPadding(const NamedTensor& named, bool checksums) {
   Layout layout = {0, 0, 2, 0};  // 2: dtype and its tag
+  if (checksums) layout.tensor_size += kChecksumSize;
   for (int64_t dimension : named.tensor.shape()) {
     layout.shape_size += CodedOutputStream::VarintSize64(dimension);
   }
@@ -85,9 +89,9 @@ Alignment AlignmentOf(const Tensor& tensor) {
 // if its encoding starts at `offset`. Padding can widen the two lengths in
 // front of it, so this takes a few rounds. Each adds less than twice the
 // modulus, and a length is not widened twice by so little, so the rounds end.
-Layout AlignedLayout(const NamedTensor& named, size_t offset) {
+Layout AlignedLayout(const NamedTensor& named, size_t offset, bool checksums) {
   const Alignment wanted = AlignmentOf(named.tensor);
-  Layout layout = MeasureWithoutPadding(named);
+  Layout layout = MeasureWithoutPadding(named, checksums);
   for (;;) {
     const size_t payload_at = offset + LengthDelimitedSize(layout.named_size) -
                               named.tensor.byte_size();
@@ -131,8 +135,15 @@ class FieldWriter {
     at_ += bytes;
   }
 
+  void Checksum(uint64_t checksum) {
+    *at_++ = kChecksumTag;
+    memcpy(at_, &checksum, sizeof(checksum));  // little-endian, as are we
+    at_ += sizeof(checksum);
+  }
+
   // Writes all of the NamedTensor but its elements.
-  void HeaderOf(const NamedTensor& named, const Layout& layout) {
+  void HeaderOf(const NamedTensor& named, const Layout& layout,
+                bool checksums) {
     LengthDelimited(kTensorsTag, layout.named_size);
     if (!named.name.empty()) {
       LengthDelimited(kNameTag, named.name.size());
@@ -145,6 +156,7 @@ class FieldWriter {
       LengthDelimited(kShapeTag, layout.shape_size);
       for (int64_t dimension : named.tensor.shape()) Varint(dimension);
     }
+    if (checksums) Checksum(ChecksumOf(named.tensor.bytes()));
     Padding(layout.padding_size);
     if (named.tensor.byte_size() > 0) {
       LengthDelimited(kDataTag, named.tensor.byte_size());
@@ -157,6 +169,7 @@ class FieldWriter {
 
 // Where everything of a message lies.
 struct Plan {
+  bool checksums;
   std::vector<Layout> layouts;  // of each tensor
   // The sizes of the pieces between long tensors: headers, and short tensors.
   // There is one before each long tensor, and one, which may be empty, at the
@@ -170,8 +183,10 @@ absl::Status TooLong(const NamedTensor& named) {
       kMaxMessageBytes, " bytes of a gRPC message; send it in parts"));
 }
 
-absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size) {
+absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size,
+                              bool checksums) {
   Plan plan;
+  plan.checksums = checksums;
   plan.layouts.reserve(bundle.tensors.size());
   size_t size = header_size;
   size_t piece_at = 0;
@@ -179,7 +194,7 @@ absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size) {
     if (!IsUtf8(named.name)) {
       return absl::InvalidArgumentError("encode tensor: name is not UTF-8");
     }
-    plan.layouts.push_back(AlignedLayout(named, size));
+    plan.layouts.push_back(AlignedLayout(named, size, checksums));
     size += LengthDelimitedSize(plan.layouts.back().named_size);
     if (size > kMaxMessageBytes) return TooLong(named);
     if (IsReferred(named.tensor)) {
@@ -208,7 +223,7 @@ class Writer {
     }
     for (size_t i = 0; i < bundle.tensors.size(); ++i) {
       const NamedTensor& named = bundle.tensors[i];
-      out.HeaderOf(named, plan_.layouts[i]);
+      out.HeaderOf(named, plan_.layouts[i], plan_.checksums);
       if (IsReferred(named.tensor)) {
         out = FieldWriter(EndPiece());
         slices_.push_back(SliceOf(named.tensor.buffer()));
@@ -256,10 +271,11 @@ class Writer {
 }  // namespace
 
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
-                                        absl::string_view header) {
+                                        absl::string_view header,
+                                        bool checksums) {
   const size_t header_size =
       header.empty() ? 0 : LengthDelimitedSize(header.size());
-  absl::StatusOr<Plan> plan = MakePlan(bundle, header_size);
+  absl::StatusOr<Plan> plan = MakePlan(bundle, header_size, checksums);
   if (!plan.ok()) return plan.status();
   return Writer(*plan).Write(bundle, header);
 }

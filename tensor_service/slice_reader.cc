@@ -57,6 +57,12 @@ bool SliceReader::ReadLongVarint(size_t end, uint64_t* value) {
   return false;
 }
 
+bool SliceReader::ReadFixed64(size_t end, uint64_t* value) {
+  if (position_ > end || end - position_ < sizeof(*value)) return false;
+  CopyOut(reinterpret_cast<char*>(value), sizeof(*value));
+  return true;
+}
+
 bool SliceReader::SkipValue(size_t end, uint32_t number, uint32_t wire_type) {
   uint64_t ignored;
   size_t field_end;

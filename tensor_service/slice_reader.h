@@ -49,6 +49,9 @@ class SliceReader {
     return ReadLongVarint(end, value);
   }
 
+  // Reads eight bytes, little-endian.
+  bool ReadFixed64(size_t end, uint64_t* value);
+
   // Reads a field's number and wire type. Returns false for number 0.
   bool ReadTag(size_t end, uint32_t* number, uint32_t* wire_type) {
     uint64_t tag;

@@ -20,8 +20,10 @@ inline constexpr uint32_t kDTypeField = 1;
 inline constexpr uint32_t kShapeField = 2;
 inline constexpr uint32_t kPaddingField = 3;
 inline constexpr uint32_t kDataField = 4;
+inline constexpr uint32_t kChecksumField = 5;
 
 inline constexpr uint32_t kVarint = 0;
+inline constexpr uint32_t kFixed64 = 1;
 inline constexpr uint32_t kLengthDelimited = 2;
 
 constexpr uint8_t Tag(uint32_t field, uint32_t wire_type) {
@@ -37,6 +39,7 @@ inline constexpr uint8_t kShapeTag = Tag(kShapeField, kLengthDelimited);
 inline constexpr uint8_t kTensorPaddingTag =
     Tag(kPaddingField, kLengthDelimited);
 inline constexpr uint8_t kDataTag = Tag(kDataField, kLengthDelimited);
+inline constexpr uint8_t kChecksumTag = Tag(kChecksumField, kFixed64);
 
 }  // namespace penstock::tensor
 

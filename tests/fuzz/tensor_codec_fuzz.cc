@@ -72,6 +72,7 @@ std::vector<std::string> Seeds() {
   const std::string first(1, '\x07');
   return {first + Flat(*tensor::Encode(small)),
           first + Flat(*tensor::Encode(large, "header")),
+          first + Flat(*tensor::Encode(small, "", /*checksums=*/true)),
           first + Flat(*tensor::Encode({}, "header")), first};
 }
 

@@ -100,7 +100,8 @@ TEST(Alignment, TensorsAreReadInPlaceFromOnePieceAndFromMany) {
     bundle.tensors.push_back(
         {"large", *Tensor::Allocate(DType::kF32, {25000})});
     const std::string header(random() % 100, 'h');
-    const auto message = Encode(bundle, header);
+    const auto message =
+        Encode(bundle, header, /*checksums=*/random() % 2 == 0);
     ASSERT_TRUE(message.ok());
     grpc::Slice whole;
     ASSERT_TRUE(message->DumpToSingleSlice(&whole).ok());
