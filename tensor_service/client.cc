@@ -35,21 +35,22 @@ absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
   return reply.stored_bytes();
 }
 
-absl::StatusOr<Bundle> TensorClient::Get(
-    const std::vector<std::string>& names) {
+absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
+                                         absl::Span<Destination> destinations) {
   v1::GetRequest request;
   for (const std::string& name : names) request.add_names(name);
   absl::StatusOr<grpc::ByteBuffer> bytes = Call("Get", FromProto(request));
   if (!bytes.ok()) return bytes.status();
-  return Decode(*bytes);
+  return Decode(*bytes, /*header=*/nullptr, destinations);
 }
 
-absl::StatusOr<Bundle> TensorClient::Exchange(const Bundle& bundle) {
+absl::StatusOr<Bundle> TensorClient::Exchange(
+    const Bundle& bundle, absl::Span<Destination> destinations) {
   absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
   if (!request.ok()) return request.status();
   absl::StatusOr<grpc::ByteBuffer> bytes = Call("Exchange", *request);
   if (!bytes.ok()) return bytes.status();
-  return Decode(*bytes);
+  return Decode(*bytes, /*header=*/nullptr, destinations);
 }
 
 absl::StatusOr<size_t> TensorClient::Delete(

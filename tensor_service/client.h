@@ -11,8 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -37,12 +39,15 @@ class TensorClient {
   // Tensor is safe, as it copies first.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
 
-  // Returns the named tensors, in the order of `names`. Returns NOT_FOUND if
-  // one is missing.
-  absl::StatusOr<Bundle> Get(const std::vector<std::string>& names);
+  // Returns the named tensors, in the order of `names`; those that have one of
+  // `destinations` are received into it. Returns NOT_FOUND if one is missing.
+  absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
+                             absl::Span<Destination> destinations = {});
 
-  // Stores the tensors, and returns those that were replaced.
-  absl::StatusOr<Bundle> Exchange(const Bundle& bundle);
+  // Stores the tensors, and returns those that were replaced; those that have
+  // one of `destinations` are received into it.
+  absl::StatusOr<Bundle> Exchange(const Bundle& bundle,
+                                  absl::Span<Destination> destinations = {});
 
   // Deletes the named tensors, and returns how many of the names existed.
   absl::StatusOr<size_t> Delete(const std::vector<std::string>& names);

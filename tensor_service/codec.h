@@ -15,8 +15,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/checksum.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -65,12 +67,16 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // the peer has sent. Copies are on the heap, whatever the default allocator:
 // they are for reading, and the peer decides how many there are.
 //
+// A tensor that has one of `destinations` is copied there instead, once, from
+// wherever the message lies, and the bundle's tensor shares that memory.
+//
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
 // wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not
 // that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy.
 // Beside the message, takes memory only in proportion to its size.
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
-                              std::string* header = nullptr);
+                              std::string* header = nullptr,
+                              absl::Span<Destination> destinations = {});
 
 // Returns whether `text` is valid UTF-8, which protobuf demands of a string.
 bool IsUtf8(absl::string_view text);

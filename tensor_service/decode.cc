@@ -1,3 +1,4 @@
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -5,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/slice_reader.h"
 #include "tensor_service/wire.h"
 
@@ -20,6 +22,9 @@ struct Draft {
   Shape shape;
   std::shared_ptr<Buffer> data;
   absl::optional<uint64_t> checksum;
+  DestinationSet* destinations = nullptr;  // of the message
+  // Where `data` was put; null if that is the message, or a copy.
+  Destination* placed = nullptr;
 };
 
 absl::Status Malformed(absl::string_view what) {
@@ -57,9 +62,29 @@ absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
+// Returns the destination of a draft whose data has `size` bytes, or null.
+// Protobuf allows name, type and shape to come after the data; Finish() places
+// such tensors.
+Destination* FindDestination(const Draft& draft, size_t size) {
+  if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
+  Destination* const found = draft.destinations->Find(
+      draft.name, static_cast<DType>(draft.dtype), draft.shape);
+  return found != nullptr && found->into.byte_size() == size && size > 0
+             ? found
+             : nullptr;
+}
+
 absl::Status ReadData(SliceReader* in, size_t end, Draft* draft) {
   size_t data_end;
   if (!in->ReadLength(end, &data_end)) return Malformed("data");
+  draft->placed = FindDestination(*draft, data_end - in->position());
+  if (draft->placed != nullptr) {
+    draft->data = draft->placed->into.buffer();
+    if (!in->CopyTo(data_end, draft->data->mutable_data())) {
+      return Malformed("data");
+    }
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::shared_ptr<Buffer>> data = in->TakeBuffer(data_end);
   if (!data.ok()) return data.status();
   draft->data = *std::move(data);
@@ -127,6 +152,27 @@ absl::Status ReadNamedTensor(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
+// Puts the tensor into its destination, if it has one and is not there yet, and
+// takes it out of one that is not its own after all.
+absl::Status Place(const Draft& draft, Tensor* tensor) {
+  if (draft.destinations->empty()) return absl::OkStatus();
+  Destination* const found =
+      draft.destinations->Find(draft.name, tensor->dtype(), tensor->shape());
+  if (draft.placed != nullptr && draft.placed != found) {
+    absl::StatusOr<Tensor> copy = tensor->Copy(HeapAllocator());
+    if (!copy.ok()) return copy.status();
+    *tensor = *std::move(copy);
+  }
+  if (found == nullptr) return absl::OkStatus();
+  if (found != draft.placed && tensor->byte_size() > 0) {
+    memcpy(found->into.buffer()->mutable_data(), tensor->bytes().data(),
+           tensor->byte_size());
+  }
+  *tensor = found->into;
+  found->used = absl::OkStatus();
+  return absl::OkStatus();
+}
+
 absl::StatusOr<NamedTensor> Finish(Draft draft) {
   if (!IsDType(draft.dtype)) {
     return absl::InvalidArgumentError(
@@ -147,6 +193,8 @@ absl::StatusOr<NamedTensor> Finish(Draft draft) {
         ": its bytes do not have the checksum that its sender gave; were they "
         "written to while they were sent?"));
   }
+  absl::Status placed = Place(draft, &*tensor);
+  if (!placed.ok()) return placed;
   if (tensor->byte_size() < kCopyBelowBytes && !tensor->IsAligned()) {
     tensor = tensor->Aligned();
     if (!tensor.ok()) return tensor.status();
@@ -154,10 +202,12 @@ absl::StatusOr<NamedTensor> Finish(Draft draft) {
   return NamedTensor{std::move(draft.name), *std::move(tensor)};
 }
 
-absl::Status AppendTensor(SliceReader* in, size_t end, Bundle* bundle) {
+absl::Status AppendTensor(SliceReader* in, size_t end,
+                          DestinationSet* destinations, Bundle* bundle) {
   size_t field_end;
   if (!in->ReadLength(end, &field_end)) return Malformed("named tensor");
   Draft draft;
+  draft.destinations = destinations;
   absl::Status status = ReadNamedTensor(in, field_end, &draft);
   if (!status.ok()) return status;
   absl::StatusOr<NamedTensor> named = Finish(std::move(draft));
@@ -196,7 +246,9 @@ absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
 }  // namespace
 
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
-                              std::string* header) {
+                              std::string* header,
+                              absl::Span<Destination> destinations) {
+  DestinationSet places(destinations);
   absl::StatusOr<SliceReader> in = SliceReader::Over(message);
   if (!in.ok()) return in.status();
   if (header != nullptr) header->clear();
@@ -207,7 +259,7 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
     if (!in->ReadTag(in->size(), &field, &wire_type)) return Malformed("tag");
     absl::Status status;
     if (field == kTensorsField && wire_type == kLengthDelimited) {
-      status = AppendTensor(&*in, in->size(), &bundle);
+      status = AppendTensor(&*in, in->size(), &places, &bundle);
     } else if (header != nullptr && field == kHeaderField &&
                wire_type == kLengthDelimited) {
       status = ReadHeader(&*in, in->size(), header);

@@ -143,6 +143,12 @@ const uint8_t* SliceReader::SharedAt() {
   return shared_->begin() + (at_ - current.begin());
 }
 
+bool SliceReader::CopyTo(size_t end, char* to) {
+  if (end > size_ || position_ > end) return false;
+  CopyOut(to, end - position_);
+  return true;
+}
+
 absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   if (end > size_ || position_ > end) {
     return absl::InvalidArgumentError("read message: field past its end");

@@ -76,6 +76,9 @@ class SliceReader {
   // Appends the bytes up to `end` to `out`.
   bool AppendTo(size_t end, std::string* out);
 
+  // Copies the bytes up to `end` to `to`, which has room for them.
+  bool CopyTo(size_t end, char* to);
+
   // Returns the bytes up to `end`. Shares the message's memory if one slice
   // holds them all, and else copies them to aligned memory of the heap.
   // Buffer::held() of a shared buffer is the size of the message, and at least

@@ -53,6 +53,23 @@ class TensorServiceTest : public testing::Test {
   int port_ = 0;
 };
 
+TEST_F(TensorServiceTest, TensorsAreReceivedIntoTheCallersMemory) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  // Long enough for several slices of HTTP/2.
+  ASSERT_TRUE(client.Put(Floats("w", 1000000, 1)).ok());
+  std::vector<Destination> places;
+  places.emplace_back("w", *Tensor::Allocate(DType::kF32, {1000000}));
+  ASSERT_TRUE(client.Get({"w"}, absl::MakeSpan(places)).ok());
+  EXPECT_TRUE(places[0].used.ok()) << places[0].used;
+  EXPECT_EQ((*places[0].into.flat<float>())[999999], 1);
+  ASSERT_TRUE(
+      client.Exchange(Floats("w", 1000000, 2), absl::MakeSpan(places)).ok());
+  EXPECT_TRUE(places[0].used.ok()) << places[0].used;
+  ASSERT_TRUE(client.Get({"w"}, absl::MakeSpan(places)).ok());
+  EXPECT_EQ((*places[0].into.flat<float>())[999999], 2);
+}
+
 TEST_F(TensorServiceTest, PutGetExchangeListDelete) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
