@@ -74,9 +74,11 @@ absl::Status Connection::LookAtDevice() {
   terms_.reads = static_cast<uint16_t>(
       std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
                             device.max_qp_init_rd_atom})));
-  windows_ = site_.options.windows == Windows::kNever
-                 ? absl::FailedPreconditionError("windows are off")
-                 : site_.devices->WindowsOf(id_->verbs, id_->port_num);
+  if (site_.options.windows == Windows::kNever) {
+    windows_ = absl::FailedPreconditionError("windows are off");
+  } else {
+    windows_ = site_.devices->WindowsOf(id_->verbs, id_->port_num);
+  }
   return absl::OkStatus();
 }
 
@@ -162,10 +164,12 @@ absl::Status Connection::PermitReads() {
 std::string Connection::Describe() const {
   std::string text = absl::StrCat(DescribeDevice(api_, *id_), ", to ",
                                   AddressText(id_->route.addr.dst_addr));
-  if (windows_.ok()) {
+  if (!windows_.ok()) {
+    absl::StrAppend(&text, ", staged: ", windows_.status().message());
+  } else if (*windows_ == WindowTrust::kAll) {
     absl::StrAppend(&text, ", windows");
   } else {
-    absl::StrAppend(&text, ", staged: ", windows_.message());
+    absl::StrAppend(&text, ", windows for a test: reads reach beyond them");
   }
   const RegistrationCounters counters = domain_->counters();
   if (counters.misses > 0) {

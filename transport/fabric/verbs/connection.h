@@ -116,7 +116,8 @@ class Connection : public CmHandler, public Supervised {
   Terms terms_;
   Terms peer_;
   uint32_t inline_bytes_ = 0;
-  absl::Status windows_;  // why windows are not used, or OK
+  // How far windows are trusted, or why they are not used.
+  absl::StatusOr<WindowTrust> windows_;
   std::shared_ptr<Domain> domain_;
   const std::shared_ptr<Quota> exposed_quota_;
   const std::shared_ptr<Quota> read_quota_;

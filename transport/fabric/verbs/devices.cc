@@ -1,8 +1,9 @@
 #include "transport/fabric/verbs/devices.h"
 
+#include <atomic>
+
 #include "transport/base/mutex.h"
 #include "transport/fabric/verbs/status.h"
-#include "transport/fabric/verbs/window_trial.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -13,6 +14,9 @@ namespace {
 // A port that is down, or memory that is short, says nothing of the device; but
 // no connection is to wait for a device that hangs, over and over.
 constexpr int kMaxTrials = 3;
+
+// Enforced, unless a test says otherwise.
+std::atomic<RangeRule> range_rule{RangeRule::kEnforced};
 
 bool IsProof(const absl::Status& status) {
   return status.ok() || absl::IsPermissionDenied(status) ||
@@ -39,18 +43,23 @@ std::shared_ptr<Devices> Devices::For(Api* api) {
 
 Devices::Devices(Api* api) : api_(api), fork_count_(progress::ForkCount()) {}
 
-absl::Status Devices::WindowsOf(ibv_context* device, uint8_t port) {
+void Devices::SetRangeRuleForTest(RangeRule rule) { range_rule = rule; }
+
+absl::StatusOr<WindowTrust> Devices::WindowsOf(ibv_context* device,
+                                               uint8_t port) {
   ibv_device_attr attr = {};
   const int error = api_->QueryDevice(device, &attr);
   if (error != 0) return CallFailed(api_, error, "query", device);
+  const RangeRule rule = range_rule;
   base::MutexLock lock(&mu_);
-  Verdict& verdict = verdicts_[{device, attr.node_guid}];
+  Verdict& verdict = verdicts_[{device, attr.node_guid, rule}];
   if (!verdict.is_final) {
-    verdict.status = TryWindows(api_, device, port);
+    verdict.trust = TryWindows(api_, device, port, kWindowTrialLimit, rule);
     ++verdict.trials;
-    verdict.is_final = IsProof(verdict.status) || verdict.trials >= kMaxTrials;
+    verdict.is_final =
+        IsProof(verdict.trust.status()) || verdict.trials >= kMaxTrials;
   }
-  return verdict.status;
+  return verdict.trust;
 }
 
 absl::StatusOr<std::shared_ptr<Domain>> Devices::DomainOf(

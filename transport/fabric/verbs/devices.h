@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
+#include <tuple>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/verbs/api.h"
 #include "transport/fabric/verbs/domain.h"
 #include "transport/fabric/verbs/options.h"
+#include "transport/fabric/verbs/window_trial.h"
 
 namespace penstock {
 namespace fabric {
@@ -28,11 +28,16 @@ class Devices {
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // Returns OK if the device's windows can be trusted, and else why not, in few
-  // words. The first call tries them through `port`, and blocks for that
-  // (window_trial.h). A trial that proves nothing is repeated, by a few later
-  // calls.
-  absl::Status WindowsOf(ibv_context* device, uint8_t port);
+  // For tests only, before devices are used: what trials from now on make of
+  // windows whose range is not enforced. Nothing outside of tests/ calls it,
+  // and no setting or environment of a program does.
+  static void SetRangeRuleForTest(RangeRule rule);
+
+  // Returns how far the device's windows can be trusted, and if they cannot,
+  // why not, in few words. The first call tries them through `port`, and blocks
+  // for that (window_trial.h). A trial that proves nothing is repeated, by a
+  // few later calls.
+  absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
   // Returns the domain that the connections of a device with trusted windows
   // share. Makes it, with `options`, if there is none.
@@ -42,7 +47,7 @@ class Devices {
 
  private:
   struct Verdict {
-    absl::Status status;
+    absl::StatusOr<WindowTrust> trust;
     int trials = 0;
     bool is_final = false;
   };
@@ -53,8 +58,8 @@ class Devices {
   const uint32_t fork_count_;
   base::Mutex mu_;
   // By device and GUID, since another device may be opened where one was
-  // closed.
-  std::map<std::pair<ibv_context*, uint64_t>, Verdict> verdicts_
+  // closed; and by the rule, which a test may change.
+  std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);
 };

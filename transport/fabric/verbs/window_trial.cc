@@ -36,7 +36,8 @@ class Trial {
   Trial(Api* api, absl::Time deadline) : api_(api), deadline_(deadline) {}
 
   absl::Status Prepare(ibv_context* device, uint8_t port);
-  absl::Status TryRange();
+  // As it should be, OK; else, and if that is forgiven, says so in `trust`.
+  absl::Status TryRange(RangeRule rule, WindowTrust* trust);
   absl::Status TryInvalidation();
   absl::Status TryOtherKeys();
 
@@ -164,14 +165,20 @@ absl::Status Trial::ReadInVain(ibv_qp* qp, uint64_t offset, uint32_t rkey,
       absl::StrCat("a forbidden read ended with status ", int{*done}));
 }
 
-absl::Status Trial::TryRange() {
+absl::Status Trial::TryRange(RangeRule rule, WindowTrust* trust) {
   absl::StatusOr<LoopbackPair> pair = NewPair();
   if (!pair.ok()) return pair.status();
   absl::StatusOr<MemoryWindow> window = Open(*pair);
   if (!window.ok()) return window.status();
   // Of the last bytes of the range and the first behind it.
-  return ReadInVain(pair->reader(), kWindowAt + kWindowBytes - kReadBytes / 2,
-                    (*window)->rkey, "reads reach beyond a window");
+  absl::Status refused =
+      ReadInVain(pair->reader(), kWindowAt + kWindowBytes - kReadBytes / 2,
+                 (*window)->rkey, "reads reach beyond a window");
+  if (!absl::IsPermissionDenied(refused) || rule == RangeRule::kEnforced) {
+    return refused;
+  }
+  *trust = WindowTrust::kAllButRange;
+  return absl::OkStatus();
 }
 
 absl::Status Trial::TryInvalidation() {
@@ -202,8 +209,9 @@ absl::Status Trial::TryOtherKeys() {
 
 }  // namespace
 
-absl::Status TryWindows(Api* api, ibv_context* device, uint8_t port,
-                        absl::Duration limit) {
+absl::StatusOr<WindowTrust> TryWindows(Api* api, ibv_context* device,
+                                       uint8_t port, absl::Duration limit,
+                                       RangeRule rule) {
   ibv_device_attr attr = {};
   const int error = api->QueryDevice(device, &attr);
   if (error != 0) return CallFailed(api, error, "query", device);
@@ -213,11 +221,13 @@ absl::Status TryWindows(Api* api, ibv_context* device, uint8_t port,
     return absl::UnimplementedError("no memory windows of type 2");
   }
   Trial trial(api, base::SteadyNow() + limit);
+  WindowTrust trust = WindowTrust::kAll;
   absl::Status status = trial.Prepare(device, port);
-  if (status.ok()) status = trial.TryRange();
+  if (status.ok()) status = trial.TryRange(rule, &trust);
   if (status.ok()) status = trial.TryInvalidation();
   if (status.ok()) status = trial.TryOtherKeys();
-  return status;
+  if (!status.ok()) return status;
+  return trust;
 }
 
 }  // namespace verbs

@@ -29,9 +29,16 @@ absl::Status Try(FakeVerbs* verbs, const DeviceOptions& options,
                  absl::Duration limit = kWindowTrialLimit) {
   ibv_context* device = verbs->context(options.name);
   if (device == nullptr) device = verbs->AddDevice(options);
-  const absl::Status status = TryWindows(verbs, device, 1, limit);
+  const absl::StatusOr<WindowTrust> trust = TryWindows(verbs, device, 1, limit);
   EXPECT_EQ(verbs->leaks(), std::vector<std::string>());
-  return status;
+  EXPECT_EQ(trust.value_or(WindowTrust::kAll), WindowTrust::kAll);
+  return trust.status();
+}
+
+absl::StatusOr<WindowTrust> TryForgiving(const DeviceOptions& options) {
+  FakeVerbs verbs;
+  return TryWindows(&verbs, verbs.AddDevice(options), 1, kWindowTrialLimit,
+                    RangeRule::kForgiven);
 }
 
 TEST(WindowTrialTest, DeviceThatKeepsToThemIsTrusted) {
@@ -95,6 +102,31 @@ INSTANTIATE_TEST_SUITE_P(Each, UntrustedDevice, testing::ValuesIn(kFaults),
                          [](const testing::TestParamInfo<Fault>& info) {
                            return std::string(info.param.name);
                          });
+
+TEST(WindowTrialTest, OnlyTheRangeIsForgivenToTests) {
+  EXPECT_EQ(TryForgiving(Good()).value(), WindowTrust::kAll);
+  DeviceOptions soft_roce = Good();
+  soft_roce.enforce_window_range = false;
+  EXPECT_EQ(TryForgiving(soft_roce).value(), WindowTrust::kAllButRange);
+  for (const Fault& fault : kFaults) {
+    DeviceOptions worse = soft_roce;
+    fault.change(&worse);
+    if (std::string(fault.name) == "Range") continue;
+    const absl::StatusOr<WindowTrust> trust = TryForgiving(worse);
+    EXPECT_EQ(trust.status().code(), fault.code) << fault.name;
+    EXPECT_EQ(trust.status().message(), fault.text);
+  }
+}
+
+TEST(WindowTrialTest, ReadBeyondTheRangeThatFailsSomehowIsNotForgiven) {
+  FakeVerbs verbs;
+  ibv_context* const device = verbs.AddDevice(Good());
+  verbs.CompleteNext(IBV_WR_RDMA_READ, IBV_WC_SUCCESS);
+  verbs.CompleteNext(IBV_WR_RDMA_READ, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_TRUE(absl::IsUnavailable(
+      TryWindows(&verbs, device, 1, kWindowTrialLimit, RangeRule::kForgiven)
+          .status()));
+}
 
 // A device that refuses everything keeps nobody's promise.
 TEST(WindowTrialTest, ReadThatFailsInsideTheWindowIsNoTrust) {
@@ -196,8 +228,24 @@ TEST(DevicesTest, WhatProvesNothingIsTriedAgainAFewTimes) {
   const auto devices = Devices::For(&verbs);
   for (int i = 0; i < 3; ++i) verbs.FailNext(Call::kAllocPd, ENOMEM);
   for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(absl::IsResourceExhausted(devices->WindowsOf(device, 1)));
+    EXPECT_TRUE(
+        absl::IsResourceExhausted(devices->WindowsOf(device, 1).status()));
   }
+}
+
+// Whatever a test said before, and whatever was found out then.
+TEST(DevicesTest, WhatATestForgivesIsForgottenAfterIt) {
+  FakeVerbs verbs;
+  DeviceOptions options = Good();
+  options.enforce_window_range = false;
+  ibv_context* const device = verbs.AddDevice(options);
+  const auto devices = Devices::For(&verbs);
+  EXPECT_FALSE(devices->WindowsOf(device, 1).ok()) << "by default";
+  Devices::SetRangeRuleForTest(RangeRule::kForgiven);
+  EXPECT_EQ(devices->WindowsOf(device, 1).value_or(WindowTrust::kAll),
+            WindowTrust::kAllButRange);
+  Devices::SetRangeRuleForTest(RangeRule::kEnforced);
+  EXPECT_FALSE(devices->WindowsOf(device, 1).ok());
 }
 
 TEST(DevicesTest, EachDeviceIsTriedByItself) {
