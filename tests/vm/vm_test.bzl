@@ -1,6 +1,13 @@
 """Tests that run in tools/rdma-vm, made of programs that also run elsewhere."""
 
-def vm_test(name, program, args = [], kind = "vm", size = "medium", **kwargs):
+def vm_test(
+        name,
+        program,
+        args = [],
+        kind = "vm",
+        windows = False,
+        size = "medium",
+        **kwargs):
     """Runs the test `program` once more, in the virtual machine.
 
     Args:
@@ -9,15 +16,19 @@ def vm_test(name, program, args = [], kind = "vm", size = "medium", **kwargs):
         environment where it is.
       args: for the program.
       kind: "vm", "vm-own" or "vm-two", as in docs/testing.md.
+      windows: whether memory windows are to be trusted although Soft-RoCE does
+        not enforce their range. `program` links //tests/vm:windows.
       size: Bazel's.
       **kwargs: of sh_test.
     """
+    option = ["--windows"] if windows else []
     native.sh_test(
         name = name,
         size = size,
         srcs = ["//tests/vm:exec.sh"],
         # Not $(rootpath), which tools/vm_tests.py would have to expand.
-        args = ["%s/%s" % (native.package_name(), program[1:])] + args,
+        args = option +
+               ["%s/%s" % (native.package_name(), program[1:])] + args,
         data = [program],
         tags = [kind],
         **kwargs

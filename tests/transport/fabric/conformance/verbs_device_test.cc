@@ -1,4 +1,5 @@
-// The suite over a real device: see docs/testing.md for how to have one.
+// The suite over a real device, staged and with windows: see docs/testing.md
+// for how to have one.
 
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/conformance/harness.h"
 #include "tests/transport/fabric/conformance/verbs_pair.h"
+#include "tests/vm/windows.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
 
@@ -34,6 +36,8 @@ class VerbsHarness : public Harness {
       ADD_FAILURE() << pair.status();
       return nullptr;
     }
+    EXPECT_TRUE(UsesWindowsAsWanted(pair->first->Describe()))
+        << pair->first->Describe();
     harness->ends_[0] = std::move(pair->first);
     harness->ends_[1] = std::move(pair->second);
     return harness;
@@ -48,8 +52,7 @@ class VerbsHarness : public Harness {
     return false;
   }
   void Settle() override { absl::SleepFor(kQuiet); }
-  // Soft-RoCE has windows, but not such that can be used.
-  bool withdraw_ends_reads() const override { return false; }
+  bool withdraw_ends_reads() const override { return TrustsWindows(); }
   bool survives_bad_reads() const override { return false; }
 
  private:
