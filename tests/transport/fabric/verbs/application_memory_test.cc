@@ -1,8 +1,6 @@
 // Memory of the program: which of it stays registered, and that what a peer
 // reads is what is there now.
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/verbs/ends.h"
+#include "tests/transport/fabric/verbs/mapping.h"
 #include "transport/memory/stable_memory.h"
 
 namespace penstock {
@@ -22,39 +21,6 @@ using memory::StableMemory;
 
 constexpr size_t kLarge = 1 << 20;  // above what is copied
 
-// A mapping that can be replaced by another one at the same addresses.
-class Mapping {
- public:
-  explicit Mapping(FakeVerbs* api) : api_(api) { Map(nullptr, 0); }
-  ~Mapping() { munmap(data_, kLarge); }
-
-  // Other pages, full of `fill`.
-  void Replace(char fill) {
-    api_->ReplacePages(data_, kLarge);
-    munmap(data_, kLarge);
-    Map(data_, MAP_FIXED_NOREPLACE);
-    Fill(fill);
-  }
-  void Fill(char fill) { std::memset(data_, fill, kLarge); }
-  uint8_t* data() const { return data_; }
-  // As a slice of gRPC: alive as long as the payload.
-  memory::Payload Slice(size_t offset = 0, size_t size = kLarge) const {
-    return memory::Payload(
-        memory::Bytes{data_ + offset, size, std::make_shared<int>()});
-  }
-
- private:
-  void Map(void* where, int flags) {
-    void* const mapped = mmap(where, kLarge, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
-    ASSERT_NE(mapped, MAP_FAILED);
-    data_ = static_cast<uint8_t*>(mapped);
-  }
-
-  FakeVerbs* const api_;
-  uint8_t* data_ = nullptr;
-};
-
 class ApplicationMemoryTest : public testing::Test {
  protected:
   void Open(Options options = {}) {
@@ -62,7 +28,10 @@ class ApplicationMemoryTest : public testing::Test {
     ends_.reset();
     ends_ = std::make_unique<Ends>(DeviceOptions(), options);
     ASSERT_TRUE(ends_->Connect().ok());
-    memory_ = std::make_unique<Mapping>(ends_->api);
+    FakeVerbs* const api = ends_->api;
+    memory_ = std::make_unique<Mapping>(kLarge, [api](void* data, size_t size) {
+      api->ReplacePages(data, size);
+    });
     memory_->Fill('a');
   }
   void SetUp() override { Open(); }
