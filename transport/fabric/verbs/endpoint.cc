@@ -203,6 +203,14 @@ void VerbsEndpoint::AddProbe() {
   AddPacket(PacketHeader::Kind::kCredits, {}, SendQueue::Signal::kNow);
 }
 
+// Where nothing can be sent, and no completion is due, silence says nothing of
+// the device: perhaps the peer grants no credits. Then the request stays, and
+// the supervisor waits.
+void VerbsEndpoint::ProbeIfDue() {
+  if (!MaySend() && !queue_.awaits_completion()) return;
+  if (connection_->TakeProbeRequest() && MaySend()) AddProbe();
+}
+
 bool VerbsEndpoint::IsDrained() {
   if (broken_ || connection_->is_lost() || queue_.under_way() == 0) return true;
   if (MaySend()) AddProbe();
@@ -232,7 +240,7 @@ bool VerbsEndpoint::Poll() {
   GrantIfDue();
   exposer_.Invalidate();
   StartReads();
-  if (MaySend() && connection_->TakeProbeRequest()) AddProbe();
+  ProbeIfDue();
   if (wants_to_send_ && MaySend() && !broken_) {
     wants_to_send_ = false;
     events_->OnWritable();

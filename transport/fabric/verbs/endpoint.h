@@ -88,6 +88,8 @@ class VerbsEndpoint : public Endpoint {
   // Adds a signaled packet, so that the device tells when all so far has
   // ended, unless it will. Needs MaySend().
   void AddProbe();
+  // Does what the supervisor has asked for.
+  void ProbeIfDue();
 
   void Handle(const ibv_wc& completion);
   void OnReceived(const ibv_wc& completion);

@@ -43,6 +43,9 @@ class SendQueue {
   uint64_t under_way() const { return posted_ - ended_; }
   // Returns whether the last request is signaled.
   bool last_is_signaled() const { return since_signal_ == 0; }
+  // Returns whether a signaled request was added and has not ended, so that a
+  // completion will come.
+  bool awaits_completion() const { return added_ - ended_ > since_signal_; }
   // Return how many requests have ever ended, and were ever posted.
   uint64_t ended() const { return ended_; }
   uint64_t posted() const { return posted_; }

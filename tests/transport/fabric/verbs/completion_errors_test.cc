@@ -203,6 +203,37 @@ TEST(EndingTest, BlackHoleIsNoticedByTheClock) {
   busy.ends.api->RestoreLink("client", "server");
 }
 
+// Then nothing can be sent to ask whether the device still works.
+TEST(EndingTest, SoIsOneUnderWhichAllBuffersAreInUse) {
+  Options options;
+  options.completion_timeout = absl::Milliseconds(200);
+  Ends ends(DeviceOptions(), options);
+  ASSERT_TRUE(ends.Connect().ok());
+  ends.api->CutLink("client", "server");
+  while (Ends::Send(ends.client, "to be lost")) {
+  }
+  EXPECT_TRUE(ends.ExchangeUntil([&] {
+    return !ends.client.events.broken.empty();
+  })) << "nobody looked at the clock";
+  ends.api->RestoreLink("client", "server");
+}
+
+// The device has done all, and the peer grants no credits.
+TEST(EndingTest, PeerThatDoesNotPollIsNoBlackHole) {
+  Options options;
+  options.completion_timeout = absl::Milliseconds(200);
+  for (int more_than_none : {1, 2, 3, 4, 100}) {
+    Ends ends(DeviceOptions(), options);
+    ASSERT_TRUE(ends.Connect().ok());
+    for (int i = 0; i < more_than_none; ++i) {
+      if (!Ends::Send(ends.client, "waits for the peer")) break;
+    }
+    const absl::Time over = absl::Now() + absl::Seconds(1);
+    while (absl::Now() < over) ends.client->Poll();
+    EXPECT_TRUE(ends.client.events.broken.empty()) << more_than_none;
+  }
+}
+
 TEST(EndingTest, HoleThatClosesInTimeIsForgiven) {
   BusyEnds busy;
   busy.ends.api->CutLink("client", "server");

@@ -98,6 +98,7 @@ TEST_F(SendQueueTest, OneThatMattersIsSignaledAndCountsForTheOthers) {
   Add(0);
   Add(1, Signal::kNow);
   EXPECT_TRUE(queue_.last_is_signaled());
+  EXPECT_TRUE(queue_.awaits_completion());
   Add(2);
   EXPECT_FALSE(queue_.last_is_signaled());
   Add(3);
