@@ -11,6 +11,7 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "tests/vm/windows.h"
 #include "transport/penstock.h"
 
 // c-ares, which gRPC resolves names with, leaves some bytes when a process
@@ -105,6 +106,8 @@ void Stack::ExpectPath(grpc::Channel& channel) const {
   const std::vector<PathReport> reports = DescribePaths(channel);
   ASSERT_EQ(reports.size(), 1u);
   EXPECT_EQ(reports[0].path, FabricOf(path_)) << reports[0];
+  if (path_ != Path::kVerbs) return;
+  EXPECT_TRUE(UsesWindowsAsWanted(reports[0].detail)) << reports[0];
 }
 
 std::string Stack::address() const { return absl::StrCat("127.0.0.1:", port_); }

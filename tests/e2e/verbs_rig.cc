@@ -11,6 +11,7 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/verbs_echo.h"
+#include "tests/vm/windows.h"
 
 namespace penstock::e2e {
 namespace {
@@ -65,7 +66,11 @@ bool Await(std::chrono::seconds time, const std::function<bool()>& condition) {
 
 PathReport PathOf(grpc::Channel* channel) {
   const std::vector<PathReport> reports = DescribePaths(*channel);
-  return reports.size() == 1 ? reports[0] : PathReport();
+  if (reports.size() != 1) return PathReport();
+  if (reports[0].path == "verbs") {
+    EXPECT_TRUE(UsesWindowsAsWanted(reports[0].detail)) << reports[0];
+  }
+  return reports[0];
 }
 
 // Why gRPC is not ended: see stack.cc.

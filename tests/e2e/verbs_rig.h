@@ -35,7 +35,8 @@ std::string Shell(const std::string& command);
 bool Await(std::chrono::seconds time, const std::function<bool()>& condition);
 
 // Returns the path of a channel's one connection; an empty one if it has none,
-// or several.
+// or several. Fails the running test if it is verbs, and windows are used
+// although they are not wanted or the other way round (tests/vm/windows.h).
 PathReport PathOf(grpc::Channel* channel);
 
 // Failures fail the running test.
