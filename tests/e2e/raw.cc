@@ -72,8 +72,8 @@ RawStream::~RawStream() {
   }
 }
 
-bool RawStream::Write(const std::string& bytes) {
-  stream_->Write(ToBuffer(bytes), this);
+bool RawStream::Write(const grpc::ByteBuffer& message) {
+  stream_->Write(message, this);
   return Await();
 }
 

@@ -44,7 +44,8 @@ class RawStream {
             const std::string& method = kRawMethod);
   ~RawStream();
 
-  bool Write(const std::string& bytes);
+  bool Write(const std::string& bytes) { return Write(ToBuffer(bytes)); }
+  bool Write(const grpc::ByteBuffer& message);
   bool WritesDone();
   absl::optional<std::string> Read();
   grpc::Status Finish();

@@ -80,12 +80,19 @@ VerbsRig::~VerbsRig() { StopServing(); }
 
 void VerbsRig::Serve(grpc::Service* service, const Options& options,
                      std::shared_ptr<grpc::ServerCredentials> credentials) {
+  Serve([service](grpc::ServerBuilder* b) { b->RegisterService(service); },
+        options, std::move(credentials));
+}
+
+void VerbsRig::Serve(const std::function<void(grpc::ServerBuilder*)>& add,
+                     const Options& options,
+                     std::shared_ptr<grpc::ServerCredentials> credentials) {
   StopServing();
   grpc::ServerBuilder builder;
   Enable(&builder, options);
   builder.SetMaxReceiveMessageSize(-1);
   builder.AddListeningPort("127.0.0.1:0", std::move(credentials), &port_);
-  builder.RegisterService(service);
+  add(&builder);
   server_ = builder.BuildAndStart();
   ASSERT_NE(server_, nullptr);
 }

@@ -49,6 +49,11 @@ class VerbsRig : public VmTest {
   void Serve(grpc::Service* service, const Options& options,
              std::shared_ptr<grpc::ServerCredentials> credentials =
                  grpc::InsecureServerCredentials());
+  // What `add` adds to the builder.
+  void Serve(const std::function<void(grpc::ServerBuilder*)>& add,
+             const Options& options,
+             std::shared_ptr<grpc::ServerCredentials> credentials =
+                 grpc::InsecureServerCredentials());
   void StopServing();
 
   // Makes a channel with connections of its own.
