@@ -1,0 +1,151 @@
+#include "tensor_service/rendezvous_client.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/stub_options.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/codec.h"
+#include "tensor_service/ended_steps.h"
+#include "tensor_service/message.h"
+#include "tensor_service/rendezvous_convert.h"
+#include "tensor_service/status.h"
+
+namespace penstock::tensor {
+namespace {
+
+std::string PathOf(const char* method) {
+  return absl::StrCat("/penstock.tensor.v1.TensorRendezvous/", method);
+}
+
+grpc::ByteBuffer ReceiveRequestOf(const RendezvousKey& key) {
+  v1::ReceiveRequest request;
+  *request.mutable_key() = ToProto(key);
+  return FromProto(request);
+}
+
+}  // namespace
+
+struct PendingReceive::Call {
+  grpc::ClientContext context;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer reply;
+  Rendezvous::Callback callback;
+
+  void Done(const grpc::Status& status) {
+    absl::Status ended = FromGrpc(
+        status, absl::StrCat(PathOf("Receive"), " at ", context.peer()));
+    if (ended.ok()) {
+      callback(DecodeReceived(reply));
+    } else {
+      callback(ended);
+    }
+    callback = nullptr;  // a handle does not keep what it holds
+  }
+};
+
+PendingReceive::PendingReceive(std::shared_ptr<Call> call)
+    : call_(std::move(call)) {}
+
+void PendingReceive::Cancel() { call_->context.TryCancel(); }
+
+RendezvousClient::RendezvousClient(std::shared_ptr<grpc::Channel> channel,
+                                   absl::Duration timeout)
+    : channel_(std::move(channel)), timeout_(timeout) {}
+
+absl::StatusOr<grpc::ByteBuffer> RendezvousClient::Call(
+    const char* method, const grpc::ByteBuffer& request) {
+  CallQueue queue;
+  queue.Start(channel_, PathOf(method), request, timeout_);
+  CallQueue::Result result = std::move(queue.Wait().front());
+  if (!result.status.ok()) return result.status;
+  return std::move(result.reply);
+}
+
+absl::Status RendezvousClient::Send(const RendezvousKey& key,
+                                    const Tensor& tensor,
+                                    const SendOptions& options) {
+  absl::Status status = key.Check();
+  if (!status.ok()) return status;
+  Message<v1::SendHeader> message{ToProto(key, options), Only(tensor)};
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
+  if (!request.ok()) return request.status();
+  return Call("Send", *request).status();
+}
+
+absl::StatusOr<RendezvousClient::Received> RendezvousClient::Receive(
+    const RendezvousKey& key) {
+  absl::Status status = key.Check();
+  if (!status.ok()) return status;
+  absl::StatusOr<grpc::ByteBuffer> reply =
+      Call("Receive", ReceiveRequestOf(key));
+  if (!reply.ok()) {
+    return absl::Status(reply.status().code(),
+                        absl::StrCat("receive ", key.ToString(), ": ",
+                                     reply.status().message()));
+  }
+  return DecodeReceived(*reply);
+}
+
+PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
+                                         Rendezvous::Callback callback) {
+  auto call = std::make_shared<PendingReceive::Call>();
+  absl::Status status = key.Check();
+  if (!status.ok()) {
+    callback(status);
+    return PendingReceive(std::move(call));
+  }
+  call->callback = std::move(callback);
+  call->request = ReceiveRequestOf(key);
+  call->context.set_deadline(DeadlineAfter(timeout_));
+  call->context.set_wait_for_ready(true);
+  // The stub may go before the call ends; gRPC keeps the channel.
+  grpc::GenericStub(channel_).UnaryCall(
+      &call->context, PathOf("Receive"), grpc::StubOptions(), &call->request,
+      &call->reply, [call](const grpc::Status& status) { call->Done(status); });
+  return PendingReceive(std::move(call));
+}
+
+absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
+    const RendezvousKey& send, const Tensor& tensor, const SendOptions& options,
+    const RendezvousKey& receive) {
+  for (const RendezvousKey* key : {&send, &receive}) {
+    absl::Status status = key->Check();
+    if (!status.ok()) return status;
+  }
+  Message<v1::RendezvousExchangeHeader> message;
+  *message.header.mutable_send() = ToProto(send, options);
+  *message.header.mutable_receive() = ToProto(receive);
+  message.bundle = Only(tensor);
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
+  if (!request.ok()) return request.status();
+  absl::StatusOr<grpc::ByteBuffer> reply = Call("Exchange", *request);
+  if (!reply.ok()) return reply.status();
+  return DecodeReceived(*reply);
+}
+
+absl::Status RendezvousClient::CancelStep(uint64_t step,
+                                          const absl::Status& reason) {
+  const absl::Status shortened = EndedSteps::Shortened(reason);
+  if (!IsUtf8(shortened.message())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cancel step ", step, ": the reason's message is not UTF-8"));
+  }
+  v1::CancelStepRequest request;
+  request.set_step(step);
+  request.set_code(static_cast<uint32_t>(shortened.code()));
+  request.set_message(std::string(shortened.message()));
+  return Call("CancelStep", FromProto(request)).status();
+}
+
+absl::Status RendezvousClient::FinishStep(uint64_t step) {
+  v1::FinishStepRequest request;
+  request.set_step(step);
+  return Call("FinishStep", FromProto(request)).status();
+}
+
+}  // namespace penstock::tensor

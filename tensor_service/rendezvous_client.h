@@ -1,0 +1,86 @@
+// Calls TensorRendezvous.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_CLIENT_H_
+#define PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_CLIENT_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "tensor_service/rendezvous.h"
+#include "tensor_service/rendezvous_key.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::tensor {
+
+// A receive that was started with a callback. Handles may be copied, and
+// dropped before the receive has ended. Thread-safe.
+class PendingReceive {
+ public:
+  // Ends the receive with CANCELLED, unless it has ended.
+  void Cancel();
+
+ private:
+  friend class RendezvousClient;
+  struct Call;
+  explicit PendingReceive(std::shared_ptr<Call> call);
+
+  std::shared_ptr<Call> call_;
+};
+
+// Calls a TensorRendezvous service; see Rendezvous for what it does. Sends
+// tensors of kCopyBelowBytes and more from the caller's memory. Over a channel
+// that shares memory, the service keeps them there and receivers use them
+// there: write to them through a Tensor only, which copies first. Received
+// tensors share the memory of the message.
+//
+// Each call ends with DEADLINE_EXCEEDED after the timeout, which includes the
+// wait for a connection. Errors have the service's code and name the method and
+// the peer.
+//
+// Thread-safe. Calls of several threads run side by side.
+class RendezvousClient {
+ public:
+  using Received = Rendezvous::Received;
+  using SendOptions = Rendezvous::SendOptions;
+
+  // For tensors above 4 MiB, make `channel` with UnlimitedMessages().
+  explicit RendezvousClient(std::shared_ptr<grpc::Channel> channel,
+                            absl::Duration timeout = absl::Seconds(60));
+
+  // Blocks until the service has the tensor; does not wait for receivers.
+  absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
+                    const SendOptions& options = SendOptions());
+
+  // Blocks until the tensor comes.
+  absl::StatusOr<Received> Receive(const RendezvousKey& key);
+
+  // Calls back when the tensor comes or the receive fails: exactly once, on a
+  // thread of gRPC's, which must not be blocked, perhaps before this returns.
+  // Takes no thread while it waits.
+  PendingReceive Receive(const RendezvousKey& key,
+                         Rendezvous::Callback callback);
+
+  // Sends, then blocks until the tensor of `receive` comes, all in one call.
+  absl::StatusOr<Received> Exchange(const RendezvousKey& send,
+                                    const Tensor& tensor,
+                                    const SendOptions& options,
+                                    const RendezvousKey& receive);
+
+  absl::Status CancelStep(uint64_t step, const absl::Status& reason);
+  absl::Status FinishStep(uint64_t step);
+
+ private:
+  absl::StatusOr<grpc::ByteBuffer> Call(const char* method,
+                                        const grpc::ByteBuffer& request);
+
+  const std::shared_ptr<grpc::Channel> channel_;
+  const absl::Duration timeout_;
+};
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_CLIENT_H_

@@ -1,0 +1,153 @@
+#include "tensor_service/rendezvous_service.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/message.h"
+#include "tensor_service/rendezvous.grpc.pb.h"
+#include "tensor_service/rendezvous_convert.h"
+#include "tensor_service/status.h"
+
+namespace penstock::tensor {
+namespace {
+
+using v1::TensorRendezvous;
+
+// Answers when a receive ends; deletes itself.
+class ReceiveReactor final : public grpc::ServerUnaryReactor {
+ public:
+  ReceiveReactor(Rendezvous* rendezvous, const RendezvousKey& key,
+                 grpc::ByteBuffer* reply)
+      : rendezvous_(rendezvous), reply_(reply) {
+    // gRPC learns of this object when the constructor has returned, so
+    // OnCancel() finds the number. The callback may run before that, on another
+    // thread; gRPC then keeps the Finish() until it knows the object.
+    wait_ = rendezvous->Receive(
+        key, [this](auto received) { Done(std::move(received)); });
+  }
+
+  void OnCancel() override {
+    rendezvous_->Cancel(wait_, absl::CancelledError("the call has ended"));
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  void Done(const absl::StatusOr<Rendezvous::Received>& received) {
+    absl::Status status = received.status();
+    if (status.ok()) {
+      absl::StatusOr<grpc::ByteBuffer> bytes = EncodeReceived(*received);
+      status = bytes.status();
+      if (status.ok()) *reply_ = *std::move(bytes);
+    }
+    Finish(ToGrpc(status));
+  }
+
+  Rendezvous* const rendezvous_;
+  grpc::ByteBuffer* const reply_;
+  uint64_t wait_ = 0;
+};
+
+// Methods that carry tensors are raw: they bypass protobuf's parser.
+using Base = TensorRendezvous::WithRawCallbackMethod_Send<
+    TensorRendezvous::WithRawCallbackMethod_Receive<
+        TensorRendezvous::WithRawCallbackMethod_Exchange<
+            TensorRendezvous::WithCallbackMethod_CancelStep<
+                TensorRendezvous::WithCallbackMethod_FinishStep<
+                    TensorRendezvous::Service>>>>>;
+
+class ServiceImpl final : public Base {
+ public:
+  explicit ServiceImpl(Rendezvous* rendezvous) : rendezvous_(rendezvous) {}
+
+  grpc::ServerUnaryReactor* Send(grpc::CallbackServerContext* context,
+                                 const grpc::ByteBuffer* request,
+                                 grpc::ByteBuffer* reply) override {
+    Message<v1::SendHeader> message;
+    absl::Status status = Decode(*request, &message);
+    if (status.ok()) status = HandleSend(message.header, message.bundle);
+    if (status.ok()) *reply = tensor::FromProto(v1::SendReply());
+    return Finish(context, status);
+  }
+
+  grpc::ServerUnaryReactor* Receive(grpc::CallbackServerContext* context,
+                                    const grpc::ByteBuffer* request,
+                                    grpc::ByteBuffer* reply) override {
+    v1::ReceiveRequest receive;
+    absl::Status status = tensor::ToProto(*request, &receive);
+    if (!status.ok()) return Finish(context, status);
+    return new ReceiveReactor(rendezvous_, tensor::FromProto(receive.key()),
+                              reply);
+  }
+
+  grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
+                                     const grpc::ByteBuffer* request,
+                                     grpc::ByteBuffer* reply) override {
+    Message<v1::RendezvousExchangeHeader> message;
+    absl::Status status = Decode(*request, &message);
+    const RendezvousKey key = tensor::FromProto(message.header.receive());
+    // Before anything is sent.
+    if (status.ok()) status = key.Check();
+    if (status.ok()) status = HandleSend(message.header.send(), message.bundle);
+    if (!status.ok()) return Finish(context, status);
+    return new ReceiveReactor(rendezvous_, key, reply);
+  }
+
+  grpc::ServerUnaryReactor* CancelStep(grpc::CallbackServerContext* context,
+                                       const v1::CancelStepRequest* request,
+                                       v1::CancelStepReply* reply) override {
+    return Finish(context, HandleCancelStep(*request));
+  }
+
+  grpc::ServerUnaryReactor* FinishStep(grpc::CallbackServerContext* context,
+                                       const v1::FinishStepRequest* request,
+                                       v1::FinishStepReply* reply) override {
+    rendezvous_->FinishStep(request->step());
+    return Finish(context, absl::OkStatus());
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
+                                          const absl::Status& status) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(ToGrpc(status));
+    return reactor;
+  }
+
+  absl::Status HandleSend(const v1::SendHeader& header, const Bundle& bundle) {
+    const RendezvousKey key = tensor::FromProto(header.key());
+    // First, since what follows quotes the key.
+    absl::Status status = key.Check();
+    if (!status.ok()) return status;
+    absl::StatusOr<Tensor> tensor = OnlyTensor(
+        bundle, header.is_dead(), absl::StrCat("send ", key.ToString()));
+    if (!tensor.ok()) return tensor.status();
+    return rendezvous_->Send(key, *tensor, OptionsOf(header));
+  }
+
+  absl::Status HandleCancelStep(const v1::CancelStepRequest& request) {
+    constexpr uint32_t kLastCode = grpc::StatusCode::UNAUTHENTICATED;
+    if (request.code() == 0 || request.code() > kLastCode) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cancel step ", request.step(), ": code ", request.code(),
+          " is no error; it must be 1 to ", kLastCode));
+    }
+    return rendezvous_->CancelStep(
+        request.step(),
+        absl::Status(static_cast<absl::StatusCode>(request.code()),
+                     request.message()));
+  }
+
+  Rendezvous* const rendezvous_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeRendezvousService(Rendezvous* rendezvous) {
+  return std::make_unique<ServiceImpl>(rendezvous);
+}
+
+}  // namespace penstock::tensor
