@@ -52,6 +52,16 @@ class TensorClient {
   // Deletes the named tensors, and returns how many of the names existed.
   absl::StatusOr<size_t> Delete(const std::vector<std::string>& names);
 
+  // As Put() and Get(), for bundles and tensors that are too long for one
+  // message. Messages have at most about `max_message_bytes`; 0 is
+  // kStreamMessageBytes. Tensors longer than that are sent in place too, but
+  // the receiver copies their pieces together. If the stream is cut, nothing is
+  // stored.
+  absl::StatusOr<size_t> PutStream(const Bundle& bundle,
+                                   size_t max_message_bytes = 0);
+  absl::StatusOr<Bundle> GetStream(const std::vector<std::string>& names,
+                                   size_t max_message_bytes = 0);
+
   struct Entry {
     std::string name;
     DType dtype;

@@ -9,6 +9,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/status.h"
+#include "tensor_service/stream_service.h"
 #include "tensor_service/tensor.grpc.pb.h"
 
 namespace penstock::tensor {
@@ -20,9 +21,11 @@ using v1::TensorExchange;
 using Base = TensorExchange::WithRawCallbackMethod_Put<
     TensorExchange::WithRawCallbackMethod_Get<
         TensorExchange::WithRawCallbackMethod_Exchange<
-            TensorExchange::WithCallbackMethod_Delete<
-                TensorExchange::WithCallbackMethod_List<
-                    TensorExchange::Service>>>>>;
+            TensorExchange::WithRawCallbackMethod_PutStream<
+                TensorExchange::WithRawCallbackMethod_GetStream<
+                    TensorExchange::WithCallbackMethod_Delete<
+                        TensorExchange::WithCallbackMethod_List<
+                            TensorExchange::Service>>>>>>>;
 
 class ServiceImpl final : public Base {
  public:
@@ -44,6 +47,17 @@ class ServiceImpl final : public Base {
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
     return Finish(context, HandleExchange(*request, reply));
+  }
+
+  grpc::ServerReadReactor<grpc::ByteBuffer>* PutStream(
+      grpc::CallbackServerContext* context, grpc::ByteBuffer* reply) override {
+    return ServePutStream(store_, reply);
+  }
+
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* GetStream(
+      grpc::CallbackServerContext* context,
+      const grpc::ByteBuffer* request) override {
+    return ServeGetStream(*store_, *request);
   }
 
   grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,

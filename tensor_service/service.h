@@ -12,8 +12,8 @@ namespace penstock::tensor {
 
 // Makes a service for the caller to register with a ServerBuilder. For bundles
 // above 4 MiB, pass that builder to AllowUnlimitedMessages(). `store` must
-// outlive the gRPC server. Each call is answered within its callback; none
-// waits.
+// outlive the gRPC server. Each unary call is answered within its callback;
+// none waits. A stream takes no thread while it waits for its peer.
 std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store);
 
 }  // namespace penstock::tensor

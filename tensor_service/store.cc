@@ -14,8 +14,8 @@ size_t HeldBy(const std::string& name, const Tensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
-                                        Bundle* replaced) {
+absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle, Bundle* replaced,
+                                        StoreReservation* reserved) {
   Tensors fresh;
   for (const NamedTensor& named : bundle.tensors) {
     if (named.name.empty()) {
@@ -32,11 +32,16 @@ absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
     if (old != tensors_.end()) bytes -= HeldBy(old->first, old->second);
     bytes += HeldBy(entry.first, entry.second);
   }
-  if (bytes > budget_bytes_) {
+  const size_t of_others =
+      reserved_ - (reserved == nullptr ? 0 : reserved->bytes_);
+  if (bytes + of_others > budget_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "put of ", bundle.byte_size(), " bytes: the store would hold ", bytes,
-        ", its budget is ", budget_bytes_, "; delete tensors or raise it"));
+        "put of ", bundle.byte_size(), " bytes: the store would hold ",
+        bytes + of_others, ", its budget is ", budget_bytes_,
+        "; delete tensors or raise it"));
   }
+  reserved_ = of_others;
+  if (reserved != nullptr) reserved->bytes_ = 0;
   for (auto& entry : fresh) {
     auto slot = tensors_.find(entry.first);
     if (slot == tensors_.end()) {
@@ -86,6 +91,26 @@ Bundle TensorStore::All() const {
     bundle.tensors.push_back({entry.first, entry.second});
   }
   return bundle;
+}
+
+StoreReservation::~StoreReservation() {
+  absl::MutexLock lock(&store_->mu_);
+  store_->reserved_ -= bytes_;
+}
+
+absl::Status StoreReservation::Add(const std::string& name, size_t held_bytes) {
+  const size_t bytes = TensorStore::kEntryBytes + name.size() + held_bytes;
+  absl::MutexLock lock(&store_->mu_);
+  const size_t taken = store_->bytes_ + store_->reserved_;
+  if (bytes < held_bytes || bytes > store_->budget_bytes_ - taken) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "put of a tensor of ", held_bytes,
+        " bytes: the store holds and awaits ", taken, ", its budget is ",
+        store_->budget_bytes_, "; delete tensors or raise it"));
+  }
+  store_->reserved_ += bytes;
+  bytes_ += bytes;
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::tensor

@@ -16,6 +16,8 @@
 
 namespace penstock::tensor {
 
+class StoreReservation;
+
 // Keeps tensors by name. Shares their memory, which may be that of the message
 // they came in; a tensor that is less than half of its message is copied
 // instead. Each call is atomic. Thread-safe.
@@ -31,12 +33,14 @@ class TensorStore {
 
   // Stores every tensor under its name, in place of what was there. If a name
   // comes twice, the last one counts. Appends the tensors that were replaced to
-  // `replaced`, unless that is null. Returns how many bytes are held then.
+  // `replaced`, unless that is null. Uses up `reserved`, unless that is null,
+  // instead of other room. Returns how many bytes are held then.
   //
   // Returns INVALID_ARGUMENT for an empty name, and RESOURCE_EXHAUSTED, with
   // the numbers, above the budget, or if there is no memory for a copy. On an
   // error nothing has changed.
-  absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr);
+  absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr,
+                             StoreReservation* reserved = nullptr);
 
   // Returns the named tensors, in the order of `names`. Returns NOT_FOUND,
   // which names the first that is missing.
@@ -49,12 +53,34 @@ class TensorStore {
   Bundle All() const;
 
  private:
+  friend class StoreReservation;
   using Tensors = std::map<std::string, Tensor>;
 
   const size_t budget_bytes_;
   mutable absl::Mutex mu_;
   Tensors tensors_ ABSL_GUARDED_BY(mu_);
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  size_t reserved_ ABSL_GUARDED_BY(mu_) = 0;  // of the budget, beside bytes_
+};
+
+// Room in a store for tensors that are still being gathered. Gives back what
+// was not used when it goes. The store must outlive it. Not thread-safe.
+class StoreReservation {
+ public:
+  explicit StoreReservation(TensorStore* store) : store_(store) {}
+  ~StoreReservation();
+  StoreReservation(const StoreReservation&) = delete;
+  StoreReservation& operator=(const StoreReservation&) = delete;
+
+  // Reserves room for one more tensor, which keeps `held_bytes` from being
+  // freed. Returns RESOURCE_EXHAUSTED, with the numbers, if there is none.
+  absl::Status Add(const std::string& name, size_t held_bytes);
+
+ private:
+  friend class TensorStore;
+
+  TensorStore* const store_;
+  size_t bytes_ = 0;
 };
 
 }  // namespace penstock::tensor

@@ -1,0 +1,224 @@
+#include "tensor_service/bundle_stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tensor_service/buffer.h"
+#include "tensor_service/message.h"
+
+namespace penstock::tensor {
+namespace {
+
+// More than the encoding of a tensor takes beside its name and its elements,
+// with the header of a piece. In bytes.
+constexpr size_t kOverheadBytes = 1024;
+
+// So the elements of a piece begin where those of a tensor would.
+constexpr size_t kPieceAlignment = kPayloadAlignment;
+
+size_t InLimits(size_t max_message_bytes) {
+  if (max_message_bytes == 0) return kStreamMessageBytes;
+  return std::min(std::max(max_message_bytes, kMinStreamMessageBytes),
+                  kMaxStreamMessageBytes);
+}
+
+size_t EncodedBytes(const NamedTensor& named) {
+  return kOverheadBytes + named.name.size() + named.tensor.byte_size();
+}
+
+// A name may be longer than gRPC's limit for a status.
+std::string Quoted(const std::string& name) {
+  constexpr size_t kMost = 200;
+  if (name.size() <= kMost) return name;
+  size_t end = kMost;
+  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;
+  return name.substr(0, end) + "...";
+}
+
+absl::Status Refused(const std::string& name, absl::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("join stream: tensor ", Quoted(name), ": ", why));
+}
+
+}  // namespace
+
+BundleCutter::BundleCutter(Bundle bundle, size_t max_message_bytes)
+    : bundle_(std::move(bundle)),
+      max_message_bytes_(InLimits(max_message_bytes)) {}
+
+size_t BundleCutter::PieceBytes(const NamedTensor& named) const {
+  const size_t taken = kOverheadBytes + named.name.size();
+  const size_t room =
+      max_message_bytes_ > taken ? max_message_bytes_ - taken : 0;
+  return std::max(room, kOverheadBytes) / kPieceAlignment * kPieceAlignment;
+}
+
+absl::StatusOr<grpc::ByteBuffer> BundleCutter::NextPiece() {
+  const NamedTensor& named = bundle_.tensors[next_];
+  const size_t size = named.tensor.byte_size();
+  const size_t count = std::min(PieceBytes(named), size - offset_);
+  Message<v1::PartHeader> message;
+  v1::Piece* const piece = message.header.mutable_piece();
+  piece->set_dtype(static_cast<v1::DType>(named.tensor.dtype()));
+  for (const int64_t dimension : named.tensor.shape()) {
+    piece->add_shape(dimension);
+  }
+  piece->set_offset(offset_);
+  absl::StatusOr<Tensor> bytes = Tensor::FromSlice(
+      DType::kUint8, {static_cast<int64_t>(count)},
+      SliceOf(named.tensor.buffer()).sub(offset_, offset_ + count));
+  if (!bytes.ok()) return bytes.status();
+  message.bundle.tensors.push_back({named.name, *std::move(bytes)});
+  offset_ += count;
+  if (offset_ == size) {
+    offset_ = 0;
+    ++next_;
+  }
+  done_ = next_ == bundle_.tensors.size();
+  message.header.set_is_last(done_);
+  return Encode(message);
+}
+
+absl::StatusOr<grpc::ByteBuffer> BundleCutter::Next() {
+  const auto& tensors = bundle_.tensors;
+  if (next_ < tensors.size() &&
+      tensors[next_].tensor.byte_size() > PieceBytes(tensors[next_])) {
+    return NextPiece();
+  }
+  Message<v1::PartHeader> message;
+  size_t bytes = 0;
+  while (next_ < tensors.size()) {
+    const NamedTensor& named = tensors[next_];
+    const size_t more = EncodedBytes(named);
+    const bool is_large = named.tensor.byte_size() >= kOwnMessageBytes;
+    if (bytes > 0 && (is_large || more > max_message_bytes_ - bytes)) break;
+    message.bundle.tensors.push_back(named);
+    ++next_;
+    bytes += more;
+    if (is_large || bytes >= max_message_bytes_) break;
+  }
+  done_ = next_ == tensors.size();
+  message.header.set_is_last(done_);
+  return Encode(message);
+}
+
+BundleJoiner::BundleJoiner(Reserve reserve) : reserve_(std::move(reserve)) {}
+
+absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
+  if (is_complete_) {
+    return absl::InvalidArgumentError(
+        "join stream: a message comes after the last one");
+  }
+  Message<v1::PartHeader> part;
+  absl::Status status = Decode(message, &part);
+  if (!status.ok()) return status;
+  status = part.header.has_piece() ? AddPiece(part.header.piece(), part.bundle)
+                                   : AddWhole(part.bundle);
+  if (!status.ok()) return status;
+  is_complete_ = part.header.is_last();
+  if (!is_complete_ || !has_draft_) return absl::OkStatus();
+  return Refused(draft_.named.name,
+                 absl::StrCat("the stream ends at byte ", draft_.filled, " of ",
+                              draft_.named.tensor.byte_size()));
+}
+
+absl::Status BundleJoiner::AddWhole(const Bundle& bundle) {
+  for (const NamedTensor& named : bundle.tensors) {
+    if (has_draft_) {
+      return Refused(named.name,
+                     absl::StrCat("it comes between the pieces of tensor ",
+                                  Quoted(draft_.named.name)));
+    }
+    absl::StatusOr<Tensor> tensor = named.tensor.Compact();
+    if (!tensor.ok()) return tensor.status();
+    if (reserve_) {
+      absl::Status reserved = reserve_(named.name, tensor->held_bytes());
+      if (!reserved.ok()) return reserved;
+    }
+    bundle_.tensors.push_back({named.name, *std::move(tensor)});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BundleJoiner::StartDraft(const v1::Piece& piece,
+                                      const std::string& name) {
+  if (!IsDType(piece.dtype())) {
+    return Refused(
+        name, absl::StrCat("its element type ", piece.dtype(), " is unknown"));
+  }
+  const auto dtype = static_cast<DType>(piece.dtype());
+  Shape shape(piece.shape().begin(), piece.shape().end());
+  const absl::StatusOr<size_t> size = ByteSize(dtype, shape);
+  if (!size.ok()) return Refused(name, size.status().message());
+  if (reserve_) {
+    absl::Status reserved = reserve_(name, *size);
+    if (!reserved.ok()) return reserved;
+  }
+  absl::StatusOr<Tensor> tensor =
+      Tensor::Allocate(dtype, std::move(shape), HeapAllocator());
+  if (!tensor.ok()) return tensor.status();
+  draft_ = {{name, *std::move(tensor)}, 0};
+  has_draft_ = true;
+  return absl::OkStatus();
+}
+
+bool BundleJoiner::IsOfDraft(const v1::Piece& piece,
+                             const std::string& name) const {
+  const Tensor& tensor = draft_.named.tensor;
+  return name == draft_.named.name &&
+         piece.dtype() == static_cast<int>(tensor.dtype()) &&
+         std::equal(piece.shape().begin(), piece.shape().end(),
+                    tensor.shape().begin(), tensor.shape().end());
+}
+
+absl::Status BundleJoiner::AddPiece(const v1::Piece& piece,
+                                    const Bundle& bundle) {
+  if (bundle.tensors.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("join stream: a message with a piece has ",
+                     bundle.tensors.size(), " tensors; it must have one"));
+  }
+  const std::string& name = bundle.tensors[0].name;
+  const Tensor& bytes = bundle.tensors[0].tensor;
+  if (bytes.dtype() != DType::kUint8 || bytes.shape().size() != 1 ||
+      bytes.byte_size() == 0) {
+    return Refused(name, absl::StrCat("a piece is ", bytes.ToString(),
+                                      "; it must be bytes, and not empty"));
+  }
+  if (has_draft_ && !IsOfDraft(piece, name)) {
+    return Refused(name, absl::StrCat("a piece of it comes while tensor ",
+                                      Quoted(draft_.named.name),
+                                      " is not complete, or differs from it"));
+  }
+  if (!has_draft_) {
+    if (piece.offset() != 0) return Refused(name, "its first piece is missing");
+    absl::Status started = StartDraft(piece, name);
+    if (!started.ok()) return started;
+  }
+  const size_t size = draft_.named.tensor.byte_size();
+  if (piece.offset() != draft_.filled ||
+      bytes.byte_size() > size - draft_.filled) {
+    return Refused(
+        name, absl::StrCat("a piece of ", bytes.byte_size(), " bytes at byte ",
+                           piece.offset(), ", where byte ", draft_.filled,
+                           " of ", size, " is next"));
+  }
+  memcpy(draft_.named.tensor.buffer()->mutable_data() + draft_.filled,
+         bytes.bytes().data(), bytes.byte_size());
+  draft_.filled += bytes.byte_size();
+  if (draft_.filled < size) return absl::OkStatus();
+  bundle_.tensors.push_back(std::move(draft_.named));
+  draft_ = Draft();
+  has_draft_ = false;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bundle> BundleJoiner::Take() {
+  if (is_complete_) return std::move(bundle_);
+  return absl::DataLossError(absl::StrCat("join stream: it was cut after ",
+                                          bundle_.tensors.size(), " tensors"));
+}
+
+}  // namespace penstock::tensor

@@ -1,0 +1,54 @@
+// Makes one streaming call with raw messages.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_STREAM_CALL_H_
+#define PENSTOCK_TENSOR_SERVICE_STREAM_CALL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/byte_buffer.h"
+
+namespace penstock::tensor {
+
+// A call that blocks the caller's thread, which makes its progress. Not
+// thread-safe.
+class StreamCall {
+ public:
+  // Starts a call of `method`, "/package.Service/Method", as
+  // CallQueue::Start() does.
+  StreamCall(const std::shared_ptr<grpc::Channel>& channel, std::string method,
+             absl::Duration timeout);
+  // Cancels the call, unless Finish() has been called.
+  ~StreamCall();
+  StreamCall(const StreamCall&) = delete;
+  StreamCall& operator=(const StreamCall&) = delete;
+
+  // Each blocks until it is done, and returns false if the stream has ended.
+  // Finish() then says why. Write() returns once gRPC may take the next
+  // message, so the peer's pace bounds what is in memory.
+  bool Write(const grpc::ByteBuffer& message);
+  bool WritesDone();
+  bool Read(grpc::ByteBuffer* message);
+
+  // Blocks until the call has ended. Call it once.
+  absl::Status Finish();
+
+ private:
+  bool Wait();
+
+  const std::string method_;
+  grpc::ClientContext context_;
+  grpc::CompletionQueue queue_;
+  std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;
+  bool finished_ = false;
+};
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TENSOR_SERVICE_STREAM_CALL_H_

@@ -1,0 +1,21 @@
+// The streaming methods of TensorExchange. For service.cc.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_STREAM_SERVICE_H_
+#define PENSTOCK_TENSOR_SERVICE_STREAM_SERVICE_H_
+
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "tensor_service/store.h"
+
+namespace penstock::tensor {
+
+// Each serves one call of its method, and deletes itself. Has at most one
+// message in memory, beside what counts against the store's budget.
+grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
+    TensorStore* store, grpc::ByteBuffer* reply);
+grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(
+    const TensorStore& store, const grpc::ByteBuffer& request);
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TENSOR_SERVICE_STREAM_SERVICE_H_
