@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/encode_strided.h"
 #include "tensor_service/tensor.pb.h"
 
 namespace penstock::tensor {
@@ -25,7 +26,12 @@ absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
-  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  return Put(bundle, {});
+}
+
+absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle,
+                                         absl::Span<const NamedView> views) {
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle, views);
   if (!request.ok()) return request.status();
   absl::StatusOr<grpc::ByteBuffer> bytes = Call("Put", *request);
   if (!bytes.ok()) return bytes.status();

@@ -15,6 +15,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/strided.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -38,6 +39,11 @@ class TensorClient {
   // tensors' memory must not change until this returns. Writing through another
   // Tensor is safe, as it copies first.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
+
+  // As above, with the views as tensors after those of the bundle. Sends a
+  // view's elements in place where that is cheaper; see IsSentInPlace().
+  absl::StatusOr<size_t> Put(const Bundle& bundle,
+                             absl::Span<const NamedView> views);
 
   // Returns the named tensors, in the order of `names`; those that have one of
   // `destinations` are received into it. Returns NOT_FOUND if one is missing.

@@ -1,12 +1,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/encode_header.h"
 #include "tensor_service/wire.h"
 
 namespace penstock::tensor {
@@ -269,6 +271,16 @@ class Writer {
 };
 
 }  // namespace
+
+void AppendTensorHeader(const NamedTensor& named, size_t offset,
+                        std::string* out) {
+  const Layout layout = AlignedLayout(named, offset, /*checksums=*/false);
+  const size_t before = out->size();
+  out->resize(before + LengthDelimitedSize(layout.named_size) -
+              named.tensor.byte_size());
+  FieldWriter(reinterpret_cast<uint8_t*>(&(*out)[before]))
+      .HeaderOf(named, layout, /*checksums=*/false);
+}
 
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header,

@@ -1,0 +1,95 @@
+// Tensors whose elements do not lie one after the other: a column of a matrix,
+// a transposed one, every second row.
+
+#ifndef PENSTOCK_TENSOR_SERVICE_STRIDED_H_
+#define PENSTOCK_TENSOR_SERVICE_STRIDED_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "grpcpp/support/slice.h"
+#include "tensor_service/allocator.h"
+#include "tensor_service/buffer.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::tensor {
+
+// A read-only view of a buffer, which it keeps alive. All its elements are
+// inside the buffer. Copying a view copies handles. While a view lives, the
+// buffer has a holder more, so a Tensor over it copies before writing.
+//
+// The elements, in row-major order, are a number of runs: bytes that lie one
+// after the other in the buffer, as many as the strides allow.
+class StridedView {
+ public:
+  // Makes a view. The element at index i is at byte `offset` plus the sum of
+  // i[d] * strides[d]. Strides are in bytes, and may be negative, zero, which
+  // repeats the same elements, or no multiple of the element size; that of a
+  // dimension of size 0 or 1 does not matter.
+  //
+  // Returns INVALID_ARGUMENT, which says why, for a shape that ByteSize()
+  // refuses, another number of strides than of dimensions, no buffer, and an
+  // element outside the buffer.
+  static absl::StatusOr<StridedView> Create(DType dtype, Shape shape,
+                                            absl::Span<const int64_t> strides,
+                                            std::shared_ptr<Buffer> buffer,
+                                            size_t offset = 0);
+
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+
+  // Returns the bytes of all elements, as a packed tensor has them. May exceed
+  // the buffer's, if a stride is zero.
+  size_t byte_size() const { return byte_size_; }
+
+  // Return how long the runs are, in bytes, and how many there are. No bytes
+  // are no run.
+  size_t run_bytes() const { return run_bytes_; }
+  size_t num_runs() const {
+    return byte_size_ == 0 ? 0 : byte_size_ / run_bytes_;
+  }
+
+  // Appends each run, in order, as a slice of the buffer. Copies nothing, but
+  // for runs that are short enough to lie inside a slice's handle.
+  void AppendRuns(std::vector<grpc::Slice>* slices) const;
+
+  // Returns a copy of the elements as a tensor, in memory of `allocator`; null
+  // is DefaultAllocator(). Returns the allocator's RESOURCE_EXHAUSTED.
+  absl::StatusOr<Tensor> Pack(Allocator* allocator = nullptr) const;
+
+ private:
+  struct Axis {
+    int64_t size;
+    int64_t stride;  // bytes
+  };
+
+  StridedView() = default;
+  bool IsInside(absl::Span<const int64_t> strides) const;
+  void Normalize(absl::Span<const int64_t> strides);
+  template <typename Visit>
+  void ForEachRow(const Visit& visit) const;
+
+  DType dtype_ = DType::kF32;
+  Shape shape_;
+  std::shared_ptr<Buffer> buffer_;
+  size_t offset_ = 0;  // of the first element
+  size_t byte_size_ = 0;
+  // What varies from run to run, outermost first. Has no axis of size 1, and
+  // none that continues the next one.
+  std::vector<Axis> axes_;
+  size_t run_bytes_ = 0;
+};
+
+struct NamedView {
+  std::string name;  // UTF-8
+  StridedView view;
+};
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TENSOR_SERVICE_STRIDED_H_
