@@ -162,6 +162,52 @@ TEST_P(PoolTest, AnyBundleComesThroughAligned) {
   }
 }
 
+// Rows that are sent in place, rows that are packed, and what follows them.
+TEST_P(PoolTest, StridedViewsComeThroughAligned) {
+  Tensor matrix = *Tensor::Allocate(DType::kF32, {256, 4096}, Pool());
+  for (size_t i = 0; i < matrix.byte_size(); ++i) {
+    matrix.buffer()->mutable_data()[i] = static_cast<char>(i * 7 + i / 4096);
+  }
+  std::vector<NamedView> views;
+  for (const int64_t columns : {2048, 1, 1025, 1026, 100, 4096}) {
+    views.push_back({absl::StrCat(columns),
+                     *StridedView::Create(DType::kF32, {60, columns},
+                                          {4 * 4096, 4}, matrix.buffer(), 4)});
+    views.push_back(
+        {absl::StrCat("one of ", columns),
+         *StridedView::Create(DType::kF64, {}, {}, matrix.buffer())});
+  }
+  ASSERT_TRUE(client_->Put(Bundle(), views).ok());
+  for (const NamedView& named : views) {
+    const auto got = store_.Get({named.name});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_TRUE(got->tensors[0].tensor.IsAligned()) << named.name;
+    EXPECT_EQ(got->tensors[0].tensor.bytes(), named.view.Pack()->bytes());
+  }
+}
+
+// The pieces are sent in place; the peer copies them together.
+TEST_P(PoolTest, StreamOfPiecesComesThrough) {
+  const Tensor sent = BytesInPool(kMiB, 5);
+  ASSERT_TRUE(client_->PutStream(Only("x", sent), 64 * kKiB).ok());
+  const auto got = client_->GetStream({"x"}, 64 * kKiB);
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->tensors[0].tensor.bytes(), sent.bytes());
+}
+
+// A tensor that fits into a message is not copied in a stream either.
+TEST_P(PoolTest, StreamKeepsTheSendersMemory) {
+  Bundle bundle;
+  for (const char* name : {"a", "b", "c"}) {
+    bundle.tensors.push_back({name, BytesInPool(kMiB, 6)});
+  }
+  ASSERT_TRUE(client_->PutStream(bundle).ok());
+  for (const NamedTensor& kept : store_.All().tensors) {
+    EXPECT_EQ(IsSameMemory(*bundle.Find(kept.name), kept.tensor), InPlace())
+        << kept.name;
+  }
+}
+
 TEST_P(PoolTest, WritingLeavesWhatThePeerHas) {
   Tensor mine = BytesInPool(kMiB, 1);
   Bundle got = Fetch(Only("x", mine));

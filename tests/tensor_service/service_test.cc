@@ -88,6 +88,21 @@ TEST_F(TensorServiceTest, PutGetExchangeListDelete) {
   EXPECT_EQ(client.Get({"w"}).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(TensorServiceTest, ViewsAreStoredAsPackedTensors) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  const Tensor matrix = *Tensor::Of<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto transposed =
+      StridedView::Create(DType::kF32, {3, 2}, {4, 12}, matrix.buffer());
+  ASSERT_TRUE(transposed.ok()) << transposed.status();
+  ASSERT_TRUE(client.Put(Floats("w", 1, 7), {{"t", *transposed}}).ok());
+  const auto got = client.Get({"t", "w"});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->tensors[0].tensor.shape(), (Shape{3, 2}));
+  EXPECT_EQ(*got->tensors[0].tensor.flat<float>(),
+            (std::vector<float>{1, 4, 2, 5, 3, 6}));
+}
+
 TEST_F(TensorServiceTest, BundleAboveFourMebibytesPasses) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
