@@ -8,6 +8,13 @@
 #include "tensor_service/status.h"
 
 namespace penstock::tensor {
+namespace {
+
+// How often a waiting thread asks whether it is interrupted. A person does not
+// notice the delay, and the questions cost nothing beside the wait.
+constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
+
+}  // namespace
 
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
   grpc::Slice slice(message.SerializeAsString());
@@ -42,7 +49,8 @@ struct CallQueue::Call {
   grpc::Status status;
 };
 
-CallQueue::CallQueue() = default;
+CallQueue::CallQueue(std::function<bool()> interrupted)
+    : interrupted_(std::move(interrupted)) {}
 
 CallQueue::~CallQueue() {
   Wait();
@@ -68,12 +76,25 @@ void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
   calls_.push_back(std::move(call));
 }
 
-std::vector<CallQueue::Result> CallQueue::Wait() {
-  for (size_t i = 0; i < calls_.size(); ++i) {
-    void* tag;
-    bool ok;
-    queue_.Next(&tag, &ok);
+void CallQueue::AwaitOne() {
+  void* tag;
+  bool ok;
+  while (interrupted_) {
+    if (queue_.AsyncNext(&tag, &ok, DeadlineAfter(kAskEvery)) !=
+        grpc::CompletionQueue::TIMEOUT) {
+      return;
+    }
+    if (!interrupted_()) continue;
+    interrupted_ = nullptr;
+    for (const std::unique_ptr<Call>& call : calls_) {
+      call->context.TryCancel();
+    }
   }
+  queue_.Next(&tag, &ok);
+}
+
+std::vector<CallQueue::Result> CallQueue::Wait() {
+  for (size_t i = 0; i < calls_.size(); ++i) AwaitOne();
   std::vector<Result> results;
   for (std::unique_ptr<Call>& call : calls_) {
     Result result;

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TENSOR_SERVICE_CALLS_H_
 #define PENSTOCK_TENSOR_SERVICE_CALLS_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ gpr_timespec DeadlineAfter(absl::Duration timeout);
 // the caller gets a Status in both cases.
 class CallQueue {
  public:
-  CallQueue();
+  // `interrupted` may be empty. Otherwise Wait() calls it about every 100 ms.
+  // Once it returns true, all calls are cancelled, and it is not called again.
+  explicit CallQueue(std::function<bool()> interrupted = nullptr);
   // Blocks until every started call has ended.
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
@@ -62,6 +65,9 @@ class CallQueue {
  private:
   struct Call;
 
+  void AwaitOne();
+
+  std::function<bool()> interrupted_;  // empty once it has returned true
   grpc::CompletionQueue queue_;
   std::vector<std::unique_ptr<Call>> calls_;
 };

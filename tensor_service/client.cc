@@ -11,12 +11,15 @@
 namespace penstock::tensor {
 
 TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
-                           absl::Duration timeout)
-    : channel_(std::move(channel)), timeout_(timeout) {}
+                           absl::Duration timeout,
+                           std::function<bool()> interrupted)
+    : channel_(std::move(channel)),
+      timeout_(timeout),
+      interrupted_(std::move(interrupted)) {}
 
 absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
     const char* method, const grpc::ByteBuffer& request) {
-  CallQueue queue;
+  CallQueue queue(interrupted_);
   queue.Start(channel_,
               absl::StrCat("/penstock.tensor.v1.TensorExchange/", method),
               request, timeout_);

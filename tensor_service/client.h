@@ -4,6 +4,7 @@
 #define PENSTOCK_TENSOR_SERVICE_CLIENT_H_
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,13 @@ namespace penstock::tensor {
 class TensorClient {
  public:
   // For bundles above 4 MiB, make `channel` with UnlimitedMessages().
+  //
+  // A call asks `interrupted`, unless it is empty, about every 100 ms on the
+  // thread that waits. Once that returns true the call is cancelled, and
+  // returns CANCELLED unless the answer was there first.
   explicit TensorClient(std::shared_ptr<grpc::Channel> channel,
-                        absl::Duration timeout = absl::Seconds(60));
+                        absl::Duration timeout = absl::Seconds(60),
+                        std::function<bool()> interrupted = nullptr);
 
   // Stores the tensors, and returns how many bytes the service holds then. The
   // tensors' memory must not change until this returns. Writing through another
@@ -82,6 +88,7 @@ class TensorClient {
 
   const std::shared_ptr<grpc::Channel> channel_;
   const absl::Duration timeout_;
+  const std::function<bool()> interrupted_;
 };
 
 }  // namespace penstock::tensor

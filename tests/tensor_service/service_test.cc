@@ -103,6 +103,17 @@ TEST_F(TensorServiceTest, ViewsAreStoredAsPackedTensors) {
             (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
+TEST_F(TensorServiceTest, InterruptedCallIsCancelledAndAsksNoMore) {
+  int asked = 0;
+  // Nobody listens there, so the call waits for a connection.
+  TensorClient client(
+      grpc::CreateChannel("unix:" + testing::TempDir() + "/nobody",
+                          grpc::InsecureChannelCredentials()),
+      absl::InfiniteDuration(), [&asked] { return ++asked == 2; });
+  EXPECT_EQ(client.List().status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(asked, 2);
+}
+
 TEST_F(TensorServiceTest, BundleAboveFourMebibytesPasses) {
   Start(/*unlimited=*/true);
   TensorClient client(Channel(UnlimitedMessages()));
