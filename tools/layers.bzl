@@ -83,6 +83,7 @@ LAYERS = {
     ],
     "tensor_service": [],
     "ps": ["transport/base", "transport", "tensor_service"],
+    "python": ["transport", "tensor_service"],
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],
     "bench/rpc": ["transport", "tensor_service"],

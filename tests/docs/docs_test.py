@@ -22,7 +22,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
 # A path of this tree, or of a folder of it, between back quotes.
 QUOTED_PATH = re.compile(
-    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench)/"
+    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python)/"
     r"[\w./-]*)`")
 
 
@@ -37,7 +37,8 @@ def text_of(path):
 def documents(root):
     found = sorted((root / "docs").glob("*.md"))
     found += sorted(root.glob("*.md"))
-    for top in ("examples", "bench", "ps", "tensor_service", "transport"):
+    for top in ("examples", "bench", "ps", "python", "tensor_service",
+                "transport"):
         found += sorted((root / top).glob("**/README.md"))
     return found
 

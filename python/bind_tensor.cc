@@ -1,0 +1,217 @@
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "python/arrays.h"
+#include "python/bindings.h"
+#include "python/capsules.h"
+#include "python/dtypes.h"
+#include "python/errors.h"
+#include "python/from_any.h"
+#include "python/gil.h"
+#include "python/tensor_object.h"
+#include "tensor_service/dlpack.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+using tensor::DType;
+using tensor::Shape;
+using tensor::Tensor;
+
+constexpr char kClassDoc[] = R"(A dense tensor in memory that is shared.
+
+Tensor(array, copy=False) takes a numpy array, anything that has __dlpack__
+(such as a tensor of PyTorch), another Tensor, or what numpy.asarray() takes.
+
+It shares the array's memory, and keeps the array alive, if the elements lie in
+row-major order without gaps, aligned, in native byte order. Arrays that are
+sliced, transposed, reversed or big-endian are copied, as numpy would; so is any
+with copy=True. Copies lie in the pool, from which shm sends in place.
+
+The array remains yours. Do not write to it while a call sends it: the peer may
+get some of both. Once put() or exchange() has returned, you may.)";
+
+constexpr char kNumpyDoc[] = R"(Returns an array that shows the tensor's memory.
+
+The array keeps the memory alive. It is read-only unless `writable` is true.
+
+With writable=True the tensor first makes sure that nobody else uses its memory,
+and otherwise moves to a copy: memory of an array of yours, of a received
+message, lent by DLPack, or sent and still used by the peer. So ask anew after
+each call that sends the tensor. An array from before still shows the memory
+from before, and writing to it may change what the peer has.
+
+A tensor of bools with bytes other than 0 and 1, which a foreign peer may send,
+is copied with 1 for these. Raises InvalidArgument for bf16: see bits().)";
+
+constexpr char kDLPackDoc[] = R"(Lends the memory as a DLPack capsule.
+
+The consumer must not write to it: DLPack has no way to say so to consumers of
+today, and what is received may lie in pages that cannot be written to, so that
+writing kills the process. Use copy=True, or tensor.copy(), to write.)";
+
+std::string ReprOf(const TensorObject& object) {
+  return absl::StrCat("penstock.Tensor(", object.get().ToString(), ")");
+}
+
+py::tuple ShapeOf(const TensorObject& object) {
+  return py::tuple(py::cast(object.get().shape()));
+}
+
+TensorObject Empty(const py::object& shape, const py::object& dtype) {
+  Shape dimensions = py::isinstance<py::int_>(shape)
+                         ? Shape{shape.cast<int64_t>()}
+                         : shape.cast<Shape>();
+  const DType type = ValueOf(ParseDType(dtype));
+  return TensorObject(ValueOf([&] {
+    Unlocked unlocked;
+    return Tensor::Allocate(type, std::move(dimensions), Pool());
+  }()));
+}
+
+py::array Numpy(TensorObject& object, bool writable) {
+  const py::dtype dtype = ValueOf(NumpyOf(object.get().dtype()));
+  absl::Status status;
+  if (object.get().dtype() == DType::kBool) status = NormaliseBools(&object);
+  if (status.ok() && writable) status = object.MakeWritable();
+  if (!status.ok()) Throw(status);
+  return ArrayOf(object, dtype, writable);
+}
+
+py::array Bits(TensorObject& object, bool writable) {
+  const absl::Status status =
+      writable ? object.MakeWritable() : absl::OkStatus();
+  if (!status.ok()) Throw(status);
+  return ArrayOf(object, BitsOf(object.get().dtype()), writable);
+}
+
+// What numpy.asarray() and others call.
+py::object ArrayProtocol(TensorObject& object, const py::object& dtype,
+                         const py::object& copy) {
+  py::object array = Numpy(object, /*writable=*/false);
+  if (!dtype.is_none()) {
+    array = array.attr("astype")(dtype, py::arg("copy") = false);
+  }
+  if (copy.is(py::bool_(true))) array = array.attr("copy")();
+  return array;
+}
+
+TensorObject Copy(const TensorObject& object) {
+  // Held, since meanwhile another thread may give the object other memory.
+  const std::shared_ptr<const Tensor> tensor = object.Share();
+  return TensorObject(ValueOf([&tensor] {
+    Unlocked unlocked;
+    return tensor->Copy(Pool());
+  }()));
+}
+
+TensorObject View(const TensorObject& object, const py::object& dtype) {
+  const Tensor& tensor = object.get();
+  const DType as = ValueOf(ParseDType(dtype));
+  if (tensor::ElementSize(as) != tensor::ElementSize(tensor.dtype())) {
+    Throw(absl::InvalidArgumentError(
+        absl::StrCat("view ", tensor.ToString(), " as ", tensor::Name(as),
+                     ": the sizes of the elements differ; convert them with ",
+                     "tensor.numpy().astype()")));
+  }
+  return TensorObject(
+      ValueOf(Tensor::FromBuffer(as, tensor.shape(), tensor.buffer())));
+}
+
+py::capsule DLPack(const TensorObject& object, const py::object& stream,
+                   const py::object& max_version, const py::object& device,
+                   const py::object& copy) {
+  (void)max_version;  // a capsule without a version suits every consumer
+  if (!stream.is_none() ||
+      !(device.is_none() || device.equal(py::make_tuple(int{kDLCPU}, 0)))) {
+    throw py::buffer_error(
+        "a penstock.Tensor is in the CPU's memory, which has no streams: ask "
+        "for it without stream and dl_device, then copy it to the device");
+  }
+  if (!copy.is(py::bool_(true))) return ValueOf(ToCapsule(object.get()));
+  return ValueOf(ToCapsule(Copy(object).get()));
+}
+
+void BindMemory(py::class_<TensorObject>& binding) {
+  binding
+      .def("numpy", &Numpy, py::kw_only(), py::arg("writable") = false,
+           kNumpyDoc)
+      .def("bits", &Bits, py::kw_only(), py::arg("writable") = false,
+           "Returns the bits of the elements, as an array of unsigned integers "
+           "of their size: for bf16, uint16. Otherwise as numpy().")
+      .def("__array__", &ArrayProtocol, py::arg("dtype") = py::none(),
+           py::arg("copy") = py::none())
+      .def("__dlpack__", &DLPack, py::kw_only(), py::arg("stream") = py::none(),
+           py::arg("max_version") = py::none(),
+           py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
+           kDLPackDoc)
+      .def("__dlpack_device__",
+           [](const TensorObject&) { return py::make_tuple(int{kDLCPU}, 0); });
+}
+
+}  // namespace
+
+void BindTensor(py::module_& module) {
+  py::class_<TensorObject> binding(module, "Tensor", kClassDoc);
+  binding
+      .def(py::init([](const py::object& array, bool copy) {
+             return TensorObject(ValueOf(FromAny(array, copy)));
+           }),
+           py::arg("array"), py::kw_only(), py::arg("copy") = false)
+      .def_static("empty", &Empty, py::arg("shape"), py::arg("dtype") = "f32",
+                  "Makes a tensor, not initialised, in the pool. Fill "
+                  "tensor.numpy(writable=True) in place: over shm the tensor "
+                  "is then sent without a copy.")
+      .def_static(
+          "from_bits",
+          [](const py::array& bits, const py::object& dtype) {
+            return TensorObject(
+                ValueOf(FromBits(bits, ValueOf(ParseDType(dtype)))));
+          },
+          py::arg("bits"), py::arg("dtype"),
+          "Makes a tensor of unsigned integers that are the elements' bits, as "
+          "bits() returns them. Shares and copies as Tensor() does.")
+      .def_property_readonly("shape", &ShapeOf, "The dimensions.")
+      .def_property_readonly(
+          "dtype",
+          [](const TensorObject& object) {
+            return std::string(tensor::Name(object.get().dtype()));
+          },
+          "The element type: f32, f64, f16, bf16, int8, int16, int32, int64, "
+          "uint8 or bool.")
+      .def_property_readonly(
+          "nbytes",
+          [](const TensorObject& object) { return object.get().byte_size(); },
+          "The bytes of the elements.")
+      .def_property_readonly(
+          "held_bytes",
+          [](const TensorObject& object) { return object.get().held_bytes(); },
+          "How much memory it keeps from being freed, in bytes: for a part of "
+          "a received message, all of that.")
+      .def("copy", &Copy, "Returns a copy in the pool.")
+      .def("view", &View, py::arg("dtype"),
+           "Returns a tensor of the same memory with another element type of "
+           "the same size.")
+      .def("__repr__", &ReprOf);
+  BindMemory(binding);
+  module.def(
+      "from_dlpack",
+      [](const py::object& source) {
+        return TensorObject(ValueOf(FromDLPackSource(source)));
+      },
+      py::arg("source"),
+      "Makes a tensor that shares the memory of an object that has __dlpack__, "
+      "or of a capsule, which can be used once. Copies elements that do not "
+      "lie in row-major order. Raises InvalidArgument for memory of another "
+      "device than the CPU.");
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,23 @@
+// The parts of the module penstock._penstock.
+
+#ifndef PENSTOCK_PYTHON_BINDINGS_H_
+#define PENSTOCK_PYTHON_BINDINGS_H_
+
+#include <pybind11/pybind11.h>
+
+namespace penstock::python {
+
+// Each adds its classes and functions to the module. What a user has to know
+// about them is in their docstrings, and their types in penstock/_penstock.pyi.
+void BindTensor(pybind11::module_& module);
+void BindCredentials(pybind11::module_& module);
+void BindPaths(pybind11::module_& module);
+void BindServer(pybind11::module_& module);
+void BindClient(pybind11::module_& module);
+
+// Stops all servers that run.
+void StopServers();
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_BINDINGS_H_

@@ -1,0 +1,218 @@
+#include "tensor_service/client.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "grpcpp/create_channel.h"
+#include "python/bindings.h"
+#include "python/credentials.h"
+#include "python/errors.h"
+#include "python/from_any.h"
+#include "python/gil.h"
+#include "python/paths.h"
+#include "python/tensor_object.h"
+#include "tensor_service/status.h"
+#include "transport/penstock.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+using tensor::Bundle;
+using tensor::TensorClient;
+
+constexpr char kDoc[] =
+    R"(Calls a TensorServer, or any server of TensorExchange.
+
+`target` is "host:port", or another name that gRPC knows. Each call takes at
+most `timeout` seconds, the connection included; None waits for ever. Other
+threads run while a call waits, and Ctrl-C cancels it. Threads may share a
+client. `credentials` are ChannelCredentials; None means no security.
+
+Tensors that are returned share the memory of the received message. Over shm
+that is the server's: copy what you keep for long.)";
+
+std::string NameOf(py::handle name) {
+  if (!py::isinstance<py::str>(name)) {
+    throw py::type_error("the name of a tensor is a str");
+  }
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(name.ptr(), &size);
+  if (text == nullptr) throw py::error_already_set();
+  return std::string(text, static_cast<size_t>(size));
+}
+
+std::vector<std::string> NamesOf(const py::iterable& names) {
+  if (py::isinstance<py::str>(names)) {
+    throw py::type_error("names are a list: client.get([\"x\"])");
+  }
+  std::vector<std::string> all;
+  for (py::handle name : names) all.push_back(NameOf(name));
+  return all;
+}
+
+Bundle BundleOf(const py::dict& tensors) {
+  Bundle bundle;
+  for (const auto& [name, value] : tensors) {
+    bundle.tensors.push_back(
+        {NameOf(name),
+         ValueOf(FromAny(py::reinterpret_borrow<py::object>(value), false))});
+  }
+  return bundle;
+}
+
+py::dict DictOf(Bundle bundle) {
+  py::dict tensors;
+  for (tensor::NamedTensor& named : bundle.tensors) {
+    tensors[py::str(named.name)] =
+        std::make_unique<TensorObject>(std::move(named.tensor));
+  }
+  return tensors;
+}
+
+// Adds what the user can do.
+absl::Status WithRemedy(const absl::Status& status, const std::string& target) {
+  const char* remedy = "";
+  if (absl::IsDeadlineExceeded(status)) {
+    remedy = "; check that a server listens there, or raise the timeout";
+  } else if (absl::IsUnavailable(status)) {
+    remedy = "; the server has gone or refuses us: check it, and call again";
+  } else if (absl::IsNotFound(status)) {
+    remedy = "; list() has the names of what is there";
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(target, ": ", status.message(), remedy));
+}
+
+absl::StatusOr<absl::Duration> TimeoutOf(std::optional<double> seconds) {
+  if (!seconds) return absl::InfiniteDuration();
+  if (*seconds > 0) return absl::Seconds(*seconds);
+  return absl::InvalidArgumentError(
+      absl::StrCat("timeout ", *seconds, " is not positive; None is for ever"));
+}
+
+// Guarded by the GIL, but for the calls themselves.
+class Client {
+ public:
+  Client(std::string target, absl::Duration timeout,
+         std::shared_ptr<grpc::ChannelCredentials> credentials)
+      : target_(std::move(target)) {
+    Unlocked unlocked;
+    auto channel =
+        grpc::CreateCustomChannel(target_, Credentials(std::move(credentials)),
+                                  tensor::UnlimitedMessages());
+    Remember(channel);
+    client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted);
+  }
+  ~Client() { Close(); }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  void Close() {
+    std::shared_ptr<TensorClient> client = std::move(client_);
+    Unlocked unlocked;
+    client.reset();
+  }
+
+  // Returns what `call` returns, or throws. Other threads run meanwhile, and
+  // one of them may close this client.
+  template <typename Call>
+  auto Run(const Call& call) {
+    const std::shared_ptr<TensorClient> client = client_;
+    if (client == nullptr) {
+      Throw(absl::FailedPreconditionError(
+          absl::StrCat(target_, ": the client is closed; make another one")));
+    }
+    auto result = [&] {
+      Unlocked unlocked;
+      return call(*client);
+    }();
+    RunPending();
+    ThrowIfRaised();
+    if (!result.ok()) Throw(WithRemedy(result.status(), target_));
+    return *std::move(result);
+  }
+
+ private:
+  const std::string target_;
+  std::shared_ptr<TensorClient> client_;  // null: closed
+};
+
+std::unique_ptr<Client> Connect(const std::string& target,
+                                std::optional<double> timeout,
+                                const ChannelCredentials* credentials) {
+  return std::make_unique<Client>(target, ValueOf(TimeoutOf(timeout)),
+                                  credentials == nullptr
+                                      ? grpc::InsecureChannelCredentials()
+                                      : credentials->credentials);
+}
+
+size_t Put(Client& self, const py::dict& tensors) {
+  const Bundle bundle = BundleOf(tensors);
+  return self.Run([&](TensorClient& client) { return client.Put(bundle); });
+}
+
+py::dict Get(Client& self, const py::iterable& names) {
+  const auto wanted = NamesOf(names);
+  return DictOf(
+      self.Run([&](TensorClient& client) { return client.Get(wanted); }));
+}
+
+py::dict Exchange(Client& self, const py::dict& tensors) {
+  const Bundle bundle = BundleOf(tensors);
+  return DictOf(
+      self.Run([&](TensorClient& client) { return client.Exchange(bundle); }));
+}
+
+size_t Delete(Client& self, const py::iterable& names) {
+  const auto unwanted = NamesOf(names);
+  return self.Run(
+      [&](TensorClient& client) { return client.Delete(unwanted); });
+}
+
+py::list List(Client& self) {
+  const py::object entry = py::module_::import("penstock._types").attr("Entry");
+  py::list entries;
+  for (const TensorClient::Entry& found :
+       self.Run([](TensorClient& client) { return client.List(); })) {
+    entries.append(entry(found.name, std::string(tensor::Name(found.dtype)),
+                         py::tuple(py::cast(found.shape))));
+  }
+  return entries;
+}
+
+}  // namespace
+
+void BindClient(py::module_& module) {
+  py::class_<Client>(module, "TensorClient", kDoc)
+      .def(py::init(&Connect), py::arg("target"), py::arg("timeout") = 60.0,
+           py::kw_only(), py::arg("credentials") = py::none())
+      .def("put", &Put, py::arg("tensors"),
+           "Stores tensors, or arrays, under their names, all or none. Returns "
+           "how many bytes the server holds then.")
+      .def("get", &Get, py::arg("names"),
+           "Returns the named tensors. Raises NotFound if one is missing.")
+      .def("exchange", &Exchange, py::arg("tensors"),
+           "Stores as put() does, and returns the tensors that were replaced.")
+      .def("delete", &Delete, py::arg("names"),
+           "Deletes the named tensors. Returns how many of them existed.")
+      .def("list", &List,
+           "Returns name, type and shape of each tensor, in the order of the "
+           "names.")
+      .def("close", &Client::Close,
+           "Lets go of the connection. Calls that run go on to their end.")
+      .def("__enter__", [](const py::object& self) { return self; })
+      .def("__exit__", [](Client& self, const py::args&) { self.Close(); });
+}
+
+}  // namespace penstock::python

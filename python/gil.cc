@@ -1,0 +1,104 @@
+#include "python/gil.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// What waits for the GIL. Lives as long as the process, since gRPC's threads
+// may come at any time.
+struct Pending {
+  absl::Mutex mu;
+  std::vector<std::function<void()>> functions ABSL_GUARDED_BY(mu);
+  bool is_scheduled ABSL_GUARDED_BY(mu) = false;
+  bool has_ended ABSL_GUARDED_BY(mu) = false;
+};
+
+Pending& ThePending() {
+  static auto* const pending = new Pending;
+  return *pending;
+}
+
+std::atomic<bool> is_exiting{false};
+std::thread::id exiting_thread;  // once is_exiting
+
+bool IsExiting() { return is_exiting.load(std::memory_order_acquire); }
+
+int RunFromInterpreter(void*) {
+  RunPending();
+  return 0;
+}
+
+}  // namespace
+
+Unlocked::Unlocked() : state_(PyEval_SaveThread()) {}
+
+Unlocked::~Unlocked() noexcept(false) {
+  while (IsExiting() && std::this_thread::get_id() != exiting_thread) pause();
+  PyEval_RestoreThread(state_);
+}
+
+void RunLater(std::function<void()> function) {
+  Pending& pending = ThePending();
+  absl::MutexLock lock(&pending.mu);
+  if (pending.has_ended) {
+    // Destroying it might touch objects of an interpreter that is gone.
+    new std::function<void()>(std::move(function));
+    return;
+  }
+  pending.functions.push_back(std::move(function));
+  // Under the lock, so that it cannot come after the interpreter's end. It
+  // takes no lock but one of its own, for a moment. It fails if too much waits
+  // already; the next caller tries again.
+  if (!pending.is_scheduled) {
+    pending.is_scheduled = Py_AddPendingCall(RunFromInterpreter, nullptr) == 0;
+  }
+}
+
+void RunPending() {
+  Pending& pending = ThePending();
+  std::vector<std::function<void()>> functions;
+  {
+    absl::MutexLock lock(&pending.mu);
+    pending.is_scheduled = false;
+    functions.swap(pending.functions);
+  }
+  for (const std::function<void()>& function : functions) function();
+}
+
+bool IsInterrupted() {
+  if (IsExiting()) return false;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  RunPending();
+  const bool is_raised = PyErr_CheckSignals() != 0;
+  PyGILState_Release(state);
+  return is_raised;
+}
+
+void ThrowIfRaised() {
+  if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+}
+
+void PrepareForExit(const std::function<void()>& function) {
+  py::module_::import("atexit").attr("register")(py::cpp_function([function] {
+    exiting_thread = std::this_thread::get_id();
+    is_exiting.store(true, std::memory_order_release);
+    function();
+    RunPending();
+    Pending& pending = ThePending();
+    absl::MutexLock lock(&pending.mu);
+    pending.has_ended = true;
+  }));
+}
+
+}  // namespace penstock::python

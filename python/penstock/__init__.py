@@ -1,0 +1,29 @@
+"""Tensors between processes, over shared memory, RDMA or TCP.
+
+    with penstock.TensorClient("127.0.0.1:50051") as client:
+        client.put({"x": numpy.ones(1000, "f4")})
+        x = client.get(["x"])["x"].numpy()
+
+The package grpcio may be used beside it. It has a gRPC of its own, so channels
+and credentials of the one are nothing to the other.
+"""
+
+from ._errors import (DeadlineExceeded, Error, FailedPrecondition,
+                      InvalidArgument, NotFound, ResourceExhausted,
+                      Unavailable)
+from ._penstock import (ChannelCredentials, PathReport, ServerCredentials,
+                        Tensor, TensorClient, TensorServer, describe_paths,
+                        from_dlpack, ssl_channel_credentials,
+                        ssl_server_credentials)
+from ._types import Entry
+
+__all__ = [
+    "ChannelCredentials", "DeadlineExceeded", "Entry", "Error",
+    "FailedPrecondition", "InvalidArgument", "NotFound", "PathReport",
+    "ResourceExhausted", "ServerCredentials", "Tensor", "TensorClient",
+    "TensorServer", "Unavailable", "describe_paths", "from_dlpack",
+    "ssl_channel_credentials", "ssl_server_credentials",
+]
+
+for _name in __all__:
+    globals()[_name].__module__ = __name__

@@ -1,0 +1,207 @@
+#include "grpcpp/server.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/server_builder.h"
+#include "python/bindings.h"
+#include "python/credentials.h"
+#include "python/errors.h"
+#include "python/gil.h"
+#include "tensor_service/service.h"
+#include "tensor_service/status.h"
+#include "tensor_service/store.h"
+#include "transport/penstock.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// A store that is served on a port. Its functions never need the GIL, and are
+// thread-safe.
+class Server {
+ public:
+  static absl::StatusOr<std::shared_ptr<Server>> Start(
+      const std::string& address, size_t budget_bytes,
+      std::shared_ptr<grpc::ServerCredentials> credentials);
+  // Ends what Stop() has not.
+  ~Server() { Stop(absl::ZeroDuration()); }
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const { return port_; }
+
+  // Takes no calls from now on, and cancels those that run after `grace`.
+  // Returns when all have ended. Does nothing if it was called before, but
+  // waits for that call.
+  void Stop(absl::Duration grace) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Waits for Stop() to have been called, and returns whether it was.
+  bool WaitForStop(absl::Duration timeout) {
+    return stopped_.WaitForNotificationWithTimeout(timeout);
+  }
+
+ private:
+  explicit Server(size_t budget_bytes)
+      : store_(budget_bytes), service_(tensor::MakeTensorService(&store_)) {}
+
+  tensor::TensorStore store_;
+  const std::unique_ptr<grpc::Service> service_;
+  int port_ = 0;
+  absl::Notification stopped_;
+  absl::Mutex mu_;
+  std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
+};
+
+// Those that run, for StopServers(). Guarded by the GIL.
+std::set<std::weak_ptr<Server>, std::owner_less<>>& Running() {
+  static auto* const running =
+      new std::set<std::weak_ptr<Server>, std::owner_less<>>;
+  return *running;
+}
+
+absl::StatusOr<std::shared_ptr<Server>> Server::Start(
+    const std::string& address, size_t budget_bytes,
+    std::shared_ptr<grpc::ServerCredentials> credentials) {
+  std::shared_ptr<Server> server(new Server(budget_bytes));
+  grpc::ServerBuilder builder;
+  Enable(&builder);
+  tensor::AllowUnlimitedMessages(&builder);
+  // Otherwise two servers could share a port, and a client would find its
+  // tensors now and then.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(address, std::move(credentials), &server->port_);
+  builder.RegisterService(server->service_.get());
+  absl::MutexLock lock(&server->mu_);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        "listen on ", address, ": cannot; the log on standard error has the ",
+        "reason. Port 0 takes any that is free"));
+  }
+  return server;
+}
+
+void Server::Stop(absl::Duration grace) {
+  absl::MutexLock lock(&mu_);
+  if (server_ == nullptr) return;
+  server_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  server_->Wait();
+  server_ = nullptr;
+  stopped_.Notify();
+}
+
+// A Python object; it may be collected in any thread.
+class ServerObject {
+ public:
+  explicit ServerObject(std::shared_ptr<Server> server)
+      : server_(std::move(server)) {
+    Running().insert(server_);
+  }
+  ~ServerObject() {
+    Running().erase(server_);
+    Stop(0);
+    Unlocked unlocked;
+    server_.reset();  // which frees what the store holds
+  }
+  ServerObject(const ServerObject&) = delete;
+  ServerObject& operator=(const ServerObject&) = delete;
+
+  int port() const { return server_->port(); }
+
+  void Stop(double grace) {
+    Unlocked unlocked;
+    server_->Stop(absl::Seconds(grace));
+  }
+
+  bool Wait(std::optional<double> timeout) {
+    const absl::Time end = timeout ? absl::Now() + absl::Seconds(*timeout)
+                                   : absl::InfiniteFuture();
+    bool is_stopped = false;
+    do {
+      {
+        Unlocked unlocked;
+        is_stopped = server_->WaitForStop(
+            std::min(end - absl::Now(), absl::Milliseconds(100)));
+      }
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    } while (!is_stopped && absl::Now() < end);
+    return is_stopped;
+  }
+
+ private:
+  std::shared_ptr<Server> server_;
+};
+
+std::unique_ptr<ServerObject> Start(const std::string& address,
+                                    size_t budget_bytes,
+                                    const ServerCredentials* credentials) {
+  auto secured = credentials == nullptr ? grpc::InsecureServerCredentials()
+                                        : credentials->credentials;
+  auto server = [&] {
+    Unlocked unlocked;
+    return Server::Start(address, budget_bytes, std::move(secured));
+  }();
+  return std::make_unique<ServerObject>(ValueOf(std::move(server)));
+}
+
+constexpr char kDoc[] = R"(Keeps named tensors, and serves them on a port.
+
+It begins at once. `address` is "host:port"; port 0 takes a free one. It holds
+up to `budget_bytes` of tensors, and refuses more with ResourceExhausted.
+`credentials` are ServerCredentials; None means no security.
+
+Clients of any language that speak gRPC are served. Those with Penstock come
+over shared memory or RDMA where they can.
+
+As a context manager it stops at the end of the block. It stops, too, when it is
+collected and when the program exits.)";
+
+}  // namespace
+
+void StopServers() {
+  std::set<std::weak_ptr<Server>, std::owner_less<>> running;
+  running.swap(Running());
+  Unlocked unlocked;
+  for (const std::weak_ptr<Server>& weak : running) {
+    if (auto server = weak.lock()) server->Stop(absl::ZeroDuration());
+  }
+}
+
+void BindServer(py::module_& module) {
+  py::class_<ServerObject>(module, "TensorServer", kDoc)
+      .def(py::init(&Start), py::arg("address") = "127.0.0.1:0", py::kw_only(),
+           py::arg("budget_bytes") = size_t{1} << 30,
+           py::arg("credentials") = py::none())
+      .def_property_readonly("port", &ServerObject::port,
+                             "The port that it listens on.")
+      .def("stop", &ServerObject::Stop, py::arg("grace") = 0.0,
+           "Ends the service: takes no more calls, cancels those that run "
+           "after `grace` seconds, and returns when all have ended. The "
+           "tensors are gone with the object.")
+      .def("wait", &ServerObject::Wait, py::arg("timeout") = py::none(),
+           "Waits until stop() is called, or for `timeout` seconds, and "
+           "returns whether it was. Ctrl-C interrupts it.")
+      .def("__enter__", [](const py::object& self) { return self; })
+      .def("__exit__",
+           [](ServerObject& self, const py::args&) { self.Stop(0); });
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,212 @@
+#!/usr/bin/python3 -B
+"""Client and server: calls, paths, copies, errors."""
+
+import threading
+import time
+
+import run_pytest
+
+import numpy as np
+import peer
+import pytest
+
+import penstock
+
+BIG = 1_000_000  # elements; sent by reference
+
+
+@pytest.fixture(name="target")
+def make_target():
+    with peer.server() as target:
+        yield target
+
+
+@pytest.fixture(name="client")
+def make_client():
+    with penstock.TensorServer(budget_bytes=2**28) as server:
+        with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
+            yield client
+
+
+def mapping_of(array):
+    """The line of /proc/self/maps that has the array's memory."""
+    at = array.__array_interface__["data"][0]
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+            if begin <= at < end:
+                return line
+    return ""
+
+
+def test_tensors_are_kept_by_name(client):
+    arrays = {"a": np.arange(3), "b": np.ones((2, 2), "?"), "": None}
+    del arrays[""]
+    stored = client.put(arrays)
+    assert stored > 24
+    got = client.get(["b", "a"])
+    assert list(got) == ["b", "a"]
+    np.testing.assert_array_equal(got["a"].numpy(), arrays["a"])
+    np.testing.assert_array_equal(got["b"].numpy(), arrays["b"])
+    assert client.list() == [("a", "int64", (3,)), ("b", "bool", (2, 2))]
+    replaced = client.exchange({"a": np.zeros(1), "c": np.zeros(1)})
+    assert list(replaced) == ["a"] and replaced["a"].shape == (3,)
+    assert client.delete(["a", "nothing"]) == 1
+
+
+def test_each_type_and_shape_comes_through(client):
+    tensors = {name: penstock.Tensor.empty((2, 3000), name)
+               for name in ("f32", "f64", "f16", "bf16", "int8", "int16",
+                            "int32", "int64", "uint8", "bool")}
+    for tensor in tensors.values():
+        tensor.bits(writable=True)[:] = 1
+    tensors.update({"scalar": penstock.Tensor(7.5),
+                    "none": penstock.Tensor(np.zeros((3, 0)))})
+    client.put(tensors)
+    for name, got in client.get(tensors).items():
+        assert (got.dtype, got.shape) == (tensors[name].dtype,
+                                          tensors[name].shape)
+        np.testing.assert_array_equal(got.bits(), tensors[name].bits())
+
+
+def test_two_processes_share_memory_and_copy_nothing(target):
+    with penstock.TensorClient(target) as client:
+        client.list()  # the path is agreed on
+        mine = penstock.Tensor.empty(BIG, "f4")
+        array = mine.numpy(writable=True)
+        array[:] = np.arange(BIG)
+        client.put({"x": mine})
+        (path,) = penstock.describe_paths()
+        assert path.path == "shm", path
+        assert str(path).startswith("shm (")
+        assert path.bytes_sent > mine.nbytes
+
+        got = client.get(["x"])["x"].numpy()
+        np.testing.assert_array_equal(got, array)
+        assert not got.flags.writeable
+        # It is memory of the two processes.
+        assert "memfd" in mapping_of(got)
+        # The server has no copy either: it sees what nobody should write.
+        array[0] = 42
+        assert client.get(["x"])["x"].numpy()[0] == 42
+        # As one should: the server's tensor stays what it is.
+        mine.numpy(writable=True)[0] = 43
+        assert client.get(["x"])["x"].numpy()[0] == 42
+
+
+def test_an_array_may_be_written_to_when_put_has_returned(target):
+    with penstock.TensorClient(target) as client:
+        array = np.zeros(BIG, "f4")
+        client.put({"x": array})
+        array[:] = 1
+        assert not client.get(["x"])["x"].numpy().any()
+
+
+def test_received_memory_is_copied_before_it_is_written_to(target):
+    with penstock.TensorClient(target) as client:
+        client.put({"x": np.zeros(BIG, "f4")})
+        got = client.get(["x"])["x"]
+        got.numpy(writable=True)[0] = 1
+        assert client.get(["x"])["x"].numpy()[0] == 0
+
+
+def test_arrays_are_let_go_of_after_the_call(client):
+    import sys
+    array = np.zeros(BIG, "f4")
+    before = sys.getrefcount(array)
+    for _ in range(20):
+        client.put({"x": array})
+    client.list()
+    end = time.monotonic() + 30
+    while sys.getrefcount(array) > before and time.monotonic() < end:
+        client.list()
+    assert sys.getrefcount(array) == before
+
+
+def test_what_is_missing_is_a_key_error(client):
+    with pytest.raises(KeyError, match=r"list\(\)") as raised:
+        client.get(["x"])
+    assert isinstance(raised.value, penstock.NotFound)
+    assert raised.value.code == "NOT_FOUND"
+    assert not str(raised.value).startswith('"')
+
+
+def test_above_the_budget_is_a_memory_error(client):
+    with pytest.raises(MemoryError, match="budget") as raised:
+        client.put({"x": penstock.Tensor.empty(2**28, "int8")})
+    assert isinstance(raised.value, penstock.ResourceExhausted)
+
+
+def test_nobody_there_is_a_timeout():
+    with penstock.TensorServer() as server:
+        target = f"127.0.0.1:{server.port}"
+    with pytest.raises(TimeoutError, match="raise the timeout") as raised:
+        penstock.TensorClient(target, timeout=0.2).list()
+    assert isinstance(raised.value, penstock.DeadlineExceeded)
+
+
+def test_an_address_that_cannot_be_used_is_a_connection_error():
+    with penstock.TensorServer() as server:
+        for address in (f"127.0.0.1:{server.port}", "no such host:1"):
+            with pytest.raises(ConnectionError, match="Port 0") as raised:
+                penstock.TensorServer(address)
+            assert isinstance(raised.value, penstock.Unavailable)
+
+
+@pytest.mark.parametrize("wrong", [
+    lambda c: c.get("x"), lambda c: c.get([1]), lambda c: c.put({1: [1]}),
+    lambda c: c.put([1]), lambda c: c.get(7)])
+def test_arguments_of_other_types_are_type_errors(client, wrong):
+    with pytest.raises(TypeError):
+        wrong(client)
+
+
+def test_other_wrong_arguments_are_value_errors(client):
+    with pytest.raises(ValueError):
+        client.put({"": [1]})
+    with pytest.raises(ValueError):
+        client.put({"\ud800": [1]})
+    for timeout in (0, -1, float("nan")):
+        with pytest.raises(ValueError, match="positive"):
+            penstock.TensorClient("127.0.0.1:1", timeout=timeout)
+
+
+def test_a_closed_client_says_so_and_has_no_path(client):
+    client.list()
+    assert len(penstock.describe_paths()) == 1
+    client.close()
+    client.close()
+    with pytest.raises(penstock.FailedPrecondition, match="closed"):
+        client.list()
+    assert penstock.describe_paths() == []
+
+
+def test_other_threads_run_while_one_waits():
+    with penstock.TensorServer() as server:
+        waits = threading.Thread(target=server.wait)
+        waits.start()
+        assert not server.wait(timeout=0.01)
+        server.stop()
+        server.stop()
+        waits.join(timeout=30)
+        assert not waits.is_alive()
+        assert server.wait()
+
+
+def test_threads_may_share_a_client(client):
+    def work(number):
+        for i in range(50):
+            client.put({f"{number}": np.full(5000, i)})
+            assert client.get([f"{number}"])[f"{number}"].numpy()[0] == i
+            done.append(number)
+    done = []
+    threads = [threading.Thread(target=work, args=[n]) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 200
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
