@@ -1,0 +1,71 @@
+#!/usr/bin/python3 -B
+"""The wheel is installed where nothing else of Penstock is, and works."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+import run_pytest
+
+import pytest
+
+USE = """
+import numpy as np
+import penstock
+with penstock.TensorServer() as server:
+    with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
+        client.put({"x": np.arange(5000)})
+        assert client.get(["x"])["x"].numpy().sum() == 12497500
+print(penstock.__file__)
+"""
+
+
+@pytest.fixture(name="wheel", scope="module")
+def make_wheel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    made = subprocess.run(
+        ["tools/wheel", "--built=python/penstock", folder], text=True,
+        capture_output=True)
+    assert made.returncode == 0, made.stderr
+    return pathlib.Path(made.stdout.strip())
+
+
+def test_its_tag_says_where_it_runs(wheel):
+    assert wheel.name.endswith("-cp311-cp311-linux_x86_64.whl")
+
+
+def test_it_has_what_the_package_has_and_no_more(wheel):
+    names = {name for name in zipfile.ZipFile(wheel).namelist()
+             if ".dist-info/" not in name}
+    assert names == {
+        "penstock/" + name for name in (
+            "__init__.py", "_errors.py", "_types.py", "_penstock.pyi",
+            "py.typed", "_penstock.cpython-311-x86_64-linux-gnu.so")}
+
+
+def test_pip_installs_it_and_it_works(wheel, tmp_path):
+    if subprocess.run([sys.executable, "-c", "import ensurepip"],
+                      capture_output=True).returncode:
+        pytest.skip("no venv here: apt-get install python3-venv")
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages",
+                    tmp_path], check=True)
+    environment = {name: value for name, value in os.environ.items()
+                   if name != "PYTHONPATH"}
+    subprocess.run([tmp_path / "bin/pip", "install", "--no-index", "--quiet",
+                    wheel], check=True, env=environment)
+    used = subprocess.run([tmp_path / "bin/python", "-c", USE], text=True,
+                          capture_output=True, cwd=tmp_path, env=environment)
+    assert used.stdout.startswith(str(tmp_path)), used
+
+
+def test_a_folder_without_a_module_is_refused(tmp_path):
+    made = subprocess.run(["tools/wheel", f"--built={tmp_path}"], text=True,
+                          capture_output=True)
+    assert made.returncode == 1
+    assert "has no _penstock.so" in made.stderr
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
