@@ -86,6 +86,7 @@ LAYERS = {
     "python": ["transport", "tensor_service"],
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],
+    "examples/tensors": ["transport", "tensor_service"],
     "bench/rpc": ["transport", "tensor_service"],
     "bench/tensors": ["transport", "tensor_service", "bench/rpc"],
     "bench/grpc_qps": [],
