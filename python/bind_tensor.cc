@@ -66,10 +66,27 @@ py::tuple ShapeOf(const TensorObject& object) {
   return py::tuple(py::cast(object.get().shape()));
 }
 
+int64_t DimensionOf(py::handle number) {
+  const Py_ssize_t dimension =
+      PyNumber_AsSsize_t(number.ptr(), PyExc_OverflowError);
+  if (dimension == -1 && PyErr_Occurred() != nullptr) {
+    throw py::error_already_set();
+  }
+  return dimension;
+}
+
+// A number stands for the one dimension of that size, as in NumPy.
+Shape ShapeFrom(const py::object& shape) {
+  if (PyIndex_Check(shape.ptr()) != 0) return {DimensionOf(shape)};
+  Shape dimensions;
+  for (py::handle number : py::iter(shape)) {
+    dimensions.push_back(DimensionOf(number));
+  }
+  return dimensions;
+}
+
 TensorObject Empty(const py::object& shape, const py::object& dtype) {
-  Shape dimensions = py::isinstance<py::int_>(shape)
-                         ? Shape{shape.cast<int64_t>()}
-                         : shape.cast<Shape>();
+  Shape dimensions = ShapeFrom(shape);
   const DType type = ValueOf(ParseDType(dtype));
   return TensorObject(ValueOf([&] {
     Unlocked unlocked;

@@ -169,6 +169,16 @@ def test_a_shape_that_cannot_be_is_refused(shape):
         penstock.Tensor.empty(shape)
 
 
+def test_a_shape_is_a_number_or_numbers():
+    assert penstock.Tensor.empty(np.int64(3)).shape == (3,)
+    assert penstock.Tensor.empty([2, np.int32(3)]).shape == (2, 3)
+    for wrong in ("x", 1.5, [1.5], None):
+        with pytest.raises(TypeError):
+            penstock.Tensor.empty(wrong)
+    with pytest.raises(OverflowError):
+        penstock.Tensor.empty(2**70)
+
+
 def test_more_memory_than_there_is_is_an_error():
     with pytest.raises(penstock.ResourceExhausted) as raised:
         penstock.Tensor.empty(2**60, "int8")
