@@ -6,6 +6,8 @@
 
 import os
 import pathlib
+import re
+import subprocess
 import sys
 
 # Bazel starts a test where its files lie.
@@ -13,6 +15,30 @@ PACKAGES = str(pathlib.Path("python").absolute())
 sys.path.insert(0, PACKAGES)
 os.environ["PYTHONPATH"] = PACKAGES  # for processes that a test starts
 os.environ.setdefault("PENSTOCK_LOG", "warning")
+
+
+def runtime_of_asan():
+    """The libraries that a module built with --config=asan needs to find in the
+    process; "" for another one. asan looks for C++'s when it begins."""
+    linked = subprocess.run(["ldd", f"{PACKAGES}/penstock/_penstock.so"],
+                            text=True, capture_output=True, check=True).stdout
+    found = re.findall(r"lib(?:asan|stdc\+\+)\S* => (\S+)", linked)
+    found.sort(key=lambda path: "libasan" not in path)
+    return " ".join(found) if "libasan" in linked else ""
+
+
+def start_again_with_asan():
+    """asan wants to be there before Python, which does not have it."""
+    runtime = runtime_of_asan()
+    if runtime and "LD_PRELOAD" not in os.environ:
+        os.environ["LD_PRELOAD"] = runtime
+        # Python itself does not free all that it has at exit.
+        os.environ["ASAN_OPTIONS"] = ":".join(
+            [os.environ.get("ASAN_OPTIONS", ""), "detect_leaks=0"])
+        os.execv(sys.executable, [sys.executable, "-B", *sys.argv])
+
+
+start_again_with_asan()
 
 
 def main(file):
