@@ -73,6 +73,8 @@ def test_the_interpreter_ends_in_peace_while(end):
     failed = int(end == "an exception ends it")
     assert ended.returncode == failed, ended
     assert ("NotFound" in ended.stderr) == bool(failed), ended
+    # No other thread has come back to Python, to say that its call has failed.
+    assert "Unavailable" not in ended.stderr, ended
 
 
 WAITS = {"a call": "waiting.put({'x': np.zeros(1_000_000)})",
@@ -113,6 +115,41 @@ except TimeoutError:
     print("timeout")
 """)
     assert ended.stdout == "timeout\n", ended
+
+
+RETAINED = f"""
+import os, signal, subprocess, sys, time, weakref
+import numpy as np
+import penstock
+server = subprocess.Popen([sys.executable, "-B", "-c", {peer.SERVER!r}],
+                          text=True, stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE)
+client = penstock.TensorClient(f"127.0.0.1:{{int(server.stdout.readline())}}",
+                               timeout=0.5)
+client.list()
+array = np.zeros(10_000_000)
+before = sys.getrefcount(array)
+os.kill(server.pid, signal.SIGSTOP)
+try:
+    client.put({{"x": array}})
+except TimeoutError:
+    print("retained", sys.getrefcount(array) - before)
+gone = weakref.ref(array)
+del array
+server.kill()
+"""
+
+
+@pytest.mark.parametrize("end, said", [
+    # The main thread never calls Penstock meanwhile.
+    ("while gone() is not None: time.sleep(0.01)\n"
+     "print('freed')", "retained 1\nfreed\n"),
+    ("", "retained 1\n")], ids=["later", "at exit"])
+def test_a_thread_of_grpcs_lets_go_of_an_array(end, said):
+    # Python then ends the process if memory is freed without its lock.
+    ended = peer.run(RETAINED + end, env={
+        **os.environ, "PENSTOCK_FABRICS": "tcp", "PYTHONMALLOC": "debug"})
+    assert (ended.returncode, ended.stdout) == (0, said), ended
 
 
 def test_grpcio_may_be_in_the_same_process():
