@@ -68,7 +68,12 @@ Random RandomView(std::mt19937* random, size_t buffer_bytes) {
   view.dtype = static_cast<DType>(1 + (*random)() % 10);
   auto next = static_cast<int64_t>(ElementSize(view.dtype));
   for (unsigned rank = (*random)() % 5; rank > 0; --rank) {
-    const auto size = static_cast<int64_t>((*random)() % (20 >> rank % 2));
+    auto size = static_cast<int64_t>((*random)() % (20 >> rank % 2));
+    // Long runs, of any number of bytes and of a multiple of 8.
+    if (view.shape.empty() && (*random)() % 4 == 0) {
+      size = static_cast<int64_t>(10000 + (*random)() % 70000) &
+             ((*random)() % 2 == 0 ? ~0 : ~7);
+    }
     int64_t stride = next;
     switch ((*random)() % 8) {
       case 0:
@@ -95,17 +100,17 @@ Random RandomView(std::mt19937* random, size_t buffer_bytes) {
 }
 
 TEST(Strided, AnyViewPacksAndTravelsAsANaivePackerHasIt) {
-  constexpr size_t kBytes = 256 << 10;
+  constexpr size_t kBytes = 4 << 20;
   const std::shared_ptr<Buffer> buffer = Numbered(kBytes);
   int made = 0;
   int in_place = 0;
-  for (unsigned seed = 0; seed < 5000; ++seed) {
+  for (unsigned seed = 0; seed < 12000; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     std::mt19937 random(seed);
     const Random raw = RandomView(&random, kBytes);
     const auto view = StridedView::Create(raw.dtype, raw.shape, raw.strides,
                                           buffer, raw.offset);
-    if (!view.ok()) continue;
+    if (!view.ok() || view->byte_size() > kBytes / 4) continue;
     ++made;
     const std::string expected = NaivelyPacked(
         *buffer, raw.offset, ElementSize(raw.dtype), raw.shape, raw.strides);
@@ -114,7 +119,8 @@ TEST(Strided, AnyViewPacksAndTravelsAsANaivePackerHasIt) {
     ASSERT_EQ(view->Pack()->bytes(), expected);
     Bundle bundle;
     bundle.tensors.push_back({"before", *Tensor::Of<int8_t>({3}, {1, 2, 3})});
-    in_place += IsSentInPlace(*view, kMaxSlices - 2) ? 1 : 0;
+    const bool has_runs = view->num_runs() > 1;
+    in_place += has_runs && IsSentInPlace(*view, kMaxSlices - 2) ? 1 : 0;
     const auto message =
         Encode(bundle, {{"v", *view}, {"again", *view}}, "head");
     ASSERT_TRUE(message.ok()) << message.status();
@@ -135,17 +141,17 @@ TEST(Strided, AnyViewPacksAndTravelsAsANaivePackerHasIt) {
     ASSERT_EQ(stock.tensors(2).name(), "again");
   }
   EXPECT_GT(made, 1000);
-  EXPECT_GT(in_place, 50);
+  EXPECT_GT(in_place, 20);
   EXPECT_LT(in_place, made);
 }
 
 TEST(Strided, AlignedLikeTensorsInOnePiece) {
-  const std::shared_ptr<Buffer> buffer = Numbered(1 << 20);
+  const std::shared_ptr<Buffer> buffer = Numbered(2 << 20);
   std::vector<NamedView> views;
-  for (const int64_t row : {5000, 8192, 4100, 40, 100}) {
+  for (const int64_t row : {70000, 65536, 65540, 40, 100}) {
     views.push_back(
         {std::string(static_cast<size_t>(row % 77), 'n'),
-         *StridedView::Create(DType::kF32, {16, row / 4}, {10000, 4}, buffer)});
+         *StridedView::Create(DType::kF32, {16, row / 4}, {80000, 4}, buffer)});
     views.push_back(
         {"d", *StridedView::Create(DType::kF64, {3}, {800}, buffer)});
   }
@@ -174,17 +180,19 @@ const char* BeginOf(const grpc::Slice& slice) {
 }
 
 TEST(Strided, LongRunsAreSentWhereTheyLie) {
-  const std::shared_ptr<Buffer> buffer = Numbered(100 * 16384);
+  constexpr size_t kRow = 2 * kMinRunBytes;
+  const std::shared_ptr<Buffer> buffer = Numbered(100 * kRow);
   // The left half of a matrix, its rows from the last to the first.
-  const auto view = StridedView::Create(DType::kUint8, {100, 8192}, {-16384, 1},
-                                        buffer, 99 * 16384);
+  const auto view =
+      StridedView::Create(DType::kUint8, {100, kMinRunBytes},
+                          {-static_cast<int64_t>(kRow), 1}, buffer, 99 * kRow);
   ASSERT_TRUE(view.ok()) << view.status();
   EXPECT_EQ(view->num_runs(), 100u);
   const auto slices = SlicesOf(*view);
   ASSERT_EQ(slices.size(), 101u);
   for (size_t row = 0; row < 100; ++row) {
-    EXPECT_EQ(BeginOf(slices[row + 1]), buffer->data() + (99 - row) * 16384);
-    EXPECT_EQ(slices[row + 1].size(), 8192u);
+    EXPECT_EQ(BeginOf(slices[row + 1]), buffer->data() + (99 - row) * kRow);
+    EXPECT_EQ(slices[row + 1].size(), kMinRunBytes);
   }
 }
 
@@ -216,11 +224,14 @@ class Recorder final : public Allocator {
 TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   Recorder pool;
-  // Short runs; rows that are no multiple of 8 bytes; too many rows.
+  // Short runs; rows that are no multiple of 8 bytes; too many rows, which lie
+  // one over the other.
   for (const auto& view :
        {*StridedView::Create(DType::kF32, {1024, 1024}, {4, 4096}, buffer),
-        *StridedView::Create(DType::kUint8, {10, 5001}, {6000, 1}, buffer),
-        *StridedView::Create(DType::kUint8, {512, 4096}, {8000, 1}, buffer)}) {
+        *StridedView::Create(DType::kUint8, {10, kMinRunBytes + 1}, {80000, 1},
+                             buffer),
+        *StridedView::Create(DType::kUint8, {512, kMinRunBytes}, {8, 1},
+                             buffer)}) {
     pool.given.clear();
     const auto slices = SlicesOf(view, &pool);
     ASSERT_EQ(slices.size(), 2u);
@@ -228,8 +239,8 @@ TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
     EXPECT_EQ(BeginOf(slices[1]), pool.given[0]);
     EXPECT_EQ(slices[1].size(), view.byte_size());
   }
-  EXPECT_EQ(SlicesOf(*StridedView::Create(DType::kUint8, {510, 4096}, {8000, 1},
-                                          buffer))
+  EXPECT_EQ(SlicesOf(*StridedView::Create(DType::kUint8, {510, kMinRunBytes},
+                                          {8, 1}, buffer))
                 .size(),
             511u);
 }
@@ -237,7 +248,7 @@ TEST(Strided, ShortRunsArePackedOnceIntoMemoryThatIsSent) {
 TEST(Strided, ViewsShareTheSlicesOfTheirMessage) {
   const std::shared_ptr<Buffer> buffer = Numbered(4 << 20);
   const StridedView view =
-      *StridedView::Create(DType::kUint8, {200, 8192}, {16384, 1}, buffer);
+      *StridedView::Create(DType::kUint8, {200, kMinRunBytes}, {8, 1}, buffer);
   const auto message =
       Encode(Bundle(), {{"a", view}, {"b", view}, {"c", view}, {"d", view}});
   ASSERT_TRUE(message.ok());
