@@ -102,6 +102,12 @@ py::array ArrayOf(const TensorObject& object, const py::dtype& dtype,
   return array;
 }
 
+py::tuple TupleOf(const Shape& shape) {
+  py::tuple tuple(shape.size());
+  for (size_t i = 0; i < shape.size(); ++i) tuple[i] = py::int_(shape[i]);
+  return tuple;
+}
+
 absl::Status NormaliseBools(TensorObject* object) {
   const Tensor& before = object->get();
   const absl::string_view bytes = before.bytes();

@@ -33,6 +33,9 @@ absl::StatusOr<tensor::Tensor> FromBits(const pybind11::array& bits,
 pybind11::array ArrayOf(const TensorObject& object,
                         const pybind11::dtype& dtype, bool writable);
 
+// Returns the dimensions as NumPy has them.
+pybind11::tuple TupleOf(const tensor::Shape& shape);
+
 // Makes every byte of a tensor of bools 0 or 1, since NumPy takes the others
 // for an error of its own. They are already unless the tensor is of a foreign
 // peer. Otherwise gives the object new memory.

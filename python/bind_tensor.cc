@@ -63,7 +63,7 @@ std::string ReprOf(const TensorObject& object) {
 }
 
 py::tuple ShapeOf(const TensorObject& object) {
-  return py::tuple(py::cast(object.get().shape()));
+  return TupleOf(object.get().shape());
 }
 
 int64_t DimensionOf(py::handle number) {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "grpcpp/create_channel.h"
+#include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
 #include "python/errors.h"
@@ -186,7 +187,7 @@ py::list List(Client& self) {
   for (const TensorClient::Entry& found :
        self.Run([](TensorClient& client) { return client.List(); })) {
     entries.append(entry(found.name, std::string(tensor::Name(found.dtype)),
-                         py::tuple(py::cast(found.shape))));
+                         TupleOf(found.shape)));
   }
   return entries;
 }

@@ -1,6 +1,7 @@
 #include "tensor_service/service.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
@@ -107,8 +108,9 @@ TEST_F(TensorServiceTest, InterruptedCallIsCancelledAndAsksNoMore) {
   int asked = 0;
   // Nobody listens there, so the call waits for a connection.
   TensorClient client(
-      grpc::CreateChannel("unix:" + testing::TempDir() + "/nobody",
-                          grpc::InsecureChannelCredentials()),
+      grpc::CreateChannel(
+          absl::StrCat("unix-abstract:penstock-nobody-", getpid()),
+          grpc::InsecureChannelCredentials()),
       absl::InfiniteDuration(), [&asked] { return ++asked == 2; });
   EXPECT_EQ(client.List().status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(asked, 2);
