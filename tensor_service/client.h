@@ -42,8 +42,10 @@ class TensorClient {
                         std::function<bool()> interrupted = nullptr);
 
   // Stores the tensors, and returns how many bytes the service holds then. The
-  // tensors' memory must not change until this returns. Writing through another
-  // Tensor is safe, as it copies first.
+  // tensors' memory must not change until this returns; memory of
+  // penstock::Allocator that the program has wrapped itself, not before it is
+  // no longer shared, as over shm the service goes on using it. Writing through
+  // a Tensor is always safe, as it copies first.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
 
   // As above, with the views as tensors after those of the bundle. Sends a

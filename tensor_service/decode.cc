@@ -173,33 +173,41 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NamedTensor> Finish(Draft draft) {
-  if (!IsDType(draft.dtype)) {
+absl::Status CheckChecksum(const Draft& draft, const Tensor& tensor) {
+  if (!draft.checksum.has_value() ||
+      *draft.checksum == ChecksumOf(tensor.bytes())) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      "decode bundle: tensor ", draft.name, ", ", tensor.ToString(),
+      ": its bytes do not have the checksum that its sender gave; were they "
+      "written to while they were sent?"));
+}
+
+// Makes `tensor` of the draft's type, shape and data, which it takes.
+absl::Status Finish(Draft* draft, Tensor* tensor) {
+  if (!IsDType(draft->dtype)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("decode bundle: tensor ", draft.name,
-                     " has unknown element type ", draft.dtype));
+        absl::StrCat("decode bundle: tensor ", draft->name,
+                     " has unknown element type ", draft->dtype));
   }
-  absl::StatusOr<Tensor> tensor =
-      Tensor::FromBuffer(static_cast<DType>(draft.dtype),
-                         std::move(draft.shape), std::move(draft.data));
-  if (!tensor.ok()) {
+  absl::StatusOr<Tensor> made =
+      Tensor::FromBuffer(static_cast<DType>(draft->dtype),
+                         std::move(draft->shape), std::move(draft->data));
+  if (!made.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "decode bundle: tensor ", draft.name, ": ", tensor.status().message()));
+        "decode bundle: tensor ", draft->name, ": ", made.status().message()));
   }
-  if (draft.checksum.has_value() &&
-      *draft.checksum != ChecksumOf(tensor->bytes())) {
-    return absl::DataLossError(absl::StrCat(
-        "decode bundle: tensor ", draft.name, ", ", tensor->ToString(),
-        ": its bytes do not have the checksum that its sender gave; were they "
-        "written to while they were sent?"));
+  *tensor = *std::move(made);
+  absl::Status status = CheckChecksum(*draft, *tensor);
+  if (status.ok()) status = Place(*draft, tensor);
+  if (!status.ok()) return status;
+  if (tensor->byte_size() >= kCopyBelowBytes || tensor->IsAligned()) {
+    return absl::OkStatus();
   }
-  absl::Status placed = Place(draft, &*tensor);
-  if (!placed.ok()) return placed;
-  if (tensor->byte_size() < kCopyBelowBytes && !tensor->IsAligned()) {
-    tensor = tensor->Aligned();
-    if (!tensor.ok()) return tensor.status();
-  }
-  return NamedTensor{std::move(draft.name), *std::move(tensor)};
+  absl::StatusOr<Tensor> aligned = tensor->Aligned();
+  if (aligned.ok()) *tensor = *std::move(aligned);
+  return aligned.status();
 }
 
 absl::Status AppendTensor(SliceReader* in, size_t end,
@@ -210,10 +218,11 @@ absl::Status AppendTensor(SliceReader* in, size_t end,
   draft.destinations = destinations;
   absl::Status status = ReadNamedTensor(in, field_end, &draft);
   if (!status.ok()) return status;
-  absl::StatusOr<NamedTensor> named = Finish(std::move(draft));
-  if (!named.ok()) return named.status();
-  bundle->tensors.push_back(*std::move(named));
-  return absl::OkStatus();
+  bundle->tensors.emplace_back();
+  NamedTensor& named = bundle->tensors.back();
+  status = Finish(&draft, &named.tensor);
+  named.name = std::move(draft.name);
+  return status;
 }
 
 // Copies the tensors that share the message if they are less than half of it,
