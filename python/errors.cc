@@ -4,11 +4,23 @@ namespace penstock::python {
 
 namespace py = pybind11;
 
+namespace {
+
+// A peer may have sent a text that is no UTF-8.
+py::str Decoded(absl::string_view text) {
+  PyObject* const decoded = PyUnicode_DecodeUTF8(
+      text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(decoded);
+}
+
+}  // namespace
+
 void Throw(const absl::Status& status) {
   const py::object error =
       py::module_::import("penstock._errors")
           .attr("error_of")(absl::StatusCodeToString(status.code()),
-                            std::string(status.message()));
+                            Decoded(status.message()));
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())),
                   error.ptr());
   throw py::error_already_set();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <set>
@@ -108,6 +109,12 @@ void Server::Stop(absl::Duration grace) {
   stopped_.Notify();
 }
 
+void CheckSeconds(const char* name, double seconds) {
+  if (!std::isnan(seconds)) return;
+  Throw(absl::InvalidArgumentError(
+      absl::StrCat(name, " is nan: give seconds, as a number")));
+}
+
 // A Python object; it may be collected in any thread.
 class ServerObject {
  public:
@@ -127,11 +134,13 @@ class ServerObject {
   int port() const { return server_->port(); }
 
   void Stop(double grace) {
+    CheckSeconds("grace", grace);
     Unlocked unlocked;
     server_->Stop(absl::Seconds(grace));
   }
 
   bool Wait(std::optional<double> timeout) {
+    if (timeout) CheckSeconds("timeout", *timeout);
     const absl::Time end = timeout ? absl::Now() + absl::Seconds(*timeout)
                                    : absl::InfiniteFuture();
     bool is_stopped = false;

@@ -206,8 +206,9 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
     return absl::OkStatus();
   }
   absl::StatusOr<Tensor> aligned = tensor->Aligned();
-  if (aligned.ok()) *tensor = *std::move(aligned);
-  return aligned.status();
+  if (!aligned.ok()) return aligned.status();
+  *tensor = *std::move(aligned);
+  return absl::OkStatus();
 }
 
 absl::Status AppendTensor(SliceReader* in, size_t end,

@@ -145,7 +145,9 @@ char* Pack(const char* from, absl::Span<const int64_t> shape,
     memcpy(to, from, bytes);
     return to + bytes;
   }
-  const int64_t step = strides[0] * static_cast<int64_t>(kSize);
+  // The stride of a dimension of one element means nothing, and may be huge.
+  const int64_t step =
+      shape[0] == 1 ? 0 : strides[0] * static_cast<int64_t>(kSize);
   if (shape.size() == 1) {
     for (int64_t i = 0; i < shape[0]; ++i, to += kSize) {
       memcpy(to, from + i * step, kSize);

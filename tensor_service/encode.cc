@@ -191,6 +191,11 @@ absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size,
   plan.checksums = checksums;
   plan.layouts.reserve(bundle.tensors.size());
   size_t size = header_size;
+  if (size > kMaxMessageBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("encode header of ", size, " bytes: it exceeds the ",
+                     kMaxMessageBytes, " bytes of a gRPC message"));
+  }
   size_t piece_at = 0;
   for (const NamedTensor& named : bundle.tensors) {
     if (!IsUtf8(named.name)) {

@@ -28,12 +28,25 @@ absl::string_view Advice(const grpc::Status& status) {
   return "";
 }
 
+// gRPC sends a byte of a message as up to three, and allows 8 KiB of metadata.
+// Above that its clients fail this call, and perhaps later ones on the same
+// connection, with RESOURCE_EXHAUSTED. In bytes.
+constexpr size_t kMaxMessageText = 2048;
+
+// Cuts between characters of UTF-8.
+std::string Shortened(absl::string_view text) {
+  if (text.size() <= kMaxMessageText) return std::string(text);
+  size_t end = kMaxMessageText;
+  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      std::string(status.message()));
+                      Shortened(status.message()));
 }
 
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation) {

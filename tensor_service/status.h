@@ -11,6 +11,9 @@
 
 namespace penstock::tensor {
 
+// Converts a status. Cuts a message that is longer than 2 KiB, as one that
+// quotes a peer's name may be: gRPC sends messages as metadata, which are
+// limited.
 grpc::Status ToGrpc(const absl::Status& status);
 
 // Converts a status, and puts `operation`, which names the object too, before

@@ -10,7 +10,10 @@
 namespace penstock::tensor {
 
 // Each serves one call of its method, and deletes itself. Has at most one
-// message in memory, beside what counts against the store's budget.
+// message in memory, beside tensors. What PutStream gathers counts against the
+// store's budget. GetStream keeps the tensors that it was asked for until it
+// ends; those that are replaced meanwhile count against nothing, so give calls
+// a deadline and connections a keepalive where peers may stall.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
     TensorStore* store, grpc::ByteBuffer* reply);
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(

@@ -8,6 +8,13 @@ The package grpcio may be used beside it. It has a gRPC of its own, so channels
 and credentials of the one are nothing to the other.
 """
 
+import numpy as _numpy
+
+if _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1":
+    # Debian's pybind11 knows NumPy 1's structures only.
+    raise ImportError(f"penstock needs numpy 1, and {_numpy.__version__} is at "
+                      f"{_numpy.__path__[0]}: pip install 'numpy<2'")
+
 from ._errors import (DeadlineExceeded, Error, FailedPrecondition,
                       InvalidArgument, NotFound, ResourceExhausted,
                       Unavailable)

@@ -1,6 +1,8 @@
 #!/usr/bin/python3 -B
 """Client and server: calls, paths, copies, errors."""
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -191,6 +193,22 @@ def test_other_threads_run_while_one_waits():
         waits.join(timeout=30)
         assert not waits.is_alive()
         assert server.wait()
+
+
+def test_no_number_is_no_time():
+    with penstock.TensorServer() as server:
+        for call in (lambda: server.wait(timeout=float("nan")),
+                     lambda: server.stop(grace=float("nan"))):
+            with pytest.raises(penstock.InvalidArgument, match="nan"):
+                call()
+
+
+def test_a_numpy_of_another_structure_is_refused_by_name():
+    told = subprocess.run(
+        [sys.executable, "-c", "import numpy; numpy.__version__ = '2.1.0'\n"
+         "import penstock"], capture_output=True, text=True, check=False)
+    assert told.returncode == 1
+    assert "pip install 'numpy<2'" in told.stderr
 
 
 def test_threads_may_share_a_client(client):

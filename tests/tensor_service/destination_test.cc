@@ -31,7 +31,7 @@ grpc::ByteBuffer InSlices(const std::string& bytes, size_t most) {
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-Bundle Floats(const std::string& name, std::vector<float> values) {
+Bundle Floats(const std::string& name, const std::vector<float>& values) {
   Bundle bundle;
   bundle.tensors.push_back(
       {name,
@@ -117,11 +117,13 @@ TEST(Destination, FieldsMayComeInAnyOrder) {
   const std::string shape = Field('\x12', "\x02");
   const std::string data = Field('\x22', "abcdefgh");
   const std::string name = Field('\x0a', "w");
-  for (const std::string& message :
-       {Field('\x0a', name + Field('\x12', data + shape + dtype)),
-        Field('\x0a', Field('\x12', dtype + data + shape) + name),
-        Field('\x0a', name + Field('\x12', dtype + shape + Field('\x22', "no") +
-                                               data))}) {
+  const std::string no_data = Field('\x22', "no");
+  for (const std::string& tensor :
+       {absl::StrCat(name, Field('\x12', absl::StrCat(data, shape, dtype))),
+        absl::StrCat(Field('\x12', absl::StrCat(dtype, data, shape)), name),
+        absl::StrCat(
+            name, Field('\x12', absl::StrCat(dtype, shape, no_data, data)))}) {
+    const std::string message = Field('\x0a', tensor);
     for (size_t most : {1, 3, 100}) {
       std::vector<Destination> places = {{"w", Empty({2})}};
       const auto got =

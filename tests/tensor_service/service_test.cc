@@ -104,6 +104,25 @@ TEST_F(TensorServiceTest, ViewsAreStoredAsPackedTensors) {
             (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
+// gRPC limits the metadata in which an error's text goes.
+TEST_F(TensorServiceTest, LongNamesSpoilNeitherTheirErrorNorTheConnection) {
+  Start(/*unlimited=*/true);
+  TensorClient client(Channel(UnlimitedMessages()));
+  for (size_t size : {1000, 9000, 20000, 60000}) {
+    const absl::Status missing = client.Get({std::string(size, 'x')}).status();
+    EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound) << size;
+    std::string two_bytes_each;
+    while (two_bytes_each.size() < size) two_bytes_each += "\xc3\xa9";
+    EXPECT_EQ(client.Get({two_bytes_each}).status().code(),
+              absl::StatusCode::kNotFound)
+        << size;
+    for (int i = 0; i < 10; ++i) {
+      const auto stored = client.Put(Floats("w", 1, 1));
+      EXPECT_TRUE(stored.ok()) << size << ": " << stored.status();
+    }
+  }
+}
+
 TEST_F(TensorServiceTest, InterruptedCallIsCancelledAndAsksNoMore) {
   int asked = 0;
   // Nobody listens there, so the call waits for a connection.
