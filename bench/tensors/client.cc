@@ -156,13 +156,14 @@ absl::Status AwaitPath(Stepper* stepper) {
     Step step;
     const auto sum = stepper->DoStep(MonotonicNs(), &step);
     if (!sum.ok()) return absl::UnavailableError(sum.status().message());
-    const absl::Status status = stepper->CheckPath();
+    absl::Status status = stepper->CheckPath();
     if (status.ok() || MonotonicNs() - begin_ns > kPathTimeoutNs) return status;
   }
 }
 
 double MedianOf(const std::vector<Step>& steps, double Step::*figure) {
   std::vector<double> figures;
+  figures.reserve(steps.size());
   for (const Step& step : steps) figures.push_back(step.*figure);
   return Median(std::move(figures));
 }
