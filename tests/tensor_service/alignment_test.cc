@@ -126,6 +126,30 @@ TEST(Alignment, OddLengthsEndAtAMultiple) {
   }
 }
 
+// Over shm a receiver may have the pieces between long tensors where they lie
+// at the sender, if those are in the pool.
+TEST(Alignment, PiecesLieAsTheMessageHasThem) {
+  for (int64_t odd = 1025; odd < 1040; ++odd) {
+    Bundle bundle;
+    for (int i = 0; i < 3; ++i) {
+      bundle.tensors.push_back({"odd", *Tensor::Allocate(DType::kInt8, {odd})});
+      bundle.tensors.push_back({"short", *Tensor::Allocate(DType::kF64, {9})});
+    }
+    std::vector<grpc::Slice> slices;
+    ASSERT_TRUE(Encode(bundle)->Dump(&slices).ok());
+    size_t at = 0;
+    for (const grpc::Slice& slice : slices) {
+      const bool is_piece = slice.size() != static_cast<size_t>(odd);
+      if (is_piece) {
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(slice.begin()) % kPartAlignment,
+                  at % kPartAlignment)
+            << "at " << at << " after " << odd;
+      }
+      at += slice.size();
+    }
+  }
+}
+
 // Around the sizes at which a length takes one byte more.
 TEST(Alignment, EveryWidthOfALengthIsPadded) {
   for (size_t name = 0; name < 80; ++name) {
