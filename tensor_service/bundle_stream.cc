@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensor_service/buffer.h"
 #include "tensor_service/message.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
 namespace {
@@ -26,15 +27,6 @@ size_t InLimits(size_t max_message_bytes) {
 
 size_t EncodedBytes(const NamedTensor& named) {
   return kOverheadBytes + named.name.size() + named.tensor.byte_size();
-}
-
-// A name may be longer than gRPC's limit for a status.
-std::string Quoted(const std::string& name) {
-  constexpr size_t kMost = 200;
-  if (name.size() <= kMost) return name;
-  size_t end = kMost;
-  while (end > 0 && (name[end] & 0xc0) == 0x80) --end;
-  return name.substr(0, end) + "...";
 }
 
 absl::Status Refused(const std::string& name, absl::string_view why) {

@@ -8,6 +8,7 @@
 #include "tensor_service/codec.h"
 #include "tensor_service/destination.h"
 #include "tensor_service/slice_reader.h"
+#include "tensor_service/text.h"
 #include "tensor_service/wire.h"
 
 namespace penstock::tensor {
@@ -37,8 +38,8 @@ absl::Status AppendDimension(SliceReader* in, size_t end, Draft* draft) {
   if (!in->ReadVarint(end, &dimension)) return Malformed("shape");
   if (draft->shape.size() == kMaxRank) {
     return absl::InvalidArgumentError(
-        absl::StrCat("decode bundle: tensor ", draft->name, " has more than ",
-                     kMaxRank, " dimensions"));
+        absl::StrCat("decode bundle: tensor ", Quoted(draft->name),
+                     " has more than ", kMaxRank, " dimensions"));
   }
   draft->shape.push_back(static_cast<int64_t>(dimension));
   return absl::OkStatus();
@@ -179,7 +180,7 @@ absl::Status CheckChecksum(const Draft& draft, const Tensor& tensor) {
     return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat(
-      "decode bundle: tensor ", draft.name, ", ", tensor.ToString(),
+      "decode bundle: tensor ", Quoted(draft.name), ", ", tensor.ToString(),
       ": its bytes do not have the checksum that its sender gave; were they "
       "written to while they were sent?"));
 }
@@ -188,15 +189,16 @@ absl::Status CheckChecksum(const Draft& draft, const Tensor& tensor) {
 absl::Status Finish(Draft* draft, Tensor* tensor) {
   if (!IsDType(draft->dtype)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("decode bundle: tensor ", draft->name,
+        absl::StrCat("decode bundle: tensor ", Quoted(draft->name),
                      " has unknown element type ", draft->dtype));
   }
   absl::StatusOr<Tensor> made =
       Tensor::FromBuffer(static_cast<DType>(draft->dtype),
                          std::move(draft->shape), std::move(draft->data));
   if (!made.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "decode bundle: tensor ", draft->name, ": ", made.status().message()));
+    return absl::InvalidArgumentError(absl::StrCat("decode bundle: tensor ",
+                                                   Quoted(draft->name), ": ",
+                                                   made.status().message()));
   }
   *tensor = *std::move(made);
   absl::Status status = CheckChecksum(*draft, *tensor);

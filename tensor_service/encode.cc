@@ -9,6 +9,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_header.h"
+#include "tensor_service/text.h"
 #include "tensor_service/wire.h"
 
 namespace penstock::tensor {
@@ -181,7 +182,7 @@ struct Plan {
 
 absl::Status TooLong(const NamedTensor& named) {
   return absl::ResourceExhaustedError(absl::StrCat(
-      "encode tensor ", named.name, ": the bundle exceeds the ",
+      "encode tensor ", Quoted(named.name), ": the bundle exceeds the ",
       kMaxMessageBytes, " bytes of a gRPC message; send it in parts"));
 }
 

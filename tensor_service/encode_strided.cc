@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_header.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
 namespace {
@@ -32,7 +33,7 @@ class ViewWriter {
         IsSentInPlace(view, left) ? AddInPlace(named) : AddPacked(named);
     if (!status.ok() || size() <= kMaxMessageBytes) return status;
     return absl::ResourceExhaustedError(absl::StrCat(
-        "encode view ", named.name, ": the bundle exceeds the ",
+        "encode view ", Quoted(named.name), ": the bundle exceeds the ",
         kMaxMessageBytes, " bytes of a gRPC message; send it in parts"));
   }
 

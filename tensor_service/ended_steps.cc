@@ -1,14 +1,12 @@
 #include "tensor_service/ended_steps.h"
 
-#include "absl/strings/string_view.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
+
 absl::Status EndedSteps::Shortened(const absl::Status& reason) {
-  const absl::string_view message = reason.message();
-  if (message.size() <= kMaxReasonBytes) return reason;
-  size_t end = kMaxReasonBytes;
-  while (end > 0 && (message[end] & 0xc0) == 0x80) --end;
-  return absl::Status(reason.code(), message.substr(0, end));
+  if (reason.message().size() <= kMaxReasonBytes) return reason;
+  return absl::Status(reason.code(), Prefix(reason.message(), kMaxReasonBytes));
 }
 
 void EndedSteps::End(uint64_t step, const absl::Status& reason) {

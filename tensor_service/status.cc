@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
 namespace {
@@ -33,20 +34,12 @@ absl::string_view Advice(const grpc::Status& status) {
 // connection, with RESOURCE_EXHAUSTED. In bytes.
 constexpr size_t kMaxMessageText = 2048;
 
-// Cuts between characters of UTF-8.
-std::string Shortened(absl::string_view text) {
-  if (text.size() <= kMaxMessageText) return std::string(text);
-  size_t end = kMaxMessageText;
-  while (end > 0 && (text[end] & 0xc0) == 0x80) --end;
-  return absl::StrCat(text.substr(0, end), "...");
-}
-
 }  // namespace
 
 grpc::Status ToGrpc(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                      Shortened(status.message()));
+                      std::string(Prefix(status.message(), kMaxMessageText)));
 }
 
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
 
@@ -64,7 +65,7 @@ absl::StatusOr<Bundle> TensorStore::Get(
   for (const std::string& name : names) {
     auto found = tensors_.find(name);
     if (found == tensors_.end()) {
-      return absl::NotFoundError(absl::StrCat("get: no tensor ", name));
+      return absl::NotFoundError(absl::StrCat("get: no tensor ", Quoted(name)));
     }
     bundle.tensors.push_back({name, found->second});
   }

@@ -54,8 +54,8 @@ class StridedView {
     return byte_size_ == 0 ? 0 : byte_size_ / run_bytes_;
   }
 
-  // Appends each run, in order, as a slice of the buffer. Copies nothing, but
-  // for runs that are short enough to lie inside a slice's handle.
+  // Appends each run, in order, as a slice of the buffer. Copies only
+  // runs of a few bytes, which gRPC keeps in the slice itself.
   void AppendRuns(std::vector<grpc::Slice>* slices) const;
 
   // Returns a copy of the elements as a tensor, in memory of `allocator`; null
@@ -79,8 +79,8 @@ class StridedView {
   std::shared_ptr<Buffer> buffer_;
   size_t offset_ = 0;  // of the first element
   size_t byte_size_ = 0;
-  // What varies from run to run, outermost first. Has no axis of size 1, and
-  // none that continues the next one.
+  // What varies from run to run, outermost first. Leaves out axes of size 1,
+  // and merges those that are one in memory.
   std::vector<Axis> axes_;
   size_t run_bytes_ = 0;
 };

@@ -21,9 +21,9 @@ namespace penstock {
 //   grpc::ByteBuffer message(&slice, 1);
 //
 // Over shm, such a slice, or a part of one of 4 KiB or more, is not copied: the
-// receiver's slice is this memory. A message may have many, and others between
-// them. Other paths send it like any other message. Allocating and freeing take
-// a lock for a moment. When the pool has to grow, Allocate() takes about 50 ms
+// receiver's slice is this memory. A message may mix such slices with others.
+// Other paths send it like any other message. Allocating and freeing take a
+// lock for a moment. When the pool has to grow, Allocate() takes about 50 ms
 // per 256 MiB.
 //
 // The pool holds up to 1 GiB, or a quarter of the memory of the machine or of

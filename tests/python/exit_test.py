@@ -12,7 +12,7 @@ import peer
 import pytest
 
 BEGIN = """
-import threading, time, sys
+import threading, sys
 import numpy as np
 import penstock
 server = penstock.TensorServer()
@@ -20,7 +20,7 @@ target = f"127.0.0.1:{server.port}"
 client = penstock.TensorClient(target)
 client.put({"x": np.zeros(1_000_000)})
 # Takes connections, and never answers.
-import socket
+import select, socket
 deaf = socket.create_server(("127.0.0.1", 0))
 waiting = penstock.TensorClient(f"127.0.0.1:{deaf.getsockname()[1]}",
                                 timeout=None)
@@ -33,21 +33,24 @@ ENDS = {
     "a thread waits": """
 threading.Thread(target=waiting.list, daemon=True).start()
 threading.Thread(target=server.wait, daemon=True).start()
-time.sleep(0.3)
+select.select([deaf], [], [])  # the call has connected
 """,
     "threads send": """
+sent = threading.Semaphore(0)
 def work():
     while True:
         client.put({"x": np.zeros(1_000_000)})
+        sent.release()
 for _ in range(4):
     threading.Thread(target=work, daemon=True).start()
-time.sleep(0.3)
+for _ in range(20):
+    sent.acquire()
 """,
     "an array is being sent": """
 array = np.zeros(1_000_000)
 threading.Thread(target=waiting.put, args=[{"x": array}], daemon=True).start()
 del array
-time.sleep(0.3)
+select.select([deaf], [], [])  # the call has connected
 """,
     "DLPack's capsule is alive": """
 capsule = client.get(['x'])['x'].__dlpack__()

@@ -22,6 +22,7 @@
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
 #include "tests/tensor_service/random_bundle.h"
+#include "tests/tensor_service/same_memory.h"
 #include "transport/penstock.h"
 
 namespace penstock::tensor {
@@ -49,17 +50,6 @@ std::vector<std::string> NamesOf(const Bundle& bundle) {
   std::vector<std::string> names;
   for (const NamedTensor& named : bundle.tensors) names.push_back(named.name);
   return names;
-}
-
-// Whether `got` is the memory of `sent`, in which case a write that nobody
-// should make is seen.
-bool IsSameMemory(const Tensor& sent, const Tensor& got) {
-  const size_t middle = sent.byte_size() / 2;
-  const char before = got.bytes()[middle];
-  sent.buffer()->mutable_data()[middle] ^= 1;
-  const bool is_same = got.bytes()[middle] != before;
-  sent.buffer()->mutable_data()[middle] ^= 1;
-  return is_same;
 }
 
 class PoolTest : public testing::TestWithParam<Fabric> {

@@ -13,6 +13,7 @@
 #include "tensor_service/rendezvous_client.h"
 #include "tensor_service/rendezvous_service.h"
 #include "tensor_service/status.h"
+#include "tests/tensor_service/same_memory.h"
 #include "transport/penstock.h"
 
 namespace penstock::tensor {
@@ -25,16 +26,6 @@ Tensor InPool(uint8_t value) {
                                     PoolAllocator<penstock::Allocator>());
   memset(tensor.buffer()->mutable_data(), value, kBytes);
   return tensor;
-}
-
-// Whether `got` is the memory of `sent`, in which case a write that nobody
-// should make is seen. The same memory is mapped twice, so addresses differ.
-bool IsSameMemory(const Tensor& sent, const Tensor& got) {
-  const char before = got.bytes()[kBytes / 2];
-  sent.buffer()->mutable_data()[kBytes / 2] ^= 1;
-  const bool is_same = got.bytes()[kBytes / 2] != before;
-  sent.buffer()->mutable_data()[kBytes / 2] ^= 1;
-  return is_same;
 }
 
 class RendezvousPoolTest : public testing::Test {

@@ -1,0 +1,26 @@
+// Whether a tensor was received without a copy.
+
+#ifndef PENSTOCK_TESTS_TENSOR_SERVICE_SAME_MEMORY_H_
+#define PENSTOCK_TESTS_TENSOR_SERVICE_SAME_MEMORY_H_
+
+#include <cstddef>
+
+#include "tensor_service/tensor.h"
+
+namespace penstock::tensor {
+
+// Returns whether `got` is the memory of `sent`: then it shows a write, which
+// nobody should make, and which is undone. Addresses cannot tell, since the
+// same memory is mapped twice.
+inline bool IsSameMemory(const Tensor& sent, const Tensor& got) {
+  const size_t middle = sent.byte_size() / 2;
+  const char before = got.bytes()[middle];
+  sent.buffer()->mutable_data()[middle] ^= 1;
+  const bool is_same = got.bytes()[middle] != before;
+  sent.buffer()->mutable_data()[middle] ^= 1;
+  return is_same;
+}
+
+}  // namespace penstock::tensor
+
+#endif  // PENSTOCK_TESTS_TENSOR_SERVICE_SAME_MEMORY_H_
