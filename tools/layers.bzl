@@ -61,6 +61,15 @@ LAYERS = {
         "transport/fabric/fabric.h",
         "transport/protocol",
     ],
+    "transport/paths": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/fabric/fabric.h",
+        "transport/fabric/shm",
+        "transport/fabric/verbs",
+        "transport/settings",
+    ],
     "transport/grpc": [
         "transport/base",
         "transport/wire",
@@ -68,10 +77,9 @@ LAYERS = {
         "transport/memory",
         "transport/fabric/fabric.h",
         "transport/fabric/tcp",
-        "transport/fabric/shm",
-        "transport/fabric/verbs",
         "transport/settings",
         "transport/session",
+        "transport/paths",
     ],
     # The public face.
     "transport": [
@@ -104,6 +112,7 @@ LAYERS = {
         "transport/settings",
         "transport/protocol",
         "transport/session",
+        "transport/paths",
         "transport/grpc",
         "tensor_service",
     ],

@@ -53,7 +53,7 @@ void ServerNegotiator::OnReadLocked() {
     if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
     return LeaveToHttp2Locked(received());
   }
-  half_open_ = HalfOpen::Get()->Enter();
+  half_open_ = paths::HalfOpen::Get()->Enter();
   if (half_open_ == nullptr) return AnswerFloodLocked();
   consumed_ = wire::kHttp2PrefaceBytes + frame_bytes;
   WriteLocked(wire::PenstockSettingsFrame({version_, version_}));

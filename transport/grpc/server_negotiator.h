@@ -34,7 +34,7 @@ class ServerNegotiator : public Negotiator {
   grpc_core::Server* const server_;
   uint8_t version_ = 0;  // that both sides speak
   size_t consumed_ = 0;
-  HalfOpen::Place half_open_;
+  paths::HalfOpen::Place half_open_;
 };
 
 }  // namespace core

@@ -27,7 +27,7 @@ session::Config SessionConfig(const Transport::Config& config) {
   session::Config result;
   result.is_client = config.is_client;
   result.version = config.version;
-  result.offers = SidePaths(config.settings, config.is_private).Offers();
+  result.offers = paths::SidePaths(config.settings, config.is_private).Offers();
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
   result.max_metadata_bytes = config.limits.max_metadata_bytes;

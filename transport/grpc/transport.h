@@ -24,15 +24,15 @@
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
 #include "transport/grpc/grpc_abi.h"
-#include "transport/grpc/half_open.h"
 #include "transport/grpc/late_release.h"
 #include "transport/grpc/liveness.h"
 #include "transport/grpc/metadata_table.h"
-#include "transport/grpc/path_poller.h"
 #include "transport/grpc/path_waker.h"
-#include "transport/grpc/side_paths.h"
 #include "transport/grpc/stream_list.h"
 #include "transport/grpc/timer.h"
+#include "transport/paths/half_open.h"
+#include "transport/paths/path_poller.h"
+#include "transport/paths/side_paths.h"
 #include "transport/session/departure.h"
 #include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
@@ -55,7 +55,7 @@ class Stream;
 // path hold one each.
 class Transport final : public grpc_transport,
                         public EndpointStreamEvents,
-                        public PathPoller::Owner,
+                        public paths::PathPoller::Owner,
                         public session::SessionEvents {
  public:
   // Called once, from an ExecCtx, without locks. OK: a path is chosen that
@@ -71,7 +71,7 @@ class Transport final : public grpc_transport,
     // PromisesPrivacy() of the security handshake's result.
     bool is_private = false;
     // On a server only. Given back when a path is chosen or the session ends.
-    HalfOpen::Place half_open;
+    paths::HalfOpen::Place half_open;
     // Shown by channelz. May be null.
     grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode::Security>
         security;
@@ -214,7 +214,7 @@ class Transport final : public grpc_transport,
   void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RetryPathLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the callback for the fabrics, which they call on their threads.
-  SidePaths::Done OnSidePath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  paths::SidePaths::Done OnSidePath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AddSidePath(uint32_t epoch, const std::string& fabric,
                    absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);
   void DeliverReadBuffer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -249,11 +249,11 @@ class Transport final : public grpc_transport,
   // Not gRPC's mutex, which checks for deadlocks with each use.
   base::Mutex mu_;
   EndpointStream stream_;
-  SidePaths side_paths_;
+  paths::SidePaths side_paths_;
   fabric::tcp::Endpoint* lifeline_;  // owned by session_
   std::unique_ptr<session::Session> session_ ABSL_GUARDED_BY(mu_);
   session::Departure departure_ ABSL_GUARDED_BY(mu_);
-  PathPoller poller_;
+  paths::PathPoller poller_;
   std::shared_ptr<fabric::Endpoint> woken_path_
       ABSL_GUARDED_BY(mu_);  // the path that wakers_ watch
   std::vector<std::shared_ptr<PathWaker>> wakers_ ABSL_GUARDED_BY(mu_);

@@ -21,8 +21,8 @@ constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(15);
 }  // namespace
 
 // Limits the time to agree on a path. Without that, a peer that does not answer
-// would keep its HalfOpen::Place, or be served over a fabric that the policy
-// forbids.
+// would keep its HalfOpen::Place, or be served over a fabric that the
+// policy forbids.
 void Transport::SyncSettleTimer() {
   if (!session_->negotiates_path() || settle_timer_.pending()) return;
   settle_epoch_ = session_->path_epoch();
@@ -65,7 +65,7 @@ void Transport::SchedulePolling() {
                           absl::OkStatus());
 }
 
-SidePaths::Done Transport::OnSidePath() {
+paths::SidePaths::Done Transport::OnSidePath() {
   std::shared_ptr<Transport> self = Share();
   const uint32_t epoch = session_->path_epoch();
   return [self, epoch](const std::string& fabric,

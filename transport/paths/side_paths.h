@@ -1,7 +1,7 @@
 // One connection's attempts at a fast path, over the fabrics of this process.
 
-#ifndef PENSTOCK_TRANSPORT_GRPC_SIDE_PATHS_H_
-#define PENSTOCK_TRANSPORT_GRPC_SIDE_PATHS_H_
+#ifndef PENSTOCK_TRANSPORT_PATHS_SIDE_PATHS_H_
+#define PENSTOCK_TRANSPORT_PATHS_SIDE_PATHS_H_
 
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 #include "transport/wire/hello.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 
 // Only side_paths.cc names the fabrics shm and verbs. Not thread-safe. Attempts
 // call back on threads of the fabrics.
@@ -49,7 +49,7 @@ class SidePaths {
   std::vector<std::unique_ptr<fabric::PendingConnect>> pending_;
 };
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_GRPC_SIDE_PATHS_H_
+#endif  // PENSTOCK_TRANSPORT_PATHS_SIDE_PATHS_H_

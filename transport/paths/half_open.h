@@ -1,13 +1,13 @@
 // Limits how many connections of this process's servers may be negotiating.
 
-#ifndef PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
-#define PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
+#ifndef PENSTOCK_TRANSPORT_PATHS_HALF_OPEN_H_
+#define PENSTOCK_TRANSPORT_PATHS_HALF_OPEN_H_
 
 #include <atomic>
 #include <memory>
 
 namespace penstock {
-namespace core {
+namespace paths {
 
 // A negotiation holds a place from the client's offer until both sides have
 // agreed on a path, or on having none. A negotiation that does not go on ends
@@ -34,7 +34,7 @@ class HalfOpen {
   std::atomic<int> count_{0};
 };
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_GRPC_HALF_OPEN_H_
+#endif  // PENSTOCK_TRANSPORT_PATHS_HALF_OPEN_H_

@@ -1,4 +1,4 @@
-#include "transport/grpc/path_poller.h"
+#include "transport/paths/path_poller.h"
 
 #include <functional>
 #include <memory>
@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 namespace {
 
 // A path of which only what a poller sees is real.
@@ -101,5 +101,5 @@ TEST_F(PathPollerTest, NothingIsScheduledForAPathWithoutInput) {
 }
 
 }  // namespace
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock

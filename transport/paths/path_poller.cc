@@ -1,9 +1,9 @@
-#include "transport/grpc/path_poller.h"
+#include "transport/paths/path_poller.h"
 
 #include <utility>
 
 namespace penstock {
-namespace core {
+namespace paths {
 
 // Keeps the path and the owner alive while a thread may poll.
 class PathPoller::Polled : public progress::Pollable {
@@ -33,5 +33,5 @@ void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
   if (path_->HasInput()) owner_->SchedulePolling();
 }
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock

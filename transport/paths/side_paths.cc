@@ -1,4 +1,4 @@
-#include "transport/grpc/side_paths.h"
+#include "transport/paths/side_paths.h"
 
 #include <map>
 #include <tuple>
@@ -13,7 +13,7 @@
 #include "transport/settings/verbs_device.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 namespace {
 
 // Returns the fabric for these settings, and makes it on first use. There is
@@ -133,5 +133,5 @@ void SidePaths::Connect(const std::string& fabric, const std::string& offer,
                          ->Connect(offer, token, Adapt(fabric, done)));
 }
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock

@@ -1,7 +1,7 @@
-#include "transport/grpc/half_open.h"
+#include "transport/paths/half_open.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 
 HalfOpen* HalfOpen::Get() {
   static auto* const half_open = new HalfOpen(4096);
@@ -18,5 +18,5 @@ HalfOpen::Place HalfOpen::Enter() {
   });
 }
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock

@@ -1,7 +1,7 @@
 // Lets waiting threads poll a session's fast path.
 
-#ifndef PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
-#define PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
+#ifndef PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_
+#define PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_
 
 #include <memory>
 
@@ -9,7 +9,7 @@
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 
 // Adds the path to the process's PollSet. Call everything under the owner's
 // lock.
@@ -45,7 +45,7 @@ class PathPoller {
   progress::PollSet::SlotId slot_ = 0;
 };
 
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_GRPC_PATH_POLLER_H_
+#endif  // PENSTOCK_TRANSPORT_PATHS_PATH_POLLER_H_

@@ -1,11 +1,11 @@
-#include "transport/grpc/half_open.h"
+#include "transport/paths/half_open.h"
 
 #include <vector>
 
 #include "gtest/gtest.h"
 
 namespace penstock {
-namespace core {
+namespace paths {
 namespace {
 
 TEST(HalfOpen, LetsInAsManyAsItsLimit) {
@@ -27,5 +27,5 @@ TEST(HalfOpen, WhoLeavesMakesRoom) {
 }
 
 }  // namespace
-}  // namespace core
+}  // namespace paths
 }  // namespace penstock
