@@ -28,30 +28,47 @@ base::Mutex* create_mu() {
   static base::Mutex* const mu = new base::Mutex;
   return mu;
 }
-std::atomic<EventLoop*> current{nullptr};
+// That of Get(), and that of GetPolling().
+std::atomic<EventLoop*> loops[2];
 
-void ForgetLoopInChild() {
-  current.store(nullptr, std::memory_order_relaxed);
+thread_local const EventLoop* current = nullptr;
+
+void ForgetLoopsInChild() {
+  for (auto& loop : loops) loop.store(nullptr, std::memory_order_relaxed);
   new (create_mu()) base::Mutex;
 }
 
 }  // namespace
 
 absl::StatusOr<EventLoop*> EventLoop::Get() {
-  EventLoop* loop = current.load(std::memory_order_acquire);
+  return GetOrCreate(/*polls=*/false, PollingMode::kEvent);
+}
+
+absl::StatusOr<EventLoop*> EventLoop::GetPolling(PollingMode mode) {
+  return GetOrCreate(/*polls=*/true, mode);
+}
+
+absl::StatusOr<EventLoop*> EventLoop::GetOrCreate(bool polls,
+                                                  PollingMode mode) {
+  std::atomic<EventLoop*>& made = loops[polls ? 1 : 0];
+  EventLoop* loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
   static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetLoopInChild);
+      pthread_atfork(nullptr, nullptr, &ForgetLoopsInChild);
   (void)registered;
   base::MutexLock lock(create_mu());
-  loop = current.load(std::memory_order_acquire);
+  loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
-  absl::StatusOr<EventLoop*> created = Create();
-  if (created.ok()) current.store(*created, std::memory_order_release);
+  absl::StatusOr<EventLoop*> created =
+      polls ? Create("penstock-poll",
+                     std::make_unique<Spinner>(PollSet::Get(), mode))
+            : Create("penstock-events", nullptr);
+  if (created.ok()) made.store(*created, std::memory_order_release);
   return created;
 }
 
-absl::StatusOr<EventLoop*> EventLoop::Create() {
+absl::StatusOr<EventLoop*> EventLoop::Create(const char* name,
+                                             std::unique_ptr<Spinner> spinner) {
   base::UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) return base::ErrnoStatus(errno, "epoll_create1");
   base::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -62,9 +79,9 @@ absl::StatusOr<EventLoop*> EventLoop::Create() {
   if (epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) {
     return base::ErrnoStatus(errno, "epoll_ctl");
   }
-  auto* loop = new EventLoop(std::move(epoll), std::move(wake));
-  absl::Status started =
-      StartDetachedThread("penstock-events", &ThreadMain, loop);
+  auto* loop =
+      new EventLoop(std::move(epoll), std::move(wake), std::move(spinner));
+  absl::Status started = StartDetachedThread(name, &ThreadMain, loop);
   if (!started.ok()) {
     delete loop;
     return started;
@@ -72,14 +89,19 @@ absl::StatusOr<EventLoop*> EventLoop::Create() {
   return loop;
 }
 
-EventLoop::EventLoop(base::UniqueFd epoll, base::UniqueFd wake)
+EventLoop::EventLoop(base::UniqueFd epoll, base::UniqueFd wake,
+                     std::unique_ptr<Spinner> spinner)
     : epoll_(std::move(epoll)),
       wake_(std::move(wake)),
+      spinner_(std::move(spinner)),
       fork_count_(ForkCount()) {}
+
+bool EventLoop::IsCurrent() const { return current == this; }
 
 bool EventLoop::IsForeign() const { return fork_count_ != ForkCount(); }
 
 void* EventLoop::ThreadMain(void* loop) {
+  current = static_cast<EventLoop*>(loop);
   static_cast<EventLoop*>(loop)->Run();
   return nullptr;
 }
@@ -108,6 +130,17 @@ void EventLoop::Unwatch(Id id) {
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.fd, nullptr);
   callback = std::move(it->second.callback);
   watched_.erase(it);
+}
+
+void EventLoop::SetEvents(Id id, uint32_t events) {
+  if (IsForeign()) return;
+  base::MutexLock lock(&mu_);
+  auto it = watched_.find(id);
+  if (it == watched_.end()) return;
+  epoll_event event = {};
+  event.events = events;
+  event.data.u64 = id;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, it->second.fd, &event);
 }
 
 EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
@@ -153,21 +186,33 @@ void EventLoop::Wake() {
 }
 
 void EventLoop::Run() {
+  const auto look = [this] { return Turn(0); };
+  const auto sleep = [this] { return Turn(WaitMillis()); };
   for (;;) {
-    epoll_event events[kEventsPerWait];
-    const int count =
-        epoll_wait(epoll_.get(), events, kEventsPerWait, WaitMillis());
-    for (int i = 0; i < count; ++i) {
-      if (events[i].data.u64 != kWakeId) {
-        DispatchFd(events[i].data.u64, events[i].events);
-        continue;
-      }
-      eventfd_t ignored;
-      (void)eventfd_read(wake_.get(), &ignored);
+    if (spinner_ == nullptr) {
+      sleep();
+    } else {
+      spinner_->Wait(look, sleep);
     }
-    RunPosted();
-    RunDueTimers();
   }
+}
+
+// Returns whether there was anything to do.
+bool EventLoop::Turn(int wait_millis) {
+  epoll_event events[kEventsPerWait];
+  const int count =
+      epoll_wait(epoll_.get(), events, kEventsPerWait, wait_millis);
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.u64 != kWakeId) {
+      DispatchFd(events[i].data.u64, events[i].events);
+      continue;
+    }
+    eventfd_t ignored;
+    (void)eventfd_read(wake_.get(), &ignored);
+  }
+  const bool any_posted = RunPosted();
+  const bool any_due = RunDueTimers();
+  return count > 0 || any_posted || any_due;
 }
 
 void EventLoop::DispatchFd(Id id, uint32_t events) {
@@ -181,7 +226,7 @@ void EventLoop::DispatchFd(Id id, uint32_t events) {
   (*callback)(events);
 }
 
-void EventLoop::RunPosted() {
+bool EventLoop::RunPosted() {
   std::vector<Callback> batch;
   {
     base::MutexLock lock(&mu_);
@@ -191,15 +236,16 @@ void EventLoop::RunPosted() {
     callback();
     callback = nullptr;
   }
+  return !batch.empty();
 }
 
-void EventLoop::RunDueTimers() {
+bool EventLoop::RunDueTimers() {
   const TimePoint now = std::chrono::steady_clock::now();
-  for (;;) {
+  for (bool any = false;; any = true) {
     Callback callback;
     {
       base::MutexLock lock(&mu_);
-      if (timers_.empty() || timers_.begin()->first.first > now) return;
+      if (timers_.empty() || timers_.begin()->first.first > now) return any;
       auto first = timers_.begin();
       callback = std::move(first->second);
       timer_times_.erase(first->first.second);

@@ -1,4 +1,4 @@
-// One background thread for events that are rare.
+// A background thread that watches descriptors and runs timers.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_EVENT_LOOP_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_EVENT_LOOP_H_
@@ -16,12 +16,16 @@
 #include "absl/time/time.h"
 #include "transport/base/mutex.h"
 #include "transport/base/unique_fd.h"
+#include "transport/progress/spin_policy.h"
+#include "transport/progress/spinner.h"
 
 namespace penstock {
 namespace progress {
 
-// Watches descriptors and runs timers, for fabrics that accept connections, set
-// them up and notice their ends. Messages do not pass through it.
+// A process has two at most. Get() is for what is rare: fabrics that accept
+// connections, set them up and notice their ends; no message passes through it.
+// GetPolling() carries the messages of front ends whose applications bring no
+// thread that waits (transport/rpc): it polls the PollSet before it sleeps.
 //
 // Thread-safe. Callbacks run one after another on the loop's thread, without
 // locks, and may call every function of the loop. They must not block. The loop
@@ -38,6 +42,8 @@ class EventLoop {
   // Returns the loop of the process, and makes it on first use. Returns an
   // error if no descriptors or threads are left; the next call tries again.
   static absl::StatusOr<EventLoop*> Get();
+  // As Get(), for the loop that polls. The first call decides about `mode`.
+  static absl::StatusOr<EventLoop*> GetPolling(PollingMode mode);
 
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -49,6 +55,8 @@ class EventLoop {
   // begun may still be running, so the callback must own what it uses. Ignores
   // unknown ids and 0.
   void Unwatch(Id id);
+  // Changes what Watch() was told to wait for. Ignores unknown ids and 0.
+  void SetEvents(Id id, uint32_t events);
 
   // Calls `callback` once, after `delay` or somewhat later. Returns 0 in the
   // child of a fork, for a loop that was made before it.
@@ -59,6 +67,8 @@ class EventLoop {
 
   // Calls `callback` soon. Callbacks run in the order of their Post().
   void Post(Callback callback);
+  // Whether the calling thread is the loop's.
+  bool IsCurrent() const;
 
  private:
   struct Watched {
@@ -69,23 +79,28 @@ class EventLoop {
   using TimePoint = std::chrono::steady_clock::time_point;
   using TimerKey = std::pair<TimePoint, Id>;
 
-  EventLoop(base::UniqueFd epoll, base::UniqueFd wake);
+  EventLoop(base::UniqueFd epoll, base::UniqueFd wake,
+            std::unique_ptr<Spinner> spinner);
   ~EventLoop() = default;  // only for a loop whose thread did not start
 
-  static absl::StatusOr<EventLoop*> Create();
+  static absl::StatusOr<EventLoop*> GetOrCreate(bool polls, PollingMode mode);
+  static absl::StatusOr<EventLoop*> Create(const char* name,
+                                           std::unique_ptr<Spinner> spinner);
   static void* ThreadMain(void* loop);
   // Whether the loop was made before this process was forked. Its locks may be
   // held for ever here, and the parent still uses its epoll set.
   bool IsForeign() const;
   void Run();
+  bool Turn(int wait_millis);
   void Wake();
   void DispatchFd(Id id, uint32_t events);
-  void RunDueTimers();
-  void RunPosted();
+  bool RunDueTimers();
+  bool RunPosted();
   int WaitMillis();
 
   const base::UniqueFd epoll_;
   const base::UniqueFd wake_;  // eventfd: there is a new timer or posted call
+  const std::unique_ptr<Spinner> spinner_;  // null: does not poll
   const uint32_t fork_count_;
 
   base::Mutex mu_;

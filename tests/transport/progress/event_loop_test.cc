@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "transport/base/unique_fd.h"
+#include "transport/progress/poll_set.h"
 
 // For ThreadSanitizer, which by default kills a forked child that makes
 // threads.
@@ -50,14 +51,34 @@ class Notification {
 using Signal = std::shared_ptr<Notification>;
 Signal NewSignal() { return std::make_shared<Notification>(); }
 
-EventLoop* Loop() { return EventLoop::Get().value(); }
+// Whether it is the loop that polls, which always has something to poll here.
+class EventLoopTest : public testing::TestWithParam<bool> {
+ protected:
+  EventLoopTest() : slot_(PollSet::Get()->Add(std::make_shared<Nothing>())) {}
+  ~EventLoopTest() override { PollSet::Get()->Remove(slot_); }
 
-// Everything posted before has run.
-void Flush() {
-  Signal done = NewSignal();
-  Loop()->Post([done] { done->Notify(); });
-  ASSERT_TRUE(done->Wait());
-}
+  static EventLoop* Loop() {
+    return (GetParam() ? EventLoop::GetPolling(PollingMode::kAdaptive)
+                       : EventLoop::Get())
+        .value();
+  }
+  // Everything posted before has run.
+  static void Flush() {
+    Signal done = NewSignal();
+    Loop()->Post([done] { done->Notify(); });
+    ASSERT_TRUE(done->Wait());
+  }
+
+ private:
+  class Nothing : public Pollable {
+   public:
+    bool Poll() override { return false; }
+    bool HasInput() const override { return false; }
+    void SetArmed(bool) override {}
+  };
+
+  const PollSet::SlotId slot_;
+};
 
 struct Pipe {
   Pipe() {
@@ -70,7 +91,7 @@ struct Pipe {
   base::UniqueFd out;
 };
 
-TEST(EventLoop, PostedCallsRunInOrder) {
+TEST_P(EventLoopTest, PostedCallsRunInOrder) {
   auto order = std::make_shared<std::vector<int>>();
   for (int i = 0; i < 100; ++i) {
     Loop()->Post([order, i] { order->push_back(i); });
@@ -80,7 +101,7 @@ TEST(EventLoop, PostedCallsRunInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
 }
 
-TEST(EventLoop, TimersRunInTheirOrderAndNotEarly) {
+TEST_P(EventLoopTest, TimersRunInTheirOrderAndNotEarly) {
   const absl::Time begin = absl::Now();
   auto order = std::make_shared<std::vector<int>>();
   Signal done = NewSignal();
@@ -94,7 +115,7 @@ TEST(EventLoop, TimersRunInTheirOrderAndNotEarly) {
   EXPECT_EQ(*order, (std::vector<int>{1, 2}));
 }
 
-TEST(EventLoop, CancelledTimerDoesNotRun) {
+TEST_P(EventLoopTest, CancelledTimerDoesNotRun) {
   auto runs = std::make_shared<std::atomic<int>>(0);
   Signal done = NewSignal();
   EventLoop::Id id =
@@ -106,7 +127,7 @@ TEST(EventLoop, CancelledTimerDoesNotRun) {
   EXPECT_EQ(*runs, 0);
 }
 
-TEST(EventLoop, WatchSeesInputUntilUnwatched) {
+TEST_P(EventLoopTest, WatchSeesInputUntilUnwatched) {
   Pipe pipe;
   auto calls = std::make_shared<std::atomic<int>>(0);
   Signal first = NewSignal();
@@ -127,7 +148,7 @@ TEST(EventLoop, WatchSeesInputUntilUnwatched) {
   EXPECT_EQ(*calls, 1);
 }
 
-TEST(EventLoop, CallbackMayUnwatchItself) {
+TEST_P(EventLoopTest, CallbackMayUnwatchItself) {
   Pipe pipe;
   auto id = std::make_shared<std::atomic<EventLoop::Id>>(0);
   auto calls = std::make_shared<std::atomic<int>>(0);
@@ -149,11 +170,46 @@ TEST(EventLoop, CallbackMayUnwatchItself) {
   EXPECT_EQ(*calls, 1);
 }
 
-TEST(EventLoop, WatchOfABadDescriptorIsAnError) {
+TEST_P(EventLoopTest, KnowsItsThread) {
+  EXPECT_FALSE(Loop()->IsCurrent());
+  EventLoop* const loop = Loop();
+  auto is_current = std::make_shared<bool>(false);
+  loop->Post([loop, is_current] { *is_current = loop->IsCurrent(); });
+  Flush();
+  EXPECT_TRUE(*is_current);
+}
+
+TEST_P(EventLoopTest, SetEventsChangesWhatIsAwaited) {
+  int pipe[2];
+  ASSERT_EQ(pipe2(pipe, O_NONBLOCK | O_CLOEXEC), 0);
+  base::UniqueFd out(pipe[0]);
+  base::UniqueFd in(pipe[1]);
+  auto calls = std::make_shared<std::atomic<int>>(0);
+  Signal called = NewSignal();
+  auto id = Loop()->Watch(out.get(), 0, [calls, called](uint32_t) {
+    ++*calls;
+    called->Notify();
+  });
+  ASSERT_TRUE(id.ok());
+  ASSERT_EQ(write(in.get(), "x", 1), 1);
+  Flush();
+  EXPECT_EQ(*calls, 0);
+  Loop()->SetEvents(*id, EPOLLIN);
+  EXPECT_TRUE(called->Wait());
+  Loop()->SetEvents(*id, 0);
+  Flush();
+  const int before = *calls;
+  Flush();
+  EXPECT_EQ(*calls, before);
+  Loop()->Unwatch(*id);
+  Loop()->SetEvents(*id, EPOLLIN);  // is ignored
+}
+
+TEST_P(EventLoopTest, WatchOfABadDescriptorIsAnError) {
   EXPECT_FALSE(Loop()->Watch(-1, EPOLLIN, [](uint32_t) {}).ok());
 }
 
-TEST(EventLoop, ForkedChildHasALoopOfItsOwnAndExits) {
+TEST_P(EventLoopTest, ForkedChildHasALoopOfItsOwnAndExits) {
   EventLoop* parents = Loop();
   const pid_t child = fork();
   ASSERT_GE(child, 0);
@@ -169,6 +225,11 @@ TEST(EventLoop, ForkedChildHasALoopOfItsOwnAndExits) {
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, EventLoopTest, testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Polling" : "Sleeping";
+                         });
 
 }  // namespace
 }  // namespace progress
