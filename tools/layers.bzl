@@ -69,6 +69,19 @@ LAYERS = {
         "transport/fabric/shm",
         "transport/fabric/verbs",
         "transport/settings",
+        "transport/session",
+    ],
+    # The front end for frameworks that bring a gRPC of their own, or none.
+    "transport/rpc": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/memory",
+        "transport/fabric/fabric.h",
+        "transport/fabric/tcp",
+        "transport/settings",
+        "transport/session",
+        "transport/paths",
     ],
     "transport/grpc": [
         "transport/base",
@@ -113,6 +126,7 @@ LAYERS = {
         "transport/protocol",
         "transport/session",
         "transport/paths",
+        "transport/rpc",
         "transport/grpc",
         "tensor_service",
     ],

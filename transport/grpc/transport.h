@@ -181,8 +181,6 @@ class Transport final : public grpc_transport,
   void LogPath(const session::PathDescription& path)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Settle(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status CheckPolicy(const session::PathDescription& path) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ShutdownWhenWritten() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // transport_goaway.cc

@@ -8,6 +8,7 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/token.h"
 #include "transport/grpc/transport.h"
+#include "transport/paths/path_policy.h"
 
 namespace penstock {
 namespace core {
@@ -132,24 +133,13 @@ void Transport::OnListenWanted() {
   session_->OfferPath(*token);
 }
 
-absl::Status Transport::CheckPolicy(
-    const session::PathDescription& path) const {
-  if (config_.settings.policy != Policy::kRequire ||
-      config_.settings.Allows(path.fabric)) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(absl::StrCat(
-      "Penstock policy is \"", config_.settings.ToString(), "\", but ",
-      path.reason, " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
-}
-
 void Transport::OnPathChosen(const session::PathDescription& path) {
   LogPath(path);
   hello_timer_.Cancel();
   settle_timer_.Cancel();
   config_.half_open = nullptr;
   backoff_.OnPathChosen(/*is_best=*/path.reason.empty(), Now());
-  const absl::Status status = CheckPolicy(path);
+  const absl::Status status = paths::CheckPath(config_.settings, path);
   if (!status.ok()) session_->Close(status);
   Settle(status);
   RetryPathLater();
@@ -158,11 +148,7 @@ void Transport::OnPathChosen(const session::PathDescription& path) {
 // Logs the path, unless it logged the same last time: an attempt may fail again
 // and again for the same reason.
 void Transport::LogPath(const session::PathDescription& path) {
-  std::string text = path.fabric;
-  if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");
-  if (!path.reason.empty()) {
-    absl::StrAppend(&text, "; not better because ", path.reason);
-  }
+  std::string text = paths::PathText(path);
   if (text == path_logged_) return;
   log_.Info(
       absl::StrCat(config_.is_client ? "connection to " : "connection from ",

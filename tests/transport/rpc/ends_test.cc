@@ -1,0 +1,196 @@
+// Calls and connections that end before their time.
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/rpc/rpc_fixture.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+using testing::HasSubstr;
+
+using EndsTest = RpcFixture;
+
+TEST_P(EndsTest, CallThatIsLetGoOfIsAnswered) {
+  Serve([](std::shared_ptr<IncomingCall>) {});
+  std::unique_ptr<Client> client = Connect();
+  EXPECT_EQ(Call(client.get(), Named("any")).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST_P(EndsTest, CancelTellsTheHandler) {
+  const Awaited<std::shared_ptr<IncomingCall>> incoming;
+  Serve([incoming](std::shared_ptr<IncomingCall> call) {
+    incoming.Set(std::move(call));
+  });
+  std::unique_ptr<Client> client = Connect();
+  const Awaited<Result> result;
+  const Client::CallId id = client->Call(
+      Named("any"), [result](Result answer) { result.Set(answer); });
+  std::shared_ptr<IncomingCall> call = *incoming.Get();
+  const Awaited<bool> cancelled;
+  call->OnCancel([cancelled] { cancelled.Set(true); });
+  client->Cancel(id);
+  EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(cancelled.Get().has_value());
+  call->Respond(Response());  // in vain
+  client->Cancel(id);
+  EXPECT_EQ(result.count(), 1);
+  EXPECT_EQ(cancelled.count(), 1);
+}
+
+TEST_P(EndsTest, CancelThatCameBeforeIsToldOf) {
+  const Awaited<std::shared_ptr<IncomingCall>> incoming;
+  Serve([incoming](std::shared_ptr<IncomingCall> call) {
+    incoming.Set(std::move(call));
+  });
+  std::unique_ptr<Client> client = Connect();
+  Begin(client.get(), Named("any"));
+  std::shared_ptr<IncomingCall> call = *incoming.Get();
+  client = nullptr;
+  const Awaited<bool> cancelled;
+  // Perhaps before, perhaps after the server has heard of it.
+  call->OnCancel([cancelled] { cancelled.Set(true); });
+  EXPECT_TRUE(cancelled.Get().has_value());
+}
+
+TEST_P(EndsTest, DeadlineEndsTheCall) {
+  const Awaited<std::shared_ptr<IncomingCall>> incoming;
+  Serve([incoming](std::shared_ptr<IncomingCall> call) {
+    incoming.Set(std::move(call));
+  });
+  std::unique_ptr<Client> client = Connect();
+  Request request = Named("any");
+  request.timeout = absl::Milliseconds(200);
+  EXPECT_EQ(Call(client.get(), std::move(request)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  const Awaited<bool> cancelled;
+  std::shared_ptr<IncomingCall> call = *incoming.Get();
+  EXPECT_EQ(call->request().timeout, absl::Milliseconds(200));
+  call->OnCancel([cancelled] { cancelled.Set(true); });
+  EXPECT_TRUE(cancelled.Get().has_value());
+}
+
+TEST_P(EndsTest, ServersEndIsUnavailable) {
+  const Awaited<std::shared_ptr<IncomingCall>> incoming;
+  Serve([incoming](std::shared_ptr<IncomingCall> call) {
+    incoming.Set(std::move(call));
+  });
+  std::unique_ptr<Client> client = Connect();
+  const Awaited<Result> result = Begin(client.get(), Named("any"));
+  std::shared_ptr<IncomingCall> call = *incoming.Get();
+  server_ = nullptr;
+  EXPECT_EQ(result.Get()->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(closed_.Get().has_value());
+  EXPECT_EQ(Call(client.get(), Named("later")).status().code(),
+            absl::StatusCode::kUnavailable);
+  call->Respond(Response());  // in vain
+}
+
+TEST_P(EndsTest, WrongTokenIsRefused) {
+  ServeEcho();
+  Client::Options options = ClientOptions();
+  options.token = "another";
+  std::unique_ptr<Client> client = Connect(options);
+  const absl::Status status = Call(client.get(), Named("any")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("token"));
+  EXPECT_TRUE(closed_.Get().has_value());
+}
+
+TEST_P(EndsTest, NobodyThereIsUnavailable) {
+  ServeEcho();
+  const Client::Options options = ClientOptions();
+  server_ = nullptr;
+  std::unique_ptr<Client> client = Connect(options);
+  const absl::Status status = Call(client.get(), Named("any")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(options.target));
+}
+
+TEST_P(EndsTest, ClientThatGoesWhileItConnectsReportsItsCalls) {
+  ServeEcho();
+  for (int i = 0; i < 50; ++i) {
+    std::unique_ptr<Client> client = Connect();
+    const Awaited<Result> result = Begin(client.get(), Named("any"));
+    if (i % 2 == 1) std::this_thread::sleep_for(std::chrono::microseconds(i));
+    client = nullptr;
+    EXPECT_TRUE(result.Get().has_value());
+  }
+}
+
+TEST_P(EndsTest, TooLargeRequestIsRefused) {
+  Server::Options options;
+  options.address = "127.0.0.1:0";
+  options.token = kToken;
+  options.settings = MakeSettings();
+  options.max_receive_bytes = 1 << 20;
+  server_ = *Server::Start(options, [](std::shared_ptr<IncomingCall> call) {
+    call->Respond(Response());
+  });
+  std::unique_ptr<Client> client = Connect();
+  Request request = Named("any");
+  request.payload = Text(std::string((1 << 20) + 1, 'x'));
+  EXPECT_EQ(Call(client.get(), std::move(request)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Call(client.get(), Named("the next")).ok());
+}
+
+TEST_P(EndsTest, TooLargeAnswerIsRefused) {
+  ServeEcho();
+  Client::Options options = ClientOptions();
+  options.max_receive_bytes = 1 << 20;
+  std::unique_ptr<Client> client = Connect(options);
+  Request request = Named("any");
+  request.payload = Text(std::string((1 << 20) + 1, 'x'));
+  EXPECT_EQ(Call(client.get(), std::move(request)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(Call(client.get(), Named("the next")).ok());
+}
+
+TEST_P(EndsTest, RequiredFabricThatCannotBeHadIsNamed) {
+  Server::Options options;
+  options.address = "127.0.0.1:0";
+  options.token = kToken;
+  options.settings = With({Fabric::kTcp});
+  server_ = *Server::Start(options, [](std::shared_ptr<IncomingCall> call) {
+    call->Respond(Response());
+  });
+  Client::Options client_options = ClientOptions();
+  client_options.settings = With({Fabric::kShm});
+  client_options.settings.policy = Policy::kRequire;
+  std::unique_ptr<Client> client = Connect(client_options);
+  const absl::Status status = Call(client.get(), Named("any")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("policy"));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EndsTest,
+                         testing::Values(Fabric::kShm, Fabric::kTcp),
+                         [](const auto& info) {
+                           return FabricName(info.param);
+                         });
+
+TEST(RpcOptions, BadOnesAreErrors) {
+  Server::Options options;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      Server::Start(options, nullptr).status()));  // no token
+  options.token = "token";
+  options.address = "no address";
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Server::Start(options, nullptr).status()));
+  Client::Options client;
+  client.target = "nowhere";
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Client::Connect(client, nullptr).status()));
+}
+
+}  // namespace
+}  // namespace rpc
+}  // namespace penstock

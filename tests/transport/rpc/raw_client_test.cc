@@ -1,0 +1,235 @@
+// Clients that say what no client of ours says. The server drops them, in
+// bounded time, and goes on serving others.
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/rpc/awaited.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/tcp/framing.h"
+#include "transport/rpc/client.h"
+#include "transport/rpc/greeting.h"
+#include "transport/rpc/head.h"
+#include "transport/rpc/server.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/hello.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+constexpr char kToken[] = "a token";
+
+class RawClient {
+ public:
+  explicit RawClient(int port)
+      : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&address),
+                      sizeof address),
+              0);
+  }
+
+  void Send(const std::string& bytes) {
+    // The server may have gone: that is what is asked for.
+    (void)send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  void Greet() {
+    Send(EncodeGreeting({wire::kOldestVersion, wire::kVersion, kToken}));
+  }
+  void SayHello() {
+    wire::Hello hello;
+    hello.stream_window = 1 << 20;
+    const std::string payload = wire::EncodeHello(hello);
+    SendFrame(wire::FrameType::kHello, 0, 0, payload);
+  }
+  void SendFrame(wire::FrameType type, uint32_t stream, uint8_t flags,
+                 const std::string& payload) {
+    wire::FrameHeader header;
+    header.type = type;
+    header.flags = flags;
+    header.stream = stream;
+    header.length = static_cast<uint32_t>(payload.size());
+    header.sequence = wire::IsSequenced(type) ? next_++ : 0;
+    std::string packet;
+    wire::AppendFrame(header, payload, &packet);
+    std::string unit;
+    fabric::tcp::AppendUnitHeader({static_cast<uint32_t>(packet.size()),
+                                   fabric::tcp::UnitType::kPacket, 0},
+                                  &unit);
+    Send(unit + packet);
+  }
+  // Reads to the end. Returns whether that came in time.
+  bool IsDropped(absl::Duration limit = absl::Seconds(10)) {
+    const absl::Time deadline = absl::Now() + limit;
+    char buffer[4096];
+    for (;;) {
+      pollfd ready = {fd_.get(), POLLIN, 0};
+      const int64_t left = absl::ToInt64Milliseconds(deadline - absl::Now());
+      if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) != 1) {
+        return false;
+      }
+      if (recv(fd_.get(), buffer, sizeof buffer, 0) <= 0) return true;
+    }
+  }
+
+ private:
+  const base::UniqueFd fd_;
+  uint64_t next_ = 1;
+};
+
+class RawClientTest : public testing::Test {
+ protected:
+  RawClientTest() {
+    Server::Options options;
+    options.address = "127.0.0.1:0";
+    options.token = kToken;
+    options.settings.fabrics = {Fabric::kTcp};
+    server_ = *Server::Start(
+        options, [handled = handled_](std::shared_ptr<IncomingCall> call) {
+          handled.Set(call->request().method);
+          call->Respond(Response());
+        });
+    Client::Options client;
+    client.target = absl::StrCat("127.0.0.1:", port());
+    client.token = kToken;
+    client.settings.fabrics = {Fabric::kTcp};
+    bystander_ = *Client::Connect(client, [](const absl::Status&) {});
+    ExpectServed();
+  }
+  ~RawClientTest() override { ExpectServed(); }
+
+  int port() const { return server_->port(); }
+  void ExpectServed() {
+    const Awaited<absl::Status> status;
+    Request request;
+    request.method = "bystander";
+    bystander_->Call(std::move(request),
+                     [status](absl::StatusOr<Response> response) {
+                       status.Set(response.status());
+                     });
+    EXPECT_TRUE(status.Get()->ok());
+    EXPECT_EQ(*handled_.Get(), "bystander");
+  }
+  static std::string Head() {
+    Request request;
+    request.method = "raw";
+    return *EncodeRequest(request);
+  }
+
+  const Awaited<std::string> handled_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> bystander_;
+};
+
+TEST_F(RawClientTest, OtherProtocolsAreDroppedAtOnce) {
+  for (const char* text :
+       {"GET / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n", "\x16\x03\x01", "x"}) {
+    RawClient client(port());
+    client.Send(text);
+    EXPECT_TRUE(client.IsDropped(absl::Seconds(3))) << text;
+  }
+}
+
+TEST_F(RawClientTest, SilentOnesAreDropped) {
+  RawClient mute(port());
+  RawClient half(port());
+  half.Send("PSTKrpc?");
+  RawClient greeted(port());
+  greeted.Greet();
+  EXPECT_TRUE(mute.IsDropped());
+  EXPECT_TRUE(half.IsDropped());
+  EXPECT_TRUE(greeted.IsDropped());
+}
+
+TEST_F(RawClientTest, VersionsOfTheFutureAreRefused) {
+  RawClient client(port());
+  client.Send(EncodeGreeting({200, 201, kToken}));
+  EXPECT_TRUE(client.IsDropped(absl::Seconds(3)));
+}
+
+TEST_F(RawClientTest, RandomBytesBehindTheGreetingAreDropped) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 100; ++i) {
+    RawClient client(port());
+    client.Greet();
+    if (i % 2 == 1) client.SayHello();
+    std::string bytes(64 + random() % 1000, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    client.Send(bytes);
+  }
+}
+
+TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
+  const std::vector<std::function<void(RawClient*)>> calls = {
+      [](RawClient* client) {  // a head cut short
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, "short");
+      },
+      [](RawClient* client) {  // no method
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0,
+                          std::string(20, '\0'));
+      },
+      [](RawClient* client) {  // two heads
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+      },
+      [](RawClient* client) {  // two messages
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+        client->SendFrame(wire::FrameType::kMessage, 1, 0, "one");
+        client->SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "two");
+      },
+      [](RawClient* client) {  // a compressed message
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+        client->SendFrame(wire::FrameType::kMessage, 1,
+                          wire::kCompressed | wire::kLast, "x");
+      },
+      [](RawClient* client) {  // a client's trailers
+        client->SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+        client->SendFrame(wire::FrameType::kTrailers, 1, 0, "");
+      },
+      [](RawClient* client) {  // no head
+        client->SendFrame(wire::FrameType::kHalfClose, 1, 0, "");
+      },
+      [](RawClient* client) {  // an entry of metadata
+        client->SendFrame(wire::FrameType::kEntry, 0, 0, "key");
+      },
+  };
+  for (size_t i = 0; i < calls.size(); ++i) {
+    RawClient client(port());
+    client.Greet();
+    client.SayHello();
+    calls[i](&client);
+    ExpectServed();
+  }
+  EXPECT_EQ(handled_.count(), calls.size() + 1);  // by the bystander
+}
+
+TEST_F(RawClientTest, WellMadeCallIsHandled) {
+  RawClient client(port());
+  client.Greet();
+  client.SayHello();
+  client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head());
+  client.SendFrame(wire::FrameType::kMessage, 1, wire::kLast, "payload");
+  EXPECT_EQ(*handled_.Get(), "raw");
+}
+
+}  // namespace
+}  // namespace rpc
+}  // namespace penstock

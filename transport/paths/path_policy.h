@@ -1,0 +1,27 @@
+// What a front end makes of the path that a session has chosen.
+
+#ifndef PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_
+#define PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "transport/session/events.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace paths {
+
+// Returns UNAVAILABLE, with the reason and the remedy, if the settings require
+// a fabric that does not carry the session.
+absl::Status CheckPath(const Settings& settings,
+                       const session::PathDescription& path);
+
+// Returns the path in one line, for the log: "shm (ring 1 MiB)", or "tcp; not
+// better because the peer is on another host".
+std::string PathText(const session::PathDescription& path);
+
+}  // namespace paths
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PATHS_PATH_POLICY_H_

@@ -1,0 +1,290 @@
+#include "transport/rpc/client.h"
+
+#include <atomic>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/mutex.h"
+#include "transport/progress/event_loop.h"
+#include "transport/rpc/client_call.h"
+#include "transport/rpc/connection.h"
+#include "transport/rpc/head.h"
+#include "transport/rpc/opening.h"
+
+namespace penstock {
+namespace rpc {
+
+session::Keepalive::Config DefaultKeepalive() {
+  session::Keepalive::Config config;
+  config.time = absl::Seconds(30);
+  config.timeout = absl::Seconds(60);
+  config.permit_without_calls = true;
+  config.max_pings_without_data = 0;
+  return config;
+}
+
+// What callbacks share with the client. Its lock may be taken under the
+// connection's, and not the other way round.
+class Client::Core final : public Connection::Events,
+                           public std::enable_shared_from_this<Core> {
+ public:
+  Core(Options options, progress::EventLoop* loop, Closed closed)
+      : options_(std::move(options)), loop_(loop), closed_(std::move(closed)) {}
+
+  void Connect(const HostPort& target);
+  CallId Call(Request request, Done done);
+  void End(CallId id, const absl::Status& why);
+  void Destroy();
+  std::shared_ptr<Connection> connection() {
+    base::MutexLock lock(&mu_);
+    return connection_;
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<ClientCall> call;
+    progress::EventLoop::Id timer = 0;
+  };
+
+  void OnOpened(absl::StatusOr<Opened> opened);
+  void OnSettled(Connection* connection) override;
+  void OnStream(Connection*, uint32_t) override {}  // a server opens none
+  void OnClosed(Connection* connection, const absl::Status& why) override;
+
+  // Ends the client, and returns the reports that are due.
+  std::vector<std::function<void()>> TakeReports(const absl::Status& why);
+  Done Forgetting(CallId id, Done done);
+  void Forget(CallId id);
+  void AddLocked(CallId id, std::shared_ptr<ClientCall> call,
+                 absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<std::shared_ptr<ClientCall>> CallsLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const Options options_;
+  progress::EventLoop* const loop_;
+  std::atomic<CallId> next_id_{1};
+
+  base::Mutex mu_;
+  Closed closed_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Opening> opening_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Connection> connection_ ABSL_GUARDED_BY(mu_);
+  bool settled_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Status over_ ABSL_GUARDED_BY(mu_);  // not OK: the client is over
+  std::map<CallId, Entry> calls_ ABSL_GUARDED_BY(mu_);
+};
+
+void Client::Core::Connect(const HostPort& target) {
+  std::shared_ptr<Core> self = shared_from_this();
+  base::MutexLock lock(&mu_);
+  opening_ =
+      Opening::Begin(loop_, target, options_.token, options_.connect_timeout,
+                     [self](absl::StatusOr<Opened> opened) {
+                       self->OnOpened(std::move(opened));
+                     });
+}
+
+void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
+  if (!opened.ok()) {
+    for (const std::function<void()>& report : TakeReports(opened.status())) {
+      report();
+    }
+    return;
+  }
+  Connection::Config config;
+  config.is_client = true;
+  config.version = opened->version;
+  config.settings = options_.settings;
+  config.peer = opened->peer;
+  config.keepalive = options_.keepalive;
+  config.max_receive_bytes = options_.max_receive_bytes;
+  std::shared_ptr<Connection> connection = Connection::Create(
+      config, loop_, std::move(opened->socket), shared_from_this());
+  {
+    base::MutexLock lock(&mu_);
+    opening_ = nullptr;
+    if (!over_.ok()) return;  // destroyed meanwhile
+    connection_ = connection;
+  }
+  connection->Start(opened->received);
+}
+
+std::vector<std::shared_ptr<ClientCall>> Client::Core::CallsLocked() {
+  std::vector<std::shared_ptr<ClientCall>> calls;
+  for (const auto& entry : calls_) calls.push_back(entry.second.call);
+  return calls;
+}
+
+void Client::Core::OnSettled(Connection* connection) {
+  std::vector<std::shared_ptr<ClientCall>> calls;
+  {
+    base::MutexLock lock(&mu_);
+    settled_ = true;
+    calls = CallsLocked();
+  }
+  for (const auto& call : calls) call->Start(connection);
+}
+
+std::vector<std::function<void()>> Client::Core::TakeReports(
+    const absl::Status& why) {
+  std::vector<std::function<void()>> reports;
+  base::MutexLock lock(&mu_);
+  if (over_.ok()) over_ = why;
+  for (const auto& call : CallsLocked()) {
+    ClientCall::Done done = call->TakeUnsent();
+    if (done == nullptr) continue;
+    reports.push_back([done = std::move(done), why] { done(why); });
+  }
+  Closed closed = std::exchange(closed_, nullptr);
+  if (closed != nullptr) {
+    reports.push_back([closed = std::move(closed), why] { closed(why); });
+  }
+  return reports;
+}
+
+void Client::Core::OnClosed(Connection* connection, const absl::Status& why) {
+  const absl::Status status = absl::UnavailableError(
+      absl::StrCat("connection to ", options_.target, ": ", why.message()));
+  for (std::function<void()>& report : TakeReports(status)) {
+    connection->RunLater(std::move(report));
+  }
+}
+
+Client::Done Client::Core::Forgetting(CallId id, Done done) {
+  return [self = shared_from_this(), id,
+          done = std::move(done)](absl::StatusOr<Response> result) {
+    self->Forget(id);
+    done(std::move(result));
+  };
+}
+
+void Client::Core::Forget(CallId id) {
+  Entry entry;  // destroyed outside the lock
+  base::MutexLock lock(&mu_);
+  auto it = calls_.find(id);
+  if (it == calls_.end()) return;
+  entry = std::move(it->second);
+  calls_.erase(it);
+  if (entry.timer != 0) loop_->Cancel(entry.timer);
+}
+
+Client::CallId Client::Core::Call(Request request, Done done) {
+  const CallId id = next_id_.fetch_add(1, std::memory_order_relaxed);
+  absl::StatusOr<std::string> head = EncodeRequest(request);
+  if (!head.ok()) {
+    loop_->Post(
+        [done = std::move(done), error = head.status()] { done(error); });
+    return id;
+  }
+  auto call =
+      std::make_shared<ClientCall>(*std::move(head), std::move(request.payload),
+                                   Forgetting(id, std::move(done)));
+  std::shared_ptr<Connection> connection;
+  absl::Status over;
+  {
+    base::MutexLock lock(&mu_);
+    over = over_;
+    if (over.ok()) {
+      AddLocked(id, call, request.timeout);
+      if (settled_) connection = connection_;
+    }
+  }
+  if (!over.ok()) {
+    loop_->Post([unsent = call->TakeUnsent(), over] { unsent(over); });
+  } else if (connection != nullptr) {
+    Connection::Section section(connection.get());
+    call->Start(connection.get());
+  }
+  return id;
+}
+
+void Client::Core::AddLocked(CallId id, std::shared_ptr<ClientCall> call,
+                             absl::Duration timeout) {
+  Entry& entry = calls_[id];
+  entry.call = std::move(call);
+  if (timeout == absl::InfiniteDuration()) return;
+  entry.timer = loop_->RunAfter(timeout, [self = shared_from_this(), id] {
+    self->End(id,
+              absl::DeadlineExceededError("the call was not answered in time"));
+  });
+}
+
+void Client::Core::End(CallId id, const absl::Status& why) {
+  std::shared_ptr<ClientCall> call;
+  std::shared_ptr<Connection> connection;
+  ClientCall::Done unsent;
+  {
+    base::MutexLock lock(&mu_);
+    auto it = calls_.find(id);
+    if (it == calls_.end()) return;
+    call = it->second.call;
+    connection = connection_;
+    if (connection == nullptr) unsent = call->TakeUnsent();
+  }
+  if (connection != nullptr) {
+    Connection::Section section(connection.get());
+    call->Cancel(why);
+    unsent = call->TakeUnsent();
+  }
+  if (unsent == nullptr) return;
+  loop_->Post([unsent = std::move(unsent), why] { unsent(why); });
+}
+
+void Client::Core::Destroy() {
+  const absl::Status why = absl::CancelledError("the client was destroyed");
+  std::shared_ptr<Connection> connection;
+  std::shared_ptr<Opening> opening;
+  {
+    base::MutexLock lock(&mu_);
+    closed_ = nullptr;
+    if (over_.ok()) over_ = why;
+    connection = connection_;
+    opening = std::move(opening_);
+  }
+  if (opening != nullptr) opening->Cancel();
+  if (connection != nullptr) {
+    connection->Close(absl::UnavailableError(why.message()));
+  } else {
+    for (std::function<void()>& report : TakeReports(why)) {
+      loop_->Post(std::move(report));
+    }
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(Options options,
+                                                        Closed closed) {
+  const absl::StatusOr<HostPort> target = SplitHostPort(options.target);
+  if (!target.ok()) return target.status();
+  const absl::StatusOr<progress::EventLoop*> loop =
+      progress::EventLoop::GetPolling(options.polling);
+  if (!loop.ok()) return loop.status();
+  auto core =
+      std::make_shared<Core>(std::move(options), *loop, std::move(closed));
+  core->Connect(*target);
+  return std::unique_ptr<Client>(new Client(std::move(core)));
+}
+
+Client::~Client() { core_->Destroy(); }
+
+Client::CallId Client::Call(Request request, Done done) {
+  return core_->Call(std::move(request), std::move(done));
+}
+
+void Client::Cancel(CallId call) {
+  core_->End(call, absl::CancelledError("the call was cancelled"));
+}
+
+absl::optional<session::PathDescription> Client::DescribePath() const {
+  std::shared_ptr<Connection> connection = core_->connection();
+  if (connection == nullptr) return absl::nullopt;
+  return connection->DescribePath();
+}
+
+session::Counters Client::counters() const {
+  std::shared_ptr<Connection> connection = core_->connection();
+  return connection == nullptr ? session::Counters() : connection->counters();
+}
+
+}  // namespace rpc
+}  // namespace penstock

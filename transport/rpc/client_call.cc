@@ -1,0 +1,88 @@
+#include "transport/rpc/client_call.h"
+
+#include "absl/strings/str_cat.h"
+#include "transport/rpc/head.h"
+#include "transport/rpc/owned.h"
+
+namespace penstock {
+namespace rpc {
+
+void ClientCall::Start(Connection* connection) {
+  if (state_ != State::kWaiting) return;
+  state_ = State::kOpen;
+  connection_ = connection;
+  self_ = shared_from_this();
+  connection->AddCalls(1);
+  session::Session* const session = connection->session();
+  stream_ = connection->NextStream();
+  session->AttachStream(stream_, this);  // a session that is over resets it
+  if (state_ != State::kOpen) return;
+  session->SendHeaders(stream_, head_);
+  if (payload_.size() == 0) {
+    session->SendHalfClose(stream_);
+  } else {
+    session->SendMessage(stream_, Guarded(payload_), /*compressed=*/false,
+                         /*last=*/true);
+  }
+  head_.clear();
+  payload_ = memory::Payload();
+  session->WantMessage(stream_);  // whatever else is being read
+}
+
+void ClientCall::Cancel(const absl::Status& why) {
+  if (state_ == State::kOpen) Abort(why);
+}
+
+void ClientCall::Abort(const absl::Status& why) {
+  connection_->session()->SendReset(stream_, why);
+  connection_->session()->DetachStream(stream_);
+  Finish(why);
+}
+
+void ClientCall::OnHeaders(absl::string_view metadata) {
+  response_.metadata = std::string(metadata);
+}
+
+void ClientCall::OnMessage(const memory::Payload& message, bool compressed) {
+  if (has_message_ || compressed) {
+    return Abort(absl::InternalError("the peer's answer is malformed"));
+  }
+  has_message_ = true;
+  absl::StatusOr<memory::Payload> owned = Owned(message);
+  if (!owned.ok()) return Abort(owned.status());
+  response_.payload = *std::move(owned);
+  connection_->session()->Consumed(stream_);
+}
+
+void ClientCall::OnMessageTooLarge(uint64_t bytes) {
+  Abort(absl::ResourceExhaustedError(
+      absl::StrCat("the answer has ", bytes, " bytes, more than are taken")));
+}
+
+void ClientCall::OnHalfClose() {
+  Abort(absl::InternalError("the peer's answer is malformed"));
+}
+
+void ClientCall::OnTrailers(absl::string_view metadata) {
+  connection_->session()->DetachStream(stream_);
+  absl::StatusOr<End> end = ParseEnd(metadata);
+  if (!end.ok()) return Finish(absl::InternalError(end.status().message()));
+  if (!end->status.ok()) return Finish(end->status);
+  if (!has_message_) response_.metadata = std::move(end->metadata);
+  Finish(std::move(response_));
+}
+
+void ClientCall::OnReset(const absl::Status& status, bool) {
+  Finish(status.ok() ? absl::InternalError("the peer reset the call") : status);
+}
+
+void ClientCall::Finish(absl::StatusOr<Response> result) {
+  connection_->AddCalls(-1);
+  // The report may drop the last share of the response, or of this call.
+  connection_->RunLater(
+      [self = std::move(self_), done = TakeDone(),
+       result = std::move(result)]() mutable { done(std::move(result)); });
+}
+
+}  // namespace rpc
+}  // namespace penstock

@@ -1,0 +1,79 @@
+// A client's side of one call.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_CLIENT_CALL_H_
+#define PENSTOCK_TRANSPORT_RPC_CLIENT_CALL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/connection.h"
+
+namespace penstock {
+namespace rpc {
+
+//   state     event                          action                 next
+//   kWaiting  Start                          send the request       kOpen
+//   kOpen     the answer's end, a reset      report                 kOver
+//   kOpen     Cancel                         reset, report          kOver
+//   kWaiting  Cancel, FailUnsent             report                 kOver
+//
+// Call everything under the connection's lock; before there is a connection,
+// under its client's. Reports once, on the loop's thread, without locks.
+class ClientCall final : public session::StreamEvents,
+                         public std::enable_shared_from_this<ClientCall> {
+ public:
+  using Done = std::function<void(absl::StatusOr<Response>)>;
+
+  // `head` is the encoded request.
+  ClientCall(std::string head, memory::Payload payload, Done done)
+      : head_(std::move(head)),
+        payload_(std::move(payload)),
+        done_(std::move(done)) {}
+
+  void Start(Connection* connection);
+  void Cancel(const absl::Status& why);
+  // Takes the report of a call that never was started, for the caller to make.
+  // Null if it was made.
+  Done TakeUnsent() { return state_ == State::kWaiting ? TakeDone() : nullptr; }
+
+ private:
+  enum class State { kWaiting, kOpen, kOver };
+
+  void OnHeaders(absl::string_view metadata) override;
+  void OnMessage(const memory::Payload& message, bool compressed) override;
+  void OnMessageTooLarge(uint64_t bytes) override;
+  void OnHalfClose() override;
+  void OnTrailers(absl::string_view metadata) override;
+  void OnReset(const absl::Status& status, bool from_peer) override;
+  void OnSendAccepted() override {}
+
+  Done TakeDone() {
+    state_ = State::kOver;
+    return std::exchange(done_, nullptr);
+  }
+  // Ends the stream here and at the peer.
+  void Abort(const absl::Status& why);
+  void Finish(absl::StatusOr<Response> result);
+
+  std::string head_;
+  memory::Payload payload_;
+  Done done_;
+  State state_ = State::kWaiting;
+  Connection* connection_ = nullptr;
+  std::shared_ptr<ClientCall> self_;  // while it is open
+  uint32_t stream_ = 0;
+  bool has_message_ = false;
+  Response response_;
+};
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_CLIENT_CALL_H_

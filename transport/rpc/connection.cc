@@ -1,0 +1,324 @@
+#include "transport/rpc/connection.h"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/base/steady_time.h"
+#include "transport/base/token.h"
+#include "transport/rpc/head.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+uint64_t MonotonicNanoseconds() {
+  return static_cast<uint64_t>(
+      absl::ToInt64Nanoseconds(base::SteadyNow() - absl::UnixEpoch()));
+}
+
+session::Config SessionConfig(const Connection::Config& config) {
+  session::Config result;
+  result.is_client = config.is_client;
+  result.version = config.version;
+  result.offers =
+      paths::SidePaths(config.settings, /*is_private=*/false).Offers();
+  result.max_receive_bytes = config.max_receive_bytes;
+  result.max_streams = config.max_streams;
+  result.max_metadata_bytes = kMaxHeadBytes;
+  result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
+  result.tuning.now_ns = MonotonicNanoseconds;
+  result.tuning.eager_max_bytes = config.settings.eager_max_bytes;
+  result.tuning.chunk_bytes = config.settings.chunk_bytes;
+  if (!config.is_client) {
+    absl::StatusOr<std::string> token = base::NewToken();
+    if (token.ok()) result.token = *std::move(token);
+  }
+  return result;
+}
+
+// As for gRPC's connections: transport/grpc/transport.cc and
+// transport/grpc/transport_paths.cc say why.
+constexpr absl::Duration kHelloLimit = absl::Seconds(5);
+constexpr absl::Duration kSettleLimit = absl::Seconds(15);
+constexpr absl::Duration kLingerLimit = absl::Seconds(5);
+
+constexpr uint64_t kKeepalivePing = 0;
+
+// What one turn reads of a socket, so that others get theirs.
+constexpr size_t kReadBytes = 256 * 1024;
+constexpr int kReadsPerTurn = 4;
+
+}  // namespace
+
+Connection::Section::Section(Connection* connection) : connection_(connection) {
+  connection_->Ref();
+  connection_->mu_.lock();
+}
+
+std::shared_ptr<Connection> Connection::Create(const Config& config,
+                                               progress::EventLoop* loop,
+                                               base::UniqueFd socket,
+                                               std::shared_ptr<Events> events) {
+  auto* connection =
+      new Connection(config, loop, std::move(socket), std::move(events));
+  std::shared_ptr<Connection> result = connection->Share();
+  connection->Unref();  // the constructor's
+  return result;
+}
+
+Connection::Connection(const Config& config, progress::EventLoop* loop,
+                       base::UniqueFd socket, std::shared_ptr<Events> events)
+    : config_(config),
+      loop_(loop),
+      events_(std::move(events)),
+      socket_(std::move(socket)),
+      side_paths_(config.settings, /*is_private=*/false),
+      lifeline_(new fabric::tcp::Endpoint(&socket_)),
+      session_(std::make_unique<session::Session>(
+          SessionConfig(config_), std::unique_ptr<fabric::Endpoint>(lifeline_),
+          this)),
+      poller_(this),
+      hello_timer_(loop),
+      settle_timer_(loop),
+      keepalive_timer_(loop),
+      retry_timer_(loop),
+      linger_timer_(loop),
+      keepalive_(config.keepalive, base::SteadyNow()) {}
+
+void Connection::Unref() {
+  if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+}
+
+std::shared_ptr<Connection> Connection::Share() {
+  Ref();
+  return std::shared_ptr<Connection>(
+      this, [](Connection* connection) { connection->Unref(); });
+}
+
+void Connection::Start(absl::string_view received) {
+  Section section(this);
+  if (session_->closed()) return;
+  std::shared_ptr<Connection> self = Share();
+  watched_events_ = EPOLLIN;
+  absl::StatusOr<progress::EventLoop::Id> watch =
+      loop_->Watch(socket_.fd(), watched_events_,
+                   [self](uint32_t events) { self->OnSocket(events); });
+  if (!watch.ok()) return session_->Close(watch.status());
+  watch_ = *watch;
+  if (!config_.is_client) {
+    side_paths_.Listen(session_->config().offers, session_->config().token,
+                       OnSidePath());
+  }
+  session_->Start();
+  StartTimer(&hello_timer_, kHelloLimit, &Connection::OnHelloTimer);
+  StartKeepaliveTimer();
+  lifeline_->OnBytes(
+      {reinterpret_cast<const uint8_t*>(received.data()), received.size()});
+}
+
+void Connection::FinishAndUnlock() {
+  AcceptOpened();
+  session_->Flush();
+  PumpSocket();
+  ObserveKeepalive();
+  SyncPath();
+  SyncSettleTimer();
+  EndWhenWritten();
+  SyncWatch();
+  std::vector<std::function<void()>> callbacks = std::move(later_);
+  later_.clear();
+  mu_.unlock();
+  if (!callbacks.empty()) RunCallbacks(std::move(callbacks));
+  Unref();  // the Section's reference, perhaps the last one
+}
+
+void Connection::RunCallbacks(std::vector<std::function<void()>> callbacks) {
+  // A callback that makes a call that fails at once would come back here.
+  static thread_local bool running = false;
+  const bool here = loop_->IsCurrent() && !running;
+  if (here) running = true;
+  for (std::function<void()>& callback : callbacks) {
+    if (here) {
+      callback();
+      callback = nullptr;
+    } else {
+      loop_->Post(std::move(callback));
+    }
+  }
+  if (here) running = false;
+}
+
+// Calls `expired` under the lock.
+void Connection::StartTimer(LoopTimer* timer, absl::Duration delay,
+                            void (Connection::*expired)()) {
+  std::shared_ptr<Connection> self = Share();
+  timer->Start(delay, [self, timer, expired](uint64_t start) {
+    Section section(self.get());
+    if (timer->TakeExpired(start)) ((*self).*expired)();
+  });
+}
+
+void Connection::OnSocket(uint32_t events) {
+  std::shared_ptr<fabric::Endpoint> path;
+  {
+    Section section(this);
+    if (socket_ended_) return;
+    // The end of a stream is seen by reading, even where nothing is to be read.
+    if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();
+    path = session_->fast_path();
+  }
+  // A doorbell has rung for what is there.
+  if (path != nullptr && path->HasInput()) SchedulePolling();
+}
+
+void Connection::ReadSocket() {
+  static thread_local std::unique_ptr<uint8_t[]> buffer(
+      new uint8_t[kReadBytes]);
+  for (int i = 0; i < kReadsPerTurn; ++i) {
+    const absl::StatusOr<absl::Span<const uint8_t>> got =
+        socket_.Read({buffer.get(), kReadBytes});
+    if (!got.ok()) return OnSocketBroken(got.status());
+    if (got->empty()) return;
+    // After its end a session reads on, so that the peer gets the rest of it.
+    if (!session_->closed()) lifeline_->OnBytes(*got);
+    if (got->size() < kReadBytes || !session_->reads()) return;
+  }
+}
+
+void Connection::PumpSocket() {
+  while (!socket_ended_) {
+    const absl::StatusOr<bool> ended = socket_.Pump();
+    if (!ended.ok()) return OnSocketBroken(ended.status());
+    if (!*ended) return;
+    lifeline_->OnWritten();
+  }
+}
+
+void Connection::OnSocketBroken(const absl::Status& cause) {
+  // The peer may have sent the reason over the fast path.
+  session_->DrainFastPath();
+  lifeline_->OnClosed(cause);
+  EndSocket();
+}
+
+void Connection::EndSocket() {
+  if (std::exchange(socket_ended_, true)) return;
+  linger_timer_.Cancel();
+  loop_->Unwatch(std::exchange(watch_, 0));
+  socket_.Shutdown();
+}
+
+void Connection::EndWhenWritten() {
+  if (!session_->closed() || socket_ended_) return;
+  if (lifeline_->idle()) return EndSocket();
+  if (!linger_timer_.pending()) {
+    StartTimer(&linger_timer_, kLingerLimit, &Connection::EndSocket);
+  }
+}
+
+// Does not read while the peer leaves our answers unread.
+void Connection::SyncWatch() {
+  if (socket_ended_) return;
+  uint32_t events = 0;
+  if (session_->closed() || session_->reads()) events |= EPOLLIN;
+  if (socket_.writing()) events |= EPOLLOUT;
+  if (events == watched_events_) return;
+  watched_events_ = events;
+  loop_->SetEvents(watch_, events);
+}
+
+void Connection::OnHelloTimer() {
+  if (session_->greeted()) return;
+  session_->Close(absl::DeadlineExceededError(absl::StrCat(
+      "the peer said no hello within ", absl::FormatDuration(kHelloLimit))));
+}
+
+void Connection::SyncSettleTimer() {
+  if (!session_->negotiates_path() || settle_timer_.pending()) return;
+  settle_epoch_ = session_->path_epoch();
+  StartTimer(&settle_timer_, kSettleLimit, &Connection::OnSettleTimer);
+}
+
+void Connection::OnSettleTimer() {
+  if (!session_->negotiates_path()) return;
+  // A later attempt has begun, and gets a timer of its own.
+  if (settle_epoch_ != session_->path_epoch()) return;
+  session_->Close(absl::DeadlineExceededError(
+      absl::StrCat("the peer agreed on no path within ",
+                   absl::FormatDuration(kSettleLimit))));
+}
+
+void Connection::ObserveKeepalive() {
+  const session::Counters& counters = session_->counters();
+  if (counters.inputs != inputs_seen_) {
+    inputs_seen_ = counters.inputs;
+    keepalive_.OnReceived(base::SteadyNow());
+  }
+  if (counters.stream_frames_sent != frames_seen_) {
+    frames_seen_ = counters.stream_frames_sent;
+    keepalive_.OnDataSent();
+  }
+}
+
+void Connection::StartKeepaliveTimer() {
+  if (!keepalive_.enabled()) return;
+  const absl::Time now = base::SteadyNow();
+  StartTimer(&keepalive_timer_, keepalive_.NextLook(now) - now,
+             &Connection::OnKeepaliveTimer);
+}
+
+void Connection::OnKeepaliveTimer() {
+  if (session_->closed()) return;
+  switch (keepalive_.OnTimer(base::SteadyNow(), calls_ > 0)) {
+    case session::Keepalive::Action::kPeerIsDead:
+      return session_->Close(absl::UnavailableError(
+          absl::StrCat("the peer did not answer within ",
+                       absl::FormatDuration(config_.keepalive.timeout))));
+    case session::Keepalive::Action::kPing:
+      session_->SendPing(kKeepalivePing);
+      break;
+    case session::Keepalive::Action::kNone:
+      break;
+  }
+  StartKeepaliveTimer();
+}
+
+void Connection::Close(const absl::Status& why) {
+  Section section(this);
+  session_->Close(why);
+}
+
+session::PathDescription Connection::DescribePath() {
+  base::MutexLock lock(&mu_);
+  return session_->DescribePath();
+}
+
+session::Counters Connection::counters() {
+  base::MutexLock lock(&mu_);
+  return session_->counters();
+}
+
+void Connection::OnClosed(const absl::Status& cause) {
+  if (!absl::IsUnavailable(cause)) {  // not an ordinary end
+    base::LogWarning(absl::StrCat("session with ", config_.peer,
+                                  " ended: ", cause.ToString()));
+  }
+  hello_timer_.Cancel();
+  settle_timer_.Cancel();
+  keepalive_timer_.Cancel();
+  retry_timer_.Cancel();
+  side_paths_.Cancel();
+  config_.half_open = nullptr;
+  opened_.clear();
+  // Whoever listens may be what is calling.
+  std::shared_ptr<Events> events = std::move(events_);
+  events->OnClosed(this, cause);
+  RunLater([events] {});
+}
+
+}  // namespace rpc
+}  // namespace penstock

@@ -1,0 +1,127 @@
+#include "transport/rpc/greeter.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/wire/frame.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+constexpr absl::Duration kGreetingLimit = absl::Seconds(5);
+
+struct Verdict {
+  uint8_t version = 0;
+  std::string refusal;
+};
+
+Verdict Judge(const Greeting& greeting, const std::string& token) {
+  Verdict verdict;
+  const uint8_t newest = std::min(greeting.newest, wire::kVersion);
+  if (!IsSameToken(greeting.token, token)) {
+    verdict.refusal =
+        "the token is not this server's; was the server started anew since "
+        "the token was given out?";
+  } else if (newest < std::max(greeting.oldest, wire::kOldestVersion)) {
+    verdict.refusal =
+        absl::StrCat("no common version: the client speaks ", greeting.oldest,
+                     " to ", greeting.newest, ", the server ",
+                     wire::kOldestVersion, " to ", wire::kVersion);
+  } else {
+    verdict.version = newest;
+  }
+  return verdict;
+}
+
+}  // namespace
+
+void Greeter::Begin(progress::EventLoop* loop, base::UniqueFd socket,
+                    const std::string& peer, const std::string& token,
+                    paths::HalfOpen::Place place, Done done) {
+  std::shared_ptr<Greeter> greeter(new Greeter(
+      loop, std::move(socket), peer, token, std::move(place), std::move(done)));
+  greeter->Watch();
+}
+
+Greeter::Greeter(progress::EventLoop* loop, base::UniqueFd socket,
+                 const std::string& peer, const std::string& token,
+                 paths::HalfOpen::Place place, Done done)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      peer_(peer),
+      token_(token),
+      place_(std::move(place)),
+      done_(std::move(done)) {}
+
+void Greeter::Watch() {
+  std::shared_ptr<Greeter> self = shared_from_this();
+  const absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
+      socket_.get(), EPOLLIN, [self](uint32_t) { self->OnReadable(); });
+  if (!watch.ok()) return Drop(watch.status());
+  watch_ = *watch;
+  limit_ = loop_->RunAfter(kGreetingLimit, [self] {
+    self->Drop(absl::DeadlineExceededError("the client did not greet"));
+  });
+}
+
+void Greeter::OnReadable() {
+  if (!socket_.valid()) return;
+  char buffer[4096];
+  const ssize_t got = recv(socket_.get(), buffer, sizeof buffer, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) return Drop(absl::UnavailableError("the client went away"));
+  received_.append(buffer, static_cast<size_t>(got));
+  absl::string_view rest = received_;
+  const absl::StatusOr<absl::optional<Greeting>> greeting = TakeGreeting(&rest);
+  if (!greeting.ok()) return Drop(greeting.status());
+  if (greeting->has_value()) Answer(**greeting, rest);
+}
+
+void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
+  const Verdict verdict = Judge(greeting, token_);
+  const std::string answer =
+      EncodeAnswer(rpc::Answer{verdict.version, verdict.refusal});
+  // A fresh socket has room for so little.
+  if (send(socket_.get(), answer.data(), answer.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(answer.size())) {
+    return Drop(absl::UnavailableError("the client went away"));
+  }
+  if (verdict.version == 0) {
+    return Drop(absl::PermissionDeniedError(verdict.refusal));
+  }
+  loop_->Unwatch(std::exchange(watch_, 0));
+  Opened opened;
+  opened.socket = std::move(socket_);
+  opened.version = verdict.version;
+  opened.received = std::string(rest);
+  opened.peer = peer_;
+  const Done done = std::move(done_);
+  paths::HalfOpen::Place place = std::move(place_);
+  End();
+  done(std::move(opened), std::move(place));
+}
+
+void Greeter::Drop(const absl::Status& why) {
+  if (done_ == nullptr) return;
+  base::LogWarning(
+      absl::StrCat("connection from ", peer_, " dropped: ", why.message()));
+  End();
+}
+
+void Greeter::End() {
+  done_ = nullptr;
+  place_ = nullptr;
+  loop_->Cancel(std::exchange(limit_, 0));
+  loop_->Unwatch(std::exchange(watch_, 0));
+  socket_.Reset();
+}
+
+}  // namespace rpc
+}  // namespace penstock

@@ -1,0 +1,97 @@
+#include "transport/rpc/head.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "transport/wire/reader.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+constexpr size_t kMaxMessageBytes = 4000;
+constexpr uint32_t kLargestCode =
+    static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
+
+// Of a positive, finite duration at least 1, as 0 says that there is no limit.
+uint64_t ToMicroseconds(absl::Duration timeout) {
+  if (timeout == absl::InfiniteDuration()) return 0;
+  const int64_t micros = absl::ToInt64Microseconds(timeout);
+  return micros < 1 ? 1 : static_cast<uint64_t>(micros);
+}
+
+absl::Duration FromMicroseconds(uint64_t micros) {
+  if (micros == 0 || micros > INT64_MAX) return absl::InfiniteDuration();
+  return absl::Microseconds(static_cast<int64_t>(micros));
+}
+
+absl::Span<const uint8_t> AsSpan(absl::string_view text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> EncodeRequest(const Request& request) {
+  if (request.method.empty() || request.method.size() > kMaxMethodBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a method's name has 1 to ", kMaxMethodBytes, " bytes"));
+  }
+  if (request.metadata.size() > kMaxMetadataBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a request's metadata has ", request.metadata.size(), " bytes, and ",
+        kMaxMetadataBytes, " at most are sent; use the payload"));
+  }
+  std::string head;
+  wire::AppendNumber<uint64_t>(ToMicroseconds(request.timeout), &head);
+  wire::AppendNumber<uint8_t>(static_cast<uint8_t>(request.method.size()),
+                              &head);
+  absl::StrAppend(&head, request.method, request.metadata);
+  return head;
+}
+
+absl::StatusOr<Request> ParseRequest(absl::string_view head) {
+  wire::Reader reader(AsSpan(head));
+  Request request;
+  request.timeout = FromMicroseconds(reader.Number<uint64_t>());
+  const uint8_t length = reader.Number<uint8_t>();
+  request.method = reader.String(length);
+  if (!reader.ok() || length == 0) {
+    return absl::InvalidArgumentError("the peer's request is malformed");
+  }
+  request.metadata =
+      std::string(head.substr(sizeof(uint64_t) + sizeof(uint8_t) + length));
+  return request;
+}
+
+std::string EncodeEnd(const End& end) {
+  const absl::string_view message =
+      end.status.message().substr(0, kMaxMessageBytes);
+  std::string head;
+  wire::AppendNumber<uint32_t>(static_cast<uint32_t>(end.status.code()), &head);
+  wire::AppendNumber<uint32_t>(static_cast<uint32_t>(message.size()), &head);
+  absl::StrAppend(&head, message, end.metadata);
+  return head;
+}
+
+absl::StatusOr<End> ParseEnd(absl::string_view head) {
+  wire::Reader reader(AsSpan(head));
+  const uint32_t code = reader.Number<uint32_t>();
+  const uint32_t length = reader.Number<uint32_t>();
+  const std::string message = reader.String(length);
+  if (!reader.ok()) {
+    return absl::InvalidArgumentError("the peer's answer is malformed");
+  }
+  End end;
+  end.status =
+      absl::Status(code > kLargestCode ? absl::StatusCode::kUnknown
+                                       : static_cast<absl::StatusCode>(code),
+                   message);
+  end.metadata =
+      std::string(head.substr(2 * sizeof(uint32_t) + message.size()));
+  return end;
+}
+
+}  // namespace rpc
+}  // namespace penstock

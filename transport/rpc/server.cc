@@ -1,0 +1,219 @@
+#include "transport/rpc/server.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/base/mutex.h"
+#include "transport/paths/half_open.h"
+#include "transport/progress/event_loop.h"
+#include "transport/rpc/connection.h"
+#include "transport/rpc/greeter.h"
+#include "transport/rpc/greeting.h"
+#include "transport/rpc/listener.h"
+#include "transport/rpc/server_call.h"
+
+namespace penstock {
+namespace rpc {
+
+IncomingCall::~IncomingCall() {
+  call_->Respond(
+      absl::InternalError("the handler let go of the call without an answer"));
+}
+
+const Request& IncomingCall::request() const { return call_->request(); }
+
+const std::string& IncomingCall::peer() const { return call_->peer(); }
+
+void IncomingCall::Respond(absl::StatusOr<Response> response) {
+  call_->Respond(std::move(response));
+}
+
+void IncomingCall::OnCancel(std::function<void()> cancelled) {
+  call_->OnCancel(std::move(cancelled));
+}
+
+// What callbacks share with the server. Its lock may be taken under a
+// connection's, and not the other way round.
+class Server::Core final : public Connection::Events,
+                           public std::enable_shared_from_this<Core> {
+ public:
+  Core(Options options, progress::EventLoop* loop, Handler handler)
+      : options_(std::move(options)),
+        loop_(loop),
+        handler_(std::move(handler)) {}
+
+  absl::Status Listen();
+  void Stop();
+  int port() const { return listener_->port(); }
+  std::vector<std::shared_ptr<Connection>> connections();
+
+ private:
+  void OnAccepted(base::UniqueFd socket, const std::string& peer);
+  void OnGreeted(Opened opened, paths::HalfOpen::Place place);
+  void Handle(std::shared_ptr<ServerCall> call);
+  void OnSettled(Connection*) override {}
+  void OnStream(Connection* connection, uint32_t stream) override;
+  void OnClosed(Connection* connection, const absl::Status& why) override;
+
+  const Options options_;
+  progress::EventLoop* const loop_;
+  std::shared_ptr<Listener> listener_;
+
+  base::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  // Changes on the loop's thread, and is called there; null when stopped.
+  Handler handler_ ABSL_GUARDED_BY(mu_);
+  std::map<Connection*, std::shared_ptr<Connection>> connections_
+      ABSL_GUARDED_BY(mu_);
+};
+
+absl::Status Server::Core::Listen() {
+  std::shared_ptr<Core> self = shared_from_this();
+  absl::StatusOr<std::shared_ptr<Listener>> listener =
+      Listener::Listen(loop_, options_.address,
+                       [self](base::UniqueFd socket, const std::string& peer) {
+                         self->OnAccepted(std::move(socket), peer);
+                       });
+  if (!listener.ok()) return listener.status();
+  listener_ = *std::move(listener);
+  return absl::OkStatus();
+}
+
+void Server::Core::OnAccepted(base::UniqueFd socket, const std::string& peer) {
+  paths::HalfOpen::Place place = paths::HalfOpen::Get()->Enter();
+  if (place == nullptr) {
+    return base::LogWarning(
+        absl::StrCat("connection from ", peer,
+                     " dropped: too many others are being negotiated"));
+  }
+  std::shared_ptr<Core> self = shared_from_this();
+  Greeter::Begin(loop_, std::move(socket), peer, options_.token,
+                 std::move(place),
+                 [self](Opened opened, paths::HalfOpen::Place entered) {
+                   self->OnGreeted(std::move(opened), std::move(entered));
+                 });
+}
+
+void Server::Core::OnGreeted(Opened opened, paths::HalfOpen::Place place) {
+  Connection::Config config;
+  config.version = opened.version;
+  config.settings = options_.settings;
+  config.peer = opened.peer;
+  config.keepalive = options_.keepalive;
+  config.max_receive_bytes = options_.max_receive_bytes;
+  config.max_streams = options_.max_calls;
+  config.half_open = std::move(place);
+  std::shared_ptr<Connection> connection = Connection::Create(
+      config, loop_, std::move(opened.socket), shared_from_this());
+  {
+    base::MutexLock lock(&mu_);
+    if (stopped_) return;
+    connections_[connection.get()] = connection;
+  }
+  connection->Start(opened.received);
+}
+
+void Server::Core::OnStream(Connection* connection, uint32_t stream) {
+  std::shared_ptr<Core> self = shared_from_this();
+  std::shared_ptr<Connection> shared;
+  {
+    base::MutexLock lock(&mu_);
+    auto it = connections_.find(connection);
+    if (it == connections_.end()) return;  // being stopped
+    shared = it->second;
+  }
+  std::make_shared<ServerCall>(std::move(shared), stream,
+                               [self](std::shared_ptr<ServerCall> call) {
+                                 self->Handle(std::move(call));
+                               })
+      ->Attach();
+}
+
+void Server::Core::Handle(std::shared_ptr<ServerCall> call) {
+  Handler handler;
+  {
+    base::MutexLock lock(&mu_);
+    handler = handler_;
+  }
+  auto incoming = std::make_shared<IncomingCall>(std::move(call));
+  if (handler != nullptr) handler(std::move(incoming));
+}
+
+void Server::Core::OnClosed(Connection* connection, const absl::Status&) {
+  base::MutexLock lock(&mu_);
+  auto it = connections_.find(connection);
+  if (it == connections_.end()) return;
+  // Not the last share: the caller has one.
+  connections_.erase(it);
+}
+
+std::vector<std::shared_ptr<Connection>> Server::Core::connections() {
+  std::vector<std::shared_ptr<Connection>> result;
+  base::MutexLock lock(&mu_);
+  for (const auto& entry : connections_) result.push_back(entry.second);
+  return result;
+}
+
+void Server::Core::Stop() {
+  listener_->Stop();
+  Handler handler;  // destroyed outside the lock
+  {
+    base::MutexLock lock(&mu_);
+    stopped_ = true;
+    handler = std::move(handler_);
+    handler_ = nullptr;
+  }
+  for (const std::shared_ptr<Connection>& connection : connections()) {
+    connection->Close(absl::UnavailableError("the server was stopped"));
+  }
+  if (loop_->IsCurrent()) return;
+  // A handler that runs now is on the loop's thread.
+  struct Barrier {
+    std::mutex mu;
+    std::condition_variable passed;
+    bool is_passed = false;
+  };
+  auto barrier = std::make_shared<Barrier>();
+  loop_->Post([barrier] {
+    std::lock_guard<std::mutex> lock(barrier->mu);
+    barrier->is_passed = true;
+    barrier->passed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(barrier->mu);
+  barrier->passed.wait(lock, [&barrier] { return barrier->is_passed; });
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Options options,
+                                                      Handler handler) {
+  if (options.token.empty() || options.token.size() > kMaxTokenBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a token has 1 to ", kMaxTokenBytes, " bytes"));
+  }
+  const absl::StatusOr<progress::EventLoop*> loop =
+      progress::EventLoop::GetPolling(options.polling);
+  if (!loop.ok()) return loop.status();
+  auto core =
+      std::make_shared<Core>(std::move(options), *loop, std::move(handler));
+  const absl::Status listening = core->Listen();
+  if (!listening.ok()) return listening;
+  return std::unique_ptr<Server>(new Server(std::move(core)));
+}
+
+Server::~Server() { core_->Stop(); }
+
+int Server::port() const { return core_->port(); }
+
+std::vector<Server::Description> Server::Describe() const {
+  std::vector<Description> descriptions;
+  for (const std::shared_ptr<Connection>& connection : core_->connections()) {
+    descriptions.push_back({connection->peer(), connection->DescribePath(),
+                            connection->counters()});
+  }
+  return descriptions;
+}
+
+}  // namespace rpc
+}  // namespace penstock

@@ -1,0 +1,113 @@
+#include "transport/rpc/server_call.h"
+
+#include "absl/strings/str_cat.h"
+#include "transport/rpc/head.h"
+#include "transport/rpc/owned.h"
+
+namespace penstock {
+namespace rpc {
+
+void ServerCall::Attach() {
+  self_ = shared_from_this();
+  connection_->AddCalls(1);
+  connection_->session()->AttachStream(stream_, this);
+}
+
+void ServerCall::OnHeaders(absl::string_view metadata) {
+  if (has_head_) {
+    return Refuse(absl::InternalError("the request has two heads"));
+  }
+  has_head_ = true;
+  absl::StatusOr<Request> request = ParseRequest(metadata);
+  if (!request.ok()) return Refuse(request.status());
+  request_ = *std::move(request);
+}
+
+void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
+  if (!has_head_ || has_message_ || compressed) {
+    return Refuse(absl::InternalError("the request is malformed"));
+  }
+  has_message_ = true;
+  absl::StatusOr<memory::Payload> owned = Owned(message);
+  if (!owned.ok()) return Refuse(owned.status());
+  request_.payload = *std::move(owned);
+  connection_->session()->Consumed(stream_);
+}
+
+void ServerCall::OnMessageTooLarge(uint64_t bytes) {
+  Refuse(absl::ResourceExhaustedError(absl::StrCat(
+      "the request's payload has ", bytes, " bytes, more than are taken")));
+}
+
+void ServerCall::OnHalfClose() {
+  if (state_ != State::kReceiving || !has_head_) {
+    return Refuse(absl::InternalError("the request is malformed"));
+  }
+  state_ = State::kHandled;
+  connection_->RunLater([self = shared_from_this(),
+                         handler = std::move(handler_)] { handler(self); });
+}
+
+void ServerCall::OnTrailers(absl::string_view) {
+  Refuse(absl::InternalError("a client sent trailers"));
+}
+
+void ServerCall::OnReset(const absl::Status&, bool) {
+  cancelled_ = true;
+  if (on_cancel_ != nullptr) connection_->RunLater(std::move(on_cancel_));
+  on_cancel_ = nullptr;
+  Finish();
+}
+
+void ServerCall::OnCancel(std::function<void()> cancelled) {
+  Connection::Section section(connection_.get());
+  if (cancelled_) {
+    connection_->RunLater(std::move(cancelled));
+  } else if (state_ != State::kOver) {
+    on_cancel_ = std::move(cancelled);
+  }
+}
+
+void ServerCall::Refuse(const absl::Status& why) {
+  if (state_ != State::kOver) Send(why);
+}
+
+void ServerCall::Respond(absl::StatusOr<Response> response) {
+  if (response.ok() && response->metadata.size() > kMaxMetadataBytes) {
+    response = absl::InternalError(
+        absl::StrCat("the answer's metadata has ", response->metadata.size(),
+                     " bytes, and ", kMaxMetadataBytes, " at most are sent"));
+  }
+  Connection::Section section(connection_.get());
+  if (state_ == State::kOver) return;
+  Send(std::move(response));
+}
+
+void ServerCall::Send(absl::StatusOr<Response> response) {
+  session::Session* const session = connection_->session();
+  End end;
+  if (response.ok() && response->payload.size() > 0) {
+    session->SendHeaders(stream_, response->metadata);
+    session->SendMessage(stream_, Guarded(response->payload),
+                         /*compressed=*/false);
+  } else if (response.ok()) {
+    end.metadata = std::move(response->metadata);
+  } else {
+    end.status = response.status();
+  }
+  session->SendTrailers(stream_, EncodeEnd(end));
+  session->DetachStream(stream_);  // what is queued still goes
+  Finish();
+}
+
+// The last share may go with the callbacks, outside the lock.
+void ServerCall::Finish() {
+  state_ = State::kOver;
+  connection_->AddCalls(-1);
+  connection_->RunLater(
+      [self = std::move(self_), on_cancel = std::move(on_cancel_)] {});
+  on_cancel_ = nullptr;
+}
+
+}  // namespace rpc
+}  // namespace penstock

@@ -1,0 +1,82 @@
+// A server's side of one call.
+
+#ifndef PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
+#define PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/rpc/call.h"
+#include "transport/rpc/connection.h"
+
+namespace penstock {
+namespace rpc {
+
+//   state       event                        action              next
+//   kReceiving  the request's end            call the handler    kHandled
+//   kReceiving  a malformed request          answer with why     kOver
+//   kHandled    Respond                      send the answer     kOver
+//   any         a reset, a lost connection   run on_cancel       kOver
+//
+// Thread-safe: takes the connection's lock, except for events.
+class ServerCall final : public session::StreamEvents,
+                         public std::enable_shared_from_this<ServerCall> {
+ public:
+  // Called on the loop's thread, without locks, when the request is here.
+  using Handler = std::function<void(std::shared_ptr<ServerCall>)>;
+
+  ServerCall(std::shared_ptr<Connection> connection, uint32_t stream,
+             Handler handler)
+      : connection_(std::move(connection)),
+        stream_(stream),
+        handler_(std::move(handler)) {}
+
+  // Call it once, under the connection's lock.
+  void Attach();
+
+  // Stays as it is once the handler is called.
+  const Request& request() const { return request_; }
+  const std::string& peer() const { return connection_->peer(); }
+  void Respond(absl::StatusOr<Response> response);
+  // Runs `cancelled` on the loop's thread when the client has gone or does not
+  // want the answer any more: once, perhaps soon, or never after Respond().
+  void OnCancel(std::function<void()> cancelled);
+
+ private:
+  enum class State { kReceiving, kHandled, kOver };
+
+  void OnHeaders(absl::string_view metadata) override;
+  void OnMessage(const memory::Payload& message, bool compressed) override;
+  void OnMessageTooLarge(uint64_t bytes) override;
+  void OnHalfClose() override;
+  void OnTrailers(absl::string_view metadata) override;
+  void OnReset(const absl::Status& status, bool from_peer) override;
+  void OnSendAccepted() override {}
+
+  void Refuse(const absl::Status& why);
+  void Send(absl::StatusOr<Response> response);
+  void Finish();
+
+  const std::shared_ptr<Connection> connection_;
+  const uint32_t stream_;
+  Handler handler_;
+  // Guarded by the connection's lock, but for the request once it is here.
+  State state_ = State::kReceiving;
+  std::shared_ptr<ServerCall> self_;  // while the session has it
+  Request request_;
+  bool has_head_ = false;
+  bool has_message_ = false;
+  bool cancelled_ = false;
+  std::function<void()> on_cancel_;
+};
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RPC_SERVER_CALL_H_
