@@ -1,7 +1,8 @@
 """Where each library outside the tree comes from.
 
-Debian's packages hold all of them but one: gRPC's internal headers, which no
-package ships. tools/setup takes those from gRPC's own Debian source package.
+Debian's packages hold all of them but two: gRPC's internal headers, which no
+package ships, and TensorFlow. tools/setup takes the headers from gRPC's own
+Debian source package, and TensorFlow, if asked to, from PyPI.
 """
 
 def _grpc_source_impl(ctx):
@@ -24,7 +25,58 @@ _grpc_source = repository_rule(
     local = True,
 )
 
+# The TensorFlow of a virtual environment: its headers and libraries. Where
+# there is none, targets that need it are left out of a build.
+def _tensorflow_impl(ctx):
+    environment = ctx.os.environ.get("PENSTOCK_TENSORFLOW", "")
+    if not environment:
+        cache = ctx.os.environ.get("XDG_CACHE_HOME", "")
+        if not cache:
+            cache = ctx.os.environ.get("HOME", "/root") + "/.cache"
+        environment = cache + "/penstock/tensorflow"
+    lib = ctx.path(environment + "/lib")
+    found = None
+    for python in lib.readdir() if lib.exists else []:
+        package = python.get_child("site-packages").get_child("tensorflow")
+        if package.get_child("include").exists:
+            found = package
+    if found == None:
+        ctx.file("defs.bzl", "TENSORFLOW_RELEASE = ''\nTENSORFLOW_PYTHON = ''\n")
+        ctx.file("BUILD", """
+package(default_visibility = ["//visibility:public"])
+cc_library(name = "headers")
+cc_library(name = "libraries")
+""")
+        return
+    result = ctx.execute([
+        environment + "/bin/python3",
+        "-c",
+        "import importlib.metadata as m\n" +
+        "names = [d.metadata['Name'] for d in m.distributions()]\n" +
+        "print(next(m.version(n) for n in names if n in " +
+        "('tensorflow', 'tensorflow-cpu', 'tensorflow_cpu')))",
+    ])
+    if result.return_code != 0:
+        fail("TensorFlow in %s: %s" % (environment, result.stderr))
+    ctx.symlink(found.get_child("include"), "include")
+    for library in ["libtensorflow_framework.so.2", "libtensorflow_cc.so.2"]:
+        ctx.symlink(found.get_child(library), library)
+    ctx.file("defs.bzl", "TENSORFLOW_RELEASE = '%s'\nTENSORFLOW_PYTHON = '%s'\n" %
+                         (result.stdout.strip(), environment + "/bin/python3"))
+    ctx.symlink(ctx.attr.build_file, "BUILD")
+
+_tensorflow = repository_rule(
+    implementation = _tensorflow_impl,
+    attrs = {"build_file": attr.label(mandatory = True)},
+    environ = ["PENSTOCK_TENSORFLOW", "XDG_CACHE_HOME", "HOME"],
+    local = True,
+)
+
 def penstock_repositories():
+    _tensorflow(
+        name = "tensorflow",
+        build_file = "//third_party/tensorflow:tensorflow.BUILD",
+    )
     _grpc_source(
         name = "grpc_internal",
         build_file = "//third_party/grpc_internal:grpc_internal.BUILD",

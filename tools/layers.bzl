@@ -105,6 +105,16 @@ LAYERS = {
     "tensor_service": [],
     "ps": ["transport/base", "transport", "tensor_service"],
     "python": ["transport", "tensor_service"],
+    # Below transport/grpc only: TensorFlow brings a gRPC of its own.
+    "frameworks/tensorflow": [
+        "transport/base",
+        "transport/wire",
+        "transport/progress",
+        "transport/memory",
+        "transport/settings",
+        "transport/session",
+        "transport/rpc",
+    ],
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],
     "examples/tensors": ["transport", "tensor_service"],

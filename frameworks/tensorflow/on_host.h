@@ -1,0 +1,27 @@
+// Copies of tensors that lie in the memory of devices.
+
+#ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ON_HOST_H_
+#define PENSTOCK_FRAMEWORKS_TENSORFLOW_ON_HOST_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace penstock {
+namespace tensorflow {
+
+// Calls `done` with a tensor in host memory: the tensor itself if it is there,
+// or of a device that has no memory of its own; else a copy, which TensorFlow's
+// own copying makes.
+void OnHost(const ::tensorflow::Tensor& tensor, ::tensorflow::Device* device,
+            ::tensorflow::DeviceContext* context, bool is_on_host,
+            const std::string& name,
+            std::function<void(absl::StatusOr<::tensorflow::Tensor>)> done);
+
+}  // namespace tensorflow
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TENSORFLOW_ON_HOST_H_

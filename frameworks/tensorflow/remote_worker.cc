@@ -1,0 +1,87 @@
+#include "frameworks/tensorflow/remote_worker.h"
+
+#include <cstdint>
+#include <string>
+
+#include "frameworks/tensorflow/tensor_message.h"
+#include "frameworks/tensorflow/worker.h"
+#include "tensorflow/core/platform/env.h"
+
+namespace penstock {
+namespace tensorflow {
+namespace {
+
+using ::tensorflow::CallOptions;
+using ::tensorflow::RecvBufRequest;
+using ::tensorflow::RecvBufResponse;
+using ::tensorflow::RecvTensorRequest;
+using ::tensorflow::StatusCallback;
+using ::tensorflow::TensorResponse;
+using Answer = absl::StatusOr<rpc::Response>;
+
+// What takes longer to copy than a thread takes to start is not copied on the
+// thread on which all answers come.
+constexpr size_t kLargeBytes = 1 << 20;
+
+void CopyBuffer(const rpc::Response& response, const RecvBufRequest* request,
+                const StatusCallback& done) {
+  if (response.payload.size() != static_cast<uint64_t>(request->num_bytes())) {
+    return done(absl::InternalError(
+        "a peer's buffer has another size than the collective wants"));
+  }
+  response.payload.CopyTo(
+      reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(request->buf_ptr())));
+  // Without transport options in its response TensorFlow takes the bytes to be
+  // there.
+  done(absl::OkStatus());
+}
+
+}  // namespace
+
+void RemoteWorker::RecvTensorAsync(CallOptions* options,
+                                   const RecvTensorRequest* request,
+                                   TensorResponse* response,
+                                   StatusCallback done) {
+  Route::Call call;
+  call.worker = stock_;
+  call.options = options;
+  call.request.method = kRecvTensor;
+  call.request.metadata = request->SerializeAsString();
+  call.stock = [stock = stock_, options, request, response, done] {
+    stock->RecvTensorAsync(options, request, response, done);
+  };
+  call.answered = [response, done](Answer answer) {
+    done(answer.ok() ? DecodeTensor(*answer, response) : answer.status());
+  };
+  route_->Start(std::move(call));
+}
+
+void RemoteWorker::RecvBufAsync(CallOptions* options,
+                                const RecvBufRequest* request,
+                                RecvBufResponse* response,
+                                StatusCallback done) {
+  Route::Call call;
+  call.worker = stock_;
+  call.options = options;
+  call.request.method = kRecvBuf;
+  RecvBufRequest sent = *request;
+  sent.clear_buf_ptr();  // an address of this process
+  call.request.metadata = sent.SerializeAsString();
+  call.stock = [stock = stock_, options, request, response, done] {
+    stock->RecvBufAsync(options, request, response, done);
+  };
+  call.answered = [request, done](Answer answer) {
+    if (!answer.ok()) return done(answer.status());
+    if (answer->payload.size() < kLargeBytes) {
+      return CopyBuffer(*answer, request, done);
+    }
+    ::tensorflow::Env::Default()->SchedClosure(
+        [answer = *std::move(answer), request, done] {
+          CopyBuffer(answer, request, done);
+        });
+  };
+  route_->Start(std::move(call));
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

@@ -1,0 +1,334 @@
+#include "frameworks/tensorflow/route.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/worker.h"
+#include "tensorflow/core/distributed_runtime/tensor_coding.h"
+#include "tensorflow/core/platform/env.h"
+#include "transport/base/log.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock {
+namespace tensorflow {
+namespace {
+
+// How long a peer without a data plane is left alone.
+constexpr absl::Duration kStockTime = absl::Seconds(10);
+
+// Runs it on another thread: the caller may hold locks of TensorFlow.
+void Elsewhere(std::function<void()> closure) {
+  ::tensorflow::Env::Default()->SchedClosure(std::move(closure));
+}
+
+std::string HostOf(const std::string& target) {
+  return target.substr(0, target.rfind(':'));
+}
+
+void Forget(::tensorflow::CallOptions* options) {
+  if (options != nullptr) options->ClearCancelCallback();
+}
+
+// Whether an RPC ended without an answer of the peer.
+bool HasNoAnswer(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status);
+}
+
+}  // namespace
+
+// The RPC that asks. TensorFlow keeps pointers into it until it is done.
+struct Route::Asking {
+  Ticket asker = 0;
+  ::tensorflow::CallOptions options;
+  ::tensorflow::RecvTensorRequest request = HelloRequest();
+  ::tensorflow::TensorResponse response;
+};
+
+void Route::Start(Call call) {
+  Pending pending;
+  pending.ticket = next_ticket_.fetch_add(1, std::memory_order_relaxed);
+  pending.cancelled = std::make_shared<std::atomic<bool>>(false);
+  if (call.options != nullptr) {
+    call.options->SetCancelCallback([self = weak_from_this(),
+                                     ticket = pending.ticket,
+                                     cancelled = pending.cancelled] {
+      *cancelled = true;
+      std::shared_ptr<Route> route = self.lock();
+      if (route != nullptr) route->Cancel(ticket);
+    });
+  }
+  pending.call = std::move(call);
+  {
+    base::MutexLock lock(&mu_);
+    waiting_.push_back(std::move(pending));
+  }
+  Advance();
+}
+
+// Does what the state allows for the calls that wait.
+void Route::Advance() {
+  std::list<Pending> calls;
+  std::shared_ptr<rpc::Client> client;
+  std::string reason;
+  {
+    base::MutexLock lock(&mu_);
+    if (state_ == State::kStock && base::SteadyNow() >= stock_until_) {
+      state_ = State::kUnknown;
+    }
+    if (state_ == State::kAsking || state_ == State::kConnecting ||
+        waiting_.empty()) {
+      return;
+    }
+    if (state_ == State::kUnknown) {
+      state_ = State::kAsking;
+    } else {
+      calls.swap(waiting_);
+      if (state_ == State::kConnected) client = client_;
+      reason = stock_reason_;
+      if (client != nullptr) {
+        for (const Pending& pending : calls) sent_[pending.ticket] = 0;
+        calls_ += calls.size();
+      }
+    }
+  }
+  if (calls.empty()) return Ask();
+  for (Pending& pending : calls) {
+    if (client != nullptr) {
+      Send(client, std::move(pending));
+    } else {
+      GoByStock(pending.call, reason);
+    }
+  }
+}
+
+// Asks with the worker of the first call, which lives until that has ended.
+void Route::Ask() {
+  auto asking = std::make_shared<Asking>();
+  ::tensorflow::WorkerInterface* worker = nullptr;
+  bool cancelled = false;
+  {
+    base::MutexLock lock(&mu_);
+    // Only this thread takes calls out while it is asking.
+    const Pending& asker = waiting_.front();
+    asking->asker = asker.ticket;
+    worker = asker.call.worker;
+    asking_ = asking;
+    cancelled = *asker.cancelled;
+  }
+  if (cancelled) return OnHello(asking, absl::CancelledError());
+  asking->response.InitAlloc(options_.cpu, ::tensorflow::AllocatorAttributes());
+  worker->RecvTensorAsync(
+      &asking->options, &asking->request, &asking->response,
+      [self = shared_from_this(), asking](const absl::Status& status) {
+        self->OnHello(asking, status);
+      });
+}
+
+void Route::OnHello(const std::shared_ptr<Asking>& asking,
+                    const absl::Status& status) {
+  if (!status.ok() && HasNoAnswer(status)) {
+    Pending asker;
+    {
+      base::MutexLock lock(&mu_);
+      asking_ = nullptr;
+      asker = std::move(waiting_.front());
+      waiting_.pop_front();
+      state_ = State::kUnknown;
+    }
+    AskAgain(status, std::move(asker));
+    return;
+  }
+  {
+    base::MutexLock lock(&mu_);
+    asking_ = nullptr;
+    if (status.ok()) state_ = State::kConnecting;
+  }
+  if (!status.ok()) {
+    return BecomeStock(
+        absl::IsFailedPrecondition(status)
+            ? std::string(status.message())
+            : "the peer has no penstock-tensorflow, or serves plain grpc");
+  }
+  const absl::StatusOr<Hello> hello = ParseHello(asking->response.metadata());
+  if (!hello.ok()) return BecomeStock(std::string(hello.status().message()));
+  Connect(*hello);
+}
+
+// The asker goes on by stock RPC, which finds out what is wrong.
+void Route::AskAgain(const absl::Status& status, Pending asker) {
+  if (*asker.cancelled) {
+    Elsewhere([self = shared_from_this(), call = std::move(asker.call)] {
+      Forget(call.options);
+      call.answered(absl::CancelledError("the step was ended"));
+    });
+  } else {
+    GoByStock(asker.call, std::string(status.message()));
+  }
+  Advance();
+}
+
+void Route::Connect(const Hello& hello) {
+  uint64_t connection = 0;
+  {
+    base::MutexLock lock(&mu_);
+    connection = ++connection_;
+  }
+  rpc::Client::Options options;
+  options.target = absl::StrCat(HostOf(options_.target), ":", hello.port);
+  options.token = hello.token;
+  options.settings = options_.settings;
+  options.polling = options_.polling;
+  absl::StatusOr<std::unique_ptr<rpc::Client>> client = rpc::Client::Connect(
+      options, [self = weak_from_this(), connection](const absl::Status&) {
+        std::shared_ptr<Route> route = self.lock();
+        if (route != nullptr) route->OnLost(connection);
+      });
+  if (!client.ok()) return BecomeStock(std::string(client.status().message()));
+  std::shared_ptr<rpc::Client> shared = *std::move(client);
+  {
+    base::MutexLock lock(&mu_);
+    client_ = shared;
+  }
+  rpc::Request ping;
+  ping.method = kPing;
+  shared->Call(std::move(ping), [self = shared_from_this()](
+                                    const absl::StatusOr<rpc::Response>& pong) {
+    self->OnPong(pong.status());
+  });
+}
+
+void Route::OnPong(const absl::Status& status) {
+  if (!status.ok()) return BecomeStock(std::string(status.message()));
+  {
+    base::MutexLock lock(&mu_);
+    state_ = State::kConnected;
+  }
+  Advance();
+}
+
+void Route::OnLost(uint64_t connection) {
+  std::shared_ptr<rpc::Client> client;  // destroyed outside the lock
+  base::MutexLock lock(&mu_);
+  if (connection != connection_ || state_ != State::kConnected) return;
+  state_ = State::kUnknown;
+  client = std::move(client_);
+}
+
+void Route::BecomeStock(const std::string& reason) {
+  base::LogInfo(absl::StrCat("TensorFlow's task at ", options_.target,
+                             " is reached by stock gRPC: ", reason));
+  std::shared_ptr<rpc::Client> client;  // destroyed outside the lock
+  {
+    base::MutexLock lock(&mu_);
+    client = std::move(client_);
+    state_ = State::kStock;
+    stock_reason_ = reason;
+    stock_until_ = base::SteadyNow() + kStockTime;
+  }
+  Advance();
+}
+
+// May come under locks of TensorFlow.
+void Route::Cancel(Ticket ticket) {
+  std::shared_ptr<rpc::Client> client;
+  rpc::Client::CallId sent = 0;
+  std::shared_ptr<Asking> asking;
+  std::list<Pending> cancelled;
+  {
+    base::MutexLock lock(&mu_);
+    auto it = sent_.find(ticket);
+    if (it != sent_.end()) {
+      sent = it->second;
+      client = client_;
+    } else if (asking_ != nullptr && asking_->asker == ticket) {
+      asking = asking_;
+    } else if (state_ == State::kAsking || state_ == State::kConnecting) {
+      for (auto each = waiting_.begin(); each != waiting_.end(); ++each) {
+        if (each->ticket != ticket) continue;
+        cancelled.splice(cancelled.end(), waiting_, each);
+        break;
+      }
+    }
+  }
+  // Its RPC ends, and with it the call: OnHello().
+  if (asking != nullptr) asking->options.StartCancel();
+  if (sent != 0 && client != nullptr) client->Cancel(sent);
+  for (Pending& pending : cancelled) {
+    Elsewhere([self = shared_from_this(), call = std::move(pending.call)] {
+      Forget(call.options);
+      call.answered(absl::CancelledError("the step was ended"));
+    });
+  }
+}
+
+void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
+  const Ticket ticket = pending.ticket;
+  rpc::Request request = std::move(pending.call.request);
+  const rpc::Client::CallId id = client->Call(
+      std::move(request),
+      [self = shared_from_this(), ticket,
+       call = std::move(pending.call)](absl::StatusOr<rpc::Response> response) {
+        self->OnAnswered(ticket, call, std::move(response));
+      });
+  {
+    base::MutexLock lock(&mu_);
+    auto it = sent_.find(ticket);
+    if (it == sent_.end()) return;  // answered already
+    it->second = id;
+  }
+  if (*pending.cancelled) client->Cancel(id);
+}
+
+void Route::OnAnswered(Ticket ticket, const Call& call,
+                       absl::StatusOr<rpc::Response> response) {
+  {
+    base::MutexLock lock(&mu_);
+    sent_.erase(ticket);
+  }
+  Forget(call.options);
+  call.answered(std::move(response));
+}
+
+void Route::GoByStock(const Call& call, const std::string& reason) {
+  Forget(call.options);
+  if (options_.settings.policy == Policy::kRequire) {
+    const absl::Status status = absl::FailedPreconditionError(
+        absl::StrCat("PENSTOCK_POLICY is require, but ", options_.target,
+                     " cannot be reached by Penstock: ", reason,
+                     " (PENSTOCK_POLICY=prefer would use gRPC)"));
+    return Elsewhere([call, status] { call.answered(status); });
+  }
+  {
+    base::MutexLock lock(&mu_);
+    ++stock_calls_;
+  }
+  call.stock();
+}
+
+Route::Description Route::Describe() const {
+  Description description;
+  description.target = options_.target;
+  std::shared_ptr<rpc::Client> client;
+  {
+    base::MutexLock lock(&mu_);
+    description.calls = calls_;
+    description.stock_calls = stock_calls_;
+    if (state_ == State::kStock) {
+      description.path = "grpc";
+      description.reason = stock_reason_;
+    }
+    if (state_ == State::kConnected) client = client_;
+  }
+  if (client == nullptr) return description;
+  description.counters = client->counters();
+  const absl::optional<session::PathDescription> path = client->DescribePath();
+  if (!path.has_value()) return description;
+  description.path = path->fabric;
+  description.detail = path->detail;
+  description.reason = path->reason;
+  return description;
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

@@ -1,0 +1,133 @@
+// The way to one peer: over the data plane if it has one.
+
+#ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_
+#define PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "frameworks/tensorflow/hello.h"
+#include "tensorflow/core/distributed_runtime/call_options.h"
+#include "tensorflow/core/distributed_runtime/worker_interface.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "transport/base/mutex.h"
+#include "transport/progress/spin_policy.h"
+#include "transport/rpc/client.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace tensorflow {
+
+//   state        event                       action               next
+//   kUnknown     a call                      ask, by stock RPC    kAsking
+//   kAsking      the peer has a data plane   connect, ping        kConnecting
+//   kAsking      it has none                 stock RPCs *         kStock
+//   kAsking      the RPC fails               its call by stock    kUnknown
+//                                            RPC
+//   kAsking      its call is cancelled       -                    kUnknown
+//   kConnecting  pong                        make the calls       kConnected
+//   kConnecting  no connection               stock RPCs *         kStock
+//   kConnected   connection lost             -                    kUnknown
+//   kStock       some time later             -                    kUnknown
+//
+//   * With PENSTOCK_POLICY=require the calls fail instead.
+//
+// In kUnknown, calls that wait ask again. A peer that was started anew under
+// the same address is asked again, since the connection to its predecessor is
+// lost. Thread-safe.
+class Route : public std::enable_shared_from_this<Route> {
+ public:
+  struct Options {
+    std::string target;  // "host:port" of the peer's gRPC
+    Settings settings;
+    progress::PollingMode polling = progress::PollingMode::kAdaptive;
+    ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
+  };
+
+  // One call. Either `stock` or `answered` is called, once; `worker` and
+  // `options` have to live until then.
+  struct Call {
+    ::tensorflow::WorkerInterface* worker = nullptr;  // by stock RPC
+    ::tensorflow::CallOptions* options = nullptr;     // may be null
+    rpc::Request request;
+    // The peer has no data plane: make the call by stock RPC. Perhaps called
+    // from within Start().
+    std::function<void()> stock;
+    // Not called from within Start(), nor from within a cancellation.
+    std::function<void(absl::StatusOr<rpc::Response>)> answered;
+  };
+
+  explicit Route(const Options& options) : options_(options) {}
+
+  void Start(Call call);
+
+  // For people.
+  struct Description {
+    std::string target;
+    std::string path;  // "shm", "tcp", "stock gRPC", or empty: unknown yet
+    std::string detail;
+    std::string reason;  // why not a better one
+    uint64_t calls = 0;  // over the data plane
+    uint64_t stock_calls = 0;
+    session::Counters counters;
+  };
+  Description Describe() const;
+
+ private:
+  enum class State { kUnknown, kAsking, kConnecting, kConnected, kStock };
+  using Ticket = uint64_t;
+  struct Pending {
+    Ticket ticket = 0;
+    Call call;
+    // Set before Cancel() comes, which may come before anybody knows of it.
+    std::shared_ptr<std::atomic<bool>> cancelled;
+  };
+  struct Asking;
+
+  // None is called under the lock.
+  void Advance();
+  void Ask();
+  void OnHello(const std::shared_ptr<Asking>& asking,
+               const absl::Status& status);
+  void AskAgain(const absl::Status& status, Pending asker);
+  void Connect(const Hello& hello);
+  void OnPong(const absl::Status& status);
+  void OnLost(uint64_t connection);
+  void BecomeStock(const std::string& reason);
+  void Cancel(Ticket ticket);
+  void Send(const std::shared_ptr<rpc::Client>& client, Pending pending);
+  void OnAnswered(Ticket ticket, const Call& call,
+                  absl::StatusOr<rpc::Response> response);
+  void GoByStock(const Call& call, const std::string& reason);
+
+  const Options options_;
+
+  std::atomic<Ticket> next_ticket_{1};
+
+  mutable base::Mutex mu_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kUnknown;
+  std::list<Pending> waiting_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<Asking> asking_ ABSL_GUARDED_BY(mu_);
+  // Calls over the data plane. 0: the client is about to be told.
+  std::map<Ticket, rpc::Client::CallId> sent_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
+  uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;  // counts them
+  std::string stock_reason_ ABSL_GUARDED_BY(mu_);
+  absl::Time stock_until_ ABSL_GUARDED_BY(mu_);
+  uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
+  uint64_t stock_calls_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace tensorflow
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_

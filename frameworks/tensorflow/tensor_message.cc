@@ -1,0 +1,154 @@
+#include "frameworks/tensorflow/tensor_message.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "frameworks/tensorflow/lent_tensor.h"
+#include "tensorflow/core/framework/device_base.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/protobuf/worker.pb.h"
+
+namespace penstock {
+namespace tensorflow {
+namespace {
+
+using ::tensorflow::RecvTensorResponse;
+using ::tensorflow::Tensor;
+using ::tensorflow::TensorResponse;
+using ::tensorflow::TensorShape;
+
+// The first byte of an answer's metadata; behind it is a RecvTensorResponse.
+constexpr char kBytes = 'b';           // without content, which is the payload
+constexpr char kWhole = 'w';           // with content
+constexpr char kWholeInPayload = 'p';  // which is in the payload instead
+
+// Below this a copy costs less than what is lent.
+constexpr size_t kLeastLentBytes = 4096;
+
+absl::Status Malformed() {
+  return absl::InternalError("a peer's answer with a tensor is malformed");
+}
+
+std::string Contiguous(const memory::Payload& payload) {
+  std::string text(payload.size(), '\0');
+  payload.CopyTo(reinterpret_cast<uint8_t*>(&text[0]));
+  return text;
+}
+
+void SetWhole(const RecvTensorResponse& whole, rpc::Response* response) {
+  auto text = std::make_shared<std::string>(whole.SerializeAsString());
+  if (text->size() < rpc::kMaxMetadataBytes) {
+    response->metadata = kWhole + *text;
+    return;
+  }
+  response->metadata = kWholeInPayload;
+  response->payload = memory::Payload(memory::Bytes{
+      reinterpret_cast<const uint8_t*>(text->data()), text->size(), text});
+}
+
+// TensorResponse has no function that takes a tensor. Its own, which it gives
+// to read, is no constant.
+void SetTensor(Tensor tensor, TensorResponse* result) {
+  const_cast<Tensor&>(result->tensor()) = std::move(tensor);
+}
+
+bool IsOnCpu(const TensorResponse& result) {
+  return result.device()->attributes().device_type() == "CPU";
+}
+
+absl::Status CopyToDevice(RecvTensorResponse* meta,
+                          const memory::Payload& payload,
+                          TensorResponse* result) {
+  meta->mutable_tensor()->set_tensor_content(Contiguous(payload));
+  return result->InitFrom(meta);
+}
+
+void CopyToHost(const RecvTensorResponse& meta, const memory::Payload& payload,
+                TensorResponse* result) {
+  result->InitPartial(meta, ::tensorflow::AllocationAttributes());
+  const auto data = result->tensor().tensor_data();
+  payload.CopyTo(reinterpret_cast<uint8_t*>(const_cast<char*>(data.data())));
+}
+
+absl::Status DecodeBytes(RecvTensorResponse* meta,
+                         const memory::Payload& payload,
+                         TensorResponse* result) {
+  const ::tensorflow::DataType dtype = meta->tensor().dtype();
+  TensorShape shape;
+  if (!::tensorflow::DataTypeCanUseMemcpy(dtype) ||
+      !TensorShape::BuildTensorShape(meta->tensor().tensor_shape(), &shape)
+           .ok() ||
+      static_cast<uint64_t>(shape.num_elements()) *
+              static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype)) !=
+          payload.size()) {
+    return Malformed();
+  }
+  if (!IsOnCpu(*result)) return CopyToDevice(meta, payload, result);
+  if (payload.pieces().size() == 1 && payload.size() >= kLeastLentBytes) {
+    absl::optional<Tensor> lent =
+        LentTensor(dtype, shape, payload.pieces().front());
+    if (lent.has_value()) {
+      // Allocates next to nothing, and keeps what else the peer has said.
+      meta->mutable_tensor()->mutable_tensor_shape()->clear_dim();
+      result->InitPartial(*meta, ::tensorflow::AllocationAttributes());
+      SetTensor(*std::move(lent), result);
+      return absl::OkStatus();
+    }
+  }
+  CopyToHost(*meta, payload, result);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+memory::Bytes BytesOf(const Tensor& tensor) {
+  auto owner = std::make_shared<const Tensor>(tensor);
+  const auto data = owner->tensor_data();
+  return memory::Bytes{reinterpret_cast<const uint8_t*>(data.data()),
+                       data.size(), owner};
+}
+
+rpc::Response EncodeTensor(const Tensor& tensor, bool is_dead) {
+  RecvTensorResponse meta;
+  meta.set_is_dead(is_dead);
+  meta.set_send_start_micros(
+      static_cast<int64_t>(::tensorflow::Env::Default()->NowMicros()));
+  rpc::Response response;
+  if (!::tensorflow::DataTypeCanUseMemcpy(tensor.dtype())) {
+    tensor.AsProtoTensorContent(meta.mutable_tensor());
+    SetWhole(meta, &response);
+    return response;
+  }
+  meta.mutable_tensor()->set_dtype(tensor.dtype());
+  tensor.shape().AsProto(meta.mutable_tensor()->mutable_tensor_shape());
+  response.metadata = kBytes + meta.SerializeAsString();
+  if (tensor.TotalBytes() > 0) {
+    response.payload = memory::Payload(BytesOf(tensor));
+  }
+  return response;
+}
+
+absl::Status DecodeTensor(const rpc::Response& response,
+                          TensorResponse* result) {
+  if (response.metadata.empty()) return Malformed();
+  const char form = response.metadata.front();
+  RecvTensorResponse meta;
+  const bool parsed = form == kWholeInPayload
+                          ? meta.ParseFromString(Contiguous(response.payload))
+                          : meta.ParseFromString(response.metadata.substr(1));
+  if (!parsed) return Malformed();
+  switch (form) {
+    case kBytes:
+      return DecodeBytes(&meta, response.payload, result);
+    case kWhole:
+    case kWholeInPayload:
+      return result->InitFrom(&meta);
+    default:
+      return Malformed();
+  }
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

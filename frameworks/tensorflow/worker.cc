@@ -1,0 +1,129 @@
+#include "frameworks/tensorflow/worker.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/on_host.h"
+#include "frameworks/tensorflow/tensor_message.h"
+#include "tensorflow/core/common_runtime/buf_rendezvous.h"
+#include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/distributed_runtime/rendezvous_mgr_interface.h"
+#include "tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h"
+#include "tensorflow/core/distributed_runtime/worker_env.h"
+#include "tensorflow/core/framework/collective.h"
+
+namespace penstock {
+namespace tensorflow {
+
+using ::tensorflow::BufRendezvous;
+using ::tensorflow::CollectiveExecutor;
+using ::tensorflow::Device;
+using ::tensorflow::RecvBufRequest;
+using ::tensorflow::RecvTensorRequest;
+using ::tensorflow::Rendezvous;
+using ::tensorflow::Tensor;
+using Incoming = std::shared_ptr<rpc::IncomingCall>;
+
+namespace {
+
+absl::StatusOr<rpc::Response> EncodeBuffer(
+    const absl::StatusOr<Tensor>& tensor,
+    const std::shared_ptr<BufRendezvous::Hook>& hook) {
+  if (!tensor.ok()) return tensor.status();
+  if (!::tensorflow::DataTypeCanUseMemcpy(tensor->dtype())) {
+    return absl::InternalError("a collective's tensor is of no plain type");
+  }
+  rpc::Response response;
+  if (tensor->TotalBytes() == 0) return response;
+  memory::Bytes bytes = BytesOf(*tensor);
+  bytes.owner = std::make_shared<
+      std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
+                                                                      bytes);
+  response.payload = memory::Payload(std::move(bytes));
+  return response;
+}
+
+}  // namespace
+
+void Worker::GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
+                                 const RecvTensorRequest* request,
+                                 ::grpc::ByteBuffer* response,
+                                 ::tensorflow::StatusCallback done) {
+  if (!IsHelloRequest(*request)) {
+    return GrpcWorker::GrpcRecvTensorAsync(options, request, response,
+                                           std::move(done));
+  }
+  if (hello_.port == 0) {
+    return done(absl::FailedPreconditionError("PENSTOCK_POLICY is off there"));
+  }
+  ::tensorflow::grpc::EncodeRecvTensorResponseToByteBuffer(
+      HelloResponse(hello_), response);
+  done(absl::OkStatus());
+}
+
+void Worker::Handle(const Incoming& call) {
+  const std::string& method = call->request().method;
+  if (method == kRecvTensor) return HandleRecvTensor(call);
+  if (method == kRecvBuf) return HandleRecvBuf(call);
+  if (method == kPing) return call->Respond(rpc::Response());
+  call->Respond(absl::UnimplementedError(
+      "the peer's penstock-tensorflow does not know this call"));
+}
+
+// As GrpcWorker::GrpcRecvTensorAsync().
+void Worker::HandleRecvTensor(const Incoming& call) {
+  RecvTensorRequest request;
+  Rendezvous::ParsedKey key;
+  Device* source = nullptr;
+  absl::Status status =
+      request.ParseFromString(call->request().metadata)
+          ? Rendezvous::ParseKey(request.rendezvous_key(), &key)
+          : absl::InvalidArgumentError("a malformed RecvTensor");
+  if (status.ok()) status = PrepareRecvTensor(key, &source);
+  if (!status.ok()) return call->Respond(status);
+  env()->rendezvous_mgr->RecvLocalAsync(
+      request.step_id(), key,
+      [call, source, name = std::string(request.rendezvous_key())](
+          const absl::Status& received, const Rendezvous::Args& sent,
+          const Rendezvous::Args&, const Tensor& tensor, bool is_dead) {
+        if (!received.ok()) return call->Respond(received);
+        OnHost(tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
+               name, [call, is_dead](absl::StatusOr<Tensor> host) {
+                 if (!host.ok()) return call->Respond(host.status());
+                 call->Respond(EncodeTensor(*host, is_dead));
+               });
+      });
+}
+
+// As GrpcWorker::RecvBufAsync().
+void Worker::HandleRecvBuf(const Incoming& call) {
+  RecvBufRequest request;
+  if (!request.ParseFromString(call->request().metadata)) {
+    return call->Respond(absl::InvalidArgumentError("a malformed RecvBuf"));
+  }
+  CollectiveExecutor::Handle executor(
+      env()->collective_executor_mgr->FindOrCreate(request.step_id()),
+      /*inherit_ref=*/true);
+  ::tensorflow::CollectiveRemoteAccess* access =
+      executor.get()->remote_access();
+  access->buf_rendezvous()->ConsumeBuf(
+      request.buf_rendezvous_key(), request.src_device(),
+      request.src_incarnation(),
+      [call, key = std::string(request.buf_rendezvous_key())](
+          const absl::Status& consumed, BufRendezvous::Hook* hook) {
+        // Its producer writes to the tensor again when the hook is given back:
+        // when the peer has the bytes.
+        std::shared_ptr<BufRendezvous::Hook> share;
+        if (hook != nullptr) share.reset(hook, BufRendezvous::DoneWithHook);
+        if (!consumed.ok()) return call->Respond(consumed);
+        OnHost(*hook->prod_value, hook->prod_dev, hook->prod_ctx,
+               hook->prod_attr.on_host(), key,
+               [call, share](const absl::StatusOr<Tensor>& host) {
+                 call->Respond(EncodeBuffer(host, share));
+               });
+      },
+      /*cancellation_manager=*/nullptr);
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

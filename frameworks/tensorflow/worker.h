@@ -1,0 +1,53 @@
+// The server's side: gives the tensors of this task to its peers.
+
+#ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
+#define PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
+
+#include <functional>
+#include <memory>
+
+#include "frameworks/tensorflow/hello.h"
+#include "tensorflow/core/distributed_runtime/rpc/grpc_worker_service.h"
+#include "transport/rpc/server.h"
+
+namespace penstock {
+namespace tensorflow {
+
+// A task's worker. TensorFlow's services ask it over gRPC, as ever, and peers
+// with the plugin over the data plane. Lives as long as the process.
+class Worker final : public ::tensorflow::GrpcWorker {
+ public:
+  Worker(::tensorflow::WorkerEnv* env, const ::tensorflow::ConfigProto& config)
+      : GrpcWorker(env, config) {}
+
+  // Tells peers that ask where the data plane is. Call it once, before
+  // TensorFlow's services begin.
+  void SetHello(const Hello& hello) { hello_ = hello; }
+
+  // Answers one call of the data plane.
+  void Handle(const std::shared_ptr<rpc::IncomingCall>& call);
+
+  // Answers a hello, and leaves all else to GrpcWorker.
+  void GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
+                           const ::tensorflow::RecvTensorRequest* request,
+                           ::grpc::ByteBuffer* response,
+                           ::tensorflow::StatusCallback done) override;
+
+ private:
+  void HandleRecvTensor(const std::shared_ptr<rpc::IncomingCall>& call);
+  void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
+
+  Hello hello_;  // without a port: there is no data plane
+};
+
+// The methods of the data plane.
+constexpr char kPing[] = "Ping";
+// Metadata: a RecvTensorRequest. Answer: EncodeTensor().
+constexpr char kRecvTensor[] = "RecvTensor";
+// Metadata: a RecvBufRequest. Answer: the payload.
+constexpr char kRecvBuf[] = "RecvBuf";
+
+}  // namespace tensorflow
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_

@@ -1,0 +1,46 @@
+#include "frameworks/tensorflow/worker_cache.h"
+
+#include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/remote_worker.h"
+
+namespace penstock {
+namespace tensorflow {
+
+using ::tensorflow::WorkerInterface;
+
+WorkerCache::WorkerCache(
+    std::unique_ptr<::tensorflow::WorkerCacheInterface> stock,
+    const ::tensorflow::ClusterDef& cluster, std::string local_task,
+    FindRoute find_route)
+    : WorkerCacheWrapper(stock.get()),
+      stock_(std::move(stock)),
+      local_task_(std::move(local_task)),
+      find_route_(std::move(find_route)) {
+  for (const ::tensorflow::JobDef& job : cluster.job()) {
+    for (const auto& task : job.tasks()) {
+      addresses_[absl::StrCat("/job:", job.name(),
+                              "/replica:0/task:", task.first)] = task.second;
+    }
+  }
+}
+
+WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
+  WorkerInterface* const worker = stock_->GetOrCreateWorker(target);
+  auto address = addresses_.find(target);
+  if (worker == nullptr || target == local_task_ ||
+      address == addresses_.end()) {
+    return worker;
+  }
+  return new RemoteWorker(worker, find_route_(address->second));
+}
+
+void WorkerCache::ReleaseWorker(const std::string& target,
+                                WorkerInterface* worker) {
+  auto* const remote = dynamic_cast<RemoteWorker*>(worker);
+  if (remote == nullptr) return stock_->ReleaseWorker(target, worker);
+  stock_->ReleaseWorker(target, remote->stock());
+  delete remote;
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

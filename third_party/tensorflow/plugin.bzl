@@ -1,0 +1,75 @@
+"""tensorflow_plugin: a shared library that the stock wheel of TensorFlow loads."""
+
+load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
+
+# For targets that only an installed TensorFlow makes possible; see
+# tools/setup --tensorflow.
+NEEDS_TENSORFLOW = [] if TENSORFLOW_RELEASE else ["@platforms//:incompatible"]
+
+def _flavor_impl(_settings, _attr):
+    return {"//third_party/tensorflow:flavor": True}
+
+_flavor = transition(
+    implementation = _flavor_impl,
+    inputs = [],
+    outputs = ["//third_party/tensorflow:flavor"],
+)
+
+def _flavored_impl(ctx):
+    source = ctx.attr.target[0][DefaultInfo].files.to_list()[0]
+    out = ctx.actions.declare_file(ctx.attr.out)
+    ctx.actions.symlink(output = out, target_file = source)
+    return [DefaultInfo(
+        files = depset([out]),
+        runfiles = ctx.runfiles([out]),
+    )]
+
+_flavored = rule(
+    implementation = _flavored_impl,
+    attrs = {
+        "out": attr.string(mandatory = True),
+        "target": attr.label(mandatory = True, cfg = _flavor),
+        "_allowlist_function_transition": attr.label(
+            default = "@bazel_tools//tools/allowlists/function_transition_allowlist",
+        ),
+    },
+)
+
+def tensorflow_plugin(name, srcs, deps, exports, **kwargs):
+    """Makes lib<name>.so. All of it and of its deps is built for TensorFlow.
+
+    Args:
+      name: of the library.
+      srcs: C++ files that nothing refers to, such as registrars.
+      deps: cc_libraries.
+      exports: a linker's version script that says what others may see.
+      **kwargs: as usual.
+    """
+    native.cc_binary(
+        name = name + "_linked",
+        srcs = srcs,
+        additional_linker_inputs = [exports],
+        copts = TENSORFLOW_COPTS + [
+            '-DPENSTOCK_TENSORFLOW_RELEASE=\\"%s\\"' % TENSORFLOW_RELEASE,
+        ],
+        linkopts = [
+            "-Wl,-z,defs",
+            "-Wl,--version-script=$(location %s)" % exports,
+        ],
+        linkshared = True,
+        tags = ["manual"],
+        target_compatible_with = NEEDS_TENSORFLOW,
+        # Libraries are searched in this order: where TensorFlow exports names
+        # of a library that we bring ourselves, ours come first.
+        deps = deps + ["@tensorflow//:libraries"],
+    )
+    _flavored(
+        name = name,
+        out = "lib%s.so" % name,
+        target = ":%s_linked" % name,
+        target_compatible_with = NEEDS_TENSORFLOW,
+        **kwargs
+    )
+
+# As the wheel was compiled: what of it changes the layout of structures.
+TENSORFLOW_COPTS = ["-DEIGEN_MAX_ALIGN_BYTES=64"]
