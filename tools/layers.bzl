@@ -114,6 +114,7 @@ LAYERS = {
         "transport/settings",
         "transport/session",
         "transport/rpc",
+        "transport/pool.h",
     ],
     "examples/digits": ["transport", "tensor_service", "ps"],
     "examples/greeter": ["transport"],

@@ -1,4 +1,5 @@
-// Memory that peers of this process's user can read, for this folder's use.
+// Memory that peers of this process's user can read, for those who know no
+// gRPC.
 
 #ifndef PENSTOCK_TRANSPORT_POOL_H_
 #define PENSTOCK_TRANSPORT_POOL_H_

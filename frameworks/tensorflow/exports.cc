@@ -66,4 +66,6 @@ char* penstock_tensorflow_describe() {
 
 void penstock_tensorflow_free(char* text) { free(text); }
 
-const char* penstock_tensorflow_built_for() { return PENSTOCK_TENSORFLOW_RELEASE; }
+const char* penstock_tensorflow_built_for() {
+  return PENSTOCK_TENSORFLOW_RELEASE;
+}

@@ -2,8 +2,11 @@
 
 #include <memory>
 
+#include "frameworks/tensorflow/plugin_settings.h"
+#include "frameworks/tensorflow/pool_allocator.h"
 #include "frameworks/tensorflow/server.h"
 #include "tensorflow/core/distributed_runtime/server_lib.h"
+#include "transport/base/log.h"
 
 namespace penstock {
 namespace tensorflow {
@@ -21,7 +24,16 @@ class Factory final : public ::tensorflow::ServerFactory {
   }
 };
 
+// A bad setting is reported when a server is made.
+void ApplyMemorySetting() {
+  const absl::StatusOr<PluginSettings> settings = ResolvePluginSettings();
+  if (!settings.ok() || !settings->tensors_in_pool) return;
+  const absl::Status used = UsePoolForTensors();
+  if (!used.ok()) base::LogWarning(used.message());
+}
+
 const bool registered = [] {
+  ApplyMemorySetting();
   // Never destroyed: TensorFlow keeps it.
   ::tensorflow::ServerFactory::Register("PENSTOCK_SERVER", new Factory);
   return true;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/lent_tensor.h"
+#include "frameworks/tensorflow/plugin_settings.h"
 #include "frameworks/tensorflow/worker_cache.h"
 #include "tensorflow/core/common_runtime/device_mgr.h"
 #include "tensorflow/core/distributed_runtime/rpc/rpc_rendezvous_mgr.h"
@@ -43,6 +45,9 @@ absl::Status Server::Create(
   if (!settings.ok()) return settings.status();
   const absl::StatusOr<progress::PollingMode> polling = ResolvePolling();
   if (!polling.ok()) return polling.status();
+  const absl::StatusOr<PluginSettings> plugin = ResolvePluginSettings();
+  if (!plugin.ok()) return plugin.status();
+  SetMaxHeldBytes(plugin->max_held_bytes);
   std::unique_ptr<Server> made(new Server(definition, *settings, *polling));
   const absl::Status begun = made->Begin(local_devices);
   if (!begun.ok()) return begun;

@@ -1,0 +1,52 @@
+#include "frameworks/tensorflow/plugin_settings.h"
+
+#include <cstdlib>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/printable.h"
+
+namespace penstock {
+namespace tensorflow {
+namespace {
+
+constexpr char kMemory[] = "PENSTOCK_TENSORFLOW_MEMORY";
+constexpr char kHeldMib[] = "PENSTOCK_TENSORFLOW_HELD_MIB";
+constexpr uint64_t kMostMib = 1 << 20;
+
+// A set-uid program must not follow its caller's environment.
+absl::string_view Read(const char* name) {
+  const char* const value = secure_getenv(name);
+  return value == nullptr ? absl::string_view() : value;
+}
+
+absl::Status Bad(const char* name, absl::string_view value,
+                 absl::string_view allowed) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, "=", base::Printable(value, 100), ": allowed are ", allowed));
+}
+
+}  // namespace
+
+absl::StatusOr<PluginSettings> ResolvePluginSettings() {
+  PluginSettings settings;
+  const absl::string_view memory = Read(kMemory);
+  if (memory == "pool") {
+    settings.tensors_in_pool = true;
+  } else if (!memory.empty() && memory != "heap") {
+    return Bad(kMemory, memory, "heap and pool");
+  }
+  const absl::string_view held = Read(kHeldMib);
+  if (!held.empty()) {
+    uint64_t mib = 0;
+    if (!absl::SimpleAtoi(held, &mib) || mib > kMostMib) {
+      return Bad(kHeldMib, held, absl::StrCat("0 to ", kMostMib));
+    }
+    settings.max_held_bytes = mib << 20;
+  }
+  return settings;
+}
+
+}  // namespace tensorflow
+}  // namespace penstock

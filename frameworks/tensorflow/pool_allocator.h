@@ -1,0 +1,53 @@
+// TensorFlow's CPU memory from the pool, from which peers on this host read
+// without a copy.
+
+#ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_POOL_ALLOCATOR_H_
+#define PENSTOCK_FRAMEWORKS_TENSORFLOW_POOL_ALLOCATOR_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/allocator.h"
+#include "transport/base/mutex.h"
+
+namespace penstock {
+namespace tensorflow {
+
+// Takes what is large from the pool while that has room, and all else from the
+// heap. Thread-safe.
+class PoolAllocator final : public ::tensorflow::Allocator {
+ public:
+  // Below this a copy costs less than a lease.
+  static constexpr size_t kLeastBytes = 64 * 1024;
+
+  std::string Name() override { return "penstock_pool"; }
+  void* AllocateRaw(size_t alignment, size_t bytes) override;
+  void DeallocateRaw(void* data) override;
+
+ private:
+  // What is freed is looked up, on any thread: each lock guards a part.
+  static constexpr size_t kParts = 16;
+  struct Part {
+    base::Mutex mu;
+    absl::flat_hash_map<const void*, std::shared_ptr<uint8_t>> leases
+        ABSL_GUARDED_BY(mu);
+  };
+
+  Part* PartOf(const void* data);
+
+  Part parts_[kParts];
+};
+
+// Makes TensorFlow take its CPU memory from a PoolAllocator. Does so for the
+// whole process, for good; call it before TensorFlow has taken any. Returns
+// FAILED_PRECONDITION if it has.
+absl::Status UsePoolForTensors();
+
+}  // namespace tensorflow
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TENSORFLOW_POOL_ALLOCATOR_H_
