@@ -94,7 +94,7 @@ int Measure(const RunOptions& options) {
   }
   const auto summaries = Runner(options).Run();
   if (!summaries.ok()) return Complain(kFailed, summaries.status().message());
-  PrintTable(*summaries, std::cout);
+  PrintTable(*summaries, options.page_faults, std::cout);
   if (json != nullptr) {
     const absl::Status status = json->Write(ToJson(*summaries));
     if (!status.ok()) return Complain(kFailed, status.message());

@@ -169,11 +169,17 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
     if (!warm.ok()) return warm;
     return RunBeside(plan, cell, connection, watchdog);
   }
-  absl::StatusOr<LoadResult> result =
+  absl::StatusOr<LoadResult> load =
       RunBurst(WarmUp(plan), cell, connection, watchdog);
-  if (result.ok()) result = RunBurst(plan, cell, connection, watchdog);
-  if (!result.ok()) return result.status();
-  return Summarize(cell, *result);
+  const absl::StatusOr<Usage> before = connection.CurrentUsage();
+  if (load.ok()) load = RunBurst(plan, cell, connection, watchdog);
+  const absl::StatusOr<Usage> after = connection.CurrentUsage();
+  if (!load.ok()) return load.status();
+  if (!before.ok()) return before.status();
+  if (!after.ok()) return after.status();
+  RoundResult result = Summarize(cell, *load);
+  result.page_faults = (after->page_faults - before->page_faults) / result.rpcs;
+  return result;
 }
 
 }  // namespace

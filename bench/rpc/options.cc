@@ -158,6 +158,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--server-device", options->server_device,
                   "RDMA device, verbs only (default any)");
   app->add_option("--json", options->json_path, "also write the table here");
+  app->add_flag("--faults", options->page_faults,
+                "add a column of page faults that needed no disk, per RPC, of "
+                "both processes");
   app->add_flag("--quick", flags->quick, "3 rounds of 0.03 s");
   app->add_flag("--list", options->list, "name benchmarks, transports, APIs");
   // Hidden: see ServerFlags() and ClientFlags().

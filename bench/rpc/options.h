@@ -41,8 +41,9 @@ struct RunOptions {
   // The RDMA devices of the two sides; empty: any.
   std::string client_device;
   std::string server_device;
-  std::string json_path;  // empty: no JSON
-  bool list = false;      // only list what there is
+  bool page_faults = false;  // whether the table has them
+  std::string json_path;     // empty: no JSON
+  bool list = false;         // only list what there is
   // Roles of child processes, each with one transport and API. A client also
   // has one benchmark.
   bool server_role = false;

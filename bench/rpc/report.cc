@@ -66,44 +66,51 @@ std::string Line(const std::vector<CellSummary>& cells,
                  const CellSummary& summary) {
   const std::string name(Name(summary.cell.transport));
   if (!summary.unavailable.empty()) {
-    return absl::StrFormat("  %-13s unavailable: %s\n", name,
+    return absl::StrFormat("  %-13s unavailable: %s", name,
                            summary.unavailable);
   }
   if (summary.cell.benchmark == Benchmark::kIdle) {
     return absl::StrFormat(
-        "  %-13s %10.3f %12.1f %12s\n", name, summary.median.cpu_percent,
+        "  %-13s %10.3f %12.1f %12s", name, summary.median.cpu_percent,
         summary.median.kib_per_channel, BeyondTcp(cells, summary));
   }
   const std::string spread =
       absl::StrFormat("%.1f..%.1f", summary.p50_us.min, summary.p50_us.max);
   if (summary.cell.benchmark == Benchmark::kHandover) {
-    return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8s\n", name,
+    return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8s", name,
                            summary.median.p50_us, summary.median.p99_us, spread,
                            summary.median.read_us, RatioToTcp(cells, summary));
   }
-  return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8.0f %8s\n", name,
+  return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8.0f %8s", name,
                          summary.median.p50_us, summary.median.p99_us, spread,
                          summary.median.mb_per_s, CallsPerSecond(summary),
                          RatioToTcp(cells, summary));
 }
 
 void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
-                std::ostream& out) {
+                bool page_faults, std::ostream& out) {
+  page_faults = page_faults && block.benchmark != Benchmark::kIdle;
   out << absl::StrFormat("%s, %s, %s\n", std::string(Name(block.benchmark)),
                          std::string(Name(block.api)), FormatSize(block.bytes));
   if (block.benchmark == Benchmark::kIdle) {
-    out << absl::StrFormat("  %-13s %10s %12s %12s\n", "", "CPU %",
-                           "KiB/channel", "beyond tcp");
+    out << absl::StrFormat("  %-13s %10s %12s %12s", "", "CPU %", "KiB/channel",
+                           "beyond tcp");
   } else if (block.benchmark == Benchmark::kHandover) {
-    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s\n", "", "p50 us",
+    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s", "", "p50 us",
                            "p99 us", "p50 min..max", "read us", "vs tcp");
   } else {
-    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s\n", "",
-                           "p50 us", "p99 us", "p50 min..max", "MB/s",
-                           "calls/s", "vs tcp");
+    out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s", "", "p50 us",
+                           "p99 us", "p50 min..max", "MB/s", "calls/s",
+                           "vs tcp");
   }
+  out << (page_faults ? absl::StrFormat(" %9s\n", "faults") : "\n");
   for (const CellSummary& summary : cells) {
-    if (SameBlock(summary.cell, block)) out << Line(cells, summary);
+    if (!SameBlock(summary.cell, block)) continue;
+    out << Line(cells, summary);
+    if (page_faults && summary.unavailable.empty()) {
+      out << absl::StrFormat(" %9.2f", summary.median.page_faults);
+    }
+    out << "\n";
   }
 }
 
@@ -137,13 +144,14 @@ CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds) {
   return summary;
 }
 
-void PrintTable(const std::vector<CellSummary>& cells, std::ostream& out) {
+void PrintTable(const std::vector<CellSummary>& cells, bool page_faults,
+                std::ostream& out) {
   for (size_t i = 0; i < cells.size(); ++i) {
     bool first_of_block = true;
     for (size_t j = 0; j < i; ++j) {
       if (SameBlock(cells[j].cell, cells[i].cell)) first_of_block = false;
     }
-    if (first_of_block) PrintBlock(cells, cells[i].cell, out);
+    if (first_of_block) PrintBlock(cells, cells[i].cell, page_faults, out);
   }
 }
 
@@ -168,6 +176,7 @@ std::string ToJson(const std::vector<CellSummary>& cells) {
       object["read_us"] = Rounded(summary.median.read_us);
     }
     object["mb_per_s"] = Rounded(summary.median.mb_per_s);
+    object["page_faults"] = Rounded(summary.median.page_faults);
     if (summary.median.chunk_bytes > 0) {
       object["eager_max_bytes"] = Rounded(summary.median.eager_max_bytes);
       object["chunk_bytes"] = Rounded(summary.median.chunk_bytes);

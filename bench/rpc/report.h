@@ -21,6 +21,9 @@ struct RoundResult {
   double mb_per_s = 0;  // 10^6 payload bytes, of one direction
   double rpcs = 0;      // measured RPCs, or messages of a stream
   double read_us = 0;   // the median, for kHandover
+  // Per RPC or message, of client and server together, and of the benchmark's
+  // own work; for kBeside 0.
+  double page_faults = 0;
   // For kIdle, of client and server together.
   double cpu_percent = 0;  // of one core
   double kib_per_channel = 0;
@@ -33,9 +36,9 @@ struct RoundResult {
 constexpr double RoundResult::*kRoundFields[] = {
     &RoundResult::p50_us,          &RoundResult::p99_us,
     &RoundResult::mb_per_s,        &RoundResult::rpcs,
-    &RoundResult::read_us,         &RoundResult::cpu_percent,
-    &RoundResult::kib_per_channel, &RoundResult::eager_max_bytes,
-    &RoundResult::chunk_bytes};
+    &RoundResult::read_us,         &RoundResult::page_faults,
+    &RoundResult::cpu_percent,     &RoundResult::kib_per_channel,
+    &RoundResult::eager_max_bytes, &RoundResult::chunk_bytes};
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 
@@ -52,8 +55,10 @@ CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds);
 // Prints a block of lines for each benchmark, API and size, with a line for
 // each transport. The last column compares with the block's tcp line: how many
 // times faster, by p50 for latency and handover, by MB/s for bandwidth and
-// stream; how much more memory for idle.
-void PrintTable(const std::vector<CellSummary>& cells, std::ostream& out);
+// stream; how much more memory for idle. With `page_faults` there is a column
+// of these behind it, except for idle.
+void PrintTable(const std::vector<CellSummary>& cells, bool page_faults,
+                std::ostream& out);
 
 // Returns an array with an object for each measured cell, with times to three
 // decimals. Leaves out cells without values. Ends with a line feed.

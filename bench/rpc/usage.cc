@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "absl/status/status.h"
@@ -24,6 +25,22 @@ absl::StatusOr<double> MemoryKib(pid_t pid, const std::string& line) {
   return absl::InternalError(absl::StrCat("no ", line, " in ", path));
 }
 
+// The tenth field of the process's stat; see proc(5). The second, its name, is
+// in parentheses and may have some itself.
+absl::StatusOr<double> PageFaults(pid_t pid) {
+  constexpr int kFieldsBetween = 7;
+  const std::string path = absl::StrCat("/proc/", pid, "/stat");
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  std::istringstream rest(line.substr(line.rfind(')') + 1));
+  std::string word;
+  for (int i = 0; i < kFieldsBetween; ++i) rest >> word;
+  double faults;
+  if (rest >> faults) return faults;
+  return absl::InternalError(absl::StrCat("no page faults in ", path));
+}
+
 }  // namespace
 
 absl::StatusOr<Usage> UsageOf(pid_t pid) {
@@ -42,6 +59,9 @@ absl::StatusOr<Usage> UsageOf(pid_t pid) {
     if (!kib.ok()) return kib.status();
     usage.memory_kib += *kib;
   }
+  const absl::StatusOr<double> faults = PageFaults(pid);
+  if (!faults.ok()) return faults.status();
+  usage.page_faults = *faults;
   return usage;
 }
 

@@ -16,10 +16,12 @@ struct Usage {
   // several processes map counts for each in part, so that sums over processes
   // count it once.
   double memory_kib = 0;
+  double page_faults = 0;  // so far, of those that needed no disk
 };
 
 inline Usage operator+(const Usage& a, const Usage& b) {
-  return {a.cpu_s + b.cpu_s, a.memory_kib + b.memory_kib};
+  return {a.cpu_s + b.cpu_s, a.memory_kib + b.memory_kib,
+          a.page_faults + b.page_faults};
 }
 
 // Returns the usage of a living process of this user. The error names what

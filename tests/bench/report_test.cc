@@ -83,6 +83,7 @@ TEST(JsonTest, IsAnArrayWithAnObjectPerMeasuredCell) {
     "p50_us": 99.123,
     "p99_us": 250.5,
     "mb_per_s": 10.25,
+    "page_faults": 0.0,
     "rpcs": 300
   }
 ]
@@ -96,7 +97,7 @@ TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
   PrintTable(
       {Measured(Transport::kTcp, 100, 5), Measured(Transport::kUds, 40, 12.5),
        Unavailable(Transport::kShm)},
-      out);
+      /*page_faults=*/false, out);
   EXPECT_EQ(
       out.str(),
       "latency, sync, 1KiB\n"
@@ -113,8 +114,25 @@ TEST(TableTest, BandwidthIsComparedByBandwidth) {
   std::ostringstream out;
   PrintTable({Measured(Transport::kTcp, 100, 5, Benchmark::kStream),
               Measured(Transport::kUds, 100, 20, Benchmark::kStream)},
-             out);
+             /*page_faults=*/false, out);
   EXPECT_THAT(out.str(), HasSubstr("4.00x"));
+}
+
+TEST(TableTest, PageFaultsAreAColumnWhereTheyAreWanted) {
+  RoundResult round = Round(100, 200, 5, 1);
+  round.page_faults = 1.5;
+  std::ostringstream out;
+  PrintTable({MedianOf(MakeCell(Transport::kTcp), {round}),
+              Unavailable(Transport::kShm)},
+             /*page_faults=*/true, out);
+  EXPECT_EQ(
+      out.str(),
+      "latency, sync, 1KiB\n"
+      "                    p50 us     p99 us        p50 min..max       MB/s  "
+      "calls/s   vs tcp    faults\n"
+      "  tcp                100.0      200.0        100.0..100.0        5.0  "
+      "   4883    1.00x      1.50\n"
+      "  shm           unavailable: no such thing\n");
 }
 
 CellSummary Idle(Transport transport, double cpu_percent, double kib) {
@@ -127,7 +145,7 @@ CellSummary Idle(Transport transport, double cpu_percent, double kib) {
 TEST(TableTest, IdleChannelsAreComparedByMemory) {
   std::ostringstream out;
   PrintTable({Idle(Transport::kTcp, 0.25, 70), Idle(Transport::kShm, 0.5, 95)},
-             out);
+             /*page_faults=*/true, out);
   EXPECT_EQ(out.str(),
             "idle, sync, 1KiB\n"
             "                     CPU %  KiB/channel   beyond tcp\n"
@@ -153,7 +171,7 @@ TEST(JsonTest, AnIdleCellHasNoTimes) {
 TEST(TableTest, WithoutTcpThereIsNoRatio) {
   std::ostringstream out;
   PrintTable({Unavailable(Transport::kTcp), Measured(Transport::kUds, 40, 1)},
-             out);
+             /*page_faults=*/false, out);
   EXPECT_THAT(out.str(), HasSubstr("       -\n"));
 }
 

@@ -106,6 +106,28 @@ TEST(RpcTest, HandoverTellsTheReadingApart) {
   }
 }
 
+// With this setting glibc asks the system for each megabyte anew, whose 256
+// pages the system clears one by one.
+TEST(RpcTest, FreshMemoryShowsAsPageFaults) {
+  const std::string path = testing::TempDir() + "/faults.json";
+  setenv("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536", 1);
+  const int code = RunRpc(
+      "--transports=inproc,tcp --api=sync --rpcs=50 --rounds=1 "
+      "--sizes=8,1MiB --json=" +
+      path + " > /dev/null 2>&1");
+  unsetenv("GLIBC_TUNABLES");
+  ASSERT_EQ(code, 0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 2u * 2);
+  for (const auto& cell : cells) {
+    if (cell["bytes"] == 8) {
+      EXPECT_LT(cell["page_faults"], 50) << cell;
+    } else {
+      EXPECT_GT(cell["page_faults"], 256) << cell;
+    }
+  }
+}
+
 // The times are of the tiny ones, MB/s of the others.
 TEST(RpcTest, TinyCallsGoOnBesideLargeOnes) {
   const std::string path = testing::TempDir() + "/beside.json";
