@@ -75,6 +75,28 @@ std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size, bool writable,
   return buffer;
 }
 
+// Buffers that live and die together. A part that is kept keeps its neighbours'
+// entries beside the owner, so there are few: a kilobyte's.
+struct BufferParts::Block {
+  static constexpr size_t kParts = 16;
+  std::shared_ptr<const void> owner;
+  Buffer parts[kParts];
+};
+
+std::shared_ptr<Buffer> BufferParts::Share(const void* data, size_t size) {
+  const size_t place = made_++ % Block::kParts;
+  if (made_ <= Block::kParts) return Buffer::Share(data, size, owner_, held_);
+  if (place == 0) {
+    block_ = std::make_shared<Block>();
+    block_->owner = owner_;
+  }
+  Buffer& part = block_->parts[place];
+  part.data_ = static_cast<char*>(const_cast<void*>(data));
+  part.size_ = size;
+  part.held_ = std::max(size, held_) + sizeof(Block);
+  return std::shared_ptr<Buffer>(block_, &part);
+}
+
 Buffer::~Buffer() {
   if (release_) release_();
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/support/slice.h"
@@ -62,12 +63,36 @@ class Buffer {
   bool writable() const { return writable_; }
 
  private:
+  friend class BufferParts;
+  Buffer() = default;
+
   std::function<void()> release_;      // may be empty
   std::shared_ptr<const void> owner_;  // may be null
   char* data_ = nullptr;
   size_t size_ = 0;
   size_t held_ = 0;
   bool writable_ = false;
+};
+
+// Makes buffers of many parts of one piece of memory, such as a message's
+// slice. After the first few, several lie in one block of memory, which costs
+// little for each, and which goes when all of them have gone. Not thread-safe;
+// the buffers are as others.
+class BufferParts {
+ public:
+  // See Buffer::Share().
+  BufferParts(std::shared_ptr<const void> owner, size_t held)
+      : owner_(std::move(owner)), held_(held) {}
+
+  std::shared_ptr<Buffer> Share(const void* data, size_t size);
+
+ private:
+  struct Block;
+
+  const std::shared_ptr<const void> owner_;
+  const size_t held_;
+  size_t made_ = 0;
+  std::shared_ptr<Block> block_;  // the last
 };
 
 // Returns a gRPC slice of all bytes of `buffer`, which it keeps alive. Copies

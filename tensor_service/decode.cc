@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/plain_tensor.h"
 #include "tensor_service/slice_reader.h"
 #include "tensor_service/text.h"
 #include "tensor_service/wire.h"
@@ -213,10 +214,32 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
+// Appends the tensor up to `end`, if it needs none of the above: it is plain,
+// good and in place. Else changes nothing.
+bool AppendPlainTensor(SliceReader* in, size_t end, Bundle* bundle) {
+  PlainTensor plain;
+  if (!ReadPlainTensor(in->PeekTo(end), &plain)) return false;
+  std::string name(plain.name);
+  if (!IsUtf8(name)) return false;
+  absl::StatusOr<Tensor> tensor = Tensor::FromBuffer(
+      plain.dtype, std::move(plain.shape),
+      plain.data.empty() ? nullptr : in->ShareBuffer(plain.data));
+  if (!tensor.ok()) return false;
+  if (tensor->byte_size() < kCopyBelowBytes && !tensor->IsAligned()) {
+    return false;
+  }
+  bundle->tensors.push_back({std::move(name), *std::move(tensor)});
+  in->SkipTo(end);
+  return true;
+}
+
 absl::Status AppendTensor(SliceReader* in, size_t end,
                           DestinationSet* destinations, Bundle* bundle) {
   size_t field_end;
   if (!in->ReadLength(end, &field_end)) return Malformed("named tensor");
+  if (destinations->empty() && AppendPlainTensor(in, field_end, bundle)) {
+    return absl::OkStatus();
+  }
   Draft draft;
   draft.destinations = destinations;
   absl::Status status = ReadNamedTensor(in, field_end, &draft);

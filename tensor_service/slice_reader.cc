@@ -138,9 +138,22 @@ bool SliceReader::AppendTo(size_t end, std::string* out) {
 
 const uint8_t* SliceReader::SharedAt() {
   const grpc::Slice& current = slices_[next_slice_ - 1];
-  if (shared_ == nullptr) shared_ = std::make_shared<grpc::Slice>(current);
+  if (shared_ == nullptr) {
+    shared_ = std::make_shared<grpc::Slice>(current);
+    parts_.emplace(shared_, std::max(size_, kReceiveBlockBytes));
+  }
   // A short slice has its bytes in its handle, and the share has its own.
   return shared_->begin() + (at_ - current.begin());
+}
+
+absl::string_view SliceReader::PeekTo(size_t end) {
+  if (end <= position_ || end - position_ > left_) return absl::string_view();
+  return absl::string_view(reinterpret_cast<const char*>(SharedAt()),
+                           end - position_);
+}
+
+std::shared_ptr<Buffer> SliceReader::ShareBuffer(absl::string_view bytes) {
+  return parts_->Share(bytes.data(), bytes.size());
 }
 
 bool SliceReader::CopyTo(size_t end, char* to) {
@@ -155,9 +168,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   }
   const size_t count = end - position_;
   if (count > 0 && count <= left_) {
-    const uint8_t* const at = SharedAt();  // first, for it may set shared_
-    auto buffer =
-        Buffer::Share(at, count, shared_, std::max(size_, kReceiveBlockBytes));
+    auto buffer = ShareBuffer(PeekTo(end));
     Advance(count);
     return buffer;
   }

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "tensor_service/buffer.h"
@@ -79,6 +81,18 @@ class SliceReader {
   // Copies the bytes up to `end` to `to`, which has room for them.
   bool CopyTo(size_t end, char* to);
 
+  // Returns the bytes up to `end`, and stays where it is; or an empty view if
+  // they do not lie in one slice. They live as long as this, and as what
+  // ShareBuffer() makes of them.
+  absl::string_view PeekTo(size_t end);
+
+  // Returns a buffer of bytes that PeekTo() has just shown, as TakeBuffer()
+  // does.
+  std::shared_ptr<Buffer> ShareBuffer(absl::string_view bytes);
+
+  // Goes to `end`, up to which PeekTo() has just shown the bytes.
+  void SkipTo(size_t end) { Advance(end - position_); }
+
   // Returns the bytes up to `end`. Shares the message's memory if one slice
   // holds them all, and else copies them to aligned memory of the heap.
   // Buffer::held() of a shared buffer is the size of the message, and at least
@@ -108,8 +122,9 @@ class SliceReader {
   // The current one, for the buffers that share it. Null if none does. A share
   // of all slices would keep the transport from freeing the others.
   std::shared_ptr<const grpc::Slice> shared_;
-  const uint8_t* at_ = nullptr;  // within it
-  size_t left_ = 0;              // from there; 0 only at the message's end
+  absl::optional<BufferParts> parts_;  // of shared_, set with it
+  const uint8_t* at_ = nullptr;        // within it
+  size_t left_ = 0;  // from there; 0 only at the message's end
   size_t position_ = 0;
   size_t size_ = 0;
 };

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -37,11 +36,10 @@ absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape) {
   if (empty) return 0;
   int64_t bytes = static_cast<int64_t>(ElementSize(dtype));
   for (int64_t dimension : shape) {
-    if (dimension > std::numeric_limits<int64_t>::max() / bytes) {
+    if (__builtin_mul_overflow(bytes, dimension, &bytes)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "tensor ", Describe(dtype, shape), " overflows 63 bits of size"));
     }
-    bytes *= dimension;
   }
   return static_cast<size_t>(bytes);
 }

@@ -34,16 +34,25 @@ bool SecondFits(uint8_t lead, uint8_t second) {
   }
 }
 
+// Returns whether eight bytes are ASCII.
+bool EightAreAscii(const char* at) {
+  uint64_t eight;
+  memcpy(&eight, at, sizeof(eight));
+  return (eight & 0x8080808080808080) == 0;
+}
+
 // Returns how many bytes at the start of `text` are ASCII, as far as eight at a
 // time tell: most names are nothing else.
 size_t AsciiPrefix(absl::string_view text) {
+  constexpr size_t kStep = sizeof(uint64_t);
   size_t at = 0;
-  for (; text.size() - at >= sizeof(uint64_t); at += sizeof(uint64_t)) {
-    uint64_t eight;
-    memcpy(&eight, text.data() + at, sizeof(eight));
-    if ((eight & 0x8080808080808080) != 0) break;
+  for (; text.size() - at >= kStep; at += kStep) {
+    if (!EightAreAscii(text.data() + at)) return at;
   }
-  return at;
+  // The last eight, some of them once more.
+  const bool ends_in_ascii =
+      text.size() >= kStep && EightAreAscii(text.data() + text.size() - kStep);
+  return ends_in_ascii ? text.size() : at;
 }
 
 }  // namespace

@@ -104,6 +104,31 @@ TEST(HeldMemory, HonestMessageIsReadInPlace) {
   EXPECT_GE(bundle->tensors[0].tensor.held_bytes(), kMiB);
 }
 
+// Their handles lie in blocks of several, each of which is to go with its last.
+TEST(HeldMemory, AnyOneOfManyTensorsKeepsTheMessage) {
+  constexpr size_t kTensors = 100;
+  Bundle many;
+  for (size_t i = 0; i < kTensors; ++i) {
+    many.tensors.push_back(Bytes(std::to_string(i), kKiB + i).tensors[0]);
+  }
+  for (size_t kept = 0; kept < kTensors; ++kept) {
+    Message message(Serialize(many));
+    Tensor tensor;
+    {
+      const auto bundle = message.Decode();
+      ASSERT_TRUE(bundle.ok()) << bundle.status();
+      ASSERT_EQ(bundle->tensors.size(), kTensors);
+      EXPECT_EQ(bundle->tensors[kept].name, std::to_string(kept));
+      tensor = bundle->tensors[kept].tensor;
+    }
+    EXPECT_TRUE(message.is_held());
+    EXPECT_EQ(tensor.bytes(), std::string(kKiB + kept, 7));
+    EXPECT_GE(tensor.held_bytes(), kTensors * kKiB);
+    tensor = Tensor();
+    EXPECT_FALSE(message.is_held());
+  }
+}
+
 TEST(HeldMemory, StoreCountsTheMessageThatItKeeps) {
   Message message(Serialize(Bytes("w", kMiB)) + Padding(kMiB / 2));
   TensorStore store(/*budget_bytes=*/kMiB + kMiB / 4);
