@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/steady_time.h"
 #include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/device.h"
 #include "transport/fabric/verbs/status.h"
@@ -211,6 +212,7 @@ void Connection::Post(SendQueue* queue) {
 }
 
 void Connection::OnTick() {
+  domain()->OnTick(base::SteadyNow());
   const uint64_t ended = ended_.load(std::memory_order_relaxed);
   if (ended == posted_.load(std::memory_order_relaxed) ||
       ended != ended_then_) {

@@ -4,7 +4,6 @@
 
 #include "absl/memory/memory.h"
 #include "transport/fabric/verbs/locked_memory.h"
-#include "transport/memory/stable_memory.h"
 
 namespace penstock {
 namespace fabric {
@@ -25,12 +24,6 @@ uint64_t KeptBytes(const Options& options, bool with_windows,
   return CacheBudget(with_windows ? options.cache_bytes : options.read_bytes,
                      locked_limit);
 }
-
-// Heap memory of ours: nobody maps it anew while it is not freed.
-struct StableBlock {
-  memory::Block block;
-  std::unique_ptr<memory::StableMemory> promise;  // ended first
-};
 
 }  // namespace
 
@@ -59,28 +52,18 @@ Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
                                                     IBV_ACCESS_REMOTE_READ,
                                                 options.exposed_bytes)),
       cache_(RegistrationCache::Create(
-          api, domain_, KeptBytes(options, with_windows, locked_limit))) {}
+          api, domain_, KeptBytes(options, with_windows, locked_limit))),
+      spare_(SpareBlock::Create(KeptBytes(options, with_windows, locked_limit),
+                                options.spare_idle)) {}
 
 absl::StatusOr<memory::Block> Domain::AllocateForRead(
     size_t size, const std::shared_ptr<Quota>& quota) {
   absl::StatusOr<std::shared_ptr<PoolLease>> lease =
       private_pool_->Allocate(size, quota);
+  if (!lease.ok()) return spare_->Allocate(size);
   memory::Block block;
+  block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
   block.size = size;
-  if (lease.ok()) {
-    block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
-    return block;
-  }
-  absl::StatusOr<memory::Block> heap = memory::AllocateBlock(size);
-  if (!heap.ok()) return heap;
-  auto stable = std::make_shared<StableBlock>();
-  stable->block = *std::move(heap);
-  // Where it cannot be declared, as it lies in memory that is, so much the
-  // better.
-  absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
-      memory::StableMemory::Declare(stable->block.data.get(), size);
-  if (promise.ok()) stable->promise = *std::move(promise);
-  block.data = std::shared_ptr<uint8_t>(stable, stable->block.data.get());
   return block;
 }
 

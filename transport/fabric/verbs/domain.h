@@ -7,10 +7,12 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/fabric/verbs/pool.h"
 #include "transport/fabric/verbs/registration_cache.h"
+#include "transport/fabric/verbs/spare_block.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -49,7 +51,7 @@ class Domain {
   Pool* exposed_pool() { return exposed_pool_.get(); }
 
   // Returns memory to read into: of private_pool() as far as `quota` goes, or
-  // else of the heap.
+  // else of the heap, where the last large block is used again.
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
@@ -60,6 +62,10 @@ class Domain {
   // registers.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
+
+  // Frees memory that was kept for reads and that nobody has wanted for a
+  // while. Call it every now and then.
+  void OnTick(absl::Time now) { spare_->OnTick(now); }
 
   RegistrationCounters counters() const { return cache_->counters(); }
 
@@ -72,6 +78,7 @@ class Domain {
   const std::shared_ptr<Pool> private_pool_;
   const std::shared_ptr<Pool> exposed_pool_;
   const std::shared_ptr<RegistrationCache> cache_;
+  const std::shared_ptr<SpareBlock> spare_;
 };
 
 }  // namespace verbs
