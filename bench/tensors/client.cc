@@ -168,16 +168,19 @@ double MedianOf(const std::vector<Step>& steps, double Step::*figure) {
   return Median(std::move(figures));
 }
 
+bool HasEnough(const ClientOptions& options, int64_t elapsed_ns, size_t steps) {
+  if (options.steps > 0) return steps >= static_cast<size_t>(options.steps);
+  return elapsed_ns > absl::ToInt64Nanoseconds(options.measure) &&
+         steps >= kLeastSteps;
+}
+
 absl::StatusOr<Step> Measure(Stepper* stepper, uint64_t expected,
-                             absl::Duration measure) {
+                             const ClientOptions& options) {
   std::vector<Step> steps;
   const int64_t first_ns = MonotonicNs();
   for (int i = 0;; ++i) {
     const int64_t begin_ns = MonotonicNs();
-    if (begin_ns - first_ns > absl::ToInt64Nanoseconds(measure) &&
-        steps.size() >= kLeastSteps) {
-      break;
-    }
+    if (HasEnough(options, begin_ns - first_ns, steps.size())) break;
     Step step;
     const absl::StatusOr<uint64_t> sum = stepper->DoStep(begin_ns, &step);
     if (!sum.ok()) return sum.status();
@@ -203,8 +206,7 @@ absl::StatusOr<Step> RunRound(const Contender& contender, const Model& model,
   const absl::Status path = AwaitPath(stepper->get());
   if (!path.ok()) return path;
   Step unused;
-  return Measure(stepper->get(), ReadInPlace(*variables, 0, &unused),
-                 options.measure);
+  return Measure(stepper->get(), ReadInPlace(*variables, 0, &unused), options);
 }
 
 }  // namespace
@@ -216,8 +218,8 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
       {absl::StrCat(kClientFlag, "=", contender.name),
        absl::StrCat(kModelFlag, "=", model.name),
        absl::StrCat(kHostFlag, "=", options.host),
-       absl::StrCat(kSecondsFlag, "=",
-                    absl::ToDoubleSeconds(options.measure))});
+       absl::StrCat(kSecondsFlag, "=", absl::ToDoubleSeconds(options.measure)),
+       absl::StrCat(kStepsFlag, "=", options.steps)});
   if (!process.ok()) return process.status();
   // Each call of the child's has a time limit.
   const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);

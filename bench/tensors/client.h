@@ -17,6 +17,7 @@ namespace penstock::bench {
 struct ClientOptions {
   std::string host;        // that the server listens at
   absl::Duration measure;  // how long to go on after the first steps
+  int steps = 0;           // or how many steps to measure, if not 0
 };
 
 // Starts this program as the client of one round, and waits for its result.
@@ -30,6 +31,7 @@ absl::StatusOr<Step> MeasureInChild(const Contender& contender,
 inline constexpr char kClientFlag[] = "--client";
 inline constexpr char kModelFlag[] = "--model";
 inline constexpr char kSecondsFlag[] = "--seconds";
+inline constexpr char kStepsFlag[] = "--steps";
 
 // Measures, sends the result to the parent, and ends the process.
 [[noreturn]] void RunClient(const Contender& contender, const Model& model,

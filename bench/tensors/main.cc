@@ -24,6 +24,7 @@ struct Flags {
   std::vector<std::string> contenders;
   int rounds = 5;
   double seconds = 1;
+  int steps = 0;  // 0: by time
   std::string host = "127.0.0.1";
   // Of children.
   std::string server;
@@ -63,7 +64,8 @@ absl::StatusOr<std::vector<Row>> MakeRows(const Flags& flags) {
 // time, so that a disturbance of the machine meets all.
 absl::Status MeasureModel(const Flags& flags, const Model& model,
                           std::vector<Row>* rows) {
-  const ClientOptions options = {flags.host, absl::Seconds(flags.seconds)};
+  const ClientOptions options = {flags.host, absl::Seconds(flags.seconds),
+                                 flags.steps};
   for (int round = 0; round < flags.rounds; ++round) {
     for (size_t i = 0; i < rows->size(); ++i) {
       Row& row = (*rows)[(i + round) % rows->size()];
@@ -115,7 +117,8 @@ int RunChild(const Flags& flags) {
   if (!flags.server.empty()) RunServer(*contender, flags.host);
   const absl::StatusOr<Model> model = FindModel(flags.model);
   if (!model.ok()) return Complain(2, model.status().message());
-  RunClient(*contender, *model, {flags.host, absl::Seconds(flags.seconds)});
+  RunClient(*contender, *model,
+            {flags.host, absl::Seconds(flags.seconds), flags.steps});
 }
 
 int Main(int argc, char** argv) {
@@ -136,6 +139,9 @@ int Main(int argc, char** argv) {
   app.add_option("--seconds", flags.seconds, "of each contender in each round")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  app.add_option(kStepsFlag, flags.steps,
+                 "of each contender in each round, instead of --seconds")
+      ->check(CLI::NonNegativeNumber);
   app.add_option(kHostFlag, flags.host, "address of this machine to go through")
       ->capture_default_str();
   app.add_option(kServerFlag, flags.server)->group("");

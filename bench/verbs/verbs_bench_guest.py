@@ -20,6 +20,9 @@ CLIENT, SERVER = "10.9.0.1", "10.9.0.2"
 LISTEN_S = 10
 # The first run of a program may still meet a file that has to be fetched.
 WARM_UPS = 5
+# Of bench/tensors: ResNet-50's variables, and as many bytes in one tensor.
+MODELS = ("resnet50", "resnet50_slice")
+STEPS = 2
 # perf: a sample every so many nanoseconds, of runs of so many RPCs.
 SAMPLE_NS = 50_000
 PROFILED = (200, 1200)
@@ -90,6 +93,29 @@ def rpc(program, **flags):
             for cell in json.loads(out.read_text())}
 
 
+def tensors(program, model, steps):
+    """Bytes of a step, microseconds until the handler has it and until it has
+    read every byte, in memory of the pool and through memory windows."""
+    text = run(program, f"--host={SERVER}", f"--models={model}",
+               "--contenders=verbs-pool", "--rounds=1", f"--steps={steps}",
+               stderr=subprocess.STDOUT,
+               env={**os.environ, "RDMA_VM_WINDOWS": "1",
+                    "PENSTOCK_LOG": "info"})
+    if "windows for a test" not in text:
+        raise RuntimeError(f"not through windows:\n{text}")
+    megabytes = re.search(rf"^{model}: \d+ tensors, ([\d.]+) MB$", text, re.M)
+    # Columns are medians and spreads, "1234 (1200-1300)".
+    times = re.search(r"^verbs-pool +(\d+) \([^)]*\) *(\d+) \(", text, re.M)
+    return float(megabytes[1]) * 1e6, float(times[1]), float(times[2])
+
+
+# What a program runs while what it reads is fetched, by its name.
+WARM_UP = ("--address=" + SERVER, "--transports=tcp,verbs", "--sizes=8",
+           "--rpcs=1", "--rounds=1", "--api=sync")
+WARM_UP_OF = {"tensors": ("--host=" + SERVER, "--models=small", "--rounds=1",
+                          "--steps=1", "--contenders=verbs-pool")}
+
+
 def warm_up(plan):
     """Copies what will be run and read to memory.
 
@@ -104,11 +130,10 @@ def warm_up(plan):
     # Folders that can be written to are not in that layer.
     plan["programs"] = {name: shutil.copy(path, "/dev/shm")
                         for name, path in plan["programs"].items()}
-    for program in plan["programs"].values():
+    for name, program in plan["programs"].items():
         for _ in range(WARM_UPS):
             result = subprocess.run(
-                [program, f"--address={SERVER}", "--transports=tcp,verbs",
-                 "--sizes=8", "--rpcs=1", "--rounds=1", "--api=sync"],
+                [program, *WARM_UP_OF.get(name, WARM_UP)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 check=False)
             if result.returncode == 0:
@@ -148,6 +173,21 @@ class Guest:
             for (transport, _, _), cell in cells.items():
                 self.note(f"{name} {transport} {benchmark}", cell["mb_per_s"])
 
+    def tensors(self, program):
+        self.note(f"read_bw {LARGE}", perftest("ib_read_bw", LARGE, 40))
+        for model in MODELS:
+            size, handed_us, read_us = tensors(program, model, STEPS)
+            self.note(f"{model} bytes", size)
+            self.note(f"{model} handed", handed_us)
+            self.note(f"{model} read", read_us)
+
+    def repeat(self):
+        if "tensors" in self.plan["programs"]:
+            return self.tensors(self.plan["programs"]["tensors"])
+        self.device()
+        for name, program in self.plan["programs"].items():
+            self.calls(name, program)
+
     def measure(self):
         os.environ.update(PENSTOCK_POLLING="event", PENSTOCK_LOG="warning")
         route_over_the_cable()
@@ -158,9 +198,7 @@ class Guest:
         for repeat in range(self.plan["repeats"] + 1):
             say(f"  repeat {repeat} of {self.plan['repeats']}" +
                 (", to be dropped" if repeat == 0 else ""))
-            self.device()
-            for name, program in self.plan["programs"].items():
-                self.calls(name, program)
+            self.repeat()
         self.out.write_text(json.dumps(self.samples))
 
     def profile(self):

@@ -115,7 +115,8 @@ class ReportTest(unittest.TestCase):
             work = pathlib.Path(folder)
             (work / "built").touch()
             arguments = mock.Mock(program=work / "built", compare=None,
-                                  repeats=1, rpcs=40, profile=False, json=None)
+                                  repeats=1, rpcs=40, profile=False, json=None,
+                                  tensors=False)
             doubled = {name: value * 2 for name, value in few.items()}
             with mock.patch.object(verbs_bench, "boot", return_value=doubled), \
                     contextlib.redirect_stdout(io.StringIO()), \
@@ -124,7 +125,39 @@ class ReportTest(unittest.TestCase):
         self.assertIn("send_lat 8", str(ended.exception.code))
 
 
+    def test_a_step_is_a_share_of_the_device_and_instructions_a_mib(self):
+        figures = {"read_bw 1048576": [40.0]}
+        for model in guest.MODELS:
+            figures.update({f"{model} bytes": [100e6],
+                            f"{model} handed": [2_500_000.0 * 1.25],
+                            f"{model} read": [5_000_000.0]})
+        text = self.print(verbs_bench.Report(figures).tensors)
+        # 32 and 20 MB/s of 40; 3.125 s of 2 ns each for 100 MB
+        self.assertRegex(text, r"32\.0 MB/s = 80\.0%, 16,384,000 instr")
+        self.assertRegex(text, r"20\.0 MB/s = 50\.0%")
+        self.assertEqual(text.count("resnet50"), 2)
+
+
+TENSORS = """\
+info penstock[1]: connection to x: verbs (rxe0/1, windows for a test: reads)
+resnet50: 161 tensors, 102.23 MB
+                 handed over, us   every byte read, us  answered, us  faults
+verbs-pool    3793900 (3793900-3793900)3851730 (3851730-3851730)  9 (9-9)  434
+"""
+
+
 class GuestTest(unittest.TestCase):
+
+    def test_a_step_is_read_from_the_table(self):
+        with mock.patch.object(guest, "run", return_value=TENSORS):
+            self.assertEqual(guest.tensors("tensors", "resnet50", 2),
+                             (102.23e6, 3793900.0, 3851730.0))
+
+    def test_a_step_that_was_staged_is_no_figure(self):
+        staged = TENSORS.replace("windows for a test", "staged")
+        with mock.patch.object(guest, "run", return_value=staged), \
+                self.assertRaises(RuntimeError):
+            guest.tensors("tensors", "resnet50", 2)
 
     def perftest(self, text, *arguments):
         with mock.patch.object(guest, "run", return_value=text), \

@@ -24,9 +24,13 @@ namespace {
 const std::map<std::string, std::pair<size_t, size_t>>& Known() {
   static const auto* const known =
       new std::map<std::string, std::pair<size_t, size_t>>{
-          {"resnet50", {161, 25557032}},   {"vgg16", {32, 138357544}},
-          {"bert_base", {199, 109482240}}, {"inception_v3", {292, 27161264}},
-          {"small", {1000, 64000}},        {"dlrm", {40, 529233}}};
+          {"resnet50", {161, 25557032}},
+          {"resnet50_slice", {1, 25557032}},
+          {"vgg16", {32, 138357544}},
+          {"bert_base", {199, 109482240}},
+          {"inception_v3", {292, 27161264}},
+          {"small", {1000, 64000}},
+          {"dlrm", {40, 529233}}};
   return *known;
 }
 
