@@ -1,6 +1,8 @@
 #include "frameworks/tensorflow/remote_worker.h"
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "frameworks/tensorflow/tensor_message.h"
@@ -43,11 +45,11 @@ void RemoteWorker::RecvTensorAsync(CallOptions* options,
                                    TensorResponse* response,
                                    StatusCallback done) {
   Route::Call call;
-  call.worker = stock_;
+  call.worker = stock_.get();
   call.options = options;
   call.request.method = kRecvTensor;
   call.request.metadata = request->SerializeAsString();
-  call.stock = [stock = stock_, options, request, response, done] {
+  call.stock = [stock = stock_.get(), options, request, response, done] {
     stock->RecvTensorAsync(options, request, response, done);
   };
   call.answered = [response, done](Answer answer) {
@@ -61,13 +63,13 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
                                 RecvBufResponse* response,
                                 StatusCallback done) {
   Route::Call call;
-  call.worker = stock_;
+  call.worker = stock_.get();
   call.options = options;
   call.request.method = kRecvBuf;
   RecvBufRequest sent = *request;
   sent.clear_buf_ptr();  // an address of this process
   call.request.metadata = sent.SerializeAsString();
-  call.stock = [stock = stock_, options, request, response, done] {
+  call.stock = [stock = stock_.get(), options, request, response, done] {
     stock->RecvBufAsync(options, request, response, done);
   };
   call.answered = [request, done](Answer answer) {
@@ -81,6 +83,37 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
         });
   };
   route_->Start(std::move(call));
+}
+
+void RemoteWorker::CleanupGraphAsync(
+    const ::tensorflow::CleanupGraphRequest* request,
+    ::tensorflow::CleanupGraphResponse* response, StatusCallback done) {
+  if (!route_->is_lost()) {
+    return stock_->CleanupGraphAsync(request, response, std::move(done));
+  }
+  // The RPC goes on alone, for a peer that has only lost the connection.
+  struct Cleanup {
+    std::shared_ptr<::tensorflow::WorkerInterface> stock;
+    ::tensorflow::CleanupGraphRequest request;
+    ::tensorflow::CleanupGraphResponse response;
+    std::atomic<bool> reported{false};
+    StatusCallback done;
+
+    void Report(const absl::Status& status) {
+      if (!reported.exchange(true)) done(status);
+    }
+  };
+  auto cleanup = std::make_shared<Cleanup>();
+  cleanup->stock = stock_;
+  cleanup->request = *request;
+  cleanup->done = std::move(done);
+  stock_->CleanupGraphAsync(
+      &cleanup->request, &cleanup->response,
+      [cleanup](const absl::Status& status) { cleanup->Report(status); });
+  constexpr int64_t kMostMicros = 1000 * 1000;
+  ::tensorflow::Env::Default()->SchedClosureAfter(kMostMicros, [cleanup] {
+    cleanup->Report(absl::UnavailableError("the task is gone"));
+  });
 }
 
 }  // namespace tensorflow

@@ -13,15 +13,13 @@ namespace penstock {
 namespace tensorflow {
 
 // Receives tensors and collectives' buffers over the route, and leaves all else
-// to `stock`, which outlives it. Thread-safe, as all workers are.
+// to `stock`. Thread-safe, as all workers are.
 class RemoteWorker final : public ::tensorflow::WorkerInterface {
  public:
-  RemoteWorker(::tensorflow::WorkerInterface* stock,
+  RemoteWorker(std::shared_ptr<::tensorflow::WorkerInterface> stock,
                std::shared_ptr<Route> route)
-      : stock_(stock), route_(std::move(route)) {}
+      : stock_(std::move(stock)), route_(std::move(route)) {}
   ~RemoteWorker() override = default;
-
-  ::tensorflow::WorkerInterface* stock() const { return stock_; }
 
   void RecvTensorAsync(::tensorflow::CallOptions* options,
                        const ::tensorflow::RecvTensorRequest* request,
@@ -31,6 +29,11 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                     const ::tensorflow::RecvBufRequest* request,
                     ::tensorflow::RecvBufResponse* response,
                     ::tensorflow::StatusCallback done) override;
+  // As the stock worker's, but ends within a second if the peer is gone. That
+  // one waits until it is back, and with it whoever closes the session.
+  void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
+                         ::tensorflow::CleanupGraphResponse* response,
+                         ::tensorflow::StatusCallback done) override;
 
   // The rest is the stock worker's.
   void GetStatusAsync(::tensorflow::CallOptions* options,
@@ -78,11 +81,6 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
       override {
     return stock_->CreateRunGraphResponse();
   }
-  void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
-                         ::tensorflow::CleanupGraphResponse* response,
-                         ::tensorflow::StatusCallback done) override {
-    stock_->CleanupGraphAsync(request, response, std::move(done));
-  }
   void CleanupAllAsync(const ::tensorflow::CleanupAllRequest* request,
                        ::tensorflow::CleanupAllResponse* response,
                        ::tensorflow::StatusCallback done) override {
@@ -118,7 +116,7 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
   }
 
  private:
-  ::tensorflow::WorkerInterface* const stock_;
+  const std::shared_ptr<::tensorflow::WorkerInterface> stock_;
   const std::shared_ptr<Route> route_;
 };
 

@@ -203,6 +203,7 @@ void Route::OnPong(const absl::Status& status) {
   {
     base::MutexLock lock(&mu_);
     state_ = State::kConnected;
+    lost_ = false;
   }
   Advance();
 }
@@ -212,7 +213,13 @@ void Route::OnLost(uint64_t connection) {
   base::MutexLock lock(&mu_);
   if (connection != connection_ || state_ != State::kConnected) return;
   state_ = State::kUnknown;
+  lost_ = true;
   client = std::move(client_);
+}
+
+bool Route::is_lost() const {
+  base::MutexLock lock(&mu_);
+  return lost_;
 }
 
 void Route::BecomeStock(const std::string& reason) {
@@ -285,6 +292,8 @@ void Route::OnAnswered(Ticket ticket, const Call& call,
   {
     base::MutexLock lock(&mu_);
     sent_.erase(ticket);
+    // OnLost() comes after the calls have been answered.
+    if (absl::IsUnavailable(response.status())) lost_ = true;
   }
   Forget(call.options);
   call.answered(std::move(response));

@@ -70,6 +70,9 @@ class Route : public std::enable_shared_from_this<Route> {
 
   void Start(Call call);
 
+  // Whether the connection was lost, and there is no other one yet.
+  bool is_lost() const;
+
   // For people.
   struct Description {
     std::string target;
@@ -121,6 +124,7 @@ class Route : public std::enable_shared_from_this<Route> {
   std::map<Ticket, rpc::Client::CallId> sent_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
   uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;  // counts them
+  bool lost_ ABSL_GUARDED_BY(mu_) = false;
   std::string stock_reason_ ABSL_GUARDED_BY(mu_);
   absl::Time stock_until_ ABSL_GUARDED_BY(mu_);
   uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;

@@ -116,7 +116,7 @@ absl::Status Server::WorkerCacheFactory(
   const absl::Status made =
       GrpcServer::WorkerCacheFactory(options, worker_cache);
   if (!made.ok() || settings_.policy == Policy::kOff) return made;
-  std::unique_ptr<::tensorflow::WorkerCacheInterface> stock(*worker_cache);
+  std::shared_ptr<::tensorflow::WorkerCacheInterface> stock(*worker_cache);
   *worker_cache = new WorkerCache(
       std::move(stock), options.cluster_def, task_,
       [this](const std::string& address) { return FindRoute(address); });

@@ -9,7 +9,7 @@ namespace tensorflow {
 using ::tensorflow::WorkerInterface;
 
 WorkerCache::WorkerCache(
-    std::unique_ptr<::tensorflow::WorkerCacheInterface> stock,
+    std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
     const ::tensorflow::ClusterDef& cluster, std::string local_task,
     FindRoute find_route)
     : WorkerCacheWrapper(stock.get()),
@@ -31,14 +31,18 @@ WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
       address == addresses_.end()) {
     return worker;
   }
-  return new RemoteWorker(worker, find_route_(address->second));
+  // An RPC that goes on alone keeps both.
+  std::shared_ptr<WorkerInterface> shared(
+      worker, [stock = stock_, target](WorkerInterface* released) {
+        stock->ReleaseWorker(target, released);
+      });
+  return new RemoteWorker(std::move(shared), find_route_(address->second));
 }
 
 void WorkerCache::ReleaseWorker(const std::string& target,
                                 WorkerInterface* worker) {
   auto* const remote = dynamic_cast<RemoteWorker*>(worker);
   if (remote == nullptr) return stock_->ReleaseWorker(target, worker);
-  stock_->ReleaseWorker(target, remote->stock());
   delete remote;
 }
 

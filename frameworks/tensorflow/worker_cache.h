@@ -24,7 +24,7 @@ using FindRoute =
 class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
  public:
   // `local_task` is this process's, and is not wrapped.
-  WorkerCache(std::unique_ptr<::tensorflow::WorkerCacheInterface> stock,
+  WorkerCache(std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
               const ::tensorflow::ClusterDef& cluster, std::string local_task,
               FindRoute find_route);
 
@@ -34,7 +34,7 @@ class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
                      ::tensorflow::WorkerInterface* worker) override;
 
  private:
-  const std::unique_ptr<::tensorflow::WorkerCacheInterface> stock_;
+  const std::shared_ptr<::tensorflow::WorkerCacheInterface> stock_;
   const std::string local_task_;
   const FindRoute find_route_;
   std::map<std::string, std::string> addresses_;  // by task

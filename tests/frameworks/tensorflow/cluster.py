@@ -1,0 +1,86 @@
+"""Clusters of TensorFlow tasks on this host, each in a process of its own."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+TASK = pathlib.Path(__file__).with_name("task.py")
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for each in sockets:
+        each.bind(("127.0.0.1", 0))
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def addresses(**counts):
+    """A cluster of so many tasks of each job, at ports that are free."""
+    return {
+        job: [f"127.0.0.1:{port}" for port in free_ports(count)]
+        for job, count in counts.items()
+    }
+
+
+class Task:
+    """A task. Its output goes where the test's does."""
+
+    def __init__(self, cluster, job, index, protocol, **environment):
+        spec = json.dumps(
+            dict(cluster=cluster, job=job, index=index, protocol=protocol)
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, str(TASK), spec],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=dict(os.environ, **environment),
+        )
+
+    def wait_until_ready(self):
+        line = self.process.stdout.readline()
+        assert line == "ready\n", f"the task said {line!r}"
+        return self
+
+    def describe(self):
+        self.process.stdin.write("describe\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """Ends it if it still runs."""
+        if self.process.poll() is None:
+            self.kill()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+def route_to(description, address):
+    """What describe() says of the peer at an address; None: nothing."""
+    for server in description["servers"]:
+        for route in server["routes"]:
+            if route["address"] == address:
+                return route
+    return None
+
+
+def wait_for(condition, seconds=20):
+    """Waits until it returns something true, and returns that."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result or time.monotonic() > deadline:
+            return result
+        time.sleep(0.05)
