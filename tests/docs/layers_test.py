@@ -88,7 +88,7 @@ def too_visible(layer, package, groups, rules):
 
 # A name of the drawing.
 DRAWN = re.compile(r"(?<![\w/])(?:transport/[\w.]+|tensor_service|ps|examples|"
-                   r"bench|python)(?![\w/])")
+                   r"bench|python|frameworks)(?![\w/])")
 FACE = "transport/penstock.h"  # stands for the folder "transport"
 
 
