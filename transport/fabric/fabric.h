@@ -25,6 +25,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 
 namespace penstock {
 namespace fabric {
@@ -167,10 +168,18 @@ class Endpoint {
   virtual absl::StatusOr<memory::Block> AllocateForRead(size_t size) {
     return memory::AllocateBlock(size);
   }
+  // Prepares for reads into memory of the program's. Returns what the caller
+  // holds until they have ended, or null: reads there cannot be had, or would
+  // cost more than a copy from what AllocateForRead() returns.
+  virtual std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) {
+    return nullptr;
+  }
   // Copies [offset, offset + into.size()) of the part, 1 to max_read_bytes()
   // bytes, to `into`, and then calls OnReadDone(cookie), perhaps before it
-  // returns. The caller keeps `into` valid until that. After OnBroken() a read
-  // ends with an error, or with the right bytes.
+  // returns. The caller keeps `into` valid until that, or until the endpoint is
+  // destroyed. After OnBroken() a read ends with an error, or with the right
+  // bytes.
   virtual void Read(const RemotePart& part, uint64_t offset,
                     absl::Span<uint8_t> into, uint64_t cookie) = 0;
   // Returns the whole region in place, a piece for each part, as a loan that

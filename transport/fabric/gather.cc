@@ -55,6 +55,33 @@ std::vector<Stretch> DivideIntoParts(const memory::Payload& payload,
   return LeaveLargest(payload, largest, fit);
 }
 
+std::vector<size_t> PartsOf(const memory::Payload& payload,
+                            const Stretch& stretch, size_t min_bytes,
+                            size_t max_parts) {
+  std::vector<size_t> parts;
+  bool joins = false;  // the last part has short pieces
+  for (size_t i = 0; i < stretch.pieces; ++i) {
+    const size_t size = payload.pieces()[stretch.first_piece + i].size;
+    const bool is_short = size < min_bytes;
+    if (joins && is_short) {
+      parts.back() += size;
+    } else {
+      parts.push_back(size);
+    }
+    joins = is_short;
+  }
+  if (parts.size() > max_parts) return {stretch.bytes};
+  return parts;
+}
+
+void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
+                 RemoteRegion* region) {
+  for (size_t size : sizes) {
+    region->push_back({copied.key, copied.offset, size});
+    copied.offset += size;
+  }
+}
+
 size_t GatheredBytes(const std::vector<Stretch>& stretches) {
   GatheredLayout layout;
   for (const Stretch& stretch : stretches) {

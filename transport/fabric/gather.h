@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -46,6 +47,18 @@ class GatheredLayout {
  private:
   size_t size_ = 0;
 };
+
+// Returns the sizes of the parts that a copied stretch is announced as: one for
+// each piece of `min_bytes` or more, and one for what lies between two of them,
+// so that a receiver can put each piece where it wants it. All of it is one
+// part if these would be more than `max_parts`. Needs max_parts >= 1.
+std::vector<size_t> PartsOf(const memory::Payload& payload,
+                            const Stretch& stretch, size_t min_bytes,
+                            size_t max_parts);
+
+// Appends `copied`, a copied stretch, in parts of those sizes.
+void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
+                 RemoteRegion* region);
 
 // Returns the bytes that all copied stretches take in one block.
 size_t GatheredBytes(const std::vector<Stretch>& stretches);

@@ -245,6 +245,35 @@ TEST(DivideIntoParts, AnyPayloadIsDividedWell) {
   }
 }
 
+TEST(PartsOf, ArePiecesOfThatSizeAndWhatIsBetweenThem) {
+  const std::vector<size_t> sizes = {1, 2, 9, 10, 3, 4, 12};
+  const memory::Payload payload = PayloadOf(sizes);
+  const auto parts = [&](size_t first, size_t pieces, size_t min_bytes,
+                         size_t max_parts) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < pieces; ++i) {
+      bytes += sizes[first + i];
+    }
+    return PartsOf(payload, Copied(first, pieces, bytes), min_bytes, max_parts);
+  };
+  EXPECT_THAT(parts(0, 7, 9, 100), ElementsAre(3, 9, 10, 7, 12));
+  EXPECT_THAT(parts(0, 7, 10, 100), ElementsAre(12, 10, 7, 12));
+  EXPECT_THAT(parts(2, 2, 9, 100), ElementsAre(9, 10));
+  EXPECT_THAT(parts(0, 7, 100, 100), ElementsAre(41));
+  EXPECT_THAT(parts(0, 7, 10, 4), ElementsAre(12, 10, 7, 12));
+  EXPECT_THAT(parts(0, 7, 10, 3), ElementsAre(41)) << "too many";
+  EXPECT_THAT(parts(0, 1, 1, 1), ElementsAre(1));
+}
+
+TEST(AppendParts, LieNextToOneAnother) {
+  RemoteRegion region;
+  AppendParts({7, 1000, 6}, {1, 2, 3}, &region);
+  ASSERT_EQ(region.size(), 3u);
+  EXPECT_EQ(region[2].key, 7u);
+  EXPECT_EQ(region[2].offset, 1003u);
+  EXPECT_EQ(region[2].length, 3u);
+}
+
 }  // namespace
 }  // namespace fabric
 }  // namespace penstock

@@ -33,6 +33,10 @@ class Endpoint : public fabric::Endpoint {
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts) override;
   void Withdraw(const RemoteRegion& region) override;
+  std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) override {
+    return medium_->PrepareToRead(side_, into);
+  }
   // Copies when its completion is delivered. Completes with an error if `into`
   // is above max_read_bytes().
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,

@@ -82,6 +82,8 @@ class Link {
   const Counters& counters(Side side) const { return medium_->counters(side); }
   // Returns how many exposures `owner` has not withdrawn.
   size_t exposed(Side owner) const { return medium_->exposed(owner); }
+  // Returns for how many destinations `reader` holds what PrepareToRead() gave.
+  int prepared(Side reader) const { return medium_->prepared(reader); }
   // Returns how many loans `reader` has loaded and not let go.
   int loans(Side reader) const { return medium_->loans(reader); }
 

@@ -49,6 +49,7 @@ struct Loan {
 Medium::Medium(const LinkOptions& options)
     : capabilities_(CapabilitiesOf(options)),
       credits_(options.credits),
+      min_destination_bytes_(options.min_destination_bytes),
       now_ns_(options.now_ns) {}
 
 void Medium::Start(Side side, EndpointEvents* events) {
@@ -140,6 +141,17 @@ absl::StatusOr<Exposure> Medium::Expose(Side owner,
   lender.exposed[key] = Exposed{base, exposure.stable};
   ++lender.counters.exposures;
   return exposure;
+}
+
+std::shared_ptr<const void> Medium::PrepareToRead(
+    Side reader, const memory::Destination& into) {
+  if (min_destination_bytes_ == 0 || into.size < min_destination_bytes_) {
+    return nullptr;
+  }
+  const std::shared_ptr<std::atomic<int>> count = end(reader).prepared;
+  ++*count;
+  return std::shared_ptr<const void>(count.get(),
+                                     [count](const void*) { --*count; });
 }
 
 void Medium::Withdraw(Side owner, const RemoteRegion& region) {

@@ -19,6 +19,7 @@
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/fake/line.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 
 namespace penstock {
 namespace fabric {
@@ -39,6 +40,8 @@ struct LinkOptions {
   size_t push_bytes = 0;  // stated, but nothing is pushed
   int max_reads = 4;
   bool can_load = false;
+  // PrepareToRead() takes memory of so many bytes and more; 0: none.
+  size_t min_destination_bytes = 0;
   bool is_lifeline = false;
   // How many packets may be under way in each direction.
   int credits = 64;
@@ -80,6 +83,8 @@ class Medium {
   void Read(Side reader, const RemotePart& part, uint64_t offset,
             absl::Span<uint8_t> into, uint64_t cookie);
   absl::StatusOr<memory::Payload> Load(Side reader, const RemoteRegion& region);
+  std::shared_ptr<const void> PrepareToRead(Side reader,
+                                            const memory::Destination& into);
   void GiveBack(Side reader) { ++end(reader).counters.given_back; }
   void SetArmed(Side side, bool armed) { end(side).armed = armed; }
   bool TakeDoorbellRequest(Side side);
@@ -111,6 +116,7 @@ class Medium {
   const Counters& counters(Side side) const { return end(side).counters; }
   size_t exposed(Side owner) const { return end(owner).exposed.size(); }
   int loans(Side reader) const { return *end(reader).loans; }
+  int prepared(Side reader) const { return *end(reader).prepared; }
 
  private:
   struct Event {
@@ -149,8 +155,10 @@ class Medium {
     int fail_read = 0;
     int fail_expose = 0;
     Counters counters;
-    // Outlives the medium in loaded bytes.
+    // These outlive the medium in loaded bytes, and in what is prepared.
     std::shared_ptr<std::atomic<int>> loans =
+        std::make_shared<std::atomic<int>>(0);
+    std::shared_ptr<std::atomic<int>> prepared =
         std::make_shared<std::atomic<int>>(0);
   };
 
@@ -171,6 +179,7 @@ class Medium {
 
   const Capabilities capabilities_;
   const int credits_;
+  const size_t min_destination_bytes_;
   const std::function<uint64_t()> now_ns_;
   uint64_t next_number_ = 1;
   uint64_t next_key_ = 1;

@@ -6,6 +6,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "transport/fabric/gather.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/wire/frame.h"
 
@@ -131,14 +132,32 @@ bool ShmEndpoint::Send(absl::Span<const uint8_t> packet) {
 
 absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
                                              size_t max_parts) {
+  const bool copies = link_->sharing().copies;
   absl::StatusOr<Exposure> exposure =
-      link_->lender()->Expose(payload, link_->sharing().copies ? 1 : max_parts);
+      link_->lender()->Expose(payload, copies ? 1 : max_parts);
   if (absl::IsDataLoss(exposure.status())) Fail(exposure.status());
+  if (!exposure.ok() || !copies) return exposure;
+  // For a peer that wants the pieces in places of their own.
+  const RemotePart all = exposure->region[0];
+  exposure->region.clear();
+  const Stretch copied{/*in_place=*/false, 0, payload.pieces().size(),
+                       payload.size()};
+  AppendParts(all, PartsOf(payload, copied, kMinPartBytes, max_parts),
+              &exposure->region);
   return exposure;
 }
 
 void ShmEndpoint::Withdraw(const RemoteRegion& region) {
   if (link_->sharing().copies) link_->lender()->End(region[0].key);
+}
+
+// A read is a copy, wherever to.
+std::shared_ptr<const void> ShmEndpoint::PrepareToRead(
+    const memory::Destination& into) {
+  if (into.kind != memory::MemoryKind::kHost) return nullptr;
+  static const std::shared_ptr<const void>* const nothing_to_hold =
+      new std::shared_ptr<const void>(std::make_shared<char>());
+  return *nothing_to_hold;
 }
 
 void ShmEndpoint::Read(const RemotePart& part, uint64_t offset,

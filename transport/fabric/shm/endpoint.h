@@ -51,6 +51,8 @@ class ShmEndpoint : public Endpoint {
   void Withdraw(const RemoteRegion& region) override;
 
   // Completes within the call.
+  std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) override;
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   // Gives the region back with the last share of the bytes. Needs all parts to

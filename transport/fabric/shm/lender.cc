@@ -10,13 +10,6 @@
 namespace penstock {
 namespace fabric {
 namespace shm {
-namespace {
-
-// Below this a piece is copied: the part, its lookup and its slice at the
-// receiver cost about as much.
-constexpr size_t kMinPartBytes = 4 * 1024;
-
-}  // namespace
 
 Lender::Lender(std::shared_ptr<Arena> arena, int socket,
                const ControlPage* peer)

@@ -23,6 +23,10 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
+// Below this a piece is copied: the part, its lookup and its slice at the
+// receiver cost about as much.
+constexpr size_t kMinPartBytes = 4 * 1024;
+
 // Keeps the loans of one connection. A loan is memory that the peer reads in
 // this process's arena: it is not used again until the peer gives it back, or
 // can read nothing of this side's any more. Ending a loan may run the

@@ -25,6 +25,12 @@ uint64_t KeptBytes(const Options& options, bool with_windows,
                      locked_limit);
 }
 
+// Memory of the program's, which keeps its pages while it is to be read into.
+struct PreparedMemory {
+  std::unique_ptr<memory::StableMemory> promise;  // null if it is the program's
+  Registered registered;                          // ended first
+};
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Domain>> Domain::Create(Api* api,
@@ -65,6 +71,28 @@ absl::StatusOr<memory::Block> Domain::AllocateForRead(
   block.data = std::shared_ptr<uint8_t>(*lease, (*lease)->data());
   block.size = size;
   return block;
+}
+
+std::shared_ptr<const void> Domain::PrepareToRead(
+    const memory::Destination& into) {
+  if (into.kind != memory::MemoryKind::kHost || into.size < kMinPartBytes) {
+    return nullptr;
+  }
+  auto prepared = std::make_shared<PreparedMemory>();
+  if (memory::FindStable(into.data, into.size) == nullptr &&
+      private_pool_->FindRegion(into.data, into.size) == nullptr) {
+    if (into.size <= kCopyMaxBytes) return nullptr;
+    // So that each READ of a part of it finds the one registration.
+    absl::StatusOr<std::unique_ptr<memory::StableMemory>> promise =
+        memory::StableMemory::Declare(into.data, into.size);
+    if (!promise.ok()) return nullptr;  // a part of it is the program's
+    prepared->promise = *std::move(promise);
+  }
+  absl::StatusOr<Registered> registered =
+      GetForRead(memory::Bytes{into.data, into.size, nullptr});
+  if (!registered.ok()) return nullptr;
+  prepared->registered = *std::move(registered);
+  return prepared;
 }
 
 absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes) {

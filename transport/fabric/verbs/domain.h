@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_DOMAIN_H_
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_DOMAIN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -14,10 +15,19 @@
 #include "transport/fabric/verbs/registration_cache.h"
 #include "transport/fabric/verbs/spare_block.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 
 namespace penstock {
 namespace fabric {
 namespace verbs {
+
+// Up to this, bytes are copied rather than registered for one use: a system
+// call that pins pages, and another that lets go of them, take tens of
+// microseconds and some for each page, a copy 10 for 100 KiB.
+constexpr size_t kCopyMaxBytes = 256 * 1024;
+// Of a message of several pieces, below this they are copied: a window's two
+// requests and a READ of its own cost more.
+constexpr size_t kMinPartBytes = 64 * 1024;
 
 // A registered region, which stays registered as long as this exists, or as
 // long as the lease of the memory if that is of a pool.
@@ -54,6 +64,10 @@ class Domain {
   // else of the heap, where the last large block is used again.
   absl::StatusOr<memory::Block> AllocateForRead(
       size_t size, const std::shared_ptr<Quota>& quota);
+  // Returns what keeps the program's memory registered for READs, or null if
+  // reading into memory of ours, and copying from there, costs less, or if it
+  // cannot be registered. The caller keeps the memory for longer.
+  std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
   // the bytes until the READs have ended.
   absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes);

@@ -49,6 +49,10 @@ class VerbsEndpoint : public Endpoint {
   void Withdraw(const RemoteRegion& region) override;
 
   absl::StatusOr<memory::Block> AllocateForRead(size_t size) override;
+  std::shared_ptr<const void> PrepareToRead(
+      const memory::Destination& into) override {
+    return connection_->domain()->PrepareToRead(into);
+  }
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;

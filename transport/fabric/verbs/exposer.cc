@@ -11,13 +11,6 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// Up to this a payload is copied rather than registered for one use: a system
-// call that pins pages, and another that lets go of them, take tens of
-// microseconds and some for each page, a copy 10 for 100 KiB.
-constexpr size_t kCopyMaxBytes = 256 * 1024;
-// Of a payload of several pieces, below this they are copied: a window's two
-// requests and a READ of its own cost more.
-constexpr size_t kMinPartBytes = 64 * 1024;
 // The most parts: two requests each, of the queue's 128.
 constexpr size_t kMaxWindows = 32;
 
@@ -29,7 +22,7 @@ uint64_t AddressOf(const void* data) {
 
 absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload,
                                          size_t max_parts) {
-  if (!connection_->domain()->has_windows()) return Stage(payload);
+  if (!connection_->domain()->has_windows()) return Stage(payload, max_parts);
   Invalidate();
   if (queue_->full()) {
     return absl::ResourceExhaustedError("the send queue is full");
@@ -37,7 +30,8 @@ absl::StatusOr<Exposure> Exposer::Expose(const memory::Payload& payload,
   return ExposeByWindows(payload, max_parts);
 }
 
-absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
+absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload,
+                                        size_t max_parts) {
   absl::StatusOr<std::shared_ptr<PoolLease>> lease =
       connection_->domain()->exposed_pool()->Allocate(
           payload.size(), connection_->exposed_quota());
@@ -47,7 +41,11 @@ absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload) {
   const uint32_t rkey = (*lease)->region()->rkey;
   const memory::Bytes bytes{data, payload.size(), *std::move(lease)};
   Exposure exposure;
-  exposure.region.push_back(Keep(bytes, rkey, Exposed()));
+  const Stretch all{/*in_place=*/false, 0, payload.pieces().size(),
+                    payload.size()};
+  AppendParts(Keep(bytes, rkey, Exposed()),
+              PartsOf(payload, all, kMinPartBytes, max_parts),
+              &exposure.region);
   exposure.stable = memory::Payload(bytes);
   return exposure;
 }
@@ -75,7 +73,7 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
   }
   return ExposeParts(payload,
                      DivideIntoParts(payload, reachable, min_bytes, windows),
-                     std::move(in_place));
+                     std::move(in_place), max_parts);
 }
 
 bool Exposer::MayStay(const memory::Bytes& bytes) {
@@ -115,7 +113,7 @@ absl::StatusOr<Exposer::Copy> Exposer::MakeCopy(size_t size) {
 
 absl::StatusOr<Exposure> Exposer::ExposeParts(
     const memory::Payload& payload, const std::vector<Stretch>& stretches,
-    std::vector<Registered> in_place) {
+    std::vector<Registered> in_place, size_t max_parts) {
   Copy copy;
   RemotePart copied;  // all of the copy
   const size_t gathered_bytes = GatheredBytes(stretches);
@@ -131,11 +129,15 @@ absl::StatusOr<Exposure> Exposer::ExposeParts(
   }
   Exposure exposure;
   GatheredLayout layout;
+  size_t spare_parts = max_parts - stretches.size();
   for (const Stretch& stretch : stretches) {
     if (!stretch.in_place) {
       const size_t begin = layout.Add(stretch.bytes);
-      exposure.region.push_back(
-          {copied.key, copied.offset + begin, stretch.bytes});
+      const std::vector<size_t> parts =
+          PartsOf(payload, stretch, kMinPartBytes, 1 + spare_parts);
+      spare_parts -= parts.size() - 1;
+      AppendParts({copied.key, copied.offset + begin, stretch.bytes}, parts,
+                  &exposure.region);
       exposure.stable.Append(copy.bytes.Part(begin, stretch.bytes));
       continue;
     }

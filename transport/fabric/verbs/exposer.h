@@ -70,7 +70,8 @@ class Exposer {
     Registered registered;
   };
 
-  absl::StatusOr<Exposure> Stage(const memory::Payload& payload);
+  absl::StatusOr<Exposure> Stage(const memory::Payload& payload,
+                                 size_t max_parts);
   absl::StatusOr<Exposure> ExposeByWindows(const memory::Payload& payload,
                                            size_t max_parts);
   // Whether registering `bytes` where they lie costs less than copying them.
@@ -81,7 +82,8 @@ class Exposer {
   absl::StatusOr<Copy> MakeCopy(size_t size);
   absl::StatusOr<Exposure> ExposeParts(const memory::Payload& payload,
                                        const std::vector<Stretch>& stretches,
-                                       std::vector<Registered> in_place);
+                                       std::vector<Registered> in_place,
+                                       size_t max_parts);
   // Binds a window to `bytes`.
   absl::StatusOr<RemotePart> ExposeRegistered(const memory::Bytes& bytes,
                                               bool is_copy,

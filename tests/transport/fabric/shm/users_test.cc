@@ -117,14 +117,18 @@ TEST_F(ShmCopied, GivingBackEndsTheLoanToo) {
   b()->Withdraw(region);
 }
 
-TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOnePart) {
+// Its pieces are parts of it, so that the peer can put them where it wants.
+TEST_F(ShmCopied, PayloadOfSeveralPiecesIsOneCopy) {
   auto lease = arena_->Allocate(kMiB).value();
   memory::Payload payload = PatternPayload(kMiB, 3);
   payload.Append(memory::Bytes{lease->data(), kMiB, lease});
   auto exposure = b()->Expose(payload, /*max_parts=*/100);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
-  ASSERT_EQ(exposure->region.size(), 1u);
-  EXPECT_EQ(exposure->region[0].length, 2 * kMiB);
+  ASSERT_EQ(exposure->region.size(), 2u);
+  EXPECT_EQ(exposure->region[0].length, kMiB);
+  EXPECT_EQ(exposure->region[1].length, kMiB);
+  EXPECT_EQ(exposure->region[1].key, exposure->region[0].key);
+  EXPECT_EQ(exposure->region[1].offset, exposure->region[0].offset + kMiB);
   EXPECT_EQ(exposure->stable.pieces().size(), 1u);
 }
 

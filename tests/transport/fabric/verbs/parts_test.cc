@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,11 @@ class PartsTest : public testing::Test {
     if (!exposure.ok()) return {RemoteRegion(1), {}};
     owners_.push_back(exposure->stable.pieces()[0].owner);
     return *std::move(exposure);
+  }
+  static std::set<uint64_t> KeysOf(const RemoteRegion& region) {
+    std::set<uint64_t> keys;
+    for (const RemotePart& part : region) keys.insert(part.key);
+    return keys;
   }
   static std::string TextOf(const memory::Payload& payload) {
     std::string text(payload.size(), '.');
@@ -210,13 +216,31 @@ TEST_F(PartsTest, OnePartIsOneCopy) {
   ExpectReadable(exposure.region);
 }
 
+// So that a receiver can put each where it wants it.
+TEST_F(PartsTest, LongPiecesOfACopyArePartsOfTheirOwn) {
+  for (size_t size : {size_t{1}, kLeast, size_t{2}, size_t{3}, 2 * kLeast}) {
+    AppendHeap(size, 'a' + payload_.pieces().size());
+  }
+  const Exposure exposure = Expose(/*max_parts=*/5);
+  EXPECT_EQ(KeysOf(exposure.region).size(), 1u);
+  ASSERT_EQ(exposure.region.size(), 4u);
+  EXPECT_EQ(exposure.region[0].length, 1u);
+  EXPECT_EQ(exposure.region[1].length, kLeast);
+  EXPECT_EQ(exposure.region[2].length, 5u);
+  EXPECT_EQ(exposure.region[3].length, 2 * kLeast);
+  ExpectReadable(exposure.region);
+  EXPECT_EQ(Expose(/*max_parts=*/3).region.size(), 1u);
+}
+
 TEST_F(PartsTest, OneExposureHasABoundedNumberOfWindows) {
   for (int pieces : {32, 40}) {
     ASSERT_NO_FATAL_FAILURE(Open());
     for (int i = 0; i < pieces; ++i) AppendRegistered(kLeast, 'a' + i % 26);
     const Exposure exposure = Expose(/*max_parts=*/512);
     EXPECT_LE(counts().bound_mws, 32);
-    EXPECT_EQ(exposure.region.size(), 32u);
+    EXPECT_EQ(KeysOf(exposure.region).size(), 32u);
+    // Those that are copied are parts, too.
+    EXPECT_EQ(exposure.region.size(), static_cast<size_t>(pieces));
     ExpectReadable(exposure.region);
   }
 }
@@ -254,8 +278,9 @@ TEST_F(PartsTest, FullQueueTakesFewerPartsAndThenNothing) {
   }
   EXPECT_TRUE(absl::IsResourceExhausted(full)) << full;
   EXPECT_GT(exposures.size(), 10u);
+  EXPECT_EQ(KeysOf(exposures.front().region).size(), 3u);
+  EXPECT_EQ(KeysOf(exposures.back().region).size(), 1u);
   EXPECT_EQ(exposures.front().region.size(), 5u);
-  EXPECT_EQ(exposures.back().region.size(), 1u);
   ends_->api->Release();
   ends_->Exchange();
   for (const Exposure& exposure : exposures) ExpectReadable(exposure.region);
