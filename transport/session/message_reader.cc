@@ -17,12 +17,6 @@ fabric::RemoteRegion ToRemote(const wire::AnnouncedRegion& region) {
   return remote;
 }
 
-std::vector<uint64_t> LengthsOf(const fabric::RemoteRegion& region) {
-  std::vector<uint64_t> lengths;
-  for (const fabric::RemotePart& part : region) lengths.push_back(part.length);
-  return lengths;
-}
-
 }  // namespace
 
 MessageReader::MessageReader(fabric::Endpoint* lifeline, uint64_t budget,
@@ -63,7 +57,7 @@ const wire::AnnouncedRegion* MessageReader::FindFast(
   return fast_path_ == nullptr ? nullptr : FindRegion(announce, fast_epoch_);
 }
 
-std::vector<memory::Block> MessageReader::LoseFastPath() {
+MessageReader::Filled MessageReader::LoseFastPath() {
   std::vector<uint64_t> cut_off;
   for (uint64_t id : under_way_) {
     if (fast_path_ != nullptr && pulls_[id].path == fast_path_) {
@@ -71,12 +65,12 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
     }
   }
   fast_path_ = nullptr;
-  std::vector<memory::Block> blocks;
+  Filled filled;
   for (uint64_t id : cut_off) {
     auto it = pulls_.find(id);
     if (it == pulls_.end()) continue;
     Pull& pull = it->second;
-    blocks.push_back(std::exchange(pull.block, memory::Block()));
+    filled.push_back(std::move(pull.landing));
     pull.puller = nullptr;
     under_way_.erase(id);
     in_use_ -= pull.announce.length;
@@ -88,17 +82,17 @@ std::vector<memory::Block> MessageReader::LoseFastPath() {
     }
   }
   StartDeferred();
-  return blocks;
+  return filled;
 }
 
-std::vector<memory::Block> MessageReader::Stop() {
+MessageReader::Filled MessageReader::Stop() {
   fabric::Endpoint* const lost = std::exchange(fast_path_, nullptr);
   deferred_.clear();
   wanted_.clear();
-  std::vector<memory::Block> blocks;
+  Filled filled;
   for (auto it = pulls_.begin(); it != pulls_.end();) {
     Pull& pull = it->second;
-    if (std::exchange(pull.wanted, false) && pull.block.data != nullptr) {
+    if (std::exchange(pull.wanted, false) && pull.landing != nullptr) {
       abandoned_ += pull.announce.length;
     }
     const bool is_reading = pull.puller != nullptr && pull.path != lost;
@@ -106,18 +100,19 @@ std::vector<memory::Block> MessageReader::Stop() {
       pull.puller->Abandon();
       ++it;
     } else {
-      blocks.push_back(std::move(pull.block));
+      if (pull.landing != nullptr) filled.push_back(std::move(pull.landing));
       under_way_.erase(it->first);
       of_streams_.erase({pull.stream, it->first});
       pending_parts_ -= pull.announce.max_parts();
       it = pulls_.erase(it);
     }
   }
-  return blocks;
+  return filled;
 }
 
-absl::Status MessageReader::Begin(uint32_t stream,
-                                  const wire::Announce& announce) {
+absl::Status MessageReader::Begin(
+    uint32_t stream, const wire::Announce& announce,
+    std::shared_ptr<memory::Destinations> destinations) {
   if (pulls_.count(announce.id) > 0) {
     return absl::InvalidArgumentError("the peer announced a message twice");
   }
@@ -125,6 +120,7 @@ absl::Status MessageReader::Begin(uint32_t stream,
   Pull& pull = pulls_[announce.id];
   pull.stream = stream;
   pull.announce = announce;
+  pull.destinations = std::move(destinations);
   pending_parts_ += announce.max_parts();
   of_streams_.emplace(stream, announce.id);
   if (MayStart(pull)) {
@@ -153,7 +149,7 @@ bool MessageReader::MayStart(const Pull& pull) const {
   return in_use_ == 0 || in_use_ + pull.announce.length <= budget_;
 }
 
-bool MessageReader::ChoosePath(Pull* pull) const {
+const wire::AnnouncedRegion* MessageReader::ChoosePath(Pull* pull) const {
   const bool may_be_fast = fast_path_ != nullptr && !pull->lifeline_only;
   for (bool fast : {true, false}) {
     if (fast && !may_be_fast) continue;
@@ -161,29 +157,27 @@ bool MessageReader::ChoosePath(Pull* pull) const {
         FindRegion(pull->announce, fast ? fast_epoch_ : kLifeline);
     if (region == nullptr) continue;
     pull->path = fast ? fast_path_ : lifeline_;
-    pull->region = ToRemote(*region);
-    return true;
+    return region;
   }
-  return false;
+  return nullptr;
 }
 
 void MessageReader::Start(uint64_t id) {
   Pull& pull = pulls_[id];
-  if (!ChoosePath(&pull)) {
+  const wire::AnnouncedRegion* const region = ChoosePath(&pull);
+  if (region == nullptr) {
     return Fail(id, absl::UnavailableError("no path leads to the message"));
   }
-  if (pull.block.data == nullptr) {
-    absl::StatusOr<memory::Block> block =
-        pull.path->AllocateForRead(pull.announce.length);
-    if (!block.ok()) return Fail(id, block.status());
-    pull.block = *std::move(block);
-    in_use_ += pull.announce.length;
-  }
+  absl::StatusOr<std::unique_ptr<Landing>> landing =
+      Landing::Choose(ToRemote(*region), pull.destinations, pull.path);
+  if (!landing.ok()) return Fail(id, landing.status());
+  pull.landing = *std::move(landing);
+  in_use_ += pull.announce.length;
   const fabric::Capabilities& path = pull.path->capabilities();
   protocol::ChunkTuner* const tuner = TunerOf(pull);
   under_way_.insert(id);
   pull.puller = std::make_unique<protocol::Puller>(
-      LengthsOf(pull.region), tuner->chunk_bytes(), path.max_reads,
+      pull.landing->lengths(), tuner->chunk_bytes(), path.max_reads,
       path.push_bytes);
   if (!tuner->idle()) {
     tuner->BeginBehindOthers();
@@ -212,8 +206,10 @@ void MessageReader::StartReads(
     pull.to_start.pop_front();
     protocol::ChunkTuner* const tuner = TunerOf(pull);
     tuner->OnRead(chunk.length, tuner->wants_start() ? tuning_.now_ns() : 0);
-    pull.path->Read(pull.region[chunk.part], chunk.part_offset,
-                    pull.block.span().subspan(chunk.offset, chunk.length), id);
+    const Landing& landing = *pull.landing;
+    pull.path->Read(landing.parts()[chunk.part], chunk.part_offset,
+                    landing.At(chunk.part, chunk.part_offset, chunk.length),
+                    id);
   }
 }
 
@@ -235,6 +231,8 @@ void MessageReader::Finish(uint64_t id) {
     // Perhaps lost with its path: the lifeline leads to the same bytes.
     if (pull.wanted && pull.path != lifeline_) {
       pull.lifeline_only = true;
+      pull.landing = nullptr;  // no read of it is under way any more
+      in_use_ -= pull.announce.length;
       return Start(id);
     }
     return Fail(id, error);
@@ -242,7 +240,7 @@ void MessageReader::Finish(uint64_t id) {
   const Pull done = Take(id);
   GiveBack(done.announce);
   owner_->OnRegionReleased(id);
-  owner_->OnMessageRead(done.stream, id, memory::Payload(done.block.AsBytes()),
+  owner_->OnMessageRead(done.stream, id, done.landing->Message(),
                         done.announce.length);
 }
 
@@ -262,7 +260,7 @@ void MessageReader::Fail(uint64_t id, const absl::Status& status) {
   const Pull pull = Take(id);
   GiveBack(pull.announce);
   owner_->OnRegionReleased(id);
-  if (pull.block.data != nullptr) {
+  if (pull.landing != nullptr) {
     if (!pull.wanted) abandoned_ -= pull.announce.length;
     Consumed(pull.announce.length);
   }
@@ -293,7 +291,7 @@ void MessageReader::AbandonPull(uint64_t id) {
   if (it == pulls_.end() || !it->second.wanted) return;
   Pull& pull = it->second;
   pull.wanted = false;
-  if (pull.block.data != nullptr) abandoned_ += pull.announce.length;
+  if (pull.landing != nullptr) abandoned_ += pull.announce.length;
   if (pull.puller != nullptr) pull.puller->Abandon();
   if (pull.puller == nullptr || pull.puller->finished()) {
     Fail(id, absl::CancelledError("the stream ended"));

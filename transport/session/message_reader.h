@@ -1,5 +1,6 @@
 // Fetches announced messages: in place where the fabric can, else by chunked
-// reads into fresh memory, starting over on the lifeline if a path is lost.
+// reads into destinations of the program's and into fresh memory, starting over
+// on the lifeline if a path is lost.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
 #define PENSTOCK_TRANSPORT_SESSION_MESSAGE_READER_H_
@@ -15,17 +16,19 @@
 #include "absl/status/statusor.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 #include "transport/protocol/chunk_tuner.h"
 #include "transport/protocol/puller.h"
+#include "transport/session/landing.h"
 #include "transport/session/tuning.h"
 #include "transport/wire/announce.h"
 
 namespace penstock {
 namespace session {
 
-// Reads into private memory share a budget: the bytes that are being read, and
-// those that the application has not consumed. A read for which there is no
-// room is deferred. One starts whatever its size while nothing else is in use.
+// Reads share a budget: the bytes that are being read, wherever to, and those
+// that the application has not consumed. A read for which there is no room is
+// deferred. One starts whatever its size while nothing else is in use.
 //
 // What the application waits for starts without regard to the budget, as it
 // could wait for ever. It is deferred only while more than the budget is being
@@ -53,17 +56,22 @@ class MessageReader {
 
   // Reads over `path` what announcements name by `epoch`.
   void UseFastPath(fabric::Endpoint* path, uint32_t epoch);
+  // Holds memory that reads were filling.
+  using Filled = std::vector<std::unique_ptr<Landing>>;
   // Starts reads that are under way there anew, on the lifeline. Returns the
   // memory that they were filling: keep it until the path is destroyed.
-  std::vector<memory::Block> LoseFastPath();
+  Filled LoseFastPath();
   // Starts nothing any more, and reports nothing: the session is over. Reads
   // under way on the lifeline still end. Those on the fast path do not; returns
   // what they were filling, as above.
-  std::vector<memory::Block> Stop();
+  Filled Stop();
 
-  // Reads the message, now or when the budget allows it. INVALID_ARGUMENT: the
-  // peer used an id twice.
-  absl::Status Begin(uint32_t stream, const wire::Announce& announce);
+  // Reads the message, now or when the budget allows it, into `destinations` as
+  // far as they fit; null: there are none. INVALID_ARGUMENT: the peer used an
+  // id twice.
+  absl::Status Begin(
+      uint32_t stream, const wire::Announce& announce,
+      std::shared_ptr<memory::Destinations> destinations = nullptr);
   // Starts a deferred read for which the application waits. Ignores a message
   // that is being read, or unknown.
   void Want(uint64_t id);
@@ -88,10 +96,10 @@ class MessageReader {
   struct Pull {
     uint32_t stream;
     wire::Announce announce;
-    memory::Block block;
+    std::shared_ptr<memory::Destinations> destinations;
+    std::unique_ptr<Landing> landing;  // null: in_use_ has nothing of it
     std::unique_ptr<protocol::Puller> puller;
     fabric::Endpoint* path = nullptr;
-    fabric::RemoteRegion region;
     bool lifeline_only = false;  // the fast path has failed it
     bool wanted = true;          // by its stream
     // Reads that StartReads() has yet to start, while it runs.
@@ -113,7 +121,8 @@ class MessageReader {
   void AbandonPull(uint64_t id);
   // Takes it out, and out of all that leads to it.
   Pull Take(uint64_t id);
-  bool ChoosePath(Pull* pull) const;
+  // Returns the announced region on the path that it chooses, or null.
+  const wire::AnnouncedRegion* ChoosePath(Pull* pull) const;
   protocol::ChunkTuner MakeTuner(const fabric::Endpoint& path) const;
   protocol::ChunkTuner* TunerOf(const Pull& pull) {
     return pull.path == lifeline_ ? &lifeline_tuner_ : &fast_tuner_;

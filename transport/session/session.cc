@@ -26,7 +26,12 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
                      &writer_, &counters_},
                events) {}
 
-Session::~Session() = default;
+// What reads on the fast path are filling stays until the path is destroyed.
+Session::~Session() {
+  if (path_and_memory_ != nullptr) {
+    path_and_memory_->filled = streams_.input().Stop();
+  }
+}
 
 void Session::Start() {
   lifeline_->Start(&lifeline_events_);

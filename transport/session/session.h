@@ -30,6 +30,7 @@
 
 #include "transport/base/buffer_pool.h"
 #include "transport/fabric/fabric.h"
+#include "transport/memory/destinations.h"
 #include "transport/protocol/reassembler.h"
 #include "transport/protocol/receive_order.h"
 #include "transport/session/budget.h"
@@ -96,6 +97,14 @@ class Session {
   // Refusal() for calls that may be repeated.
   void SendReset(uint32_t stream, const absl::Status& status) {
     output().SendReset(stream, status);
+  }
+  // Reads the stream's next message, if it is announced, into `destinations`,
+  // as far as parts of it have their sizes and its path can read there. A piece
+  // of the message that is one of them lies there, and keeps them taken. Call
+  // this before the peer can have sent the message.
+  void PostDestinations(uint32_t stream,
+                        std::shared_ptr<memory::Destinations> destinations) {
+    streams_.input().PostDestinations(stream, std::move(destinations));
   }
   // Reads the stream's next message even where the budget would have it wait:
   // the application asks for it.
@@ -221,13 +230,16 @@ class Session {
   PathEvents fast_events_;
   const std::unique_ptr<fabric::Endpoint> lifeline_;
   std::shared_ptr<fabric::Endpoint> fast_;
-  // Not destroyed before Flush(): they may be what is calling. With each the
-  // memory that its reads may still write to, which is to outlive it.
-  struct LostPath {
-    std::vector<memory::Block> blocks;
+  // What fast_ shares: the path, and after its loss the memory that its reads
+  // may still write to. Others have shares, too, so that it may live for longer
+  // than the session has it.
+  struct PathAndMemory {
+    MessageReader::Filled filled;
     std::shared_ptr<fabric::Endpoint> path;  // destroyed first
   };
-  std::vector<LostPath> lost_paths_;
+  std::shared_ptr<PathAndMemory> path_and_memory_;
+  // Not destroyed before Flush(): they may be what is calling.
+  std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
   bool using_fast_ = false;
   bool in_input_ = false;  // delivering: input that nests would be out of order
   PathHandshake handshake_;

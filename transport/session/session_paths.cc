@@ -95,7 +95,10 @@ void Session::TryNextPath() {
 void Session::AddFastPath(const std::string& fabric,
                           std::shared_ptr<fabric::Endpoint> path) {
   if (closed() || fast_ != nullptr || !handshake_.open()) return;
-  fast_ = std::move(path);
+  path_and_memory_ = std::make_shared<PathAndMemory>();
+  path_and_memory_->path = std::move(path);
+  fast_ = std::shared_ptr<fabric::Endpoint>(path_and_memory_,
+                                            path_and_memory_->path.get());
   fabric_ = fabric;
   fast_->Start(&fast_events_);
   streams_.input().UseFastPath(fast_.get(), handshake_.epoch());
@@ -141,13 +144,13 @@ void Session::LoseFastPath(const absl::Status& cause) {
 // What the peer has not acknowledged goes over the lifeline.
 void Session::DropFastPath() {
   using_fast_ = false;
-  LostPath lost;
-  if (closed()) lost.blocks = streams_.input().Stop();
+  MessageReader::Filled filled;
+  if (closed()) filled = streams_.input().Stop();
   if (fast_ == nullptr) return;
   output().LoseFastPath();
-  lost.path = std::exchange(fast_, nullptr);
-  if (!closed()) lost.blocks = streams_.input().LoseFastPath();
-  lost_paths_.push_back(std::move(lost));
+  lost_paths_.push_back(std::exchange(fast_, nullptr));
+  if (!closed()) filled = streams_.input().LoseFastPath();
+  std::exchange(path_and_memory_, nullptr)->filled = std::move(filled);
   sender_.LoseFastPath();
 }
 

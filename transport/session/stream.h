@@ -4,11 +4,13 @@
 #define PENSTOCK_TRANSPORT_SESSION_STREAM_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/types/optional.h"
 #include "transport/base/fifo.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 #include "transport/protocol/inbox.h"
 #include "transport/protocol/stream_window.h"
 #include "transport/session/events.h"
@@ -61,6 +63,8 @@ struct Stream {
   uint64_t held_bytes = 0;             // charged to the budget, as unread
   bool wants_message = false;          // the application waits for the next one
   absl::optional<absl::Status> reset;  // came before it was attached
+  // For its next announced message; mostly null.
+  std::shared_ptr<memory::Destinations> destinations;
 };
 
 }  // namespace session

@@ -81,6 +81,7 @@ void StreamInput::OnAttached(uint32_t id) {
 void StreamInput::OnDetached(uint32_t id, Stream* stream) {
   base::Fifo<Stream::Unconsumed> unconsumed = std::move(stream->unconsumed);
   stream->inbox = protocol::Inbox();
+  stream->destinations = nullptr;
   LetGo(stream, stream->held_bytes);
   reader_.Abandon(id);
   for (const Stream::Unconsumed& entry : unconsumed) {
@@ -171,7 +172,8 @@ absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
   }
   stream->inbox.AddAnnounced(announce->id).compressed =
       (header.flags & wire::kCompressed) != 0;
-  status = reader_.Begin(header.stream, *announce);
+  status =
+      reader_.Begin(header.stream, *announce, std::move(stream->destinations));
   stream = streams_->Find(header.stream);  // it may have failed at once
   if (stream != nullptr) StartIfWanted(*stream);
   return status;
@@ -246,6 +248,12 @@ void StreamInput::OnRegionReleased(uint64_t announcement) {
   std::string payload;
   wire::AppendNumber<uint64_t>(announcement, &payload);
   writer_->Add(wire::FrameType::kRelease, 0, 0, payload);
+}
+
+void StreamInput::PostDestinations(
+    uint32_t id, std::shared_ptr<memory::Destinations> destinations) {
+  Stream* const stream = streams_->Find(id);
+  if (stream != nullptr) stream->destinations = std::move(destinations);
 }
 
 void StreamInput::WantMessage(uint32_t id) {

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,6 +15,7 @@
 #include "transport/base/buffer_pool.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/destinations.h"
 #include "transport/protocol/inbox.h"
 #include "transport/session/budget.h"
 #include "transport/session/config.h"
@@ -50,8 +51,8 @@ class StreamInput : private MessageReader::Owner {
     reader_.UseFastPath(path, epoch);
   }
   // See MessageReader.
-  std::vector<memory::Block> LoseFastPath() { return reader_.LoseFastPath(); }
-  std::vector<memory::Block> Stop() { return reader_.Stop(); }
+  MessageReader::Filled LoseFastPath() { return reader_.LoseFastPath(); }
+  MessageReader::Filled Stop() { return reader_.Stop(); }
   void OnReadDone(uint64_t cookie, const absl::Status& status) {
     reader_.OnReadDone(cookie, status);
   }
@@ -72,6 +73,8 @@ class StreamInput : private MessageReader::Owner {
                           absl::Span<const uint8_t> payload);
 
   // See Session.
+  void PostDestinations(uint32_t id,
+                        std::shared_ptr<memory::Destinations> destinations);
   void WantMessage(uint32_t id);
   void Consumed(uint32_t id);
 

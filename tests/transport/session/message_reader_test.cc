@@ -194,10 +194,26 @@ TEST_F(MessageReaderTest, DiscardReleasesWithoutReading) {
 }
 
 // One block, read from each part in pieces of 4,096.
-TEST_F(MessageReaderTest, PartsAreReadIntoOneBlock) {
+TEST_F(MessageReaderTest, PartsNextToOneAnotherAreReadAsOne) {
   keeps_ = true;
   const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
   Begin(1, Expose(7, payload, 5));
+  Run();
+  ASSERT_EQ(kept_.size(), 1u);
+  EXPECT_EQ(ToString(kept_[0]), ToString(payload));
+  EXPECT_EQ(fast_reads(), 5u);
+}
+
+TEST_F(MessageReaderTest, PartsAreReadIntoOneBlock) {
+  keeps_ = true;
+  const memory::Payload payload = Pieces({3000, 1, 6000, 2, 9000});
+  wire::Announce announce = Expose(7, payload, 5);
+  announce.regions[0].parts.clear();
+  for (const memory::Bytes& piece : payload.pieces()) {
+    const auto apart = Expose(8, memory::Payload(piece), 1);
+    announce.regions[0].parts.push_back(apart.regions[0].parts[0]);
+  }
+  Begin(1, announce);
   Run();
   ASSERT_EQ(kept_.size(), 1u);
   EXPECT_EQ(kept_[0].pieces().size(), 1u);
@@ -227,7 +243,7 @@ TEST_F(MessageReaderTest, PartsOfALostPathAreReadOverTheLifeline) {
   Run();
   ASSERT_EQ(kept_.size(), 1u);
   EXPECT_EQ(ToString(kept_[0]), ToString(payload));
-  EXPECT_EQ(lifeline_reads(), 3u);
+  EXPECT_EQ(lifeline_reads(), 3u);  // 9,001 bytes
 }
 
 class LoadingReaderTest : public MessageReaderTest {
