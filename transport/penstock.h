@@ -30,6 +30,7 @@
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
 #include "transport/allocator.h"
+#include "transport/destinations.h"
 #include "transport/options.h"
 
 namespace penstock {

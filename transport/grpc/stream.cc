@@ -4,6 +4,7 @@
 
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/transport/error_utils.h"
+#include "transport/grpc/call_destinations.h"
 #include "transport/grpc/errors.h"
 #include "transport/grpc/late_release.h"
 #include "transport/grpc/metadata_codec.h"
@@ -173,6 +174,10 @@ grpc_error_handle Stream::SendInitialMetadata(
       return absl::OkStatus();
     }
     Open();
+    auto destinations = DestinationsOf(payload->context);
+    if (destinations != nullptr) {
+      session()->PostDestinations(id_, std::move(destinations));
+    }
   }
   const absl::string_view metadata =
       transport_->Encode(*op.send_initial_metadata);

@@ -1,0 +1,40 @@
+#include "transport/destinations.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "transport/grpc/call_destinations.h"
+#include "transport/memory/destinations.h"
+
+namespace penstock {
+
+std::shared_ptr<Destinations> Destinations::Make(
+    const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
+    Use use) {
+  std::vector<memory::Destination> all;
+  for (const Range& range : ranges) {
+    if (range.kind != Kind::kHost) continue;
+    all.push_back({static_cast<uint8_t*>(range.data), range.size,
+                   memory::MemoryKind::kHost});
+  }
+  const auto registered =
+      use == Use::kOften ? memory::Destinations::Registered::kForLife
+                         : memory::Destinations::Registered::kForOneMessage;
+  return absl::WrapUnique(
+      new Destinations(std::make_shared<memory::Destinations>(
+          std::move(all), std::move(owner), registered)));
+}
+
+Destinations::Destinations(std::shared_ptr<memory::Destinations> shared)
+    : shared_(std::move(shared)) {}
+
+Destinations::~Destinations() = default;
+
+void Destinations::AttachTo(grpc::ClientContext* context) const {
+  core::AttachDestinations(context, shared_);
+}
+
+bool Destinations::in_use() const { return shared_->is_taken(); }
+
+}  // namespace penstock

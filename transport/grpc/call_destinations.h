@@ -1,0 +1,33 @@
+// Attaches memory to a call of gRPC's, for its transport to receive into.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_CALL_DESTINATIONS_H_
+#define PENSTOCK_TRANSPORT_GRPC_CALL_DESTINATIONS_H_
+
+#include <memory>
+
+#include "grpcpp/client_context.h"
+#include "transport/memory/destinations.h"
+
+struct grpc_call_context_element;
+
+namespace penstock {
+namespace core {
+
+// Attaches the destinations, which the call keeps as long as it lives, in the
+// place of those that it has. They are in the call's context, a table of
+// pointers that every attempt at the call shares and that never leaves the
+// process. Call it between the making of the call and its start. Does nothing
+// before that, and with a gRPC that this was not built for.
+void AttachDestinations(grpc::ClientContext* context,
+                        std::shared_ptr<memory::Destinations> destinations);
+
+// Returns what was attached to the call with this context, or null. The last
+// share may be dropped under a lock: what it owns is released later
+// (late_release.h).
+std::shared_ptr<memory::Destinations> DestinationsOf(
+    const grpc_call_context_element* context);
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_CALL_DESTINATIONS_H_
