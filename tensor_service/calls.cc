@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -13,6 +14,11 @@ namespace {
 // How often a waiting thread asks whether it is interrupted. A person does not
 // notice the delay, and the questions cost nothing beside the wait.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
+
+// How long to wait for memory that an abandoned read may yet write to: mostly
+// microseconds. RDMA gives up a device that completes nothing after 3 s.
+constexpr absl::Duration kFreeLimit = absl::Seconds(10);
+constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
 }  // namespace
 
@@ -63,7 +69,8 @@ CallQueue::~CallQueue() {
 
 void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
                       const std::string& method,
-                      const grpc::ByteBuffer& request, absl::Duration timeout) {
+                      const grpc::ByteBuffer& request, absl::Duration timeout,
+                      const PostedRanges* posted) {
   auto call = std::make_unique<Call>();
   call->method = method;
   call->context.set_deadline(DeadlineAfter(timeout));
@@ -71,6 +78,7 @@ void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
   grpc::GenericStub stub(channel);
   call->reader =
       stub.PrepareUnaryCall(&call->context, method, request, &queue_);
+  if (posted != nullptr) posted->AttachTo(&call->context);
   call->reader->StartCall();
   call->reader->Finish(&call->reply, &call->status, call.get());
   calls_.push_back(std::move(call));
@@ -91,6 +99,17 @@ void CallQueue::AwaitOne() {
     }
   }
   queue_.Next(&tag, &ok);
+}
+
+// By waiting in gRPC, which polls: perhaps no other thread does.
+bool CallQueue::AwaitFree(const PostedRanges& posted) {
+  const absl::Time limit = absl::Now() + kFreeLimit;
+  while (posted.in_use() && absl::Now() < limit) {
+    void* tag;
+    bool ok;
+    queue_.AsyncNext(&tag, &ok, DeadlineAfter(kLookEvery));
+  }
+  return !posted.in_use();
 }
 
 std::vector<CallQueue::Result> CallQueue::Wait() {

@@ -17,6 +17,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/direct_receive.h"
 
 namespace penstock::tensor {
 
@@ -48,10 +49,10 @@ class CallQueue {
 
   // Starts a call of `method`, "/package.Service/Method". Waits for the
   // connection, if it is not up yet. The call ends with DEADLINE_EXCEEDED after
-  // `timeout`.
+  // `timeout`. The reply may be received into `posted`, unless that is null.
   void Start(const std::shared_ptr<grpc::Channel>& channel,
              const std::string& method, const grpc::ByteBuffer& request,
-             absl::Duration timeout);
+             absl::Duration timeout, const PostedRanges* posted = nullptr);
 
   struct Result {
     absl::Status status;
@@ -61,6 +62,10 @@ class CallQueue {
   // Blocks until every started call has ended. Returns the results in the order
   // of the starts. The queue is empty afterwards.
   std::vector<Result> Wait();
+
+  // Blocks until nothing uses `posted` any more, but not for longer than it
+  // takes to give up a dead connection. Returns whether that is so.
+  bool AwaitFree(const PostedRanges& posted);
 
  private:
   struct Call;

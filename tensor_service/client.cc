@@ -6,9 +6,23 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_strided.h"
+#include "tensor_service/receive_call.h"
 #include "tensor_service/tensor.pb.h"
 
 namespace penstock::tensor {
+namespace {
+
+std::string PathOf(const char* method) {
+  return absl::StrCat("/penstock.tensor.v1.TensorExchange/", method);
+}
+
+grpc::ByteBuffer GetRequestOf(const std::vector<std::string>& names) {
+  v1::GetRequest request;
+  for (const std::string& name : names) request.add_names(name);
+  return FromProto(request);
+}
+
+}  // namespace
 
 TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
                            absl::Duration timeout,
@@ -20,12 +34,21 @@ TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
 absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
     const char* method, const grpc::ByteBuffer& request) {
   CallQueue queue(interrupted_);
-  queue.Start(channel_,
-              absl::StrCat("/penstock.tensor.v1.TensorExchange/", method),
-              request, timeout_);
+  queue.Start(channel_, PathOf(method), request, timeout_);
   CallQueue::Result result = std::move(queue.Wait().front());
   if (!result.status.ok()) return result.status;
   return std::move(result.reply);
+}
+
+absl::StatusOr<Bundle> TensorClient::Receive(
+    const char* method, const grpc::ByteBuffer& request,
+    absl::Span<Destination> destinations, const PostedRanges* posted) {
+  CallQueue queue(interrupted_);
+  absl::StatusOr<grpc::ByteBuffer> bytes =
+      CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
+                     posted, &destinations);
+  if (!bytes.ok()) return bytes.status();
+  return Decode(*bytes, /*header=*/nullptr, destinations);
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
@@ -46,20 +69,30 @@ absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle,
 
 absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          absl::Span<Destination> destinations) {
-  v1::GetRequest request;
-  for (const std::string& name : names) request.add_names(name);
-  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Get", FromProto(request));
-  if (!bytes.ok()) return bytes.status();
-  return Decode(*bytes, /*header=*/nullptr, destinations);
+  const auto posted = Post(destinations, /*often=*/false);
+  return Receive("Get", GetRequestOf(names), destinations, posted.get());
+}
+
+absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
+                                         PreparedDestinations* destinations) {
+  return Receive("Get", GetRequestOf(names), destinations->destinations(),
+                 destinations->posted_.get());
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(
     const Bundle& bundle, absl::Span<Destination> destinations) {
   absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
   if (!request.ok()) return request.status();
-  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Exchange", *request);
-  if (!bytes.ok()) return bytes.status();
-  return Decode(*bytes, /*header=*/nullptr, destinations);
+  const auto posted = Post(destinations, /*often=*/false);
+  return Receive("Exchange", *request, destinations, posted.get());
+}
+
+absl::StatusOr<Bundle> TensorClient::Exchange(
+    const Bundle& bundle, PreparedDestinations* destinations) {
+  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  if (!request.ok()) return request.status();
+  return Receive("Exchange", *request, destinations->destinations(),
+                 destinations->posted_.get());
 }
 
 absl::StatusOr<size_t> TensorClient::Delete(

@@ -16,6 +16,8 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/direct_receive.h"
+#include "tensor_service/prepared_destinations.h"
 #include "tensor_service/strided.h"
 #include "tensor_service/tensor.h"
 
@@ -57,11 +59,15 @@ class TensorClient {
   // `destinations` are received into it. Returns NOT_FOUND if one is missing.
   absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
                              absl::Span<Destination> destinations = {});
+  absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
+                             PreparedDestinations* destinations);
 
   // Stores the tensors, and returns those that were replaced; those that have
   // one of `destinations` are received into it.
   absl::StatusOr<Bundle> Exchange(const Bundle& bundle,
                                   absl::Span<Destination> destinations = {});
+  absl::StatusOr<Bundle> Exchange(const Bundle& bundle,
+                                  PreparedDestinations* destinations);
 
   // Deletes the named tensors, and returns how many of the names existed.
   absl::StatusOr<size_t> Delete(const std::vector<std::string>& names);
@@ -87,6 +93,11 @@ class TensorClient {
  private:
   absl::StatusOr<grpc::ByteBuffer> Call(const char* method,
                                         const grpc::ByteBuffer& request);
+  // `posted` is what was posted of the destinations, or null.
+  absl::StatusOr<Bundle> Receive(const char* method,
+                                 const grpc::ByteBuffer& request,
+                                 absl::Span<Destination> destinations,
+                                 const PostedRanges* posted);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const absl::Duration timeout_;

@@ -68,7 +68,9 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // they are for reading, and the peer decides how many there are.
 //
 // A tensor that has one of `destinations` is copied there instead, once, from
-// wherever the message lies, and the bundle's tensor shares that memory.
+// wherever the message lies, unless a transport has received it there already;
+// the bundle's tensor shares that memory. No tensor is left in the destination
+// of another.
 //
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
 // wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not

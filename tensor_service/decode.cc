@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/landed.h"
 #include "tensor_service/plain_tensor.h"
 #include "tensor_service/slice_reader.h"
 #include "tensor_service/text.h"
@@ -25,8 +26,10 @@ struct Draft {
   std::shared_ptr<Buffer> data;
   absl::optional<uint64_t> checksum;
   DestinationSet* destinations = nullptr;  // of the message
+  Landed* landed = nullptr;                // of its slices
   // Where `data` was put; null if that is the message, or a copy.
   Destination* placed = nullptr;
+  bool is_landed = false;  // no copy was needed for that
 };
 
 absl::Status Malformed(absl::string_view what) {
@@ -76,18 +79,30 @@ Destination* FindDestination(const Draft& draft, size_t size) {
              : nullptr;
 }
 
+// Returns a copy of what lies in the destination of another tensor.
+absl::StatusOr<std::shared_ptr<Buffer>> OffDestinations(
+    const Draft& draft, std::shared_ptr<Buffer> data) {
+  if (data->size() == 0 || !draft.landed->Contains(data->data())) return data;
+  absl::StatusOr<std::shared_ptr<Buffer>> copy = Buffer::Allocate(data->size());
+  if (copy.ok()) memcpy((*copy)->mutable_data(), data->data(), data->size());
+  return copy;
+}
+
 absl::Status ReadData(SliceReader* in, size_t end, Draft* draft) {
   size_t data_end;
   if (!in->ReadLength(end, &data_end)) return Malformed("data");
   draft->placed = FindDestination(*draft, data_end - in->position());
   if (draft->placed != nullptr) {
     draft->data = draft->placed->into.buffer();
-    if (!in->CopyTo(data_end, draft->data->mutable_data())) {
-      return Malformed("data");
-    }
-    return absl::OkStatus();
+    char* const place = draft->data->mutable_data();
+    draft->is_landed = in->SkipIfAt(data_end, place);
+    if (draft->is_landed) return absl::OkStatus();
+    absl::Status status = draft->landed->MoveAway(*draft->placed);
+    if (status.ok() && !in->CopyTo(data_end, place)) status = Malformed("data");
+    return status;
   }
   absl::StatusOr<std::shared_ptr<Buffer>> data = in->TakeBuffer(data_end);
+  if (data.ok()) data = OffDestinations(*draft, *std::move(data));
   if (!data.ok()) return data.status();
   draft->data = *std::move(data);
   return absl::OkStatus();
@@ -167,11 +182,14 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
   }
   if (found == nullptr) return absl::OkStatus();
   if (found != draft.placed && tensor->byte_size() > 0) {
+    absl::Status status = draft.landed->MoveAway(*found);
+    if (!status.ok()) return status;
     memcpy(found->into.buffer()->mutable_data(), tensor->bytes().data(),
            tensor->byte_size());
   }
   *tensor = found->into;
   found->used = absl::OkStatus();
+  found->landed = found == draft.placed && draft.is_landed;
   return absl::OkStatus();
 }
 
@@ -234,7 +252,8 @@ bool AppendPlainTensor(SliceReader* in, size_t end, Bundle* bundle) {
 }
 
 absl::Status AppendTensor(SliceReader* in, size_t end,
-                          DestinationSet* destinations, Bundle* bundle) {
+                          DestinationSet* destinations, Landed* landed,
+                          Bundle* bundle) {
   size_t field_end;
   if (!in->ReadLength(end, &field_end)) return Malformed("named tensor");
   if (destinations->empty() && AppendPlainTensor(in, field_end, bundle)) {
@@ -242,6 +261,7 @@ absl::Status AppendTensor(SliceReader* in, size_t end,
   }
   Draft draft;
   draft.destinations = destinations;
+  draft.landed = landed;
   absl::Status status = ReadNamedTensor(in, field_end, &draft);
   if (!status.ok()) return status;
   bundle->tensors.emplace_back();
@@ -287,6 +307,9 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
   absl::StatusOr<SliceReader> in = SliceReader::Over(message);
   if (!in.ok()) return in.status();
   if (header != nullptr) header->clear();
+  Landed landed(&*in, &places);
+  absl::Status started = landed.Start();
+  if (!started.ok()) return started;
   Bundle bundle;
   while (in->position() < in->size()) {
     uint32_t field;
@@ -294,7 +317,7 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
     if (!in->ReadTag(in->size(), &field, &wire_type)) return Malformed("tag");
     absl::Status status;
     if (field == kTensorsField && wire_type == kLengthDelimited) {
-      status = AppendTensor(&*in, in->size(), &places, &bundle);
+      status = AppendTensor(&*in, in->size(), &places, &landed, &bundle);
     } else if (header != nullptr && field == kHeaderField &&
                wire_type == kLengthDelimited) {
       status = ReadHeader(&*in, in->size(), header);

@@ -3,6 +3,10 @@
 #ifndef PENSTOCK_TENSOR_SERVICE_DESTINATION_H_
 #define PENSTOCK_TENSOR_SERVICE_DESTINATION_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -22,6 +26,10 @@ namespace penstock::tensor {
 // all of them see what was received. So nobody may use it until the call that
 // was given the destination has returned. Its contents are undefined then,
 // unless that call succeeded and `used` is OK.
+//
+// A transport may receive into that memory (direct_receive.h). A call that
+// fails waits until it has let go, for ten seconds at most; the memory is held
+// for as long as that takes.
 struct Destination {
   Destination(std::string name_of, Tensor memory)
       : name(std::move(name_of)), into(std::move(memory)) {}
@@ -32,8 +40,14 @@ struct Destination {
   // OK if the tensor lies there now. Else says why it does not, and the tensor
   // that was received lies elsewhere: NOT_FOUND if none of that name came;
   // INVALID_ARGUMENT if it is of another type or shape; FAILED_PRECONDITION if
-  // `into` is read-only, or another destination has the same name.
+  // `into` is read-only, or another destination has the same name or a part of
+  // its memory; UNAVAILABLE if an earlier attempt at the call may yet write
+  // there.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
+  // Whether the transport has received the tensor there, with no copy. Else, if
+  // `used` is OK, it was copied there once, or by chance twice, where tensors
+  // of one size came in another order than their destinations.
+  bool landed = false;
 };
 
 // The destinations of a message that is being read. Not thread-safe.
@@ -50,8 +64,16 @@ class DestinationSet {
   Destination* Find(absl::string_view name, DType dtype,
                     absl::Span<const int64_t> shape);
 
+  // Returns a destination of which some memory is in [data, data + size), or
+  // null. Of all that a transport may receive into, for it knows no names.
+  const Destination* Overlapping(const char* data, size_t size) const;
+
  private:
+  absl::Status Add(Destination* destination);
+
   absl::flat_hash_map<absl::string_view, Destination*> by_name_;
+  // Of those that are not empty, by where they begin. They do not overlap.
+  std::map<const char*, const Destination*, std::less<const char*>> by_place_;
 };
 
 }  // namespace penstock::tensor

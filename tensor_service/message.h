@@ -35,9 +35,10 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Message<Header>& message) {
 }
 
 template <typename Header>
-absl::Status Decode(const grpc::ByteBuffer& bytes, Message<Header>* message) {
+absl::Status Decode(const grpc::ByteBuffer& bytes, Message<Header>* message,
+                    absl::Span<Destination> destinations = {}) {
   std::string header;
-  absl::StatusOr<Bundle> bundle = Decode(bytes, &header);
+  absl::StatusOr<Bundle> bundle = Decode(bytes, &header, destinations);
   if (!bundle.ok()) return bundle.status();
   if (!message->header.ParseFromString(header)) {
     return absl::InvalidArgumentError("decode message: malformed header");

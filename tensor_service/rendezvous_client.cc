@@ -2,8 +2,10 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -12,6 +14,8 @@
 #include "tensor_service/codec.h"
 #include "tensor_service/ended_steps.h"
 #include "tensor_service/message.h"
+#include "tensor_service/prepared_destinations.h"
+#include "tensor_service/receive_call.h"
 #include "tensor_service/rendezvous_convert.h"
 #include "tensor_service/status.h"
 
@@ -77,18 +81,37 @@ absl::Status RendezvousClient::Send(const RendezvousKey& key,
   return Call("Send", *request).status();
 }
 
+absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
+    const char* method, const grpc::ByteBuffer& request,
+    Destination* destination) {
+  // The tensor's name is its key's, not the message's.
+  std::vector<Destination> unnamed;
+  if (destination != nullptr) unnamed.emplace_back("", destination->into);
+  absl::Span<Destination> destinations = absl::MakeSpan(unnamed);
+  CallQueue queue;
+  const auto posted = Post(destinations, /*often=*/false);
+  absl::StatusOr<grpc::ByteBuffer> reply =
+      CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
+                     posted.get(), &destinations);
+  absl::StatusOr<Received> received =
+      reply.ok() ? DecodeReceived(*reply, destinations) : reply.status();
+  if (destination != nullptr) {
+    destination->used = unnamed[0].used;
+    destination->landed = unnamed[0].landed;
+  }
+  return received;
+}
+
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::Receive(
-    const RendezvousKey& key) {
+    const RendezvousKey& key, Destination* destination) {
   absl::Status status = key.Check();
   if (!status.ok()) return status;
-  absl::StatusOr<grpc::ByteBuffer> reply =
-      Call("Receive", ReceiveRequestOf(key));
-  if (!reply.ok()) {
-    return absl::Status(reply.status().code(),
-                        absl::StrCat("receive ", key.ToString(), ": ",
-                                     reply.status().message()));
-  }
-  return DecodeReceived(*reply);
+  absl::StatusOr<Received> received =
+      CallInto("Receive", ReceiveRequestOf(key), destination);
+  if (received.ok()) return received;
+  return absl::Status(received.status().code(),
+                      absl::StrCat("receive ", key.ToString(), ": ",
+                                   received.status().message()));
 }
 
 PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
@@ -112,7 +135,7 @@ PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
 
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
     const RendezvousKey& send, const Tensor& tensor, const SendOptions& options,
-    const RendezvousKey& receive) {
+    const RendezvousKey& receive, Destination* destination) {
   for (const RendezvousKey* key : {&send, &receive}) {
     absl::Status status = key->Check();
     if (!status.ok()) return status;
@@ -123,9 +146,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
   message.bundle = Only(tensor);
   absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
   if (!request.ok()) return request.status();
-  absl::StatusOr<grpc::ByteBuffer> reply = Call("Exchange", *request);
-  if (!reply.ok()) return reply.status();
-  return DecodeReceived(*reply);
+  return CallInto("Exchange", *request, destination);
 }
 
 absl::Status RendezvousClient::CancelStep(uint64_t step,

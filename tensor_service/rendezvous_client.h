@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/rendezvous.h"
 #include "tensor_service/rendezvous_key.h"
 #include "tensor_service/tensor.h"
@@ -55,8 +56,10 @@ class RendezvousClient {
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
                     const SendOptions& options = SendOptions());
 
-  // Blocks until the tensor comes.
-  absl::StatusOr<Received> Receive(const RendezvousKey& key);
+  // Blocks until the tensor comes. Receives it into `destination`, unless that
+  // is null; its name is not looked at.
+  absl::StatusOr<Received> Receive(const RendezvousKey& key,
+                                   Destination* destination = nullptr);
 
   // Calls back when the tensor comes or the receive fails: exactly once, on a
   // thread of gRPC's, which must not be blocked, perhaps before this returns.
@@ -64,11 +67,13 @@ class RendezvousClient {
   PendingReceive Receive(const RendezvousKey& key,
                          Rendezvous::Callback callback);
 
-  // Sends, then blocks until the tensor of `receive` comes, all in one call.
+  // Sends, then blocks until the tensor of `receive` comes, all in one call;
+  // otherwise as Receive().
   absl::StatusOr<Received> Exchange(const RendezvousKey& send,
                                     const Tensor& tensor,
                                     const SendOptions& options,
-                                    const RendezvousKey& receive);
+                                    const RendezvousKey& receive,
+                                    Destination* destination = nullptr);
 
   absl::Status CancelStep(uint64_t step, const absl::Status& reason);
   absl::Status FinishStep(uint64_t step);
@@ -76,6 +81,9 @@ class RendezvousClient {
  private:
   absl::StatusOr<grpc::ByteBuffer> Call(const char* method,
                                         const grpc::ByteBuffer& request);
+  absl::StatusOr<Received> CallInto(const char* method,
+                                    const grpc::ByteBuffer& request,
+                                    Destination* destination);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const absl::Duration timeout_;

@@ -60,9 +60,9 @@ absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
 }
 
 absl::StatusOr<Rendezvous::Received> DecodeReceived(
-    const grpc::ByteBuffer& reply) {
+    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations) {
   Message<v1::ReceiveHeader> message;
-  absl::Status status = Decode(reply, &message);
+  absl::Status status = Decode(reply, &message, destinations);
   if (!status.ok()) return status;
   const bool is_dead = message.header.is_dead();
   absl::StatusOr<Tensor> tensor =

@@ -5,7 +5,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/rendezvous.h"
 #include "tensor_service/rendezvous.pb.h"
 #include "tensor_service/rendezvous_key.h"
@@ -34,7 +36,7 @@ absl::StatusOr<Tensor> OnlyTensor(const Bundle& bundle, bool is_dead,
 absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
     const Rendezvous::Received& received);
 absl::StatusOr<Rendezvous::Received> DecodeReceived(
-    const grpc::ByteBuffer& reply);
+    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations = {});
 
 }  // namespace penstock::tensor
 

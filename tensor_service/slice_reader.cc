@@ -156,6 +156,30 @@ std::shared_ptr<Buffer> SliceReader::ShareBuffer(absl::string_view bytes) {
   return parts_->Share(bytes.data(), bytes.size());
 }
 
+absl::Status SliceReader::MoveAway(size_t i) {
+  if (i + 1 < next_slice_) return absl::OkStatus();
+  const absl::string_view bytes = slice(i);
+  absl::StatusOr<std::shared_ptr<Buffer>> copy = Buffer::Allocate(bytes.size());
+  if (!copy.ok()) return copy.status();
+  memcpy((*copy)->mutable_data(), bytes.data(), bytes.size());
+  const size_t size = bytes.size();
+  slices_[i] = SliceOf(*std::move(copy));
+  if (i + 1 == next_slice_) {
+    shared_.reset();
+    at_ = slices_[i].begin() + (size - left_);
+  }
+  return absl::OkStatus();
+}
+
+bool SliceReader::SkipIfAt(size_t end, const char* place) {
+  if (end > size_ || position_ > end || end - position_ > left_ ||
+      reinterpret_cast<const char*>(at_) != place) {
+    return false;
+  }
+  Advance(end - position_);
+  return true;
+}
+
 bool SliceReader::CopyTo(size_t end, char* to) {
   if (end > size_ || position_ > end) return false;
   CopyOut(to, end - position_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -92,6 +93,20 @@ class SliceReader {
 
   // Goes to `end`, up to which PeekTo() has just shown the bytes.
   void SkipTo(size_t end) { Advance(end - position_); }
+
+  // The number of slices of the message, and the bytes of one.
+  size_t slices() const { return slices_.size(); }
+  absl::string_view slice(size_t i) const {
+    return {reinterpret_cast<const char*>(slices_[i].begin()),
+            slices_[i].size()};
+  }
+  // Moves what is yet to be read of that slice to the heap; buffers that share
+  // it stay where they are. Returns RESOURCE_EXHAUSTED if there is no memory.
+  absl::Status MoveAway(size_t i);
+
+  // Whether the bytes up to `end` are those at `place`, in one slice. Skips
+  // them then.
+  bool SkipIfAt(size_t end, const char* place);
 
   // Returns the bytes up to `end`. Shares the message's memory if one slice
   // holds them all, and else copies them to aligned memory of the heap.

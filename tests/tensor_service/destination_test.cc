@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -197,6 +198,32 @@ TEST(Destination, MalformedMessageIsAnErrorAndNoCrash) {
                      .ok());
     EXPECT_FALSE(places[0].used.ok());
   }
+}
+
+TEST(Destination, OfTwoWithMemoryInCommonTheFirstIsUsed) {
+  float memory[6] = {};
+  const auto place = [&](const char* name, int at, int64_t count) {
+    return Destination(
+        name,
+        *Tensor::FromBuffer(
+            DType::kF32, {count},
+            Buffer::Wrap(memory + at, count * sizeof(float), true, [] {})));
+  };
+  Bundle bundle;
+  std::vector<Destination> places;
+  for (const auto& [name, at] :
+       {std::make_pair("b", 2), {"a", 0}, {"c", 4}, {"d", 3}}) {
+    places.push_back(place(name, at, 2));
+    bundle.tensors.push_back(Floats(name, {1.f * at, 9}).tensors[0]);
+  }
+  places.push_back(place("e", 0, 6));
+  const auto got = Decode(*Encode(bundle), nullptr, absl::MakeSpan(places));
+  ASSERT_TRUE(got.ok()) << got.status();
+  for (int i : {0, 1, 2}) EXPECT_TRUE(places[i].used.ok()) << places[i].used;
+  EXPECT_TRUE(absl::IsFailedPrecondition(places[3].used)) << places[3].used;
+  EXPECT_TRUE(absl::IsFailedPrecondition(places[4].used)) << places[4].used;
+  EXPECT_EQ((*got->Find("d")->flat<float>())[0], 3);
+  EXPECT_EQ(memory[4], 4);
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ std::string IdPayload(uint64_t id);
 // The session is a server, or a client with `config.is_client`.
 class RawPeerTest : public ::testing::Test {
  protected:
+  explicit RawPeerTest(const LinkOptions& fast = LinkOptions()) : fast_(fast) {}
   // Starts the session: both hellos are under way.
   void Begin(const Config& config = ServerConfig());
   // The same, until the hellos have arrived and nothing is left to be taken.
