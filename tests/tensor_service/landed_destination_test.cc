@@ -137,10 +137,12 @@ TEST(LandedDestination, MessageThatLiesAcrossPlacesIsMovedAway) {
         *Tensor::Allocate(DType::kUint8, {static_cast<int64_t>(20000)});
     char* const data = memory.buffer()->mutable_data();
     std::vector<Destination> places;
+    // The first tensor goes where the second one is.
+    constexpr size_t kPlaces[] = {4000, 0, 8000};
     for (int i : {2, 0, 1}) {
       places.emplace_back(std::string(1, 'a' + i),
                           *Tensor::FromBuffer(DType::kF32, {1000},
-                                              Buffer::Wrap(data + 4000 * i,
+                                              Buffer::Wrap(data + kPlaces[i],
                                                            4000, true, [] {})));
     }
     memcpy(data + at, bytes.data(), bytes.size());
