@@ -18,10 +18,15 @@ fake::Side ToFake(Side side) {
   return side == Side::kA ? fake::Side::kA : fake::Side::kB;
 }
 
+fake::LinkOptions WithDestinations(fake::LinkOptions options) {
+  options.min_destination_bytes = 1;
+  return options;
+}
+
 class FakeHarness : public Harness {
  public:
   explicit FakeHarness(const fake::LinkOptions& options)
-      : link_(options),
+      : link_(WithDestinations(options)),
         takes_frames_(options.max_packet_bytes >= wire::kMaxFrameBytes) {
     for (Side side : kSides) ends_[Index(side)] = link_.Take(ToFake(side));
   }

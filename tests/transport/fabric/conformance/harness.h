@@ -71,6 +71,9 @@ class Harness {
   // Returns false if a read that the peer refuses breaks the connection.
   virtual bool survives_bad_reads() const { return true; }
 
+  // Returns false if reads go to memory of the fabric's only.
+  virtual bool reads_into_memory() const { return true; }
+
   // Returns memory that `side` can expose where it lies, if its fabric has any.
   virtual memory::Block AllocateReachable(Side side, size_t size) {
     return end(side)->AllocateForRead(size).value();

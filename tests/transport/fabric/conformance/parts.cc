@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/conformance/conformance.h"
 #include "transport/memory/bytes.h"
+#include "transport/memory/stable_memory.h"
 
 namespace penstock {
 namespace fabric {
@@ -96,6 +97,35 @@ TEST_P(ConformanceParts, AreReadWithinTheirBoundsOnly) {
     if (!at_b().broken.empty()) break;
   }
   EXPECT_TRUE(at_b().broken.empty() || !harness_->survives_bad_reads());
+}
+
+// Memory of the program's that it keeps as it is. Its bounds are respected.
+TEST_P(ConformanceParts, AreReadIntoMemoryOfTheProgram) {
+  for (Side owner : kSides) {
+    Endpoint* const reader = end(Other(owner));
+    const std::string text = RandomBytes(kMaxPiece, 5);
+    Target target(text.size());
+    const auto declared =
+        memory::StableMemory::Declare(target.span().data(), text.size());
+    ASSERT_TRUE(declared.ok()) << declared.status();
+    const auto prepared =
+        reader->PrepareToRead({target.span().data(), text.size()});
+    ASSERT_EQ(prepared != nullptr, harness_->reads_into_memory());
+    const Exposure exposure = Expose(owner, memory::Payload(HeapCopy(text)), 1);
+    uint64_t cookie = 100;
+    for (size_t at = 0; at < text.size();) {
+      const size_t size =
+          std::min(text.size() - at, capabilities().max_read_bytes());
+      Read(Other(owner), exposure.region[0], at,
+           target.span().subspan(at, size), ++cookie);
+      Pump();
+      at += size;
+    }
+    EXPECT_TRUE(target.text() == text);
+    EXPECT_TRUE(target.margins_are_untouched());
+    Release(owner, exposure.region);
+  }
+  ExpectAlive();
 }
 
 INSTANTIATE_TEST_SUITE_P(Fabric, ConformanceParts,
