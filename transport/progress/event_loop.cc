@@ -33,6 +33,9 @@ std::atomic<EventLoop*> loops[2];
 
 thread_local const EventLoop* current = nullptr;
 
+// For what is to wait for ever: the clock's numbers end.
+constexpr absl::Duration kLongestDelay = absl::Hours(24 * 365 * 10);
+
 void ForgetLoopsInChild() {
   for (auto& loop : loops) loop.store(nullptr, std::memory_order_relaxed);
   new (create_mu()) base::Mutex;
@@ -146,7 +149,8 @@ void EventLoop::SetEvents(Id id, uint32_t events) {
 EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
   if (IsForeign()) return 0;
   const TimePoint when =
-      std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(delay);
+      std::chrono::steady_clock::now() +
+      absl::ToChronoNanoseconds(std::min(delay, kLongestDelay));
   Id id;
   {
     base::MutexLock lock(&mu_);

@@ -127,6 +127,20 @@ TEST_P(EventLoopTest, CancelledTimerDoesNotRun) {
   EXPECT_EQ(*runs, 0);
 }
 
+TEST_P(EventLoopTest, EndlessDelaysDoNotEnd) {
+  auto runs = std::make_shared<std::atomic<int>>(0);
+  for (const absl::Duration delay :
+       {absl::InfiniteDuration(), absl::Hours(24 * 365 * 290),
+        absl::Seconds(INT64_MAX)}) {
+    const EventLoop::Id id = Loop()->RunAfter(delay, [runs] { ++*runs; });
+    Signal done = NewSignal();
+    Loop()->RunAfter(absl::Milliseconds(1), [done] { done->Notify(); });
+    ASSERT_TRUE(done->Wait());
+    EXPECT_TRUE(Loop()->Cancel(id));
+  }
+  EXPECT_EQ(*runs, 0);
+}
+
 TEST_P(EventLoopTest, WatchSeesInputUntilUnwatched) {
   Pipe pipe;
   auto calls = std::make_shared<std::atomic<int>>(0);
