@@ -58,9 +58,9 @@ class EventLoop {
   // Changes what Watch() was told to wait for. Ignores unknown ids and 0.
   void SetEvents(Id id, uint32_t events);
 
-  // Calls `callback` once, after `delay` or somewhat later; never, after what is
-  // infinite. Returns 0 in the child of a fork, for a loop that was made before
-  // it.
+  // Calls `callback` once, after `delay` or somewhat later; never, after what
+  // is infinite. Returns 0 in the child of a fork, for a loop that was made
+  // before it.
   Id RunAfter(absl::Duration delay, Callback callback);
   // Cancels a timer. Returns false if its callback has run or is running, or if
   // `id` is unknown.

@@ -53,8 +53,12 @@ class Client::Core final : public Connection::Events,
   void OnStream(Connection*, uint32_t) override {}  // a server opens none
   void OnClosed(Connection* connection, const absl::Status& why) override;
 
-  // Ends the client, and returns the reports that are due.
-  std::vector<std::function<void()>> TakeReports(const absl::Status& why);
+  // Ends the client: no call can be sent any more, and those that were not are
+  // reported, soon.
+  void Finish(const absl::Status& why);
+  // Tells the owner, soon, unless it destroys the client before.
+  void PostClosed(const absl::Status& why);
+  void PostReport(Done unsent, const absl::Status& why);
   Done Forgetting(CallId id, Done done);
   void Forget(CallId id);
   void AddLocked(CallId id, std::shared_ptr<ClientCall> call,
@@ -87,10 +91,8 @@ void Client::Core::Connect(const HostPort& target) {
 
 void Client::Core::OnOpened(absl::StatusOr<Opened> opened) {
   if (!opened.ok()) {
-    for (const std::function<void()>& report : TakeReports(opened.status())) {
-      report();
-    }
-    return;
+    Finish(opened.status());
+    return PostClosed(opened.status());
   }
   Connection::Config config;
   config.is_client = true;
@@ -126,29 +128,39 @@ void Client::Core::OnSettled(Connection* connection) {
   for (const auto& call : calls) call->Start(connection);
 }
 
-std::vector<std::function<void()>> Client::Core::TakeReports(
-    const absl::Status& why) {
-  std::vector<std::function<void()>> reports;
+void Client::Core::Finish(const absl::Status& why) {
   base::MutexLock lock(&mu_);
   if (over_.ok()) over_ = why;
+  opening_ = nullptr;
+  connection_ = nullptr;  // not the last share: the caller has one
   for (const auto& call : CallsLocked()) {
-    ClientCall::Done done = call->TakeUnsent();
-    if (done == nullptr) continue;
-    reports.push_back([done = std::move(done), why] { done(why); });
+    PostReport(call->TakeUnsent(), why);
   }
-  Closed closed = std::exchange(closed_, nullptr);
-  if (closed != nullptr) {
-    reports.push_back([closed = std::move(closed), why] { closed(why); });
-  }
-  return reports;
+}
+
+void Client::Core::PostReport(Done unsent, const absl::Status& why) {
+  if (unsent == nullptr) return;
+  loop_->Post([unsent = std::move(unsent), why] { unsent(why); });
+}
+
+void Client::Core::PostClosed(const absl::Status& why) {
+  loop_->Post([self = shared_from_this(), why] {
+    Closed closed;
+    {
+      base::MutexLock lock(&self->mu_);
+      closed = std::exchange(self->closed_, nullptr);
+    }
+    if (closed != nullptr) closed(why);
+  });
 }
 
 void Client::Core::OnClosed(Connection* connection, const absl::Status& why) {
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("connection to ", options_.target, ": ", why.message()));
-  for (std::function<void()>& report : TakeReports(status)) {
-    connection->RunLater(std::move(report));
-  }
+  Finish(status);
+  // Behind the reports of calls that were sent.
+  connection->RunLater(
+      [self = shared_from_this(), status] { self->PostClosed(status); });
 }
 
 Client::Done Client::Core::Forgetting(CallId id, Done done) {
@@ -191,7 +203,7 @@ Client::CallId Client::Core::Call(Request request, Done done) {
     }
   }
   if (!over.ok()) {
-    loop_->Post([unsent = call->TakeUnsent(), over] { unsent(over); });
+    PostReport(call->TakeUnsent(), over);
   } else if (connection != nullptr) {
     Connection::Section section(connection.get());
     call->Start(connection.get());
@@ -213,43 +225,34 @@ void Client::Core::AddLocked(CallId id, std::shared_ptr<ClientCall> call,
 void Client::Core::End(CallId id, const absl::Status& why) {
   std::shared_ptr<ClientCall> call;
   std::shared_ptr<Connection> connection;
-  ClientCall::Done unsent;
   {
     base::MutexLock lock(&mu_);
     auto it = calls_.find(id);
     if (it == calls_.end()) return;
     call = it->second.call;
     connection = connection_;
-    if (connection == nullptr) unsent = call->TakeUnsent();
+    if (connection == nullptr) return PostReport(call->TakeUnsent(), why);
   }
-  if (connection != nullptr) {
-    Connection::Section section(connection.get());
-    call->Cancel(why);
-    unsent = call->TakeUnsent();
-  }
-  if (unsent == nullptr) return;
-  loop_->Post([unsent = std::move(unsent), why] { unsent(why); });
+  Connection::Section section(connection.get());
+  call->Cancel(why);
+  PostReport(call->TakeUnsent(), why);
 }
 
 void Client::Core::Destroy() {
   const absl::Status why = absl::CancelledError("the client was destroyed");
   std::shared_ptr<Connection> connection;
   std::shared_ptr<Opening> opening;
+  Closed closed;  // destroyed outside the lock
   {
     base::MutexLock lock(&mu_);
-    closed_ = nullptr;
+    closed = std::exchange(closed_, nullptr);
     if (over_.ok()) over_ = why;
     connection = connection_;
     opening = std::move(opening_);
   }
   if (opening != nullptr) opening->Cancel();
-  if (connection != nullptr) {
-    connection->Close(absl::UnavailableError(why.message()));
-  } else {
-    for (std::function<void()>& report : TakeReports(why)) {
-      loop_->Post(std::move(report));
-    }
-  }
+  if (connection == nullptr) return Finish(why);
+  connection->Close(absl::UnavailableError(why.message()));
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(Options options,

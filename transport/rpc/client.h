@@ -43,8 +43,8 @@ class Client {
   // Identifies a call. Never 0, and never used again.
   using CallId = uint64_t;
   // Callbacks run on the thread of progress::EventLoop::GetPolling(), without
-  // locks. They must not block, and may call every function of the client but
-  // its destructor.
+  // locks, and never within a call of a function of the client. They must not
+  // block, and may call every function of the client, and destroy it.
   using Done = std::function<void(absl::StatusOr<Response>)>;
   using Closed = std::function<void(const absl::Status&)>;
 
@@ -55,8 +55,8 @@ class Client {
                                                          Closed closed);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  // Ends the connection. Its calls fail, perhaps later than this returns;
-  // `closed` is not called any more.
+  // Ends the connection. Its calls fail, perhaps later than this returns. No
+  // call of `closed` begins any more, but one may be under way.
   ~Client();
 
   // Makes a call, and calls `done` once with the answer, or with why there is

@@ -54,7 +54,8 @@ constexpr int kReadsPerTurn = 4;
 
 }  // namespace
 
-Connection::Section::Section(Connection* connection) : connection_(connection) {
+Connection::Section::Section(Connection* connection, Entry entry)
+    : connection_(connection), entry_(entry) {
   connection_->Ref();
   connection_->mu_.lock();
 }
@@ -120,7 +121,7 @@ void Connection::Start(absl::string_view received) {
       {reinterpret_cast<const uint8_t*>(received.data()), received.size()});
 }
 
-void Connection::FinishAndUnlock() {
+void Connection::FinishAndUnlock(Entry entry) {
   AcceptOpened();
   session_->Flush();
   PumpSocket();
@@ -129,27 +130,19 @@ void Connection::FinishAndUnlock() {
   SyncSettleTimer();
   EndWhenWritten();
   SyncWatch();
-  std::vector<std::function<void()>> callbacks = std::move(later_);
+  std::vector<std::function<void()>> callbacks;
+  if (entry == Entry::kInput && loop_->IsCurrent()) callbacks.swap(later_);
+  // Under the lock, which keeps them in order.
+  for (std::function<void()>& callback : later_) {
+    loop_->Post(std::move(callback));
+  }
   later_.clear();
   mu_.unlock();
-  if (!callbacks.empty()) RunCallbacks(std::move(callbacks));
-  Unref();  // the Section's reference, perhaps the last one
-}
-
-void Connection::RunCallbacks(std::vector<std::function<void()>> callbacks) {
-  // A callback that makes a call that fails at once would come back here.
-  static thread_local bool running = false;
-  const bool here = loop_->IsCurrent() && !running;
-  if (here) running = true;
   for (std::function<void()>& callback : callbacks) {
-    if (here) {
-      callback();
-      callback = nullptr;
-    } else {
-      loop_->Post(std::move(callback));
-    }
+    callback();
+    callback = nullptr;
   }
-  if (here) running = false;
+  Unref();  // the Section's reference, perhaps the last one
 }
 
 // Calls `expired` under the lock.
@@ -157,7 +150,7 @@ void Connection::StartTimer(LoopTimer* timer, absl::Duration delay,
                             void (Connection::*expired)()) {
   std::shared_ptr<Connection> self = Share();
   timer->Start(delay, [self, timer, expired](uint64_t start) {
-    Section section(self.get());
+    Section section(self.get(), Entry::kInput);
     if (timer->TakeExpired(start)) ((*self).*expired)();
   });
 }
@@ -165,7 +158,7 @@ void Connection::StartTimer(LoopTimer* timer, absl::Duration delay,
 void Connection::OnSocket(uint32_t events) {
   std::shared_ptr<fabric::Endpoint> path;
   {
-    Section section(this);
+    Section section(this, Entry::kInput);
     if (socket_ended_) return;
     // The end of a stream is seen by reading, even where nothing is to be read.
     if ((events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) ReadSocket();

@@ -74,17 +74,21 @@ class Connection final : public session::SessionEvents,
   // Begins the session. `received` came behind the greeting. Call it once.
   void Start(absl::string_view received);
 
+  // Who took the lock. Whoever makes a call may hold locks that callbacks take.
+  enum class Entry { kCall, kInput };
+
   // Holds the lock. Sends what was added, and does what follows from it, when
   // it goes.
   class ABSL_SCOPED_LOCKABLE Section {
    public:
-    explicit Section(Connection* connection)
+    explicit Section(Connection* connection, Entry entry = Entry::kCall)
         ABSL_EXCLUSIVE_LOCK_FUNCTION(connection->mu_);
-    ~Section() ABSL_UNLOCK_FUNCTION() { connection_->FinishAndUnlock(); }
+    ~Section() ABSL_UNLOCK_FUNCTION() { connection_->FinishAndUnlock(entry_); }
 
    private:
     LateRelease late_release_;  // destroyed last, after unlocking
     Connection* const connection_;
+    const Entry entry_;
   };
 
   // For calls, under the lock.
@@ -96,7 +100,9 @@ class Connection final : public session::SessionEvents,
     mu_.AssertHeld();
     return next_stream_++;
   }
-  // Runs `callback` on the loop's thread, without locks, soon.
+  // Runs `callback` on the loop's thread, without locks, soon, and not within a
+  // call of the application. Callbacks run in the order in which they are
+  // given.
   void RunLater(std::function<void()> callback) {
     mu_.AssertHeld();
     later_.push_back(std::move(callback));
@@ -122,8 +128,7 @@ class Connection final : public session::SessionEvents,
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
   std::shared_ptr<Connection> Share();
-  void FinishAndUnlock() ABSL_UNLOCK_FUNCTION(mu_);
-  void RunCallbacks(std::vector<std::function<void()>> callbacks);
+  void FinishAndUnlock(Entry entry) ABSL_UNLOCK_FUNCTION(mu_);
   void StartTimer(LoopTimer* timer, absl::Duration delay,
                   void (Connection::*expired)())
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

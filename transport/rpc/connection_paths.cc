@@ -16,7 +16,7 @@ namespace penstock {
 namespace rpc {
 
 bool Connection::PollPath() {
-  Section section(this);
+  Section section(this, Entry::kInput);
   return session_->Poll();
 }
 
@@ -62,7 +62,7 @@ void Connection::SyncPath() {
 
 void Connection::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
   {
-    Section section(this);
+    Section section(this, Entry::kInput);
     if (path != watched_path_) return;
     path->ClearWakeup();
     session_->Poll();
