@@ -14,7 +14,7 @@ void ServerCall::Attach() {
 }
 
 void ServerCall::OnHeaders(absl::string_view metadata) {
-  if (has_head_) {
+  if (has_head_ || state_ != State::kReceiving) {
     return Refuse(absl::InternalError("the request has two heads"));
   }
   has_head_ = true;
@@ -24,7 +24,8 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
-  if (!has_head_ || has_message_ || compressed) {
+  // Behind the request's end the handler has it, and reads it without a lock.
+  if (!has_head_ || has_message_ || compressed || state_ != State::kReceiving) {
     return Refuse(absl::InternalError("the request is malformed"));
   }
   has_message_ = true;

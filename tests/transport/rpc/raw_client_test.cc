@@ -100,11 +100,12 @@ class RawClientTest : public testing::Test {
     options.address = "127.0.0.1:0";
     options.token = kToken;
     options.settings.fabrics = {Fabric::kTcp};
-    server_ = *Server::Start(
-        options, [handled = handled_](std::shared_ptr<IncomingCall> call) {
-          handled.Set(call->request().method);
-          call->Respond(Response());
-        });
+    server_ = *Server::Start(options, [handled = handled_, kept = kept_](
+                                          std::shared_ptr<IncomingCall> call) {
+      handled.Set(call->request().method);
+      if (call->request().method == "keep") return kept.Set(call);
+      call->Respond(Response());
+    });
     Client::Options client;
     client.target = absl::StrCat("127.0.0.1:", port());
     client.token = kToken;
@@ -126,13 +127,14 @@ class RawClientTest : public testing::Test {
     EXPECT_TRUE(status.Get()->ok());
     EXPECT_EQ(*handled_.Get(), "bystander");
   }
-  static std::string Head() {
+  static std::string Head(const std::string& method = "raw") {
     Request request;
-    request.method = "raw";
+    request.method = method;
     return *EncodeRequest(request);
   }
 
   const Awaited<std::string> handled_;
+  const Awaited<std::shared_ptr<IncomingCall>> kept_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<Client> bystander_;
 };
@@ -219,6 +221,22 @@ TEST_F(RawClientTest, CallsThatAreMadeWrongAreAnsweredOrDropped) {
     ExpectServed();
   }
   EXPECT_EQ(handled_.count(), calls.size() + 1);  // by the bystander
+}
+
+// The handler reads its request without a lock.
+TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
+  RawClient client(port());
+  client.Greet();
+  client.SayHello();
+  client.SendFrame(wire::FrameType::kHeaders, 1, 0, Head("keep"));
+  client.SendFrame(wire::FrameType::kHalfClose, 1, 0, "");
+  EXPECT_EQ(*handled_.Get(), "keep");
+  const std::shared_ptr<IncomingCall> call = *kept_.Get();
+  client.SendFrame(wire::FrameType::kMessage, 1, 0, "more");
+  client.SendFrame(wire::FrameType::kHeaders, 3, 0, Head());
+  client.SendFrame(wire::FrameType::kHalfClose, 3, 0, "");
+  EXPECT_EQ(*handled_.Get(), "raw");
+  EXPECT_EQ(call->request().payload.size(), 0);
 }
 
 TEST_F(RawClientTest, WellMadeCallIsHandled) {
