@@ -127,6 +127,7 @@ void Connection::FinishAndUnlock(Entry entry) {
   PumpSocket();
   ObserveKeepalive();
   SyncPath();
+  if (session_->closed()) session_->Flush();  // lets go of the path
   SyncSettleTimer();
   EndWhenWritten();
   SyncWatch();
@@ -201,8 +202,12 @@ void Connection::OnSocketBroken(const absl::Status& cause) {
 void Connection::EndSocket() {
   if (std::exchange(socket_ended_, true)) return;
   linger_timer_.Cancel();
-  loop_->Unwatch(std::exchange(watch_, 0));
-  socket_.Shutdown();
+  // Calls that wait for an answer keep the connection, but nothing of these.
+  if (watch_ != 0) {  // begun
+    loop_->Unwatch(std::exchange(watch_, 0));
+    lifeline_->OnClosed(absl::UnavailableError("the connection has ended"));
+  }
+  socket_.Close();
 }
 
 void Connection::EndWhenWritten() {

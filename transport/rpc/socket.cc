@@ -67,6 +67,14 @@ absl::StatusOr<bool> Socket::Pump() {
   return true;
 }
 
+void Socket::Close() {
+  // Behind a fork, the child has a copy of the descriptor.
+  shutdown(fd_.get(), SHUT_RDWR);
+  fd_.Reset();
+  pieces_.clear();
+  writing_ = false;
+}
+
 void Socket::Advance(size_t sent) {
   while (next_ < pieces_.size() && sent >= pieces_[next_].size - offset_) {
     sent -= pieces_[next_].size - offset_;

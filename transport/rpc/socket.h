@@ -38,13 +38,13 @@ class Socket final : public fabric::tcp::ByteStream {
   // Sends what the socket has room for. Returns whether that ended the write.
   absl::StatusOr<bool> Pump();
 
-  // Sends no more, and lets the peer know.
-  void Shutdown() { shutdown(fd_.get(), SHUT_RDWR); }
+  // Closes it, and lets go of what was to be sent. Nothing may be called after.
+  void Close();
 
  private:
   void Advance(size_t sent);
 
-  const base::UniqueFd fd_;
+  base::UniqueFd fd_;
   bool writing_ = false;
   std::vector<memory::Bytes> pieces_;
   size_t next_ = 0;    // of pieces_

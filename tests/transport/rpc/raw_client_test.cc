@@ -2,6 +2,7 @@
 // bounded time, and goes on serving others.
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -19,6 +20,7 @@
 #include "tests/transport/rpc/awaited.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/tcp/framing.h"
+#include "transport/memory/bytes.h"
 #include "transport/rpc/client.h"
 #include "transport/rpc/greeting.h"
 #include "transport/rpc/head.h"
@@ -92,6 +94,25 @@ class RawClient {
   const base::UniqueFd fd_;
   uint64_t next_ = 1;
 };
+
+size_t OpenDescriptors() {
+  DIR* const directory = opendir("/proc/self/fd");
+  size_t count = 0;
+  while (readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
+// A payload that says when it is let go of.
+memory::Payload Tracked(size_t bytes, const Awaited<bool>& gone) {
+  std::shared_ptr<std::string> owner(new std::string(bytes, 'x'),
+                                     [gone](std::string* text) {
+                                       delete text;
+                                       gone.Set(true);
+                                     });
+  return memory::Payload(memory::Bytes{
+      reinterpret_cast<const uint8_t*>(owner->data()), owner->size(), owner});
+}
 
 class RawClientTest : public testing::Test {
  protected:
@@ -237,6 +258,30 @@ TEST_F(RawClientTest, RequestDoesNotChangeBehindItsEnd) {
   client.SendFrame(wire::FrameType::kHalfClose, 3, 0, "");
   EXPECT_EQ(*handled_.Get(), "raw");
   EXPECT_EQ(call->request().payload.size(), 0);
+}
+
+// A call that waits for its answer keeps neither the socket of a client that
+// has gone, nor what was to be sent to it.
+TEST_F(RawClientTest, CallsOfAClientThatHasGoneKeepNothing) {
+  const size_t descriptors = OpenDescriptors();
+  const Awaited<bool> gone;
+  std::shared_ptr<IncomingCall> waiting;
+  {
+    RawClient client(port());
+    client.Greet();
+    client.SayHello();
+    for (uint32_t stream : {1, 3}) {
+      client.SendFrame(wire::FrameType::kHeaders, stream, 0, Head("keep"));
+      client.SendFrame(wire::FrameType::kHalfClose, stream, 0, "");
+      EXPECT_EQ(*handled_.Get(), "keep");
+    }
+    (*kept_.Get())->Respond(Response{"", Tracked(size_t{64} << 20, gone)});
+    waiting = *kept_.Get();
+    EXPECT_EQ(gone.count(), 0);
+  }
+  EXPECT_TRUE(gone.Get().has_value());
+  ExpectServed();  // what was under way has ended
+  EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
 TEST_F(RawClientTest, WellMadeCallIsHandled) {
