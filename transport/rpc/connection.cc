@@ -285,6 +285,16 @@ void Connection::OnKeepaliveTimer() {
   StartKeepaliveTimer();
 }
 
+uint32_t Connection::NextStream() {
+  mu_.AssertHeld();
+  if (next_stream_ == UINT32_MAX) {
+    session_->Close(absl::UnavailableError(
+        "the connection has carried as many calls as it can"));
+    return next_stream_;
+  }
+  return next_stream_++;
+}
+
 void Connection::Close(const absl::Status& why) {
   Section section(this);
   session_->Close(why);

@@ -96,10 +96,8 @@ class Connection final : public session::SessionEvents,
     mu_.AssertHeld();
     return session_.get();
   }
-  uint32_t NextStream() {
-    mu_.AssertHeld();
-    return next_stream_++;
-  }
+  // Ends the session where no more are left: an id is used once.
+  uint32_t NextStream();
   // Runs `callback` on the loop's thread, without locks, soon, and not within a
   // call of the application. Callbacks run in the order in which they are
   // given.
