@@ -2,9 +2,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
 #include "tensorflow/core/platform/env.h"
@@ -38,6 +41,22 @@ void CopyBuffer(const rpc::Response& response, const RecvBufRequest* request,
   done(absl::OkStatus());
 }
 
+// Begins a stock RPC, and cancels it if the call was cancelled before the RPC
+// could hear of that. As TensorFlow's rendezvous does, which looks too early
+// where the RPC begins later.
+void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
+                const StatusCallback& done,
+                const std::function<void(StatusCallback)>& begin) {
+  // `options` may be gone once `done` is called.
+  auto looked = std::make_shared<absl::Notification>();
+  begin([looked, done](const absl::Status& status) {
+    looked->WaitForNotification();
+    done(status);
+  });
+  if (options != nullptr && *cancelled) options->StartCancel();
+  looked->Notify();
+}
+
 }  // namespace
 
 void RemoteWorker::RecvTensorAsync(CallOptions* options,
@@ -49,8 +68,11 @@ void RemoteWorker::RecvTensorAsync(CallOptions* options,
   call.options = options;
   call.request.method = kRecvTensor;
   call.request.metadata = request->SerializeAsString();
-  call.stock = [stock = stock_.get(), options, request, response, done] {
-    stock->RecvTensorAsync(options, request, response, done);
+  call.stock = [stock = stock_.get(), options, request, response,
+                done](const Route::Cancelled& cancelled) {
+    BeginStock(options, cancelled, done, [&](StatusCallback looked) {
+      stock->RecvTensorAsync(options, request, response, std::move(looked));
+    });
   };
   call.answered = [response, done](Answer answer) {
     done(answer.ok() ? DecodeTensor(*answer, response) : answer.status());
@@ -69,8 +91,11 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
   RecvBufRequest sent = *request;
   sent.clear_buf_ptr();  // an address of this process
   call.request.metadata = sent.SerializeAsString();
-  call.stock = [stock = stock_.get(), options, request, response, done] {
-    stock->RecvBufAsync(options, request, response, done);
+  call.stock = [stock = stock_.get(), options, request, response,
+                done](const Route::Cancelled& cancelled) {
+    BeginStock(options, cancelled, done, [&](StatusCallback looked) {
+      stock->RecvBufAsync(options, request, response, std::move(looked));
+    });
   };
   call.answered = [request, done](Answer answer) {
     if (!answer.ok()) return done(answer.status());

@@ -40,6 +40,8 @@ bool HasNoAnswer(const absl::Status& status) {
 // The RPC that asks. TensorFlow keeps pointers into it until it is done.
 struct Route::Asking {
   Ticket asker = 0;
+  ::tensorflow::WorkerInterface* worker = nullptr;  // the asker's
+  Cancelled cancelled;                              // the asker's
   ::tensorflow::CallOptions options;
   ::tensorflow::RecvTensorRequest request = HelloRequest();
   ::tensorflow::TensorResponse response;
@@ -71,6 +73,7 @@ void Route::Advance() {
   std::list<Pending> calls;
   std::shared_ptr<rpc::Client> client;
   std::string reason;
+  std::shared_ptr<Asking> asking;
   {
     base::MutexLock lock(&mu_);
     if (state_ == State::kStock && base::SteadyNow() >= stock_until_) {
@@ -81,7 +84,7 @@ void Route::Advance() {
       return;
     }
     if (state_ == State::kUnknown) {
-      state_ = State::kAsking;
+      asking = BeginAsking();
     } else {
       calls.swap(waiting_);
       if (state_ == State::kConnected) client = client_;
@@ -92,37 +95,37 @@ void Route::Advance() {
       }
     }
   }
-  if (calls.empty()) return Ask();
+  if (asking != nullptr) return Ask(asking);
   for (Pending& pending : calls) {
     if (client != nullptr) {
       Send(client, std::move(pending));
     } else {
-      GoByStock(pending.call, reason);
+      GoByStock(pending, reason);
     }
   }
 }
 
-// Asks with the worker of the first call, which lives until that has ended.
-void Route::Ask() {
-  auto asking = std::make_shared<Asking>();
-  ::tensorflow::WorkerInterface* worker = nullptr;
-  bool cancelled = false;
-  {
-    base::MutexLock lock(&mu_);
-    // Only this thread takes calls out while it is asking.
-    const Pending& asker = waiting_.front();
-    asking->asker = asker.ticket;
-    worker = asker.call.worker;
-    asking_ = asking;
-    cancelled = *asker.cancelled;
-  }
-  if (cancelled) return OnHello(asking, absl::CancelledError());
+// Asks with the worker of the first call, which lives until that has ended, and
+// stays the first: Cancel() leaves it there.
+std::shared_ptr<Route::Asking> Route::BeginAsking() {
+  state_ = State::kAsking;
+  asking_ = std::make_shared<Asking>();
+  asking_->asker = waiting_.front().ticket;
+  asking_->worker = waiting_.front().call.worker;
+  asking_->cancelled = waiting_.front().cancelled;
+  return asking_;
+}
+
+void Route::Ask(const std::shared_ptr<Asking>& asking) {
+  if (*asking->cancelled) return OnHello(asking, absl::CancelledError());
   asking->response.InitAlloc(options_.cpu, ::tensorflow::AllocatorAttributes());
-  worker->RecvTensorAsync(
+  asking->worker->RecvTensorAsync(
       &asking->options, &asking->request, &asking->response,
       [self = shared_from_this(), asking](const absl::Status& status) {
         self->OnHello(asking, status);
       });
+  // Perhaps before the RPC could hear of it.
+  if (*asking->cancelled) asking->options.StartCancel();
 }
 
 void Route::OnHello(const std::shared_ptr<Asking>& asking,
@@ -157,14 +160,7 @@ void Route::OnHello(const std::shared_ptr<Asking>& asking,
 
 // The asker goes on by stock RPC, which finds out what is wrong.
 void Route::AskAgain(const absl::Status& status, Pending asker) {
-  if (*asker.cancelled) {
-    Elsewhere([self = shared_from_this(), call = std::move(asker.call)] {
-      Forget(call.options);
-      call.answered(absl::CancelledError("the step was ended"));
-    });
-  } else {
-    GoByStock(asker.call, std::string(status.message()));
-  }
+  GoByStock(asker, std::string(status.message()));
   Advance();
 }
 
@@ -261,12 +257,14 @@ void Route::Cancel(Ticket ticket) {
   // Its RPC ends, and with it the call: OnHello().
   if (asking != nullptr) asking->options.StartCancel();
   if (sent != 0 && client != nullptr) client->Cancel(sent);
-  for (Pending& pending : cancelled) {
-    Elsewhere([self = shared_from_this(), call = std::move(pending.call)] {
-      Forget(call.options);
-      call.answered(absl::CancelledError("the step was ended"));
-    });
-  }
+  for (const Pending& pending : cancelled) AnswerCancelled(pending.call);
+}
+
+void Route::AnswerCancelled(const Call& call) {
+  Elsewhere([call] {
+    Forget(call.options);
+    call.answered(absl::CancelledError("the step was ended"));
+  });
 }
 
 void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
@@ -299,20 +297,24 @@ void Route::OnAnswered(Ticket ticket, const Call& call,
   call.answered(std::move(response));
 }
 
-void Route::GoByStock(const Call& call, const std::string& reason) {
-  Forget(call.options);
+void Route::GoByStock(const Pending& pending, const std::string& reason) {
+  const Call& call = pending.call;
+  if (*pending.cancelled) return AnswerCancelled(call);
   if (options_.settings.policy == Policy::kRequire) {
     const absl::Status status = absl::FailedPreconditionError(
         absl::StrCat("PENSTOCK_POLICY is require, but ", options_.target,
                      " cannot be reached by Penstock: ", reason,
                      " (PENSTOCK_POLICY=prefer would use gRPC)"));
-    return Elsewhere([call, status] { call.answered(status); });
+    return Elsewhere([call, status] {
+      Forget(call.options);
+      call.answered(status);
+    });
   }
   {
     base::MutexLock lock(&mu_);
     ++stock_calls_;
   }
-  call.stock();
+  call.stock(pending.cancelled);  // which takes the cancellation over
 }
 
 Route::Description Route::Describe() const {

@@ -53,6 +53,9 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::DeviceBase* cpu = nullptr;  // of this process
   };
 
+  // Whether a call has been cancelled. Set before anybody looks for the call.
+  using Cancelled = std::shared_ptr<std::atomic<bool>>;
+
   // One call. Either `stock` or `answered` is called, once; `worker` and
   // `options` have to live until then.
   struct Call {
@@ -60,8 +63,9 @@ class Route : public std::enable_shared_from_this<Route> {
     ::tensorflow::CallOptions* options = nullptr;     // may be null
     rpc::Request request;
     // The peer has no data plane: make the call by stock RPC. Perhaps called
-    // from within Start().
-    std::function<void()> stock;
+    // from within Start(). A cancellation may come before that RPC hears of it:
+    // look at the flag once it has begun.
+    std::function<void(const Cancelled&)> stock;
     // Not called from within Start(), nor from within a cancellation.
     std::function<void(absl::StatusOr<rpc::Response>)> answered;
   };
@@ -91,14 +95,14 @@ class Route : public std::enable_shared_from_this<Route> {
   struct Pending {
     Ticket ticket = 0;
     Call call;
-    // Set before Cancel() comes, which may come before anybody knows of it.
-    std::shared_ptr<std::atomic<bool>> cancelled;
+    Cancelled cancelled;
   };
   struct Asking;
 
-  // None is called under the lock.
+  // None is called under the lock, but for what says so.
   void Advance();
-  void Ask();
+  std::shared_ptr<Asking> BeginAsking() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Ask(const std::shared_ptr<Asking>& asking);
   void OnHello(const std::shared_ptr<Asking>& asking,
                const absl::Status& status);
   void AskAgain(const absl::Status& status, Pending asker);
@@ -110,7 +114,8 @@ class Route : public std::enable_shared_from_this<Route> {
   void Send(const std::shared_ptr<rpc::Client>& client, Pending pending);
   void OnAnswered(Ticket ticket, const Call& call,
                   absl::StatusOr<rpc::Response> response);
-  void GoByStock(const Call& call, const std::string& reason);
+  void GoByStock(const Pending& pending, const std::string& reason);
+  void AnswerCancelled(const Call& call);
 
   const Options options_;
 
