@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "frameworks/tensorflow/lent_tensor.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/types.h"
@@ -65,11 +66,26 @@ absl::Status CopyToDevice(RecvTensorResponse* meta,
   return result->InitFrom(meta);
 }
 
-void CopyToHost(const RecvTensorResponse& meta, const memory::Payload& payload,
-                TensorResponse* result) {
+// Divides, as a product of what the peer says may overflow.
+bool FitsInto(uint64_t bytes, const TensorShape& shape,
+              ::tensorflow::DataType dtype) {
+  const auto element =
+      static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype));
+  return bytes % element == 0 &&
+         bytes / element == static_cast<uint64_t>(shape.num_elements());
+}
+
+absl::Status CopyToHost(const RecvTensorResponse& meta,
+                        const memory::Payload& payload,
+                        TensorResponse* result) {
   result->InitPartial(meta, ::tensorflow::AllocationAttributes());
+  if (payload.size() > 0 && !result->tensor().IsInitialized()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no memory for a tensor of ", payload.size(), " bytes"));
+  }
   const auto data = result->tensor().tensor_data();
   payload.CopyTo(reinterpret_cast<uint8_t*>(const_cast<char*>(data.data())));
+  return absl::OkStatus();
 }
 
 absl::Status DecodeBytes(RecvTensorResponse* meta,
@@ -80,9 +96,7 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
   if (!::tensorflow::DataTypeCanUseMemcpy(dtype) ||
       !TensorShape::BuildTensorShape(meta->tensor().tensor_shape(), &shape)
            .ok() ||
-      static_cast<uint64_t>(shape.num_elements()) *
-              static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype)) !=
-          payload.size()) {
+      !FitsInto(payload.size(), shape, dtype)) {
     return Malformed();
   }
   if (!IsOnCpu(*result)) return CopyToDevice(meta, payload, result);
@@ -97,8 +111,7 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
       return absl::OkStatus();
     }
   }
-  CopyToHost(*meta, payload, result);
-  return absl::OkStatus();
+  return CopyToHost(*meta, payload, result);
 }
 
 }  // namespace
