@@ -97,6 +97,7 @@ absl::Status Server::ServeData() {
   options.token = *token;
   options.settings = settings_;
   options.polling = polling_;
+  options.max_receive_bytes = 0;  // requests are metadata
   absl::StatusOr<std::unique_ptr<rpc::Server>> data = rpc::Server::Start(
       options,
       [worker = worker_](const std::shared_ptr<rpc::IncomingCall>& call) {
