@@ -1,0 +1,127 @@
+// A TCP proxy whose connections break after so many bytes.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
+#define PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "transport/base/unique_fd.h"
+
+namespace penstock {
+namespace rpc {
+
+// One thread accepts, and one serves each connection. Thread-safe.
+class CuttingProxy {
+ public:
+  CuttingProxy() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = Loopback(0);
+    socklen_t length = sizeof address;
+    (void)bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), length);
+    (void)listen(listener_.get(), 100);
+    (void)getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address),
+                      &length);
+    port_ = ntohs(address.sin_port);
+    acceptor_ = std::thread([this] { Accept(); });
+  }
+  // Cuts what is left.
+  ~CuttingProxy() {
+    stopped_ = true;
+    shutdown(listener_.get(), SHUT_RDWR);
+    acceptor_.join();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  int port() const { return port_; }
+  // For connections from now on: where they go, and how many bytes they carry
+  // in both directions together before they break.
+  void Set(int target, size_t bytes) {
+    std::lock_guard<std::mutex> lock(mu_);
+    target_ = target;
+    bytes_ = bytes;
+  }
+
+ private:
+  static sockaddr_in Loopback(int port) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+  }
+
+  void Accept() {
+    for (;;) {
+      base::UniqueFd client(
+          accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (stopped_) return;
+      if (!client.valid()) continue;
+      std::lock_guard<std::mutex> lock(mu_);
+      threads_.emplace_back(
+          [this, fd = client.Release(), target = target_, bytes = bytes_] {
+            Serve(base::UniqueFd(fd), target, bytes);
+          });
+    }
+  }
+
+  void Serve(base::UniqueFd client, int target, size_t bytes) {
+    base::UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const sockaddr_in address = Loopback(target);
+    if (connect(server.get(), reinterpret_cast<const sockaddr*>(&address),
+                sizeof address) != 0) {
+      return;
+    }
+    std::vector<char> buffer(64 * 1024);
+    while (bytes > 0 && !stopped_) {
+      pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
+      if (poll(ready, 2, 20) < 0) return;
+      for (int i = 0; i < 2; ++i) {
+        if (ready[i].revents == 0) continue;
+        const ssize_t got =
+            recv(ready[i].fd, buffer.data(), std::min(buffer.size(), bytes), 0);
+        if (got <= 0) return;
+        bytes -= static_cast<size_t>(got);
+        if (!Forward(ready[1 - i].fd, buffer.data(), got)) return;
+      }
+    }
+  }
+
+  // Waits for a reader no longer than the proxy lives.
+  bool Forward(int fd, const char* bytes, ssize_t left) {
+    while (left > 0) {
+      pollfd ready = {fd, POLLOUT, 0};
+      if (stopped_ || poll(&ready, 1, 20) < 0) return false;
+      if (ready.revents == 0) continue;
+      const ssize_t sent = send(fd, bytes, static_cast<size_t>(left),
+                                MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent <= 0) return false;
+      bytes += sent;
+      left -= sent;
+    }
+    return true;
+  }
+
+  const base::UniqueFd listener_;
+  int port_ = 0;
+  std::atomic<bool> stopped_{false};
+  std::mutex mu_;
+  int target_ = 0;                    // guarded by mu_
+  size_t bytes_ = 0;                  // guarded by mu_
+  std::vector<std::thread> threads_;  // guarded by mu_
+  std::thread acceptor_;
+};
+
+}  // namespace rpc
+}  // namespace penstock
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
