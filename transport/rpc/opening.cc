@@ -23,7 +23,7 @@ std::shared_ptr<Opening> Opening::Begin(progress::EventLoop* loop,
       new Opening(loop, target, token, std::move(done)));
   loop->Post([opening, limit] {
     opening->limit_ = opening->loop_->RunAfter(limit, [opening, limit] {
-      opening->Finish(absl::DeadlineExceededError(
+      opening->Finish(absl::UnavailableError(
           absl::StrCat("connect to ", opening->TargetText(), ": no answer in ",
                        absl::FormatDuration(limit))));
     });
@@ -57,7 +57,10 @@ void Opening::ConnectToNext() {
     loop_->Unwatch(std::exchange(watch_, 0));
     socket_.Reset(socket(address.ss_family,
                          SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (!socket_.valid()) return Finish(base::ErrnoStatus(errno, "socket"));
+    if (!socket_.valid()) {  // perhaps there is no IPv6 here
+      last_error_ = base::ErrnoStatus(errno, "socket");
+      continue;
+    }
     SetNoDelay(socket_.get());
     const int result =
         connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address),
