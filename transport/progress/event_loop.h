@@ -70,6 +70,9 @@ class EventLoop {
   void Post(Callback callback);
   // Whether the calling thread is the loop's.
   bool IsCurrent() const;
+  // Whether the loop was made before this process was forked. Its locks may be
+  // held for ever here, and the parent still uses its epoll set.
+  bool IsForeign() const;
 
  private:
   struct Watched {
@@ -88,9 +91,6 @@ class EventLoop {
   static absl::StatusOr<EventLoop*> Create(const char* name,
                                            std::unique_ptr<Spinner> spinner);
   static void* ThreadMain(void* loop);
-  // Whether the loop was made before this process was forked. Its locks may be
-  // held for ever here, and the parent still uses its epoll set.
-  bool IsForeign() const;
   void Run();
   bool Turn(int wait_millis);
   void Wake();

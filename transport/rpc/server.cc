@@ -158,6 +158,7 @@ std::vector<std::shared_ptr<Connection>> Server::Core::connections() {
 }
 
 void Server::Core::Stop() {
+  if (loop_->IsForeign()) return;  // the parent serves on
   listener_->Stop();
   Handler handler;  // destroyed outside the lock
   {

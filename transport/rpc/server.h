@@ -71,8 +71,9 @@ class Server {
                                                        Handler handler);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Ends all connections. When it returns, no handler runs or will run; unless
-  // a callback calls it. Calls may still be answered, in vain.
+  // Ends all connections, but not in the child of a fork. When it returns, no
+  // handler runs or will run; unless a callback calls it. Calls may still be
+  // answered, in vain.
   ~Server();
 
   int port() const;

@@ -1,5 +1,11 @@
 // Calls and connections that end before their time.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <memory>
 #include <string>
 #include <thread>
@@ -8,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/rpc/rpc_fixture.h"
+#include "transport/base/unique_fd.h"
 
 namespace penstock {
 namespace rpc {
@@ -112,6 +119,43 @@ TEST_P(EndsTest, NobodyThereIsUnavailable) {
   const absl::Status status = Call(client.get(), Named("any")).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr(options.target));
+}
+
+TEST_P(EndsTest, ServerThatDoesNotAnswerIsUnavailable) {
+  ServeEcho();
+  const base::UniqueFd mute(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(mute.get(), generic, length), 0);
+  ASSERT_EQ(listen(mute.get(), 1), 0);
+  ASSERT_EQ(getsockname(mute.get(), generic, &length), 0);
+  Client::Options options = ClientOptions();
+  options.target = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  options.connect_timeout = absl::Milliseconds(100);
+  std::unique_ptr<Client> client = Connect(options);
+  EXPECT_EQ(Call(client.get(), Named("any")).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
+  ServeEcho();
+  std::unique_ptr<Client> client = Connect();
+  ASSERT_TRUE(Call(client.get(), Named("any")).ok());
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    alarm(10);  // kills it
+    client = nullptr;
+    server_ = nullptr;
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_TRUE(Call(client.get(), Named("the parent's")).ok());
 }
 
 TEST_P(EndsTest, ClientThatGoesWhileItConnectsReportsItsCalls) {
