@@ -22,6 +22,7 @@ using ::tensorflow::TensorShape;
 
 // The first byte of an answer's metadata; behind it is a RecvTensorResponse.
 constexpr char kBytes = 'b';           // without content, which is the payload
+constexpr char kBytesToCopy = 'c';     // as kBytes, but they may change
 constexpr char kWhole = 'w';           // with content
 constexpr char kWholeInPayload = 'p';  // which is in the payload instead
 
@@ -69,8 +70,7 @@ absl::Status CopyToDevice(RecvTensorResponse* meta,
 // Divides, as a product of what the peer says may overflow.
 bool FitsInto(uint64_t bytes, const TensorShape& shape,
               ::tensorflow::DataType dtype) {
-  const auto element =
-      static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype));
+  const auto element = static_cast<uint64_t>(::tensorflow::DataTypeSize(dtype));
   return bytes % element == 0 &&
          bytes / element == static_cast<uint64_t>(shape.num_elements());
 }
@@ -80,8 +80,8 @@ absl::Status CopyToHost(const RecvTensorResponse& meta,
                         TensorResponse* result) {
   result->InitPartial(meta, ::tensorflow::AllocationAttributes());
   if (payload.size() > 0 && !result->tensor().IsInitialized()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "no memory for a tensor of ", payload.size(), " bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory for a tensor of ", payload.size(), " bytes"));
   }
   const auto data = result->tensor().tensor_data();
   payload.CopyTo(reinterpret_cast<uint8_t*>(const_cast<char*>(data.data())));
@@ -89,7 +89,7 @@ absl::Status CopyToHost(const RecvTensorResponse& meta,
 }
 
 absl::Status DecodeBytes(RecvTensorResponse* meta,
-                         const memory::Payload& payload,
+                         const memory::Payload& payload, bool may_lend,
                          TensorResponse* result) {
   const ::tensorflow::DataType dtype = meta->tensor().dtype();
   TensorShape shape;
@@ -100,7 +100,8 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
     return Malformed();
   }
   if (!IsOnCpu(*result)) return CopyToDevice(meta, payload, result);
-  if (payload.pieces().size() == 1 && payload.size() >= kLeastLentBytes) {
+  if (may_lend && payload.pieces().size() == 1 &&
+      payload.size() >= kLeastLentBytes) {
     absl::optional<Tensor> lent =
         LentTensor(dtype, shape, payload.pieces().front());
     if (lent.has_value()) {
@@ -123,7 +124,8 @@ memory::Bytes BytesOf(const Tensor& tensor) {
                        data.size(), owner};
 }
 
-rpc::Response EncodeTensor(const Tensor& tensor, bool is_dead) {
+rpc::Response EncodeTensor(const Tensor& tensor, bool is_dead,
+                           bool may_change) {
   RecvTensorResponse meta;
   meta.set_is_dead(is_dead);
   meta.set_send_start_micros(
@@ -136,7 +138,8 @@ rpc::Response EncodeTensor(const Tensor& tensor, bool is_dead) {
   }
   meta.mutable_tensor()->set_dtype(tensor.dtype());
   tensor.shape().AsProto(meta.mutable_tensor()->mutable_tensor_shape());
-  response.metadata = kBytes + meta.SerializeAsString();
+  response.metadata =
+      (may_change ? kBytesToCopy : kBytes) + meta.SerializeAsString();
   if (tensor.TotalBytes() > 0) {
     response.payload = memory::Payload(BytesOf(tensor));
   }
@@ -154,7 +157,8 @@ absl::Status DecodeTensor(const rpc::Response& response,
   if (!parsed) return Malformed();
   switch (form) {
     case kBytes:
-      return DecodeBytes(&meta, response.payload, result);
+    case kBytesToCopy:
+      return DecodeBytes(&meta, response.payload, form == kBytes, result);
     case kWhole:
     case kWholeInPayload:
       return result->InitFrom(&meta);

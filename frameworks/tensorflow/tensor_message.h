@@ -14,7 +14,9 @@ namespace tensorflow {
 // Returns an answer with the tensor, which has to be in host memory: its bytes
 // as they lie, if it has bytes; else (strings, variants, resources) as
 // TensorFlow's protobuf. The answer shares the tensor's memory.
-rpc::Response EncodeTensor(const ::tensorflow::Tensor& tensor, bool is_dead);
+// `may_change`: the receiver is not to use that memory in place.
+rpc::Response EncodeTensor(const ::tensorflow::Tensor& tensor, bool is_dead,
+                           bool may_change);
 
 // Sets `*result`, after its InitAlloc(), to the tensor of an answer: for a CPU
 // in the memory in which it came, if LentTensor() can, and else in memory of

@@ -26,6 +26,11 @@ using Incoming = std::shared_ptr<rpc::IncomingCall>;
 
 namespace {
 
+// Graphs keep them at their top: functions capture resources only.
+bool IsRefVariable(const std::string& op) {
+  return op == "VariableV2" || op == "Variable" || op == "TemporaryVariable";
+}
+
 absl::StatusOr<rpc::Response> EncodeBuffer(
     const absl::StatusOr<Tensor>& tensor,
     const std::shared_ptr<BufRendezvous::Hook>& hook) {
@@ -61,6 +66,16 @@ void Worker::GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
   done(absl::OkStatus());
 }
 
+void Worker::RegisterGraphAsync(
+    const ::tensorflow::RegisterGraphRequest* request,
+    ::tensorflow::RegisterGraphResponse* response,
+    ::tensorflow::StatusCallback done) {
+  for (const ::tensorflow::NodeDef& node : request->graph_def().node()) {
+    if (IsRefVariable(node.op())) has_ref_variables_ = true;
+  }
+  GrpcWorker::RegisterGraphAsync(request, response, std::move(done));
+}
+
 void Worker::Handle(const Incoming& call) {
   const std::string& method = call->request().method;
   if (method == kRecvTensor) return HandleRecvTensor(call);
@@ -83,15 +98,16 @@ void Worker::HandleRecvTensor(const Incoming& call) {
   if (!status.ok()) return call->Respond(status);
   env()->rendezvous_mgr->RecvLocalAsync(
       request.step_id(), key,
-      [call, source, name = std::string(request.rendezvous_key())](
+      [this, call, source, name = std::string(request.rendezvous_key())](
           const absl::Status& received, const Rendezvous::Args& sent,
           const Rendezvous::Args&, const Tensor& tensor, bool is_dead) {
         if (!received.ok()) return call->Respond(received);
-        OnHost(tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
-               name, [call, is_dead](absl::StatusOr<Tensor> host) {
-                 if (!host.ok()) return call->Respond(host.status());
-                 call->Respond(EncodeTensor(*host, is_dead));
-               });
+        OnHost(
+            tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
+            name, [this, call, is_dead](absl::StatusOr<Tensor> host) {
+              if (!host.ok()) return call->Respond(host.status());
+              call->Respond(EncodeTensor(*host, is_dead, has_ref_variables_));
+            });
       });
 }
 

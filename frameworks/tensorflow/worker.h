@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_WORKER_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -27,6 +28,11 @@ class Worker final : public ::tensorflow::GrpcWorker {
   // Answers one call of the data plane.
   void Handle(const std::shared_ptr<rpc::IncomingCall>& call);
 
+  // Looks for variables that are written to where they lie.
+  void RegisterGraphAsync(const ::tensorflow::RegisterGraphRequest* request,
+                          ::tensorflow::RegisterGraphResponse* response,
+                          ::tensorflow::StatusCallback done) override;
+
   // Answers a hello, and leaves all else to GrpcWorker.
   void GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
                            const ::tensorflow::RecvTensorRequest* request,
@@ -38,6 +44,10 @@ class Worker final : public ::tensorflow::GrpcWorker {
   void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
 
   Hello hello_;  // without a port: there is no data plane
+  // A graph of this task has variables of TensorFlow 1 (use_resource=False).
+  // These are updated in place, however many hold their tensor: who used it in
+  // our memory would see it change within a step.
+  std::atomic<bool> has_ref_variables_{false};
 };
 
 // The methods of the data plane.
