@@ -19,6 +19,7 @@ namespace rpc {
 template <typename T>
 class Awaited {
  public:
+  Awaited() : state_(std::make_shared<State>()) {}
   void Set(T value) const {
     std::lock_guard<std::mutex> lock(state_->mu);
     state_->values.push_back(std::move(value));
@@ -46,7 +47,7 @@ class Awaited {
     std::vector<T> values;
     size_t taken = 0;
   };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace rpc

@@ -35,10 +35,10 @@ TEST_P(ContractTest, CancelInACallbackReportsLater) {
   const Awaited<bool> reported;
   const Client::CallId id = client->Call(
       Named("any"),
-      [&cancelling, reported](Result) { reported.Set(cancelling); });
+      [&cancelling, reported](const Result&) { reported.Set(cancelling); });
   const auto call = incoming_.Get();
   ASSERT_TRUE(call.has_value());
-  client->Call(Named(""), [&client, &cancelling, id](Result) {
+  client->Call(Named(""), [&client, &cancelling, id](const Result&) {
     cancelling = true;
     client->Cancel(id);
     cancelling = false;
@@ -56,7 +56,7 @@ TEST_P(ContractTest, AnswerInACallbackReportsLater) {
   // The session is over by then, and OnCancel() hears of it.
   server_ = nullptr;
   ASSERT_TRUE(result.Get().has_value());
-  client->Call(Named(""), [&waiting, call, reported](Result) {
+  client->Call(Named(""), [&waiting, call, reported](const Result&) {
     waiting = true;
     call->OnCancel([&waiting, reported] { reported.Set(waiting); });
     waiting = false;
@@ -69,7 +69,7 @@ TEST_P(ContractTest, ClosedIsNotCalledAfterTheDestructor) {
   std::unique_ptr<Client> client = Connect();
   const Awaited<bool> told;
   const Awaited<bool> destroyed;
-  client->Call(Named("any"), [told, destroyed](Result) {
+  client->Call(Named("any"), [told, destroyed](const Result&) {
     told.Set(true);
     destroyed.Get();
   });
@@ -100,7 +100,7 @@ TEST_P(ContractTest, ClosedComesAfterTheCalls) {
     std::vector<Client::CallId> calls;
     for (int j = 0; j < kCalls; ++j) {
       calls.push_back(
-          (*client)->Call(Named("any"), [told](Result) { ++*told; }));
+          (*client)->Call(Named("any"), [told](const Result&) { ++*told; }));
     }
     const auto call = incoming_.Get();
     ASSERT_TRUE(call.has_value());
@@ -117,7 +117,7 @@ TEST_P(ContractTest, CallbacksMayDestroyTheClient) {
   ServeEcho();
   const Awaited<bool> destroyed;
   auto client = std::make_shared<std::unique_ptr<Client>>(Connect());
-  (*client)->Call(Named("any"), [client, destroyed](Result) {
+  (*client)->Call(Named("any"), [client, destroyed](const Result&) {
     *client = nullptr;
     destroyed.Set(true);
   });

@@ -25,7 +25,7 @@ using testing::HasSubstr;
 using EndsTest = RpcFixture;
 
 TEST_P(EndsTest, CallThatIsLetGoOfIsAnswered) {
-  Serve([](std::shared_ptr<IncomingCall>) {});
+  Serve([](const std::shared_ptr<IncomingCall>&) {});
   std::unique_ptr<Client> client = Connect();
   EXPECT_EQ(Call(client.get(), Named("any")).status().code(),
             absl::StatusCode::kInternal);
@@ -39,7 +39,7 @@ TEST_P(EndsTest, CancelTellsTheHandler) {
   std::unique_ptr<Client> client = Connect();
   const Awaited<Result> result;
   const Client::CallId id = client->Call(
-      Named("any"), [result](Result answer) { result.Set(answer); });
+      Named("any"), [result](Result answer) { result.Set(std::move(answer)); });
   std::shared_ptr<IncomingCall> call = *incoming.Get();
   const Awaited<bool> cancelled;
   call->OnCancel([cancelled] { cancelled.Set(true); });
@@ -175,9 +175,10 @@ TEST_P(EndsTest, TooLargeRequestIsRefused) {
   options.token = kToken;
   options.settings = MakeSettings();
   options.max_receive_bytes = 1 << 20;
-  server_ = *Server::Start(options, [](std::shared_ptr<IncomingCall> call) {
-    call->Respond(Response());
-  });
+  server_ =
+      *Server::Start(options, [](const std::shared_ptr<IncomingCall>& call) {
+        call->Respond(Response());
+      });
   std::unique_ptr<Client> client = Connect();
   Request request = Named("any");
   request.payload = Text(std::string((1 << 20) + 1, 'x'));
@@ -203,9 +204,10 @@ TEST_P(EndsTest, RequiredFabricThatCannotBeHadIsNamed) {
   options.address = "127.0.0.1:0";
   options.token = kToken;
   options.settings = With({Fabric::kTcp});
-  server_ = *Server::Start(options, [](std::shared_ptr<IncomingCall> call) {
-    call->Respond(Response());
-  });
+  server_ =
+      *Server::Start(options, [](const std::shared_ptr<IncomingCall>& call) {
+        call->Respond(Response());
+      });
   Client::Options client_options = ClientOptions();
   client_options.settings = With({Fabric::kShm});
   client_options.settings.policy = Policy::kRequire;

@@ -97,7 +97,7 @@ TEST_P(RpcTest, ManyThreadsCallAtOnce) {
 }
 
 TEST_P(RpcTest, HandlersStatusComesBack) {
-  Serve([](std::shared_ptr<IncomingCall> call) {
+  Serve([](const std::shared_ptr<IncomingCall>& call) {
     call->Respond(absl::AbortedError("step 7 was aborted"));
   });
   std::unique_ptr<Client> client = Connect();
