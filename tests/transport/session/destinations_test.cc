@@ -323,7 +323,9 @@ class RandomDestinationsTest : public DestinationsTest,
         return;
       case 5:
         // The program lets go, and keeps no eye on it.
-        if (OneIn(4)) destinations_.reset();
+        if (!OneIn(4)) return;
+        destinations_.reset();
+        places_.clear();  // something else may come to lie there
         return;
       case 6:
         if (id_ < 4 && !is_dropped_) BeginRandom();
