@@ -10,7 +10,7 @@ namespace penstock {
 namespace memory {
 namespace {
 
-std::vector<Destination> UsableBySize(std::vector<Destination> ranges) {
+std::vector<Destination> UsableBySize(const std::vector<Destination>& ranges) {
   std::vector<Destination> usable;
   std::map<const uint8_t*, size_t, std::less<const uint8_t*>> taken;
   for (const Destination& range : ranges) {
@@ -47,10 +47,10 @@ class Destinations::Taken {
   const std::shared_ptr<Destinations> of_;
 };
 
-Destinations::Destinations(std::vector<Destination> ranges,
+Destinations::Destinations(const std::vector<Destination>& ranges,
                            std::shared_ptr<const void> owner,
                            Registered registered)
-    : owner_(std::move(owner)), by_size_(UsableBySize(std::move(ranges))) {
+    : owner_(std::move(owner)), by_size_(UsableBySize(ranges)) {
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
     if (range.kind != MemoryKind::kHost) continue;

@@ -39,7 +39,7 @@ class Destinations {
 
   // The ranges stay valid as long as `owner` is held. One that is empty, or
   // overlaps one before it, is never used.
-  Destinations(std::vector<Destination> ranges,
+  Destinations(const std::vector<Destination>& ranges,
                std::shared_ptr<const void> owner, Registered registered);
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
