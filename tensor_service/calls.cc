@@ -1,8 +1,8 @@
 #include "tensor_service/calls.h"
 
+#include <chrono>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -103,8 +103,10 @@ void CallQueue::AwaitOne() {
 
 // By waiting in gRPC, which polls: perhaps no other thread does.
 bool CallQueue::AwaitFree(const PostedRanges& posted) {
-  const absl::Time limit = absl::Now() + kFreeLimit;
-  while (posted.in_use() && absl::Now() < limit) {
+  using Clock = std::chrono::steady_clock;  // the system's may be set
+  const Clock::time_point limit =
+      Clock::now() + absl::ToChronoNanoseconds(kFreeLimit);
+  while (posted.in_use() && Clock::now() < limit) {
     void* tag;
     bool ok;
     queue_.AsyncNext(&tag, &ok, DeadlineAfter(kLookEvery));

@@ -215,7 +215,8 @@ void Route::OnLost(uint64_t connection) {
 
 bool Route::is_lost() const {
   base::MutexLock lock(&mu_);
-  return lost_;
+  // OnLost() comes after the calls have been answered.
+  return lost_ || (state_ == State::kConnected && client_->is_over());
 }
 
 void Route::BecomeStock(const std::string& reason) {
@@ -226,6 +227,7 @@ void Route::BecomeStock(const std::string& reason) {
     base::MutexLock lock(&mu_);
     client = std::move(client_);
     state_ = State::kStock;
+    lost_ = false;
     stock_reason_ = reason;
     stock_until_ = base::SteadyNow() + kStockTime;
   }
@@ -290,8 +292,6 @@ void Route::OnAnswered(Ticket ticket, const Call& call,
   {
     base::MutexLock lock(&mu_);
     sent_.erase(ticket);
-    // OnLost() comes after the calls have been answered.
-    if (absl::IsUnavailable(response.status())) lost_ = true;
   }
   Forget(call.options);
   call.answered(std::move(response));

@@ -37,6 +37,10 @@ class Client::Core final : public Connection::Events,
   CallId Call(Request request, Done done);
   void End(CallId id, const absl::Status& why);
   void Destroy();
+  bool is_over() {
+    base::MutexLock lock(&mu_);
+    return !over_.ok();
+  }
   std::shared_ptr<Connection> connection() {
     base::MutexLock lock(&mu_);
     return connection_;
@@ -278,6 +282,8 @@ Client::CallId Client::Call(Request request, Done done) {
 void Client::Cancel(CallId call) {
   core_->End(call, absl::CancelledError("the call was cancelled"));
 }
+
+bool Client::is_over() const { return core_->is_over(); }
 
 absl::optional<session::PathDescription> Client::DescribePath() const {
   std::shared_ptr<Connection> connection = core_->connection();

@@ -69,6 +69,9 @@ class Client {
   // that has been answered.
   void Cancel(CallId call);
 
+  // Whether the connection is lost, or cannot be had. True by the time that a
+  // call is told so.
+  bool is_over() const;
   // Returns nothing while there is no connection.
   absl::optional<session::PathDescription> DescribePath() const;
   session::Counters counters() const;
