@@ -1,15 +1,14 @@
 #include "transport/grpc/transport.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/log.h"
-#include "transport/base/token.h"
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
+#include "transport/paths/session_setup.h"
 #include "transport/session/refusal.h"
 #include "transport/wire/frame.h"
 
@@ -17,41 +16,21 @@ namespace penstock {
 namespace core {
 namespace {
 
-uint64_t MonotonicNanoseconds() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 session::Config SessionConfig(const Transport::Config& config) {
-  session::Config result;
-  result.is_client = config.is_client;
-  result.version = config.version;
-  result.offers = paths::SidePaths(config.settings, config.is_private).Offers();
+  session::Config result = paths::SessionConfig(
+      config.settings, config.is_client, config.version, config.is_private);
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
   result.max_metadata_bytes = config.limits.max_metadata_bytes;
-  result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
-  result.tuning.now_ns = MonotonicNanoseconds;
-  result.tuning.eager_max_bytes = config.settings.eager_max_bytes;
-  result.tuning.chunk_bytes = config.settings.chunk_bytes;
-  if (!config.is_client) {
-    absl::StatusOr<std::string> token = base::NewToken();
-    if (token.ok()) result.token = *std::move(token);
-  }
   return result;
 }
 
-// Both sides say hello right after the negotiation. That takes a few round
-// trips, even if some packets are lost.
-constexpr grpc_core::Duration kHelloLimit = grpc_core::Duration::Seconds(5);
+grpc_core::Duration ToGrpc(absl::Duration duration) {
+  return grpc_core::Duration::Milliseconds(absl::ToInt64Milliseconds(duration));
+}
 
 // The cookie of our own pings. Those of gRPC's pings begin at 1.
 constexpr uint64_t kKeepalivePing = 0;
-
-// How long the rest of a session may take to be written when it has ended. A
-// peer that does not read in time does not get all of it.
-constexpr grpc_core::Duration kLingerLimit = grpc_core::Duration::Seconds(5);
 
 }  // namespace
 
@@ -144,7 +123,8 @@ void Transport::Start() {
                        OnSidePath());
   }
   session_->Start();
-  StartTimer(&hello_timer_, kHelloLimit, &Transport::OnHelloTimer);
+  StartTimer(&hello_timer_, ToGrpc(paths::kHelloLimit),
+             &Transport::OnHelloTimer);
   StartKeepaliveTimer();
   DeliverReadBuffer();
   wants_read_ = true;
@@ -174,8 +154,7 @@ void Transport::StartTimer(Timer* timer, grpc_core::Duration delay,
 
 void Transport::OnHelloTimer() {
   if (session_->greeted()) return;
-  session_->Close(absl::DeadlineExceededError(absl::StrCat(
-      "the peer said no hello within ", kHelloLimit.seconds(), " s")));
+  session_->Close(paths::NoHelloError());
 }
 
 void Transport::OnLingerTimer() {
@@ -328,7 +307,8 @@ void Transport::OnClosed(const absl::Status& cause) {
   drain_timer_.Cancel();
   side_paths_.Cancel();
   shutdown_when_written_ = true;
-  StartTimer(&linger_timer_, kLingerLimit, &Transport::OnLingerTimer);
+  StartTimer(&linger_timer_, ToGrpc(paths::kLingerLimit),
+             &Transport::OnLingerTimer);
   state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");
   for (auto& ping : pings_) {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);

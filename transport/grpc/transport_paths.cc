@@ -6,36 +6,29 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
-#include "transport/base/token.h"
 #include "transport/grpc/transport.h"
 #include "transport/paths/path_policy.h"
+#include "transport/paths/session_setup.h"
 
 namespace penstock {
 namespace core {
-namespace {
-
-// How long the two sides may take to agree on a path, or on having none.
-// Attempts follow one another: one over shm has two seconds, one over verbs
-// five. The rest is for packets that are lost.
-constexpr grpc_core::Duration kSettleLimit = grpc_core::Duration::Seconds(15);
-
-}  // namespace
-
 // Limits the time to agree on a path. Without that, a peer that does not answer
 // would keep its HalfOpen::Place, or be served over a fabric that the
 // policy forbids.
 void Transport::SyncSettleTimer() {
   if (!session_->negotiates_path() || settle_timer_.pending()) return;
   settle_epoch_ = session_->path_epoch();
-  StartTimer(&settle_timer_, kSettleLimit, &Transport::OnSettleTimer);
+  StartTimer(&settle_timer_,
+             grpc_core::Duration::Milliseconds(
+                 absl::ToInt64Milliseconds(paths::kSettleLimit)),
+             &Transport::OnSettleTimer);
 }
 
 void Transport::OnSettleTimer() {
   if (!session_->negotiates_path()) return;
   // A later attempt has begun, and gets a timer of its own.
   if (settle_epoch_ != session_->path_epoch()) return;
-  session_->Close(absl::DeadlineExceededError(absl::StrCat(
-      "the peer agreed on no path within ", kSettleLimit.seconds(), " s")));
+  session_->Close(paths::NoPathError());
 }
 
 bool Transport::PollPath() {
@@ -81,12 +74,7 @@ void Transport::AddSidePath(
   grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
   grpc_core::ExecCtx exec_ctx;
   Section section(this);
-  if (epoch != session_->path_epoch()) return;  // too late
-  if (path.ok()) {
-    session_->AddFastPath(fabric, *std::move(path));
-  } else {
-    session_->FastPathFailed(fabric, path.status());
-  }
+  paths::EndAttempt(session_.get(), epoch, fabric, std::move(path));
 }
 
 // Adds the path to the PollSet, which arms it, before it starts the wakers.
@@ -121,16 +109,7 @@ void Transport::OnConnectWanted(const std::string& fabric,
 }
 
 void Transport::OnListenWanted() {
-  absl::StatusOr<std::string> token = base::NewToken();
-  if (!token.ok()) {
-    for (const wire::FabricOffer& offer : session_->config().offers) {
-      session_->FastPathFailed(offer.fabric, token.status());
-    }
-    return;
-  }
-  side_paths_.Cancel();  // end the earlier attempt
-  side_paths_.Listen(session_->config().offers, *token, OnSidePath());
-  session_->OfferPath(*token);
+  paths::ListenAnew(session_.get(), &side_paths_, OnSidePath());
 }
 
 void Transport::OnPathChosen(const session::PathDescription& path) {

@@ -8,43 +8,22 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
-#include "transport/base/token.h"
+#include "transport/paths/session_setup.h"
 #include "transport/rpc/head.h"
 
 namespace penstock {
 namespace rpc {
 namespace {
 
-uint64_t MonotonicNanoseconds() {
-  return static_cast<uint64_t>(
-      absl::ToInt64Nanoseconds(base::SteadyNow() - absl::UnixEpoch()));
-}
-
 session::Config SessionConfig(const Connection::Config& config) {
-  session::Config result;
-  result.is_client = config.is_client;
-  result.version = config.version;
-  result.offers =
-      paths::SidePaths(config.settings, /*is_private=*/false).Offers();
+  session::Config result =
+      paths::SessionConfig(config.settings, config.is_client, config.version,
+                           /*is_private=*/false);
   result.max_receive_bytes = config.max_receive_bytes;
   result.max_streams = config.max_streams;
   result.max_metadata_bytes = kMaxHeadBytes;
-  result.load_in_place = config.settings.shm_sharing == ShmSharing::kSameUid;
-  result.tuning.now_ns = MonotonicNanoseconds;
-  result.tuning.eager_max_bytes = config.settings.eager_max_bytes;
-  result.tuning.chunk_bytes = config.settings.chunk_bytes;
-  if (!config.is_client) {
-    absl::StatusOr<std::string> token = base::NewToken();
-    if (token.ok()) result.token = *std::move(token);
-  }
   return result;
 }
-
-// As for gRPC's connections: transport/grpc/transport.cc and
-// transport/grpc/transport_paths.cc say why.
-constexpr absl::Duration kHelloLimit = absl::Seconds(5);
-constexpr absl::Duration kSettleLimit = absl::Seconds(15);
-constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
 constexpr uint64_t kKeepalivePing = 0;
 
@@ -115,7 +94,7 @@ void Connection::Start(absl::string_view received) {
                        OnSidePath());
   }
   session_->Start();
-  StartTimer(&hello_timer_, kHelloLimit, &Connection::OnHelloTimer);
+  StartTimer(&hello_timer_, paths::kHelloLimit, &Connection::OnHelloTimer);
   StartKeepaliveTimer();
   lifeline_->OnBytes(
       {reinterpret_cast<const uint8_t*>(received.data()), received.size()});
@@ -214,7 +193,7 @@ void Connection::EndWhenWritten() {
   if (!session_->closed() || socket_ended_) return;
   if (lifeline_->idle()) return EndSocket();
   if (!linger_timer_.pending()) {
-    StartTimer(&linger_timer_, kLingerLimit, &Connection::EndSocket);
+    StartTimer(&linger_timer_, paths::kLingerLimit, &Connection::EndSocket);
   }
 }
 
@@ -231,23 +210,20 @@ void Connection::SyncWatch() {
 
 void Connection::OnHelloTimer() {
   if (session_->greeted()) return;
-  session_->Close(absl::DeadlineExceededError(absl::StrCat(
-      "the peer said no hello within ", absl::FormatDuration(kHelloLimit))));
+  session_->Close(paths::NoHelloError());
 }
 
 void Connection::SyncSettleTimer() {
   if (!session_->negotiates_path() || settle_timer_.pending()) return;
   settle_epoch_ = session_->path_epoch();
-  StartTimer(&settle_timer_, kSettleLimit, &Connection::OnSettleTimer);
+  StartTimer(&settle_timer_, paths::kSettleLimit, &Connection::OnSettleTimer);
 }
 
 void Connection::OnSettleTimer() {
   if (!session_->negotiates_path()) return;
   // A later attempt has begun, and gets a timer of its own.
   if (settle_epoch_ != session_->path_epoch()) return;
-  session_->Close(absl::DeadlineExceededError(
-      absl::StrCat("the peer agreed on no path within ",
-                   absl::FormatDuration(kSettleLimit))));
+  session_->Close(paths::NoPathError());
 }
 
 void Connection::ObserveKeepalive() {

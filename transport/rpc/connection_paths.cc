@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
-#include "transport/base/token.h"
 #include "transport/paths/path_policy.h"
+#include "transport/paths/session_setup.h"
 #include "transport/rpc/connection.h"
 
 namespace penstock {
@@ -83,12 +83,7 @@ void Connection::AddSidePath(
     uint32_t epoch, const std::string& fabric,
     absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path) {
   Section section(this);
-  if (epoch != session_->path_epoch()) return;  // too late
-  if (path.ok()) {
-    session_->AddFastPath(fabric, *std::move(path));
-  } else {
-    session_->FastPathFailed(fabric, path.status());
-  }
+  paths::EndAttempt(session_.get(), epoch, fabric, std::move(path));
 }
 
 void Connection::OnConnectWanted(const std::string& fabric,
@@ -98,16 +93,7 @@ void Connection::OnConnectWanted(const std::string& fabric,
 }
 
 void Connection::OnListenWanted() {
-  absl::StatusOr<std::string> token = base::NewToken();
-  if (!token.ok()) {
-    for (const wire::FabricOffer& offer : session_->config().offers) {
-      session_->FastPathFailed(offer.fabric, token.status());
-    }
-    return;
-  }
-  side_paths_.Cancel();  // end the earlier attempt
-  side_paths_.Listen(session_->config().offers, *token, OnSidePath());
-  session_->OfferPath(*token);
+  paths::ListenAnew(session_.get(), &side_paths_, OnSidePath());
 }
 
 void Connection::OnPathChosen(const session::PathDescription& path) {
