@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/memory/large_blocks.h"
 
 namespace penstock {
 namespace memory {
@@ -14,16 +15,28 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
+// From here on the pages of fresh memory cost more than to keep used ones.
+constexpr size_t kLargeBytes = 1024 * 1024;
+
+std::shared_ptr<uint8_t> AllocateSmall(size_t size) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, kAlignment, std::max<size_t>(size, 1)) != 0) {
+    return nullptr;
+  }
+  return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), free);
+}
+
 }  // namespace
 
 absl::StatusOr<Block> AllocateBlock(size_t size) {
-  void* memory = nullptr;
-  if (posix_memalign(&memory, kAlignment, std::max<size_t>(size, 1)) != 0) {
+  std::shared_ptr<uint8_t> memory = size >= kLargeBytes
+                                        ? LargeBlocks::Get()->Allocate(size)
+                                        : AllocateSmall(size);
+  if (memory == nullptr) {
     return absl::ResourceExhaustedError(
         absl::StrCat("no memory for a message of ", size, " bytes"));
   }
-  return Block{std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), free),
-               size};
+  return Block{std::move(memory), size};
 }
 
 absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes) {

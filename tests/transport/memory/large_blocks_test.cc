@@ -1,0 +1,126 @@
+#include "transport/memory/large_blocks.h"
+
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace memory {
+namespace {
+
+constexpr size_t kMiB = 1024 * 1024;
+
+int64_t PageFaults() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+TEST(LargeBlocks, UsesMemoryForOneBlockAfterAnother) {
+  auto blocks = LargeBlocks::Create(64 * kMiB);
+  const uint8_t* const first = blocks->Allocate(3 * kMiB).get();
+  EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
+  // The same memory serves all sizes that round to its own.
+  const std::shared_ptr<uint8_t> second = blocks->Allocate(3 * kMiB - 1000);
+  EXPECT_EQ(second.get(), first);
+  EXPECT_EQ(blocks->kept_bytes(), 0u);
+}
+
+TEST(LargeBlocks, HaveRoomForWhatWasAskedForAndLittleMore) {
+  auto blocks = LargeBlocks::Create(SIZE_MAX);
+  for (size_t size : {kMiB, kMiB + 1, 5 * kMiB - 1, 33 * kMiB + 4097}) {
+    std::shared_ptr<uint8_t> block = blocks->Allocate(size);
+    ASSERT_NE(block, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block.get()) % 4096, 0u);
+    memset(block.get(), 1, size);  // asan sees where it ends
+    block = nullptr;
+    const size_t kept = blocks->kept_bytes();
+    EXPECT_GE(kept, size);
+    EXPECT_LE(kept, size + size / 8 + 4096);
+    blocks = LargeBlocks::Create(SIZE_MAX);
+  }
+}
+
+TEST(LargeBlocks, DoesNotHandOutMemoryInUse) {
+  auto blocks = LargeBlocks::Create(64 * kMiB);
+  const std::shared_ptr<uint8_t> first = blocks->Allocate(kMiB);
+  const std::shared_ptr<uint8_t> second = blocks->Allocate(kMiB);
+  EXPECT_NE(first, second);
+}
+
+TEST(LargeBlocks, DropsWhatWasKeptLongestBeyondTheLimit) {
+  auto blocks = LargeBlocks::Create(4 * kMiB);
+  std::vector<std::shared_ptr<uint8_t>> used;
+  for (size_t size : {1, 2, 3}) used.push_back(blocks->Allocate(size * kMiB));
+  const uint8_t* const last = used[2].get();
+  for (auto& block : used) block = nullptr;
+  EXPECT_EQ(blocks->kept_bytes(), 3 * kMiB);
+  EXPECT_EQ(blocks->Allocate(3 * kMiB).get(), last);
+}
+
+TEST(LargeBlocks, DoesNotKeepMoreThanTheLimit) {
+  auto blocks = LargeBlocks::Create(4 * kMiB);
+  blocks->Allocate(5 * kMiB);
+  EXPECT_EQ(blocks->kept_bytes(), 0u);
+}
+
+TEST(LargeBlocks, SaysWhereThereIsNoMemory) {
+  auto blocks = LargeBlocks::Create(4 * kMiB);
+  for (size_t size : {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2 + 1}) {
+    EXPECT_EQ(blocks->Allocate(size), nullptr);
+  }
+}
+
+TEST(LargeBlocks, MayBeOutlivedByABlock) {
+  auto blocks = LargeBlocks::Create(4 * kMiB);
+  const std::shared_ptr<uint8_t> block = blocks->Allocate(kMiB);
+  blocks = nullptr;
+  memset(block.get(), 1, kMiB);
+}
+
+TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
+  constexpr size_t kSize = 48 * kMiB;  // glibc gives so many back at once
+  const auto receive = [] {
+    absl::StatusOr<Block> block = AllocateBlock(kSize);
+    ASSERT_TRUE(block.ok());
+    memset(block->data.get(), 1, kSize);
+  };
+  receive();
+  const int64_t before = PageFaults();
+  for (int i = 0; i < 10; ++i) receive();
+  // One fault a page would be 122,880; asan has some of its own.
+  EXPECT_LT(PageFaults() - before, 12000);
+}
+
+TEST(LargeBlocks, ThreadsDoNotShareMemoryInUse) {
+  auto blocks = LargeBlocks::Create(8 * kMiB);
+  std::vector<std::thread> threads;
+  for (uint8_t id = 1; id <= 4; ++id) {
+    threads.emplace_back([blocks, id] {
+      std::mt19937 random(id);
+      for (int i = 0; i < 500; ++i) {
+        const size_t size = kMiB + random() % (2 * kMiB);
+        const std::shared_ptr<uint8_t> block = blocks->Allocate(size);
+        block.get()[0] = block.get()[size - 1] = id;
+        std::this_thread::yield();
+        ASSERT_EQ(block.get()[0], id);
+        ASSERT_EQ(block.get()[size - 1], id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(blocks->kept_bytes(), 8 * kMiB);
+}
+
+}  // namespace
+}  // namespace memory
+}  // namespace penstock

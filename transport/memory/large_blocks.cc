@@ -1,0 +1,108 @@
+#include "transport/memory/large_blocks.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <iterator>
+
+#include "absl/memory/memory.h"
+
+namespace penstock {
+namespace memory {
+namespace {
+
+constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = 2 * 1024 * 1024;
+// From here on most of a block lies in whole huge pages.
+constexpr size_t kLeastHugeBytes = 2 * kHugePage;
+// As many as a step of a large model moves, where the system can spare them.
+constexpr size_t kProcessLimit = 256 * 1024 * 1024;
+
+// Rounds up to a multiple of an eighth of the next lower power of two, so that
+// messages of about a size share blocks. Returns 0 where that overflows.
+size_t RoundUp(size_t size) {
+  size_t step = kPage;
+  while (step <= SIZE_MAX / 16 && step * 16 <= size) step *= 2;
+  if (size > SIZE_MAX - step) return 0;
+  return (size + step - 1) / step * step;
+}
+
+uint8_t* NewMemory(size_t size) {
+  const bool huge = size >= kLeastHugeBytes;
+  void* memory = nullptr;
+  if (size == 0 ||
+      posix_memalign(&memory, huge ? kHugePage : kPage, size) != 0) {
+    return nullptr;
+  }
+  // Advice: a system that has no huge pages gives others.
+  if (huge) (void)madvise(memory, size, MADV_HUGEPAGE);
+  return static_cast<uint8_t*>(memory);
+}
+
+}  // namespace
+
+std::shared_ptr<LargeBlocks> LargeBlocks::Create(size_t limit) {
+  return absl::WrapUnique(new LargeBlocks(limit));
+}
+
+LargeBlocks* LargeBlocks::Get() {
+  static auto* const process =
+      new std::shared_ptr<LargeBlocks>(Create(kProcessLimit));
+  return process->get();
+}
+
+LargeBlocks::~LargeBlocks() {
+  for (const Kept& kept : kept_) free(kept.data);
+}
+
+std::shared_ptr<uint8_t> LargeBlocks::Allocate(size_t size) {
+  const size_t rounded = RoundUp(size);
+  uint8_t* data = Take(rounded);
+  if (data == nullptr) data = NewMemory(rounded);
+  if (data == nullptr) return nullptr;
+  return std::shared_ptr<uint8_t>(
+      data, [self = std::weak_ptr<LargeBlocks>(shared_from_this()),
+             rounded](uint8_t* memory) {
+        const std::shared_ptr<LargeBlocks> blocks = self.lock();
+        if (blocks == nullptr) return free(memory);
+        blocks->GiveBack(memory, rounded);
+      });
+}
+
+uint8_t* LargeBlocks::Take(size_t size) {
+  base::MutexLock lock(&mu_);
+  for (auto kept = kept_.begin(); kept != kept_.end(); ++kept) {
+    if (kept->size != size) continue;
+    uint8_t* const data = kept->data;
+    kept_.erase(kept);
+    kept_bytes_ -= size;
+    return data;
+  }
+  return nullptr;
+}
+
+void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
+  if (size > limit_) return free(data);
+  // Whole pages, which nobody else uses. Where the system does not know the
+  // advice, they stay.
+  (void)madvise(data, size, MADV_FREE);
+  std::list<Kept> dropped;  // freed after the lock
+  {
+    base::MutexLock lock(&mu_);
+    kept_.push_front(Kept{data, size});
+    kept_bytes_ += size;
+    while (kept_bytes_ > limit_) {
+      kept_bytes_ -= kept_.back().size;
+      dropped.splice(dropped.end(), kept_, std::prev(kept_.end()));
+    }
+  }
+  for (const Kept& old : dropped) free(old.data);
+}
+
+size_t LargeBlocks::kept_bytes() const {
+  base::MutexLock lock(&mu_);
+  return kept_bytes_;
+}
+
+}  // namespace memory
+}  // namespace penstock
