@@ -5,6 +5,7 @@
 #include <string>
 
 #include "frameworks/tensorflow/lent_tensor.h"
+#include "frameworks/tensorflow/registered_memory.h"
 #include "frameworks/tensorflow/server.h"
 #include "nlohmann/json.hpp"
 
@@ -50,7 +51,9 @@ json Describe() {
     servers.push_back(
         {{"task", server.task()}, {"routes", routes}, {"peers", peers}});
   });
-  return {{"servers", servers}, {"held_bytes", HeldBytes()}};
+  return {{"servers", servers},
+          {"held_bytes", HeldBytes()},
+          {"registered_bytes", RegisteredBytes()}};
 }
 
 }  // namespace

@@ -33,9 +33,11 @@ absl::StatusOr<PluginSettings> ResolvePluginSettings() {
   PluginSettings settings;
   const absl::string_view memory = Read(kMemory);
   if (memory == "pool") {
-    settings.tensors_in_pool = true;
+    settings.memory = TensorMemory::kPool;
+  } else if (memory == "registered") {
+    settings.memory = TensorMemory::kRegistered;
   } else if (!memory.empty() && memory != "heap") {
-    return Bad(kMemory, memory, "heap and pool");
+    return Bad(kMemory, memory, "heap, pool and registered");
   }
   const absl::string_view held = Read(kHeldMib);
   if (!held.empty()) {

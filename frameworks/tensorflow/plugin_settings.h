@@ -10,11 +10,15 @@
 namespace penstock {
 namespace tensorflow {
 
+// Where TensorFlow's CPU tensors lie.
+enum class TensorMemory {
+  kHeap,        // where TensorFlow puts them
+  kPool,        // large ones in the pool, from which peers read without a copy
+  kRegistered,  // on the heap, in regions that RDMA devices read in place
+};
+
 struct PluginSettings {
-  // PENSTOCK_TENSORFLOW_MEMORY: where TensorFlow's large CPU tensors lie:
-  // "heap", TensorFlow's own, or "pool", from which peers on this host read
-  // without a copy.
-  bool tensors_in_pool = false;
+  TensorMemory memory = TensorMemory::kHeap;  // PENSTOCK_TENSORFLOW_MEMORY
   // PENSTOCK_TENSORFLOW_HELD_MIB: how many bytes of its peers' memory this
   // process uses in place. Beyond that, what is received is copied.
   uint64_t max_held_bytes = uint64_t{256} << 20;

@@ -78,18 +78,10 @@ void PoolAllocator::DeallocateRaw(void* data) {
   if (lease == nullptr) free(data);
 }
 
-absl::Status UsePoolForTensors() {
-  auto* const registry = ::tensorflow::AllocatorFactoryRegistry::singleton();
-  // It would end the process instead.
-  if (registry->process_state() != nullptr) {
-    return absl::FailedPreconditionError(
-        "TensorFlow has taken memory already: tensors do not lie in the pool. "
-        "Load the plugin before anything else of TensorFlow is used");
-  }
+void UsePoolForTensors() {
   constexpr int kPriority = 1000;  // TensorFlow's own have 100 to 200
-  registry->Register(__FILE__, __LINE__, "PenstockPool", kPriority,
-                     new Factory);
-  return absl::OkStatus();
+  ::tensorflow::AllocatorFactoryRegistry::singleton()->Register(
+      __FILE__, __LINE__, "PenstockPool", kPriority, new Factory);
 }
 
 }  // namespace tensorflow

@@ -10,7 +10,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
 #include "tensorflow/core/framework/allocator.h"
 #include "transport/base/mutex.h"
 
@@ -43,9 +42,8 @@ class PoolAllocator final : public ::tensorflow::Allocator {
 };
 
 // Makes TensorFlow take its CPU memory from a PoolAllocator. Does so for the
-// whole process, for good; call it before TensorFlow has taken any. Returns
-// FAILED_PRECONDITION if it has.
-absl::Status UsePoolForTensors();
+// whole process, for good. TensorFlow aborts if it has taken memory before.
+void UsePoolForTensors();
 
 }  // namespace tensorflow
 }  // namespace penstock

@@ -4,8 +4,10 @@
 
 #include "frameworks/tensorflow/plugin_settings.h"
 #include "frameworks/tensorflow/pool_allocator.h"
+#include "frameworks/tensorflow/registered_memory.h"
 #include "frameworks/tensorflow/server.h"
 #include "tensorflow/core/distributed_runtime/server_lib.h"
+#include "tensorflow/core/framework/allocator_registry.h"
 #include "transport/base/log.h"
 
 namespace penstock {
@@ -24,12 +26,26 @@ class Factory final : public ::tensorflow::ServerFactory {
   }
 };
 
+bool HasTakenMemory() {
+  return ::tensorflow::AllocatorFactoryRegistry::singleton()->process_state() !=
+         nullptr;
+}
+
 // A bad setting is reported when a server is made.
 void ApplyMemorySetting() {
   const absl::StatusOr<PluginSettings> settings = ResolvePluginSettings();
-  if (!settings.ok() || !settings->tensors_in_pool) return;
-  const absl::Status used = UsePoolForTensors();
-  if (!used.ok()) base::LogWarning(used.message());
+  if (!settings.ok() || settings->memory == TensorMemory::kHeap) return;
+  if (HasTakenMemory()) {
+    return base::LogWarning(
+        "TensorFlow has taken memory already: PENSTOCK_TENSORFLOW_MEMORY has "
+        "no effect. Load the plugin before anything else of TensorFlow is "
+        "used");
+  }
+  if (settings->memory == TensorMemory::kPool) {
+    UsePoolForTensors();
+  } else {
+    RegisterTensorMemory();
+  }
 }
 
 const bool registered = [] {

@@ -37,6 +37,8 @@ def describe() -> dict[str, Any]:
     - ``peers``: those that receive tensors from it, in the same words.
 
     ``held_bytes``: of other processes' memory, what tensors here lie in.
+    ``registered_bytes``: of TensorFlow's memory, what RDMA devices may read
+    without a copy (``PENSTOCK_TENSORFLOW_MEMORY=registered``).
 
     ``ImportError`` if TensorFlow has not loaded the plugin: it says why when
     it is imported.
