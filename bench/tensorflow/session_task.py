@@ -1,17 +1,9 @@
-"""One task of a benchmark: a parameter server, or the worker that measures.
-
-Its argument is JSON: cluster, job, protocol. It writes "ready". Then a worker
-takes one measurement a line, as JSON: op ("pull" or "push"), shapes, seconds;
-and writes the times of its steps in milliseconds, as JSON. "describe" writes
-what the plugin has to say. The end of the input ends the process.
-"""
+"""Pulls and pushes: a parameter server, or the worker with TF1 sessions."""
 
 import json
-import os
 import sys
-import time
 
-import penstock_tensorflow
+import serve
 import tensorflow as tf
 
 tf1 = tf.compat.v1
@@ -25,21 +17,9 @@ class Step:
         with graph.as_default():
             theirs = self._variables("/job:ps/task:0", shapes)
             ours = self._variables("/job:worker/task:0", shapes)
-            operations = []
-            for there, here in zip(theirs, ours):
-                if op == "pull":
-                    with tf1.device("/job:worker/task:0"):
-                        # Has the tensor, and does nothing with it.
-                        with tf1.control_dependencies(
-                                [tf1.identity(there.read_value())]):
-                            operations.append(tf1.no_op())
-                else:
-                    with tf1.device("/job:worker/task:0"):
-                        value = here.read_value()
-                    with tf1.device("/job:ps/task:0"):
-                        operations.append(
-                            there.assign(value, read_value=False))
-            self._step = tf1.group(*operations)
+            move = self._pull if op == "pull" else self._push
+            self._step = tf1.group(*[move(there, here)
+                                     for there, here in zip(theirs, ours)])
             initialize = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
         # Else what does nothing is left out, and with it what it would move.
@@ -47,30 +27,32 @@ class Step:
         config.graph_options.optimizer_options.opt_level = -1
         self._session = tf1.Session(server.target, graph=graph, config=config)
         self._session.run(initialize)
-        for _ in range(3):
-            self._session.run(self._step)
+
+    def __call__(self):
+        self._session.run(self._step)
+
+    def __del__(self):
+        self._session.close()
+
+    @staticmethod
+    def _pull(there, _):
+        with tf1.device("/job:worker/task:0"):
+            # Has the tensor, and does nothing with it.
+            with tf1.control_dependencies([tf1.identity(there.read_value())]):
+                return tf1.no_op()
+
+    @staticmethod
+    def _push(there, here):
+        with tf1.device("/job:worker/task:0"):
+            value = here.read_value()
+        with tf1.device("/job:ps/task:0"):
+            return there.assign(value, read_value=False)
 
     @staticmethod
     def _variables(device, shapes):
         with tf1.device(device):
-            return [
-                tf1.Variable(tf1.ones(shape), use_resource=True)
-                for shape in shapes
-            ]
-
-    def close(self):
-        self._session.close()
-
-    def measure(self, seconds):
-        times = []
-        end = time.perf_counter() + seconds
-        while True:
-            begun = time.perf_counter()
-            self._session.run(self._step)
-            now = time.perf_counter()
-            times.append((now - begun) * 1e3)
-            if now > end:
-                return times
+            return [tf1.Variable(tf1.ones(shape), use_resource=True)
+                    for shape in shapes]
 
 
 def main():
@@ -78,16 +60,9 @@ def main():
     tf1.disable_eager_execution()
     server = tf.distribute.Server(
         spec["cluster"], spec["job"], 0, protocol=spec["protocol"])
-    print("ready", flush=True)
-    for line in sys.stdin:
-        if line.strip() == "describe":
-            print(json.dumps(penstock_tensorflow.describe()), flush=True)
-            continue
-        request = json.loads(line)
-        step = Step(server, request["op"], request["shapes"])
-        print(json.dumps(step.measure(request["seconds"])), flush=True)
-        step.close()
-    os._exit(0)  # TensorFlow's servers are not made to be destroyed
+    if spec["job"] == "ps":
+        serve.wait_for_the_end()
+    serve.measure(lambda op, shapes: Step(server, op, shapes))
 
 
 main()

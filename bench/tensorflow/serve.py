@@ -1,0 +1,58 @@
+"""What the tasks of the benchmark have in common.
+
+A task gets one argument, JSON: cluster, job, index, protocol. It writes
+"ready", as JSON. Those that measure then take one request a line: op, shapes,
+steps; and answer with the times of the steps in milliseconds. The end of the
+input ends the process.
+"""
+
+import json
+import os
+import sys
+import time
+
+import penstock_tensorflow
+
+
+def write(answer):
+    print(json.dumps(answer), flush=True)
+
+
+def measure(make_step):
+    """Answers requests. `make_step(op, shapes)` returns a function that makes a
+    step; it is kept until it is to be forgotten."""
+    write("ready")
+    steps = {}
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request["op"] == "describe":
+            write(penstock_tensorflow.describe())
+            continue
+        if request["op"] == "forget":
+            steps.clear()
+            write("forgotten")
+            continue
+        key = line_of(request)
+        if key not in steps:
+            steps[key] = make_step(request["op"], request["shapes"])
+            for _ in range(3):
+                steps[key]()
+        write([milliseconds(steps[key]) for _ in range(request["steps"])])
+    os._exit(0)  # TensorFlow's servers are not made to be destroyed
+
+
+def line_of(request):
+    return json.dumps([request["op"], request["shapes"]])
+
+
+def milliseconds(step):
+    begun = time.perf_counter()
+    step()
+    return (time.perf_counter() - begun) * 1e3
+
+
+def wait_for_the_end():
+    """Of a task that only serves."""
+    write("ready")
+    sys.stdin.read()
+    os._exit(0)
