@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "transport/wire/reader.h"
@@ -29,6 +30,35 @@ absl::Duration FromMicroseconds(uint64_t micros) {
 
 absl::Span<const uint8_t> AsSpan(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
+void AppendText(absl::string_view text, std::string* out) {
+  wire::AppendNumber<uint32_t>(static_cast<uint32_t>(text.size()), out);
+  absl::StrAppend(out, text);
+}
+
+// Leaves out what does not fit: the status says the most by itself.
+std::string EncodePayloads(const absl::Status& status) {
+  std::string payloads;
+  status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
+    const size_t bytes = 2 * sizeof(uint32_t) + url.size() + value.size();
+    if (bytes > kMaxMetadataBytes - payloads.size()) return;
+    AppendText(url, &payloads);
+    AppendText(std::string(value), &payloads);
+  });
+  return payloads;
+}
+
+// Returns whether that is what EncodePayloads() writes.
+bool SetPayloads(absl::string_view payloads, absl::Status* status) {
+  wire::Reader reader(AsSpan(payloads));
+  while (!reader.Finished()) {
+    const std::string url = reader.String(reader.Number<uint32_t>());
+    const std::string value = reader.String(reader.Number<uint32_t>());
+    if (!reader.ok()) return false;
+    status->SetPayload(url, absl::Cord(value));
+  }
+  return true;
 }
 
 }  // namespace
@@ -70,8 +100,9 @@ std::string EncodeEnd(const End& end) {
       end.status.message().substr(0, kMaxMessageBytes);
   std::string head;
   wire::AppendNumber<uint32_t>(static_cast<uint32_t>(end.status.code()), &head);
-  wire::AppendNumber<uint32_t>(static_cast<uint32_t>(message.size()), &head);
-  absl::StrAppend(&head, message, end.metadata);
+  AppendText(message, &head);
+  absl::StrAppend(&head,
+                  end.status.ok() ? end.metadata : EncodePayloads(end.status));
   return head;
 }
 
@@ -80,16 +111,18 @@ absl::StatusOr<End> ParseEnd(absl::string_view head) {
   const uint32_t code = reader.Number<uint32_t>();
   const uint32_t length = reader.Number<uint32_t>();
   const std::string message = reader.String(length);
-  if (!reader.ok()) {
-    return absl::InvalidArgumentError("the peer's answer is malformed");
-  }
   End end;
   end.status =
       absl::Status(code > kLargestCode ? absl::StatusCode::kUnknown
                                        : static_cast<absl::StatusCode>(code),
                    message);
-  end.metadata =
-      std::string(head.substr(2 * sizeof(uint32_t) + message.size()));
+  if (reader.ok()) {
+    head.remove_prefix(2 * sizeof(uint32_t) + message.size());
+    if (end.status.ok()) end.metadata = std::string(head);
+  }
+  if (!reader.ok() || (!end.status.ok() && !SetPayloads(head, &end.status))) {
+    return absl::InvalidArgumentError("the peer's answer is malformed");
+  }
   return end;
 }
 

@@ -27,12 +27,14 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head);
 // How an answer ends.
 struct End {
   absl::Status status;
-  std::string metadata;  // if the answer has no payload
+  std::string metadata;  // of an OK one, if the answer has no payload
 };
 
 // kTrailers of the server: u32 status code; u32 length of its message; the
-// message, cut to 4,000 bytes; the metadata. The kHeaders of an answer with a
-// payload are its metadata, as it is.
+// message, cut to 4,000 bytes; the metadata of an OK status, or the payloads of
+// another one (absl::Status::SetPayload), each as u32 length of the URL, the
+// URL, u32 length of the value, the value, up to kMaxMetadataBytes. The
+// kHeaders of an answer with a payload are its metadata, as it is.
 std::string EncodeEnd(const End& end);
 absl::StatusOr<End> ParseEnd(absl::string_view head);
 

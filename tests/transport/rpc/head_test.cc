@@ -67,13 +67,33 @@ TEST(Head, RequestsCutShortAreErrors) {
 
 TEST(Head, EndComesThrough) {
   End end;
-  end.status = absl::AbortedError("step 7 was aborted");
   end.metadata = "meta";
   const absl::StatusOr<End> parsed = ParseEnd(EncodeEnd(end));
   ASSERT_TRUE(parsed.ok());
-  EXPECT_EQ(parsed->status, end.status);
+  EXPECT_TRUE(parsed->status.ok());
   EXPECT_EQ(parsed->metadata, "meta");
-  EXPECT_TRUE(ParseEnd(EncodeEnd(End()))->status.ok());
+}
+
+TEST(Head, ErrorComesThroughWithItsPayloads) {
+  End end;
+  end.status = absl::AbortedError("step 7 was aborted");
+  EXPECT_EQ(ParseEnd(EncodeEnd(end))->status, end.status);
+  end.status.SetPayload("type.example/empty", absl::Cord());
+  end.status.SetPayload("type.example/bytes",
+                        absl::Cord(std::string("\0\xff", 2)));
+  EXPECT_EQ(ParseEnd(EncodeEnd(end))->status, end.status);
+}
+
+TEST(Head, PayloadsThatAreTooLargeAreLeftOut) {
+  End end;
+  end.status = absl::AbortedError(std::string(4000, 'x'));
+  end.status.SetPayload("large", absl::Cord(std::string(kMaxMetadataBytes, 0)));
+  end.status.SetPayload("small", absl::Cord("kept"));
+  const std::string head = EncodeEnd(end);
+  EXPECT_LE(head.size(), kMaxHeadBytes);
+  const absl::Status parsed = ParseEnd(head)->status;
+  EXPECT_FALSE(parsed.GetPayload("large").has_value());
+  EXPECT_EQ(parsed.GetPayload("small"), "kept");
 }
 
 TEST(Head, LongMessageIsCut) {
@@ -91,9 +111,11 @@ TEST(Head, UnknownCodeIsUnknown) {
 TEST(Head, EndsCutShortAreErrors) {
   End end;
   end.status = absl::AbortedError("text");
+  const size_t without = EncodeEnd(end).size();
+  end.status.SetPayload("type.example/text", absl::Cord("more"));
   const std::string head = EncodeEnd(end);
   for (size_t size = 0; size < head.size(); ++size) {
-    EXPECT_FALSE(ParseEnd(head.substr(0, size)).ok()) << size;
+    EXPECT_EQ(ParseEnd(head.substr(0, size)).ok(), size == without) << size;
   }
 }
 
