@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
+#include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
 #include "tensorflow/core/platform/env.h"
@@ -55,6 +56,12 @@ void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
   });
   if (options != nullptr && *cancelled) options->StartCancel();
   looked->Notify();
+}
+
+// 0 is none, as for stock RPCs.
+absl::Duration TimeoutOf(CallOptions* options) {
+  const int64_t ms = options == nullptr ? 0 : options->GetTimeout();
+  return ms > 0 ? absl::Milliseconds(ms) : absl::InfiniteDuration();
 }
 
 }  // namespace
@@ -106,6 +113,32 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
         [answer = *std::move(answer), request, done] {
           CopyBuffer(answer, request, done);
         });
+  };
+  route_->Start(std::move(call));
+}
+
+void RemoteWorker::RunGraphAsync(
+    CallOptions* options, ::tensorflow::RunGraphRequestWrapper* request,
+    ::tensorflow::MutableRunGraphResponseWrapper* response,
+    StatusCallback done) {
+  Route::Call call;
+  call.worker = stock_.get();
+  call.options = options;
+  call.request.method = kRunGraph;
+  SetProto(request->ToProto(), &call.request);
+  call.request.timeout = TimeoutOf(options);
+  call.stock = [stock = stock_.get(), options, request, response,
+                done](const Route::Cancelled& cancelled) {
+    BeginStock(options, cancelled, done, [&](StatusCallback looked) {
+      stock->RunGraphAsync(options, request, response, std::move(looked));
+    });
+  };
+  call.answered = [result = get_proto_from_wrapper(response),
+                   done](const Answer& answer) {
+    if (!answer.ok()) return done(answer.status());
+    done(ParseProto(*answer, result)
+             ? absl::OkStatus()
+             : absl::InternalError("a peer's answer to RunGraph is malformed"));
   };
   route_->Start(std::move(call));
 }

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace tensorflow {
 
-// Receives tensors and collectives' buffers over the route, and leaves all else
-// to `stock`. Thread-safe, as all workers are.
+// Receives tensors and collectives' buffers over the route, runs graphs there,
+// and leaves all else to `stock`. Thread-safe, as all workers are.
 class RemoteWorker final : public ::tensorflow::WorkerInterface {
  public:
   RemoteWorker(std::shared_ptr<::tensorflow::WorkerInterface> stock,
@@ -29,6 +29,10 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                     const ::tensorflow::RecvBufRequest* request,
                     ::tensorflow::RecvBufResponse* response,
                     ::tensorflow::StatusCallback done) override;
+  void RunGraphAsync(::tensorflow::CallOptions* options,
+                     ::tensorflow::RunGraphRequestWrapper* request,
+                     ::tensorflow::MutableRunGraphResponseWrapper* response,
+                     ::tensorflow::StatusCallback done) override;
   // As the stock worker's, but ends within a second if the peer is gone. That
   // one waits until it is back, and with it whoever closes the session.
   void CleanupGraphAsync(const ::tensorflow::CleanupGraphRequest* request,
@@ -66,12 +70,6 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
                             ::tensorflow::DeregisterGraphResponse* response,
                             ::tensorflow::StatusCallback done) override {
     stock_->DeregisterGraphAsync(request, response, std::move(done));
-  }
-  void RunGraphAsync(::tensorflow::CallOptions* options,
-                     ::tensorflow::RunGraphRequestWrapper* request,
-                     ::tensorflow::MutableRunGraphResponseWrapper* response,
-                     ::tensorflow::StatusCallback done) override {
-    stock_->RunGraphAsync(options, request, response, std::move(done));
   }
   ::tensorflow::MutableRunGraphRequestWrapper* CreateRunGraphRequest()
       override {

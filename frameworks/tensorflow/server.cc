@@ -1,5 +1,6 @@
 #include "frameworks/tensorflow/server.h"
 
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <utility>
@@ -97,7 +98,7 @@ absl::Status Server::ServeData() {
   options.token = *token;
   options.settings = settings_;
   options.polling = polling_;
-  options.max_receive_bytes = 0;  // requests are metadata
+  options.max_receive_bytes = INT32_MAX;  // of a protobuf, with what it feeds
   absl::StatusOr<std::unique_ptr<rpc::Server>> data = rpc::Server::Start(
       options,
       [worker = worker_](const std::shared_ptr<rpc::IncomingCall>& call) {

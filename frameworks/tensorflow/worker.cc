@@ -4,9 +4,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "frameworks/tensorflow/on_host.h"
+#include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "tensorflow/core/common_runtime/buf_rendezvous.h"
 #include "tensorflow/core/common_runtime/device.h"
+#include "tensorflow/core/distributed_runtime/call_options.h"
+#include "tensorflow/core/distributed_runtime/message_wrappers.h"
 #include "tensorflow/core/distributed_runtime/rendezvous_mgr_interface.h"
 #include "tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h"
 #include "tensorflow/core/distributed_runtime/worker_env.h"
@@ -48,6 +51,21 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
   return response;
 }
 
+// What TensorFlow has pointers to while a graph runs.
+struct GraphRun {
+  void Cancel() {
+    cancelled = true;
+    options.StartCancel();
+  }
+
+  ::tensorflow::CallOptions options;
+  ::tensorflow::RunGraphRequest request;
+  ::tensorflow::RunGraphResponse response;
+  ::tensorflow::ProtoRunGraphRequest wrapped_request{&request};
+  ::tensorflow::NonOwnedProtoRunGraphResponse wrapped_response{&response};
+  std::atomic<bool> cancelled{false};
+};
+
 }  // namespace
 
 void Worker::GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
@@ -80,6 +98,7 @@ void Worker::Handle(const Incoming& call) {
   const std::string& method = call->request().method;
   if (method == kRecvTensor) return HandleRecvTensor(call);
   if (method == kRecvBuf) return HandleRecvBuf(call);
+  if (method == kRunGraph) return HandleRunGraph(call);
   if (method == kPing) return call->Respond(rpc::Response());
   call->Respond(absl::UnimplementedError(
       "the peer's penstock-tensorflow does not know this call"));
@@ -139,6 +158,27 @@ void Worker::HandleRecvBuf(const Incoming& call) {
                });
       },
       /*cancellation_manager=*/nullptr);
+}
+
+// As TensorFlow's service does.
+void Worker::HandleRunGraph(const Incoming& call) {
+  auto run = std::make_shared<GraphRun>();
+  if (!ParseProto(call->request(), &run->request)) {
+    return call->Respond(absl::InvalidArgumentError("a malformed RunGraph"));
+  }
+  env()->compute_pool->Schedule([this, call, run] {
+    call->OnCancel([run] { run->Cancel(); });
+    RunGraphAsync(&run->options, &run->wrapped_request, &run->wrapped_response,
+                  [call, run](const absl::Status& status) {
+                    run->options.ClearCancelCallback();
+                    if (!status.ok()) return call->Respond(status);
+                    rpc::Response response;
+                    SetProto(run->response, &response);
+                    call->Respond(std::move(response));
+                  });
+    // Perhaps before the run could hear of it.
+    if (run->cancelled) run->Cancel();
+  });
 }
 
 }  // namespace tensorflow

@@ -42,6 +42,7 @@ class Worker final : public ::tensorflow::GrpcWorker {
  private:
   void HandleRecvTensor(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
+  void HandleRunGraph(const std::shared_ptr<rpc::IncomingCall>& call);
 
   Hello hello_;  // without a port: there is no data plane
   // A graph of this task has variables of TensorFlow 1 (use_resource=False).
@@ -56,6 +57,8 @@ constexpr char kPing[] = "Ping";
 constexpr char kRecvTensor[] = "RecvTensor";
 // Metadata: a RecvBufRequest. Answer: the payload.
 constexpr char kRecvBuf[] = "RecvBuf";
+// A RunGraphRequest, by SetProto(). Answer: a RunGraphResponse.
+constexpr char kRunGraph[] = "RunGraph";
 
 }  // namespace tensorflow
 }  // namespace penstock
