@@ -1,0 +1,165 @@
+"""A cluster of TensorFlow tasks on this host, each a process of its own."""
+
+import json
+import os
+import pathlib
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+TASK = pathlib.Path(__file__).resolve().with_name("task.py")
+
+# Longer than a start or an epoch takes on a busy machine.
+SILENCE_LIMIT_S = 180
+END_LIMIT_S = 30
+LOG_LINES = 20
+
+
+class Failure(Exception):
+    """What went wrong, in words for the user."""
+
+
+def free_addresses(jobs):
+    """For each job the addresses of its tasks, at ports that are free."""
+    sockets = {
+        job: [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+        for job, count in jobs.items()
+    }
+    addresses = {}
+    for job, servers in sockets.items():
+        addresses[job] = [
+            f"127.0.0.1:{each.getsockname()[1]}" for each in servers]
+        for each in servers:
+            each.close()
+    return addresses
+
+
+class Task:
+    def __init__(self, name, command, config, folder, leads):
+        self.name = name
+        self._log = folder / f"{name}.log"
+        self._description = folder / f"{name}.json"
+        with open(self._log, "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, str(TASK), str(os.getpid()),
+                 str(self._description), *(["--leads"] if leads else []),
+                 *command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if leads else log, stderr=log,
+                env=dict({"TF_CPP_MIN_LOG_LEVEL": "2"}, **os.environ,
+                         TF_CONFIG=json.dumps(config)))
+        self._said = b""
+
+    def check(self):
+        """Fails if it has died."""
+        code = self._process.poll()
+        if code is None or code == 0:
+            return
+        died = (f"was killed by signal {-code} ({signal.strsignal(-code)})"
+                if code < 0 else f"exited with {code}")
+        raise Failure(f"{self.name} {died}{self.end_of_log()}")
+
+    def end_of_log(self):
+        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        if not lines:
+            return "; it had logged nothing"
+        return "; the end of its log:\n" + "\n".join(f"  {x}" for x in lines)
+
+    def read_line(self, seconds):
+        """The next line that it prints, None after so long without one."""
+        output = self._process.stdout
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._said:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([output], [], [], left)[0]:
+                return None
+            part = os.read(output.fileno(), 4096)
+            if not part:  # it ends
+                self.wait(time.monotonic() + END_LIMIT_S)
+                raise Failure(f"{self.name} ended early{self.end_of_log()}")
+            self._said += part
+        line, self._said = self._said.split(b"\n", 1)
+        return line.decode()
+
+    def let_go_on(self):
+        try:
+            self._process.stdin.write(b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has died: who reads its next line will see
+
+    def end_input(self):
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+
+    def wait(self, deadline):
+        try:
+            self._process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired:
+            raise Failure(
+                f"{self.name} does not end{self.end_of_log()}") from None
+        self.check()
+
+    def description(self):
+        return json.loads(self._description.read_text(encoding="utf-8"))
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+
+
+class Cluster:
+    """The first task of the first job leads: its lines are the cluster's."""
+
+    def __init__(self, jobs, protocol, command, folder):
+        folder.mkdir()
+        addresses = free_addresses(jobs)
+        self._tasks = []
+        self._waits = False  # the leader, until it may go on
+        try:
+            for job, count in jobs.items():
+                for index in range(count):
+                    config = {"cluster": addresses, "rpc_layer": protocol,
+                              "task": {"type": job, "index": index}}
+                    self._tasks.append(Task(
+                        f"{job} {index}", command, config, folder,
+                        leads=not self._tasks))
+        except BaseException:
+            self.kill()
+            raise
+
+    def next_line(self):
+        """Lets the leader go on, and returns the line at which it waits."""
+        leader = self._tasks[0]
+        if self._waits:
+            leader.let_go_on()
+        for _ in range(SILENCE_LIMIT_S):
+            line = leader.read_line(seconds=1)
+            if line is not None:
+                self._waits = True
+                return line
+            for task in self._tasks:
+                task.check()
+        raise Failure(f"{leader.name} has said nothing for {SILENCE_LIMIT_S} s"
+                      + leader.end_of_log())
+
+    def finish(self):
+        """Ends the tasks; returns what describe() said in each, by name."""
+        leader, *others = self._tasks
+        leader.let_go_on()
+        deadline = time.monotonic() + END_LIMIT_S
+        leader.wait(deadline)
+        for task in others:
+            task.end_input()
+        for task in others:
+            task.wait(deadline)
+        return {task.name: task.description() for task in self._tasks}
+
+    def kill(self):
+        for task in self._tasks:
+            task.kill()
