@@ -14,8 +14,12 @@ TASK = pathlib.Path(__file__).resolve().with_name("task.py")
 
 # Longer than a start or an epoch takes on a busy machine.
 SILENCE_LIMIT_S = 180
-END_LIMIT_S = 30
+END_LIMIT_S = 60
 LOG_LINES = 20
+
+
+# Of the environment. All tasks would take all memory of the same GPU.
+DEFAULTS = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": ""}
 
 
 class Failure(Exception):
@@ -49,18 +53,21 @@ class Task:
                  *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE if leads else log, stderr=log,
-                env=dict({"TF_CPP_MIN_LOG_LEVEL": "2"}, **os.environ,
+                env=dict(DEFAULTS, **os.environ,
                          TF_CONFIG=json.dumps(config)))
         self._said = b""
 
-    def check(self):
-        """Fails if it has died."""
+    def death(self):
+        """How it has failed, None if it has not."""
         code = self._process.poll()
         if code is None or code == 0:
-            return
-        died = (f"was killed by signal {-code} ({signal.strsignal(-code)})"
-                if code < 0 else f"exited with {code}")
-        raise Failure(f"{self.name} {died}{self.end_of_log()}")
+            return None
+        how = (f"was killed by signal {-code} ({signal.strsignal(-code)})"
+               if code < 0 else f"exited with {code}")
+        return f"{self.name} {how}{self.end_of_log()}"
+
+    def has_ended(self):
+        return self._process.poll() is not None
 
     def end_of_log(self):
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -77,9 +84,9 @@ class Task:
             if left <= 0 or not select.select([output], [], [], left)[0]:
                 return None
             part = os.read(output.fileno(), 4096)
-            if not part:  # it ends
-                self.wait(time.monotonic() + END_LIMIT_S)
-                raise Failure(f"{self.name} ended early{self.end_of_log()}")
+            if not part:  # it is about to end
+                time.sleep(left)
+                return None
             self._said += part
         line, self._said = self._said.split(b"\n", 1)
         return line.decode()
@@ -103,7 +110,6 @@ class Task:
         except subprocess.TimeoutExpired:
             raise Failure(
                 f"{self.name} does not end{self.end_of_log()}") from None
-        self.check()
 
     def description(self):
         return json.loads(self._description.read_text(encoding="utf-8"))
@@ -111,6 +117,9 @@ class Task:
     def kill(self):
         self._process.kill()
         self._process.wait()
+        self.end_input()
+        if self._process.stdout:
+            self._process.stdout.close()
 
 
 class Cluster:
@@ -140,11 +149,13 @@ class Cluster:
             leader.let_go_on()
         for _ in range(SILENCE_LIMIT_S):
             line = leader.read_line(seconds=1)
+            self._check()  # a chief goes on if one of its workers dies
             if line is not None:
                 self._waits = True
                 return line
-            for task in self._tasks:
-                task.check()
+            if leader.has_ended():
+                raise Failure(
+                    f"{leader.name} ended early{leader.end_of_log()}")
         raise Failure(f"{leader.name} has said nothing for {SILENCE_LIMIT_S} s"
                       + leader.end_of_log())
 
@@ -158,7 +169,14 @@ class Cluster:
             task.end_input()
         for task in others:
             task.wait(deadline)
+        self._check()
         return {task.name: task.description() for task in self._tasks}
+
+    def _check(self):
+        """Fails if tasks have died: often one, and others because of it."""
+        deaths = [death for task in self._tasks if (death := task.death())]
+        if deaths:
+            raise Failure("\n".join(deaths))
 
     def kill(self):
         for task in self._tasks:

@@ -11,6 +11,7 @@ tools/tensorflow_demo, which installs them.
 """
 
 import argparse
+import collections
 import contextlib
 import importlib.util
 import pathlib
@@ -76,10 +77,10 @@ class Training:
 
 
 def path_of(descriptions, protocol):
-    """Over what the tasks received tensors from each other."""
+    """Over what the tasks received tensors from each other, and how much."""
     if protocol != PENSTOCK:
         return protocol
-    paths = set()
+    paths = collections.Counter()
     for task, description in descriptions.items():
         for server in description["servers"]:
             for route in server["routes"]:
@@ -87,11 +88,15 @@ def path_of(descriptions, protocol):
                     raise cluster.Failure(
                         f"{task} received tensors from {route['address']} over "
                         f"grpc: {route['reason']}")
-                if route["bytes_received"] > 0:
-                    paths.add(route["path"])
-    if not paths:
-        raise cluster.Failure("no tensors went over Penstock")
-    return ", ".join(sorted(paths))
+                name = route["path"]
+                if route["reason"]:
+                    name += f" ({route['reason']})"
+                paths[name] += route["bytes_received"]
+    if not any(paths.values()):
+        raise cluster.Failure(
+            "no tensors went over Penstock; is PENSTOCK_POLICY=off?")
+    return ", ".join(f"{name}, {count / 1e9:.1f} GB"
+                     for name, count in paths.items() if count)
 
 
 @contextlib.contextmanager
@@ -142,7 +147,9 @@ def check(strategy, trainings):
 
 
 def run(strategy, flags, folder):
-    print(f"{strategy}: starting", flush=True)
+    tasks = " + ".join(
+        f"{count} {job}" for job, count in STRATEGIES[strategy][1].items())
+    print(f"{strategy}: {tasks}, once for each protocol", flush=True)
     trainings = {}
     try:
         with named(strategy):
@@ -155,16 +162,14 @@ def run(strategy, flags, folder):
 
 
 def print_table(results):
-    print("\nMilliseconds of a step, p50 of the epochs, and accuracy on the "
+    print("\nMilliseconds of a step, p50 over the epochs, and accuracy on the "
           "held-out digits:")
-    print(f"{'':<29}{'grpc':>9}{PENSTOCK:>15}{'ratio':>7}   "
-          f"{'accuracy':<19} path")
+    print(f"{'':<28}{'grpc':>18}{PENSTOCK:>18}{'ratio':>7}  path")
     for strategy, trainings in results.items():
-        stock, ours = (trainings[protocol] for protocol in PROTOCOLS)
-        print(f"{strategy:<29}{stock.p50():>9.1f}{ours.p50():>15.1f}"
-              f"{stock.p50() / ours.p50():>7.2f}   "
-              f"{stock.accuracy * 100:5.2f} and {ours.accuracy * 100:5.2f} %  "
-              f" {ours.path}")
+        cells = (f"{x.p50():.1f}, {x.accuracy:.2%}" for x in trainings.values())
+        stock, ours = trainings.values()
+        print(f"{strategy:<28}" + "".join(f"{cell:>18}" for cell in cells)
+              + f"{stock.p50() / ours.p50():>7.2f}  {ours.path}")
 
 
 def parse_flags():
@@ -210,8 +215,12 @@ def main():
     flags = parse_flags()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
+    size = 4 * (64 + 2 * flags.hidden + 10) * flags.hidden / 1e6
     try:
         check_installed()
+        print(f"grpc and {PENSTOCK} by turns: {flags.epochs} epochs of "
+              f"handwritten digits,\n{size:.1f} MB of variables, a process for "
+              "each task")
         with tempfile.TemporaryDirectory() as folder:
             results = {
                 strategy: run(strategy, flags, pathlib.Path(folder))
@@ -225,4 +234,5 @@ def main():
     print(f"{time.monotonic() - begun:.0f} s in all")
 
 
-main()
+if __name__ == "__main__":
+    main()
