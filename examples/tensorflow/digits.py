@@ -67,6 +67,13 @@ def network(hidden, seed):
     ])
 
 
+def optimizer(learning_rate, steps):
+    """Its rate falls to nothing, so that the last steps are small ones."""
+    return tf.keras.optimizers.SGD(
+        tf.keras.optimizers.schedules.PolynomialDecay(
+            learning_rate, steps, end_learning_rate=0.0))
+
+
 def losses(labels, logits):
     return tf.keras.losses.sparse_categorical_crossentropy(
         labels, logits, from_logits=True)

@@ -16,6 +16,7 @@ def train(flags):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     training, _, held_out = digits.load(flags.csv)
     batch = flags.batch * strategy.num_replicas_in_sync
+    steps = len(training[0]) // batch
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = (
         tf.data.experimental.AutoShardPolicy.DATA)
@@ -24,7 +25,8 @@ def train(flags):
                .repeat().batch(batch).with_options(options))
     with strategy.scope():
         model = digits.network(flags.hidden, flags.seed)
-        optimizer = tf.keras.optimizers.SGD(flags.learning_rate)
+        optimizer = digits.optimizer(
+            flags.learning_rate, flags.epochs * steps)
         optimizer.build(model.trainable_variables)
 
     @tf.function
@@ -43,7 +45,6 @@ def train(flags):
         return strategy.reduce(tf.distribute.ReduceOp.SUM, parts, axis=None)
 
     iterator = iter(strategy.experimental_distribute_dataset(dataset))
-    steps = len(training[0]) // batch
     for epoch in range(1, flags.epochs + 1):
         begun = time.perf_counter()
         results = [step(iterator).numpy() for _ in range(steps)]

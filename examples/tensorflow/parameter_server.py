@@ -24,9 +24,12 @@ def train(resolver, flags):
     training, _, held_out = digits.load(flags.csv)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    workers = resolver.cluster_spec().num_tasks("worker")
+    steps = len(training[0]) // (flags.batch * workers)
     with strategy.scope():
         model = digits.network(flags.hidden, flags.seed)
-        optimizer = tf.keras.optimizers.SGD(flags.learning_rate)
+        optimizer = digits.optimizer(
+            flags.learning_rate, flags.epochs * steps * workers)
         optimizer.build(model.trainable_variables)
 
     def make_dataset(_):  # no seed: else all workers had the same order
@@ -51,8 +54,6 @@ def train(resolver, flags):
         return strategy.run(replica, args=(next(iterator),))
 
     iterator = iter(coordinator.create_per_worker_dataset(make_worker_dataset))
-    workers = resolver.cluster_spec().num_tasks("worker")
-    steps = len(training[0]) // (flags.batch * workers)
     for epoch in range(1, flags.epochs + 1):
         begun = time.perf_counter()
         results = [coordinator.schedule(step, args=(iterator,))

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "examples/digits/dataset.h"
 #include "examples/digits/model.h"
@@ -29,6 +30,15 @@ TEST(DatasetTest, SeedOrdersTheTrainingDigitsAndLeavesTheOthers) {
   EXPECT_NEAR(one->train.pixels.sum(), two->train.pixels.sum(), 1);
   EXPECT_EQ(one->validation.pixels, two->validation.pixels);
   EXPECT_EQ(one->test.pixels, two->test.pixels);
+}
+
+// tests/examples/tensorflow/demo_test.py says the same of the digits in Python.
+TEST(DatasetTest, HeldOutDigitsAreTheSameInAllExamples) {
+  auto digits = LoadDigits(EmbeddedCsv(), 1);
+  std::vector<int> first(digits->test.labels.begin(),
+                         digits->test.labels.begin() + 12);
+  EXPECT_EQ(first, std::vector<int>({2, 5, 1, 5, 2, 4, 7, 1, 3, 7, 3, 4}));
+  EXPECT_EQ(digits->test.pixels.sum() * 16, 111858);
 }
 
 TEST(DatasetTest, BadLineIsNamed) {
