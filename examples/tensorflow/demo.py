@@ -147,9 +147,10 @@ def check(strategy, trainings):
 
 
 def run(strategy, flags, folder):
-    tasks = " + ".join(
-        f"{count} {job}" for job, count in STRATEGIES[strategy][1].items())
-    print(f"{strategy}: {tasks}, once for each protocol", flush=True)
+    tasks = ", ".join(f"{job} {index}"
+                      for job, count in STRATEGIES[strategy][1].items()
+                      for index in range(count))
+    print(f"{strategy}: {tasks}", flush=True)
     trainings = {}
     try:
         with named(strategy):
@@ -218,9 +219,8 @@ def main():
     size = 4 * (64 + 2 * flags.hidden + 10) * flags.hidden / 1e6
     try:
         check_installed()
-        print(f"grpc and {PENSTOCK} by turns: {flags.epochs} epochs of "
-              f"handwritten digits,\n{size:.1f} MB of variables, a process for "
-              "each task")
+        print(f"grpc and {PENSTOCK} by turns, {flags.epochs} epochs each; "
+              f"{size:.1f} MB of variables;\neach task is a process")
         with tempfile.TemporaryDirectory() as folder:
             results = {
                 strategy: run(strategy, flags, pathlib.Path(folder))

@@ -10,8 +10,8 @@ import digits
 import tensorflow as tf
 
 
-# A loop of our own: Keras 3, of TensorFlow 2.16 and later, does not know this
-# strategy, and its model.fit ends with an error.
+# A loop of our own: model.fit of Keras 3, which TensorFlow has since 2.16, does
+# not know this strategy, and ends with an error.
 def train(flags):
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     training, _, held_out = digits.load(flags.csv)

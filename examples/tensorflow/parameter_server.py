@@ -18,8 +18,8 @@ def serve(resolver):
     server.join()
 
 
-# A loop of our own: Keras 3, of TensorFlow 2.16 and later, does not know
-# ClusterCoordinator, and so its model.fit cannot train over parameter servers.
+# A loop of our own: model.fit of Keras 3, which TensorFlow has since 2.16, does
+# not know ClusterCoordinator, and ends with an error under this strategy.
 def train(resolver, flags):
     training, _, held_out = digits.load(flags.csv)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
