@@ -66,8 +66,8 @@ class Task:
                if code < 0 else f"exited with {code}")
         return f"{self.name} {how}{self.end_of_log()}"
 
-    def has_ended(self):
-        return self._process.poll() is not None
+    def has_description(self):
+        return self._description.exists()
 
     def end_of_log(self):
         lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -91,12 +91,13 @@ class Task:
         line, self._said = self._said.split(b"\n", 1)
         return line.decode()
 
-    def let_go_on(self):
+    def write_line(self):
+        """Lets a leader go on; has any other one write its description."""
         try:
             self._process.stdin.write(b"\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # it has died: who reads its next line will see
+            pass  # it has died, which others will see
 
     def end_input(self):
         try:
@@ -146,14 +147,14 @@ class Cluster:
         """Lets the leader go on, and returns the line at which it waits."""
         leader = self._tasks[0]
         if self._waits:
-            leader.let_go_on()
+            leader.write_line()
         for _ in range(SILENCE_LIMIT_S):
             line = leader.read_line(seconds=1)
             self._check()  # a chief goes on if one of its workers dies
             if line is not None:
                 self._waits = True
                 return line
-            if leader.has_ended():
+            if leader.has_description():
                 raise Failure(
                     f"{leader.name} ended early{leader.end_of_log()}")
         raise Failure(f"{leader.name} has said nothing for {SILENCE_LIMIT_S} s"
@@ -161,13 +162,18 @@ class Cluster:
 
     def finish(self):
         """Ends the tasks; returns what describe() said in each, by name."""
-        leader, *others = self._tasks
-        leader.let_go_on()
         deadline = time.monotonic() + END_LIMIT_S
-        leader.wait(deadline)
-        for task in others:
+        for task in self._tasks:  # the leader first: others serve it
+            task.write_line()
+            while not task.has_description():
+                self._check()
+                if time.monotonic() > deadline:
+                    raise Failure(
+                        f"{task.name} does not end{task.end_of_log()}")
+                time.sleep(0.01)
+        for task in self._tasks:
             task.end_input()
-        for task in others:
+        for task in self._tasks:
             task.wait(deadline)
         self._check()
         return {task.name: task.description() for task in self._tasks}

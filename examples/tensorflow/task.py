@@ -3,13 +3,10 @@
 usage: task.py LAUNCHER DESCRIPTION [--leads] PROGRAM [ARGUMENTS...]
 
 The program is one of TensorFlow, and knows nothing of this. The process ends
-when its launcher dies, whose process id is LAUNCHER, and else
-
-- with --leads: when the program ends. Standard input holds one line for each
-  line that the program may print: until it comes, the program waits.
-- without: also when standard input ends.
-
-Before, what penstock_tensorflow.describe() says is written to DESCRIPTION.
+when standard input ends, or when its launcher dies, whose process id is LAUNCHER.
+What penstock_tensorflow.describe() says is written to DESCRIPTION when the
+program ends and, without --leads, at each line of standard input. With --leads,
+such a line lets the program go on, which waits after each line that it prints.
 """
 
 import ctypes
@@ -22,6 +19,7 @@ import sys
 import threading
 
 PR_SET_PDEATHSIG = 1
+DESCRIBING = threading.Lock()
 
 
 def end_with(launcher):
@@ -36,12 +34,17 @@ def describe(file):
         description = penstock_tensorflow.describe()
     except ImportError:
         description = {"servers": []}
-    pathlib.Path(file).write_text(json.dumps(description), encoding="utf-8")
+    part = pathlib.Path(file + ".part")
+    with DESCRIBING:
+        part.write_text(json.dumps(description), encoding="utf-8")
+        part.rename(file)
 
 
+# At once: TensorFlow's own end of a process takes up to half a minute, and its
+# servers are not made to be destroyed.
 def end_with_input(description):
-    sys.stdin.read()
-    describe(description)
+    for _ in sys.stdin:
+        describe(description)
     os._exit(0)
 
 
@@ -75,6 +78,10 @@ def main():
     sys.path[0] = str(pathlib.Path(program[0]).parent)
     runpy.run_path(program[0], run_name="__main__")
     describe(description)
+    if isinstance(sys.stdout, Turns):
+        end_with_input(description)
+    else:
+        threading.Event().wait()
 
 
 main()
