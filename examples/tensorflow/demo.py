@@ -77,7 +77,7 @@ class Training:
 
 
 def path_of(descriptions, protocol):
-    """Over what the tasks received tensors from each other, and how much."""
+    """Over what the tasks received tensors from each other."""
     if protocol != PENSTOCK:
         return protocol
     paths = collections.Counter()
@@ -95,8 +95,7 @@ def path_of(descriptions, protocol):
     if not any(paths.values()):
         raise cluster.Failure(
             "no tensors went over Penstock; is PENSTOCK_POLICY=off?")
-    return ", ".join(f"{name}, {count / 1e9:.1f} GB"
-                     for name, count in paths.items() if count)
+    return ", ".join(name for name, count in paths.items() if count)
 
 
 @contextlib.contextmanager

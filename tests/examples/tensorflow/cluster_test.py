@@ -188,10 +188,10 @@ class DemoTest(unittest.TestCase):
     def test_path_is_what_describe_says(self):
         self.assertEqual(
             demo.path_of(description("shm", 1234567890), demo.PENSTOCK),
-            "shm, 1.2 GB")
+            "shm")
         self.assertEqual(
             demo.path_of(description("tcp", 10**9, "no shm"), demo.PENSTOCK),
-            "tcp (no shm), 1.0 GB")
+            "tcp (no shm)")
 
     def test_stock_path_is_a_failure(self):
         self.assert_fails("worker 0 .* ps0:1 over grpc: no plugin",
