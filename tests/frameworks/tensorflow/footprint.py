@@ -1,0 +1,30 @@
+"""What a process holds, by /proc: to see that it does not grow."""
+
+import os
+
+
+def footprint(pid="self"):
+    """Its threads, file descriptors, mappings and memory in KiB."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        fields = dict(line.split(":", 1) for line in status)
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as lines:
+        maps = lines.read().splitlines()
+    return {
+        "threads": int(fields["Threads"]),
+        "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+        "mappings": len(maps),
+        # memfd's are found by name there, as files of /dev/shm are.
+        "shared_mappings": sum(
+            "/memfd:" in line or "/dev/shm/" in line for line in maps),
+        "own_kib": int(fields["RssAnon"].split()[0]),
+        "shared_kib": int(fields["RssShmem"].split()[0]),
+    }
+
+
+def growth(before, after):
+    """Of each, by how much the largest value grew from some samples to others."""
+    return {
+        name: max(each[name] for each in after)
+        - max(each[name] for each in before)
+        for name in before[0]
+    }

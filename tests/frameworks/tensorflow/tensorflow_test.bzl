@@ -1,0 +1,44 @@
+"""Tests that TensorFlow's Python runs, with the plugin."""
+
+load("@tensorflow//:defs.bzl", "TENSORFLOW_PYTHON")
+load("//third_party/tensorflow:plugin.bzl", "NEEDS_TENSORFLOW")
+
+def tensorflow_test(name, main, env = {}, tags = [], timeout = "moderate"):
+    """A Python file as a test. It may import the files beside it.
+
+    Args:
+      name: the test's.
+      main: the file.
+      env: what is set when it starts.
+      tags: more of them.
+      timeout: Bazel's.
+    """
+    native.sh_test(
+        name = name,
+        srcs = ["run_with_tensorflow.sh"],
+        args = [
+            TENSORFLOW_PYTHON,
+            # Not $(location), which tools/vm_tests.py would have to expand.
+            "%s/%s" % (native.package_name(), main),
+        ],
+        data = native.glob(
+            ["*.py"],
+            exclude = ["*_test.py"],
+        ) + [
+            main,
+            "//frameworks/tensorflow:libpenstock_tensorflow_loader.so",
+            "//frameworks/tensorflow:penstock_tensorflow",
+            "//frameworks/tensorflow:python",
+        ],
+        env = env,
+        # Each starts several processes that use all cores.
+        tags = [
+            "exclusive",
+            "no-asan",
+            "no-tsan",
+            "no-ubsan",
+            "tensorflow",
+        ] + tags,
+        target_compatible_with = NEEDS_TENSORFLOW,
+        timeout = timeout,
+    )
