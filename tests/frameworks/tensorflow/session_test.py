@@ -204,6 +204,25 @@ class SessionTest(unittest.TestCase):
         session.run(put)
         self.assertEqual(session.run(result), 1000)
 
+    def test_graphs_are_run_over_the_data_plane_with_what_they_are_fed(self):
+        # From a few bytes to more than goes beside a call's name.
+        for size in (1, 1000, 100_000, 3_000_000):
+            with on_ps():
+                fed = tf1.placeholder(tf.float32, [size])
+                doubled = fed * 2.0
+            session = self.session()
+            value = np.arange(size, dtype=np.float32)
+            calls = self.calls()
+            for _ in range(3):
+                np.testing.assert_array_equal(
+                    session.run(doubled, {fed: value}), value * 2)
+            self.assertGreaterEqual(self.calls(), calls + 3)
+
+    def calls(self):
+        route = cluster.route_to(
+            penstock_tensorflow.describe(), CLUSTER["ps"][0])
+        return route["calls"] if route else 0
+
     def test_two_sessions_at_once(self):
         with on_worker():
             fed = tf1.placeholder(tf.float32, [1 << 16])
