@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import resource
 import socket
 import threading
 import time
@@ -51,6 +52,8 @@ class GarbageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         print(f"PENSTOCK_TEST_SEED={SEED}", flush=True)
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         tf1.disable_eager_execution()
         cls.addresses = cluster.addresses(ps=1, worker=1)
         cls.ps = cluster.Task(cls.addresses, "ps", 0, PROTOCOL)
