@@ -49,9 +49,7 @@ def tensorflow_plugin(name, srcs, deps, exports, **kwargs):
         name = name + "_linked",
         srcs = srcs,
         additional_linker_inputs = [exports],
-        copts = TENSORFLOW_COPTS + [
-            '-DPENSTOCK_TENSORFLOW_RELEASE=\\"%s\\"' % TENSORFLOW_RELEASE,
-        ],
+        copts = TENSORFLOW_COPTS,
         linkopts = [
             "-Wl,-z,defs",
             "-Wl,--version-script=$(location %s)" % exports,
