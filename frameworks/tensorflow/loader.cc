@@ -43,8 +43,8 @@ std::string Minor(const std::string& release) {
 
 void Load() {
   const std::string release = LoadedRelease();
-  const std::string built_for = PENSTOCK_TENSORFLOW_RELEASE;
-  if (Minor(release) != Minor(built_for)) {
+  const std::string built_for = Minor(PENSTOCK_TENSORFLOW_RELEASE);
+  if (Minor(release) != built_for) {
     return Say("it was built for TensorFlow " + built_for + ", and this is " +
                (release.empty() ? "none" : release) +
                "; install the wheel for this release");

@@ -3,12 +3,19 @@
 load("@tensorflow//:defs.bzl", "TENSORFLOW_PYTHON")
 load("//third_party/tensorflow:plugin.bzl", "NEEDS_TENSORFLOW")
 
-def tensorflow_test(name, main, env = {}, tags = [], timeout = "moderate"):
+def tensorflow_test(
+        name,
+        main,
+        data = [],
+        env = {},
+        tags = [],
+        timeout = "moderate"):
     """A Python file as a test. It may import the files beside it.
 
     Args:
       name: the test's.
       main: the file.
+      data: what it needs besides.
       env: what is set when it starts.
       tags: more of them.
       timeout: Bazel's.
@@ -29,7 +36,7 @@ def tensorflow_test(name, main, env = {}, tags = [], timeout = "moderate"):
             "//frameworks/tensorflow:libpenstock_tensorflow_loader.so",
             "//frameworks/tensorflow:penstock_tensorflow",
             "//frameworks/tensorflow:python",
-        ],
+        ] + data,
         env = env,
         # Each starts several processes that use all cores.
         tags = [

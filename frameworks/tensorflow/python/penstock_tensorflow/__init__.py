@@ -9,6 +9,7 @@ This package tells what became of it.
 """
 
 import ctypes
+import importlib.util
 import json
 import pathlib
 from typing import Any
@@ -64,7 +65,9 @@ def _loaded() -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(library_path()), mode=0x4)
     except OSError as error:
+        installed = importlib.util.find_spec("tensorflow") is not None
         raise ImportError(
-            "TensorFlow has not loaded penstock_tensorflow: import tensorflow "
-            "first, and look at what it says"
+            "TensorFlow has not loaded penstock_tensorflow: "
+            + ("import tensorflow first, and look at what it says"
+               if installed else "none is installed for this Python")
         ) from error
