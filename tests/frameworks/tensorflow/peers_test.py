@@ -86,12 +86,18 @@ class PeersTest(unittest.TestCase):
             with tf1.Session(self.server.target, graph=graph,
                              config=config) as session:
                 killed = []
+                calls = self.route(0)["calls"]
 
                 def kill():
+                    # In the step: TensorFlow waits for ever for a task that is
+                    # killed while the step is set up.
+                    cluster.wait_for(
+                        lambda: self.route(0)["calls"] > calls, seconds=60)
+                    time.sleep(0.5)
                     killed.append(time.monotonic())
                     self.tasks[0].kill()
 
-                timer = __import__("threading").Timer(1.0, kill)
+                timer = __import__("threading").Timer(0, kill)
                 timer.start()
                 with self.assertRaises(tf.errors.OpError) as raised:
                     session.run(result)
