@@ -1,6 +1,9 @@
 #include "transport/memory/large_blocks.h"
 
+#include <pthread.h>
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <iterator>
@@ -11,17 +14,22 @@ namespace penstock {
 namespace memory {
 namespace {
 
-constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = 2 * 1024 * 1024;
 // From here on most of a block lies in whole huge pages.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
 // As many as a step of a large model moves, where the system can spare them.
 constexpr size_t kProcessLimit = 256 * 1024 * 1024;
 
+size_t PageSize() {
+  static const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
 // Rounds up to a multiple of an eighth of the next lower power of two, so that
-// messages of about a size share blocks. Returns 0 where that overflows.
+// messages of about a size share blocks; and of a page. Returns 0 where that
+// overflows.
 size_t RoundUp(size_t size) {
-  size_t step = kPage;
+  size_t step = PageSize();
   while (step <= SIZE_MAX / 16 && step * 16 <= size) step *= 2;
   if (size > SIZE_MAX - step) return 0;
   return (size + step - 1) / step * step;
@@ -31,12 +39,18 @@ uint8_t* NewMemory(size_t size) {
   const bool huge = size >= kLeastHugeBytes;
   void* memory = nullptr;
   if (size == 0 ||
-      posix_memalign(&memory, huge ? kHugePage : kPage, size) != 0) {
+      posix_memalign(&memory, huge ? kHugePage : PageSize(), size) != 0) {
     return nullptr;
   }
   // Advice: a system that has no huge pages gives others.
   if (huge) (void)madvise(memory, size, MADV_HUGEPAGE);
   return static_cast<uint8_t*>(memory);
+}
+
+// Of what was kept, which is poisoned.
+void Free(uint8_t* data, size_t size) {
+  ASAN_UNPOISON_MEMORY_REGION(data, size);
+  free(data);
 }
 
 }  // namespace
@@ -48,11 +62,22 @@ std::shared_ptr<LargeBlocks> LargeBlocks::Create(size_t limit) {
 LargeBlocks* LargeBlocks::Get() {
   static auto* const process =
       new std::shared_ptr<LargeBlocks>(Create(kProcessLimit));
+  static const int registered =
+      pthread_atfork(&BeforeFork, &AfterFork, &AfterFork);
+  (void)registered;
   return process->get();
 }
 
 LargeBlocks::~LargeBlocks() {
-  for (const Kept& kept : kept_) free(kept.data);
+  for (const Kept& kept : kept_) Free(kept.data, kept.size);
+}
+
+void LargeBlocks::BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Get()->mu_.Lock();
+}
+
+void LargeBlocks::AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  Get()->mu_.Unlock();
 }
 
 std::shared_ptr<uint8_t> LargeBlocks::Allocate(size_t size) {
@@ -76,6 +101,7 @@ uint8_t* LargeBlocks::Take(size_t size) {
     uint8_t* const data = kept->data;
     kept_.erase(kept);
     kept_bytes_ -= size;
+    ASAN_UNPOISON_MEMORY_REGION(data, size);
     return data;
   }
   return nullptr;
@@ -86,6 +112,7 @@ void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   // Whole pages, which nobody else uses. Where the system does not know the
   // advice, they stay.
   (void)madvise(data, size, MADV_FREE);
+  ASAN_POISON_MEMORY_REGION(data, size);
   std::list<Kept> dropped;  // freed after the lock
   {
     base::MutexLock lock(&mu_);
@@ -96,7 +123,7 @@ void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
       dropped.splice(dropped.end(), kept_, std::prev(kept_.end()));
     }
   }
-  for (const Kept& old : dropped) free(old.data);
+  for (const Kept& old : dropped) Free(old.data, old.size);
 }
 
 size_t LargeBlocks::kept_bytes() const {

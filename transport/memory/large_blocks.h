@@ -42,6 +42,9 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
+  // Those of the process, around a fork: its child may let go of blocks, too.
+  static void BeforeFork();
+  static void AfterFork();
   uint8_t* Take(size_t size);
   void GiveBack(uint8_t* data, size_t size);
 

@@ -1,7 +1,10 @@
 #include "transport/memory/large_blocks.h"
 
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -99,6 +102,28 @@ TEST(LargeBlocks, MessagesAfterTheFirstFaultInNoPages) {
   for (int i = 0; i < 10; ++i) receive();
   // One fault a page would be 122,880; asan has some of its own.
   EXPECT_LT(PageFaults() - before, 12000);
+}
+
+TEST(LargeBlocks, ChildrenOfForksMayUseThem) {
+  std::atomic<bool> ends{false};
+  std::thread busy([&ends] {
+    while (!ends) ASSERT_TRUE(AllocateBlock(kMiB).ok());
+  });
+  for (int i = 0; i < 200; ++i) {
+    const absl::StatusOr<Block> before = AllocateBlock(kMiB);
+    ASSERT_TRUE(before.ok());
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(20);
+      _exit(AllocateBlock(2 * kMiB).ok() ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << "fork " << i;
+  }
+  ends = true;
+  busy.join();
 }
 
 TEST(LargeBlocks, ThreadsDoNotShareMemoryInUse) {
