@@ -13,6 +13,8 @@ namespace rpc {
 namespace {
 
 constexpr size_t kMaxMessageBytes = 4000;
+// Of a status: each is looked for among the others.
+constexpr int kMaxPayloads = 16;
 constexpr uint32_t kLargestCode =
     static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
 
@@ -40,9 +42,11 @@ void AppendText(absl::string_view text, std::string* out) {
 // Leaves out what does not fit: the status says the most by itself.
 std::string EncodePayloads(const absl::Status& status) {
   std::string payloads;
+  int count = 0;
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& value) {
     const size_t bytes = 2 * sizeof(uint32_t) + url.size() + value.size();
     if (bytes > kMaxMetadataBytes - payloads.size()) return;
+    if (++count > kMaxPayloads) return;
     AppendText(url, &payloads);
     AppendText(std::string(value), &payloads);
   });
@@ -52,7 +56,8 @@ std::string EncodePayloads(const absl::Status& status) {
 // Returns whether that is what EncodePayloads() writes.
 bool SetPayloads(absl::string_view payloads, absl::Status* status) {
   wire::Reader reader(AsSpan(payloads));
-  while (!reader.Finished()) {
+  for (int count = 0; !reader.Finished(); ++count) {
+    if (count == kMaxPayloads) return false;
     const std::string url = reader.String(reader.Number<uint32_t>());
     const std::string value = reader.String(reader.Number<uint32_t>());
     if (!reader.ok()) return false;

@@ -33,8 +33,9 @@ struct End {
 // kTrailers of the server: u32 status code; u32 length of its message; the
 // message, cut to 4,000 bytes; the metadata of an OK status, or the payloads of
 // another one (absl::Status::SetPayload), each as u32 length of the URL, the
-// URL, u32 length of the value, the value, up to kMaxMetadataBytes. The
-// kHeaders of an answer with a payload are its metadata, as it is.
+// URL, u32 length of the value, the value: at most 16 of them, of at most
+// kMaxMetadataBytes. The kHeaders of an answer with a payload are its metadata,
+// as it is.
 std::string EncodeEnd(const End& end);
 absl::StatusOr<End> ParseEnd(absl::string_view head);
 

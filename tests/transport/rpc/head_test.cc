@@ -96,6 +96,22 @@ TEST(Head, PayloadsThatAreTooLargeAreLeftOut) {
   EXPECT_EQ(parsed.GetPayload("small"), "kept");
 }
 
+TEST(Head, MorePayloadsThanAStatusHasAreMalformed) {
+  End end;
+  end.status = absl::AbortedError("text");
+  for (int i = 10; i < 30; ++i) {
+    end.status.SetPayload("url" + std::to_string(i), absl::Cord("v"));
+  }
+  std::string head = EncodeEnd(end);
+  int count = 0;
+  ParseEnd(head)->status.ForEachPayload(
+      [&count](absl::string_view, const absl::Cord&) { ++count; });
+  EXPECT_EQ(count, 16);
+  constexpr size_t kOne = 4 + 5 + 4 + 1;
+  head += head.substr(head.size() - kOne);
+  EXPECT_FALSE(ParseEnd(head).ok());
+}
+
 TEST(Head, LongMessageIsCut) {
   End end;
   end.status = absl::AbortedError(std::string(100 * 1000, 'x'));
