@@ -72,7 +72,7 @@ void Route::Start(Call call) {
 void Route::Advance() {
   std::list<Pending> calls;
   std::shared_ptr<rpc::Client> client;
-  std::string reason;
+  absl::Status why;
   std::shared_ptr<Asking> asking;
   {
     base::MutexLock lock(&mu_);
@@ -88,9 +88,11 @@ void Route::Advance() {
     } else {
       calls.swap(waiting_);
       if (state_ == State::kConnected) client = client_;
-      reason = stock_reason_;
+      why = stock_why_;
       if (client != nullptr) {
-        for (const Pending& pending : calls) sent_[pending.ticket] = 0;
+        for (const Pending& pending : calls) {
+          sent_[pending.ticket] = Sent{client, 0};
+        }
         calls_ += calls.size();
       }
     }
@@ -100,7 +102,7 @@ void Route::Advance() {
     if (client != nullptr) {
       Send(client, std::move(pending));
     } else {
-      GoByStock(pending, reason);
+      GoByStock(pending, why);
     }
   }
 }
@@ -139,8 +141,7 @@ void Route::OnHello(const std::shared_ptr<Asking>& asking,
       waiting_.pop_front();
       state_ = State::kUnknown;
     }
-    AskAgain(status, std::move(asker));
-    return;
+    return AskAgain(status, asker);
   }
   {
     base::MutexLock lock(&mu_);
@@ -150,17 +151,19 @@ void Route::OnHello(const std::shared_ptr<Asking>& asking,
   if (!status.ok()) {
     return BecomeStock(
         absl::IsFailedPrecondition(status)
-            ? std::string(status.message())
-            : "the peer has no penstock-tensorflow, or serves plain grpc");
+            ? status
+            : absl::FailedPreconditionError("the peer has no "
+                                            "penstock-tensorflow, or serves "
+                                            "plain grpc"));
   }
   const absl::StatusOr<Hello> hello = ParseHello(asking->response.metadata());
-  if (!hello.ok()) return BecomeStock(std::string(hello.status().message()));
+  if (!hello.ok()) return BecomeStock(hello.status());
   Connect(*hello);
 }
 
 // The asker goes on by stock RPC, which finds out what is wrong.
-void Route::AskAgain(const absl::Status& status, Pending asker) {
-  GoByStock(asker, std::string(status.message()));
+void Route::AskAgain(const absl::Status& status, const Pending& asker) {
+  GoByStock(asker, status);
   Advance();
 }
 
@@ -180,7 +183,7 @@ void Route::Connect(const Hello& hello) {
         std::shared_ptr<Route> route = self.lock();
         if (route != nullptr) route->OnLost(connection);
       });
-  if (!client.ok()) return BecomeStock(std::string(client.status().message()));
+  if (!client.ok()) return BecomeStock(client.status());
   std::shared_ptr<rpc::Client> shared = *std::move(client);
   {
     base::MutexLock lock(&mu_);
@@ -195,7 +198,7 @@ void Route::Connect(const Hello& hello) {
 }
 
 void Route::OnPong(const absl::Status& status) {
-  if (!status.ok()) return BecomeStock(std::string(status.message()));
+  if (!status.ok()) return BecomeStock(status);
   {
     base::MutexLock lock(&mu_);
     state_ = State::kConnected;
@@ -219,16 +222,16 @@ bool Route::is_lost() const {
   return lost_ || (state_ == State::kConnected && client_->is_over());
 }
 
-void Route::BecomeStock(const std::string& reason) {
+void Route::BecomeStock(const absl::Status& why) {
   base::LogInfo(absl::StrCat("TensorFlow's task at ", options_.target,
-                             " is reached by stock gRPC: ", reason));
+                             " is reached by stock gRPC: ", why.message()));
   std::shared_ptr<rpc::Client> client;  // destroyed outside the lock
   {
     base::MutexLock lock(&mu_);
     client = std::move(client_);
     state_ = State::kStock;
     lost_ = false;
-    stock_reason_ = reason;
+    stock_why_ = why;
     stock_until_ = base::SteadyNow() + kStockTime;
   }
   Advance();
@@ -236,8 +239,7 @@ void Route::BecomeStock(const std::string& reason) {
 
 // May come under locks of TensorFlow.
 void Route::Cancel(Ticket ticket) {
-  std::shared_ptr<rpc::Client> client;
-  rpc::Client::CallId sent = 0;
+  Sent sent;
   std::shared_ptr<Asking> asking;
   std::list<Pending> cancelled;
   {
@@ -245,7 +247,6 @@ void Route::Cancel(Ticket ticket) {
     auto it = sent_.find(ticket);
     if (it != sent_.end()) {
       sent = it->second;
-      client = client_;
     } else if (asking_ != nullptr && asking_->asker == ticket) {
       asking = asking_;
     } else if (state_ == State::kAsking || state_ == State::kConnecting) {
@@ -258,7 +259,7 @@ void Route::Cancel(Ticket ticket) {
   }
   // Its RPC ends, and with it the call: OnHello().
   if (asking != nullptr) asking->options.StartCancel();
-  if (sent != 0 && client != nullptr) client->Cancel(sent);
+  if (sent.id != 0) sent.client->Cancel(sent.id);
   for (const Pending& pending : cancelled) AnswerCancelled(pending.call);
 }
 
@@ -282,39 +283,48 @@ void Route::Send(const std::shared_ptr<rpc::Client>& client, Pending pending) {
     base::MutexLock lock(&mu_);
     auto it = sent_.find(ticket);
     if (it == sent_.end()) return;  // answered already
-    it->second = id;
+    it->second.id = id;
   }
   if (*pending.cancelled) client->Cancel(id);
 }
 
 void Route::OnAnswered(Ticket ticket, const Call& call,
                        absl::StatusOr<rpc::Response> response) {
+  Sent sent;  // whose client may go with it, outside the lock
   {
     base::MutexLock lock(&mu_);
-    sent_.erase(ticket);
+    auto it = sent_.find(ticket);
+    sent = std::move(it->second);
+    sent_.erase(it);
   }
   Forget(call.options);
   call.answered(std::move(response));
 }
 
-void Route::GoByStock(const Pending& pending, const std::string& reason) {
+void Route::GoByStock(const Pending& pending, const absl::Status& why) {
   const Call& call = pending.call;
   if (*pending.cancelled) return AnswerCancelled(call);
-  if (options_.settings.policy == Policy::kRequire) {
-    const absl::Status status = absl::FailedPreconditionError(
-        absl::StrCat("PENSTOCK_POLICY is require, but ", options_.target,
-                     " cannot be reached by Penstock: ", reason,
-                     " (PENSTOCK_POLICY=prefer would use gRPC)"));
-    return Elsewhere([call, status] {
-      Forget(call.options);
-      call.answered(status);
-    });
-  }
+  if (options_.settings.policy == Policy::kRequire) return Refuse(call, why);
   {
     base::MutexLock lock(&mu_);
     ++stock_calls_;
   }
   call.stock(pending.cancelled);  // which takes the cancellation over
+}
+
+// With UNAVAILABLE TensorFlow's programs wait for a peer that is being started
+// anew, and try again.
+void Route::Refuse(const Call& call, const absl::Status& why) {
+  const absl::Status status(
+      HasNoAnswer(why) ? absl::StatusCode::kUnavailable
+                       : absl::StatusCode::kFailedPrecondition,
+      absl::StrCat("PENSTOCK_POLICY is require, but ", options_.target,
+                   " cannot be reached by Penstock: ", why.message(),
+                   " (PENSTOCK_POLICY=prefer would use gRPC)"));
+  Elsewhere([call, status] {
+    Forget(call.options);
+    call.answered(status);
+  });
 }
 
 Route::Description Route::Describe() const {
@@ -327,7 +337,7 @@ Route::Description Route::Describe() const {
     description.stock_calls = stock_calls_;
     if (state_ == State::kStock) {
       description.path = "grpc";
-      description.reason = stock_reason_;
+      description.reason = std::string(stock_why_.message());
     }
     if (state_ == State::kConnected) client = client_;
   }

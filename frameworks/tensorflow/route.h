@@ -39,7 +39,8 @@ namespace tensorflow {
 //   kConnected   connection lost             -                    kUnknown
 //   kStock       some time later             -                    kUnknown
 //
-//   * With PENSTOCK_POLICY=require the calls fail instead.
+//   * With PENSTOCK_POLICY=require the calls fail instead: with UNAVAILABLE
+//     where the peer cannot be reached now, else with FAILED_PRECONDITION.
 //
 // In kUnknown, calls that wait ask again. A peer that was started anew under
 // the same address is asked again, since the connection to its predecessor is
@@ -92,6 +93,10 @@ class Route : public std::enable_shared_from_this<Route> {
  private:
   enum class State { kUnknown, kAsking, kConnecting, kConnected, kStock };
   using Ticket = uint64_t;
+  struct Sent {
+    std::shared_ptr<rpc::Client> client;
+    rpc::Client::CallId id = 0;  // 0: the client is about to be told
+  };
   struct Pending {
     Ticket ticket = 0;
     Call call;
@@ -105,16 +110,17 @@ class Route : public std::enable_shared_from_this<Route> {
   void Ask(const std::shared_ptr<Asking>& asking);
   void OnHello(const std::shared_ptr<Asking>& asking,
                const absl::Status& status);
-  void AskAgain(const absl::Status& status, Pending asker);
+  void AskAgain(const absl::Status& status, const Pending& asker);
   void Connect(const Hello& hello);
   void OnPong(const absl::Status& status);
   void OnLost(uint64_t connection);
-  void BecomeStock(const std::string& reason);
+  void BecomeStock(const absl::Status& why);
   void Cancel(Ticket ticket);
   void Send(const std::shared_ptr<rpc::Client>& client, Pending pending);
   void OnAnswered(Ticket ticket, const Call& call,
                   absl::StatusOr<rpc::Response> response);
-  void GoByStock(const Pending& pending, const std::string& reason);
+  void GoByStock(const Pending& pending, const absl::Status& why);
+  void Refuse(const Call& call, const absl::Status& why);
   void AnswerCancelled(const Call& call);
 
   const Options options_;
@@ -125,12 +131,11 @@ class Route : public std::enable_shared_from_this<Route> {
   State state_ ABSL_GUARDED_BY(mu_) = State::kUnknown;
   std::list<Pending> waiting_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Asking> asking_ ABSL_GUARDED_BY(mu_);
-  // Calls over the data plane. 0: the client is about to be told.
-  std::map<Ticket, rpc::Client::CallId> sent_ ABSL_GUARDED_BY(mu_);
+  std::map<Ticket, Sent> sent_ ABSL_GUARDED_BY(mu_);  // over the data plane
   std::shared_ptr<rpc::Client> client_ ABSL_GUARDED_BY(mu_);
   uint64_t connection_ ABSL_GUARDED_BY(mu_) = 0;  // counts them
   bool lost_ ABSL_GUARDED_BY(mu_) = false;
-  std::string stock_reason_ ABSL_GUARDED_BY(mu_);
+  absl::Status stock_why_ ABSL_GUARDED_BY(mu_);
   absl::Time stock_until_ ABSL_GUARDED_BY(mu_);
   uint64_t calls_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t stock_calls_ ABSL_GUARDED_BY(mu_) = 0;

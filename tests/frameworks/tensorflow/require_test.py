@@ -11,24 +11,40 @@ tf1 = tf.compat.v1
 
 
 class RequireTest(unittest.TestCase):
-    def test_error_names_the_peer_and_the_remedy(self):
+    def begin(self, protocol):
+        """A parameter server, this worker's session, and what to run."""
         tf1.disable_eager_execution()
         os.environ["PENSTOCK_POLICY"] = "require"
         addresses = cluster.addresses(ps=1, worker=1)
-        task = cluster.Task(addresses, "ps", 0, "grpc")
+        task = cluster.Task(addresses, "ps", 0, protocol)
         self.addCleanup(task.stop)
         server = tf.distribute.Server(
             addresses, "worker", 0, protocol=penstock_tensorflow.PROTOCOL)
         task.wait_until_ready()
-        with tf1.device("/job:ps/task:0"):
-            there = tf.random.uniform([1000])
-        with tf1.device("/job:worker/task:0"):
-            result = tf.reduce_sum(there)
-        with tf1.Session(server.target) as session:
-            with self.assertRaises(tf.errors.FailedPreconditionError) as raised:
-                session.run(result)
-        self.assertIn(addresses["ps"][0], str(raised.exception))
+        with tf1.Graph().as_default() as graph:
+            with tf1.device("/job:ps/task:0"):
+                there = tf.random.uniform([1000])
+            with tf1.device("/job:worker/task:0"):
+                result = tf.reduce_sum(there)
+        session = tf1.Session(server.target, graph=graph)
+        self.addCleanup(session.close)
+        return addresses["ps"][0], task, session, result
+
+    def test_error_names_the_peer_and_the_remedy(self):
+        address, _, session, result = self.begin("grpc")
+        with self.assertRaises(tf.errors.FailedPreconditionError) as raised:
+            session.run(result)
+        self.assertIn(address, str(raised.exception))
         self.assertIn("PENSTOCK_POLICY=prefer", str(raised.exception))
+
+    def test_peer_that_is_gone_is_unavailable(self):
+        # Programs wait then for its next start, and begin anew.
+        _, task, session, result = self.begin(penstock_tensorflow.PROTOCOL)
+        session.run(result)
+        task.kill()
+        for _ in range(3):
+            with self.assertRaises(tf.errors.UnavailableError):
+                session.run(result)
 
     def test_bad_settings_are_errors_of_the_server(self):
         for name, value in (
