@@ -16,17 +16,20 @@ namespace penstock {
 namespace tensorflow {
 
 // Sets the metadata to `proto`, or the payload if it is larger than metadata
-// may be. `Message` is rpc::Request or rpc::Response.
+// may be. Returns false for one that has 2 GiB or more, which protobuf does not
+// write. `Message` is rpc::Request or rpc::Response.
 template <typename Message>
-void SetProto(const google::protobuf::MessageLite& proto, Message* message) {
-  std::string text = proto.SerializeAsString();
+bool SetProto(const google::protobuf::MessageLite& proto, Message* message) {
+  std::string text;
+  if (!proto.SerializeToString(&text)) return false;
   if (text.size() <= rpc::kMaxMetadataBytes) {
     message->metadata = std::move(text);
-    return;
+    return true;
   }
   auto owner = std::make_shared<const std::string>(std::move(text));
   message->payload = memory::Payload(memory::Bytes{
       reinterpret_cast<const uint8_t*>(owner->data()), owner->size(), owner});
+  return true;
 }
 
 // Returns whether the message holds a proto of the kind.

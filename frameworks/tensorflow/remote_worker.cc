@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
@@ -29,6 +28,11 @@ using Answer = absl::StatusOr<rpc::Response>;
 // thread on which all answers come.
 constexpr size_t kLargeBytes = 1 << 20;
 
+void HereOrElsewhere(size_t bytes, std::function<void()> take) {
+  if (bytes < kLargeBytes) return take();
+  ::tensorflow::Env::Default()->SchedClosure(std::move(take));
+}
+
 void CopyBuffer(const rpc::Response& response, const RecvBufRequest* request,
                 const StatusCallback& done) {
   if (response.payload.size() != static_cast<uint64_t>(request->num_bytes())) {
@@ -48,14 +52,19 @@ void CopyBuffer(const rpc::Response& response, const RecvBufRequest* request,
 void BeginStock(CallOptions* options, const Route::Cancelled& cancelled,
                 const StatusCallback& done,
                 const std::function<void(StatusCallback)>& begin) {
-  // `options` may be gone once `done` is called.
-  auto looked = std::make_shared<absl::Notification>();
-  begin([looked, done](const absl::Status& status) {
-    looked->WaitForNotification();
-    done(status);
+  // `options` may be gone once `done` is called. So whichever comes last calls
+  // it: the RPC's end, perhaps within `begin`, or that we have looked.
+  struct Meeting {
+    std::atomic<bool> has_first{false};
+    absl::Status status;
+  };
+  auto meeting = std::make_shared<Meeting>();
+  begin([meeting, done](const absl::Status& status) {
+    meeting->status = status;
+    if (meeting->has_first.exchange(true)) done(status);
   });
   if (options != nullptr && *cancelled) options->StartCancel();
-  looked->Notify();
+  if (meeting->has_first.exchange(true)) done(meeting->status);
 }
 
 // 0 is none, as for stock RPCs.
@@ -106,13 +115,10 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
   };
   call.answered = [request, done](Answer answer) {
     if (!answer.ok()) return done(answer.status());
-    if (answer->payload.size() < kLargeBytes) {
-      return CopyBuffer(*answer, request, done);
-    }
-    ::tensorflow::Env::Default()->SchedClosure(
-        [answer = *std::move(answer), request, done] {
-          CopyBuffer(answer, request, done);
-        });
+    const size_t bytes = answer->payload.size();
+    HereOrElsewhere(bytes, [answer = *std::move(answer), request, done] {
+      CopyBuffer(answer, request, done);
+    });
   };
   route_->Start(std::move(call));
 }
@@ -125,7 +131,9 @@ void RemoteWorker::RunGraphAsync(
   call.worker = stock_.get();
   call.options = options;
   call.request.method = kRunGraph;
-  SetProto(request->ToProto(), &call.request);
+  if (!SetProto(request->ToProto(), &call.request)) {  // which says why
+    return stock_->RunGraphAsync(options, request, response, std::move(done));
+  }
   call.request.timeout = TimeoutOf(options);
   call.stock = [stock = stock_.get(), options, request, response,
                 done](const Route::Cancelled& cancelled) {
@@ -134,11 +142,15 @@ void RemoteWorker::RunGraphAsync(
     });
   };
   call.answered = [result = get_proto_from_wrapper(response),
-                   done](const Answer& answer) {
+                   done](Answer answer) {
     if (!answer.ok()) return done(answer.status());
-    done(ParseProto(*answer, result)
-             ? absl::OkStatus()
-             : absl::InternalError("a peer's answer to RunGraph is malformed"));
+    const size_t bytes = answer->payload.size();
+    HereOrElsewhere(bytes, [answer = *std::move(answer), result, done] {
+      done(ParseProto(answer, result)
+               ? absl::OkStatus()
+               : absl::InternalError(
+                     "a peer's answer to RunGraph is malformed"));
+    });
   };
   route_->Start(std::move(call));
 }

@@ -14,6 +14,7 @@
 #include "tensorflow/core/distributed_runtime/rpc/grpc_tensor_coding.h"
 #include "tensorflow/core/distributed_runtime/worker_env.h"
 #include "tensorflow/core/framework/collective.h"
+#include "tensorflow/core/platform/env.h"
 
 namespace penstock {
 namespace tensorflow {
@@ -51,13 +52,19 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
   return response;
 }
 
-// What TensorFlow has pointers to while a graph runs.
-struct GraphRun {
-  void Cancel() {
-    cancelled = true;
-    options.StartCancel();
+absl::StatusOr<rpc::Response> EncodeProto(
+    const ::tensorflow::RunGraphResponse& proto) {
+  rpc::Response response;
+  if (!SetProto(proto, &response)) {
+    return absl::InternalError("a RunGraph's answer has 2 GiB or more");
   }
+  return response;
+}
 
+}  // namespace
+
+// What TensorFlow has pointers to while a graph runs.
+struct Worker::GraphRun {
   ::tensorflow::CallOptions options;
   ::tensorflow::RunGraphRequest request;
   ::tensorflow::RunGraphResponse response;
@@ -65,8 +72,6 @@ struct GraphRun {
   ::tensorflow::NonOwnedProtoRunGraphResponse wrapped_response{&response};
   std::atomic<bool> cancelled{false};
 };
-
-}  // namespace
 
 void Worker::GrpcRecvTensorAsync(::tensorflow::CallOptions* options,
                                  const RecvTensorRequest* request,
@@ -163,22 +168,28 @@ void Worker::HandleRecvBuf(const Incoming& call) {
 // As TensorFlow's service does.
 void Worker::HandleRunGraph(const Incoming& call) {
   auto run = std::make_shared<GraphRun>();
+  call->OnCancel([run] {
+    run->cancelled = true;
+    // Kernels hear of it there, which may take a while.
+    ::tensorflow::Env::Default()->SchedClosure(
+        [run] { run->options.StartCancel(); });
+  });
+  env()->compute_pool->Schedule([this, call, run] { Run(call, run); });
+}
+
+void Worker::Run(const Incoming& call, const std::shared_ptr<GraphRun>& run) {
+  if (run->cancelled) return call->Respond(absl::CancelledError());
   if (!ParseProto(call->request(), &run->request)) {
     return call->Respond(absl::InvalidArgumentError("a malformed RunGraph"));
   }
-  env()->compute_pool->Schedule([this, call, run] {
-    call->OnCancel([run] { run->Cancel(); });
-    RunGraphAsync(&run->options, &run->wrapped_request, &run->wrapped_response,
-                  [call, run](const absl::Status& status) {
-                    run->options.ClearCancelCallback();
-                    if (!status.ok()) return call->Respond(status);
-                    rpc::Response response;
-                    SetProto(run->response, &response);
-                    call->Respond(std::move(response));
-                  });
-    // Perhaps before the run could hear of it.
-    if (run->cancelled) run->Cancel();
-  });
+  RunGraphAsync(&run->options, &run->wrapped_request, &run->wrapped_response,
+                [call, run](const absl::Status& status) {
+                  run->options.ClearCancelCallback();
+                  if (!status.ok()) return call->Respond(status);
+                  call->Respond(EncodeProto(run->response));
+                });
+  // Perhaps before the run could hear of it.
+  if (run->cancelled) run->options.StartCancel();
 }
 
 }  // namespace tensorflow

@@ -43,6 +43,9 @@ class Worker final : public ::tensorflow::GrpcWorker {
   void HandleRecvTensor(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRecvBuf(const std::shared_ptr<rpc::IncomingCall>& call);
   void HandleRunGraph(const std::shared_ptr<rpc::IncomingCall>& call);
+  struct GraphRun;
+  void Run(const std::shared_ptr<rpc::IncomingCall>& call,
+           const std::shared_ptr<GraphRun>& run);
 
   Hello hello_;  // without a port: there is no data plane
   // A graph of this task has variables of TensorFlow 1 (use_resource=False).
