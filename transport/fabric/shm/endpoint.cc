@@ -136,6 +136,7 @@ absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
   absl::StatusOr<Exposure> exposure =
       link_->lender()->Expose(payload, copies ? 1 : max_parts);
   if (absl::IsDataLoss(exposure.status())) Fail(exposure.status());
+  if (exposure.ok()) link_->WatchLoans();
   if (!exposure.ok() || !copies) return exposure;
   // For a peer that wants the pieces in places of their own.
   const RemotePart all = exposure->region[0];

@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -14,8 +15,11 @@ namespace fabric {
 namespace shm {
 namespace {
 
-// Loans that come back after the endpoint is gone are noticed this late:
-// nobody rings for them.
+// Nobody rings for loans that come back. A poll notices them, and if there is
+// none a look, this long after something was lent, and then less and less
+// often.
+constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
+// Those that come back after the endpoint is gone are noticed this late.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
 
 }  // namespace
@@ -115,6 +119,31 @@ void Link::Linger() {
   loop_->RunAfter(kLingerPeriod, [weak] {
     if (std::shared_ptr<Link> link = weak.lock()) link->Linger();
   });
+}
+
+void Link::WatchLoans() {
+  has_lent_.store(true, std::memory_order_relaxed);
+  if (IsForeign() || looks_.exchange(true)) return;
+  LookLater(kFirstLook);
+}
+
+void Link::LookLater(absl::Duration period) {
+  std::weak_ptr<Link> weak = shared_from_this();
+  loop_->RunAfter(period, [weak, period] {
+    if (std::shared_ptr<Link> link = weak.lock()) link->LookForReturns(period);
+  });
+}
+
+void Link::LookForReturns(absl::Duration period) {
+  const bool has_lent = has_lent_.exchange(false, std::memory_order_relaxed);
+  (void)lender_.Reclaim();  // a poll reports what is wrong with them
+  if (lender_.count() > 0) {
+    return LookLater(has_lent ? kFirstLook
+                              : std::min(period * 2, kLingerPeriod));
+  }
+  looks_ = false;
+  // Something may have been lent just before.
+  if (lender_.count() > 0) WatchLoans();
 }
 
 void Link::EndReading() {

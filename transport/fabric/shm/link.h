@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/lender.h"
@@ -65,6 +66,11 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   // Returns true in a forked child, where this is a copy of the parent's.
   bool IsForeign() const;
 
+  // Sees to it that what was lent just now is let go of soon after the peer has
+  // given it back, also while nobody polls the endpoint: its owner may wait for
+  // that.
+  void WatchLoans();
+
   // Begins the end, since the endpoint is gone.
   void Close();
 
@@ -86,6 +92,9 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   void OnHangUp();
   // Tells the peer that this side reads nothing of its any more.
   void EndReading();
+  // Looks for loans that are back, and again until all are.
+  void LookLater(absl::Duration period);
+  void LookForReturns(absl::Duration period);
   // Leaves the event loop once all loans are back, and looks again until then.
   void Linger();
   // Takes the event loop's share back.
@@ -99,6 +108,8 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   const uint32_t fork_count_;
   std::atomic<bool> hung_up_{false};
   std::atomic<progress::EventLoop::Id> watch_{0};
+  std::atomic<bool> has_lent_{false};  // since the last look
+  std::atomic<bool> looks_{false};
   Lender lender_;
   Borrower borrower_;
 };
