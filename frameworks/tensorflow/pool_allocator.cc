@@ -1,6 +1,7 @@
 #include "frameworks/tensorflow/pool_allocator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <utility>
@@ -40,7 +41,11 @@ class Factory final : public ::tensorflow::AllocatorFactory {
   }
 };
 
+std::atomic<bool> in_pool{false};
+
 }  // namespace
+
+bool TensorsLieInPool() { return in_pool; }
 
 PoolAllocator::Part* PoolAllocator::PartOf(const void* data) {
   // The pool's addresses differ from their 13th bit on.
@@ -79,6 +84,7 @@ void PoolAllocator::DeallocateRaw(void* data) {
 }
 
 void UsePoolForTensors() {
+  in_pool = true;
   constexpr int kPriority = 1000;  // TensorFlow's own have 100 to 200
   ::tensorflow::AllocatorFactoryRegistry::singleton()->Register(
       __FILE__, __LINE__, "PenstockPool", kPriority, new Factory);

@@ -44,6 +44,8 @@ class PoolAllocator final : public ::tensorflow::Allocator {
 // Makes TensorFlow take its CPU memory from a PoolAllocator. Does so for the
 // whole process, for good. TensorFlow aborts if it has taken memory before.
 void UsePoolForTensors();
+// Whether that was called.
+bool TensorsLieInPool();
 
 }  // namespace tensorflow
 }  // namespace penstock

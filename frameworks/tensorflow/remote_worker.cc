@@ -33,14 +33,17 @@ void HereOrElsewhere(size_t bytes, std::function<void()> take) {
   ::tensorflow::Env::Default()->SchedClosure(std::move(take));
 }
 
-void CopyBuffer(const rpc::Response& response, const RecvBufRequest* request,
-                const StatusCallback& done) {
+// Copies, and lets go of the payload before it says so.
+void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
+                Route* route, const StatusCallback& done) {
   if (response.payload.size() != static_cast<uint64_t>(request->num_bytes())) {
     return done(absl::InternalError(
         "a peer's buffer has another size than the collective wants"));
   }
   response.payload.CopyTo(
       reinterpret_cast<uint8_t*>(static_cast<uintptr_t>(request->buf_ptr())));
+  response.payload = memory::Payload();
+  if (response.metadata == kWaits) route->Nudge();
   // Without transport options in its response TensorFlow takes the bytes to be
   // there.
   done(absl::OkStatus());
@@ -113,11 +116,12 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
       stock->RecvBufAsync(options, request, response, std::move(looked));
     });
   };
-  call.answered = [request, done](Answer answer) {
+  call.answered = [request, route = route_, done](Answer answer) {
     if (!answer.ok()) return done(answer.status());
     const size_t bytes = answer->payload.size();
-    HereOrElsewhere(bytes, [answer = *std::move(answer), request, done] {
-      CopyBuffer(answer, request, done);
+    auto share = std::make_shared<rpc::Response>(*std::move(answer));
+    HereOrElsewhere(bytes, [share, request, route, done] {
+      CopyBuffer(std::move(*share), request, route.get(), done);
     });
   };
   route_->Start(std::move(call));

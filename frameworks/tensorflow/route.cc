@@ -68,6 +68,18 @@ void Route::Start(Call call) {
   Advance();
 }
 
+void Route::Nudge() {
+  std::shared_ptr<rpc::Client> client;
+  {
+    base::MutexLock lock(&mu_);
+    if (state_ != State::kConnected) return;
+    client = client_;
+  }
+  rpc::Request ping;
+  ping.method = kPing;
+  client->Call(std::move(ping), [](const absl::StatusOr<rpc::Response>&) {});
+}
+
 // Does what the state allows for the calls that wait.
 void Route::Advance() {
   std::list<Pending> calls;

@@ -74,6 +74,8 @@ class Route : public std::enable_shared_from_this<Route> {
   explicit Route(const Options& options) : options_(options) {}
 
   void Start(Call call);
+  // Has the peer look at the connection, and so notice what was given back.
+  void Nudge();
 
   // Whether the connection was lost, and there is no other one yet.
   bool is_lost() const;

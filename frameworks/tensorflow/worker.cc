@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "frameworks/tensorflow/on_host.h"
+#include "frameworks/tensorflow/pool_allocator.h"
 #include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "tensorflow/core/common_runtime/buf_rendezvous.h"
@@ -49,6 +50,8 @@ absl::StatusOr<rpc::Response> EncodeBuffer(
       std::pair<std::shared_ptr<BufRendezvous::Hook>, memory::Bytes>>(hook,
                                                                       bytes);
   response.payload = memory::Payload(std::move(bytes));
+  // Else the bytes are copied at once.
+  if (TensorsLieInPool()) response.metadata = kWaits;
   return response;
 }
 

@@ -58,8 +58,11 @@ class Worker final : public ::tensorflow::GrpcWorker {
 constexpr char kPing[] = "Ping";
 // Metadata: a RecvTensorRequest. Answer: EncodeTensor().
 constexpr char kRecvTensor[] = "RecvTensor";
-// Metadata: a RecvBufRequest. Answer: the payload.
+// Metadata: a RecvBufRequest. Answer: the payload; with the metadata kWaits if
+// a step of the answering task waits until the payload is let go of: send a
+// ping then.
 constexpr char kRecvBuf[] = "RecvBuf";
+constexpr char kWaits[] = "waits";
 // A RunGraphRequest, by SetProto(). Answer: a RunGraphResponse.
 constexpr char kRunGraph[] = "RunGraph";
 

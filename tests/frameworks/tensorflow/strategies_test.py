@@ -18,6 +18,12 @@ MIRRORED = pathlib.Path(__file__).with_name("mirrored.py")
 
 class MirroredTest(unittest.TestCase):
     def test_sums_are_right_and_go_over_shared_memory(self):
+        self.check("heap")
+
+    def test_workers_of_the_pool_do_not_wait_for_each_other(self):
+        self.check("pool")
+
+    def check(self, memory):
         addresses = cluster.addresses(worker=2)
         workers = []
         for index in range(2):
@@ -28,7 +34,9 @@ class MirroredTest(unittest.TestCase):
             })
             workers.append(subprocess.Popen(
                 [sys.executable, str(MIRRORED)], stdout=subprocess.PIPE,
-                text=True, env=dict(os.environ, TF_CONFIG=config)))
+                text=True,
+                env=dict(os.environ, TF_CONFIG=config,
+                         PENSTOCK_TENSORFLOW_MEMORY=memory)))
             self.addCleanup(workers[-1].stdout.close)
             self.addCleanup(workers[-1].kill)
         for index, worker in enumerate(workers):
