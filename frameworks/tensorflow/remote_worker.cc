@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
 #include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
@@ -47,6 +49,24 @@ void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
   // Without transport options in its response TensorFlow takes the bytes to be
   // there.
   done(absl::OkStatus());
+}
+
+// As a stock RPC's error names the peer: ClusterCoordinator finds out by this
+// text whether it has lost a parameter server or a worker.
+absl::Status NamingPeer(const absl::Status& status, const std::string& task,
+                        absl::string_view method) {
+  if (!absl::IsUnavailable(status)) return status;
+  absl::Status naming(
+      status.code(),
+      absl::StrCat(status.message(),
+                   "\nAdditional GRPC error information from remote target ",
+                   task, " while calling /tensorflow.WorkerService/", method,
+                   " over Penstock"));
+  status.ForEachPayload(
+      [&naming](absl::string_view url, const absl::Cord& value) {
+        naming.SetPayload(url, value);
+      });
+  return naming;
 }
 
 // Begins a stock RPC, and cancels it if the call was cancelled before the RPC
@@ -93,8 +113,9 @@ void RemoteWorker::RecvTensorAsync(CallOptions* options,
       stock->RecvTensorAsync(options, request, response, std::move(looked));
     });
   };
-  call.answered = [response, done](Answer answer) {
-    done(answer.ok() ? DecodeTensor(*answer, response) : answer.status());
+  call.answered = [response, task = task_, done](Answer answer) {
+    done(answer.ok() ? DecodeTensor(*answer, response)
+                     : NamingPeer(answer.status(), task, kRecvTensor));
   };
   route_->Start(std::move(call));
 }
@@ -116,8 +137,10 @@ void RemoteWorker::RecvBufAsync(CallOptions* options,
       stock->RecvBufAsync(options, request, response, std::move(looked));
     });
   };
-  call.answered = [request, route = route_, done](Answer answer) {
-    if (!answer.ok()) return done(answer.status());
+  call.answered = [request, route = route_, task = task_, done](Answer answer) {
+    if (!answer.ok()) {
+      return done(NamingPeer(answer.status(), task, kRecvBuf));
+    }
     const size_t bytes = answer->payload.size();
     auto share = std::make_shared<rpc::Response>(*std::move(answer));
     HereOrElsewhere(bytes, [share, request, route, done] {
@@ -145,9 +168,11 @@ void RemoteWorker::RunGraphAsync(
       stock->RunGraphAsync(options, request, response, std::move(looked));
     });
   };
-  call.answered = [result = get_proto_from_wrapper(response),
+  call.answered = [result = get_proto_from_wrapper(response), task = task_,
                    done](Answer answer) {
-    if (!answer.ok()) return done(answer.status());
+    if (!answer.ok()) {
+      return done(NamingPeer(answer.status(), task, kRunGraph));
+    }
     const size_t bytes = answer->payload.size();
     HereOrElsewhere(bytes, [answer = *std::move(answer), result, done] {
       done(ParseProto(answer, result)

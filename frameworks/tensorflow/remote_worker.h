@@ -4,6 +4,7 @@
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_REMOTE_WORKER_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "frameworks/tensorflow/route.h"
@@ -16,9 +17,13 @@ namespace tensorflow {
 // and leaves all else to `stock`. Thread-safe, as all workers are.
 class RemoteWorker final : public ::tensorflow::WorkerInterface {
  public:
-  RemoteWorker(std::shared_ptr<::tensorflow::WorkerInterface> stock,
+  // `task` is the peer's name, for errors.
+  RemoteWorker(std::string task,
+               std::shared_ptr<::tensorflow::WorkerInterface> stock,
                std::shared_ptr<Route> route)
-      : stock_(std::move(stock)), route_(std::move(route)) {}
+      : task_(std::move(task)),
+        stock_(std::move(stock)),
+        route_(std::move(route)) {}
   ~RemoteWorker() override = default;
 
   void RecvTensorAsync(::tensorflow::CallOptions* options,
@@ -114,6 +119,7 @@ class RemoteWorker final : public ::tensorflow::WorkerInterface {
   }
 
  private:
+  const std::string task_;
   const std::shared_ptr<::tensorflow::WorkerInterface> stock_;
   const std::shared_ptr<Route> route_;
 };

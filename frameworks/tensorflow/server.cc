@@ -120,7 +120,7 @@ absl::Status Server::WorkerCacheFactory(
   if (!made.ok() || settings_.policy == Policy::kOff) return made;
   std::shared_ptr<::tensorflow::WorkerCacheInterface> stock(*worker_cache);
   *worker_cache = new WorkerCache(
-      std::move(stock), options.cluster_def, task_,
+      std::move(stock), options.cluster_def, worker_,
       [this](const std::string& address) { return FindRoute(address); });
   return absl::OkStatus();
 }

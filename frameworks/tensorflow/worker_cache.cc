@@ -10,11 +10,11 @@ using ::tensorflow::WorkerInterface;
 
 WorkerCache::WorkerCache(
     std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
-    const ::tensorflow::ClusterDef& cluster, std::string local_task,
+    const ::tensorflow::ClusterDef& cluster, const WorkerInterface* local,
     FindRoute find_route)
     : WorkerCacheWrapper(stock.get()),
       stock_(std::move(stock)),
-      local_task_(std::move(local_task)),
+      local_(local),
       find_route_(std::move(find_route)) {
   for (const ::tensorflow::JobDef& job : cluster.job()) {
     for (const auto& task : job.tasks()) {
@@ -27,8 +27,7 @@ WorkerCache::WorkerCache(
 WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
   WorkerInterface* const worker = stock_->GetOrCreateWorker(target);
   auto address = addresses_.find(target);
-  if (worker == nullptr || target == local_task_ ||
-      address == addresses_.end()) {
+  if (worker == nullptr || worker == local_ || address == addresses_.end()) {
     return worker;
   }
   // An RPC that goes on alone keeps both.
@@ -36,7 +35,8 @@ WorkerInterface* WorkerCache::GetOrCreateWorker(const std::string& target) {
       worker, [stock = stock_, target](WorkerInterface* released) {
         stock->ReleaseWorker(target, released);
       });
-  return new RemoteWorker(std::move(shared), find_route_(address->second));
+  return new RemoteWorker(target, std::move(shared),
+                          find_route_(address->second));
 }
 
 void WorkerCache::ReleaseWorker(const std::string& target,

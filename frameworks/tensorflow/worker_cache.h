@@ -23,10 +23,11 @@ using FindRoute =
 // Wraps TensorFlow's own, which it owns.
 class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
  public:
-  // `local_task` is this process's, and is not wrapped.
+  // `local` is this process's, and is not wrapped: whatever its task is called
+  // in that cluster, which a session may have for itself.
   WorkerCache(std::shared_ptr<::tensorflow::WorkerCacheInterface> stock,
-              const ::tensorflow::ClusterDef& cluster, std::string local_task,
-              FindRoute find_route);
+              const ::tensorflow::ClusterDef& cluster,
+              const ::tensorflow::WorkerInterface* local, FindRoute find_route);
 
   ::tensorflow::WorkerInterface* GetOrCreateWorker(
       const std::string& target) override;
@@ -35,7 +36,7 @@ class WorkerCache final : public ::tensorflow::WorkerCacheWrapper {
 
  private:
   const std::shared_ptr<::tensorflow::WorkerCacheInterface> stock_;
-  const std::string local_task_;
+  const ::tensorflow::WorkerInterface* const local_;
   const FindRoute find_route_;
   std::map<std::string, std::string> addresses_;  // by task
 };

@@ -218,6 +218,25 @@ class SessionTest(unittest.TestCase):
                     session.run(doubled, {fed: value}), value * 2)
             self.assertGreaterEqual(self.calls(), calls + 3)
 
+    def test_session_with_a_cluster_of_its_own(self):
+        # Where tasks have other names than their servers were made with.
+        def local():
+            return tf.distribute.Server({"localhost": ["localhost:0"]},
+                                        protocol=PROTOCOL)
+        one, two = local(), local()
+        config = tf1.ConfigProto()
+        job = config.cluster_def.job.add()
+        job.name = "renamed"
+        for index, server in enumerate((one, two)):
+            job.tasks[index] = server.target[len("grpc://"):]
+        with tf1.Graph().as_default() as graph:
+            with tf1.device("/job:renamed/task:1"):
+                there = tf.fill([100_000], 8.0)
+            with tf1.device("/job:renamed/task:0"):
+                result = tf.reduce_sum(there)
+        with tf1.Session(one.target, config=config, graph=graph) as session:
+            self.assertEqual(session.run(result), 800_000)
+
     def calls(self):
         route = cluster.route_to(
             penstock_tensorflow.describe(), CLUSTER["ps"][0])
