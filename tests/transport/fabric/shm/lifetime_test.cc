@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "transport/fabric/shm/arena.h"
@@ -86,6 +88,21 @@ TEST_F(ShmLifetime, LoadedBytesSurviveBothEndsAndAreNotRecycled) {
   EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 4 * kMiB; }));
   bytes = memory::Bytes();
   EXPECT_TRUE(WaitUntil([this] { return lender_->used() == 0; }));
+}
+
+TEST_F(ShmLifetime, LoanThatIsBackIsNoticedWithoutAPoll) {
+  // Owners may wait for that while nothing else happens on the connection.
+  for (int i = 0; i < 3; ++i) {
+    memory::Bytes bytes = Lend(kMiB, 6);
+    absl::SleepFor(absl::Milliseconds(20));  // some looks find nothing
+    EXPECT_EQ(lender_->used(), kMiB);
+    bytes = memory::Bytes();
+    const absl::Time limit = absl::Now() + absl::Seconds(20);
+    while (lender_->used() > 0 && absl::Now() < limit) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    EXPECT_EQ(lender_->used(), 0u);
+  }
 }
 
 TEST_F(ShmLifetime, LastShareOfLoadedBytesClosesEverything) {
