@@ -18,6 +18,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "ps/cluster.h"
 #include "ps/optimizer.h"
 #include "ps/server.h"
@@ -26,7 +27,6 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/status.h"
-#include "transport/penstock.h"
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "grpcpp/create_channel.h"
+#include "penstock/penstock.h"
 #include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
@@ -23,7 +24,6 @@
 #include "python/paths.h"
 #include "python/tensor_object.h"
 #include "tensor_service/status.h"
-#include "transport/penstock.h"
 
 namespace penstock::python {
 namespace {

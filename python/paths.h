@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "grpcpp/channel.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock::python {
 

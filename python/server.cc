@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
 #include "python/errors.h"
@@ -28,7 +29,6 @@
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
-#include "transport/penstock.h"
 
 namespace penstock::python {
 namespace {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "penstock/allocator.h"
 #include "python/gil.h"
 #include "tensor_service/pool_allocator.h"
-#include "transport/allocator.h"
 
 namespace penstock::python {
 

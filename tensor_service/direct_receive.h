@@ -88,7 +88,7 @@ class DirectReceiverOf final : public DirectReceiver {
 
 // Returns the receiver of a transport, which lives as long as the process:
 //
-//   #include "transport/destinations.h"
+//   #include "penstock/destinations.h"
 //   tensor::SetDirectReceiver(
 //       tensor::DirectReceiverBy<penstock::Destinations>());
 //

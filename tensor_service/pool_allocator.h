@@ -45,7 +45,7 @@ class PoolAllocatorOf final : public Allocator {
 // Returns the allocator of memory of `Pool`, which lives as long as the
 // process:
 //
-//   #include "transport/allocator.h"
+//   #include "penstock/allocator.h"
 //   tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
 //
 // Over shm the peer then uses the tensors where they lie. Until it has let go

@@ -94,7 +94,7 @@ class CheckLayersTest(unittest.TestCase):
                            "transport/fabric/fabric.h", "transport/memory")
         self.forbids_layer("transport/protocol/a.h",
                            "transport/session/b.h", "transport/protocol")
-        self.forbids_layer("transport/grpc/a.h", "transport/penstock.h",
+        self.forbids_layer("transport/grpc/a.h", "penstock/penstock.h",
                            "transport/grpc")
         self.forbids_layer("tensor_service/a.h", "ps/b.h", "tensor_service")
         self.forbids_layer("ps/a.h", "examples/digits/b.h", "ps")
@@ -108,7 +108,7 @@ class CheckLayersTest(unittest.TestCase):
                            "transport")
 
     def test_what_is_above_the_transport_knows_its_face_only(self):
-        self.allows("examples/greeter/a.cc", "transport/penstock.h")
+        self.allows("examples/greeter/a.cc", "penstock/penstock.h")
         self.forbids_layer("examples/greeter/a.cc", "transport/grpc/b.h",
                            "examples/greeter")
 

@@ -11,6 +11,8 @@ Python.
 # is to know no more. Each stands below those that name it, so that there is no
 # cycle. A folder does not stand for those in it.
 LAYERS = {
+    # The public headers: promises, that transport/ keeps.
+    "penstock": [],
     "transport/base": [],
     "transport/wire": ["transport/base"],
     "transport/progress": ["transport/base"],
@@ -45,6 +47,7 @@ LAYERS = {
         "transport/fabric",
     ],
     "transport/settings": [
+        "penstock/options.h",
         "transport/base",
         "transport/progress/spin_policy.h",
         "transport/fabric/shm/huge_pages.h",
@@ -94,8 +97,9 @@ LAYERS = {
         "transport/session",
         "transport/paths",
     ],
-    # The public face.
+    # What stands behind the public headers.
     "transport": [
+        "penstock",
         "transport/base",
         "transport/memory",
         "transport/fabric/shm",
@@ -103,8 +107,8 @@ LAYERS = {
         "transport/grpc",
     ],
     "tensor_service": [],
-    "ps": ["transport/base", "transport", "tensor_service"],
-    "python": ["transport", "tensor_service"],
+    "ps": ["penstock", "transport/base", "tensor_service"],
+    "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
     "frameworks/tensorflow": [
         "transport/base",
@@ -116,11 +120,11 @@ LAYERS = {
         "transport/rpc",
         "transport/pool.h",
     ],
-    "examples/digits": ["transport", "tensor_service", "ps"],
-    "examples/greeter": ["transport"],
-    "examples/tensors": ["transport", "tensor_service"],
-    "bench/rpc": ["transport", "tensor_service"],
-    "bench/tensors": ["transport", "tensor_service", "bench/rpc"],
+    "examples/digits": ["penstock", "tensor_service", "ps"],
+    "examples/greeter": ["penstock"],
+    "examples/tensors": ["penstock", "tensor_service"],
+    "bench/rpc": ["penstock", "tensor_service"],
+    "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
     "bench/grpc_qps": [],
     # Measures what the layers keep to themselves.
     "bench/micro": [

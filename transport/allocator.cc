@@ -1,4 +1,4 @@
-#include "transport/allocator.h"
+#include "penstock/allocator.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "transport/destinations.h"
+#include "penstock/destinations.h"
 
 #include <cstdint>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 #include <ostream>
 #include <utility>

@@ -12,7 +12,7 @@
 #include "bench/rpc/service.h"
 #include "bench/rpc/transports.h"
 #include "grpcpp/client_context.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock {
 namespace bench {

@@ -21,7 +21,7 @@
 #include "bench/rpc/payload.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/status.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock {
 namespace bench {

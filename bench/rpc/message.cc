@@ -9,11 +9,11 @@
 #include "grpc/slice.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/slice.h"
+#include "penstock/penstock.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/tensor.h"
-#include "transport/penstock.h"
 
 namespace penstock {
 namespace bench {

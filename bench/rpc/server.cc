@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/transports.h"
 #include "grpcpp/security/server_credentials.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock {
 namespace bench {

@@ -12,7 +12,7 @@
 #include "absl/types/optional.h"
 #include "bench/rpc/cell.h"
 #include "grpcpp/channel.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock {
 namespace bench {

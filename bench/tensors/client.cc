@@ -16,10 +16,10 @@
 #include "bench/tensors/sum.h"
 #include "bench/tensors/system.h"
 #include "grpcpp/client_context.h"
+#include "penstock/penstock.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/pool_allocator.h"
-#include "transport/penstock.h"
 
 namespace penstock::bench {
 namespace {

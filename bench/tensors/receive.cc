@@ -29,6 +29,7 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tensor_service/client.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/pool_allocator.h"
@@ -36,7 +37,6 @@
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
-#include "transport/penstock.h"
 
 namespace penstock::bench {
 namespace {

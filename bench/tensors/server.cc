@@ -15,10 +15,10 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/status.h"
-#include "transport/penstock.h"
 
 namespace penstock::bench {
 namespace {

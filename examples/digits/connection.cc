@@ -3,8 +3,8 @@
 #include "absl/strings/str_join.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "penstock/penstock.h"
 #include "tensor_service/status.h"
-#include "transport/penstock.h"
 
 namespace penstock::digits {
 

@@ -28,13 +28,13 @@
 #include "examples/digits/dataset.h"
 #include "examples/digits/evaluator.h"
 #include "examples/digits/model.h"
+#include "penstock/penstock.h"
 #include "ps/client.h"
 #include "ps/cluster.h"
 #include "ps/reader.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/tensor.h"
-#include "transport/penstock.h"
 
 namespace penstock::digits {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "examples/greeter/greeter.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 int main(int argc, char** argv) {
   const std::string address = argc > 1 ? argv[1] : "127.0.0.1:50051";

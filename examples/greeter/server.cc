@@ -6,7 +6,7 @@
 
 #include "examples/greeter/greeter.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 class Service final : public penstock::greeter::Greeter::Service {
   grpc::Status SayHello(grpc::ServerContext* context,

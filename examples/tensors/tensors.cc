@@ -5,10 +5,10 @@
 #include <string>
 
 #include "grpcpp/grpcpp.h"
+#include "penstock/penstock.h"
 #include "tensor_service/client.h"
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
-#include "transport/penstock.h"
 
 namespace tensor = penstock::tensor;
 

@@ -8,8 +8,8 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "penstock/penstock.h"
 #include "tests/adversary/service.h"
-#include "transport/penstock.h"
 
 namespace penstock::adversary {
 namespace {

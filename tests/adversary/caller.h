@@ -13,8 +13,8 @@
 
 #include "grpcpp/channel.h"
 #include "grpcpp/support/status.h"
+#include "penstock/options.h"
 #include "tests/adversary/security.h"
-#include "transport/options.h"
 
 namespace penstock::adversary {
 

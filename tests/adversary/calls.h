@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "grpcpp/channel.h"
+#include "penstock/penstock.h"
 #include "tests/adversary/security.h"
-#include "transport/penstock.h"
 
 namespace penstock::adversary {
 

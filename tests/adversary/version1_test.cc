@@ -19,13 +19,13 @@
 #include "grpcpp/server_builder.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
+#include "penstock/allocator.h"
+#include "penstock/penstock.h"
 #include "tests/adversary/caller.h"
 #include "tests/adversary/peer.h"
 #include "tests/adversary/service.h"
 #include "tests/adversary/shm_peer.h"
 #include "tests/adversary/wire.h"
-#include "transport/allocator.h"
-#include "transport/penstock.h"
 
 namespace penstock::adversary {
 namespace {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/certificates.h"
 #include "tests/process/usage.h"
-#include "transport/penstock.h"
 
 namespace penstock::adversary {
 namespace {

@@ -26,11 +26,11 @@
 #include "absl/strings/escaping.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/adversary/caller.h"
 #include "tests/adversary/calls.h"
 #include "tests/adversary/security.h"
 #include "tests/adversary/service.h"
-#include "transport/penstock.h"
 
 namespace penstock::adversary {
 namespace {

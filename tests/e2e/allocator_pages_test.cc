@@ -5,9 +5,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/stack_test.h"
 #include "tests/transport/fabric/shm/kernel_pages.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -17,9 +17,9 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/raw.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -1,8 +1,8 @@
 // What DescribePaths promises beyond the path and its counts.
 
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -1,7 +1,7 @@
 // penstock::Destinations: where the parts of an answer come to lie, and until
 // when memory is written to, over every path.
 
-#include "transport/destinations.h"
+#include "penstock/destinations.h"
 
 #include <algorithm>
 #include <chrono>
@@ -21,9 +21,9 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/raw.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -14,10 +14,10 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/child.h"
 #include "tests/e2e/path.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -14,10 +14,10 @@
 #include "grpcpp/support/client_interceptor.h"
 #include "grpcpp/support/server_interceptor.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/compression.h"
 #include "tests/e2e/scripted_service.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

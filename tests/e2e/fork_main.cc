@@ -16,9 +16,9 @@
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/path.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

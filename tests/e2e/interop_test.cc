@@ -3,9 +3,9 @@
 // has the case's name.
 
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/compression.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -37,9 +37,9 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/raw.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

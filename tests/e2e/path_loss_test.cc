@@ -20,8 +20,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

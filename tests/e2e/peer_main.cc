@@ -22,10 +22,10 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/path.h"
 #include "tests/e2e/test_service.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

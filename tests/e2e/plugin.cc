@@ -3,7 +3,7 @@
 #include <sstream>
 #include <utility>
 
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -14,9 +14,9 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/test_service.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

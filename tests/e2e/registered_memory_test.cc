@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -11,8 +11,8 @@
 #include "grpc/grpc.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/vm/windows.h"
-#include "transport/penstock.h"
 
 // c-ares, which gRPC resolves names with, leaves some bytes when a process
 // ends.

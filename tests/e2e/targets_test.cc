@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

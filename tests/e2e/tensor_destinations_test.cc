@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tensor_service/client.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/pool_allocator.h"
@@ -22,7 +23,6 @@
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
 #include "tests/e2e/stack_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

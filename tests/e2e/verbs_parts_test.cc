@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "penstock/allocator.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/raw.h"
 #include "tests/e2e/verbs_rig.h"
 #include "tests/e2e/verbs_traffic.h"
-#include "transport/allocator.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

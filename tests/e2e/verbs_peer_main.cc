@@ -22,8 +22,8 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/verbs_echo.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 namespace {

@@ -15,8 +15,8 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/vm/vm_test.h"
-#include "transport/penstock.h"
 
 namespace penstock::e2e {
 

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "test/cpp/util/test_credentials_provider.h"
-#include "transport/penstock.h"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/penstock.h"
+#include "penstock/penstock.h"
 
 namespace penstock::oracle {
 

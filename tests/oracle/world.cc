@@ -8,10 +8,10 @@
 
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/server_credentials.h"
+#include "penstock/penstock.h"
 #include "tests/oracle/client_call.h"
 #include "tests/oracle/content.h"
 #include "tests/oracle/player.h"
-#include "transport/penstock.h"
 
 namespace penstock::oracle {
 namespace {

@@ -26,12 +26,12 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/penstock.h"
 #include "tests/e2e/child.h"
 #include "tests/soak/caller.h"
 #include "tests/soak/holdings.h"
 #include "tests/soak/plan.h"
 #include "tests/soak/service.h"
-#include "transport/penstock.h"
 
 namespace penstock::soak {
 namespace {

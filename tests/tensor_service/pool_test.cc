@@ -15,6 +15,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tensor_service/client.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/pool_allocator.h"
@@ -23,7 +24,6 @@
 #include "tensor_service/store.h"
 #include "tests/tensor_service/random_bundle.h"
 #include "tests/tensor_service/same_memory.h"
-#include "transport/penstock.h"
 
 namespace penstock::tensor {
 namespace {

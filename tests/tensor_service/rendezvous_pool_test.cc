@@ -9,12 +9,12 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/rendezvous_client.h"
 #include "tensor_service/rendezvous_service.h"
 #include "tensor_service/status.h"
 #include "tests/tensor_service/same_memory.h"
-#include "transport/penstock.h"
 
 namespace penstock::tensor {
 namespace {

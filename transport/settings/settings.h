@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "penstock/options.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/progress/spin_policy.h"
-#include "transport/settings/options.h"
 
 namespace penstock {
 

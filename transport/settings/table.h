@@ -7,10 +7,10 @@
 
 #include <tuple>
 
+#include "penstock/options.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/settings/form.h"
-#include "transport/settings/options.h"
 #include "transport/settings/row.h"
 #include "transport/settings/settings.h"
 

@@ -9,9 +9,9 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/transport/grpc/finishing_service.h"
 #include "tests/transport/grpc/wire_peer.h"
-#include "transport/penstock.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {

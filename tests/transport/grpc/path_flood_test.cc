@@ -22,10 +22,10 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/transport/base/logged.h"
 #include "transport/base/byte_order.h"
 #include "transport/base/unique_fd.h"
-#include "transport/penstock.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/hello.h"
 

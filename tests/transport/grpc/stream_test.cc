@@ -15,8 +15,8 @@
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "penstock/penstock.h"
 #include "tests/transport/grpc/wire_peer.h"
-#include "transport/penstock.h"
 #include "transport/wire/announce.h"
 #include "transport/wire/frame.h"
 

@@ -86,7 +86,7 @@ TEST(SettingsDocument, EverySettingHasItsParagraphAndNoParagraphIsLeftOver) {
 
 // Its comment begins with the variable.
 TEST(SettingsDocument, EveryFieldOfOptionsIsASettingAndNamesItsVariable) {
-  const std::string header = TextOf("transport/settings/options.h");
+  const std::string header = TextOf("penstock/options.h");
   std::set<std::string> fields;
   for (const Description& each : DescribeSettings()) {
     if (each.field.empty()) continue;

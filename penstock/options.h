@@ -1,8 +1,7 @@
-// Settings of a channel or a server. Applications include transport/penstock.h
-// or transport/options.h, which include this.
+// Settings of a channel or a server. penstock.h includes this.
 
-#ifndef PENSTOCK_TRANSPORT_SETTINGS_OPTIONS_H_
-#define PENSTOCK_TRANSPORT_SETTINGS_OPTIONS_H_
+#ifndef PENSTOCK_OPTIONS_H_
+#define PENSTOCK_OPTIONS_H_
 
 #include <string>
 #include <vector>
@@ -84,4 +83,4 @@ struct Options {
 
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_SETTINGS_OPTIONS_H_
+#endif  // PENSTOCK_OPTIONS_H_

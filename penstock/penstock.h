@@ -16,8 +16,8 @@
 //
 // All functions in this file are thread-safe.
 
-#ifndef PENSTOCK_TRANSPORT_PENSTOCK_H_
-#define PENSTOCK_TRANSPORT_PENSTOCK_H_
+#ifndef PENSTOCK_PENSTOCK_H_
+#define PENSTOCK_PENSTOCK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +29,9 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/server_builder.h"
-#include "transport/allocator.h"
-#include "transport/destinations.h"
-#include "transport/options.h"
+#include "penstock/allocator.h"
+#include "penstock/destinations.h"
+#include "penstock/options.h"
 
 namespace penstock {
 
@@ -109,4 +109,4 @@ std::vector<PathReport> DescribePaths(grpc::Channel& channel);
 
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_PENSTOCK_H_
+#endif  // PENSTOCK_PENSTOCK_H_

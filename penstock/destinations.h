@@ -1,8 +1,8 @@
 // Memory of the program's for the answers of calls, which Penstock receives
 // into where it can. penstock.h includes this.
 
-#ifndef PENSTOCK_TRANSPORT_DESTINATIONS_H_
-#define PENSTOCK_TRANSPORT_DESTINATIONS_H_
+#ifndef PENSTOCK_DESTINATIONS_H_
+#define PENSTOCK_DESTINATIONS_H_
 
 #include <cstddef>
 #include <memory>
@@ -92,4 +92,4 @@ class Destinations {
 
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_DESTINATIONS_H_
+#endif  // PENSTOCK_DESTINATIONS_H_

@@ -1,8 +1,8 @@
 // Memory for large messages that shm carries without a copy. penstock.h
 // includes this.
 
-#ifndef PENSTOCK_TRANSPORT_ALLOCATOR_H_
-#define PENSTOCK_TRANSPORT_ALLOCATOR_H_
+#ifndef PENSTOCK_ALLOCATOR_H_
+#define PENSTOCK_ALLOCATOR_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -68,4 +68,4 @@ class Allocator {
 
 }  // namespace penstock
 
-#endif  // PENSTOCK_TRANSPORT_ALLOCATOR_H_
+#endif  // PENSTOCK_ALLOCATOR_H_
