@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "examples/greeter/greeter.grpc.pb.h"
+#include "greeter.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "penstock/penstock.h"
 

@@ -45,6 +45,7 @@ class Package:
         def declare(*args, **kwargs):
             if kind.endswith("_library") or kind == "cc_grpc_proto":
                 self.libraries.append(kwargs)
+            return []  # of glob()
         return declare
 
     def package(self, default_visibility=None, **_):

@@ -1,0 +1,77 @@
+#!/usr/bin/python3 -B
+"""The libraries show the public headers' functions, and nothing else."""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+MAP = "penstock/libpenstock.map"
+# One of each in a process, see the map. A shared object that is linked by gold
+# lists a local thread-local variable as well.
+SHARED_OBJECTS = re.compile(r"^(guard variable for )?(grpc_core|absl)::")
+
+
+def symbols(*command):
+    """The names of defined symbols, with nm's letter for their kind."""
+    out = subprocess.run(["nm", "--defined-only", *command], text=True,
+                         capture_output=True, check=True).stdout
+    return {(fields[2].split("@")[0], fields[1]) for fields in
+            map(str.split, out.splitlines()) if len(fields) == 3}
+
+
+def demangled(names):
+    return subprocess.run(["c++filt"], input="\n".join(names), text=True,
+                          capture_output=True, check=True).stdout.splitlines()
+
+
+def named_by_map():
+    text = pathlib.Path(MAP).read_text(encoding="utf-8")
+    return {name for name in re.findall(r"^ +(_Z\S+);$", text, re.M)
+            if "*" not in name}
+
+
+class ExportsTest(unittest.TestCase):
+
+    def check(self, found):
+        names = {name for name in found if name.startswith("_Z")}
+        others = demangled(sorted(names - named_by_map()))
+        self.assertEqual([], [name for name in others
+                              if not SHARED_OBJECTS.match(name)])
+        self.assertEqual(set(), named_by_map() - names)
+
+    def test_the_shared_library_exports_what_its_map_names(self):
+        self.check({name for name, kind in
+                    symbols("-D", "penstock/libpenstock.so.0")
+                    if kind not in "Ab"})
+
+    def test_the_static_library_has_the_same_global_names(self):
+        # objcopy leaves unique ones, of templates and inline variables, alone.
+        self.check({name for name, kind in
+                    symbols("-g", "penstock/libpenstock.a") if kind != "u"})
+
+    def test_objects_that_are_one_per_process_are_shared(self):
+        names = demangled(sorted(
+            name for name, kind in symbols("-D", "penstock/libpenstock.so.0")
+            if kind == "u"))
+        for part in ("Unwakeable>::value_", "ClientChannelFactory",
+                     "kMovedFromString"):
+            with self.subTest(part=part):
+                self.assertTrue([name for name in names if part in name], names)
+
+
+class VersionTest(unittest.TestCase):
+
+    def test_each_place_that_names_the_release_names_the_same(self):
+        places = {
+            "penstock/version.h": r'PENSTOCK_VERSION "([^"]+)"',
+            "debian/changelog": r"^penstock \(([^-]+)-",
+            "python/METADATA": r"^Version: (.+)$",
+        }
+        found = {place: re.search(pattern, pathlib.Path(place).read_text(
+            encoding="utf-8"), re.M)[1] for place, pattern in places.items()}
+        self.assertEqual(1, len(set(found.values())), found)
+
+
+if __name__ == "__main__":
+    unittest.main()

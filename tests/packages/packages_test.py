@@ -1,0 +1,185 @@
+#!/usr/bin/python3 -B
+"""The packages in a fresh root: installed, built against, used, removed."""
+
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import pytest
+
+import fresh_root
+
+# Bazel leaves out where Debian has debootstrap.
+os.environ["PATH"] += ":/usr/sbin:/sbin"
+
+INSTALL = "apt-get install -q -y --no-install-recommends"
+COMPILERS = "g++ make cmake pkgconf protobuf-compiler-grpc"
+
+GREET = """
+cd {folder}
+./greeter_server 127.0.0.1:{port} 2>server.log &
+for attempt in $(seq 100); do
+  if ./greeter_client 127.0.0.1:{port} 2>client.log; then break; fi
+  sleep 0.1
+done
+kill $!
+"""
+
+STANDARDS = """
+cd /tmp
+check() {
+  echo "#include <penstock/$1>" >header.cc
+  g++ -std=c++$2 -Wall -Wextra -Werror -fsyntax-only header.cc
+}
+for header in /usr/include/penstock/*.h; do check "${header##*/}" 14; done
+for standard in 17 20 23; do check penstock.h $standard; done
+"""
+
+TENSORS = """
+import numpy
+import penstock
+with penstock.TensorServer() as server:
+    with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
+        client.put({"x": numpy.arange(5000)})
+        assert client.get(["x"])["x"].numpy().sum() == 12497500
+"""
+
+
+def suite():
+    return re.search(r"VERSION_CODENAME=(\S+)",
+                     pathlib.Path("/etc/os-release").read_text())[1]
+
+
+def setUpModule():
+    global work, packages, root
+    why = fresh_root.why_not()
+    if why:
+        raise unittest.SkipTest(why)
+    work = pathlib.Path(tempfile.mkdtemp())
+    unittest.addModuleCleanup(shutil.rmtree, work)
+    made = subprocess.run(["tools/package", "--built=.", work], text=True,
+                          capture_output=True)
+    if made.returncode != 0:
+        raise AssertionError(made.stderr)
+    packages = {pathlib.Path(line).name.split("_")[0]: pathlib.Path(line)
+                for line in made.stdout.split()}
+    root = fresh_root.FreshRoot(suite())
+    unittest.addModuleCleanup(root.close)
+    for package in packages.values():
+        shutil.copy(package, root.folder / "tmp")
+    root.run(f"apt-get update -q && {INSTALL} {COMPILERS} /tmp/*.deb",
+             timeout=800)
+
+
+def free_port():
+    """A port that was free just now. The example prints none of its own, and
+    the root has the machine's network."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+def field(package, name):
+    return subprocess.run(["dpkg-deb", "-f", packages[package], name],
+                          text=True, capture_output=True,
+                          check=True).stdout.strip()
+
+
+def is_newer(left, relation, right):
+    return subprocess.run(["dpkg", "--compare-versions", left, relation,
+                           right]).returncode == 0
+
+
+class PackagesTest(unittest.TestCase):
+
+    def greet(self, folder):
+        said = root.run(GREET.format(folder=folder, port=free_port()),
+                        user="nobody")
+        self.assertIn("Hello world", said)
+        self.assertRegex(said, r"over shm \(")
+
+    def copy_example(self, name):
+        root.run("cp -r /usr/share/doc/libpenstock-dev/examples/greeter "
+                 f"/tmp/{name}", user="nobody")
+
+    def test_no_internal_header_and_no_bazel_is_there(self):
+        root.run("! command -v bazel; ! find /usr -path '*src/core*.h' | "
+                 "grep .")
+
+    def test_make_builds_the_greeter_and_it_runs_over_shm(self):
+        self.copy_example("by_make")
+        root.run("make -C /tmp/by_make", user="nobody")
+        self.assertIn("libpenstock.so.0",
+                      root.run("ldd /tmp/by_make/greeter_client"))
+        self.greet("/tmp/by_make")
+
+    def test_cmake_builds_the_greeter_and_it_runs_over_shm(self):
+        self.copy_example("by_cmake")
+        root.run("cd /tmp/by_cmake && cmake -B build && cmake --build build",
+                 user="nobody")
+        self.greet("/tmp/by_cmake/build")
+
+    def test_the_static_library_runs_without_the_shared_one(self):
+        self.copy_example("static")
+        root.run("cd /tmp/static && make LDLIBS=\"-l:libpenstock.a "
+                 "$(pkg-config --static --libs penstock grpc++ protobuf | "
+                 "sed s/-lpenstock//)\"", user="nobody")
+        self.assertNotIn("libpenstock",
+                         root.run("ldd /tmp/static/greeter_server"))
+        self.greet("/tmp/static")
+
+    def test_cmake_finds_the_static_library(self):
+        self.copy_example("cmake_static")
+        root.run("cd /tmp/cmake_static && sed -i -e "
+                 "'s/find_package(penstock REQUIRED)/"
+                 "find_package(penstock REQUIRED COMPONENTS static)/' "
+                 "-e s/penstock::penstock/penstock::penstock_static/ "
+                 "CMakeLists.txt && cmake -B build && cmake --build build",
+                 user="nobody")
+        self.greet("/tmp/cmake_static/build")
+
+    def test_each_header_stands_alone_in_each_standard_from_14(self):
+        root.run(STANDARDS, user="nobody", timeout=600)
+
+    def test_the_python_package_works(self):
+        (root.folder / "tmp/tensors.py").write_text(TENSORS)
+        self.assertIn("shm", root.run("python3 /tmp/tensors.py",
+                                      user="nobody"))
+
+    def test_only_the_grpc_that_it_was_built_against_is_accepted(self):
+        wanted = re.findall(r"(libgrpc\S+) \((<<|>=) ([^)]+)\)",
+                            field("libpenstock0", "Depends"))
+        limits = {(name, relation): version
+                  for name, relation, version in wanted if "-" in version}
+        for name in {name for name, _ in limits}:
+            built = root.run(f"dpkg-query -W -f '${{Version}}' {name}")
+            with self.subTest(name=name, built=built):
+                low, high = limits[name, ">="], limits[name, "<<"]
+                base = re.match(r".*-\d+", built)[0]
+                for accepted in (built, base + "+b9", base + "+deb12u2"):
+                    self.assertTrue(is_newer(accepted, "ge", low), accepted)
+                    self.assertTrue(is_newer(accepted, "lt", high), accepted)
+                self.assertFalse(is_newer("1.51.1-17", "lt", high))
+                self.assertFalse(is_newer("1.51.0-1", "ge", low))
+
+    def test_what_is_removed_leaves_nothing(self):
+        names = " ".join(packages)
+        root.run(f"apt-get purge -q -y {names}")
+        self.assertEqual("", root.run(
+            "find / -xdev -not -path '/tmp/*' -not -path '/proc/*' "
+            "-not -path '/var/*' -name '*penstock*'"))
+        # And are there again for whoever runs the tests in another order.
+        root.run(f"{INSTALL} /tmp/*.deb")
+
+
+if __name__ == "__main__":
+    # For unittest's classes, too: it reports each test, and why one is skipped.
+    report = os.environ.get("XML_OUTPUT_FILE")
+    sys.exit(pytest.main(
+        [str(pathlib.Path(__file__).resolve()), "-v", "-rs", "-p",
+         "no:cacheprovider"] + ([f"--junitxml={report}"] if report else [])))
