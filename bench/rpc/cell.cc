@@ -12,8 +12,6 @@ namespace penstock {
 namespace bench {
 namespace {
 
-constexpr size_t kMaxPayload = size_t{1} << 30;
-
 template <typename T>
 absl::StatusOr<T> ParseName(absl::string_view what, absl::string_view name,
                             const std::vector<T>& values) {
@@ -43,9 +41,9 @@ size_t Multiplier(absl::string_view suffix) {
 
 const std::vector<Benchmark>& AllBenchmarks() {
   static const auto& all = *new std::vector<Benchmark>{
-      Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kStream,
-      Benchmark::kResend,  Benchmark::kHandover,  Benchmark::kBeside,
-      Benchmark::kIdle};
+      Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kPush,
+      Benchmark::kStream,  Benchmark::kResend,    Benchmark::kHandover,
+      Benchmark::kServers, Benchmark::kBeside,    Benchmark::kIdle};
   return all;
 }
 
@@ -74,12 +72,16 @@ absl::string_view Name(Benchmark benchmark) {
       return "latency";
     case Benchmark::kBandwidth:
       return "bandwidth";
+    case Benchmark::kPush:
+      return "push";
     case Benchmark::kStream:
       return "stream";
     case Benchmark::kResend:
       return "resend";
     case Benchmark::kHandover:
       return "handover";
+    case Benchmark::kServers:
+      return "ps-throughput";
     case Benchmark::kBeside:
       return "beside";
     case Benchmark::kIdle:
@@ -131,6 +133,8 @@ absl::string_view Name(MessageForm form) {
 }
 
 absl::StatusOr<Benchmark> ParseBenchmark(absl::string_view name) {
+  if (name == "p2p-latency") return Benchmark::kLatency;
+  if (name == "p2p-bandwidth") return Benchmark::kPush;
   return ParseName("benchmark", name, AllBenchmarks());
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "bench/rpc/buffers.h"
 #include "bench/rpc/message.h"
 
 namespace penstock {
@@ -18,9 +19,11 @@ namespace bench {
 enum class Benchmark {
   kLatency,    // one unary RPC at a time per caller
   kBandwidth,  // a window of unary RPCs outstanding per caller
+  kPush,       // the same, with a reply of 8 bytes
   kStream,     // messages over one client-streaming call per caller
   kResend,     // a stream that repeats one message, which nobody reads
   kHandover,   // unary RPCs from pool memory, timed until the handler begins
+  kServers,    // kPush of many clients, each to all of many servers
   kBeside,     // tiny unary RPCs, one at a time, beside a window of others
   kIdle,       // connected channels on which nothing happens
 };
@@ -43,7 +46,8 @@ const std::vector<Api>& AllApis();
 const std::vector<Transport>& AllTransports();
 const std::vector<MessageForm>& AllMessageForms();
 
-// Return the names that the flags, the table and the JSON use.
+// Return the names that the flags, the table and the JSON use. ParseBenchmark()
+// also takes those of TF-gRPC-Bench: p2p-latency and p2p-bandwidth.
 absl::string_view Name(Benchmark benchmark);
 absl::string_view Name(Api api);
 absl::string_view Name(Transport transport);
@@ -55,10 +59,12 @@ absl::StatusOr<Api> ParseApi(absl::string_view name);
 absl::StatusOr<Transport> ParseTransport(absl::string_view name);
 absl::StatusOr<MessageForm> ParseMessageForm(absl::string_view name);
 
+// The largest message: gRPC counts its bytes in 31 bits.
+constexpr size_t kMaxPayload = size_t{1} << 30;
+
 // Convert "64KiB" to 65536, and back. Suffixes: none or B; kB, MB, GB (powers
 // of 1000); KiB, MiB, GiB (powers of 1024). ParseSize() refuses less than
-// kMinPayload bytes (see payload.h) and more than 1 GiB, because gRPC counts a
-// message's bytes in 31 bits.
+// kMinPayload bytes (see payload.h) and more than kMaxPayload.
 absl::StatusOr<size_t> ParseSize(absl::string_view text);
 std::string FormatSize(size_t bytes);
 
@@ -67,6 +73,7 @@ struct Cell {
   Transport transport;
   Api api;
   size_t bytes;  // of one message
+  Buffers buffers = {};
 };
 
 // Returns, for example, "latency, tcp, sync, 64KiB".

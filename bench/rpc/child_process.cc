@@ -103,6 +103,11 @@ absl::StatusOr<std::string> ChildProcess::ReadLine(int timeout_ms) {
   return line;
 }
 
+void ChildProcess::Go() {
+  // A failed write means that the child is gone, which ReadLine() will say.
+  if (send(socket_, "g", 1, MSG_NOSIGNAL) < 0) return;
+}
+
 ChildProcess::~ChildProcess() {
   shutdown(socket_, SHUT_WR);
   // The child's end closes when it ends; lines that nobody read come before.
@@ -135,6 +140,15 @@ void AwaitParent() {
   do {
     size = read(STDIN_FILENO, &byte, 1);
   } while (size > 0 || (size < 0 && errno == EINTR));
+}
+
+bool AwaitGo() {
+  constexpr int kSecondMs = 1000;
+  if (!WaitReadable(STDIN_FILENO, kSecondMs)) return false;
+  char byte;
+  const ssize_t size = read(STDIN_FILENO, &byte, 1);
+  if (size == 0) LeaveChild(1);
+  return size > 0;
 }
 
 void LeaveChild(int code) { _exit(code); }

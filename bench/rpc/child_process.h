@@ -2,8 +2,8 @@
 // server.
 //
 // Parent and child share a socket pair, which is the child's standard input.
-// The child sends lines over it, and reads only its end of file, on which it
-// ends. So children end with their parent, however it dies.
+// The child sends lines over it. It reads Go()s, and the end of file, on which
+// it ends. So children end with their parent, however it dies.
 
 #ifndef PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
 #define PENSTOCK_BENCH_RPC_CHILD_PROCESS_H_
@@ -36,6 +36,9 @@ class ChildProcess {
   // if the child has ended.
   absl::StatusOr<std::string> ReadLine(int timeout_ms);
 
+  // Lets the child go on that waits in AwaitGo(). Does not block.
+  void Go();
+
   pid_t pid() const { return pid_; }
 
  private:
@@ -52,6 +55,10 @@ void BecomeChild();
 
 // Sends a line; line feeds in `text` become blanks.
 void SendLine(std::string text);
+
+// Blocks until the parent calls Go(), or a second passes. Returns false then:
+// call it again.
+bool AwaitGo();
 
 // Blocks until the parent is done with this child, or gone.
 void AwaitParent();

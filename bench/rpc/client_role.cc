@@ -57,7 +57,7 @@ void SendError(const Cell& cell, const absl::Status& status) {
 // False if an error was sent.
 bool RunCells(const RunOptions& options) {
   Cell cell{options.benchmarks.front(), options.transports.front(),
-            options.apis.front(), options.sizes.front()};
+            options.apis.front(), options.message_sizes().front()};
   Watchdog watchdog;
   watchdog.SetLabel(ToString(cell));
   const auto connection = Connection::Open(options, cell.transport, cell.api);
@@ -74,8 +74,13 @@ bool RunCells(const RunOptions& options) {
     SendError(cell, warm);
     return false;
   }
-  for (size_t bytes : options.sizes) {
+  for (size_t bytes : options.message_sizes()) {
     cell.bytes = bytes;
+    // All clients of kServers begin each size together.
+    if (cell.benchmark == Benchmark::kServers) {
+      SendLine(EncodeResult({}));
+      while (!AwaitGo()) watchdog.Progress();
+    }
     const auto result = MeasureCell(options, cell, **connection, &watchdog);
     if (!result.ok()) {
       SendError(cell, result.status());
@@ -88,6 +93,16 @@ bool RunCells(const RunOptions& options) {
 
 }  // namespace
 
+absl::StatusOr<RoundResult> ReadResult(const Cell& cell,
+                                       ChildProcess* process) {
+  const absl::StatusOr<std::string> line = process->ReadLine(-1);
+  if (!line.ok()) {
+    return absl::AbortedError(
+        absl::StrCat(ToString(cell), ": ", line.status().message()));
+  }
+  return DecodeLine(*line);
+}
+
 absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
     const RunOptions& options, Benchmark benchmark, Transport transport,
     Api api) {
@@ -95,15 +110,9 @@ absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
       ChildProcess::Start(ClientFlags(options, benchmark, transport, api));
   if (!process.ok()) return process.status();
   std::vector<RoundResult> results;
-  for (size_t bytes : options.sizes) {
-    // No time limit: the child's watchdog has one.
-    const absl::StatusOr<std::string> line = (*process)->ReadLine(-1);
-    if (!line.ok()) {
-      return absl::AbortedError(
-          absl::StrCat(ToString({benchmark, transport, api, bytes}), ": ",
-                       line.status().message()));
-    }
-    const absl::StatusOr<RoundResult> result = DecodeLine(*line);
+  for (size_t bytes : options.message_sizes()) {
+    const absl::StatusOr<RoundResult> result =
+        ReadResult({benchmark, transport, api, bytes}, process->get());
     if (!result.ok()) return result.status();
     results.push_back(*result);
   }

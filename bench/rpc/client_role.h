@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
+#include "bench/rpc/child_process.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
 
@@ -26,6 +27,10 @@ namespace bench {
 absl::StatusOr<std::vector<RoundResult>> MeasureInChild(
     const RunOptions& options, Benchmark benchmark, Transport transport,
     Api api);
+
+// Returns the child's next result, for whichever size. Blocks without a limit:
+// the child's watchdog has one. `cell` is for the error.
+absl::StatusOr<RoundResult> ReadResult(const Cell& cell, ChildProcess* process);
 
 // That process's main(). `options` have one benchmark, transport and API.
 [[noreturn]] void RunClientRole(const RunOptions& options);

@@ -26,6 +26,14 @@ constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
     const RunOptions& options, Transport transport, Api api) {
   std::unique_ptr<Connection> connection(new Connection(transport));
+  if (!options.server_addresses.empty()) {
+    for (const std::string& address : options.server_addresses) {
+      connection->remote_.address = address;
+      const absl::Status status = connection->AddChannel(options);
+      if (!status.ok()) return status;
+    }
+    return connection;
+  }
   absl::Status status = connection->StartServer(options, api);
   if (status.ok()) status = connection->AddChannel(options);
   if (!status.ok()) return status;
@@ -100,6 +108,14 @@ absl::StatusOr<Usage> Connection::CurrentUsage() const {
   absl::StatusOr<Usage> own = UsageOf(getpid());
   if (!own.ok() || remote_.process == nullptr) return own;
   const absl::StatusOr<Usage> servers = UsageOf(remote_.process->pid());
+  if (!servers.ok()) return servers;
+  return *own + *servers;
+}
+
+absl::StatusOr<double> Connection::CurrentCpuSeconds() const {
+  absl::StatusOr<double> own = CpuSecondsOf(getpid());
+  if (!own.ok() || remote_.process == nullptr) return own;
+  const absl::StatusOr<double> servers = CpuSecondsOf(remote_.process->pid());
   if (!servers.ok()) return servers;
   return *own + *servers;
 }

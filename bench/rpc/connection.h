@@ -22,9 +22,10 @@ namespace bench {
 // destructor closes the channels, then ends the server.
 class Connection {
  public:
-  // Connects. Returns UNAVAILABLE, with the reason, if this machine or this
-  // build cannot connect over `transport`. Any other error means that something
-  // is broken.
+  // Connects to a server that it starts, or to each of
+  // options.server_addresses, once. Returns UNAVAILABLE, with the reason, if
+  // this machine or this build cannot connect over `transport`. Any other error
+  // means that something is broken.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(
       const RunOptions& options, Transport transport, Api api);
 
@@ -39,7 +40,9 @@ class Connection {
 
   // Returns the usage of the client's and the server's process together.
   absl::StatusOr<Usage> CurrentUsage() const;
-  // Returns the same as of when there was only the first channel.
+  // Returns the CPU seconds of both so far.
+  absl::StatusOr<double> CurrentCpuSeconds() const;
+  // Returns the usage as of when there was only the first channel.
   const Usage& usage_of_first() const { return usage_of_first_; }
 
  private:

@@ -20,6 +20,7 @@ std::chrono::steady_clock::duration Seconds(double seconds) {
 
 Lane::Lane(Load* load, uint64_t index)
     : load_(load), seed_((index + 1) * kSeedsPerLane) {
+  if (load_->plan_.push) seed_ |= kWantsAck;
   if (!load_->plan_.resend) return;
   seed_ |= kUnread;
   resent_ = MakePayload(load_->plan_.bytes, seed_);
@@ -42,7 +43,7 @@ void Lane::Finish(const grpc::Status& status, const grpc::ByteBuffer& reply) {
   const bool handover = load_->plan_.handover;
   if (result.ok()) {
     result = handover ? FinishHandover(reply)
-                      : CheckReply(reply, load_->plan_.bytes, seed_);
+                      : CheckReply(reply, load_->plan_.reply_bytes(), seed_);
   }
   if (!result.ok()) {
     load_->Fail(result);

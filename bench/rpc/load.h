@@ -36,9 +36,13 @@ struct LoadPlan {
   int window = 1;      // lanes of each caller
   // Fills one message before the clock starts, and sends it again and again.
   bool resend = false;
+  // Asks for replies of kMinPayload bytes.
+  bool push = false;
   // Sends requests from memory of penstock::Allocator, filled before the clock
   // starts. The clock stops when the handler has the request.
   bool handover = false;
+
+  size_t reply_bytes() const { return push ? kMinPayload : bytes; }
 };
 
 struct LoadResult {

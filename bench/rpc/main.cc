@@ -13,7 +13,6 @@
 // 2 a wrong flag.
 
 #include <iostream>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,10 +20,10 @@
 #include "absl/strings/str_join.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/client_role.h"
-#include "bench/rpc/json_file.h"
 #include "bench/rpc/message.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
+#include "bench/rpc/result_files.h"
 #include "bench/rpc/runner.h"
 #include "bench/rpc/server_role.h"
 
@@ -35,9 +34,6 @@ namespace {
 constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongFlag = 2;
-
-// More than one cell's object takes in the JSON file.
-constexpr size_t kJsonBytesPerCell = 320;
 
 int Complain(int code, absl::string_view message) {
   std::cerr << "rpc: " << message << std::endl;
@@ -83,22 +79,14 @@ int ExitCode(const RunOptions& options,
   return kOk;
 }
 
-int Measure(const RunOptions& options) {
-  std::unique_ptr<JsonFile> json;
-  if (!options.json_path.empty()) {
-    const size_t cells = options.benchmarks.size() * options.apis.size() *
-                         options.sizes.size() * options.transports.size();
-    auto file = JsonFile::Open(options.json_path, cells * kJsonBytesPerCell);
-    if (!file.ok()) return Complain(kFailed, file.status().message());
-    json = *std::move(file);
-  }
+int Measure(const RunOptions& options, const std::string& command) {
+  absl::StatusOr<ResultFiles> files = ResultFiles::Open(options);
+  if (!files.ok()) return Complain(kFailed, files.status().message());
   const auto summaries = Runner(options).Run();
   if (!summaries.ok()) return Complain(kFailed, summaries.status().message());
-  PrintTable(*summaries, options.page_faults, std::cout);
-  if (json != nullptr) {
-    const absl::Status status = json->Write(ToJson(*summaries));
-    if (!status.ok()) return Complain(kFailed, status.message());
-  }
+  PrintTable(*summaries, {options.page_faults, options.details}, std::cout);
+  const absl::Status written = files->Write(*summaries, command);
+  if (!written.ok()) return Complain(kFailed, written.message());
   return FlushTable(ExitCode(options, *summaries));
 }
 
@@ -112,9 +100,13 @@ int Main(int argc, char** argv) {
   const RunOptions& options = command->options;
   if (options.list) return List();
   SetMessageForm(options.message);
+  SetMessageBuffers(options.buffers.count,
+                    options.buffers.scheme == Scheme::kEqual
+                        ? BufferSizes()
+                        : MixedBuffers(options.buffers, options.sizes));
   if (options.server_role) RunServerRole(options);
   if (options.client_role) RunClientRole(options);
-  return Measure(options);
+  return Measure(options, absl::StrJoin(argv, argv + argc, " "));
 }
 
 }  // namespace

@@ -20,9 +20,6 @@ namespace penstock {
 namespace bench {
 namespace {
 
-// A fifth of a burst goes unmeasured before it: enough for gRPC to have its
-// threads and its windows, and for a fresh heap to have grown.
-constexpr int kWarmUpPart = 5;
 // No burst takes so long: an RPC has a deadline of ten seconds.
 constexpr double kUntilStoppedSeconds = 24 * 3600;
 // The largest of the first RPCs on a channel to the smallest: what a session
@@ -38,7 +35,10 @@ LoadPlan PlanFor(const RunOptions& options, const Cell& cell) {
   plan.threads = options.threads;
   plan.resend = cell.benchmark == Benchmark::kResend;
   plan.handover = cell.benchmark == Benchmark::kHandover;
-  const bool has_window = cell.benchmark == Benchmark::kBandwidth ||
+  plan.push = cell.benchmark == Benchmark::kPush ||
+              cell.benchmark == Benchmark::kServers;
+  const bool has_window = plan.push ||
+                          cell.benchmark == Benchmark::kBandwidth ||
                           cell.benchmark == Benchmark::kBeside;
   plan.window = has_window ? options.window : 1;
   return plan;
@@ -172,13 +172,19 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
   absl::StatusOr<LoadResult> load =
       RunBurst(WarmUp(plan), cell, connection, watchdog);
   const absl::StatusOr<Usage> before = connection.CurrentUsage();
+  // Within: asking for the usage takes CPU time itself.
+  const absl::StatusOr<double> cpu_before = connection.CurrentCpuSeconds();
   if (load.ok()) load = RunBurst(plan, cell, connection, watchdog);
+  const absl::StatusOr<double> cpu_after = connection.CurrentCpuSeconds();
   const absl::StatusOr<Usage> after = connection.CurrentUsage();
   if (!load.ok()) return load.status();
-  if (!before.ok()) return before.status();
-  if (!after.ok()) return after.status();
+  for (const absl::Status& status : {before.status(), cpu_before.status(),
+                                     cpu_after.status(), after.status()}) {
+    if (!status.ok()) return status;
+  }
   RoundResult result = Summarize(cell, *load);
   result.page_faults = (after->page_faults - before->page_faults) / result.rpcs;
+  result.cpu_us = (*cpu_after - *cpu_before) / result.rpcs * 1e6;
   return result;
 }
 
@@ -186,8 +192,8 @@ absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
 
 absl::Status WarmUpChannels(const RunOptions& options,
                             const Connection& connection, Watchdog* watchdog) {
-  const double largest =
-      *std::max_element(options.sizes.begin(), options.sizes.end());
+  const std::vector<size_t> sizes = options.message_sizes();
+  const double largest = *std::max_element(sizes.begin(), sizes.end());
   const double ratio = std::min(largest / kMinPayload, kWarmUpRatio);
   Cell cell{Benchmark::kLatency, options.transports.front(),
             options.apis.front(), 0};

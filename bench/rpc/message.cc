@@ -1,10 +1,14 @@
 #include "bench/rpc/message.h"
 
 #include <atomic>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "bench/rpc/buffers.h"
 #include "bench/rpc/payload.pb.h"
 #include "grpc/slice.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -24,49 +28,104 @@ using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
 std::atomic<MessageForm> message_form{MessageForm::kRaw};
 
+// Written before the first message is made.
+struct {
+  int count = 1;
+  BufferSizes mixed;
+  size_t mixed_bytes = 0;
+} buffers;
+
+// kMinPayload of payload.h, which includes this.
+constexpr size_t kSmallest = 8;
+
 absl::Span<const uint8_t> AsSpan(absl::string_view text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
-grpc::ByteBuffer MakeProtobuf(size_t bytes, Write write) {
-  BytesMessage message;
-  message.mutable_body()->resize(bytes);
-  write(reinterpret_cast<uint8_t*>(&(*message.mutable_body())[0]));
+template <typename Message>
+grpc::ByteBuffer Serialize(const Message& message) {
   grpc::ByteBuffer buffer;
   bool own_buffer = false;
-  grpc::SerializationTraits<BytesMessage>::Serialize(message, &buffer,
-                                                     &own_buffer);
+  grpc::SerializationTraits<Message>::Serialize(message, &buffer, &own_buffer);
   return buffer;
 }
 
+void WriteField(std::string* field, size_t size, size_t offset,
+                WritePart write) {
+  field->resize(size);
+  write({reinterpret_cast<uint8_t*>(&(*field)[0]), size}, offset);
+}
+
+grpc::ByteBuffer MakeProtobuf(const BufferSizes& parts, WritePart write) {
+  if (parts.size() == 1) {
+    BytesMessage message;
+    WriteField(message.mutable_body(), parts[0], 0, write);
+    return Serialize(message);
+  }
+  BuffersMessage message;
+  size_t offset = 0;
+  for (size_t size : parts) {
+    WriteField(message.add_bodies(), size, offset, write);
+    offset += size;
+  }
+  return Serialize(message);
+}
+
+// Both kinds of message look alike on the wire.
 absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
-  BytesMessage parsed;
+  BuffersMessage several;
+  BytesMessage single;
+  const bool one = buffers.count == 1 && buffers.mixed.empty();
   const grpc::Status status =
-      grpc::SerializationTraits<BytesMessage>::Deserialize(&message, &parsed);
+      one ? grpc::SerializationTraits<BytesMessage>::Deserialize(&message,
+                                                                 &single)
+          : grpc::SerializationTraits<BuffersMessage>::Deserialize(&message,
+                                                                   &several);
   if (!status.ok()) return absl::DataLossError(status.error_message());
-  read(AsSpan(parsed.body()));
+  if (one) read(AsSpan(single.body()));
+  for (const std::string& body : several.bodies()) read(AsSpan(body));
   return absl::OkStatus();
 }
 
-grpc::ByteBuffer MakeTensor(size_t bytes, Write write) {
-  const auto size = static_cast<int64_t>(bytes);
-  auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
-  if (!tensor.ok()) return grpc::ByteBuffer();
-  write(tensor->mutable_flat<uint8_t>()->data());
+grpc::ByteBuffer MakeTensors(const BufferSizes& parts, WritePart write) {
   tensor::Bundle bundle;
-  bundle.tensors.push_back({"payload", *std::move(tensor)});
+  size_t offset = 0;
+  for (size_t bytes : parts) {
+    const auto size = static_cast<int64_t>(bytes);
+    auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
+    if (!tensor.ok()) return grpc::ByteBuffer();
+    write({tensor->mutable_flat<uint8_t>()->data(), bytes}, offset);
+    offset += bytes;
+    bundle.tensors.push_back(
+        {absl::StrCat("payload", bundle.tensors.size()), *std::move(tensor)});
+  }
   return tensor::Encode(bundle).value_or(grpc::ByteBuffer());
 }
 
-absl::Status ReadTensor(const grpc::ByteBuffer& message, Read read) {
+absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
   const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(message);
   if (!bundle.ok()) return absl::DataLossError(bundle.status().message());
-  if (bundle->tensors.size() != 1) {
-    return absl::DataLossError(
-        absl::StrCat(bundle->tensors.size(), " tensors instead of one"));
-  }
-  read(AsSpan(bundle->tensors[0].tensor.bytes()));
+  if (bundle->tensors.empty()) return absl::DataLossError("no tensor");
+  for (const auto& named : bundle->tensors) read(AsSpan(named.tensor.bytes()));
   return absl::OkStatus();
+}
+
+grpc::ByteBuffer MakeSlices(const BufferSizes& parts, WritePart write) {
+  absl::InlinedVector<grpc::Slice, 1> slices;
+  size_t offset = 0;
+  for (size_t size : parts) {
+    grpc_slice raw = grpc_slice_malloc(size);
+    write({GRPC_SLICE_START_PTR(raw), size}, offset);
+    slices.emplace_back(raw, grpc::Slice::STEAL_REF);
+    offset += size;
+  }
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+BufferSizes PartsOf(size_t bytes) {
+  if (bytes == kSmallest) return {bytes};
+  if (bytes == buffers.mixed_bytes) return buffers.mixed;
+  return EqualBuffers(buffers.count, bytes);
 }
 
 }  // namespace
@@ -78,16 +137,23 @@ void SetMessageForm(MessageForm form) {
   }
 }
 
-grpc::ByteBuffer MakeMessage(size_t bytes, Write write) {
+void SetMessageBuffers(int count, BufferSizes mixed) {
+  buffers.count = count;
+  buffers.mixed_bytes = std::accumulate(mixed.begin(), mixed.end(), size_t{0});
+  buffers.mixed = std::move(mixed);
+}
+
+grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write) {
+  const BufferSizes parts = PartsOf(bytes);
   switch (message_form.load(std::memory_order_relaxed)) {
     case MessageForm::kProtobuf:
-      return MakeProtobuf(bytes, write);
+      return MakeProtobuf(parts, write);
     case MessageForm::kTensor:
-      return MakeTensor(bytes, write);
+      return MakeTensors(parts, write);
     case MessageForm::kRaw:
       break;
   }
-  return MakeRawMessage(bytes, write);
+  return MakeSlices(parts, write);
 }
 
 absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
@@ -95,7 +161,7 @@ absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
     case MessageForm::kProtobuf:
       return ReadProtobuf(message, read);
     case MessageForm::kTensor:
-      return ReadTensor(message, read);
+      return ReadTensors(message, read);
     case MessageForm::kRaw:
       break;
   }

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "bench/rpc/buffers.h"
 #include "grpcpp/support/byte_buffer.h"
 
 namespace penstock {
@@ -21,15 +22,23 @@ enum class MessageForm { kRaw, kProtobuf, kTensor };
 // reads with ReadMessage(). Call it before the first; raw without it.
 void SetMessageForm(MessageForm form);
 
-// Makes a message of `bytes` bytes, which `write` fills in:
+// Sets of which buffers a message consists, in the same way; of one without it.
+// `mixed` are those of a message of exactly their sum; others are divided into
+// `count` equal ones. Messages of kMinPayload bytes are always one.
+void SetMessageBuffers(int count, BufferSizes mixed);
+
+// Writes one buffer, which begins at the byte `offset` of the message.
+using WritePart =
+    absl::FunctionRef<void(absl::Span<uint8_t> part, size_t offset)>;
+
+// Makes a message of `bytes` bytes, whose buffers `write` fills in:
 //
-//   raw       one slice, allocated and written
-//   protobuf  as a stub does: a new object, whose field of type `bytes` is
-//             resized and written; then it is serialised
-//   tensor    a new tensor of the tensor service, in the pool, written and
+//   raw       slices, allocated and written
+//   protobuf  as a stub does: a new object, whose field of type `bytes`, or
+//             `repeated bytes`, is resized and written; then it is serialised
+//   tensor    new tensors of the tensor service, in the pool, written and
 //             encoded
-grpc::ByteBuffer MakeMessage(size_t bytes,
-                             absl::FunctionRef<void(uint8_t*)> write);
+grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write);
 
 // Gives the message's bytes to `read`, in order, in one piece or several. Raw:
 // where they lie. Protobuf: parses the message to a new object first, as a stub

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -28,6 +30,8 @@ struct Flags {
   std::string transports;
   std::string apis;
   std::string sizes;
+  std::string scheme;
+  std::string server_addresses;
   bool quick = false;
 };
 
@@ -86,6 +90,9 @@ absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   status.Update(CheckRange("--threads", options.threads, 1, 256));
   status.Update(CheckRange("--window", options.window, 1, 1024));
   status.Update(CheckRange("--warm-up", options.warm_up, 0, 1e6));
+  status.Update(CheckRange("--buffers", options.buffers.count, 1, 100000));
+  status.Update(CheckRange("--servers", options.servers, 1, 64));
+  status.Update(CheckRange("--workers", options.workers, 1, 64));
   if (app.count("--rpcs") > 0) {
     status.Update(CheckRange("--rpcs", options.rpcs, 1, 1e9));
   }
@@ -117,14 +124,42 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
     status.Update(
         ParseList<size_t>("--sizes", flags.sizes, ParseSize, &options->sizes));
   }
+  if (app.count("--scheme") > 0) {
+    const absl::StatusOr<Scheme> scheme = ParseScheme(flags.scheme);
+    if (scheme.ok()) options->buffers.scheme = *scheme;
+    status.Update(scheme.status());
+  }
+  if (app.count("--server-addresses") > 0) {
+    options->server_addresses = absl::StrSplit(flags.server_addresses, ',');
+  }
   return status;
+}
+
+// TF-gRPC-Bench's small, medium and large.
+constexpr size_t kSmall = 10;
+constexpr size_t kMedium = 10000;
+constexpr size_t kLarge = 1000000;
+constexpr int kBuffers = 10;
+
+absl::Status FinishScheme(const CLI::App& app, RunOptions* options) {
+  if (options->buffers.scheme == Scheme::kEqual) return absl::OkStatus();
+  if (app.count("--sizes") == 0) options->sizes = {kSmall, kMedium, kLarge};
+  if (app.count("--buffers") == 0) options->buffers.count = kBuffers;
+  if (options->buffers.scheme == Scheme::kSkew && options->sizes.size() != 3) {
+    return absl::InvalidArgumentError(
+        "--scheme=skew needs three --sizes: small, medium, large");
+  }
+  if (options->message_sizes().front() > kMaxPayload) {
+    return absl::InvalidArgumentError(
+        "--buffers: they have more than 1GiB together");
+  }
+  return absl::OkStatus();
 }
 
 void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
-                  "latency, bandwidth, stream, resend, handover, beside, "
-                  "idle "
-                  "(default latency)");
+                  "latency, bandwidth, push, stream, resend, handover, "
+                  "ps-throughput, beside, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
                   "(default all)");
@@ -133,7 +168,17 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "bytes of a message (default 8,64KiB,1MiB)");
   app->add_option("--message", flags->message,
                   "raw, protobuf (as a stub has it), tensor (default raw); "
-                  "latency, bandwidth and beside only");
+                  "not with stream, resend and handover");
+  app->add_option("--buffers", options->buffers.count,
+                  "that a message consists of (default 1, with --scheme 10)");
+  app->add_option("--scheme", flags->scheme,
+                  "equal (buffers of one size); or --sizes are those of the "
+                  "buffers: uniform (by turns), random, skew (60 % the "
+                  "largest, 30 %, 10 %), of 10, 10kB and 1MB by default");
+  app->add_option("--servers", options->servers,
+                  "processes, ps-throughput only (default 2)");
+  app->add_option("--workers", options->workers,
+                  "processes, ps-throughput only (default 2)");
   app->add_option("--rounds", options->rounds,
                   "each runs every cell once (default 5)");
   CLI::Option* seconds = app->add_option("--seconds", options->seconds,
@@ -146,8 +191,8 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--channels", options->channels,
                   "connections to the server (default 1, idle 100)");
   app->add_option("--window", options->window,
-                  "RPCs outstanding per caller, bandwidth and beside only "
-                  "(default 1)");
+                  "RPCs outstanding per caller; bandwidth, push, "
+                  "ps-throughput and beside only (default 1)");
   app->add_option("--warm-up", options->warm_up,
                   "RPCs of up to the largest size on each channel, before "
                   "its first cell (default 0)");
@@ -158,6 +203,11 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--server-device", options->server_device,
                   "RDMA device, verbs only (default any)");
   app->add_option("--json", options->json_path, "also write the table here");
+  app->add_option("--csv", options->csv_path, "also write the table here");
+  app->add_option("--html", options->html_path,
+                  "also write a page with plots here");
+  app->add_flag("--details", options->details,
+                "add columns: more percentiles, CPU time of both processes");
   app->add_flag("--faults", options->page_faults,
                 "add a column of page faults that needed no disk, per RPC, of "
                 "both processes");
@@ -166,6 +216,7 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   // Hidden: see ServerFlags() and ClientFlags().
   app->add_flag("--server-role", options->server_role)->group("");
   app->add_flag("--client-role", options->client_role)->group("");
+  app->add_option("--server-addresses", flags->server_addresses)->group("");
 }
 
 absl::Status Finish(const CLI::App& app, const Flags& flags,
@@ -180,13 +231,25 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   if (HasIdle(*options) && app.count("--channels") == 0) {
     options->channels = kIdleChannels;
   }
+  status.Update(FinishScheme(app, options));
   status.Update(CheckNumbers(app, *options));
   if (options->message != MessageForm::kRaw && HasRawOnly(*options)) {
     status.Update(absl::InvalidArgumentError(
         "--message: stream, resend and handover have raw messages only"));
   }
-  if (app.count("--json") > 0 && options->json_path.empty()) {
-    status.Update(absl::InvalidArgumentError("--json: the path is empty"));
+  if (!options->buffers.is_one() && HasRawOnly(*options)) {
+    status.Update(absl::InvalidArgumentError(
+        "--buffers: stream, resend and handover have one buffer only"));
+  }
+  const std::pair<const char*, const std::string*> paths[] = {
+      {"--json", &options->json_path},
+      {"--csv", &options->csv_path},
+      {"--html", &options->html_path}};
+  for (const auto& [flag, path] : paths) {
+    if (app.count(flag) > 0 && path->empty()) {
+      status.Update(absl::InvalidArgumentError(
+          absl::StrCat(flag, ": the path is empty")));
+    }
   }
   if ((options->server_role || options->client_role) &&
       (options->transports.size() != 1 || options->apis.size() != 1 ||
@@ -198,6 +261,12 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
 }
 
 }  // namespace
+
+std::vector<size_t> RunOptions::message_sizes() const {
+  if (buffers.scheme == Scheme::kEqual) return sizes;
+  const BufferSizes mixed = MixedBuffers(buffers, sizes);
+  return {std::accumulate(mixed.begin(), mixed.end(), size_t{0})};
+}
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc,
                                              const char* const* argv) {
@@ -229,6 +298,9 @@ std::vector<std::string> ServerFlags(const RunOptions& options,
       absl::StrCat("--transports=", Name(transport)),
       absl::StrCat("--api=", Name(api)),
       absl::StrCat("--message=", Name(options.message)),
+      absl::StrCat("--buffers=", options.buffers.count),
+      absl::StrCat("--scheme=", Name(options.buffers.scheme)),
+      absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
       absl::StrCat("--threads=", options.threads),
       absl::StrCat("--address=", options.address)};
   if (!options.server_device.empty()) {
@@ -244,13 +316,16 @@ std::vector<std::string> ClientFlags(const RunOptions& options,
   flags.front() = "--client-role";
   const std::vector<std::string> own = {
       absl::StrCat("--benchmark=", Name(benchmark)),
-      absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
       options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
                        : absl::StrCat("--seconds=", options.seconds),
       absl::StrCat("--window=", options.window),
       absl::StrCat("--warm-up=", options.warm_up),
       absl::StrCat("--channels=", options.channels)};
   flags.insert(flags.end(), own.begin(), own.end());
+  if (!options.server_addresses.empty()) {
+    flags.push_back(absl::StrCat("--server-addresses=",
+                                 absl::StrJoin(options.server_addresses, ",")));
+  }
   if (!options.client_device.empty()) {
     flags.push_back(absl::StrCat("--client-device=", options.client_device));
   }

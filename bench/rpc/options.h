@@ -25,7 +25,9 @@ struct RunOptions {
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
   MessageForm message = MessageForm::kRaw;
+  // Of messages; if buffers.scheme is not kEqual, of the buffers of one.
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
+  Buffers buffers;
   // The median of five rounds is not moved by two disturbed ones. 0.2 s is
   // about 1,000 RPCs of a small message. The whole default table takes a
   // minute.
@@ -42,12 +44,23 @@ struct RunOptions {
   std::string client_device;
   std::string server_device;
   bool page_faults = false;  // whether the table has them
+  bool details = false;      // and more percentiles, and CPU time
   std::string json_path;     // empty: no JSON
+  std::string csv_path;      // empty: no CSV
+  std::string html_path;     // empty: no page
   bool list = false;         // only list what there is
+  // For kServers: processes of each kind.
+  int servers = 2;
+  int workers = 2;
+  // Where a client of kServers finds its servers; empty: it starts one.
+  std::vector<std::string> server_addresses;
   // Roles of child processes, each with one transport and API. A client also
   // has one benchmark.
   bool server_role = false;
   bool client_role = false;
+
+  // The sizes of messages: one cell each.
+  std::vector<size_t> message_sizes() const;
 };
 
 // What the command line says to do.

@@ -74,13 +74,21 @@ std::string ToString(const grpc::ByteBuffer& message) {
 
 }  // namespace
 
-void FillPayload(uint8_t* data, size_t bytes, uint64_t seed) {
-  uint64_t word = seed;
-  size_t offset = 0;
-  for (; offset + 8 <= bytes; offset += 8, word += kStep) {
-    std::memcpy(data + offset, &word, sizeof(word));
+void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset) {
+  uint64_t word = seed + offset / 8 * kStep;
+  // A part that begins within a word.
+  const size_t cut = offset % 8;
+  if (cut != 0) {
+    const size_t rest = std::min(8 - cut, bytes);
+    std::memcpy(data, reinterpret_cast<const uint8_t*>(&word) + cut, rest);
+    data += rest;
+    bytes -= rest;
+    word += kStep;
   }
-  std::memcpy(data + offset, &word, bytes - offset);
+  for (; bytes >= 8; bytes -= 8, data += 8, word += kStep) {
+    std::memcpy(data, &word, sizeof(word));
+  }
+  std::memcpy(data, &word, bytes);
 }
 
 void WordSum::Add(const uint8_t* data, size_t size) {
@@ -109,8 +117,9 @@ uint64_t ExpectedSum(size_t bytes, uint64_t seed) {
 }
 
 grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed) {
-  return MakeMessage(
-      bytes, [bytes, seed](uint8_t* data) { FillPayload(data, bytes, seed); });
+  return MakeMessage(bytes, [seed](absl::Span<uint8_t> part, size_t offset) {
+    FillPayload(part.data(), part.size(), seed, offset);
+  });
 }
 
 absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message,
@@ -151,6 +160,7 @@ absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request) {
     times.read_ns = NowNs();
     return MakeTimes(times);
   }
+  if ((*seed & kWantsAck) != 0) bytes = kMinPayload;
   return MakePayload(bytes, ReplySeed(*seed));
 }
 

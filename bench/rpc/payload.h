@@ -49,12 +49,16 @@ grpc::ByteBuffer MakePayload(size_t bytes, uint64_t seed);
 absl::StatusOr<uint64_t> CheckPayload(const grpc::ByteBuffer& message,
                                       size_t* size = nullptr);
 
-// Writes a message to the caller's memory.
-void FillPayload(uint8_t* data, size_t bytes, uint64_t seed);
+// Writes `bytes` bytes of a message, from its byte `offset` on, to the caller's
+// memory.
+void FillPayload(uint8_t* data, size_t bytes, uint64_t seed, size_t offset = 0);
 
 // In the seed of a request, this bit asks for times instead of an echo: the
 // reply says when the handler had the message, and when it had read all of it.
 constexpr uint64_t kWantsTimes = uint64_t{1} << 63;
+
+// In the seed of a request, this bit asks for a reply of kMinPayload bytes.
+constexpr uint64_t kWantsAck = uint64_t{1} << 61;
 
 // In the seed of a stream's message, this bit makes the reader read only the
 // first word, as other benchmarks do. Then only moving the bytes is measured.
@@ -74,7 +78,8 @@ absl::StatusOr<HandoverTimes> ReadTimes(const grpc::ByteBuffer& reply);
 inline uint64_t ReplySeed(uint64_t request_seed) { return ~request_seed; }
 
 // Checks a request and makes its reply: one of the same size, in a fresh
-// buffer, or HandoverTimes. Call it as soon as the request is there.
+// buffer, or what the request's seed asks for. Call it as soon as the request
+// is there.
 absl::StatusOr<grpc::ByteBuffer> Answer(const grpc::ByteBuffer& request);
 
 // Checks that `reply` is the answer to a request of these bytes and this seed.

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <ostream>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "nlohmann/json.hpp"
 
 namespace penstock {
@@ -87,11 +89,43 @@ std::string Line(const std::vector<CellSummary>& cells,
                          RatioToTcp(cells, summary));
 }
 
+std::string TitleOf(const Cell& block) {
+  std::string title = absl::StrCat(Name(block.benchmark), ", ", Name(block.api),
+                                   ", ", FormatSize(block.bytes));
+  if (!block.buffers.is_one()) {
+    absl::StrAppend(&title, " (", block.buffers.ToString(), ")");
+  }
+  return title;
+}
+
+std::string HeadOfRequested(const Columns& columns) {
+  std::string head;
+  if (columns.page_faults) absl::StrAppendFormat(&head, " %9s", "faults");
+  if (columns.details) {
+    absl::StrAppendFormat(&head, " %10s %10s %9s %9s", "p90 us", "p99.9 us",
+                          "CPU s/GB", "s/M calls");
+  }
+  return head;
+}
+
+std::string Requested(const CellSummary& summary, const Columns& columns) {
+  std::string line;
+  if (columns.page_faults) {
+    absl::StrAppendFormat(&line, " %9.2f", summary.median.page_faults);
+  }
+  if (columns.details) {
+    absl::StrAppendFormat(&line, " %10.1f %10.1f %9.3g %9.1f",
+                          summary.median.p90_us, summary.median.p999_us,
+                          CpuSecondsPerGb(summary),
+                          CpuSecondsPerMillion(summary));
+  }
+  return line;
+}
+
 void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
-                bool page_faults, std::ostream& out) {
-  page_faults = page_faults && block.benchmark != Benchmark::kIdle;
-  out << absl::StrFormat("%s, %s, %s\n", std::string(Name(block.benchmark)),
-                         std::string(Name(block.api)), FormatSize(block.bytes));
+                Columns columns, std::ostream& out) {
+  if (block.benchmark == Benchmark::kIdle) columns = {};
+  out << TitleOf(block) << "\n";
   if (block.benchmark == Benchmark::kIdle) {
     out << absl::StrFormat("  %-13s %10s %12s %12s", "", "CPU %", "KiB/channel",
                            "beyond tcp");
@@ -103,13 +137,11 @@ void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
                            "p99 us", "p50 min..max", "MB/s", "calls/s",
                            "vs tcp");
   }
-  out << (page_faults ? absl::StrFormat(" %9s\n", "faults") : "\n");
+  out << HeadOfRequested(columns) << "\n";
   for (const CellSummary& summary : cells) {
     if (!SameBlock(summary.cell, block)) continue;
     out << Line(cells, summary);
-    if (page_faults && summary.unavailable.empty()) {
-      out << absl::StrFormat(" %9.2f", summary.median.page_faults);
-    }
+    if (summary.unavailable.empty()) out << Requested(summary, columns);
     out << "\n";
   }
 }
@@ -121,7 +153,9 @@ double Rounded(double value) { return std::round(value * 1000) / 1000; }
 RoundResult Summarize(const Cell& cell, const LoadResult& load) {
   RoundResult result;
   result.p50_us = Percentile(load.latencies_us, 50);
+  result.p90_us = Percentile(load.latencies_us, 90);
   result.p99_us = Percentile(load.latencies_us, 99);
+  result.p999_us = Percentile(load.latencies_us, 99.9);
   result.read_us = Percentile(load.reads_us, 50);
   result.rpcs = static_cast<double>(load.latencies_us.size());
   if (load.seconds > 0) {
@@ -144,47 +178,102 @@ CellSummary MedianOf(const Cell& cell, const std::vector<RoundResult>& rounds) {
   return summary;
 }
 
-void PrintTable(const std::vector<CellSummary>& cells, bool page_faults,
+double CpuSecondsPerMillion(const CellSummary& summary) {
+  return summary.median.cpu_us;
+}
+
+double CpuSecondsPerGb(const CellSummary& summary) {
+  return summary.median.cpu_us * 1e3 / static_cast<double>(summary.cell.bytes);
+}
+
+void PrintTable(const std::vector<CellSummary>& cells, const Columns& columns,
                 std::ostream& out) {
   for (size_t i = 0; i < cells.size(); ++i) {
     bool first_of_block = true;
     for (size_t j = 0; j < i; ++j) {
       if (SameBlock(cells[j].cell, cells[i].cell)) first_of_block = false;
     }
-    if (first_of_block) PrintBlock(cells, cells[i].cell, page_faults, out);
+    if (first_of_block) PrintBlock(cells, cells[i].cell, columns, out);
   }
 }
+
+namespace {
+
+nlohmann::ordered_json ToObject(const CellSummary& summary) {
+  nlohmann::ordered_json object;
+  object["benchmark"] = std::string(Name(summary.cell.benchmark));
+  object["transport"] = std::string(Name(summary.cell.transport));
+  object["api"] = std::string(Name(summary.cell.api));
+  object["bytes"] = summary.cell.bytes;
+  object["buffers"] = summary.cell.buffers.count;
+  object["scheme"] = std::string(Name(summary.cell.buffers.scheme));
+  if (summary.cell.benchmark == Benchmark::kIdle) {
+    object["cpu_percent"] = Rounded(summary.median.cpu_percent);
+    object["kib_per_channel"] = Rounded(summary.median.kib_per_channel);
+    return object;
+  }
+  object["p50_us"] = Rounded(summary.median.p50_us);
+  object["p50_min_us"] = Rounded(summary.p50_us.min);
+  object["p50_max_us"] = Rounded(summary.p50_us.max);
+  object["p90_us"] = Rounded(summary.median.p90_us);
+  object["p99_us"] = Rounded(summary.median.p99_us);
+  object["p999_us"] = Rounded(summary.median.p999_us);
+  if (summary.cell.benchmark == Benchmark::kHandover) {
+    object["read_us"] = Rounded(summary.median.read_us);
+  }
+  object["mb_per_s"] = Rounded(summary.median.mb_per_s);
+  object["page_faults"] = Rounded(summary.median.page_faults);
+  if (summary.median.cpu_us > 0) {
+    object["cpu_s_per_gb"] = Rounded(CpuSecondsPerGb(summary));
+    object["cpu_s_per_million"] = Rounded(CpuSecondsPerMillion(summary));
+  }
+  if (summary.median.chunk_bytes > 0) {
+    object["eager_max_bytes"] = Rounded(summary.median.eager_max_bytes);
+    object["chunk_bytes"] = Rounded(summary.median.chunk_bytes);
+  }
+  object["rpcs"] = static_cast<int64_t>(std::llround(summary.median.rpcs));
+  return object;
+}
+
+// Of all benchmarks.
+constexpr const char* kCsvColumns[] = {
+    "benchmark",         "transport",       "api",         "bytes",
+    "buffers",           "scheme",          "p50_us",      "p50_min_us",
+    "p50_max_us",        "p90_us",          "p99_us",      "p999_us",
+    "read_us",           "mb_per_s",        "page_faults", "cpu_s_per_gb",
+    "cpu_s_per_million", "eager_max_bytes", "chunk_bytes", "rpcs",
+    "cpu_percent",       "kib_per_channel"};
+
+std::string CsvValue(const nlohmann::ordered_json& object, const char* name) {
+  const auto found = object.find(name);
+  if (found == object.end()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
+}  // namespace
 
 std::string ToJson(const std::vector<CellSummary>& cells) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const CellSummary& summary : cells) {
-    if (!summary.unavailable.empty()) continue;
-    nlohmann::ordered_json object;
-    object["benchmark"] = std::string(Name(summary.cell.benchmark));
-    object["transport"] = std::string(Name(summary.cell.transport));
-    object["api"] = std::string(Name(summary.cell.api));
-    object["bytes"] = summary.cell.bytes;
-    if (summary.cell.benchmark == Benchmark::kIdle) {
-      object["cpu_percent"] = Rounded(summary.median.cpu_percent);
-      object["kib_per_channel"] = Rounded(summary.median.kib_per_channel);
-      array.push_back(std::move(object));
-      continue;
-    }
-    object["p50_us"] = Rounded(summary.median.p50_us);
-    object["p99_us"] = Rounded(summary.median.p99_us);
-    if (summary.cell.benchmark == Benchmark::kHandover) {
-      object["read_us"] = Rounded(summary.median.read_us);
-    }
-    object["mb_per_s"] = Rounded(summary.median.mb_per_s);
-    object["page_faults"] = Rounded(summary.median.page_faults);
-    if (summary.median.chunk_bytes > 0) {
-      object["eager_max_bytes"] = Rounded(summary.median.eager_max_bytes);
-      object["chunk_bytes"] = Rounded(summary.median.chunk_bytes);
-    }
-    object["rpcs"] = static_cast<int64_t>(std::llround(summary.median.rpcs));
-    array.push_back(std::move(object));
+    if (summary.unavailable.empty()) array.push_back(ToObject(summary));
   }
   return array.dump(2) + "\n";
+}
+
+std::string ToCsv(const std::vector<CellSummary>& cells) {
+  std::string csv = absl::StrCat(absl::StrJoin(kCsvColumns, ","), "\n");
+  for (const CellSummary& summary : cells) {
+    if (!summary.unavailable.empty()) continue;
+    const nlohmann::ordered_json object = ToObject(summary);
+    absl::StrAppend(
+        &csv,
+        absl::StrJoin(kCsvColumns, ",",
+                      [&object](std::string* out, const char* name) {
+                        out->append(CsvValue(object, name));
+                      }),
+        "\n");
+  }
+  return csv;
 }
 
 }  // namespace bench

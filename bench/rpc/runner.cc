@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bench/rpc/client_role.h"
+#include "bench/rpc/many_servers.h"
 
 namespace penstock {
 namespace bench {
@@ -37,14 +38,17 @@ absl::Status Runner::RunRound(int round) {
 
 absl::Status Runner::Measure(Benchmark benchmark, Api api,
                              Transport transport) {
-  const auto rounds = MeasureInChild(options_, benchmark, transport, api);
+  const auto rounds = benchmark == Benchmark::kServers
+                          ? MeasureServers(options_, transport, api)
+                          : MeasureInChild(options_, benchmark, transport, api);
   if (absl::IsUnavailable(rounds.status())) {
     unavailable_[{api, transport}] = std::string(rounds.status().message());
     return absl::OkStatus();
   }
   if (!rounds.ok()) return rounds.status();
-  for (size_t i = 0; i < options_.sizes.size(); ++i) {
-    const Cell cell{benchmark, transport, api, options_.sizes[i]};
+  const std::vector<size_t> sizes = options_.message_sizes();
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Cell cell{benchmark, transport, api, sizes[i]};
     results_[ToString(cell)].push_back((*rounds)[i]);
   }
   return absl::OkStatus();
@@ -54,9 +58,10 @@ std::vector<CellSummary> Runner::Summaries() const {
   std::vector<CellSummary> summaries;
   for (Benchmark benchmark : options_.benchmarks) {
     for (Api api : options_.apis) {
-      for (size_t bytes : options_.sizes) {
+      for (size_t bytes : options_.message_sizes()) {
         for (Transport transport : options_.transports) {
           summaries.push_back(SummaryOf({benchmark, transport, api, bytes}));
+          summaries.back().cell.buffers = options_.buffers;
         }
       }
     }

@@ -43,15 +43,21 @@ absl::StatusOr<double> PageFaults(pid_t pid) {
 
 }  // namespace
 
-absl::StatusOr<Usage> UsageOf(pid_t pid) {
-  Usage usage;
+absl::StatusOr<double> CpuSecondsOf(pid_t pid) {
   clockid_t clock;
   timespec time;
   if (clock_getcpuclockid(pid, &clock) != 0 ||
       clock_gettime(clock, &time) != 0) {
     return absl::InternalError(absl::StrCat("no CPU clock of process ", pid));
   }
-  usage.cpu_s = time.tv_sec + time.tv_nsec * 1e-9;
+  return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+absl::StatusOr<Usage> UsageOf(pid_t pid) {
+  Usage usage;
+  const absl::StatusOr<double> cpu = CpuSecondsOf(pid);
+  if (!cpu.ok()) return cpu.status();
+  usage.cpu_s = *cpu;
   // Not of files: what a process's share in a library is depends on who else
   // has loaded it.
   for (const char* kind : {"Pss_Anon:", "Pss_Shmem:"}) {

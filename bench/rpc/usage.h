@@ -24,9 +24,12 @@ inline Usage operator+(const Usage& a, const Usage& b) {
           a.page_faults + b.page_faults};
 }
 
-// Returns the usage of a living process of this user. The error names what
-// could not be read.
+// Returns the usage of a living process of this user, which may take
+// milliseconds. The error names what could not be read.
 absl::StatusOr<Usage> UsageOf(pid_t pid);
+
+// Returns cpu_s of it alone, which takes a microsecond.
+absl::StatusOr<double> CpuSecondsOf(pid_t pid);
 
 }  // namespace bench
 }  // namespace penstock

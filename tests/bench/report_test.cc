@@ -1,5 +1,6 @@
 #include "bench/rpc/report.h"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -52,6 +53,32 @@ TEST(SummarizeTest, BandwidthCountsOneDirection) {
   EXPECT_DOUBLE_EQ(result.mb_per_s, 3 * 1024 / 0.5 / 1e6);
 }
 
+TEST(CsvTest, HasALineOfNamesAndOneOfEachMeasuredCell) {
+  const std::string csv =
+      ToCsv({Measured(Transport::kTcp, 10, 5), Unavailable(Transport::kVerbs),
+             Measured(Transport::kShm, 2, 20)});
+  std::istringstream lines(csv);
+  std::string names, tcp, shm, rest;
+  std::getline(lines, names);
+  std::getline(lines, tcp);
+  std::getline(lines, shm);
+  EXPECT_FALSE(std::getline(lines, rest)) << rest;
+  EXPECT_EQ(names.substr(0, 29), "benchmark,transport,api,bytes");
+  EXPECT_EQ(tcp.substr(0, 40), "latency,tcp,sync,1024,1,equal,10.0,10.0,");
+  for (const std::string& line : {tcp, shm}) {
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','),
+              std::count(names.begin(), names.end(), ','))
+        << line;
+  }
+}
+
+TEST(CpuTest, SecondsAreOfAMillionCallsAndOfAGigabyte) {
+  CellSummary summary = Measured(Transport::kTcp, 10, 5);
+  summary.median.cpu_us = 30;
+  EXPECT_DOUBLE_EQ(CpuSecondsPerMillion(summary), 30);
+  EXPECT_DOUBLE_EQ(CpuSecondsPerGb(summary), 30e-6 / 1024 * 1e9);
+}
+
 TEST(SummarizeTest, NothingMeasuredIsAllZero) {
   const RoundResult result = Summarize(MakeCell(Transport::kTcp), {});
   EXPECT_EQ(result.p50_us, 0);
@@ -80,8 +107,14 @@ TEST(JsonTest, IsAnArrayWithAnObjectPerMeasuredCell) {
     "transport": "tcp",
     "api": "sync",
     "bytes": 1024,
+    "buffers": 1,
+    "scheme": "equal",
     "p50_us": 99.123,
+    "p50_min_us": 99.123,
+    "p50_max_us": 99.123,
+    "p90_us": 0.0,
     "p99_us": 250.5,
+    "p999_us": 0.0,
     "mb_per_s": 10.25,
     "page_faults": 0.0,
     "rpcs": 300
@@ -97,7 +130,7 @@ TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
   PrintTable(
       {Measured(Transport::kTcp, 100, 5), Measured(Transport::kUds, 40, 12.5),
        Unavailable(Transport::kShm)},
-      /*page_faults=*/false, out);
+      {/*page_faults=*/false, /*details=*/false}, out);
   EXPECT_EQ(
       out.str(),
       "latency, sync, 1KiB\n"
@@ -114,7 +147,7 @@ TEST(TableTest, BandwidthIsComparedByBandwidth) {
   std::ostringstream out;
   PrintTable({Measured(Transport::kTcp, 100, 5, Benchmark::kStream),
               Measured(Transport::kUds, 100, 20, Benchmark::kStream)},
-             /*page_faults=*/false, out);
+             {/*page_faults=*/false, /*details=*/false}, out);
   EXPECT_THAT(out.str(), HasSubstr("4.00x"));
 }
 
@@ -124,7 +157,7 @@ TEST(TableTest, PageFaultsAreAColumnWhereTheyAreWanted) {
   std::ostringstream out;
   PrintTable({MedianOf(MakeCell(Transport::kTcp), {round}),
               Unavailable(Transport::kShm)},
-             /*page_faults=*/true, out);
+             {/*page_faults=*/true, /*details=*/false}, out);
   EXPECT_EQ(
       out.str(),
       "latency, sync, 1KiB\n"
@@ -145,7 +178,7 @@ CellSummary Idle(Transport transport, double cpu_percent, double kib) {
 TEST(TableTest, IdleChannelsAreComparedByMemory) {
   std::ostringstream out;
   PrintTable({Idle(Transport::kTcp, 0.25, 70), Idle(Transport::kShm, 0.5, 95)},
-             /*page_faults=*/true, out);
+             {/*page_faults=*/true, /*details=*/false}, out);
   EXPECT_EQ(out.str(),
             "idle, sync, 1KiB\n"
             "                     CPU %  KiB/channel   beyond tcp\n"
@@ -161,6 +194,8 @@ TEST(JsonTest, AnIdleCellHasNoTimes) {
     "transport": "shm",
     "api": "sync",
     "bytes": 1024,
+    "buffers": 1,
+    "scheme": "equal",
     "cpu_percent": 0.5,
     "kib_per_channel": 95.0
   }
@@ -171,7 +206,7 @@ TEST(JsonTest, AnIdleCellHasNoTimes) {
 TEST(TableTest, WithoutTcpThereIsNoRatio) {
   std::ostringstream out;
   PrintTable({Unavailable(Transport::kTcp), Measured(Transport::kUds, 40, 1)},
-             /*page_faults=*/false, out);
+             {/*page_faults=*/false, /*details=*/false}, out);
   EXPECT_THAT(out.str(), HasSubstr("       -\n"));
 }
 

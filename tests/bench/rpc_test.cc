@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 
@@ -59,6 +60,61 @@ TEST(RpcTest, MessagesOfEveryFormAreAnswered) {
               0)
         << form;
   }
+}
+
+TEST(RpcTest, MessagesOfManyBuffersAreAnsweredInEveryForm) {
+  for (const char* form : {"raw", "protobuf", "tensor"}) {
+    for (const char* scheme : {"uniform", "random", "skew", "equal"}) {
+      EXPECT_EQ(
+          RunRpc(std::string("--message=") + form + " --scheme=" + scheme +
+                 " --buffers=7 --sizes=10,1003,100001 "
+                 "--transports=tcp,shm --rounds=1 --rpcs=3 "
+                 "--benchmark=latency,push > /dev/null 2>&1"),
+          0)
+          << form << " " << scheme;
+    }
+  }
+}
+
+TEST(RpcTest, ManyClientsSendToManyServers) {
+  const std::string path = testing::TempDir() + "/servers.json";
+  ASSERT_EQ(RunRpc("--benchmark=ps-throughput --transports=tcp,shm --rounds=1 "
+                   "--servers=2 --workers=3 --rpcs=5 --api=async,callback "
+                   "--sizes=8,100003 --json=" +
+                   path + " > /dev/null 2>&1"),
+            0);
+  const nlohmann::json cells = ReadJson(path);
+  ASSERT_EQ(cells.size(), 2u * 2 * 2);
+  for (const auto& cell : cells) {
+    EXPECT_EQ(cell["rpcs"], 3 * 5) << cell;
+    EXPECT_GT(cell["mb_per_s"], 0) << cell;
+    EXPECT_GT(cell["cpu_s_per_million"], 0) << cell;
+  }
+}
+
+TEST(RpcTest, TheOldNamesOfTfGrpcBenchAreKnown) {
+  EXPECT_EQ(RunRpc("--benchmark=p2p-latency,p2p-bandwidth --transports=tcp "
+                   "--api=sync --rounds=1 --rpcs=2 --sizes=8 > /dev/null"),
+            0);
+}
+
+TEST(RpcTest, ThePageStandsAlone) {
+  const std::string path = testing::TempDir() + "/page.html";
+  ASSERT_EQ(RunRpc("--transports=tcp,verbs --api=sync --rounds=1 --rpcs=2 "
+                   "--sizes=8 --html=" +
+                   path + " > /dev/null 2>&1"),
+            1);  // verbs was asked for by name
+  std::ifstream in(path);
+  const std::string page((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_NE(page.find("Chart.js"), std::string::npos);
+  EXPECT_EQ(page.find("/*DATA*/"), std::string::npos);
+  EXPECT_EQ(page.find(" src=\""), std::string::npos);
+  const std::string begin = "id=\"data\">";
+  const size_t data = page.find(begin) + begin.size();
+  const nlohmann::json run = nlohmann::json::parse(
+      page.substr(data, page.find("</script>", data) - data));
+  EXPECT_EQ(run["cells"].size(), 1u);
+  EXPECT_EQ(run["unavailable"].size(), 1u);
 }
 
 TEST(RpcTest, ChannelsShareTheRpcs) {

@@ -1,0 +1,82 @@
+#include "bench/rpc/buffers.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace bench {
+namespace {
+
+// Which of three sizes, from the smallest, each of ten buffers of kSkew has.
+// Large ones between the others, as the variables of a model lie.
+constexpr size_t kSkewed[] = {2, 1, 2, 2, 0, 2, 1, 2, 2, 1};
+
+// Any: what matters is that all processes choose the same.
+constexpr unsigned kSeed = 1;
+
+}  // namespace
+
+const std::vector<Scheme>& AllSchemes() {
+  static const auto& all = *new std::vector<Scheme>{
+      Scheme::kEqual, Scheme::kUniform, Scheme::kRandom, Scheme::kSkew};
+  return all;
+}
+
+absl::string_view Name(Scheme scheme) {
+  switch (scheme) {
+    case Scheme::kEqual:
+      return "equal";
+    case Scheme::kUniform:
+      return "uniform";
+    case Scheme::kRandom:
+      return "random";
+    case Scheme::kSkew:
+      return "skew";
+  }
+  return "?";
+}
+
+absl::StatusOr<Scheme> ParseScheme(absl::string_view name) {
+  for (Scheme scheme : AllSchemes()) {
+    if (Name(scheme) == name) return scheme;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "\"", name, "\" is no scheme; there are equal, uniform, random, skew"));
+}
+
+BufferSizes MixedBuffers(const Buffers& buffers, std::vector<size_t> sizes) {
+  std::sort(sizes.begin(), sizes.end());
+  // Not std::uniform_int_distribution, whose numbers are the library's choice.
+  std::mt19937 random(kSeed);
+  BufferSizes parts;
+  for (int i = 0; i < buffers.count; ++i) {
+    size_t chosen = i % sizes.size();
+    if (buffers.scheme == Scheme::kRandom) chosen = random() % sizes.size();
+    if (buffers.scheme == Scheme::kSkew) {
+      chosen = kSkewed[i % (sizeof(kSkewed) / sizeof(kSkewed[0]))];
+    }
+    parts.push_back(sizes[chosen]);
+  }
+  return parts;
+}
+
+std::string Buffers::ToString() const {
+  if (is_one()) return "";
+  return absl::StrCat(count, " buffers, ", Name(scheme));
+}
+
+BufferSizes EqualBuffers(int count, size_t bytes) {
+  const auto parts = static_cast<size_t>(count);
+  BufferSizes sizes;
+  for (size_t i = 0; i < parts; ++i) {
+    const size_t size = bytes / parts + (i < bytes % parts ? 1 : 0);
+    if (size > 0) sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace bench
+}  // namespace penstock

@@ -1,0 +1,38 @@
+// The files that a run writes beside its table.
+
+#ifndef PENSTOCK_BENCH_RPC_RESULT_FILES_H_
+#define PENSTOCK_BENCH_RPC_RESULT_FILES_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "bench/rpc/json_file.h"
+#include "bench/rpc/options.h"
+#include "bench/rpc/report.h"
+
+namespace penstock {
+namespace bench {
+
+class ResultFiles {
+ public:
+  // Opens all that `options` name, before the measuring; see json_file.h.
+  static absl::StatusOr<ResultFiles> Open(const RunOptions& options);
+
+  // Writes and closes them. Call it once. `command` is for the page.
+  absl::Status Write(const std::vector<CellSummary>& cells,
+                     absl::string_view command);
+
+ private:
+  // Null: not wanted.
+  std::unique_ptr<JsonFile> json_;
+  std::unique_ptr<JsonFile> csv_;
+  std::unique_ptr<JsonFile> html_;
+};
+
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_RESULT_FILES_H_
