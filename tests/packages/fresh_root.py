@@ -20,6 +20,10 @@ def why_not():
     return None
 
 
+class NoRoot(Exception):
+    """debootstrap could not make one: most often, there is no network."""
+
+
 class FreshRoot:
     """Made by debootstrap; removed by close()."""
 
@@ -32,7 +36,7 @@ class FreshRoot:
             stderr=subprocess.STDOUT)
         if made.returncode != 0:
             self.close()
-            raise RuntimeError(f"debootstrap: {made.stdout[-2000:]}")
+            raise NoRoot(f"debootstrap: {made.stdout[-300:]}")
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)

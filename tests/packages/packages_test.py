@@ -69,7 +69,10 @@ def setUpModule():
         raise AssertionError(made.stderr)
     packages = {pathlib.Path(line).name.split("_")[0]: pathlib.Path(line)
                 for line in made.stdout.split()}
-    root = fresh_root.FreshRoot(suite())
+    try:
+        root = fresh_root.FreshRoot(suite())
+    except fresh_root.NoRoot as error:
+        raise unittest.SkipTest(str(error)) from error
     unittest.addModuleCleanup(root.close)
     for package in packages.values():
         shutil.copy(package, root.folder / "tmp")
