@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "transport/fabric/verbs/status.h"
 
 namespace penstock {
@@ -26,6 +27,19 @@ std::vector<ibv_gid_entry> GidsOf(Api* api, ibv_context* device) {
 bool IsGid(const ibv_gid_entry& entry, const Address& address) {
   return std::memcmp(entry.gid.raw, address.AsGid().data(),
                      sizeof entry.gid.raw) == 0;
+}
+
+// Of a RoCE port, the entry that the connection manager takes for `address`: v2
+// if there is one, unless the system is set to v1.
+absl::optional<ibv_gid_entry> GidOf(Api* api, const rdma_cm_id& id,
+                                    const Address& address) {
+  absl::optional<ibv_gid_entry> found;
+  for (const ibv_gid_entry& entry : GidsOf(api, id.verbs)) {
+    if (entry.port_num != id.port_num || !IsGid(entry, address)) continue;
+    if (!found.has_value()) found = entry;
+    if (entry.gid_type == IBV_GID_TYPE_ROCE_V2) return entry;
+  }
+  return found;
 }
 
 bool IsWanted(Api* api, const rdma_cm_id& id, const Address& address,
@@ -153,17 +167,13 @@ std::string DescribeDevice(Api* api, const rdma_cm_id& id) {
   if (api->QueryPort(id.verbs, id.port_num, &port) != 0) return text;
   const char* kind = "InfiniBand";
   if (port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-    // The connection manager takes v2 unless the system is set to v1.
     kind = "RoCE";
     absl::StatusOr<Address> address = Address::From(id.route.addr.src_addr);
-    for (const ibv_gid_entry& entry : GidsOf(api, id.verbs)) {
-      if (!address.ok() || entry.port_num != id.port_num ||
-          !IsGid(entry, *address)) {
-        continue;
-      }
-      kind = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
-      absl::StrAppend(&text, ", GID ", entry.gid_index);
-      if (entry.gid_type == IBV_GID_TYPE_ROCE_V2) break;
+    const absl::optional<ibv_gid_entry> gid =
+        address.ok() ? GidOf(api, id, *address) : absl::nullopt;
+    if (gid.has_value()) {
+      kind = gid->gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "RoCE v1";
+      absl::StrAppend(&text, ", GID ", gid->gid_index);
     }
   }
   absl::StrAppend(&text, ", ", kind, ", mtu ", Bytes(port.active_mtu));
