@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "transport/settings/table.h"
 
 namespace penstock {
@@ -14,6 +15,18 @@ std::vector<Description> DescribeSettings() {
   std::apply(describe, kRows);
   std::apply(describe, kProcessRows);
   return all;
+}
+
+absl::Status CheckVariable(absl::string_view variable, absl::string_view text) {
+  absl::Status result = absl::NotFoundError(
+      absl::StrCat(variable, " is not a setting of Penstock"));
+  const auto check = [&](const auto& row) {
+    if (variable == row.variable()) result = row.CheckText(text);
+  };
+  const auto check_all = [&check](const auto&... rows) { (check(rows), ...); };
+  std::apply(check_all, kRows);
+  std::apply(check_all, kProcessRows);
+  return result;
 }
 
 }  // namespace penstock

@@ -1,10 +1,14 @@
-// Describes each setting, for the test that compares docs/settings.md with it.
+// Describes each setting: for the test that compares docs/settings.md with it,
+// and for `penstock doctor`, which looks at the environment.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_DESCRIPTION_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_DESCRIPTION_H_
 
 #include <string>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace penstock {
 
@@ -20,6 +24,11 @@ struct Description {
 
 // Returns all settings, in the order of table.h.
 std::vector<Description> DescribeSettings();
+
+// Returns OK if `text` is a value of the environment's `variable`. Returns
+// INVALID_ARGUMENT, with what is allowed, if it is not, and NOT_FOUND if no
+// setting has that variable.
+absl::Status CheckVariable(absl::string_view variable, absl::string_view text);
 
 }  // namespace penstock
 

@@ -93,7 +93,14 @@ class Row {
     return absl::OkStatus();
   }
 
+  // Returns INVALID_ARGUMENT if `text` is no value of the variable.
+  absl::Status CheckText(absl::string_view text) const {
+    return form_.Parse(text).has_value() ? absl::OkStatus()
+                                         : BadValue(variable_, text, form_);
+  }
+
   const char* name() const { return name_; }
+  const char* variable() const { return variable_; }
   std::string ToText(const Settings& settings) const {
     return form_.ToText(settings.*field_);
   }
@@ -130,6 +137,12 @@ class ProcessRow {
     if (!status.ok()) return status;
     return value;
   }
+  // As of Row.
+  absl::Status CheckText(absl::string_view text) const {
+    return form_.Parse(text).has_value() ? absl::OkStatus()
+                                         : BadValue(variable_, text, form_);
+  }
+  const char* variable() const { return variable_; }
   Description Describe() const {
     return about_.Describe(variable_, "", form_.Allowed(),
                            form_.ToText(default_value_));
@@ -147,6 +160,17 @@ class ProcessRow {
 class LogRow {
  public:
   constexpr explicit LogRow(About about) : about_(about) {}
+
+  // As of Row.
+  absl::Status CheckText(absl::string_view text) const {
+    for (absl::string_view level : base::kLogLevels) {
+      if (text == level) return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(variable(), "=", text, " is not a setting: use ",
+                     base::JoinWords(base::kLogLevels, "or")));
+  }
+  const char* variable() const { return base::kLogVariable; }
 
   Description Describe() const {
     return about_.Describe(base::kLogVariable, "",

@@ -71,5 +71,22 @@ TEST(SettingsTable, ABadValueNamesTheVariableAndWhatIsAllowed) {
   }
 }
 
+TEST(CheckVariableTest, EachDefaultIsAValueAndTheEmptyTextIsNot) {
+  for (const Description& each : DescribeSettings()) {
+    if (!each.default_value.empty()) {
+      EXPECT_EQ(CheckVariable(each.variable, each.default_value),
+                absl::OkStatus());
+    }
+    const absl::Status bad = CheckVariable(each.variable, "");
+    EXPECT_EQ(bad.code(), absl::StatusCode::kInvalidArgument) << each.variable;
+    EXPECT_NE(bad.message().find(each.values), std::string::npos) << bad;
+  }
+}
+
+TEST(CheckVariableTest, AnUnknownVariableIsNotFound) {
+  EXPECT_EQ(CheckVariable("PENSTOCK_FABRIC", "shm").code(),
+            absl::StatusCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace penstock

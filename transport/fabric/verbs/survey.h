@@ -1,0 +1,46 @@
+// What RDMA this machine has, for people to read.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_VERBS_SURVEY_H_
+#define PENSTOCK_TRANSPORT_FABRIC_VERBS_SURVEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/fabric/verbs/options.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+
+class Api;
+
+// An address of this machine on an RDMA device, as a process offers it to its
+// peers.
+struct LocalAddress {
+  std::string address;      // "10.9.0.1"
+  std::string device;       // "rxe0"
+  int port = 0;             // of the device
+  std::string description;  // "rxe0/1, GID 1, RoCE v2, mtu 1024"
+  // Whether the device's memory windows are trusted, so that messages are sent
+  // from where they lie; and if not, why not (window_trial.h).
+  absl::Status windows;
+};
+
+// Returns the addresses that a process with `options` offers, by the code that
+// offers them. Returns NOT_FOUND if the libraries are missing or there is no
+// such address, and RESOURCE_EXHAUSTED if too little memory may be locked.
+//
+// Blocks for the trial of each device's windows, a second at the most.
+absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
+    const Options& options);
+// The same over `api`, without a look at the limit of locked memory.
+absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
+    Api* api, const Options& options);
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_VERBS_SURVEY_H_
