@@ -13,6 +13,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
+absl::Status OpenLibraries() { return OpenLibrary().status(); }
+
 absl::StatusOr<std::vector<LocalAddress>> SurveyAddresses(
     const Options& options) {
   absl::StatusOr<Api*> api = OpenLibrary();

@@ -28,6 +28,10 @@ struct LocalAddress {
   absl::Status windows;
 };
 
+// Returns whether libibverbs and librdmacm can be opened; if not, NOT_FOUND,
+// with the package that has what is missing.
+absl::Status OpenLibraries();
+
 // Returns the addresses that a process with `options` offers, by the code that
 // offers them. Returns NOT_FOUND if the libraries are missing or there is no
 // such address, and RESOURCE_EXHAUSTED if too little memory may be locked.
