@@ -120,6 +120,26 @@ LAYERS = {
         "transport/rpc",
         "transport/pool.h",
     ],
+    # The command `penstock`. It looks at this machine with what the layers
+    # themselves look with.
+    "cli/text": ["transport/base"],
+    "cli/doctor": [
+        "transport/base",
+        "transport/progress",
+        "transport/fabric/shm/huge_pages.h",
+        "transport/fabric/verbs/locked_memory.h",
+        "transport/fabric/verbs/options.h",
+        "transport/fabric/verbs/survey.h",
+        "transport/settings",
+        "transport/grpc/mismatch.h",
+        "cli/text",
+    ],
+    "cli": [
+        "penstock",
+        "transport/settings",
+        "cli/text",
+        "cli/doctor",
+    ],
     "examples/digits": ["penstock", "tensor_service", "ps"],
     "examples/greeter": ["penstock"],
     "examples/tensors": ["penstock", "tensor_service"],

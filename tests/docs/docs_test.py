@@ -28,7 +28,7 @@ LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
 # A path of this tree, or of a folder of it, between back quotes.
 QUOTED_PATH = re.compile(
-    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|frameworks)/"
+    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|frameworks|cli)/"
     r"[\w./-]*)`")
 
 

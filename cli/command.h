@@ -1,0 +1,66 @@
+// What each subcommand of `penstock` is.
+
+#ifndef PENSTOCK_CLI_COMMAND_H_
+#define PENSTOCK_CLI_COMMAND_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "cli/doctor/host.h"
+#include "cli/text/output.h"
+
+namespace penstock::cli {
+
+// The exit codes of all commands.
+constexpr int kOk = 0;
+constexpr int kFailed = 1;  // a problem was found, or it did not work
+constexpr int kUsage = 2;   // the command line is wrong
+
+struct Example {
+  std::string line;  // "penstock doctor ps0:50051"
+  std::string says;  // what it is for
+};
+
+// What people read of a command: --help and the man page are made of it.
+struct Manual {
+  std::string name;     // "doctor"; a second word after a blank is below it
+  std::string summary;  // one line, no full stop
+  // Sentences, in paragraphs that an empty line divides.
+  std::string description;
+  std::vector<Example> examples;
+  // What 0 and 1 mean here. 2 is a wrong command line.
+  std::string on_ok;
+  std::string on_failed;
+};
+
+// What a command gets from main().
+struct Context {
+  Output* out;
+  // The environment as it was before `penstock` added to it.
+  const Environment& environment;
+};
+
+// One subcommand. To add one, write a class and name it in commands.cc.
+class Command {
+ public:
+  virtual ~Command() = default;
+  virtual Manual manual() const = 0;
+  // Adds the options to `app`, into members of this object. Give every option a
+  // description; CLI11's own checks are fine.
+  virtual void Declare(CLI::App* app) = 0;
+  // Checks what CLI11 cannot. An error is a wrong command line.
+  virtual absl::Status Check() { return absl::OkStatus(); }
+  // Does it. Returns an exit code after it has written its answer, or an error,
+  // whose message the caller prints. Throws nothing, and does not exit.
+  virtual absl::StatusOr<int> Run(const Context& context) = 0;
+};
+
+// All commands, in the order in which --help lists them.
+std::vector<std::unique_ptr<Command>> AllCommands();
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_COMMAND_H_

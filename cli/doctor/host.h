@@ -1,0 +1,68 @@
+// What the probes look at.
+
+#ifndef PENSTOCK_CLI_DOCTOR_HOST_H_
+#define PENSTOCK_CLI_DOCTOR_HOST_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cli/doctor/cuda.h"
+#include "cli/doctor/files.h"
+#include "transport/fabric/shm/huge_pages.h"
+#include "transport/fabric/verbs/survey.h"
+#include "transport/progress/spin_policy.h"
+#include "transport/settings/settings.h"
+
+namespace penstock::cli {
+
+using Environment = std::map<std::string, std::string>;
+
+// The machine and the limits of this process. A plain value: probes are
+// functions of it, and tests fill it in.
+struct Host {
+  Files files;
+  Environment environment;
+
+  // What the environment's settings come to.
+  absl::StatusOr<Settings> settings = Settings();
+  absl::StatusOr<progress::PollingMode> polling =
+      progress::PollingMode::kAdaptive;
+  absl::StatusOr<fabric::shm::HugePages> huge_pages =
+      fabric::shm::HugePages::kTransparent;
+
+  std::string grpc_built_for;  // "1.51.1"
+  std::string grpc_loaded;
+  std::string grpc_mismatch;  // empty: it is the right one
+
+  uint64_t locked_memory = 0;  // verbs::LockedMemoryLimit()
+  uint64_t open_files = 0;     // RLIMIT_NOFILE
+  uint64_t open_files_hard = 0;
+  int usable_cores = 1;
+  int cores = 1;  // of the machine
+
+  // Whether the system calls that shm is made of work here.
+  absl::Status memfd;
+  absl::Status unix_socket;
+
+  absl::Status rdma_libraries;
+  absl::StatusOr<std::vector<fabric::verbs::LocalAddress>> rdma =
+      absl::NotFoundError("no RDMA device here");
+  absl::StatusOr<Cuda> cuda = absl::NotFoundError("no CUDA driver here");
+
+  // Whether /sys knows an RDMA device, usable or not.
+  bool HasRdmaDevice() const;
+};
+
+// Looks at this machine. Blocks for a second or two where there are devices.
+Host ThisHost(Environment environment);
+
+// Returns the environment of this process.
+Environment ProcessEnvironment();
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_DOCTOR_HOST_H_

@@ -1,0 +1,223 @@
+// The process and the machine: gRPC's release, settings, cores, descriptors,
+// the clock; and GPUs.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/doctor/probes.h"
+#include "transport/base/printable.h"
+#include "transport/settings/description.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr char kGroup[] = "Process";
+constexpr char kPrefix[] = "PENSTOCK_";
+constexpr size_t kMaxTextBytes = 100;
+// A server with this many connections has need of more.
+constexpr uint64_t kFewFiles = 1024;
+// A connection is a socket, and with shm or verbs some descriptors beside it.
+constexpr uint64_t kFilesOfConnection = 4;
+
+// What reads these is not the transport: docs/tensorflow.md, docs/testing.md.
+constexpr const char* kVariablesOfOthers[] = {
+    "PENSTOCK_BAZEL_OUTPUT_BASE",
+    "PENSTOCK_TENSORFLOW",
+    "PENSTOCK_TENSORFLOW_HELD_MIB",
+    "PENSTOCK_TENSORFLOW_MEMORY",
+};
+
+std::vector<std::string> KnownVariables() {
+  std::vector<std::string> names(std::begin(kVariablesOfOthers),
+                                 std::end(kVariablesOfOthers));
+  for (const Description& each : DescribeSettings()) {
+    names.push_back(each.variable);
+  }
+  return names;
+}
+
+Finding UnknownVariable(const std::string& name) {
+  const std::string nearest = Nearest(name, KnownVariables());
+  return {kGroup, "settings", Level::kProblem,
+          absl::StrCat(base::Printable(name, kMaxTextBytes),
+                       " is not a setting, and has no effect"),
+          nearest.empty() ? "docs/settings.md has all settings"
+                          : absl::StrCat("did you mean ", nearest, "?")};
+}
+
+Findings Variable(const std::string& name, const std::string& value) {
+  const std::vector<std::string> known = KnownVariables();
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    return {UnknownVariable(name)};
+  }
+  const absl::Status status = CheckVariable(name, value);
+  if (absl::IsInvalidArgument(status)) {
+    return {{kGroup, "settings", Level::kProblem,
+             base::Printable(status.message(), 3 * kMaxTextBytes),
+             absl::StrCat("unset ", name, ", or set one of these")}};
+  }
+  return {{kGroup, "settings", Level::kOk,
+           absl::StrCat(name, "=", base::Printable(value, kMaxTextBytes)), ""}};
+}
+
+// How many letters to insert, drop or replace (Levenshtein's distance).
+size_t Distance(absl::string_view a, absl::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+bool IsBusy(const Host& host) {
+  return host.polling.ok() && *host.polling == progress::PollingMode::kBusy;
+}
+
+}  // namespace
+
+std::string Nearest(absl::string_view text,
+                    const std::vector<std::string>& known) {
+  // A third of the letters may be wrong.
+  size_t best = std::min<size_t>(text.size(), 64) / 3 + 1;
+  std::string nearest;
+  for (const std::string& each : known) {
+    const size_t distance = Distance(text.substr(0, 64), each);
+    if (distance < best) {
+      best = distance;
+      nearest = each;
+    }
+  }
+  return nearest;
+}
+
+Findings ProbeGrpc(const Host& host) {
+  if (host.grpc_mismatch.empty()) {
+    return {{kGroup, "gRPC", Level::kOk,
+             absl::StrCat(host.grpc_loaded, ", the release this is built for"),
+             ""}};
+  }
+  return {{kGroup, "gRPC", Level::kProblem, host.grpc_mismatch,
+           absl::StrCat("load the libgrpc of release ", host.grpc_built_for,
+                        " (see: ldd, LD_LIBRARY_PATH)")}};
+}
+
+Findings ProbeSettings(const Host& host) {
+  Findings findings;
+  bool has_problem = false;
+  for (const auto& [name, value] : host.environment) {
+    if (!absl::StartsWith(name, kPrefix)) continue;
+    for (Finding& finding : Variable(name, value)) {
+      has_problem |= finding.level == Level::kProblem;
+      findings.push_back(std::move(finding));
+    }
+  }
+  // What no value says by itself: a fabric that is named twice.
+  if (!host.settings.ok() && !has_problem) {
+    findings.push_back({kGroup, "settings", Level::kProblem,
+                        std::string(host.settings.status().message()), ""});
+  }
+  if (findings.empty()) {
+    findings.push_back({kGroup, "settings", Level::kOk,
+                        "no PENSTOCK_ variable is set: the defaults hold", ""});
+  }
+  return findings;
+}
+
+Findings ProbeCores(const Host& host) {
+  Finding finding{kGroup, "cores", Level::kOk, "", ""};
+  finding.text = host.usable_cores < host.cores
+                     ? absl::StrFormat("%d of %d, by affinity or quota",
+                                       host.usable_cores, host.cores)
+                     : absl::StrCat(host.usable_cores);
+  if (IsBusy(host) && host.usable_cores < 2) {
+    finding.level = Level::kProblem;
+    absl::StrAppend(&finding.text,
+                    "; PENSTOCK_POLLING=busy keeps the only one from others");
+    finding.remedy = "unset PENSTOCK_POLLING, or allow more cores";
+  } else if (IsBusy(host)) {
+    absl::StrAppend(&finding.text,
+                    "; polling is busy: each thread that waits "
+                    "takes one");
+  } else if (host.usable_cores < 2) {
+    finding.level = Level::kNote;
+    absl::StrAppend(&finding.text,
+                    "; two processes that poll take it from one another");
+    finding.remedy = "two cores or more make the most of shm";
+  } else {
+    absl::StrAppend(&finding.text, "; at most as many threads poll");
+  }
+  return {finding};
+}
+
+Findings ProbeOpenFiles(const Host& host) {
+  Finding finding{kGroup, "open files", Level::kOk,
+                  absl::StrCat(host.open_files), ""};
+  if (host.open_files <= kFewFiles) {
+    absl::StrAppend(&finding.text, ", for about ",
+                    host.open_files / kFilesOfConnection, " connections");
+  }
+  if (host.open_files < kFewFiles) {
+    finding.level = Level::kNote;
+    finding.remedy =
+        absl::StrCat("ulimit -n ", std::max(host.open_files_hard, kFewFiles));
+  }
+  return {finding};
+}
+
+Findings ProbeClock(const Host& host) {
+  const std::string source = host.files.Line(
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  Finding finding{kGroup, "clock", Level::kOk, source, ""};
+  if (source.empty()) {
+    finding.text = "unknown";
+  } else if (source == "hpet" || source == "acpi_pm" || source == "jiffies" ||
+             source == "refined-jiffies") {
+    finding.level = Level::kNote;
+    absl::StrAppend(&finding.text,
+                    ": each look at it is a slow system call, and polling "
+                    "looks often");
+    finding.remedy =
+        "boot with clocksource=tsc tsc=reliable, if the processor's is stable";
+  }
+  return {finding};
+}
+
+Findings ProbeCuda(const Host& host) {
+  constexpr char kGpu[] = "GPU";
+  if (absl::IsNotFound(host.cuda.status())) {
+    return {{kGpu, "CUDA", Level::kOk, "no driver here", ""}};
+  }
+  if (!host.cuda.ok()) {
+    return {{kGpu, "CUDA", Level::kNote,
+             std::string(host.cuda.status().message()), "see: nvidia-smi"}};
+  }
+  const Cuda& cuda = *host.cuda;
+  std::string text = absl::StrFormat("%d.%d, %d device%s", cuda.version / 1000,
+                                     cuda.version % 1000 / 10, cuda.devices,
+                                     cuda.devices == 1 ? "" : "s");
+  Findings findings = {{kGpu, "CUDA", Level::kOk, text, ""}};
+  if (cuda.devices == 0) return findings;
+  const bool has_peermem = host.files.Exists("/sys/module/nvidia_peermem");
+  const std::string way = cuda.has_gpudirect && has_peermem ? "nvidia_peermem"
+                          : cuda.has_dma_buf                ? "DMA-BUF"
+                                                            : "";
+  findings.push_back(
+      {kGpu, "GPUDirect", Level::kNote,
+       absl::StrCat(way.empty() ? "not set up" : "there, by " + way,
+                    "; Penstock does not use it yet: it moves the memory of "
+                    "the host"),
+       ""});
+  return findings;
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,153 @@
+#include "cli/program.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "cli/doctor/probes.h"
+#include "cli/help.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr char kHidden[] = "";  // CLI11's group that --help leaves out
+
+void AddHelp(CLI::App* app) {
+  app->set_help_flag("-h,--help", "says what is there, and how to use it");
+}
+
+// Returns the name of a subcommand that `word` may be meant for, or "".
+std::string NearestCommand(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : VisibleCommands(app)) {
+    names.push_back(each->get_name());
+  }
+  return Nearest(word, names);
+}
+
+// The deepest command that was named.
+CLI::App* Chosen(CLI::App* app) {
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+  }
+  return app;
+}
+
+int WrongUsage(const CLI::App& app, absl::string_view what) {
+  Complain(FullName(app), what);
+  Complain(FullName(app), absl::StrCat("try: ", FullName(app), " --help"));
+  return kUsage;
+}
+
+}  // namespace
+
+std::string FullName(const CLI::App& app) {
+  if (app.get_parent() == nullptr) return app.get_name();
+  return absl::StrCat(FullName(*app.get_parent()), " ", app.get_name());
+}
+
+std::vector<const CLI::App*> VisibleCommands(const CLI::App& app) {
+  return app.get_subcommands(
+      [](const CLI::App* each) { return each->get_group() != kHidden; });
+}
+
+std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app) {
+  std::vector<const CLI::Option*> options;
+  for (const CLI::Option* each : app.get_options()) {
+    if (each->get_group() != kHidden) options.push_back(each);
+  }
+  return options;
+}
+
+void Complain(const std::string& name, absl::string_view message) {
+  Output(STDERR_FILENO).Write(absl::StrCat(name, ": ", message, "\n"));
+}
+
+Program::Program(std::vector<std::unique_ptr<Command>> commands)
+    : root_(kSummary, "penstock"), commands_(std::move(commands)) {
+  AddHelp(&root_);
+  root_.add_flag("--version", "says which release this is");
+  for (const std::unique_ptr<Command>& command : commands_) {
+    CLI::App* const app = AppFor(command->manual());
+    command->Declare(app);
+    by_app_[app] = command.get();
+  }
+}
+
+CLI::App* Program::AppFor(const Manual& manual) {
+  CLI::App* app = &root_;
+  for (absl::string_view word : absl::StrSplit(manual.name, ' ')) {
+    const std::string name(word);
+    const std::vector<CLI::App*> known = app->get_subcommands(
+        [&](const CLI::App* each) { return each->get_name() == name; });
+    if (known.empty()) {
+      app = app->add_subcommand(name);
+      AddHelp(app);
+    } else {
+      app = known.front();
+    }
+  }
+  app->description(manual.summary);
+  return app;
+}
+
+const Command* Program::CommandOf(const CLI::App* app) const {
+  const auto found = by_app_.find(app);
+  return found == by_app_.end() ? nullptr : found->second;
+}
+
+int Program::Run(int argc, char** argv, const Context& context) {
+  const int code = Parse(argc, argv, context);
+  const absl::Status& written = context.out->status();
+  if (written.ok()) return code;
+  if (!absl::IsCancelled(written)) {
+    Complain("penstock", written.message());
+  }
+  return kFailed;
+}
+
+int Program::Parse(int argc, char** argv, const Context& context) {
+  try {
+    root_.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    context.out->Write(HelpOf(*this, *Chosen(&root_), *context.out));
+    return kOk;
+  } catch (const CLI::ExtrasError& error) {
+    CLI::App* const app = Chosen(&root_);
+    const std::vector<std::string> extra = app->remaining();
+    const std::string word = extra.empty() ? "" : extra.front();
+    const std::string nearest = NearestCommand(*app, word);
+    return WrongUsage(
+        *app, nearest.empty()
+                  ? absl::StrCat("what is \"", word, "\"?")
+                  : absl::StrCat("what is \"", word, "\"? Did you mean ",
+                                 FullName(*app), " ", nearest, "?"));
+  } catch (const CLI::ParseError& error) {
+    return WrongUsage(*Chosen(&root_), error.what());
+  }
+  if (root_.count("--version") > 0) {
+    context.out->Write("penstock, for gRPC 1.51.1\n");
+    return kOk;
+  }
+  return RunCommand(Chosen(&root_), context);
+}
+
+int Program::RunCommand(CLI::App* app, const Context& context) {
+  const auto found = by_app_.find(app);
+  if (found == by_app_.end()) {
+    if (app->get_parent() != nullptr) return WrongUsage(*app, "which command?");
+    context.out->Write(HelpOf(*this, *app, *context.out));
+    return kUsage;
+  }
+  Command* const command = found->second;
+  const absl::Status usage = command->Check();
+  if (!usage.ok()) return WrongUsage(*app, usage.message());
+  const absl::StatusOr<int> code = command->Run(context);
+  if (code.ok()) return *code;
+  Complain(FullName(*app), code.status().message());
+  return kFailed;
+}
+
+}  // namespace penstock::cli

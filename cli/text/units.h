@@ -1,0 +1,36 @@
+// Sizes and times, as people write and read them.
+
+#ifndef PENSTOCK_CLI_TEXT_UNITS_H_
+#define PENSTOCK_CLI_TEXT_UNITS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace penstock::cli {
+
+// Returns "8 B", "64 KiB", "1.5 MiB".
+std::string BytesText(uint64_t bytes);
+
+// Returns three digits and a unit: "12.3 us", "1.04 ms", "2.50 s".
+std::string DurationText(absl::Duration duration);
+
+// Parses "8", "8B", "64KiB", "1MiB", "2GiB". INVALID_ARGUMENT: anything else.
+absl::StatusOr<size_t> ParseSize(absl::string_view text);
+
+// Parses sizes that are separated by commas, each at most `max`.
+absl::StatusOr<std::vector<size_t>> ParseSizes(absl::string_view text,
+                                               size_t max);
+
+// Parses "200ms", "1s", or a number of seconds such as "0.2". INVALID_ARGUMENT:
+// anything else, a negative one, or one of more than a day.
+absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_TEXT_UNITS_H_

@@ -1,0 +1,220 @@
+// What the doctor makes of memory, namespaces, settings, cores and GPUs; and
+// which paths it promises.
+
+#include <string>
+
+#include "cli/doctor/probes.h"
+#include "gtest/gtest.h"
+#include "tests/cli/fake_host.h"
+
+namespace penstock::cli {
+namespace {
+
+using fabric::shm::HugePages;
+using progress::PollingMode;
+
+const PathVerdict* PathOf(const std::vector<PathVerdict>& paths,
+                          const std::string& fabric) {
+  for (const PathVerdict& each : paths) {
+    if (each.fabric == fabric) return &each;
+  }
+  return nullptr;
+}
+
+TEST(SharedMemoryProbeTest, CallsThatFailAreProblemsWithARemedy) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "memory").level, Level::kOk);
+  host->memfd = absl::PermissionDeniedError("memfd_create: EACCES");
+  const Finding found = Only(ProbeSharedMemory(*host), "memory");
+  EXPECT_EQ(found.level, Level::kProblem);
+  EXPECT_NE(found.remedy.find("vm.memfd_noexec"), std::string::npos);
+  EXPECT_FALSE(PathOf(JudgePaths(*host), "shm")->usable);
+}
+
+TEST(SharedMemoryProbeTest, AContainerIsANoteUnlessADirectoryIsSet) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "container").text, "no");
+  host.Write("/run/.containerenv", "");
+  Finding found = Only(ProbeSharedMemory(*host), "container");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_NE(found.text.find("Podman"), std::string::npos);
+  host->settings->shm_directory = "/shared";
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "container").level, Level::kOk);
+  found = Only(ProbeSharedMemory(*host), "directory");
+  EXPECT_EQ(found.level, Level::kProblem);
+  host.Write("/shared/.keep", "");
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "directory").level, Level::kOk);
+}
+
+TEST(SharedMemoryProbeTest, AUserNamespaceOfItsOwnIsANote) {
+  FakeHost host;
+  host.Write("/proc/self/uid_map", "         0          0 4294967295\n");
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "user namespace").level, Level::kOk);
+  host.Write("/proc/self/uid_map", "         0       1000          1\n");
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "user namespace").level,
+            Level::kNote);
+}
+
+TEST(HugePagesProbeTest, NeverIsANoteAndAdviseIsFine) {
+  FakeHost host;
+  const std::string file = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  EXPECT_EQ(Only(ProbeHugePages(*host), "huge pages").level, Level::kOk);
+  host.Write(file, "always within_size [advise] never deny force\n");
+  EXPECT_EQ(Only(ProbeHugePages(*host), "huge pages").level, Level::kOk);
+  host.Write(file, "always within_size advise [never] deny force\n");
+  const Finding found = Only(ProbeHugePages(*host), "huge pages");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_EQ(found.remedy, "echo advise > " + file);
+  host->huge_pages = HugePages::kOff;
+  EXPECT_EQ(Only(ProbeHugePages(*host), "huge pages").level, Level::kOk);
+}
+
+TEST(HugePagesProbeTest, ReservedOnesMustBeThere) {
+  FakeHost host;
+  host->huge_pages = HugePages::kReserved;
+  const std::string folder = "/sys/kernel/mm/hugepages/hugepages-2048kB/";
+  host.Write(folder + "nr_hugepages", "512\n");
+  host.Write(folder + "free_hugepages", "500\n");
+  EXPECT_EQ(Only(ProbeHugePages(*host), "huge pages").text,
+            "500 of 512 reserved pages of 2 MiB are free");
+  host.Write(folder + "free_hugepages", "0\n");
+  EXPECT_EQ(Only(ProbeHugePages(*host), "huge pages").level, Level::kProblem);
+}
+
+TEST(MemoryLimitProbeTest, TheLowestGroupAboveCounts) {
+  FakeHost host;
+  host.Write("/proc/self/cgroup", "0::/a/b\n");
+  EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kOk);
+  host.Write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  host.Write("/sys/fs/cgroup/a/memory.max", "536870912\n");
+  const Finding found = Only(ProbeMemoryLimit(*host), "memory limit");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_EQ(found.text.find("512 MiB, of the control group"), 0U);
+}
+
+TEST(MemoryLimitProbeTest, Version1HasItsOwnFiles) {
+  FakeHost host;
+  host.Write("/proc/self/cgroup", "4:cpu,memory:/x\n0::/\n");
+  host.Write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "1073741824\n");
+  EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kNote);
+}
+
+TEST(GrpcProbeTest, AnotherReleaseIsAProblemAndLeavesStockGrpc) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeGrpc(*host), "gRPC").level, Level::kOk);
+  host->grpc_mismatch = "gRPC core 30.0.0 is loaded";
+  EXPECT_EQ(Only(ProbeGrpc(*host), "gRPC").level, Level::kProblem);
+  const auto paths = JudgePaths(*host);
+  ASSERT_EQ(paths.size(), 1U);
+  EXPECT_EQ(paths[0].fabric, "http2");
+}
+
+TEST(SettingsProbeTest, AMisspeltOneIsAProblemThatNamesTheRightOne) {
+  FakeHost host;
+  host->environment = {{"PENSTOCK_FABRIC", "shm"}, {"HOME", "/"}};
+  const Finding found = Only(ProbeSettings(*host), "settings");
+  EXPECT_EQ(found.level, Level::kProblem);
+  EXPECT_EQ(found.remedy, "did you mean PENSTOCK_FABRICS?");
+}
+
+TEST(SettingsProbeTest, ABadValueIsAProblemThatNamesGoodOnes) {
+  FakeHost host;
+  host->environment = {{"PENSTOCK_POLLING", "bussy\x1b[31m"}};
+  const Finding found = Only(ProbeSettings(*host), "settings");
+  EXPECT_EQ(found.level, Level::kProblem);
+  EXPECT_NE(found.text.find("adaptive, busy or event"), std::string::npos);
+  EXPECT_EQ(found.text.find('\x1b'), std::string::npos);
+}
+
+TEST(SettingsProbeTest, GoodOnesAndThoseOfTensorFlowAreShown) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeSettings(*host), "settings").level, Level::kOk);
+  host->environment = {{"PENSTOCK_LOG", "warning"},
+                       {"PENSTOCK_TENSORFLOW_MEMORY", "device"}};
+  const Findings found = ProbeSettings(*host);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].text, "PENSTOCK_LOG=warning");
+  EXPECT_EQ(found[1].level, Level::kOk);
+}
+
+TEST(SettingsProbeTest, WhatOnlyAllOfThemShowIsAProblem) {
+  FakeHost host;
+  host->environment = {{"PENSTOCK_FABRICS", "shm,shm"}};
+  host->settings = absl::InvalidArgumentError("names shm twice");
+  EXPECT_TRUE(Mentions(ProbeSettings(*host), "names shm twice"));
+}
+
+TEST(NearestTest, NothingIsNearToSomethingElse) {
+  EXPECT_EQ(Nearest("PENSTOCK_POLICE", {"PENSTOCK_POLICY", "PENSTOCK_LOG"}),
+            "PENSTOCK_POLICY");
+  EXPECT_EQ(Nearest("doctr", {"doctor", "ping"}), "doctor");
+  EXPECT_EQ(Nearest("xyz", {"doctor", "ping"}), "");
+  EXPECT_EQ(Nearest("", {"doctor"}), "");
+  EXPECT_EQ(Nearest(std::string(1 << 20, 'x'), {"doctor"}), "");
+}
+
+TEST(CoresProbeTest, BusyPollingOnOneCoreIsAProblem) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeCores(*host), "cores").level, Level::kOk);
+  host->usable_cores = 1;
+  EXPECT_EQ(Only(ProbeCores(*host), "cores").level, Level::kNote);
+  EXPECT_TRUE(Mentions(ProbeCores(*host), "1 of 8, by affinity or quota"));
+  host->polling = PollingMode::kBusy;
+  EXPECT_EQ(Only(ProbeCores(*host), "cores").level, Level::kProblem);
+}
+
+TEST(OpenFilesProbeTest, FewAreANoteWithTheCommandThatRaisesThem) {
+  FakeHost host;
+  host->open_files = 256;
+  const Finding found = Only(ProbeOpenFiles(*host), "open files");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_EQ(found.remedy, "ulimit -n 4096");
+}
+
+TEST(ClockProbeTest, AClockThatIsSlowToReadIsANote) {
+  FakeHost host;
+  const std::string file =
+      "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+  EXPECT_EQ(Only(ProbeClock(*host), "clock").level, Level::kOk);
+  host.Write(file, "hpet\n");
+  EXPECT_EQ(Only(ProbeClock(*host), "clock").level, Level::kNote);
+}
+
+TEST(CudaProbeTest, GpuDirectIsSaidNotToBeUsed) {
+  FakeHost host;
+  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "no driver here");
+  host->cuda = Cuda{12040, 1, true, true};
+  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "12.4, 1 device");
+  EXPECT_TRUE(Mentions(ProbeCuda(*host), "there, by DMA-BUF"));
+  host.Write("/sys/module/nvidia_peermem/initstate", "live\n");
+  EXPECT_TRUE(Mentions(ProbeCuda(*host), "there, by nvidia_peermem"));
+  EXPECT_TRUE(Mentions(ProbeCuda(*host), "does not use it"));
+  host->cuda = absl::UnavailableError("cuInit fails with error 999");
+  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").level, Level::kNote);
+}
+
+TEST(JudgePathsTest, FabricsAndPolicyAreRespected) {
+  FakeHost host;
+  auto paths = JudgePaths(*host);
+  EXPECT_TRUE(PathOf(paths, "shm")->usable);
+  EXPECT_FALSE(PathOf(paths, "verbs")->usable);
+  EXPECT_TRUE(PathOf(paths, "tcp")->usable);
+  EXPECT_TRUE(PathOf(paths, "http2")->usable);
+
+  host->settings->fabrics = {Fabric::kVerbs};
+  host->settings->policy = Policy::kRequire;
+  paths = JudgePaths(*host);
+  EXPECT_FALSE(PathOf(paths, "shm")->usable);
+  EXPECT_FALSE(PathOf(paths, "tcp")->usable);
+  EXPECT_EQ(PathOf(paths, "http2"), nullptr);
+
+  host.AddAdapter();
+  host.AddAddress();
+  EXPECT_EQ(PathOf(JudgePaths(*host), "verbs")->text,
+            "to machines that RDMA reaches from 10.0.0.1");
+  host->settings->policy = Policy::kOff;
+  ASSERT_EQ(JudgePaths(*host).size(), 1U);
+}
+
+}  // namespace
+}  // namespace penstock::cli
