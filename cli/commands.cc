@@ -2,12 +2,16 @@
 
 #include "cli/command.h"
 #include "cli/doctor.h"
+#include "cli/ping.h"
+#include "cli/serve.h"
 
 namespace penstock::cli {
 
 std::vector<std::unique_ptr<Command>> AllCommands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(MakeDoctor());
+  commands.push_back(MakePing());
+  commands.push_back(MakeServe());
   return commands;
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/program.h"
+#include "grpc/support/log.h"
 
 namespace {
 
@@ -27,7 +28,9 @@ int main(int argc, char** argv) {
       penstock::cli::ProcessEnvironment();
   // The answer has what these would log.
   setenv("PENSTOCK_LOG", "warning", /*replace=*/0);
-  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
+  if (environment.count("GRPC_VERBOSITY") == 0) {
+    gpr_set_log_function([](gpr_log_func_args*) {});
+  }
   penstock::cli::Output out(STDOUT_FILENO);
   penstock::cli::Program program(penstock::cli::AllCommands());
   return program.Run(argc, argv, {&out, environment});

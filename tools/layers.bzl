@@ -136,6 +136,7 @@ LAYERS = {
     ],
     "cli": [
         "penstock",
+        "transport/base",
         "transport/settings",
         "cli/text",
         "cli/doctor",

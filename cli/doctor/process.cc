@@ -87,12 +87,12 @@ bool IsBusy(const Host& host) {
 
 std::string Nearest(absl::string_view text,
                     const std::vector<std::string>& known) {
-  // A third of the letters may be wrong.
-  size_t best = std::min<size_t>(text.size(), 64) / 3 + 1;
+  // Two letters that changed places count as two; and a third may be wrong.
+  size_t best = std::min<size_t>(text.size(), 64) / 3 + 2;
   std::string nearest;
   for (const std::string& each : known) {
     const size_t distance = Distance(text.substr(0, 64), each);
-    if (distance < best) {
+    if (distance < best && distance < each.size()) {
       best = distance;
       nearest = each;
     }

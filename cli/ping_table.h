@@ -1,0 +1,58 @@
+// What `penstock ping` prints: a row for each round, and the summary.
+
+#ifndef PENSTOCK_CLI_PING_TABLE_H_
+#define PENSTOCK_CLI_PING_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/histogram.h"
+#include "cli/text/output.h"
+
+namespace penstock::cli {
+
+// The calls of one size.
+struct Series {
+  size_t bytes = 0;
+  Histogram times;
+  Histogram recent;  // since the last row
+  uint64_t failed = 0;
+};
+
+struct PingSummary {
+  std::string target;
+  std::string path;    // "shm"
+  std::string detail;  // "ring 256 KiB"
+  std::string reason;  // why no better path is used
+  std::string calls;   // what was called
+  std::vector<Series> series;
+};
+
+// Shows rounds: as columns, one for each size, where the terminal is wide
+// enough, and else one line for each call. Not thread-safe.
+class RoundPrinter {
+ public:
+  RoundPrinter(Output* out, std::vector<size_t> sizes);
+
+  // Prints the names of the columns.
+  void Header();
+  // Prints the median of each size since the last row, under the number of the
+  // last round, and begins anew.
+  void Row(uint64_t number, std::vector<Series>* series);
+
+ private:
+  bool HasColumns() const;
+
+  Output* const out_;
+  const std::vector<size_t> sizes_;
+};
+
+std::string SummaryText(const PingSummary& summary, const Output& out);
+// Returns one JSON object, in one line.
+std::string SummaryJson(const PingSummary& summary);
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_PING_TABLE_H_

@@ -1,0 +1,16 @@
+// penstock serve: a server to try things out with.
+
+#ifndef PENSTOCK_CLI_SERVE_H_
+#define PENSTOCK_CLI_SERVE_H_
+
+#include <memory>
+
+#include "cli/command.h"
+
+namespace penstock::cli {
+
+std::unique_ptr<Command> MakeServe();
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_SERVE_H_

@@ -1,0 +1,246 @@
+#include "cli/target.h"
+
+#include <algorithm>
+#include <fstream>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "cli/text/units.h"
+#include "transport/base/printable.h"
+#include "transport/settings/settings.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr std::streamsize kMaxFileBytes = 16 << 20;
+constexpr size_t kMaxTextBytes = 400;
+constexpr char kSchemes[][16] = {
+    "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:", "vsock:"};
+
+bool HasPort(absl::string_view name) {
+  int port = 0;
+  const size_t colon = name.rfind(':');
+  return colon != name.npos && colon > 0 &&
+         absl::SimpleAtoi(name.substr(colon + 1), &port) && port > 0 &&
+         port < 65536;
+}
+
+// "http2" stands for stock gRPC.
+absl::Status ParseFabrics(const std::string& text, Options* options) {
+  if (text == "http2") {
+    options->policy = Policy::kOff;
+    return absl::OkStatus();
+  }
+  std::vector<Fabric> fabrics;
+  for (absl::string_view name : absl::StrSplit(text, ',')) {
+    const size_t before = fabrics.size();
+    for (Fabric each : {Fabric::kShm, Fabric::kVerbs, Fabric::kTcp}) {
+      if (name == FabricName(each)) fabrics.push_back(each);
+    }
+    if (fabrics.size() == before) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--fabrics: \"", name,
+          "\" is no fabric: use a list of shm, verbs and tcp, or http2"));
+    }
+  }
+  options->fabrics = fabrics;
+  // Of the values by themselves nothing else can be wrong than repetition.
+  return ResolveSettings(*options).status();
+}
+
+struct Meaning {
+  const char* part;  // of gRPC's text
+  const char* means;
+  const char* remedy;
+};
+
+constexpr Meaning kMeanings[] = {
+    {"onnection refused", "nothing listens there",
+     "is the server running, on that port and address?"},
+    {"DNS resolution failed", "the name is unknown",
+     "check its spelling, or use the IP address"},
+    {"Domain name not found", "the name is unknown",
+     "check its spelling, or use the IP address"},
+    {"No such file", "there is no such socket", "check the path"},
+    {"etwork is unreachable", "no route leads there", "see: ip route"},
+    {"o route to host", "no route leads there, or a firewall refuses",
+     "see: ip route"},
+    {"WRONG_VERSION_NUMBER", "the server does not speak TLS",
+     "leave out --tls, --ca, --cert and --key"},
+    {"wrong version number", "the server does not speak TLS",
+     "leave out --tls, --ca, --cert and --key"},
+    {"CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted",
+     "--ca=FILE names who signed it"},
+    {"certificate verify failed", "the server's certificate is not trusted",
+     "--ca=FILE names who signed it"},
+    {"empty address list", "TLS cannot begin here",
+     "are --ca and --cert PEM files, and does --key fit --cert?"},
+    {"eer name", "the certificate is for another name",
+     "--server-name=NAME is the name in it"},
+    {"Socket closed", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+    {"onnection reset", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+    {"ndpoint closing", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+};
+
+// gRPC repeats itself: "failed to connect to all addresses; last error:
+// UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
+// refused".
+std::string Shortened(absl::string_view text) {
+  const size_t last = text.rfind("last error: ");
+  if (last != text.npos) text.remove_prefix(last + 12);
+  absl::ConsumePrefix(&text, "UNKNOWN: ");
+  absl::ConsumePrefix(&text, "UNAVAILABLE: ");
+  return base::Printable(text, kMaxTextBytes);
+}
+
+}  // namespace
+
+absl::Status TlsFiles::Check() const {
+  if (cert.empty() != key.empty()) {
+    return absl::InvalidArgumentError(
+        "--cert and --key belong together: give both");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxFileBytes, '\0');
+  file.read(text.data(), kMaxFileBytes);
+  text.resize(std::max<std::streamsize>(file.gcount(), 0));
+  if (file.bad() || text.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", base::Printable(path, kMaxTextBytes),
+                     ", or it is empty"));
+  }
+  return text;
+}
+
+void Target::Declare(CLI::App* app, bool is_required) {
+  app->add_option("target", name_,
+                  "the server, as gRPC names it: ps0:50051, "
+                  "unix:/run/ps.sock")
+      ->type_name("TARGET")
+      ->required(is_required);
+  app->add_option("--fabrics", fabrics_,
+                  "which fabrics may carry it, best first: shm,verbs,tcp; or "
+                  "http2, for stock gRPC")
+      ->type_name("LIST");
+  app->add_option("-W,--timeout", timeout_text_,
+                  "how long to wait for each answer (default 5s)")
+      ->type_name("TIME");
+  app->add_flag("--tls", tls_, "use TLS, with the system's authorities");
+  app->add_option("--ca", files_.ca,
+                  "use TLS, and trust whom this PEM file names")
+      ->type_name("FILE");
+  app->add_option("--cert", files_.cert, "show this certificate (PEM)")
+      ->type_name("FILE");
+  app->add_option("--key", files_.key, "its private key (PEM)")
+      ->type_name("FILE");
+  app->add_option("--server-name", server_name_,
+                  "the name that is in the server's certificate")
+      ->type_name("NAME");
+}
+
+absl::Status Target::Check() {
+  if (!name_.empty()) {
+    bool has_scheme = false;
+    for (const char* scheme : kSchemes) {
+      has_scheme |= absl::StartsWith(name_, scheme);
+    }
+    if (!has_scheme && !HasPort(name_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", Name(), "\" has no port: use HOST:PORT, such as ",
+                       Name(), ":50051"));
+    }
+  }
+  const absl::StatusOr<absl::Duration> timeout = ParseDuration(timeout_text_);
+  if (!timeout.ok() || *timeout == absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--timeout: ", timeout.ok() ? "must be above 0"
+                                                 : timeout.status().message()));
+  }
+  timeout_ = *timeout;
+  if (!fabrics_.empty()) {
+    absl::Status status = ParseFabrics(fabrics_, &options_);
+    if (!status.ok()) return status;
+  }
+  return files_.Check();
+}
+
+std::string Target::Name() const {
+  return base::Printable(name_, kMaxTextBytes);
+}
+
+bool Target::WithTls() const {
+  return tls_ || !files_.ca.empty() || !files_.cert.empty();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Target::Security()
+    const {
+  if (!WithTls()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  for (const auto& [path, text] :
+       {std::pair{&files_.ca, &options.pem_root_certs},
+        std::pair{&files_.cert, &options.pem_cert_chain},
+        std::pair{&files_.key, &options.pem_private_key}}) {
+    if (path->empty()) continue;
+    absl::StatusOr<std::string> read = ReadFile(*path);
+    if (!read.ok()) return read.status();
+    *text = *std::move(read);
+  }
+  return grpc::SslCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
+  const auto security = Security();
+  if (!security.ok()) return security.status();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (!server_name_.empty()) {
+    arguments.SetSslTargetNameOverride(server_name_);
+  }
+  return grpc::CreateCustomChannel(name_, Credentials(*security, options_),
+                                   arguments);
+}
+
+std::string Target::Explain(const grpc::Status& status) const {
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::StrCat(Name(), " did not answer within ",
+                        absl::FormatDuration(timeout_),
+                        ": is it a gRPC server, with", WithTls() ? "" : "out",
+                        " TLS, and does a firewall let it through?");
+  }
+  const std::string& text = status.error_message();
+  for (const Meaning& each : kMeanings) {
+    if (!absl::StrContains(text, each.part)) continue;
+    return absl::StrCat("cannot reach ", Name(), ": ", each.means, " (",
+                        Shortened(text), "); ", each.remedy);
+  }
+  return absl::StrCat("cannot reach ", Name(), ": ", Shortened(text));
+}
+
+PathReport Target::Path(grpc::Channel* channel) const {
+  const std::vector<PathReport> paths = DescribePaths(*channel);
+  if (paths.empty()) return PathReport();
+  PathReport path = paths.front();
+  if (options_.policy == Policy::kOff) {
+    path.reason = "--fabrics=http2 asks for stock gRPC";
+  }
+  path.detail = base::Printable(path.detail, kMaxTextBytes);
+  path.reason = base::Printable(path.reason, kMaxTextBytes);
+  return path;
+}
+
+}  // namespace penstock::cli

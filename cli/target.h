@@ -1,0 +1,66 @@
+// Where to connect, and how: what commands with a TARGET share.
+
+#ifndef PENSTOCK_CLI_TARGET_H_
+#define PENSTOCK_CLI_TARGET_H_
+
+#include <memory>
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "penstock/penstock.h"
+
+namespace penstock::cli {
+
+// The files of TLS, for either side.
+struct TlsFiles {
+  std::string ca;
+  std::string cert;
+  std::string key;
+
+  absl::Status Check() const;
+};
+
+// Returns a file's text, at most 16 MiB. The error names the file.
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+class Target {
+ public:
+  // Adds TARGET, --fabrics, --timeout and the options of TLS.
+  void Declare(CLI::App* app, bool is_required);
+  // Returns INVALID_ARGUMENT for a target without a port, and so on.
+  absl::Status Check();
+
+  // As it was given, made printable. Empty if it was not.
+  std::string Name() const;
+  absl::Duration timeout() const { return timeout_; }
+  // Returns a new channel over Penstock, without limits on messages, that
+  // shares no connection with others. Returns an error if a file cannot be
+  // read.
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Open() const;
+  // Returns what carries the channel's connection, made printable; with an
+  // empty `path` if there is none. Of several connections, the first.
+  PathReport Path(grpc::Channel* channel) const;
+  // Says what a failed call means, and what to do about it.
+  std::string Explain(const grpc::Status& status) const;
+
+ private:
+  bool WithTls() const;
+  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
+
+  std::string name_;
+  std::string fabrics_;
+  std::string timeout_text_ = "5s";
+  absl::Duration timeout_ = absl::Seconds(5);
+  Options options_;
+  bool tls_ = false;
+  TlsFiles files_;
+  std::string server_name_;
+};
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_TARGET_H_

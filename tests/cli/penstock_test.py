@@ -1,0 +1,472 @@
+#!/usr/bin/python3 -B
+"""The command `penstock` as a stranger sees it: output, JSON, exit codes.
+
+Run it with Debian's python3, whose python3-grpcio this needs.
+"""
+
+import concurrent.futures
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import termios
+import time
+import unittest
+
+import grpc
+
+PROGRAM = os.environ.get("PENSTOCK", "cli/penstock")
+LIMIT = 60  # seconds; sanitizers are slow
+ESCAPE = "\x1b["
+
+
+def run(*arguments, env=None, **options):
+    """Runs penstock to its end; returns what subprocess.run() does."""
+    options.setdefault("stdout", subprocess.PIPE)
+    return subprocess.run([PROGRAM, *arguments], text=True, timeout=LIMIT,
+                          stderr=subprocess.PIPE,
+                          env={**clean_environment(), **(env or {})},
+                          **options)
+
+
+def clean_environment():
+    return {name: value for name, value in os.environ.items()
+            if not name.startswith(("PENSTOCK_", "GRPC_"))}
+
+
+class CommandTest(unittest.TestCase):
+
+    def check(self, done, code):
+        self.assertEqual(done.returncode, code, (done.stdout, done.stderr))
+        for text in (done.stdout or "", done.stderr):
+            # No stack trace, no log of gRPC's or ours, no colours.
+            self.assertNotRegex(text, r"terminate called|\.cc:\d|" + "\x1b")
+
+    def serve(self, *arguments, port=0, env=None):
+        """Starts `penstock serve`; returns where it listens."""
+        server = subprocess.Popen(
+            [PROGRAM, "serve", f"--port={port}", "--json", *arguments],
+            stdout=subprocess.PIPE, text=True,
+            env={**clean_environment(), **(env or {})})
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.server = server
+        return json.loads(server.stdout.readline())["address"]
+
+
+class UsageTest(CommandTest):
+
+    def commands(self):
+        listed = re.search(r"^Commands\n((?:  .*\n)+)", run("--help").stdout,
+                           re.MULTILINE)[1]
+        return re.findall(r"^  (\w+)", listed, re.MULTILINE)
+
+    def test_help_of_each_command_has_examples_that_name_it_and_exit_codes(self):
+        self.assertIn("doctor", self.commands())
+        for command in self.commands():
+            done = run(command, "--help")
+            self.check(done, 0)
+            self.assertIn(f"Usage: penstock {command}", done.stdout)
+            self.assertRegex(done.stdout, rf"Examples\n  penstock {command}")
+            for code in "012":
+                self.assertRegex(done.stdout, rf"\n  {code}  \w")
+            self.assertLessEqual(max(map(len, done.stdout.splitlines())), 80)
+
+    def test_without_a_command_it_shows_help(self):
+        done = run()
+        self.check(done, 2)
+        self.assertIn("Commands", done.stdout)
+
+    def test_wrong_command_lines_are_refused_with_what_to_do(self):
+        for arguments, said in [
+                (["doctr"], "Did you mean penstock doctor?"),
+                (["pnig"], "Did you mean penstock ping?"),
+                (["xyz"], 'what is "xyz"?'),
+                (["doctor", "--bogus"], 'what is "--bogus"?'),
+                (["ping"], "required"),
+                (["ping", "localhost"], "localhost:50051"),
+                (["ping", "a:0"], "has no port"),
+                (["ping", "a:1", "--count=0"], "--count"),
+                (["ping", "a:1", "--count=x"], "--count"),
+                (["ping", "a:1", "--sizes=8,x"], "--sizes"),
+                (["ping", "a:1", "--sizes=1GiB"], "256 MiB"),
+                (["ping", "a:1", "--interval=-1"], "--interval"),
+                (["ping", "a:1", "--timeout=0"], "--timeout"),
+                (["ping", "a:1", "--fabrics=shm,x"], "shm, verbs and tcp"),
+                (["ping", "a:1", "--fabrics=shm,shm"], "twice"),
+                (["ping", "a:1", "--cert=x"], "--key"),
+                (["serve", "--port=65536"], "--port"),
+                (["serve", "--ca=x"], "--cert")]:
+            with self.subTest(arguments):
+                done = run(*arguments)
+                self.check(done, 2)
+                self.assertEqual(done.stdout, "")
+                self.assertIn(said, done.stderr)
+                self.assertIn("--help", done.stderr)
+
+    def test_version_names_grpcs_release(self):
+        done = run("--version")
+        self.check(done, 0)
+        self.assertIn("1.51.1", done.stdout)
+
+
+class DoctorTest(CommandTest):
+
+    def test_text_and_json_say_the_same(self):
+        text, both = run("doctor"), run("doctor", "--json")
+        self.check(both, text.returncode)
+        self.check(text, text.returncode)
+        report = json.loads(both.stdout)
+        self.assertEqual(report["problems"], len(
+            [f for f in report["findings"] if f["level"] == "problem"]))
+        for finding in report["findings"]:
+            self.assertIn(finding["subject"], text.stdout)
+        for path in ("shm", "verbs", "tcp", "http2"):
+            self.assertIn(path, [p["fabric"] for p in report["paths"]])
+        self.assertLessEqual(max(map(len, text.stdout.splitlines())), 90)
+
+    def test_brief_leaves_out_what_is_ok(self):
+        self.assertNotRegex(run("doctor", "--brief").stdout, r"\n  ok ")
+
+    def test_a_bad_setting_is_a_problem_and_the_exit_code_says_so(self):
+        done = run("doctor", env={"PENSTOCK_FABRIC": "shm",
+                                  "PENSTOCK_POLLING": "bus\x1by"})
+        self.check(done, 1)
+        self.assertIn("did you mean PENSTOCK_FABRICS?", done.stdout)
+        self.assertIn("adaptive, busy or event", done.stdout)
+
+    def test_what_penstock_adds_to_its_environment_is_not_shown(self):
+        self.assertNotIn("PENSTOCK_LOG", run("doctor").stdout)
+
+    def test_policy_off_leaves_stock_grpc(self):
+        report = json.loads(run("doctor", "--json",
+                                env={"PENSTOCK_POLICY": "off"}).stdout)
+        self.assertEqual([p["fabric"] for p in report["paths"]], ["http2"])
+
+
+class OutputTest(CommandTest):
+
+    def test_a_reader_that_goes_away_ends_it_without_a_word(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = run("doctor", stdout=writer)
+        os.close(writer)
+        self.check(done, 1)
+        self.assertEqual(done.stderr, "")
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            done = run("doctor", stdout=full)
+        self.check(done, 1)
+        self.assertIn("standard output", done.stderr)
+
+    def test_closed_descriptors_are_no_sockets(self):
+        address = self.serve()
+        done = subprocess.run(
+            ["sh", "-c", f'exec "{PROGRAM}" ping {address} --count=1 >&-'],
+            stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+        self.assertIsNone(self.server.poll())
+
+    def on_terminal(self, columns, *arguments, env=None):
+        """Runs penstock on a terminal; returns what it shows."""
+        master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 24, columns, 0, 0))
+        child = subprocess.Popen(
+            [PROGRAM, *arguments], stdout=slave,
+            env={**clean_environment(), "TERM": "xterm", **(env or {})})
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(master, 4096)
+            except OSError:  # the terminal's end
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(master)
+        child.wait(LIMIT)
+        return shown.decode()
+
+    def test_colours_are_for_terminals_and_can_be_refused(self):
+        self.assertIn(ESCAPE, self.on_terminal(80, "doctor"))
+        self.assertNotIn(ESCAPE, self.on_terminal(80, "doctor",
+                                                  env={"NO_COLOR": "1"}))
+        self.assertNotIn(ESCAPE, self.on_terminal(80, "doctor",
+                                                  env={"TERM": "dumb"}))
+
+    def test_a_narrow_terminal_gets_lines_and_not_columns(self):
+        arguments = ["ping", self.serve(), "--count=1", "--sizes=8,64,1KiB,2KiB"]
+        self.assertRegex(self.on_terminal(80, *arguments), r"round +8 B +64 B")
+        narrow = self.on_terminal(40, *arguments)
+        self.assertRegex(narrow, r"\n1: 8 B: [\d.]+ us\r\n1: 64 B: ")
+
+
+class PingTest(CommandTest):
+
+    def ping(self, *arguments, **options):
+        done = run("ping", *arguments, "--json", **options)
+        self.check(done, 0)
+        return json.loads(done.stdout)
+
+    def test_shm_carries_it_and_the_summary_has_the_percentiles(self):
+        done = run("ping", self.serve(), "--count=3", "--interval=0.01",
+                   "--sizes=0,8,64KiB,1MiB")
+        self.check(done, 0)
+        self.assertRegex(done.stdout, r"^127\.0\.0\.1:\d+ over shm \(ring ")
+        self.assertIn("calls its echo service", done.stdout)
+        self.assertRegex(done.stdout, r"\n     3 +[\d.]+ [um]s")
+        self.assertIn("12 of 12 calls answered", done.stdout)
+        self.assertRegex(done.stdout, r"size +answers +min +p50 +p90 +p99 +max")
+        self.assertRegex(done.stdout, r"\n1 MiB +3( +[\d.]+ [um]s){5}\n")
+
+    def test_json_has_a_size_each_with_percentiles_in_order(self):
+        report = self.ping(self.serve(), "--count=50", "--flood",
+                           "--sizes=8,1MiB")
+        self.assertEqual(report["path"], "shm")
+        self.assertEqual([s["bytes"] for s in report["sizes"]], [8, 1 << 20])
+        for size in report["sizes"]:
+            self.assertEqual((size["answered"], size["failed"]), (50, 0))
+            times = [size[name + "_us"]
+                     for name in ("min", "p50", "p90", "p99", "max")]
+            self.assertGreater(times[0], 0)
+            self.assertEqual(times, sorted(times))
+
+    def test_fabrics_are_chosen_and_the_reason_is_given(self):
+        address = self.serve()
+        report = self.ping(address, "--count=1", "--fabrics=tcp")
+        self.assertEqual(report["path"], "tcp")
+        report = self.ping(address, "--count=1", "--fabrics=http2")
+        self.assertEqual(report["path"], "http2")
+        self.assertIn("--fabrics=http2", report["reason"])
+
+    def test_a_server_without_shm_says_why(self):
+        report = self.ping(self.serve(env={"PENSTOCK_SHM_SHARING": "off"}),
+                           "--count=1")
+        self.assertEqual(report["path"], "tcp")
+        self.assertIn("shm", report["reason"])
+
+    def stock(self, handlers=()):
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+        server.add_generic_rpc_handlers(handlers)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        self.addCleanup(lambda: server.stop(0).wait())
+        return f"127.0.0.1:{port}"
+
+    def test_a_stock_server_answers_that_it_has_no_such_method(self):
+        report = self.ping(self.stock(), "--count=2", "--interval=0.01",
+                           "--sizes=8,1MiB")
+        self.assertEqual(report["path"], "http2")
+        self.assertIn("UNIMPLEMENTED", report["calls"])
+        # Payload that nobody reads is not measured.
+        self.assertEqual([s["bytes"] for s in report["sizes"]], [0])
+
+    def test_a_stock_servers_health_service_gets_the_payload(self):
+        seen = []
+
+        class Health(grpc.GenericRpcHandler):
+            def service(self, details):
+                if details.method != "/grpc.health.v1.Health/Check":
+                    return None
+                def check(request, context):
+                    seen.append(request)
+                    return b"\x08\x01"
+                return grpc.unary_unary_rpc_method_handler(check)
+
+        report = self.ping(self.stock([Health()]), "--count=1",
+                           "--sizes=1,127,128,70000")
+        self.assertIn("health", report["calls"])
+        self.assertEqual(seen[0], b"")
+        self.assertEqual([len(r) for r in seen[1:]],
+                         [2 + 1, 2 + 127, 3 + 128, 4 + 70000])
+        self.assertEqual(seen[3][:3], b"\x7a\x80\x01")
+
+    def test_a_server_that_wants_a_login_still_answers(self):
+        class Refuse(grpc.GenericRpcHandler):
+            def service(self, details):
+                def check(request, context):
+                    context.abort(grpc.StatusCode.UNAUTHENTICATED, "who?")
+                return grpc.unary_unary_rpc_method_handler(check)
+
+        report = self.ping(self.stock([Refuse()]), "--count=1")
+        self.assertIn("UNAUTHENTICATED", report["calls"])
+        self.assertEqual(report["sizes"][0]["answered"], 1)
+
+    def test_an_unreachable_target_is_named_with_its_remedy(self):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+            done = run("ping", f"127.0.0.1:{port}", "--count=1")
+        self.check(done, 1)
+        self.assertIn("nothing listens there", done.stderr)
+        self.assertIn("is the server running", done.stderr)
+        done = run("ping", "unix:/nonexistent/socket", "--count=1")
+        self.check(done, 1)
+        self.assertIn("there is no such socket", done.stderr)
+
+    def test_a_server_that_says_nothing_costs_the_timeout_and_no_more(self):
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            begin = time.monotonic()
+            done = run("ping", f"127.0.0.1:{silent.getsockname()[1]}",
+                       "--timeout=0.5")
+        self.check(done, 1)
+        self.assertIn("did not answer within 500ms", done.stderr)
+        self.assertLess(time.monotonic() - begin, LIMIT / 2)
+
+    def test_a_server_that_talks_nonsense_is_an_error(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+
+            def answer():
+                peer, _ = listener.accept()
+                peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 100)
+                peer.close()
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                pool.submit(answer)
+                done = run("ping", f"127.0.0.1:{listener.getsockname()[1]}",
+                           "--timeout=3")
+        self.check(done, 1)
+
+    def wait_for_round(self, child, number):
+        shown = ""
+        while not re.search(rf"^ +{number} ", shown, re.MULTILINE):
+            line = child.stdout.readline()
+            self.assertTrue(line, shown)
+            shown += line
+        return shown
+
+    def test_ctrl_c_prints_the_summary(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            child = subprocess.Popen(
+                [PROGRAM, "ping", self.serve(), "--interval=0.01"],
+                stdout=subprocess.PIPE, text=True, env=clean_environment())
+            self.addCleanup(child.stdout.close)
+            self.wait_for_round(child, 2)
+            child.send_signal(number)
+            rest = child.stdout.read()
+            self.assertEqual(child.wait(LIMIT), 0)
+            self.assertIn("calls answered", rest)
+
+    def test_a_server_that_dies_and_comes_back_is_seen_to(self):
+        address = self.serve()
+        child = subprocess.Popen(
+            [PROGRAM, "ping", address, "--interval=0.01", "--timeout=1"],
+            stdout=subprocess.PIPE, text=True, env=clean_environment())
+        self.addCleanup(child.stdout.close)
+        self.wait_for_round(child, 2)
+        self.server.kill()
+        self.server.wait()
+        line = ""
+        while "failed" not in line:
+            line = child.stdout.readline()
+            self.assertTrue(line)
+        self.serve(port=address.rpartition(":")[2])
+        while "failed" in line or not re.match(r" +\d+ +[\d.]+ [um]s", line):
+            line = child.stdout.readline()
+            self.assertTrue(line)
+        child.send_signal(signal.SIGINT)
+        child.stdout.read()
+        self.assertEqual(child.wait(LIMIT), 0)
+
+    def test_a_reader_that_goes_away_ends_the_ping(self):
+        child = subprocess.Popen(
+            [PROGRAM, "ping", self.serve(), "--interval=0.01"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=clean_environment())
+        self.addCleanup(child.stderr.close)
+        child.stdout.readline()
+        child.stdout.close()
+        self.assertEqual(child.wait(LIMIT), 1)
+        self.assertEqual(child.stderr.read(), "")
+
+
+class ServeTest(CommandTest):
+
+    def test_it_ends_by_ctrl_c_with_0(self):
+        self.serve()
+        self.server.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.wait(LIMIT), 0)
+
+    def test_it_is_at_loopback_only_unless_told_otherwise(self):
+        self.assertRegex(self.serve(), r"^127\.0\.0\.1:\d+$")
+
+    def test_a_port_in_use_is_an_error_with_its_remedy(self):
+        port = self.serve().rpartition(":")[2]
+        done = run("serve", f"--port={port}")
+        self.check(done, 1)
+        self.assertIn("--port=0", done.stderr)
+
+    def test_text_says_how_to_go_on(self):
+        server = subprocess.Popen([PROGRAM, "serve", "--port=0"],
+                                  stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        server.stdout.readline()
+        self.assertRegex(server.stdout.readline(),
+                         r"^  penstock ping 127\.0\.0\.1:[1-9]\d*$")
+
+
+class TlsTest(CommandTest):
+    """With a certificate for "localhost" that signs itself."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.key, cls.cert = folder.name + "/key.pem", folder.name + "/cert.pem"
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+             "-keyout", cls.key, "-out", cls.cert, "-days", "2",
+             "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=DNS:localhost"],
+            check=True, capture_output=True)
+
+    def setUp(self):
+        address = self.serve(f"--cert={self.cert}", f"--key={self.key}")
+        self.port = address.rpartition(":")[2]
+
+    def ping(self, *arguments):
+        return run("ping", f"127.0.0.1:{self.port}", "--count=1",
+                   "--timeout=20", *arguments)
+
+    def test_with_the_right_authority_it_works(self):
+        done = self.ping(f"--ca={self.cert}", "--server-name=localhost",
+                         "--json")
+        self.check(done, 0)
+        self.assertIn(json.loads(done.stdout)["path"], ("shm", "tcp"))
+
+    def test_each_mistake_is_told_from_the_others(self):
+        for arguments, said in [
+                ([], "--tls"),
+                (["--tls"], "--ca=FILE"),
+                ([f"--ca={self.cert}"], "--server-name"),
+                (["--ca=/nonexistent"], "cannot read /nonexistent"),
+                ([f"--ca={self.key}"], "PEM")]:
+            with self.subTest(arguments):
+                done = self.ping(*arguments)
+                self.check(done, 1)
+                self.assertIn(said, done.stderr)
+
+    def test_tls_to_a_server_without_it_is_told(self):
+        done = run("ping", self.serve(), f"--ca={self.cert}", "--count=1")
+        self.check(done, 1)
+        self.assertIn("does not speak TLS", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,87 @@
+// Percentiles of many times, and how they are shown.
+
+#include "cli/ping_table.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cli/histogram.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+
+namespace penstock::cli {
+namespace {
+
+TEST(HistogramTest, PercentilesAreRightToTwoPercent) {
+  std::mt19937_64 random(7);
+  std::lognormal_distribution<double> times(10, 3);  // 22 us, with a long tail
+  std::vector<int64_t> all;
+  Histogram histogram;
+  for (int i = 0; i < 100000; ++i) {
+    all.push_back(static_cast<int64_t>(times(random)));
+    histogram.Add(absl::Nanoseconds(all.back()));
+  }
+  std::sort(all.begin(), all.end());
+  EXPECT_EQ(histogram.count(), all.size());
+  EXPECT_EQ(histogram.min(), absl::Nanoseconds(all.front()));
+  EXPECT_EQ(histogram.max(), absl::Nanoseconds(all.back()));
+  for (const double quantile : {0.01, 0.5, 0.9, 0.99, 0.999}) {
+    const double wanted =
+        static_cast<double>(all[static_cast<size_t>(quantile * 100000) - 1]);
+    const double got = absl::ToDoubleNanoseconds(histogram.Quantile(quantile));
+    EXPECT_NEAR(got, wanted, 0.02 * wanted + 1) << quantile;
+  }
+}
+
+TEST(HistogramTest, ExtremesAreKept) {
+  Histogram histogram;
+  EXPECT_EQ(histogram.Quantile(0.5), absl::ZeroDuration());
+  histogram.Add(absl::Nanoseconds(-5));  // a clock that went back
+  EXPECT_EQ(histogram.min(), absl::ZeroDuration());
+  histogram.Add(absl::Hours(24 * 365 * 200));
+  histogram.Add(absl::InfiniteDuration());
+  EXPECT_EQ(histogram.count(), 3U);
+  EXPECT_EQ(histogram.max(), absl::Nanoseconds(INT64_MAX));
+}
+
+TEST(HistogramTest, OneTimeIsEveryPercentile) {
+  Histogram histogram;
+  histogram.Add(absl::Nanoseconds(123457));
+  EXPECT_EQ(histogram.Quantile(0.5), absl::Nanoseconds(123457));
+  EXPECT_EQ(histogram.Quantile(0.99), absl::Nanoseconds(123457));
+}
+
+PingSummary Summary() {
+  PingSummary summary;
+  summary.target = "ps0:50051";
+  summary.path = "shm";
+  summary.series.resize(2);
+  summary.series[0].bytes = 8;
+  summary.series[0].times.Add(absl::Microseconds(12));
+  summary.series[1].bytes = 1024;
+  summary.series[1].failed = 2;
+  return summary;
+}
+
+TEST(SummaryTest, ASizeWithoutAnAnswerHasNoTimes) {
+  const Output out(1, {false, 80});
+  const std::string text = SummaryText(Summary(), out);
+  EXPECT_NE(text.find("1 of 3 calls answered"), std::string::npos) << text;
+  EXPECT_NE(text.find("none came back"), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(SummaryJson(Summary()));
+  EXPECT_EQ(json["sizes"][0]["p50_us"], 12.0);
+  EXPECT_FALSE(json["sizes"][1].contains("p50_us"));
+  EXPECT_EQ(json["sizes"][1]["failed"], 2);
+}
+
+TEST(SummaryTest, TextThatIsNoUnicodeIsStillJson) {
+  PingSummary summary = Summary();
+  summary.target = "\xff\xfe";
+  EXPECT_FALSE(nlohmann::json::parse(SummaryJson(summary)).empty());
+}
+
+}  // namespace
+}  // namespace penstock::cli
