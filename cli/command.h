@@ -34,13 +34,18 @@ struct Manual {
   // What 0 and 1 mean here. 2 is a wrong command line.
   std::string on_ok;
   std::string on_failed;
+  bool is_hidden = false;  // from --help, the man page and completion
 };
+
+class Program;
 
 // What a command gets from main().
 struct Context {
   Output* out;
   // The environment as it was before `penstock` added to it.
   const Environment& environment;
+  // The tree of all commands; set by Program.
+  const Program* program = nullptr;
 };
 
 // One subcommand. To add one, write a class and name it in commands.cc.

@@ -3,6 +3,7 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/ping.h"
+#include "cli/script_commands.h"
 #include "cli/serve.h"
 
 namespace penstock::cli {
@@ -12,6 +13,8 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeDoctor());
   commands.push_back(MakePing());
   commands.push_back(MakeServe());
+  commands.push_back(MakeCompletion());
+  commands.push_back(MakeMan());
   return commands;
 }
 

@@ -5,9 +5,16 @@
 
 #include "cli/doctor/probes.h"
 #include "cli/doctor_report.h"
+#include "cli/histogram.h"
+#include "cli/interrupt.h"
+#include "cli/prober.h"
+#include "cli/target.h"
 
 namespace penstock::cli {
 namespace {
+
+// Enough for a median, at some milliseconds in all.
+constexpr int kCalls = 20;
 
 class Doctor final : public Command {
  public:
@@ -16,36 +23,76 @@ class Doctor final : public Command {
         "doctor",
         "what would carry a connection here, and what is in its way",
         "Looks at RDMA devices, memory, limits, namespaces, settings and the "
-        "release of gRPC, and says what of it helps or hinders Penstock. "
-        "Changes nothing.\n\n"
+        "release of gRPC, and says what of it helps or hinders Penstock. With "
+        "a TARGET, which may be any gRPC server, it connects and says what "
+        "was agreed on, and why nothing better. Changes nothing.\n\n"
         "A line is \"ok\", a \"note\" (works, but slower or not everywhere) or "
         "a \"problem\" (does not do what is asked of it). What to do about it "
         "follows an arrow.",
         {{"penstock doctor", "looks at this machine"},
+         {"penstock doctor ps0:50051",
+          "also at what carries a connection to that server"},
          {"penstock doctor --brief", "leaves out what is ok"},
          {"penstock doctor --json | jq '.findings[] | select(.level != "
           "\"ok\")'",
           "the same for a program"}},
         "no problem was found; there may be notes",
-        "a problem was found"};
+        "a problem was found, or TARGET did not answer"};
   }
 
   void Declare(CLI::App* app) override {
+    target_.Declare(app, /*is_required=*/false);
     app->add_flag("-b,--brief", brief_, "leave out what is ok");
     app->add_flag("--json", json_, "print one JSON object");
   }
 
+  absl::Status Check() override { return target_.Check(); }
+
   absl::StatusOr<int> Run(const Context& context) override {
+    WatchInterrupts();
     const Host host = ThisHost(context.environment);
     DoctorReport report;
     report.paths = JudgePaths(host);
     report.findings = ProbeAll(host);
+    if (!target_.Name().empty()) {
+      auto connected = Connect();
+      if (!connected.ok()) return connected.status();
+      report.target = *std::move(connected);
+    }
+    if (Interrupted()) return kFailed;
     context.out->Write(json_ ? ReportJson(report)
                              : ReportText(report, *context.out, brief_));
-    return report.Count(Level::kProblem) == 0 ? kOk : kFailed;
+    return report.Problems() == 0 ? kOk : kFailed;
   }
 
  private:
+  // Returns what came of it; an error only if it cannot be tried.
+  absl::StatusOr<TargetReport> Connect() const {
+    TargetReport report;
+    report.target = target_.Name();
+    const auto channel = target_.Open();
+    if (!channel.ok()) return channel.status();
+    Prober prober(*channel, target_.timeout());
+    const grpc::Status found = prober.Find();
+    if (!found.ok()) {
+      report.detail = target_.Explain(found);
+      return report;
+    }
+    const PathReport path = target_.Path(channel->get());
+    report.path = path.path;
+    report.detail = path.detail;
+    report.reason = path.reason;
+    report.calls = prober.Describe();
+    Histogram times;
+    absl::Duration took;
+    for (int i = 0; i < kCalls && !Interrupted(); ++i) {
+      if (prober.Ping(0, &took).ok()) times.Add(took);
+    }
+    report.round_trip = times.Quantile(0.5);
+    return report;
+  }
+
+  Target target_;
   bool brief_ = false;
   bool json_ = false;
 };

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cli/text/units.h"
 #include "nlohmann/json.hpp"
 
 namespace penstock::cli {
@@ -51,22 +52,23 @@ std::string PathsText(const DoctorReport& report, const Output& out) {
 }
 
 std::string TargetText(const TargetReport& target, const Output& out) {
-  std::string text =
-      Heading(out, absl::StrCat("\nWhat carries one to ", target.target));
   constexpr size_t kColumn = 9;
+  std::string text = absl::StrCat(
+      "\n", Heading(out, absl::StrCat("What carries one to ", target.target)));
+  const auto line = [&](const std::string& first, absl::string_view rest) {
+    absl::StrAppend(&text, first, Wrapped(rest, kColumn, out.columns()), "\n");
+  };
+  const std::string blank(kColumn, ' ');
   if (target.path.empty()) {
-    return absl::StrCat(text, "  ", Padded(out, Style::kBad, "none", 7),
-                        Wrapped(target.detail, kColumn, out.columns()), "\n");
+    line("  " + Padded(out, Style::kBad, "none", kColumn - 2), target.detail);
+    return text;
   }
-  absl::StrAppend(&text, "  ", Padded(out, Style::kGood, target.path, 7),
-                  Wrapped(target.detail.empty() ? "." : target.detail, kColumn,
-                          out.columns()),
-                  "\n");
+  line("  " + Padded(out, Style::kGood, target.path, kColumn - 2),
+       absl::StrCat(target.detail, target.detail.empty() ? "" : "; ",
+                    "a call takes ", DurationText(target.round_trip),
+                    " (median, of ", target.calls, ")"));
   if (!target.reason.empty()) {
-    absl::StrAppend(&text, std::string(kColumn, ' '),
-                    Wrapped(absl::StrCat("not better because: ", target.reason),
-                            kColumn, out.columns()),
-                    "\n");
+    line(blank, absl::StrCat("not better because: ", target.reason));
   }
   return text;
 }
@@ -113,12 +115,17 @@ int DoctorReport::Count(Level level) const {
                     [&](const Finding& each) { return each.level == level; }));
 }
 
+int DoctorReport::Problems() const {
+  const bool is_unreachable = target.has_value() && target->path.empty();
+  return Count(Level::kProblem) + (is_unreachable ? 1 : 0);
+}
+
 std::string ReportText(const DoctorReport& report, const Output& out,
                        bool brief) {
   std::string text = PathsText(report, out);
   if (report.target.has_value()) text += TargetText(*report.target, out);
   text += FindingsText(report, out, brief);
-  const int problems = report.Count(Level::kProblem);
+  const int problems = report.Problems();
   absl::StrAppend(&text, "\n",
                   out.Styled(problems == 0 ? Style::kGood : Style::kBad,
                              CountText(problems, "problem")),
@@ -128,7 +135,7 @@ std::string ReportText(const DoctorReport& report, const Output& out,
 
 std::string ReportJson(const DoctorReport& report) {
   nlohmann::ordered_json json;
-  json["problems"] = report.Count(Level::kProblem);
+  json["problems"] = report.Problems();
   json["notes"] = report.Count(Level::kNote);
   json["paths"] = nlohmann::ordered_json::array();
   for (const PathVerdict& each : report.paths) {
@@ -140,7 +147,12 @@ std::string ReportJson(const DoctorReport& report) {
     json["target"] = {{"target", report.target->target},
                       {"path", report.target->path},
                       {"detail", report.target->detail},
-                      {"reason", report.target->reason}};
+                      {"reason", report.target->reason},
+                      {"calls", report.target->calls}};
+    if (!report.target->path.empty()) {
+      json["target"]["round_trip_us"] =
+          absl::ToDoubleMicroseconds(report.target->round_trip);
+    }
   }
   json["findings"] = nlohmann::ordered_json::array();
   for (const Finding& each : report.findings) {

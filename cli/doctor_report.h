@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "cli/doctor/finding.h"
 #include "cli/text/output.h"
 
@@ -15,9 +16,11 @@ namespace penstock::cli {
 // What came of the connection to a target.
 struct TargetReport {
   std::string target;
-  std::string path;    // "shm"; empty: nothing came back
-  std::string detail;  // "ring 256 KiB", or what went wrong
-  std::string reason;  // why no better path is used
+  std::string path;           // "shm"; empty: nothing came back
+  std::string detail;         // "ring 256 KiB", or what went wrong
+  std::string reason;         // why no better path is used
+  std::string calls;          // what was called
+  absl::Duration round_trip;  // of a call without payload, the median
 };
 
 struct DoctorReport {
@@ -26,6 +29,8 @@ struct DoctorReport {
   Findings findings;
 
   int Count(Level level) const;
+  // A target that does not answer is one.
+  int Problems() const;
 };
 
 // Returns text for `out`. `brief` leaves out what is ok.

@@ -90,6 +90,7 @@ CLI::App* Program::AppFor(const Manual& manual) {
     }
   }
   app->description(manual.summary);
+  if (manual.is_hidden) app->group(kHidden);
   return app;
 }
 
@@ -144,7 +145,8 @@ int Program::RunCommand(CLI::App* app, const Context& context) {
   Command* const command = found->second;
   const absl::Status usage = command->Check();
   if (!usage.ok()) return WrongUsage(*app, usage.message());
-  const absl::StatusOr<int> code = command->Run(context);
+  const absl::StatusOr<int> code =
+      command->Run({context.out, context.environment, this});
   if (code.ok()) return *code;
   Complain(FullName(*app), code.status().message());
   return kFailed;

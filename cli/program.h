@@ -21,7 +21,7 @@ class Program {
   // Runs one command line and returns the exit code.
   int Run(int argc, char** argv, const Context& context);
 
-  CLI::App& root() { return root_; }
+  const CLI::App& root() const { return root_; }
   // Returns what `app` does; null for one that only has others below it.
   const Command* CommandOf(const CLI::App* app) const;
 

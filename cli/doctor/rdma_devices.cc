@@ -126,8 +126,8 @@ int MtuOf(const std::string& description) {
   return mtu;
 }
 
-// What the survey chose on this port: the GID is that of the IP address, which
-// the connection manager has bound.
+// What the survey chose on this port, and why: the connection manager binds an
+// IP address, and that has its GID.
 Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
   absl::string_view rest = local.description;
   absl::ConsumePrefix(&rest, absl::StrCat(port.Subject(), ", "));
@@ -137,6 +137,8 @@ Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
   const bool is_software =
       host.files.Exists(absl::StrCat(kDevices, "/", port.device, "/parent"));
   if (!rate.empty() && !is_software) absl::StrAppend(&text, ", ", rate);
+  absl::StrAppend(&text, "; of the port's ", CountGids(host.files, port.folder),
+                  " GIDs, that of this address");
   Finding finding{kGroup, port.Subject(), Level::kOk, text, ""};
   const int mtu = MtuOf(local.description);
   if (mtu > 0 && mtu < kMaxMtu && !port.interface.empty() &&
@@ -165,17 +167,11 @@ Findings ProbePort(const Host& host, const Port& port) {
   const std::string state = StateOf(host.files, port);
   if (state != "ACTIVE") return {Down(host, port, state)};
   const std::vector<const LocalAddress*> addresses = AddressesOf(host, port);
-  const int gids = CountGids(host.files, port.folder);
   Findings findings;
   for (const LocalAddress* each : addresses) {
     findings.push_back(Chosen(host, port, *each));
   }
   if (!addresses.empty()) {
-    findings.push_back(
-        {kGroup, port.Subject(), Level::kOk,
-         absl::StrCat("the GID in use is the one of the IP address; the port ",
-                      "has ", gids, " (PENSTOCK_VERBS_GID_INDEX chooses)"),
-         ""});
     findings.push_back(WindowsOf(port, *addresses.front()));
   } else if (host.rdma.ok()) {
     findings.push_back({kGroup, port.Subject(), Level::kNote,

@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -149,6 +150,106 @@ class DoctorTest(CommandTest):
         report = json.loads(run("doctor", "--json",
                                 env={"PENSTOCK_POLICY": "off"}).stdout)
         self.assertEqual([p["fabric"] for p in report["paths"]], ["http2"])
+
+
+    def test_a_target_is_connected_to_and_its_path_is_named(self):
+        address = self.serve()
+        done = run("doctor", address)
+        self.assertRegex(
+            done.stdout,
+            rf"What carries one to {address}\n  shm    ring \d+ KiB; a call takes")
+        report = json.loads(run("doctor", address, "--json",
+                                "--fabrics=verbs,tcp").stdout)["target"]
+        self.assertEqual(report["path"], "tcp")
+        self.assertIn("verbs: ", report["reason"])
+        self.assertGreater(report["round_trip_us"], 0)
+
+    def test_a_target_that_does_not_answer_is_a_problem(self):
+        with socket.socket() as silent:
+            silent.bind(("127.0.0.1", 0))
+            silent.listen()
+            done = run("doctor", f"127.0.0.1:{silent.getsockname()[1]}",
+                       "--timeout=0.5")
+        self.check(done, 1)
+        self.assertRegex(done.stdout, r"\n  none   127.* did not answer")
+        self.assertRegex(done.stdout, r"\n[1-9]\d* problem")
+
+
+class ScriptsTest(CommandTest):
+    """What is made of the tree of commands has all that --help has."""
+
+    def options(self, *command):
+        """Of a command, as --help lists them."""
+        section = re.search(r"^Options\n((?:  .*\n)+)",
+                            run(*command, "--help").stdout, re.MULTILINE)[1]
+        found = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", section,
+                               re.MULTILINE))
+        self.assertIn("--help", found)
+        return found
+
+    commands = UsageTest.commands
+
+    def test_hidden_commands_are_not_listed(self):
+        self.assertEqual({"man", "completion"} & set(self.commands()), set())
+
+    def test_the_man_page_has_every_option(self):
+        page = run("man")
+        self.check(page, 0)
+        parts = page.stdout.replace("\\-", "-").split('\n.SS "')[1:]
+        self.assertEqual([part.split()[1] for part in parts], self.commands())
+        for part in parts:
+            for option in self.options(part.split()[1]):
+                self.assertRegex(part, rf"(?m)^\.B (-\w, )?{option}(=|$)")
+
+    def test_the_man_page_is_without_errors(self):
+        if not shutil.which("groff"):
+            self.skipTest("groff is not here")
+        done = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-P-cbou"],
+                              input=run("man").stdout, capture_output=True,
+                              text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("penstock doctor [OPTIONS] [TARGET]", done.stdout)
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = ('source /dev/stdin; COMP_WORDS=("$@"); '
+                  'COMP_CWORD=$(($# - 1)); _penstock; '
+                  'printf "%s\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(
+            ["bash", "-c", script, "bash", "penstock", *words],
+            input=run("completion", "bash").stdout, capture_output=True,
+            text=True, timeout=LIMIT)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return set(done.stdout.split())
+
+    def test_bash_completes_commands_and_their_options(self):
+        self.assertEqual(self.complete(""), {*self.commands(), "--help",
+                                             "--version"})
+        self.assertEqual(self.complete("do"), {"doctor"})
+        for command in self.commands():
+            offered = {word.rstrip("=") for word in self.complete(command, "-")}
+            self.assertEqual(offered, self.options(command))
+        self.assertIn("--count=", self.complete("ping", "a:1", "--co"))
+
+    def test_fish_completes_commands_and_their_options(self):
+        script = run("completion", "fish").stdout
+        for command in self.commands():
+            self.assertRegex(script, rf"(?m) -a {command} ")
+            offered = re.findall(
+                rf"(?m)__fish_seen_subcommand_from {command}' -l (\S+)", script)
+            self.assertEqual({f"--{name}" for name in offered},
+                             self.options(command))
+
+    def test_the_shells_that_are_here_can_read_their_scripts(self):
+        for shell in ("bash", "zsh", "fish"):
+            if not shutil.which(shell):
+                print(f"{shell} is not here: its script was not read")
+                continue
+            done = subprocess.run([shell, "-n", "/dev/stdin"],
+                                  input=run("completion", shell).stdout,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.check(run("completion", "tcsh"), 2)
 
 
 class OutputTest(CommandTest):

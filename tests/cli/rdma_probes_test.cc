@@ -68,8 +68,8 @@ TEST_F(AdapterTest, AWholeOneHasNoProblem) {
   }
   EXPECT_EQ(Only(all, "mlx5_0").text, "mlx5_core, firmware 22.35.1012");
   EXPECT_EQ(ProbeDevices(*host_)[1].text,
-            "10.0.0.1: GID 1, RoCE v2, mtu 4096, 100 Gb/sec (4X EDR)");
-  EXPECT_TRUE(Mentions(all, "the port has 2 "));
+            "10.0.0.1: GID 1, RoCE v2, mtu 4096, 100 Gb/sec (4X EDR); of the "
+            "port's 2 GIDs, that of this address");
   EXPECT_EQ(Only(all, "device files").text,
             "/dev/infiniband: rdma_cm, uverbs0");
   EXPECT_EQ(Only(all, "kernel modules").text, "ib_uverbs, rdma_cm, rdma_ucm");

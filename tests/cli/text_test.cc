@@ -94,7 +94,9 @@ TEST(OutputTest, AClosedPipeAndAFullDiskAreToldApart) {
 TEST(ReportTest, NoLineIsWiderThanTheTerminal) {
   DoctorReport report;
   report.paths = {{"shm", true, "to processes of this machine and user"}};
-  report.target = TargetReport{"ps0:50051", "tcp", "", "shm: another host"};
+  report.target = TargetReport{
+      "ps0:50051",           "tcp", "", "shm: another host", "its echo service",
+      absl::Microseconds(61)};
   report.findings = {{"RDMA", "mlx5_0/1", Level::kProblem,
                       "the port is DOWN, not ACTIVE",
                       "check the cable and the switch, then look again"}};
