@@ -114,7 +114,8 @@ class Ping final : public Command {
         "connection, and why nothing better does. Ctrl-C ends with a "
         "summary.\n\n"
         "A time is that of a call: from its start until every byte of the "
-        "answer was compared with what was sent. Calls a second apart pay for "
+        "answer was compared with what was sent. The server does not look at "
+        "the payload, so shm need not copy it. Calls a second apart pay for "
         "waking up both sides; --flood shows calls back to back.",
         {{"penstock ping 127.0.0.1:50051", "a call each second, until Ctrl-C"},
          {"penstock ping ps0:50051 --flood --count=10000 "
@@ -216,7 +217,7 @@ class Ping final : public Command {
     if (!summary.reason.empty()) {
       absl::StrAppend(&text, "\nnot better because: ", summary.reason);
     }
-    return absl::StrCat(text, "\ncalls ", summary.calls, "\n\n");
+    return absl::StrCat(text, "\ncalls ", summary.calls, "\n");
   }
 
   void Loop(const Output* out, cli::Run* run) const {

@@ -53,6 +53,7 @@ bool RoundPrinter::HasColumns() const {
 }
 
 void RoundPrinter::Header() {
+  out_->Write("\n");
   if (!HasColumns()) return;
   std::string line = absl::StrFormat("%*s", kNumberColumns, "round");
   for (const size_t bytes : sizes_) {

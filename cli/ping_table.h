@@ -36,7 +36,7 @@ class RoundPrinter {
  public:
   RoundPrinter(Output* out, std::vector<size_t> sizes);
 
-  // Prints the names of the columns.
+  // Prints the names of the columns, if there are any, after an empty line.
   void Header();
   // Prints the median of each size since the last row, under the number of the
   // last round, and begins anew.

@@ -137,8 +137,11 @@ Finding Chosen(const Host& host, const Port& port, const LocalAddress& local) {
   const bool is_software =
       host.files.Exists(absl::StrCat(kDevices, "/", port.device, "/parent"));
   if (!rate.empty() && !is_software) absl::StrAppend(&text, ", ", rate);
-  absl::StrAppend(&text, "; of the port's ", CountGids(host.files, port.folder),
-                  " GIDs, that of this address");
+  const int gids = CountGids(host.files, port.folder);
+  if (gids > 1) {
+    absl::StrAppend(&text, "; of the port's ", gids,
+                    " GIDs, that of this address");
+  }
   Finding finding{kGroup, port.Subject(), Level::kOk, text, ""};
   const int mtu = MtuOf(local.description);
   if (mtu > 0 && mtu < kMaxMtu && !port.interface.empty() &&

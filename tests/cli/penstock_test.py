@@ -393,6 +393,18 @@ class PingTest(CommandTest):
                          [2 + 1, 2 + 127, 3 + 128, 4 + 70000])
         self.assertEqual(seen[3][:3], b"\x7a\x80\x01")
 
+    def test_an_echo_that_is_not_what_was_sent_is_no_answer(self):
+        class Forge(grpc.GenericRpcHandler):
+            def service(self, details):
+                def forge(request, context):
+                    return request[:-1] + b"?" if request else b""
+                return grpc.unary_unary_rpc_method_handler(forge)
+
+        done = run("ping", self.stock([Forge()]), "--count=1", "--sizes=64KiB")
+        self.check(done, 1)
+        self.assertIn("differs from what was sent", done.stdout)
+        self.assertIn("0 of 1 calls answered", done.stdout)
+
     def test_a_server_that_wants_a_login_still_answers(self):
         class Refuse(grpc.GenericRpcHandler):
             def service(self, details):

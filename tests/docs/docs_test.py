@@ -128,6 +128,12 @@ class SettingsTest(unittest.TestCase):
                           for name in VARIABLE.findall(text_of(path))
                           if name not in known], [])
 
+    def test_the_doctor_knows_the_variables_of_others(self):
+        text = text_of(ROOT / "cli/doctor/process.cc")
+        known = re.search(r"kVariablesOfOthers\[\] = \{(.*?)\}", text,
+                          re.DOTALL)[1]
+        self.assertEqual(set(SETTING.findall(known)), NOT_OF_THE_TRANSPORT)
+
 
 class LinksTest(unittest.TestCase):
 
