@@ -277,6 +277,23 @@ class OutputTest(CommandTest):
         self.assertIn("standard output", done.stderr)
         self.assertIsNone(self.server.poll())
 
+    def test_a_closed_descriptor_is_taken_before_a_socket_takes_it(self):
+        server = subprocess.Popen(
+            ["sh", "-c", f'exec "{PROGRAM}" serve --port=0 >&-'],
+            env=clean_environment())
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        taken, end = "/", time.monotonic() + LIMIT
+        # Until main(), files that are loaded have it, or none.
+        while (taken.startswith("/") and taken != "/dev/null"
+               and time.monotonic() < end):
+            try:
+                if "penstock" in os.readlink(f"/proc/{server.pid}/exe"):
+                    taken = os.readlink(f"/proc/{server.pid}/fd/1")
+            except FileNotFoundError:
+                pass
+        self.assertEqual(taken, "/dev/null")
+
     def on_terminal(self, columns, *arguments, env=None):
         """Runs penstock on a terminal; returns what it shows."""
         master, slave = pty.openpty()
