@@ -5,86 +5,17 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "transport/base/log.h"
 #include "transport/grpc/credentials.h"
 #include "transport/grpc/describe.h"
 #include "transport/grpc/mismatch.h"
-#include "transport/grpc/polling_engine.h"
 #include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
 #include "transport/memory/stable_memory.h"
 #include "transport/settings/settings.h"
-#include "transport/stub_memory.h"
+#include "transport/usable_settings.h"
 
 namespace penstock {
 namespace {
-
-void SayWhyNot(const absl::Status& reason) {
-  base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
-}
-
-// Logs once for the process: the reason is the same for all channels and
-// servers.
-void SayMismatchOnce(const absl::Status& reason) {
-  static const bool said = (SayWhyNot(reason), true);
-  (void)said;
-}
-
-// Warns once if threads that wait in gRPC cannot poll. Clients still work.
-void SayLateOnce() {
-  static const bool early = [] {
-    if (!core::PollingIsWrapped()) {
-      base::LogWarning(
-          "the Penstock library was loaded after gRPC had been used: threads "
-          "that wait in gRPC cannot poll, so small messages take longer; link "
-          "it into the program, or load it first");
-    }
-    return core::PollingIsWrapped();
-  }();
-  (void)early;
-}
-
-// Logs bad settings of the process, once. Without this they would be read, and
-// logged, only when a thread first waits.
-void CheckProcessSettingsOnce() {
-  static const bool good = [] {
-    const absl::Status all[] = {ResolvePolling().status(),
-                                ResolveShmHugePages().status(),
-                                ResolveStubMemory().status()};
-    bool good = true;
-    for (const absl::Status& status : all) {
-      if (!status.ok()) base::LogError(status.message());
-      good &= status.ok();
-    }
-    return good;
-  }();
-  (void)good;
-}
-
-// Returns the settings, or logs and returns why Penstock cannot be used.
-// Policy::kOff is not such a reason: the caller checks for it, and logs
-// nothing.
-absl::StatusOr<Settings> UsableSettings(const Options& options) {
-  CheckProcessSettingsOnce();
-  if (const char* mismatch = core::GrpcMismatch()) {
-    const absl::Status status = absl::FailedPreconditionError(mismatch);
-    SayMismatchOnce(status);
-    return status;
-  }
-  absl::StatusOr<Settings> settings = ResolveSettings(options);
-  if (!settings.ok()) SayWhyNot(settings.status());
-  return settings;
-}
-
-// For a process with a channel or server that may use shared memory. In any
-// other, stubs stay as they are.
-void PlaceStubMemory(const Settings& settings) {
-  if (settings.Allows(FabricName(Fabric::kShm)) &&
-      settings.shm_sharing == ShmSharing::kSameUid &&
-      ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
-    ServeStubsFromPool();
-  }
-}
 
 // Makes BuildAndStart() fail. The only way to do that is a port that cannot be
 // bound.
@@ -101,7 +32,7 @@ void Enable(grpc::ServerBuilder* builder, const Options& options) {
   absl::Status status = settings.status();
   if (status.ok()) {
     if (settings->policy == Policy::kOff) return;
-    PlaceStubMemory(*settings);
+    PrepareForServer(*settings);
     status = core::EnableServer(builder, *settings);
     if (!status.ok()) SayWhyNot(status);
   }
@@ -118,8 +49,7 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
         "Penstock is required but not used: ", settings.status().message()));
   }
   if (settings->policy == Policy::kOff) return credentials;
-  SayLateOnce();
-  PlaceStubMemory(*settings);
+  PrepareForChannel(*settings);
   return core::WrapCredentials(credentials, *settings);
 }
 

@@ -128,11 +128,17 @@ std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
   if (credentials == nullptr) return nullptr;
   grpc::SecureChannelCredentials* secure =
       (credentials.get()->*(&Access::AsSecureCredentials))();
-  grpc_core::RefCountedPtr<grpc_channel_credentials> inner(
+  const grpc_core::RefCountedPtr<grpc_channel_credentials> inner(
       secure != nullptr ? secure->GetRawCreds()->Ref().release()
                         : grpc_insecure_credentials_create());
   return std::make_shared<grpc::SecureChannelCredentials>(
-      new PenstockCredentials(std::move(inner), settings));
+      WrapCredentials(inner.get(), settings));
+}
+
+grpc_channel_credentials* WrapCredentials(grpc_channel_credentials* credentials,
+                                          const Settings& settings) {
+  if (credentials == nullptr) return nullptr;
+  return new PenstockCredentials(credentials->Ref(), settings);
 }
 
 }  // namespace core

@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
 #define PENSTOCK_TRANSPORT_GRPC_CREDENTIALS_H_
 
+#include <grpc/grpc.h>
+
 #include <memory>
 
 #include "grpcpp/security/credentials.h"
@@ -16,6 +18,11 @@ namespace core {
 std::shared_ptr<grpc::ChannelCredentials> WrapCredentials(
     const std::shared_ptr<grpc::ChannelCredentials>& credentials,
     const Settings& settings);
+
+// The same for gRPC's core. The result takes a reference of its own to
+// `credentials`; the caller releases it by grpc_channel_credentials_release().
+grpc_channel_credentials* WrapCredentials(grpc_channel_credentials* credentials,
+                                          const Settings& settings);
 
 }  // namespace core
 }  // namespace penstock

@@ -10,7 +10,9 @@
 #include "grpcpp/impl/server_builder_plugin.h"
 #include "grpcpp/impl/server_initializer.h"
 #include "grpcpp/server.h"
+#include "src/core/lib/channel/channel_args.h"
 #include "src/core/lib/config/core_configuration.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/surface/server.h"
 #include "src/core/lib/transport/handshaker_factory.h"
 #include "src/core/lib/transport/handshaker_registry.h"
@@ -128,17 +130,36 @@ bool Register() {
 
 const bool g_registered = Register();
 
+absl::Status LoadedLate() {
+  return absl::FailedPreconditionError(
+      "the Penstock library was loaded after gRPC had been used: link it into "
+      "the program, or load it first");
+}
+
 }  // namespace
 
 absl::Status EnableServer(grpc::ServerBuilder* builder,
                           const Settings& settings) {
-  if (!g_registered) {
-    return absl::FailedPreconditionError(
-        "the Penstock library was loaded after gRPC had been used: link it "
-        "into the program, or load it first");
-  }
+  if (!g_registered) return LoadedLate();
   builder->SetOption(std::make_unique<Option>(settings));
   return absl::OkStatus();
+}
+
+absl::StatusOr<grpc_server*> CreateEnabledServer(
+    decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
+    const Settings& settings) {
+  if (!g_registered) return LoadedLate();
+  grpc_core::ExecCtx exec_ctx;  // copies of arguments may end in it
+  Share context = std::make_shared<ServerContext>();
+  context->settings = settings;
+  const grpc_arg mark = grpc_channel_arg_pointer_create(
+      const_cast<char*>(kServerArg), &context, &kShareVtable);
+  const grpc_channel_args* marked =
+      grpc_channel_args_copy_and_add(arguments, &mark, 1);
+  grpc_server* server = create(marked, /*reserved=*/nullptr);
+  grpc_channel_args_destroy(marked);
+  context->server = grpc_core::Server::FromC(server);
+  return server;
 }
 
 }  // namespace core

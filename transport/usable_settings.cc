@@ -1,0 +1,85 @@
+#include "transport/usable_settings.h"
+
+#include "absl/strings/str_cat.h"
+#include "transport/base/log.h"
+#include "transport/grpc/mismatch.h"
+#include "transport/grpc/polling_engine.h"
+#include "transport/stub_memory.h"
+
+namespace penstock {
+namespace {
+
+// Logs once for the process: the reason is the same for all channels and
+// servers.
+void SayMismatchOnce(const absl::Status& reason) {
+  static const bool said = (SayWhyNot(reason), true);
+  (void)said;
+}
+
+// Warns once if threads that wait in gRPC cannot poll. Clients still work.
+void SayLateOnce() {
+  static const bool early = [] {
+    if (!core::PollingIsWrapped()) {
+      base::LogWarning(
+          "the Penstock library was loaded after gRPC had been used: threads "
+          "that wait in gRPC cannot poll, so small messages take longer; link "
+          "it into the program, or load it first");
+    }
+    return core::PollingIsWrapped();
+  }();
+  (void)early;
+}
+
+// Logs bad settings of the process, once. Without this they would be read, and
+// logged, only when a thread first waits.
+void CheckProcessSettingsOnce() {
+  static const bool good = [] {
+    const absl::Status all[] = {ResolvePolling().status(),
+                                ResolveShmHugePages().status(),
+                                ResolveStubMemory().status()};
+    bool good = true;
+    for (const absl::Status& status : all) {
+      if (!status.ok()) base::LogError(status.message());
+      good &= status.ok();
+    }
+    return good;
+  }();
+  (void)good;
+}
+
+// For a process with a channel or server that may use shared memory. In any
+// other, stubs stay as they are.
+void PlaceStubMemory(const Settings& settings) {
+  if (settings.Allows(FabricName(Fabric::kShm)) &&
+      settings.shm_sharing == ShmSharing::kSameUid &&
+      ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
+    ServeStubsFromPool();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Settings> UsableSettings(const Options& options) {
+  CheckProcessSettingsOnce();
+  if (const char* mismatch = core::GrpcMismatch()) {
+    const absl::Status status = absl::FailedPreconditionError(mismatch);
+    SayMismatchOnce(status);
+    return status;
+  }
+  absl::StatusOr<Settings> settings = ResolveSettings(options);
+  if (!settings.ok()) SayWhyNot(settings.status());
+  return settings;
+}
+
+void PrepareForChannel(const Settings& settings) {
+  SayLateOnce();
+  PlaceStubMemory(settings);
+}
+
+void PrepareForServer(const Settings& settings) { PlaceStubMemory(settings); }
+
+void SayWhyNot(const absl::Status& reason) {
+  base::LogError(absl::StrCat("Penstock is not used: ", reason.message()));
+}
+
+}  // namespace penstock

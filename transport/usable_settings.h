@@ -1,0 +1,28 @@
+// Whether this process can use Penstock, and with which settings.
+
+#ifndef PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
+#define PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+
+// Returns the settings, or logs and returns why Penstock cannot be used.
+// Policy::kOff is not such a reason: the caller checks for it, and logs
+// nothing. Thread-safe, as all here.
+absl::StatusOr<Settings> UsableSettings(const Options& options);
+
+// Makes the process ready for its first channel over Penstock: places the
+// memory of stubs, and warns, once, if threads that wait in gRPC cannot poll.
+void PrepareForChannel(const Settings& settings);
+// The same for a server, which cannot be made over Penstock if they cannot.
+void PrepareForServer(const Settings& settings);
+
+// Logs why Penstock is not used.
+void SayWhyNot(const absl::Status& reason);
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
