@@ -106,6 +106,8 @@ LAYERS = {
         "transport/settings",
         "transport/grpc",
     ],
+    # The stub that is preloaded; what it calls is plain C.
+    "preload": ["transport/preload.h"],
     "tensor_service": [],
     "ps": ["penstock", "transport/base", "tensor_service"],
     "python": ["penstock", "tensor_service"],

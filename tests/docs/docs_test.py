@@ -16,19 +16,20 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 SETTING = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
-# Of the tools, and of the TensorFlow plugin; docs/testing.md and
-# docs/tensorflow.md have them.
+# Of the tools, the TensorFlow plugin and the stub; docs/testing.md,
+# docs/tensorflow.md and docs/preload.md have them.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
+    "PENSTOCK_LIBRARY",
     "PENSTOCK_TENSORFLOW_MEMORY",
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
 # A path of this tree, or of a folder of it, between back quotes.
 QUOTED_PATH = re.compile(
-    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|frameworks|cli)/"
+    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|frameworks|cli|preload)/"
     r"[\w./-]*)`")
 
 

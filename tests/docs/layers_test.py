@@ -89,7 +89,7 @@ def too_visible(layer, package, groups, rules):
 
 # A name of the drawing.
 DRAWN = re.compile(r"(?<![\w/])(?:transport/[\w.]+|tensor_service|ps|examples|"
-                   r"bench|python|frameworks|cli|penstock)(?![\w/])")
+                   r"bench|python|frameworks|cli|penstock|preload)(?![\w/])")
 FACE = "transport/penstock.cc"  # stands for the folder "transport"
 
 

@@ -1,0 +1,55 @@
+#include "preload/callers.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/objects.h"
+#include "transport/preload.h"
+
+// The gRPC core of 1.51. Which of its releases it is, the library finds out.
+static const char kSoname[] = "libgrpc.so.29";
+
+static _Atomic(struct Caller*) callers = NULL;
+
+static enum Place PlaceOf(const struct Caller* caller,
+                          const struct link_map* grpc) {
+  if (caller->object == grpc) return kInside;
+  if (strcmp(caller->soname, kSoname) != 0) return kOtherGrpc;
+  return Defines(caller->object, PENSTOCK_PRELOAD_SYMBOL) ? kInside
+                                                          : kApplication;
+}
+
+static struct Caller* Make(const struct link_map* object) {
+  struct Caller* made = calloc(1, sizeof *made);
+  if (made == NULL) abort();
+  made->object = object;
+#define PENSTOCK_FIND(name)                                             \
+  made->grpc.name = (__typeof__(made->grpc.name))FindFor(object, "grpc" \
+                                                                 "_" #name)
+  PENSTOCK_FIND(init);
+  PENSTOCK_FIND(channel_create);
+  PENSTOCK_FIND(lame_client_channel_create);
+  PENSTOCK_FIND(server_create);
+  PENSTOCK_FIND(server_add_http2_port);
+#undef PENSTOCK_FIND
+  const struct link_map* grpc = ObjectOf((const void*)made->grpc.init);
+  if (grpc == NULL) abort();  // it could not have been linked without this
+  made->soname = SonameOf(grpc);
+  made->place = PlaceOf(made, grpc);
+  return made;
+}
+
+const struct Caller* CallerAt(const void* return_address) {
+  const struct link_map* object = ObjectOf(return_address);
+  struct Caller* known = atomic_load(&callers);
+  for (; known != NULL; known = known->next) {
+    if (known->object == object) return known;
+  }
+  // Two threads may both make one for it; either will do.
+  struct Caller* made = Make(object);
+  made->next = atomic_load(&callers);
+  while (!atomic_compare_exchange_weak(&callers, &made->next, made)) {
+  }
+  return made;
+}

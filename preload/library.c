@@ -1,0 +1,83 @@
+#include "preload/library.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "preload/objects.h"
+#include "preload/say.h"
+
+static const char kFile[] = "libpenstock.so.0";
+
+enum State {
+  kUnopened,
+  kOpening,  // there is no other Penstock in the program
+  kOpen,
+  kFailed,
+  kLeftAlone,  // off, or the program has Penstock in it
+};
+static _Atomic enum State state = kUnopened;
+static _Atomic(const struct PenstockPreload*) library = NULL;
+
+static int PolicyIs(const char* policy) {
+  const char* set = secure_getenv("PENSTOCK_POLICY");
+  return set != NULL && strcmp(set, policy) == 0;
+}
+
+int IsOff(void) { return getauxval(AT_SECURE) != 0 || PolicyIs("off"); }
+int IsRequired(void) { return PolicyIs("require"); }
+
+// Returns what the loader is to open: the file that PENSTOCK_LIBRARY names, the
+// one beside this library, or the one that the loader finds.
+static const char* FileToOpen(char* path, size_t size) {
+  const char* named = secure_getenv("PENSTOCK_LIBRARY");
+  if (named != NULL && named[0] != '\0') return named;
+  if (PathBeside(kFile, path, size) && access(path, R_OK) == 0) return path;
+  return kFile;
+}
+
+static const struct PenstockPreload* Open(void) {
+  char path[PATH_MAX];
+  const char* file = FileToOpen(path, sizeof path);
+  void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);
+  if (handle == NULL) {
+    Say("Penstock is not used: %s", dlerror());
+    return NULL;
+  }
+  typedef const struct PenstockPreload* (*Get)(void);
+  const Get get = (Get)dlsym(handle, PENSTOCK_PRELOAD_SYMBOL);
+  if (get == NULL) {
+    Say("Penstock is not used: %s is of another release than %s", file,
+        ObjectOf((const void*)&Open)->l_name);
+    return NULL;
+  }
+  return get();
+}
+
+// A program with Penstock in it decides by itself what goes over it.
+static void Decide(void) {
+  enum State decided =
+      IsOff() || AnyDefines(PENSTOCK_PRELOAD_SYMBOL) ? kLeftAlone : kOpening;
+  enum State undecided = kUnopened;
+  atomic_compare_exchange_strong(&state, &undecided, decided);
+}
+
+// Several threads may be here, and all find the same: the loader's own lock is
+// the only one. One of ours would be taken before it here, and after it by a
+// library whose constructor uses gRPC.
+const struct PenstockPreload* OpenLibrary(void) {
+  if (atomic_load(&state) == kUnopened) Decide();
+  if (atomic_load(&state) == kOpening) {
+    const struct PenstockPreload* opened = Open();
+    if (opened != NULL) atomic_store(&library, opened);
+    atomic_store(&state, opened != NULL ? kOpen : kFailed);
+  }
+  return Library();
+}
+
+const struct PenstockPreload* Library(void) { return atomic_load(&library); }
+int LibraryFailed(void) { return atomic_load(&state) == kFailed; }

@@ -1,0 +1,33 @@
+// The programs and libraries that are loaded.
+
+#ifndef PENSTOCK_PRELOAD_OBJECTS_H_
+#define PENSTOCK_PRELOAD_OBJECTS_H_
+
+#include <link.h>
+
+// glibc's own dlopen(): this library has one, too (dlopen.c).
+typedef void* (*Dlopen)(const char* file, int mode);
+Dlopen RealDlopen(void);
+
+// Returns the object that an address lies in; null for an address in none.
+// Takes no lock.
+const struct link_map* ObjectOf(const void* address);
+
+// Returns DT_SONAME; an empty string if it has none.
+const char* SonameOf(const struct link_map* object);
+
+// Returns what the name would have been bound to in `object`, were this library
+// not there: first what all see, then what the object has brought itself. Null
+// if there is nothing. Keeps `object` loaded.
+void* FindFor(const struct link_map* object, const char* name);
+
+// Whether `object` itself defines the symbol, for others to see.
+int Defines(const struct link_map* object, const char* name);
+
+// Whether any loaded object does.
+int AnyDefines(const char* name);
+
+// Writes the path of a file beside this library. Returns 0 if it is too long.
+int PathBeside(const char* file, char* path, size_t size);
+
+#endif  // PENSTOCK_PRELOAD_OBJECTS_H_

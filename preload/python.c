@@ -1,0 +1,80 @@
+// grpcio has a gRPC core of its own in cygrpc, hidden, so that none of its
+// functions can be taken. But cygrpc itself can: one that is made of the same
+// sources and linked to the system's libgrpc lies beside this library.
+
+#include "preload/python.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "preload/library.h"
+#include "preload/objects.h"
+#include "preload/say.h"
+
+static const char kFolder[] = "/grpc/_cython/cygrpc.";
+
+int IsCygrpc(const char* file) {
+  const char* slash = file == NULL ? NULL : strrchr(file, '/');
+  const size_t before = sizeof kFolder - 1 - strlen("/cygrpc.");
+  return slash != NULL && (size_t)(slash - file) >= before &&
+         strncmp(slash - before, kFolder, sizeof kFolder - 1) == 0;
+}
+
+// Whether the module's package is grpcio 1.51.1: the release that its Python
+// files have, to which ours has to fit, is in one of them.
+static int IsOurRelease(const char* file) {
+  char path[PATH_MAX];
+  const int package = (int)(strstr(file, "/_cython/cygrpc.") - file);
+  const int length =
+      snprintf(path, sizeof path, "%.*s/_grpcio_metadata.py", package, file);
+  if (length >= (int)sizeof path) return 0;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  char text[256];
+  const ssize_t got = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (got < 0) return 0;
+  text[got] = '\0';
+  return strstr(text, "__version__ = \"\"\"1.51.1\"\"\"") != NULL;
+}
+
+// As cygrpc reads it. Its handlers of a fork do not work with a shared libgrpc.
+static int WantsForks(void) {
+  static const char* const kTrue[] = {"1", "yes", "true"};
+  const char* set = secure_getenv("GRPC_ENABLE_FORK_SUPPORT");
+  for (size_t i = 0; i < sizeof kTrue / sizeof *kTrue; ++i) {
+    if (set != NULL && strcasecmp(set, kTrue[i]) == 0) return 1;
+  }
+  return 0;
+}
+
+// Returns why not; null if ours will do. Writes its path.
+static const char* Refusal(const char* file, char* ours, size_t size) {
+  if (!IsOurRelease(file)) return "it is not of grpcio 1.51.1";
+  if (WantsForks()) return "GRPC_ENABLE_FORK_SUPPORT is set";
+  char name[NAME_MAX + sizeof "python/"];
+  snprintf(name, sizeof name, "python/%s", strrchr(file, '/') + 1);
+  if (!PathBeside(name, ours, size) || access(ours, R_OK) != 0) {
+    return "there is no module for this release of Python beside Penstock";
+  }
+  return NULL;
+}
+
+const char* CygrpcFor(const char* file) {
+  char ours[PATH_MAX];
+  if (IsOff()) return file;
+  const char* refusal = Refusal(file, ours, sizeof ours);
+  if (refusal != NULL) {
+    Say("Penstock is not used for %s: %s", file, refusal);
+    if (!IsRequired()) return file;
+    snprintf(ours, sizeof ours, "%s: Penstock is required but not used: %s",
+             file, refusal);
+  }
+  const char* kept = strdup(ours);
+  return kept == NULL ? file : kept;
+}
