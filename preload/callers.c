@@ -24,14 +24,16 @@ static struct Caller* Make(const struct link_map* object) {
   struct Caller* made = calloc(1, sizeof *made);
   if (made == NULL) abort();
   made->object = object;
-#define PENSTOCK_FIND(name)                                             \
-  made->grpc.name = (__typeof__(made->grpc.name))FindFor(object, "grpc" \
-                                                                 "_" #name)
+#define PENSTOCK_FIND(name)                                      \
+  made->grpc.name = (__typeof__(made->grpc.name))FindFor(object, \
+                                                         "grpc"  \
+                                                         "_" #name)
   PENSTOCK_FIND(init);
   PENSTOCK_FIND(channel_create);
   PENSTOCK_FIND(lame_client_channel_create);
   PENSTOCK_FIND(server_create);
   PENSTOCK_FIND(server_add_http2_port);
+  PENSTOCK_FIND(slice_from_copied_buffer);
 #undef PENSTOCK_FIND
   const struct link_map* grpc = ObjectOf((const void*)made->grpc.init);
   if (grpc == NULL) abort();  // it could not have been linked without this

@@ -16,6 +16,7 @@ struct Grpc {
   grpc_server* (*server_create)(const grpc_channel_args*, void*);
   int (*server_add_http2_port)(grpc_server*, const char*,
                                grpc_server_credentials*);
+  grpc_slice (*slice_from_copied_buffer)(const char*, size_t);
 };
 
 enum Place {

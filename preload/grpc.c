@@ -1,5 +1,5 @@
-// gRPC's functions that a program calls to begin with it, to make a channel and
-// to make a server. The loader binds the program to these.
+// gRPC's functions that a program calls to begin with it, to make a channel or
+// a server, and to send bytes. The loader binds the program to these.
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -72,4 +72,16 @@ PENSTOCK_EXPORT int grpc_server_add_http2_port(
     return 0;
   }
   return caller->grpc.server_add_http2_port(server, address, credentials);
+}
+
+// Bindings of other languages send what this has copied.
+PENSTOCK_EXPORT grpc_slice grpc_slice_from_copied_buffer(const char* source,
+                                                         size_t length) {
+  const struct Caller* caller = PENSTOCK_CALLER;
+  grpc_slice slice;
+  if (caller->place == kApplication && Library() != NULL &&
+      Library()->copy_to_slice(source, length, &slice)) {
+    return slice;
+  }
+  return caller->grpc.slice_from_copied_buffer(source, length);
 }

@@ -4,6 +4,7 @@
 #include <grpc/grpc_security.h>
 
 #include <atomic>
+#include <cstring>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,7 @@
 #include "transport/grpc/credentials.h"
 #include "transport/grpc/server_setup.h"
 #include "transport/settings/settings.h"
+#include "transport/stub_memory.h"
 #include "transport/usable_settings.h"
 
 namespace penstock {
@@ -62,8 +64,16 @@ grpc_server* CreateServer(PenstockCreateServer create,
 
 int RefusesPorts() { return ports_are_refused; }
 
-constexpr PenstockPreload kPreload = {CreateChannel, CreateServer,
-                                      RefusesPorts};
+int CopyToSlice(const char* source, size_t length, grpc_slice* slice) {
+  absl::optional<grpc_slice> pooled = NewPooledSlice(length);
+  if (!pooled.has_value()) return 0;
+  std::memcpy(GRPC_SLICE_START_PTR(*pooled), source, length);
+  *slice = *pooled;
+  return 1;
+}
+
+constexpr PenstockPreload kPreload = {CreateChannel, CreateServer, RefusesPorts,
+                                      CopyToSlice};
 
 }  // namespace
 }  // namespace penstock

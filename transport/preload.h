@@ -36,6 +36,10 @@ struct PenstockPreload {
   /* Whether such a server has been made although PENSTOCK_POLICY=require: the
    * caller then is to bind no port. */
   int (*refuses_ports)(void);
+  /* Copies bytes to memory that shared memory carries messages from without
+   * another copy. Returns 0 where gRPC's own memory is to be used; small
+   * messages are one such case. */
+  int (*copy_to_slice)(const char* source, size_t length, grpc_slice* slice);
 };
 
 /* The name of the one function below. It changes with the functions above, and

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -17,6 +18,9 @@ using Share = std::shared_ptr<uint8_t>;
 
 void GiveBack(void* share) { delete static_cast<Share*>(share); }
 
+// The process for which the pool serves slices; 0 before. Not its children.
+std::atomic<pid_t> served{0};
+
 // Is gRPC's own in all but where slices come from. gRPC's C++ calls its core
 // through this interface; what forwards is in the interface's order.
 class PooledCodegen final : public grpc::CoreCodegenInterface {
@@ -24,14 +28,8 @@ class PooledCodegen final : public grpc::CoreCodegenInterface {
   explicit PooledCodegen(grpc::CoreCodegenInterface* inner) : inner_(inner) {}
 
   grpc_slice grpc_slice_malloc(size_t length) override {
-    if (length < kPooledSliceBytes || getpid() != process_) {
-      return inner_->grpc_slice_malloc(length);
-    }
-    Share share = AllocateFromPool(length);
-    if (share == nullptr) return inner_->grpc_slice_malloc(length);
-    void* const data = share.get();
-    return inner_->grpc_slice_new_with_user_data(data, length, GiveBack,
-                                                 new Share(std::move(share)));
+    const absl::optional<grpc_slice> pooled = NewPooledSlice(length);
+    return pooled.has_value() ? *pooled : inner_->grpc_slice_malloc(length);
   }
 
   void assert_fail(const char* failed_assertion, const char* file,
@@ -204,7 +202,6 @@ class PooledCodegen final : public grpc::CoreCodegenInterface {
 
  private:
   grpc::CoreCodegenInterface* const inner_;
-  const pid_t process_ = getpid();
 };
 
 }  // namespace
@@ -217,9 +214,19 @@ void ServeStubsFromPool() {
     __atomic_store_n(&grpc::g_core_codegen_interface,
                      static_cast<grpc::CoreCodegenInterface*>(replacement),
                      __ATOMIC_RELEASE);
+    served = getpid();
     return replacement;
   }();
   (void)pooled;
+}
+
+absl::optional<grpc_slice> NewPooledSlice(size_t length) {
+  if (length < kPooledSliceBytes || getpid() != served) return absl::nullopt;
+  Share share = AllocateFromPool(length);
+  if (share == nullptr) return absl::nullopt;
+  void* const data = share.get();
+  return grpc_slice_new_with_user_data(data, length, GiveBack,
+                                       new Share(std::move(share)));
 }
 
 }  // namespace penstock

@@ -3,7 +3,11 @@
 #ifndef PENSTOCK_TRANSPORT_STUB_MEMORY_H_
 #define PENSTOCK_TRANSPORT_STUB_MEMORY_H_
 
+#include <grpc/slice.h>
+
 #include <cstddef>
+
+#include "absl/types/optional.h"
 
 namespace penstock {
 
@@ -21,6 +25,11 @@ constexpr size_t kPooledSliceBytes = 16 * 1024;
 // but for gRPC, which reads the pointer that this sets without a lock: so call
 // it before messages are sent.
 void ServeStubsFromPool();
+
+// Returns such a slice, for those who use gRPC's core. None if it would come
+// from the heap, as it does where ServeStubsFromPool() was not called.
+// Thread-safe.
+absl::optional<grpc_slice> NewPooledSlice(size_t length);
 
 }  // namespace penstock
 
