@@ -1,0 +1,16 @@
+// Uses the gRPC of other_grpc.c, by each function that the stub takes. Exits
+// with 3 if its port is refused.
+
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+
+int main(void) {
+  grpc_init();
+  grpc_channel_create("here", NULL, NULL);
+  grpc_slice_from_copied_buffer("", 0);
+  return grpc_server_add_http2_port(grpc_server_create(NULL, NULL), "here",
+                                    NULL) == 0
+             ? 3
+             : 0;
+}

@@ -1,0 +1,213 @@
+#!/usr/bin/python3 -B
+"""Stock programs in Python, over shared memory by the preloaded stub.
+
+Run it with Debian's python3, whose python3-grpcio this needs.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import grpc
+
+from child import PYTHON, STUB, Child, run
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SERVER = f"{HERE}/echo_server.py"
+CLIENT = f"{HERE}/echo_client.py"
+CASES = ("sizes", "large", "metadata", "stream", "concurrent", "deadline",
+         "cancel", "status")
+REQUIRE = {"PENSTOCK_POLICY": "require", "PENSTOCK_FABRICS": "shm"}
+PACKAGE = os.path.dirname(grpc.__file__)
+
+
+def make_certificate(folder):
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", f"{folder}/key.pem", "-out", f"{folder}/certificate.pem"],
+        check=True, capture_output=True)
+
+
+class PythonTest(unittest.TestCase):
+
+    def serve(self, *arguments, **settings):
+        server = Child(PYTHON, SERVER, *arguments, **settings)
+        self.addCleanup(server.__exit__)
+        self.assertIn("port", server.first_line)
+        return server
+
+    def call(self, *arguments, **settings):
+        ended = run(PYTHON, CLIENT, *arguments, **settings)
+        self.assertEqual(0, ended.code, ended)
+        return ended
+
+    def folder(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        return folder
+
+    def test_each_kind_of_call_goes_over_shared_memory(self):
+        for server_api in "sync", "aio":
+            server = self.serve(server_api, **REQUIRE)
+            for api in "sync", "aio":
+                for case in CASES:
+                    if case == "metadata" and server_api != api:
+                        continue  # only the sync one has trailing metadata
+                    with self.subTest(server=server_api, client=api, case=case):
+                        ended = self.call(api, server.address, case, **REQUIRE)
+                        self.assertEqual({"to"}, ended.sides_over_shm(), ended)
+            self.assertEqual({"from"}, server.end().sides_over_shm())
+
+    def test_each_kind_of_call_with_a_stock_peer(self):
+        for with_it, without in (STUB, None), (None, STUB):
+            for api in "sync", "aio":
+                server = self.serve(api, preload=with_it)
+                for case in CASES:
+                    with self.subTest(server=with_it, api=api, case=case):
+                        ended = self.call(api, server.address, case,
+                                          preload=without)
+                        self.assertEqual(set(), ended.sides_over_shm())
+                self.assertEqual(set(), server.end().sides_over_shm())
+
+    def test_tls_and_call_credentials(self):
+        tls = self.folder()
+        make_certificate(tls)
+        for api in "sync", "aio":
+            server = self.serve(api, tls, **REQUIRE)
+            for case in "sizes", "stream", "concurrent":
+                with self.subTest(api=api, case=case):
+                    ended = self.call(api, server.address, case, tls, **REQUIRE)
+                    self.assertEqual({"to"}, ended.sides_over_shm(), ended)
+            # Its identity is not that of the certificate.
+            stranger = run(PYTHON, CLIENT, api, server.address, "sizes")
+            self.assertNotEqual(0, stranger.code)
+
+    def test_a_program_that_is_started_by_a_preloaded_one(self):
+        server = self.serve("sync")
+        ended = run("/bin/sh", "-c", f"{PYTHON} {CLIENT} sync {server.address} "
+                    "sizes; exit $?")
+        self.assertEqual(0, ended.code, ended)
+        self.assertEqual({"to"}, ended.sides_over_shm())
+
+    def test_the_child_of_a_fork_uses_it_where_its_parent_did_not(self):
+        server = self.serve("sync")
+        script = (
+            "import os, sys; pid = os.fork()\n"
+            "if pid: sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\n"
+            f"sys.path.insert(0, {HERE!r}); import echo_client\n"
+            f"echo_client.main('sync', {server.address!r}, 'sizes')")
+        ended = run(PYTHON, "-c", script)
+        self.assertEqual(0, ended.code, ended)
+        self.assertEqual({"to"}, ended.sides_over_shm())
+
+    def test_a_unix_target(self):
+        folder = self.folder()
+        script = (
+            "import concurrent.futures, grpc, sys\n"
+            f"sys.path.insert(0, {HERE!r}); import echo_server, echo_client\n"
+            "server = grpc.server(concurrent.futures.ThreadPoolExecutor(2),\n"
+            "                     options=echo_server.UNLIMITED)\n"
+            "server.add_generic_rpc_handlers([echo_server.Sync()])\n"
+            f"server.add_insecure_port('unix:{folder}/socket')\n"
+            "server.start()\n"
+            f"echo_client.main('sync', 'unix:{folder}/socket', 'sizes')\n"
+            "server.stop(0).wait()")
+        ended = run(PYTHON, "-c", script)
+        self.assertEqual(0, ended.code, ended)
+        self.assertEqual({"to", "from"}, ended.sides_over_shm())
+
+    def test_grpcs_own_channels_are_left_alone(self):
+        """An xDS client's, to its control plane: here a server over Penstock."""
+        server = self.serve("sync")
+        bootstrap = json.dumps({"node": {"id": "client"}, "xds_servers": [{
+            "server_uri": server.address,
+            "channel_creds": [{"type": "insecure"}],
+            "server_features": ["xds_v3"]}]})
+        script = ("import grpc\n"
+                  "call = grpc.insecure_channel('xds:///anywhere')."
+                  "unary_unary('/echo/Unary')\n"
+                  "try:\n    call(b'', timeout=5)\n"
+                  "except grpc.RpcError as error: print(error.code())")
+        ended = run(PYTHON, "-c", script, GRPC_XDS_BOOTSTRAP_CONFIG=bootstrap,
+                    GRPC_VERBOSITY="INFO", GRPC_TRACE="xds_client")
+        # It was there, and heard that this is no control plane.
+        self.assertIn("ADS call status received", ended.log)
+        self.assertIn("UNIMPLEMENTED", ended.log)
+        self.assertEqual(set(), server.end().sides_over_shm())
+
+    # What is left alone.
+
+    def copy_of_grpcio(self, release):
+        """A package that says it is of another release."""
+        folder = self.folder()
+        shutil.copytree(PACKAGE, f"{folder}/grpc")
+        with open(f"{folder}/grpc/_grpcio_metadata.py", "w",
+                  encoding="utf-8") as metadata:
+            metadata.write(f'__version__ = """{release}"""')
+        return folder
+
+    def assert_left_alone(self, why, **settings):
+        server = self.serve("sync")
+        ended = self.call("sync", server.address, "sizes", **settings)
+        self.assertEqual(set(), ended.sides_over_shm())
+        reasons = ended.reasons_not_to()
+        self.assertEqual(1, len(reasons), ended)
+        self.assertIn(why, reasons[0])
+        required = run(PYTHON, CLIENT, "sync", server.address, "sizes",
+                       **REQUIRE, **settings)
+        self.assertEqual(1, required.code, required)
+        self.assertIn("ImportError", required.log)
+        self.assertIn("Penstock is required but not used", required.log)
+
+    def test_another_release_of_grpcio(self):
+        for release in "1.51.0", "1.51.10", "1.60.0", "11.51.1":
+            self.assert_left_alone("it is not of grpcio 1.51.1",
+                                   PYTHONPATH=self.copy_of_grpcio(release))
+
+    def test_a_copy_of_the_right_release_is_carried(self):
+        server = self.serve("sync")
+        ended = self.call("sync", server.address, "sizes",
+                          PYTHONPATH=self.copy_of_grpcio("1.51.1"))
+        self.assertEqual({"to"}, ended.sides_over_shm(), ended)
+
+    def test_a_package_whose_release_is_not_where_it_should_be(self):
+        folder = self.copy_of_grpcio("1.51.1")
+        path = f"{folder}/grpc/_grpcio_metadata.py"
+        for text in b"", b"\0" * 100, b"#" * 5000 + b'__version__ = """1.51.1"""':
+            with open(path, "wb") as metadata:
+                metadata.write(text)
+            ended = run(PYTHON, "-c", "import grpc._cython.cygrpc",
+                        PYTHONPATH=folder)
+            self.assertEqual(["it is not of grpcio 1.51.1"],
+                             ended.reasons_not_to(), ended)
+        os.remove(path)
+        os.mkfifo(path)  # nobody ever writes to it
+        subprocess.run([PYTHON, "-c", "import ctypes; ctypes.CDLL("
+                        f"'{folder}/grpc/_cython/cygrpc.x.so')"],
+                       env={"LD_PRELOAD": STUB}, timeout=10,
+                       capture_output=True, check=False)
+
+    def test_support_of_forks(self):
+        self.assert_left_alone("GRPC_ENABLE_FORK_SUPPORT is set",
+                               GRPC_ENABLE_FORK_SUPPORT="1")
+
+    def test_another_release_of_python(self):
+        """For which there is no module beside the stub."""
+        folder = self.folder()
+        stub = shutil.copy(STUB, folder)
+        self.assert_left_alone("no module for this release of Python",
+                               preload=stub)
+
+    def test_policy_off_is_stock(self):
+        server = self.serve("sync")
+        ended = self.call("sync", server.address, "sizes", PENSTOCK_POLICY="off")
+        self.assertEqual("", ended.log)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,180 @@
+#!/usr/bin/python3 -B
+"""The stub in programs of all kinds: what it carries, what it leaves alone, and
+what it says where something is missing."""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+from child import LIBRARY, STUB, Child, run
+
+HERE = os.path.abspath("tests/preload")
+CORE = f"{HERE}/core"
+STATIC = f"{HERE}/static"
+SERVER = os.path.abspath("examples/greeter/greeter_server")
+CLIENT = os.path.abspath("examples/greeter/greeter_client")
+
+
+def clients_over_shm(ended):
+    """The process of each, and a server with Penstock at its other end. (The
+    server may be gone before it has said so itself.)"""
+    return re.findall(r"penstock\[(\d+)\]: connection to \S+: shm", ended.log)
+
+
+class CarriedTest(unittest.TestCase):
+
+    def test_many_threads_begin_at_once(self):
+        for _ in range(20):
+            ended = run(CORE, "threads")
+            self.assertEqual(0, ended.code, ended)
+            self.assertEqual(32, len(clients_over_shm(ended)), ended)
+            self.assertEqual([], ended.reasons_not_to())
+
+    def test_a_child_that_is_forked_and_its_parent(self):
+        ended = run(CORE, "forks")
+        self.assertEqual(0, ended.code, ended)
+        self.assertEqual(2, len(set(clients_over_shm(ended))), ended)
+
+    def test_several_libraries_are_preloaded(self):
+        other = f"{HERE}/libother.so"
+        for preload in f"{STUB}:{other}", f"{other} {STUB}", f"{STUB}:{STUB}":
+            ended = run(CORE, "threads", preload=preload)
+            self.assertEqual(0, ended.code, ended)
+            self.assertEqual(32, len(clients_over_shm(ended)), ended)
+
+    def test_the_library_that_a_variable_names(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        stub = shutil.copy(STUB, folder)
+        ended = run(CORE, "threads", preload=stub)
+        self.assertEqual(set(), ended.sides_over_shm())  # nothing beside it
+        ended = run(CORE, "threads", preload=stub, PENSTOCK_LIBRARY=LIBRARY)
+        self.assertEqual(32, len(clients_over_shm(ended)), ended)
+
+    def test_a_small_slice_costs_little_more(self):
+        def nanoseconds(preload):
+            return min(float(run(CORE, "cost", preload=preload).said.split()[0])
+                       for _ in range(5))
+        self.assertLess(nanoseconds(STUB), nanoseconds(None) + 200)
+
+
+class LeftAloneTest(unittest.TestCase):
+
+    def test_a_program_without_grpc(self):
+        for program in "/bin/true", STATIC:
+            ended = run(program, PENSTOCK_POLICY="require")
+            self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
+
+    def test_dlopen_finds_what_the_caller_would(self):
+        self.assertEqual(0, run(CORE, "dlopen", preload=None).code)
+        self.assertEqual(0, run(CORE, "dlopen").code)
+
+    def test_policy_off(self):
+        ended = run(CORE, "forks", PENSTOCK_POLICY="off",
+                    PENSTOCK_LIBRARY="/is/nowhere")
+        self.assertEqual((0, ""), (ended.code, ended.log))
+
+    def test_a_program_with_penstock_in_it(self):
+        # It would say that there is no such library, if it looked for it.
+        setting = {"PENSTOCK_LIBRARY": "/is/nowhere"}
+        with Child(SERVER, "127.0.0.1:0", **setting) as server:
+            self.assertNotIn("libpenstock.so", server.maps())
+            self.assertIn("libpenstock-preload.so", server.maps())
+            ended = run(CLIENT, server.address, **setting)
+            self.assertEqual(0, ended.code, ended)
+            self.assertEqual({"to"}, ended.sides_over_shm())
+            self.assertEqual([], ended.reasons_not_to())
+        # Its own policy holds, not the stub's.
+        with Child(SERVER, "127.0.0.1:0", PENSTOCK_POLICY="require") as server:
+            self.assertIn("listening", server.first_line)
+
+    def test_a_set_uid_program(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a program away")
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o755)
+        program = shutil.copy(CORE, f"{folder}/core")
+        os.chown(program, 65534, 65534)
+        os.chmod(program, 0o4755)
+        ended = run(program, "forks", PENSTOCK_POLICY="require")
+        self.assertEqual(0, ended.code, ended)
+        self.assertNotIn("Penstock", ended.log)
+        self.assertNotIn("penstock[", ended.log)
+
+    def test_another_release_of_grpc(self):
+        calls = ["init", "channel_create", "slice_from_copied_buffer",
+                 "server_create", "server_add_http2_port"]
+        ended = run(f"{HERE}/other")
+        self.assertEqual((0, calls), (ended.code, ended.said.split()))
+        self.assertEqual(1, len(ended.reasons_not_to()), ended)
+        self.assertIn("libgrpc.so.37", ended.reasons_not_to()[0])
+        self.assertEqual("", run(f"{HERE}/other", PENSTOCK_POLICY="off").log)
+        self.assertEqual("", run(f"{HERE}/other", PENSTOCK_LOG="error").log)
+
+    def test_another_release_where_penstock_is_required(self):
+        ended = run(f"{HERE}/other", PENSTOCK_POLICY="require")
+        self.assertEqual(3, ended.code, ended)
+        self.assertEqual(["init", "lame_client_channel_create",
+                          "slice_from_copied_buffer", "server_create"],
+                         ended.said.split())
+
+
+class MissingTest(unittest.TestCase):
+
+    def assert_stock(self, why, **settings):
+        """Says why, once, and goes on; or, if Penstock is required, fails."""
+        ended = run(CORE, "forks", **settings)
+        self.assertEqual(0, ended.code, ended)
+        self.assertEqual(set(), ended.sides_over_shm())
+        self.assertEqual(2, len(ended.reasons_not_to()), ended)  # processes
+        self.assertIn(why, ended.reasons_not_to()[0])
+        ended = run(CORE, "forks", PENSTOCK_POLICY="require", **settings)
+        self.assert_refused(ended)
+
+    def assert_refused(self, ended):
+        self.assertEqual(1, ended.code, ended)
+        self.assertIn("no port", ended.said)
+
+    def test_no_library(self):
+        self.assert_stock("/is/nowhere: cannot open shared object file",
+                          PENSTOCK_LIBRARY="/is/nowhere")
+
+    def test_a_library_that_is_none(self):
+        self.assert_stock("invalid ELF header", PENSTOCK_LIBRARY=__file__)
+
+    def test_a_library_of_another_release(self):
+        self.assert_stock("is of another release",
+                          PENSTOCK_LIBRARY="libm.so.6")
+
+    def test_a_grpc_that_says_it_is_another(self):
+        preload = f"{STUB}:{HERE}/../e2e/libother_version.so"
+        ended = run(CORE, "forks", preload=preload)
+        self.assertEqual(0, ended.code, ended)
+        self.assertIn("gRPC core 30.1.2 is loaded", ended.log)
+        ended = run(CORE, "forks", preload=preload, PENSTOCK_POLICY="require")
+        self.assert_refused(ended)
+
+    def test_a_bad_setting(self):
+        ended = run(CORE, "forks", PENSTOCK_FABRICS="smoke")
+        self.assertEqual(0, ended.code, ended)
+        self.assertIn("Penstock is not used: PENSTOCK_FABRICS=smoke", ended.log)
+        ended = run(CORE, "forks", PENSTOCK_FABRICS="smoke",
+                    PENSTOCK_POLICY="require")
+        self.assert_refused(ended)
+
+    def test_nobody_reads_the_log(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([CORE, "forks"], stderr=writer, check=False,
+                              env={"LD_PRELOAD": STUB,
+                                   "PENSTOCK_LIBRARY": "/is/nowhere"})
+        os.close(writer)
+        self.assertEqual(0, done.returncode)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
