@@ -34,7 +34,10 @@ def _static_library_impl(ctx):
         mnemonic = "StaticLibrary",
         use_default_shell_env = True,
     )
-    return [DefaultInfo(files = depset([output]))]
+    return [DefaultInfo(
+        files = depset([output]),
+        runfiles = ctx.runfiles([output]),
+    )]
 
 static_library = rule(
     implementation = _static_library_impl,

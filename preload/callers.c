@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "preload/objects.h"
-#include "transport/preload.h"
 
 // The gRPC core of 1.51. Which of its releases it is, the library finds out.
 static const char kSoname[] = "libgrpc.so.29";
@@ -16,8 +15,7 @@ static enum Place PlaceOf(const struct Caller* caller,
                           const struct link_map* grpc) {
   if (caller->object == grpc) return kInside;
   if (strcmp(caller->soname, kSoname) != 0) return kOtherGrpc;
-  return Defines(caller->object, PENSTOCK_PRELOAD_SYMBOL) ? kInside
-                                                          : kApplication;
+  return HasPenstock(caller->object) ? kInside : kApplication;
 }
 
 static struct Caller* Make(const struct link_map* object) {

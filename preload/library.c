@@ -60,8 +60,7 @@ static const struct PenstockPreload* Open(void) {
 
 // A program with Penstock in it decides by itself what goes over it.
 static void Decide(void) {
-  enum State decided =
-      IsOff() || AnyDefines(PENSTOCK_PRELOAD_SYMBOL) ? kLeftAlone : kOpening;
+  enum State decided = IsOff() || AnyHasPenstock() ? kLeftAlone : kOpening;
   enum State undecided = kUnopened;
   atomic_compare_exchange_strong(&state, &undecided, decided);
 }

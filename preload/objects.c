@@ -3,8 +3,9 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "transport/preload.h"
 
 Dlopen RealDlopen(void) {
   static _Atomic(Dlopen) real;
@@ -45,52 +46,49 @@ void* FindFor(const struct link_map* object, const char* name) {
   return own == NULL ? NULL : dlsym(own, name);
 }
 
-static int NamedDefines(const char* object, const char* name) {
-  void* handle = Reopen(object);
-  if (handle == NULL) return 0;
-  // The handle's scope has its dependencies, too: each gets its own turn.
-  const void* found = dlsym(handle, name);
-  dlclose(handle);
-  return found != NULL;
-}
+static size_t Padded(size_t size) { return (size + 3) / 4 * 4; }
 
-int Defines(const struct link_map* object, const char* name) {
-  void* handle = Reopen(object->l_name);
-  if (handle == NULL) return 0;
-  const void* found = dlsym(handle, name);
-  dlclose(handle);
-  return found != NULL && ObjectOf(found) == object;
-}
-
-struct Names {
-  char** names;
-  size_t count;
-};
-
-static int Collect(struct dl_phdr_info* info, size_t size, void* data) {
-  struct Names* all = data;
-  char** more = realloc(all->names, (all->count + 1) * sizeof *more);
-  if (more == NULL) return 1;
-  all->names = more;
-  all->names[all->count] = strdup(info->dlpi_name);
-  if (all->names[all->count] == NULL) return 1;
-  ++all->count;
+// Whether the notes of a segment have that of Penstock.
+static int HaveOurs(const char* notes, size_t size) {
+  static const char kOwner[] = PENSTOCK_NOTE_OWNER;
+  while (size >= sizeof(ElfW(Nhdr))) {
+    const ElfW(Nhdr)* note = (const ElfW(Nhdr)*)notes;
+    const char* owner = notes + sizeof *note;
+    const size_t whole =
+        sizeof *note + Padded(note->n_namesz) + Padded(note->n_descsz);
+    if (note->n_type == PENSTOCK_NOTE_TYPE && note->n_namesz == sizeof kOwner &&
+        whole <= size && memcmp(owner, kOwner, sizeof kOwner) == 0) {
+      return 1;
+    }
+    if (whole >= size) return 0;
+    notes += whole;
+    size -= whole;
+  }
   return 0;
 }
 
-int AnyDefines(const char* name) {
-  // Not within the walk, which holds a lock that opening takes.
-  struct Names all = {NULL, 0};
-  dl_iterate_phdr(Collect, &all);
-  int any = 0;
-  for (size_t i = 0; i < all.count; ++i) {
-    any |= NamedDefines(all.names[i], name);
-    free(all.names[i]);
+// Returns 1, and so ends the walk, for an object with Penstock in it: for the
+// one of the link map `wanted`, or for any if that is null.
+static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
+  const struct link_map* object = wanted;
+  if (object != NULL && info->dlpi_addr != object->l_addr) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)* part = &info->dlpi_phdr[i];
+    // Those with another alignment are not ours, and have another form.
+    if (part->p_type == PT_NOTE && part->p_align <= 4 &&
+        HaveOurs((const char*)(info->dlpi_addr + part->p_vaddr),
+                 part->p_memsz)) {
+      return 1;
+    }
   }
-  free(all.names);
-  dlerror();  // nobody is to find what we have not
-  return any;
+  return 0;
 }
+
+int HasPenstock(const struct link_map* object) {
+  return dl_iterate_phdr(HasNote, (void*)object);
+}
+
+int AnyHasPenstock(void) { return dl_iterate_phdr(HasNote, NULL); }
 
 int PathBeside(const char* file, char* path, size_t size) {
   const char* own = ObjectOf((const void*)&PathBeside)->l_name;

@@ -21,11 +21,9 @@ const char* SonameOf(const struct link_map* object);
 // if there is nothing. Keeps `object` loaded.
 void* FindFor(const struct link_map* object, const char* name);
 
-// Whether `object` itself defines the symbol, for others to see.
-int Defines(const struct link_map* object, const char* name);
-
-// Whether any loaded object does.
-int AnyDefines(const char* name);
+// Whether `object` has Penstock in it; whether any does.
+int HasPenstock(const struct link_map* object);
+int AnyHasPenstock(void);
 
 // Writes the path of a file beside this library. Returns 0 if it is too long.
 int PathBeside(const char* file, char* path, size_t size);

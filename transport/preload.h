@@ -42,10 +42,14 @@ struct PenstockPreload {
   int (*copy_to_slice)(const char* source, size_t length, grpc_slice* slice);
 };
 
+/* What tells the stub that a program or a library has Penstock in it: an ELF
+ * note with this owner and this type. It is there however Penstock was linked,
+ * and whatever symbols are shown. */
+#define PENSTOCK_NOTE_OWNER "Penstock"
+#define PENSTOCK_NOTE_TYPE 1
+
 /* The name of the one function below. It changes with the functions above, and
- * so a stub does not call a library that it does not fit. It also tells the
- * stub that a program has Penstock in it already, and so is to be left alone;
- * programs into which this is linked export it. */
+ * so a stub does not call a library that it does not fit. */
 #define PENSTOCK_PRELOAD_SYMBOL "penstock_preload_1"
 
 __attribute__((visibility("default"))) const struct PenstockPreload*

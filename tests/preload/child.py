@@ -7,7 +7,7 @@ import threading
 
 FOLDER = os.path.abspath("preload")
 STUB = f"{FOLDER}/libpenstock-preload.so"
-LIBRARY = f"{FOLDER}/libpenstock.so.0"
+LIBRARY = os.path.abspath("penstock/libpenstock.so.0")
 PYTHON = "/usr/bin/python3"
 
 # Slow machines, and others at work on them.
@@ -23,7 +23,8 @@ def environment(preload=STUB, **settings):
             if not name.startswith(("PENSTOCK_", "LD_PRELOAD"))}
     if preload:
         kept["LD_PRELOAD"] = preload
-    return {**kept, "PYTHONDONTWRITEBYTECODE": "1", **settings}
+    return {**kept, "PENSTOCK_LIBRARY": LIBRARY, "PYTHONDONTWRITEBYTECODE": "1",
+            **settings}
 
 
 class Ended:

@@ -9,7 +9,7 @@ stub=$PWD/$1
 shift
 log=$(mktemp "${TEST_TMPDIR:?}/log.XXXXXX")
 code=0
-LD_PRELOAD=$stub PENSTOCK_FABRICS=shm "$@" 2>"$log" || code=$?
+PENSTOCK_LIBRARY=$PWD/penstock/libpenstock.so.0 LD_PRELOAD=$stub PENSTOCK_FABRICS=shm "$@" 2>"$log" || code=$?
 if ((code != 0)); then
   tail -n 200 "$log" >&2
   exit "$code"

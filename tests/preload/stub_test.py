@@ -15,6 +15,7 @@ HERE = os.path.abspath("tests/preload")
 CORE = f"{HERE}/core"
 STATIC = f"{HERE}/static"
 SERVER = os.path.abspath("examples/greeter/greeter_server")
+ARCHIVE = os.path.abspath("penstock/libpenstock.a")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 
 
@@ -45,13 +46,20 @@ class CarriedTest(unittest.TestCase):
             self.assertEqual(0, ended.code, ended)
             self.assertEqual(32, len(clients_over_shm(ended)), ended)
 
-    def test_the_library_that_a_variable_names(self):
+    def test_the_library_lies_beside_the_stub(self):
         folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, folder)
         stub = shutil.copy(STUB, folder)
-        ended = run(CORE, "threads", preload=stub)
-        self.assertEqual(set(), ended.sides_over_shm())  # nothing beside it
-        ended = run(CORE, "threads", preload=stub, PENSTOCK_LIBRARY=LIBRARY)
+        nothing = run(CORE, "threads", preload=stub, PENSTOCK_LIBRARY="")
+        self.assertEqual(set(), nothing.sides_over_shm())
+        self.assertIn("libpenstock.so.0: cannot open", nothing.log)
+        shutil.copy(LIBRARY, folder)
+        ended = run(CORE, "threads", preload=stub, PENSTOCK_LIBRARY="")
+        self.assertEqual(32, len(clients_over_shm(ended)), ended)
+
+    def test_the_loader_finds_the_library(self):
+        ended = run(CORE, "threads", PENSTOCK_LIBRARY="",
+                    LD_LIBRARY_PATH=os.path.dirname(LIBRARY))
         self.assertEqual(32, len(clients_over_shm(ended)), ended)
 
     def test_a_small_slice_costs_little_more(self):
@@ -90,6 +98,12 @@ class LeftAloneTest(unittest.TestCase):
         # Its own policy holds, not the stub's.
         with Child(SERVER, "127.0.0.1:0", PENSTOCK_POLICY="require") as server:
             self.assertIn("listening", server.first_line)
+
+    def test_whatever_has_penstock_in_it_says_so(self):
+        for file in LIBRARY, ARCHIVE, SERVER:
+            notes = subprocess.run(["readelf", "-nW", file], text=True,
+                                   capture_output=True, check=True).stdout
+            self.assertRegex(notes, r"Penstock +0x00000000", file)
 
     def test_a_set_uid_program(self):
         if os.geteuid() != 0:
