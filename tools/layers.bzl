@@ -107,7 +107,7 @@ LAYERS = {
         "transport/grpc",
     ],
     # The stub that is preloaded; what it calls is plain C.
-    "preload": ["transport/preload.h"],
+    "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": [],
     "ps": ["penstock", "transport/base", "tensor_service"],
     "python": ["penstock", "tensor_service"],
