@@ -149,6 +149,7 @@ LAYERS = {
     "bench/rpc": ["penstock", "tensor_service"],
     "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
     "bench/grpc_qps": [],
+    "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.
     "bench/micro": [
         "transport/base",

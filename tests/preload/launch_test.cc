@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -148,7 +149,7 @@ TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
 }
 
 TEST_F(LaunchTest, AScriptIsWhatRunsIt) {
-  const std::string other = realpath(kOther, nullptr);
+  const std::string other = std::filesystem::absolute(kOther).string();
   for (const std::string& line :
        {absl::StrCat("#!", other), absl::StrCat("#! \t", other, " -x\nmore\n"),
         std::string("#!/usr/bin/env other\n"),
