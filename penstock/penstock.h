@@ -28,6 +28,7 @@
 
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
+#include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "penstock/allocator.h"
 #include "penstock/destinations.h"
@@ -106,6 +107,12 @@ std::ostream& operator<<(std::ostream& out, const PathReport& report);
 // connected the channel, and none if its channelz is disabled. If another gRPC
 // release is loaded, returns one report that says so and names no peer.
 std::vector<PathReport> DescribePaths(grpc::Channel& channel);
+
+// The same for the connections that `server` has accepted, and which live:
+// those of clients without Penstock too, whose path is "http2". `server` need
+// not have been enabled, and may be shutting down. Returns none if its channelz
+// is disabled.
+std::vector<PathReport> DescribePaths(grpc::Server& server);
 
 }  // namespace penstock
 

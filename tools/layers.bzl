@@ -15,6 +15,8 @@ LAYERS = {
     "penstock": [],
     "transport/base": [],
     "transport/wire": ["transport/base"],
+    # What the process counts; how that is shown is transport/monitoring's.
+    "transport/metrics": ["transport/base"],
     "transport/progress": ["transport/base"],
     "transport/memory": ["transport/base"],
     "transport/fabric": [
@@ -35,6 +37,7 @@ LAYERS = {
     "transport/fabric/shm": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/memory",
         "transport/fabric",
@@ -42,6 +45,7 @@ LAYERS = {
     "transport/fabric/verbs": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/memory",
         "transport/fabric",
@@ -60,6 +64,7 @@ LAYERS = {
     "transport/session": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/memory",
         "transport/fabric/fabric.h",
         "transport/protocol",
@@ -67,6 +72,7 @@ LAYERS = {
     "transport/paths": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/fabric/fabric.h",
         "transport/fabric/shm",
@@ -78,6 +84,7 @@ LAYERS = {
     "transport/rpc": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/memory",
         "transport/fabric/fabric.h",
@@ -89,6 +96,7 @@ LAYERS = {
     "transport/grpc": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/memory",
         "transport/fabric/fabric.h",
@@ -97,14 +105,23 @@ LAYERS = {
         "transport/session",
         "transport/paths",
     ],
+    # Shows what the process counts.
+    "transport/monitoring": [
+        "transport/base",
+        "transport/metrics",
+        "transport/progress",
+        "transport/settings",
+    ],
     # What stands behind the public headers.
     "transport": [
         "penstock",
         "transport/base",
+        "transport/metrics",
         "transport/memory",
         "transport/fabric/shm",
         "transport/settings",
         "transport/grpc",
+        "transport/monitoring",
     ],
     # The stub that is preloaded; what it calls is plain C.
     "preload": ["transport/base", "transport/preload.h"],
@@ -154,6 +171,7 @@ LAYERS = {
     "bench/micro": [
         "transport/base",
         "transport/wire",
+        "transport/metrics",
         "transport/progress",
         "transport/memory",
         "transport/fabric",
@@ -167,6 +185,7 @@ LAYERS = {
         "transport/paths",
         "transport/rpc",
         "transport/grpc",
+        "transport/monitoring",
         "tensor_service",
     ],
 }

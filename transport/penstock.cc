@@ -11,6 +11,7 @@
 #include "transport/grpc/refusing_credentials.h"
 #include "transport/grpc/server_setup.h"
 #include "transport/memory/stable_memory.h"
+#include "transport/metrics/connection_info.h"
 #include "transport/settings/settings.h"
 #include "transport/usable_settings.h"
 
@@ -85,19 +86,21 @@ std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data,
   return absl::make_unique<DeclaredMemory>(*std::move(promise));
 }
 
-std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
+namespace {
+
+// Connections are found through gRPC's internals, which may differ in another
+// release.
+PathReport MismatchReport(const char* mismatch) {
+  PathReport report;
+  report.path = "http2";
+  report.reason = mismatch;
+  return report;
+}
+
+std::vector<PathReport> ToReports(
+    std::vector<metrics::ConnectionInfo> connections) {
   std::vector<PathReport> reports;
-  if (const char* mismatch = core::GrpcMismatch()) {
-    // Connections are found through gRPC's internals, which may differ in
-    // another release.
-    PathReport report;
-    report.path = "http2";
-    report.reason = mismatch;
-    reports.push_back(std::move(report));
-    return reports;
-  }
-  for (core::ConnectionDescription& connection :
-       core::DescribeConnections(&channel)) {
+  for (metrics::ConnectionInfo& connection : connections) {
     PathReport report;
     report.peer = std::move(connection.peer);
     report.path = std::move(connection.path);
@@ -112,6 +115,22 @@ std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
     reports.push_back(std::move(report));
   }
   return reports;
+}
+
+}  // namespace
+
+std::vector<PathReport> DescribePaths(grpc::Channel& channel) {
+  if (const char* mismatch = core::GrpcMismatch()) {
+    return {MismatchReport(mismatch)};
+  }
+  return ToReports(core::DescribeConnections(&channel));
+}
+
+std::vector<PathReport> DescribePaths(grpc::Server& server) {
+  if (const char* mismatch = core::GrpcMismatch()) {
+    return {MismatchReport(mismatch)};
+  }
+  return ToReports(core::DescribeConnections(&server));
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include "transport/base/log.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/polling_engine.h"
+#include "transport/start_monitoring.h"
 #include "transport/stub_memory.h"
 
 namespace penstock {
@@ -34,9 +35,10 @@ void SayLateOnce() {
 // logged, only when a thread first waits.
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
-    const absl::Status all[] = {ResolvePolling().status(),
-                                ResolveShmHugePages().status(),
-                                ResolveStubMemory().status()};
+    const absl::Status all[] = {
+        ResolvePolling().status(),      ResolveShmHugePages().status(),
+        ResolveStubMemory().status(),   ResolveMetrics().status(),
+        ResolveStatusSocket().status(), ResolveTrace().status()};
     bool good = true;
     for (const absl::Status& status : all) {
       if (!status.ok()) base::LogError(status.message());
@@ -61,6 +63,7 @@ void PlaceStubMemory(const Settings& settings) {
 
 absl::StatusOr<Settings> UsableSettings(const Options& options) {
   CheckProcessSettingsOnce();
+  StartMonitoringOnce();
   if (const char* mismatch = core::GrpcMismatch()) {
     const absl::Status status = absl::FailedPreconditionError(mismatch);
     SayMismatchOnce(status);

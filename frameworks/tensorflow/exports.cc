@@ -16,8 +16,8 @@ namespace {
 using nlohmann::json;
 
 json ToJson(const session::Counters& counters) {
-  return {{"bytes_sent", counters.bytes_sent},
-          {"bytes_received", counters.bytes_received}};
+  return {{"bytes_sent", counters.bytes_sent()},
+          {"bytes_received", counters.bytes_received()}};
 }
 
 json ToJson(const Route::Description& route) {

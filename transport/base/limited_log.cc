@@ -10,6 +10,7 @@ namespace base {
 void LimitedLog::Info(absl::string_view text) {
   if (!bucket_.Take(SteadyNow())) {
     ++left_out_;
+    CountLogLineLeftOut();
     last_left_out_ = std::string(text.substr(0, kMaxLogLineBytes));
     return;
   }

@@ -24,6 +24,8 @@ namespace {
 
 using Level = spdlog::level::level_enum;
 
+std::atomic<uint64_t> left_out{0};
+
 // Limits the lines of some levels.
 struct Allowance {
   TokenBucket bucket{kLogBurst, absl::Seconds(1) / kLogLinesPerSecond};
@@ -36,17 +38,22 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
   void sink_it_(const spdlog::details::log_msg& line) override {
     Allowance* allowance = &allowances_[line.level > Level::info];
     if (!allowance->bucket.Take(SteadyNow())) {
-      ++allowance->left_out;
+      LeaveOut(allowance);
       return;
     }
     if (allowance->left_out > 0 && SayLeftOut(line, allowance->left_out)) {
       allowance->left_out = 0;
     }
-    if (!Write(line)) ++allowance->left_out;
+    if (!Write(line)) LeaveOut(allowance);
   }
   void flush_() override {}
 
  private:
+  static void LeaveOut(Allowance* allowance) {
+    ++allowance->left_out;
+    CountLogLineLeftOut();
+  }
+
   bool SayLeftOut(spdlog::details::log_msg line, uint64_t count) {
     const std::string text = absl::StrCat(
         count, " lines were left out before this: nobody read them, or more ",
@@ -114,6 +121,9 @@ void Log(Level level, absl::string_view text) {
 }
 
 }  // namespace
+
+uint64_t LogLinesLeftOut() { return left_out.load(); }
+void CountLogLineLeftOut() { left_out.fetch_add(1); }
 
 void LogInfo(absl::string_view text) { Log(Level::info, text); }
 void LogWarning(absl::string_view text) { Log(Level::warn, text); }

@@ -37,6 +37,12 @@ void LogInfo(absl::string_view text);
 void LogWarning(absl::string_view text);
 void LogError(absl::string_view text);
 
+// Returns how many lines the limits, and a standard error without room, have
+// left out since the process began. Thread-safe.
+uint64_t LogLinesLeftOut();
+// For those with limits of their own.
+void CountLogLineLeftOut();
+
 }  // namespace base
 }  // namespace penstock
 

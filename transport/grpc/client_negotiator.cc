@@ -8,6 +8,7 @@
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/privacy.h"
 #include "transport/grpc/resumed_endpoint.h"
+#include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
 
@@ -39,6 +40,8 @@ void ClientNegotiator::OnReadLocked() {
   }
   if (wire::ChooseVersion(kVersions, chosen) != chosen.min ||
       chosen.min != chosen.max) {
+    metrics::Registry::Get()->Count(metrics::Metric::kRefused,
+                                    {metrics::Refusal::kVersion});
     return FinishLocked(GRPC_ERROR_CREATE(
         absl::StrCat("the peer chose Penstock protocol version ", chosen.max,
                      ", which was not offered")));
@@ -91,11 +94,17 @@ void ClientNegotiator::OnSettled(const absl::Status& status) {
 
 void ClientNegotiator::FallBackLocked() {
   if (settings_.policy == Policy::kRequire) {
+    metrics::Registry::Get()->Count(metrics::Metric::kRefused,
+                                    {metrics::Refusal::kStockPeer});
     return FinishLocked(GRPC_ERROR_CREATE(absl::StrCat(
         "Penstock policy is \"", settings_.ToString(),
         "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer "
         "would fall back to HTTP/2)")));
   }
+  metrics::Registry::Get()->Count(
+      metrics::Metric::kPathDecisions,
+      {metrics::Role::kClient, metrics::Path::kHttp2,
+       metrics::Reason::kStockPeer});
   base::LogInfo(absl::StrCat(
       "connection to ", grpc_endpoint_get_peer(args()->endpoint),
       ": http2; not better because the peer does not speak Penstock"));

@@ -1,5 +1,6 @@
 #include "transport/grpc/describe.h"
 
+#include <map>
 #include <set>
 
 #include "absl/base/thread_annotations.h"
@@ -9,6 +10,7 @@
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "src/core/lib/surface/channel.h"
+#include "src/core/lib/surface/server.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/transport.h"
 #include "transport/grpc/transport_registry.h"
@@ -19,6 +21,7 @@ namespace {
 
 using grpc_core::channelz::BaseNode;
 using grpc_core::channelz::ChannelNode;
+using grpc_core::channelz::ServerNode;
 using grpc_core::channelz::SocketNode;
 using grpc_core::channelz::SubchannelNode;
 
@@ -61,6 +64,19 @@ struct ChildSocket {
 };
 template struct Exposed<ChildSocket, &SubchannelNode::child_socket_>;
 
+struct ServerMutex {
+  using Member = grpc_core::Mutex ServerNode::*;
+  friend Member MemberOf(ServerMutex);
+};
+template struct Exposed<ServerMutex, &ServerNode::child_mu_>;
+
+struct ServerSockets {
+  using Member =
+      std::map<intptr_t, grpc_core::RefCountedPtr<SocketNode>> ServerNode::*;
+  friend Member MemberOf(ServerSockets);
+};
+template struct Exposed<ServerSockets, &ServerNode::child_sockets_>;
+
 // Clang's check does not understand a lock behind a pointer to a member.
 std::set<intptr_t> SubchannelsOf(ChannelNode* channel)
     ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -81,44 +97,59 @@ grpc_core::RefCountedPtr<SocketNode> SocketOf(intptr_t subchannel)
   return found->*MemberOf(ChildSocket());
 }
 
-ConnectionDescription Describe(SocketNode* socket) {
-  ConnectionDescription result;
-  Transport* transport = TransportRegistry::Get()->Find(socket->uuid());
-  if (transport == nullptr) {
-    result.peer = socket->remote();
-    result.path = "http2";
-    result.reason = "the peer does not speak Penstock, or it is off here";
-    return result;
+std::vector<grpc_core::RefCountedPtr<SocketNode>> SocketsOf(ServerNode* server)
+    ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  std::vector<grpc_core::RefCountedPtr<SocketNode>> sockets;
+  grpc_core::MutexLock lock(&(server->*MemberOf(ServerMutex())));
+  for (const auto& each : server->*MemberOf(ServerSockets())) {
+    sockets.push_back(each.second);
   }
-  const session::PathDescription path = transport->DescribePath();
-  const session::Counters counters = transport->counters();
-  result.peer = transport->peer();
-  transport->Unref();
-  result.path = path.fabric;
-  result.detail = path.detail;
-  result.reason = path.reason;
-  result.eager_max_bytes = path.eager_max_bytes;
-  result.chunk_bytes = path.chunk_bytes;
-  result.messages_sent = counters.messages_sent;
-  result.messages_received = counters.messages_received;
-  result.bytes_sent = counters.bytes_sent;
-  result.bytes_received = counters.bytes_received;
-  return result;
+  return sockets;
+}
+
+metrics::ConnectionInfo Describe(SocketNode* socket, metrics::Role role) {
+  metrics::ConnectionInfo info;
+  Transport* transport = TransportRegistry::Get()->Find(socket->uuid());
+  if (transport != nullptr) {
+    transport->Describe(&info);
+    transport->Unref();
+    return info;
+  }
+  info.role = role;
+  info.peer = socket->remote();
+  info.path = "http2";
+  info.reason = "the peer does not speak Penstock, or it is off here";
+  return info;
 }
 
 }  // namespace
 
-std::vector<ConnectionDescription> DescribeConnections(grpc::Channel* channel) {
+std::vector<metrics::ConnectionInfo> DescribeConnections(
+    grpc::Channel* channel) {
   grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
   grpc_core::ExecCtx exec_ctx;
-  std::vector<ConnectionDescription> result;
+  std::vector<metrics::ConnectionInfo> result;
   ChannelNode* node =
       grpc_core::Channel::FromC(channel->*MemberOf(CoreChannel()))
           ->channelz_node();
   if (node == nullptr) return result;
   for (intptr_t subchannel : SubchannelsOf(node)) {
     grpc_core::RefCountedPtr<SocketNode> socket = SocketOf(subchannel);
-    if (socket != nullptr) result.push_back(Describe(socket.get()));
+    if (socket == nullptr) continue;
+    result.push_back(Describe(socket.get(), metrics::Role::kClient));
+  }
+  return result;
+}
+
+std::vector<metrics::ConnectionInfo> DescribeConnections(grpc::Server* server) {
+  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+  grpc_core::ExecCtx exec_ctx;
+  std::vector<metrics::ConnectionInfo> result;
+  ServerNode* node =
+      grpc_core::Server::FromC(server->c_server())->channelz_node();
+  if (node == nullptr) return result;
+  for (const auto& socket : SocketsOf(node)) {
+    result.push_back(Describe(socket.get(), metrics::Role::kServer));
   }
   return result;
 }

@@ -9,6 +9,7 @@
 #include "transport/base/log.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/privacy.h"
+#include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/http2_settings.h"
 
@@ -26,6 +27,16 @@ Preface InspectPreface(absl::string_view bytes) {
   const size_t known = std::min(bytes.size(), preface.size());
   if (bytes.substr(0, known) != preface.substr(0, known)) return Preface::kNo;
   return known < preface.size() ? Preface::kNeedMore : Preface::kYes;
+}
+
+void CountHttp2(metrics::Reason reason) {
+  metrics::Registry::Get()->Count(
+      metrics::Metric::kPathDecisions,
+      {metrics::Role::kServer, metrics::Path::kHttp2, reason});
+}
+
+void CountRefused(metrics::Refusal reason) {
+  metrics::Registry::Get()->Count(metrics::Metric::kRefused, {reason});
 }
 
 }  // namespace
@@ -51,6 +62,7 @@ void ServerNegotiator::OnReadLocked() {
                  : 0;
   if (version_ == 0) {
     if (settings_.policy == Policy::kRequire) return RefuseHttp2Locked();
+    CountHttp2(metrics::Reason::kStockPeer);
     return LeaveToHttp2Locked(received());
   }
   half_open_ = paths::HalfOpen::Get()->Enter();
@@ -66,6 +78,7 @@ void ServerNegotiator::RefuseHttp2Locked() {
       "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer would "
       "serve it over HTTP/2)");
   base::LogWarning(text);
+  CountRefused(metrics::Refusal::kStockPeer);
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 
@@ -78,7 +91,11 @@ void ServerNegotiator::AnswerFloodLocked() {
                    refuses ? " refused" : " goes on over HTTP/2",
                    ": too many others are being negotiated");
   base::LogWarning(text);
-  if (!refuses) return LeaveToHttp2Locked(received());
+  if (!refuses) {
+    CountHttp2(metrics::Reason::kFlood);
+    return LeaveToHttp2Locked(received());
+  }
+  CountRefused(metrics::Refusal::kFlood);
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
 

@@ -88,6 +88,7 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
   vtable = Vtable();
   stream_.read_buffer()->Swap(&received);
   TransportRegistry::Get()->Add(socket_node_->uuid(), this);
+  counted_ = std::make_unique<metrics::Registration>(this);
 }
 
 Transport::~Transport() = default;
@@ -95,6 +96,7 @@ Transport::~Transport() = default;
 void Transport::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   TransportRegistry::Get()->Remove(socket_node_->uuid());
+  counted_ = nullptr;
   delete this;
 }
 
@@ -188,14 +190,22 @@ void Transport::Close(const absl::Status& why) {
   session_->Close(why);
 }
 
-session::PathDescription Transport::DescribePath() {
-  base::MutexLock lock(&mu_);
-  return session_->DescribePath();
+std::shared_ptr<metrics::Source> Transport::Keep() {
+  if (!RefUnlessDead()) return nullptr;
+  std::shared_ptr<Transport> share = Share();
+  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has its own
+  return share;
 }
 
-session::Counters Transport::counters() {
+void Transport::Collect(metrics::Snapshot* snapshot) {
   base::MutexLock lock(&mu_);
-  return session_->counters();
+  session_->Collect(snapshot);
+}
+
+bool Transport::Describe(metrics::ConnectionInfo* info) {
+  info->peer = peer_;
+  base::MutexLock lock(&mu_);
+  return session_->Describe(info);
 }
 
 bool Transport::AcceptsStreams() const {

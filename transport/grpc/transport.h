@@ -30,6 +30,7 @@
 #include "transport/grpc/path_waker.h"
 #include "transport/grpc/stream_list.h"
 #include "transport/grpc/timer.h"
+#include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
 #include "transport/paths/path_poller.h"
 #include "transport/paths/side_paths.h"
@@ -56,6 +57,7 @@ class Stream;
 class Transport final : public grpc_transport,
                         public EndpointStreamEvents,
                         public paths::PathPoller::Owner,
+                        public metrics::Source,
                         public session::SessionEvents {
  public:
   // Called once, from an ExecCtx, without locks. OK: a path is chosen that
@@ -90,8 +92,9 @@ class Transport final : public grpc_transport,
   void Start();
   // Ends the session and all streams, with the reason.
   void Close(const absl::Status& why);
-  session::PathDescription DescribePath();
-  session::Counters counters();
+  // For metrics, and those who ask.
+  void Collect(metrics::Snapshot* snapshot) override;
+  bool Describe(metrics::ConnectionInfo* info) override;
   // Returns the node for the connection in channelz, which counts its streams
   // and messages. Its id is the transport's number in the registry.
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode>& socket_node()
@@ -219,6 +222,8 @@ class Transport final : public grpc_transport,
   void OnConnectionClosed(const grpc_error_handle& error)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  std::shared_ptr<metrics::Source> Keep() override;
+
   void OnRead(grpc_error_handle error) override;
   void OnWritten(grpc_error_handle error) override;
 
@@ -291,6 +296,7 @@ class Transport final : public grpc_transport,
   std::string encoded_ ABSL_GUARDED_BY(mu_);
   uint64_t next_ping_ ABSL_GUARDED_BY(mu_) = 1;
   std::unordered_map<uint64_t, grpc_closure*> pings_ ABSL_GUARDED_BY(mu_);
+  std::unique_ptr<metrics::Registration> counted_;
 };
 
 }  // namespace core

@@ -8,13 +8,22 @@ HalfOpen* HalfOpen::Get() {
   return half_open;
 }
 
+HalfOpen::HalfOpen(int limit)
+    : limit_(limit),
+      shown_limit_(metrics::Metric::kHalfOpenLimit, {},
+                   static_cast<uint64_t>(limit)),
+      shown_(metrics::Metric::kHalfOpen, {}) {}
+
 HalfOpen::Place HalfOpen::Enter() {
   if (count_.fetch_add(1) >= limit_) {
     count_.fetch_sub(1);
     return nullptr;
   }
-  return Place(this, [](void* self) {
-    static_cast<HalfOpen*>(self)->count_.fetch_sub(1);
+  shown_.Add(1);
+  return Place(this, [](void* place) {
+    auto* const self = static_cast<HalfOpen*>(place);
+    self->shown_.Subtract(1);
+    self->count_.fetch_sub(1);
   });
 }
 

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <memory>
 
+#include "transport/metrics/registry.h"
+
 namespace penstock {
 namespace paths {
 
@@ -24,7 +26,7 @@ class HalfOpen {
   // MiB of memory.
   static HalfOpen* Get();
 
-  explicit HalfOpen(int limit) : limit_(limit) {}
+  explicit HalfOpen(int limit);
 
   // Returns null if all places are taken.
   Place Enter();
@@ -32,6 +34,8 @@ class HalfOpen {
  private:
   const int limit_;
   std::atomic<int> count_{0};
+  const metrics::Level shown_limit_;
+  metrics::Level shown_;
 };
 
 }  // namespace paths

@@ -67,7 +67,8 @@ Connection::Connection(const Config& config, progress::EventLoop* loop,
       keepalive_timer_(loop),
       retry_timer_(loop),
       linger_timer_(loop),
-      keepalive_(config.keepalive, base::SteadyNow()) {}
+      keepalive_(config.keepalive, base::SteadyNow()),
+      counted_(this) {}
 
 void Connection::Unref() {
   if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
@@ -284,6 +285,27 @@ session::PathDescription Connection::DescribePath() {
 session::Counters Connection::counters() {
   base::MutexLock lock(&mu_);
   return session_->counters();
+}
+
+std::shared_ptr<metrics::Source> Connection::Keep() {
+  int refs = refs_.load(std::memory_order_relaxed);
+  do {
+    if (refs == 0) return nullptr;
+  } while (!refs_.compare_exchange_weak(refs, refs + 1));
+  std::shared_ptr<Connection> share = Share();
+  refs_.fetch_sub(1, std::memory_order_relaxed);  // the share has its own
+  return share;
+}
+
+bool Connection::Describe(metrics::ConnectionInfo* info) {
+  info->peer = config_.peer;
+  base::MutexLock lock(&mu_);
+  return session_->Describe(info);
+}
+
+void Connection::Collect(metrics::Snapshot* snapshot) {
+  base::MutexLock lock(&mu_);
+  session_->Collect(snapshot);
 }
 
 void Connection::OnClosed(const absl::Status& cause) {

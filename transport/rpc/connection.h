@@ -16,6 +16,7 @@
 #include "transport/base/limited_log.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/tcp/endpoint.h"
+#include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
 #include "transport/paths/path_poller.h"
 #include "transport/paths/side_paths.h"
@@ -38,7 +39,8 @@ namespace rpc {
 // its socket, timers, the poll set, attempts to connect a path. All let go of
 // it when the session has ended, at the latest after Close().
 class Connection final : public session::SessionEvents,
-                         private paths::PathPoller::Owner {
+                         private paths::PathPoller::Owner,
+                         public metrics::Source {
  public:
   struct Config {
     bool is_client = false;
@@ -164,6 +166,10 @@ class Connection final : public session::SessionEvents,
   bool MayAccept() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AcceptOpened() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  std::shared_ptr<metrics::Source> Keep() override;
+  bool Describe(metrics::ConnectionInfo* info) override;
+  void Collect(metrics::Snapshot* snapshot) override;
+
   void OnStreamOpened(uint32_t stream) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnGoaway(uint32_t last_stream, const absl::Status& status) override
@@ -215,6 +221,7 @@ class Connection final : public session::SessionEvents,
   int calls_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<uint32_t> opened_ ABSL_GUARDED_BY(mu_);  // yet to be accepted
   std::vector<std::function<void()>> later_ ABSL_GUARDED_BY(mu_);
+  const metrics::Registration counted_;  // ends first
 };
 
 }  // namespace rpc

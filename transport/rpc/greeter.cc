@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
+#include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -19,6 +20,7 @@ constexpr absl::Duration kGreetingLimit = absl::Seconds(5);
 
 struct Verdict {
   uint8_t version = 0;
+  metrics::Refusal reason = metrics::Refusal::kToken;
   std::string refusal;
 };
 
@@ -30,6 +32,7 @@ Verdict Judge(const Greeting& greeting, const std::string& token) {
         "the token is not this server's; was the server started anew since "
         "the token was given out?";
   } else if (newest < std::max(greeting.oldest, wire::kOldestVersion)) {
+    verdict.reason = metrics::Refusal::kVersion;
     verdict.refusal =
         absl::StrCat("no common version: the client speaks ", greeting.oldest,
                      " to ", greeting.newest, ", the server ",
@@ -94,6 +97,8 @@ void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
     return Drop(absl::UnavailableError("the client went away"));
   }
   if (verdict.version == 0) {
+    metrics::Registry::Get()->Count(metrics::Metric::kRefused,
+                                    {verdict.reason});
     return Drop(absl::PermissionDeniedError(verdict.refusal));
   }
   loop_->Unwatch(std::exchange(watch_, 0));

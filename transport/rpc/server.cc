@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/mutex.h"
+#include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
 #include "transport/progress/event_loop.h"
 #include "transport/rpc/connection.h"
@@ -85,6 +86,8 @@ absl::Status Server::Core::Listen() {
 void Server::Core::OnAccepted(base::UniqueFd socket, const std::string& peer) {
   paths::HalfOpen::Place place = paths::HalfOpen::Get()->Enter();
   if (place == nullptr) {
+    metrics::Registry::Get()->Count(metrics::Metric::kRefused,
+                                    {metrics::Refusal::kFlood});
     return base::LogWarning(
         absl::StrCat("connection from ", peer,
                      " dropped: too many others are being negotiated"));

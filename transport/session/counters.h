@@ -1,21 +1,82 @@
-// What a session has sent and received.
+// What a session has sent and received, and where it had to wait.
 
 #ifndef PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_
 #define PENSTOCK_TRANSPORT_SESSION_COUNTERS_H_
 
+#include <cstddef>
 #include <cstdint>
+
+#include "transport/metrics/histogram.h"
+#include "transport/metrics/labels.h"
 
 namespace penstock {
 namespace session {
 
+// Plain numbers, which the session's parts count under its owner's lock. A
+// message counts where it was sent, or announced: over the fabric in use then.
 struct Counters {
-  uint64_t messages_sent = 0;
-  uint64_t messages_received = 0;
-  uint64_t bytes_sent = 0;
-  uint64_t bytes_received = 0;
+  struct Traffic {
+    uint64_t messages = 0;
+    uint64_t bytes = 0;
+  };
+  using OfFabric = Traffic[metrics::kKinds][metrics::kDirections];
+
+  // The fabrics that carry what is sent now, and what is being received.
+  metrics::Fabric sending = metrics::Fabric::kTcp;
+  metrics::Fabric receiving = metrics::Fabric::kTcp;
+  OfFabric traffic[metrics::kFabrics];
   // For keepalive: whatever came over a path, and frames of streams sent.
   uint64_t inputs = 0;
   uint64_t stream_frames_sent = 0;
+
+  uint64_t streams_started = 0;
+  uint64_t streams_reset = 0;  // ended without a status of the server's
+  metrics::Histogram client_streams[metrics::kFabrics];
+  metrics::Histogram announced[metrics::kFabrics];
+
+  uint64_t credit_stalls[metrics::kFabrics] = {};
+  uint64_t credit_stall_ns[metrics::kFabrics] = {};
+  uint64_t window_stalls[metrics::kFabrics] = {};
+  uint64_t paths_lost[metrics::kFabrics] = {};
+  uint64_t paths_regained[metrics::kFabrics] = {};
+
+  void OnSent(metrics::Kind kind, size_t bytes) {
+    Count(sending, kind, metrics::Direction::kSent, bytes);
+  }
+  void OnReceived(metrics::Kind kind, size_t bytes) {
+    Count(receiving, kind, metrics::Direction::kReceived, bytes);
+  }
+
+  // Sums over all fabrics and kinds.
+  uint64_t messages_sent() const {
+    return Sum(metrics::Direction::kSent).messages;
+  }
+  uint64_t messages_received() const {
+    return Sum(metrics::Direction::kReceived).messages;
+  }
+  uint64_t bytes_sent() const { return Sum(metrics::Direction::kSent).bytes; }
+  uint64_t bytes_received() const {
+    return Sum(metrics::Direction::kReceived).bytes;
+  }
+
+ private:
+  void Count(metrics::Fabric fabric, metrics::Kind kind,
+             metrics::Direction direction, size_t bytes) {
+    Traffic& to = traffic[static_cast<int>(fabric)][static_cast<int>(kind)]
+                         [static_cast<int>(direction)];
+    ++to.messages;
+    to.bytes += bytes;
+  }
+  Traffic Sum(metrics::Direction direction) const {
+    Traffic sum;
+    for (const OfFabric& of_fabric : traffic) {
+      for (const auto& of_kind : of_fabric) {
+        sum.messages += of_kind[static_cast<int>(direction)].messages;
+        sum.bytes += of_kind[static_cast<int>(direction)].bytes;
+      }
+    }
+    return sum;
+  }
 };
 
 }  // namespace session

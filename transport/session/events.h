@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "transport/memory/bytes.h"
+#include "transport/metrics/labels.h"
 
 namespace penstock {
 namespace session {
@@ -47,6 +48,8 @@ struct PathDescription {
   // larger ones of the peer are cut into as they are read.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
+  // Of which kind the reason is.
+  metrics::Reason cause = metrics::Reason::kNone;
 };
 
 // The session's own events, called under its lock.

@@ -3,12 +3,14 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 #define PENSTOCK_TRANSPORT_SESSION_EXPOSURES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 
 #include "absl/types/optional.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
+#include "transport/metrics/labels.h"
 #include "transport/session/budget.h"
 #include "transport/wire/announce.h"
 
@@ -24,8 +26,10 @@ class Exposures {
     fabric::RemoteRegion fast;
     fabric::RemoteRegion lifeline;
     uint64_t length = 0;
-    uint64_t parts = 0;     // as many as the budget was charged
-    uint64_t begun_ns = 0;  // 0: its release is not timed
+    uint64_t parts = 0;         // as many as the budget was charged
+    uint64_t begun_ns = 0;      // 0: its release is not measured
+    uint64_t announced_ns = 0;  // 0: there is no clock
+    metrics::Fabric fabric = metrics::Fabric::kTcp;  // it was announced over
   };
 
   // Both outlive it. Charges `budget` for the parts of each message. `version`
@@ -51,6 +55,7 @@ class Exposures {
   // Forgets all: the endpoints are about to go.
   void Clear() { exposed_.clear(); }
   bool empty() const { return exposed_.empty(); }
+  size_t size() const { return exposed_.size(); }
 
  private:
   fabric::Endpoint* const lifeline_;

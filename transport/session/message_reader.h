@@ -87,6 +87,9 @@ class MessageReader {
 
   void OnReadDone(uint64_t id, const absl::Status& status);
 
+  // How much of the budget is used.
+  uint64_t in_use() const { return in_use_; }
+
   // The size of the pieces in which a message would be read now over `path`.
   size_t chunk_bytes(const fabric::Endpoint* path) const {
     return (path == lifeline_ ? lifeline_tuner_ : fast_tuner_).chunk_bytes();

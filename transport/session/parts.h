@@ -9,6 +9,7 @@
 #include "transport/session/config.h"
 #include "transport/session/counters.h"
 #include "transport/session/frame_writer.h"
+#include "transport/session/recorder.h"
 #include "transport/session/sender.h"
 
 namespace penstock {
@@ -23,6 +24,7 @@ struct Parts {
   Sender* sender;
   FrameWriter* writer;
   Counters* counters;
+  const Recorder* recorder;
 };
 
 }  // namespace session

@@ -26,6 +26,7 @@ void PathNegotiator::Restart() {
   current_.clear();
   failed_waits_.clear();
   reason_.clear();
+  cause_ = metrics::Reason::kNone;
   JudgeOffers();
 }
 
@@ -33,14 +34,19 @@ void PathNegotiator::JudgeOffers() {
   for (const wire::FabricOffer& mine : mine_) {
     const wire::FabricOffer* theirs = PeerOffer(mine.fabric);
     if (!mine.usable) {
-      AddReason(mine.fabric, mine.data);
+      AddReason(metrics::Reason::kUnusableHere, mine.fabric, mine.data);
     } else if (theirs == nullptr) {
-      AddReason(mine.fabric, "the peer does not offer it");
+      AddReason(metrics::Reason::kNotOffered, mine.fabric,
+                "the peer does not offer it");
     } else if (!theirs->usable) {
-      AddReason(mine.fabric, absl::StrCat("at the peer: ", theirs->data));
+      AddReason(metrics::Reason::kUnusableAtPeer, mine.fabric,
+                absl::StrCat("at the peer: ", theirs->data));
     }
   }
-  if (mine_.empty()) reason_ = "no other fabric is enabled here";
+  if (mine_.empty()) {
+    reason_ = "no other fabric is enabled here";
+    cause_ = metrics::Reason::kNotEnabled;
+  }
 }
 
 const wire::FabricOffer* PathNegotiator::PeerOffer(
@@ -61,13 +67,15 @@ absl::optional<wire::FabricOffer> PathNegotiator::Next() {
   return absl::nullopt;
 }
 
-void PathNegotiator::OnFailure(const std::string& reason) {
-  AddReason(current_, reason);
+void PathNegotiator::OnFailure(metrics::Reason cause,
+                               const std::string& reason) {
+  AddReason(cause, current_, reason);
 }
 
 void PathNegotiator::OnWaitFailed(const std::string& fabric,
                                   const std::string& reason) {
-  if (failed_waits_.insert(fabric).second) AddReason(fabric, reason);
+  if (!failed_waits_.insert(fabric).second) return;
+  AddReason(metrics::Reason::kSetupFailed, fabric, reason);
 }
 
 bool PathNegotiator::IsCommon(const wire::FabricOffer& mine) const {
@@ -90,8 +98,9 @@ bool PathNegotiator::MayStillCome() const {
 
 std::string PathNegotiator::Reason() const { return reason_; }
 
-void PathNegotiator::AddReason(const std::string& fabric,
+void PathNegotiator::AddReason(metrics::Reason cause, const std::string& fabric,
                                const std::string& text) {
+  cause_ = cause;
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
                   fabric.empty() ? "" : absl::StrCat(fabric, ": "),
                   base::Printable(text, kMaxReasonBytes));

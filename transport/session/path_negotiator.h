@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "transport/metrics/labels.h"
 #include "transport/wire/hello.h"
 
 namespace penstock {
@@ -28,7 +29,7 @@ class PathNegotiator {
   void Restart();
   // Notes why the attempt on what Next() returned last, or a path that was in
   // use, failed.
-  void OnFailure(const std::string& reason);
+  void OnFailure(metrics::Reason cause, const std::string& reason);
   // For the accepting side: notes why no path comes over `fabric` any more. May
   // be called before the peer's offers are here.
   void OnWaitFailed(const std::string& fabric, const std::string& reason);
@@ -41,6 +42,8 @@ class PathNegotiator {
   // Why the lifeline is all there is, for people: printable and short, whatever
   // the peer has said.
   std::string Reason() const;
+  // What kind of reason the last one was.
+  metrics::Reason cause() const { return cause_; }
   // The name of what Next() returned last.
   const std::string& current() const { return current_; }
 
@@ -48,7 +51,8 @@ class PathNegotiator {
   void JudgeOffers();
   bool IsCommon(const wire::FabricOffer& mine) const;
   const wire::FabricOffer* PeerOffer(const std::string& fabric) const;
-  void AddReason(const std::string& fabric, const std::string& text);
+  void AddReason(metrics::Reason cause, const std::string& fabric,
+                 const std::string& text);
 
   std::vector<wire::FabricOffer> mine_;
   std::vector<wire::FabricOffer> peer_;
@@ -56,6 +60,7 @@ class PathNegotiator {
   std::string current_;
   std::set<std::string> failed_waits_;
   std::string reason_;
+  metrics::Reason cause_ = metrics::Reason::kNone;
 };
 
 }  // namespace session

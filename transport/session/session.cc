@@ -5,10 +5,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/metrics/registry.h"
 #include "transport/wire/reader.h"
 
 namespace penstock {
 namespace session {
+namespace {
+
+metrics::End EndOf(const absl::Status& cause) {
+  if (absl::IsUnavailable(cause)) return metrics::End::kClosed;
+  return absl::IsDeadlineExceeded(cause) ? metrics::End::kTimeout
+                                         : metrics::End::kError;
+}
+
+}  // namespace
 
 Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
                  SessionEvents* events)
@@ -21,9 +31,10 @@ Session::Session(Config config, std::unique_ptr<fabric::Endpoint> lifeline,
       budget_(config_.budget),
       sender_(lifeline_.get(), &buffers_, &budget_),
       reassembler_(config_.max_metadata_bytes),
+      recorder_(config_),
       writer_(&sender_, &order_, &counters_),
       streams_(Parts{&config_, lifeline_.get(), &buffers_, &budget_, &sender_,
-                     &writer_, &counters_},
+                     &writer_, &counters_, &recorder_},
                events) {}
 
 // What reads on the fast path are filling stays until the path is destroyed.
@@ -133,12 +144,31 @@ void Session::SendAdded() {
     lifeline_->RingDoorbell();
   }
   if (sends) lifeline_->EndBatch();
+  if ((sends && !sender_.idle()) || stalled_ns_ != 0) ObserveStall();
+}
+
+void Session::ObserveStall() {
+  if (config_.tuning.now_ns == nullptr) return;
+  const bool stalls = !closed() && !sender_.idle();
+  if (stalls == (stalled_ns_ != 0)) return;
+  const uint64_t now = config_.tuning.now_ns();
+  if (stalls) {
+    stalled_ = counters_.sending;
+    stalled_ns_ = now;
+    ++counters_.credit_stalls[static_cast<int>(stalled_)];
+  } else {
+    counters_.credit_stall_ns[static_cast<int>(stalled_)] +=
+        now - std::exchange(stalled_ns_, 0);
+  }
 }
 
 void Session::Close(const absl::Status& cause) {
   if (closed()) return;
   if (started_) sender_.Flush();  // a reset or trailers may wait
   state_ = State::kClosed;
+  ObserveStall();
+  metrics::Registry::Get()->Count(metrics::Metric::kSessionsEnded,
+                                  {role(), EndOf(cause)});
   writer_.Stop();
   DropFastPath();
   const absl::Status status = absl::UnavailableError(

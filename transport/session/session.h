@@ -31,6 +31,9 @@
 #include "transport/base/buffer_pool.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/destinations.h"
+#include "transport/metrics/connection_info.h"
+#include "transport/metrics/labels.h"
+#include "transport/metrics/snapshot.h"
 #include "transport/protocol/reassembler.h"
 #include "transport/protocol/receive_order.h"
 #include "transport/session/budget.h"
@@ -40,6 +43,7 @@
 #include "transport/session/frame_writer.h"
 #include "transport/session/path_handshake.h"
 #include "transport/session/path_negotiator.h"
+#include "transport/session/recorder.h"
 #include "transport/session/sender.h"
 #include "transport/session/streams.h"
 #include "transport/wire/hello.h"
@@ -176,6 +180,10 @@ class Session {
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }
   const Counters& counters() const { return counters_; }
+  // Adds what the session has counted, and how it is now.
+  void Collect(metrics::Snapshot* snapshot) const;
+  // Describes it, but for the peer. False: it is over.
+  bool Describe(metrics::ConnectionInfo* info) const;
 
  private:
   enum class State { kGreeting, kOpen, kClosed };
@@ -213,6 +221,14 @@ class Session {
   absl::Status OnHello(absl::Span<const uint8_t> payload);
   void OnLifelineBroken(const absl::Status& cause);
   void SendAdded();
+  void ObserveStall();
+
+  // session_metrics.cc
+  metrics::Role role() const {
+    return config_.is_client ? metrics::Role::kClient : metrics::Role::kServer;
+  }
+  void CollectTraffic(metrics::Snapshot* snapshot) const;
+  void CollectState(metrics::Snapshot* snapshot) const;
 
   // session_paths.cc
   absl::Status OnPathFrame(const wire::Frame& frame);
@@ -220,6 +236,7 @@ class Session {
   void AddControl(wire::FrameType type, absl::string_view payload);
   void TryNextPath();
   void DropFastPath();
+  void ReportPath();
   void LoseFastPath(const absl::Status& cause);
 
   const Config config_;
@@ -244,8 +261,10 @@ class Session {
   bool in_input_ = false;  // delivering: input that nests would be out of order
   PathHandshake handshake_;
   PathNegotiator negotiator_;
-  std::string fabric_;      // of fast_
-  std::string peer_token_;  // the acceptor's
+  std::string fabric_;  // of fast_
+  metrics::Fabric fast_fabric_ = metrics::Fabric::kOther;
+  bool has_lost_path_ = false;  // and not regained it
+  std::string peer_token_;      // the acceptor's
 
   base::BufferPool buffers_;
   Budget budget_;
@@ -254,6 +273,11 @@ class Session {
   protocol::Reassembler reassembler_;
   uint64_t received_since_ack_ = 0;
   Counters counters_;
+  const Recorder recorder_;
+  // Since when there was no room for what was to be sent, and where; 0: there
+  // is room.
+  uint64_t stalled_ns_ = 0;
+  metrics::Fabric stalled_ = metrics::Fabric::kTcp;
   FrameWriter writer_;
   Streams streams_;
 };

@@ -4,7 +4,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/probes.h"
 #include "transport/base/token.h"
+#include "transport/metrics/registry.h"
 #include "transport/session/session.h"
 
 namespace penstock {
@@ -39,6 +41,8 @@ absl::Status Session::OnPathFrame(const wire::Frame& frame) {
           (actions.drop ||
            !absl::StrContains(AsText(frame.payload), negotiator_.Reason()))) {
         negotiator_.OnFailure(
+            using_fast_ ? metrics::Reason::kLost
+                        : metrics::Reason::kSetupFailed,
             absl::StrCat("the peer says: ", AsText(frame.payload)));
       }
       break;
@@ -71,14 +75,27 @@ void Session::Apply(const PathHandshake::Actions& actions) {
   }
   if (actions.use) {
     using_fast_ = true;
+    counters_.sending = fast_fabric_;
+    if (std::exchange(has_lost_path_, false)) {
+      ++counters_.paths_regained[static_cast<int>(fast_fabric_)];
+    }
     sender_.UseFastPath(fast_.get());
     output().UseFastPath(fast_.get(), handshake_.epoch());
   }
-  if (actions.use || actions.report) events_->OnPathChosen(DescribePath());
+  if (actions.use || actions.report) ReportPath();
   if (actions.listen) {
     negotiator_.Restart();
     events_->OnListenWanted();
   }
+}
+
+void Session::ReportPath() {
+  const PathDescription path = DescribePath();
+  metrics::Registry::Get()->Count(
+      metrics::Metric::kPathDecisions,
+      {role(), metrics::PathOf(path.fabric), path.cause});
+  PENSTOCK_PROBE(path_chosen, recorder_.connection(), path.fabric.c_str());
+  events_->OnPathChosen(path);
 }
 
 void Session::TryNextPath() {
@@ -100,6 +117,7 @@ void Session::AddFastPath(const std::string& fabric,
   fast_ = std::shared_ptr<fabric::Endpoint>(path_and_memory_,
                                             path_and_memory_->path.get());
   fabric_ = fabric;
+  fast_fabric_ = metrics::FabricOf(fabric);
   fast_->Start(&fast_events_);
   streams_.input().UseFastPath(fast_.get(), handshake_.epoch());
   // The peer may send over the path once it knows: so not before its hello is
@@ -111,7 +129,8 @@ void Session::FastPathFailed(const std::string& fabric,
                              const absl::Status& cause) {
   if (closed() || fast_ != nullptr || !handshake_.open()) return;
   if (config_.is_client) {
-    negotiator_.OnFailure(std::string(cause.message()));
+    negotiator_.OnFailure(metrics::Reason::kSetupFailed,
+                          std::string(cause.message()));
     return TryNextPath();
   }
   negotiator_.OnWaitFailed(fabric, std::string(cause.message()));
@@ -137,13 +156,20 @@ void Session::RetryPath() {
 
 void Session::LoseFastPath(const absl::Status& cause) {
   if (fast_ == nullptr) return;
-  negotiator_.OnFailure(absl::StrCat("lost: ", cause.message()));
+  negotiator_.OnFailure(
+      using_fast_ ? metrics::Reason::kLost : metrics::Reason::kSetupFailed,
+      absl::StrCat("lost: ", cause.message()));
   Apply(handshake_.OnLocalLost());
 }
 
 // What the peer has not acknowledged goes over the lifeline.
 void Session::DropFastPath() {
-  using_fast_ = false;
+  if (std::exchange(using_fast_, false) && !closed()) {
+    has_lost_path_ = true;
+    PENSTOCK_PROBE(path_lost, recorder_.connection(), fabric_.c_str());
+    ++counters_.paths_lost[static_cast<int>(fast_fabric_)];
+  }
+  counters_.sending = metrics::Fabric::kTcp;
   MessageReader::Filled filled;
   if (closed()) filled = streams_.input().Stop();
   if (fast_ == nullptr) return;
@@ -160,7 +186,10 @@ PathDescription Session::DescribePath() const {
   PathDescription description;
   description.fabric = using_fast_ ? fabric_ : "tcp";
   description.detail = path->Describe();
-  if (!using_fast_) description.reason = negotiator_.Reason();
+  if (!using_fast_) {
+    description.reason = negotiator_.Reason();
+    description.cause = negotiator_.cause();
+  }
   description.eager_max_bytes = streams_.output().eager_max_bytes();
   description.chunk_bytes = streams_.input().chunk_bytes(path);
   return description;

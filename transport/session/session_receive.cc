@@ -50,6 +50,7 @@ absl::Status ResetStatusOf(uint32_t aux, absl::Span<const uint8_t> message) {
 
 void Session::OnPacket(bool over_lifeline, absl::Span<const uint8_t> packet) {
   ++counters_.inputs;
+  counters_.receiving = over_lifeline ? metrics::Fabric::kTcp : fast_fabric_;
   if (!over_lifeline) received_since_ack_ += packet.size();
   while (!packet.empty() && !closed()) {
     absl::StatusOr<wire::Frame> frame = wire::TakeFrame(&packet);

@@ -47,6 +47,11 @@ struct Stream {
   // Detached; here until nothing is queued.
   bool draining = false;
   protocol::SendWindow send_window;
+  // When it began; 0 if it is not timed, or a server's that nobody traces.
+  uint64_t begun_ns = 0;
+  bool is_sample = false;  // begun_ns counts in the histogram
+  // The server's status has come, or was sent.
+  bool has_status = false;
 
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
@@ -57,6 +62,7 @@ struct Stream {
     uint64_t id;
     bool is_announced;
     uint64_t budgeted;
+    uint64_t begun_ns;  // for a trace; 0: there is none
   };
   base::Fifo<Unconsumed> unconsumed;
   uint64_t unconsumed_cost = 0;

@@ -65,6 +65,7 @@ StreamInput::StreamInput(const Parts& parts, StreamTable* streams, Owner* owner)
       budget_(parts.budget),
       writer_(parts.writer),
       counters_(parts.counters),
+      recorder_(parts.recorder),
       buffers_(parts.buffers),
       owner_(owner),
       reader_(parts.lifeline, config_.read_budget, config_.load_in_place, this,
@@ -109,10 +110,11 @@ absl::Status StreamInput::ChargeWindow(Stream* stream, uint64_t bytes,
   const uint64_t cost = protocol::MessageCost(bytes);
   stream->unconsumed_cost += cost;
   stream->unconsumed.push_back(
-      Stream::Unconsumed{cost, last_announced_, is_announced, 0});
+      Stream::Unconsumed{cost, last_announced_, is_announced, 0,
+                         is_announced ? recorder_->Begin() : 0});
   if (!is_announced) Hold(stream, cost);
-  ++counters_->messages_received;
-  counters_->bytes_received += bytes;
+  counters_->OnReceived(
+      is_announced ? metrics::Kind::kAnnounced : metrics::Kind::kEager, bytes);
   return absl::OkStatus();
 }
 
@@ -183,6 +185,7 @@ absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
                                      absl::Span<const uint8_t> metadata) {
   Stream* stream = streams_->Find(id);
   if (stream == nullptr) return absl::OkStatus();
+  if (kind == protocol::Inbox::Kind::kTrailers) OnStatus(stream);
   if (TakesInput(*stream)) {
     DeliverMetadata(stream->events, kind, AsText(metadata));
     return absl::OkStatus();
@@ -198,6 +201,12 @@ absl::Status StreamInput::OnMetadata(uint32_t id, protocol::Inbox::Kind kind,
   Hold(stream, kItemOverhead + metadata.size());
   stream->inbox.Add(kind).bytes = Copy(metadata);
   return absl::OkStatus();
+}
+
+void StreamInput::OnStatus(Stream* stream) {
+  if (std::exchange(stream->has_status, true) || !stream->is_sample) return;
+  counters_->client_streams[static_cast<int>(counters_->receiving)].Record(
+      config_.tuning.now_ns() - stream->begun_ns);
 }
 
 std::string StreamInput::Copy(absl::Span<const uint8_t> bytes) {
@@ -240,6 +249,8 @@ void StreamInput::OnMessageRead(uint32_t id, uint64_t announcement,
         return other.id < id;
       });
   entry->budgeted = budgeted;
+  recorder_->OnRead(id, announcement, message->size(), entry->begun_ns,
+                    counters_->receiving);
   stream->inbox.Complete(announcement, *std::move(message));
   DeliverInbox(id);
 }

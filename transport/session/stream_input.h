@@ -81,9 +81,11 @@ class StreamInput : private MessageReader::Owner {
   size_t chunk_bytes(const fabric::Endpoint* path) const {
     return reader_.chunk_bytes(path);
   }
+  uint64_t read_bytes() const { return reader_.in_use(); }
 
  private:
   absl::Status ChargeWindow(Stream* stream, uint64_t bytes, bool is_announced);
+  void OnStatus(Stream* stream);
   // Charge what a server's streams make it hold, and return it.
   void Hold(Stream* stream, uint64_t bytes);
   void LetGo(Stream* stream, uint64_t bytes);
@@ -106,6 +108,7 @@ class StreamInput : private MessageReader::Owner {
   Budget* const budget_;
   FrameWriter* const writer_;
   Counters* const counters_;
+  const Recorder* const recorder_;
   base::BufferPool* const buffers_;
   Owner* const owner_;
   MessageReader reader_;

@@ -41,6 +41,7 @@ StreamOutput::StreamOutput(const Parts& parts, StreamTable* streams,
       sender_(parts.sender),
       writer_(parts.writer),
       counters_(parts.counters),
+      recorder_(parts.recorder),
       owner_(owner),
       meter_(config_.tuning, parts.lifeline->capabilities()),
       exposures_(parts.lifeline, budget_, config_.version) {}
@@ -94,7 +95,11 @@ bool StreamOutput::SendMessage(uint32_t id, memory::Payload message,
   queued.message = std::move(message);
   queued.flags = flags;
   found->queued.push_back(std::move(queued));
-  if (!waits && !budget_->sends()) AddCongested(id, found);
+  if (!waits && !budget_->sends()) {
+    AddCongested(id, found);
+  } else if (!waits) {
+    ++counters_->window_stalls[static_cast<int>(counters_->sending)];
+  }
   return false;
 }
 
@@ -164,13 +169,12 @@ void StreamOutput::UseWindow(Stream* stream, size_t bytes) {
   const uint64_t cost = protocol::MessageCost(bytes);
   stream->send_window.Use(cost);
   unread_by_peer_ += cost;
-  ++counters_->messages_sent;
-  counters_->bytes_sent += bytes;
 }
 
 void StreamOutput::AddEager(uint32_t id, Stream* stream,
                             absl::string_view message, uint8_t flags) {
   UseWindow(stream, message.size());
+  counters_->OnSent(metrics::Kind::kEager, message.size());
   const uint64_t begun_ns = meter_.Begin(message.size());
   writer_->Add(FrameType::kMessage, id, 0, message, flags);
   meter_.OnCopied(begun_ns, message.size());
@@ -185,6 +189,7 @@ void StreamOutput::AddMessage(uint32_t id, Stream* stream,
   UseWindow(stream, message.size());
   const uint64_t begun_ns = meter_.Begin(message.size());
   if (AddAnnounce(id, stream, message, flags, begun_ns)) return;
+  counters_->OnSent(metrics::Kind::kEager, message.size());
   writer_->Add(FrameType::kMessage, id, 0, Gather(message, &copy), flags);
 }
 
@@ -199,7 +204,11 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
       exposures_.Add(id, message, fast_path_, fast_epoch_, push);
   if (announce.regions.empty()) return false;
   stream->exposed_bytes += message.size();
+  counters_->OnSent(metrics::Kind::kAnnounced, message.size());
   Exposures::Exposed* const exposed = exposures_.Find(announce.id);
+  exposed->fabric = counters_->sending;
+  exposed->announced_ns = Now();
+  recorder_->OnAnnounced(id, message.size());
   if (push) sender_->PushBehind(exposed->lifeline);
   const bool on_active = exposed->fast_path == fast_path_;
   if (is_first && on_active) exposed->begun_ns = begun_ns;
@@ -212,6 +221,12 @@ bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,
 void StreamOutput::OnRelease(uint64_t id) {
   const absl::optional<Exposures::Exposed> exposed = exposures_.Release(id);
   if (!exposed.has_value()) return;
+  if (exposed->announced_ns != 0) {
+    counters_->announced[static_cast<int>(exposed->fabric)].Record(
+        Now() - exposed->announced_ns);
+    recorder_->OnReleased(exposed->stream, id, exposed->length,
+                          exposed->announced_ns, exposed->fabric);
+  }
   // A path that was lost meanwhile, or came into use, had no part in it.
   if ((exposed->fast_path != nullptr) == (fast_path_ != nullptr)) {
     meter_.OnReleased(exposed->begun_ns, exposed->length);

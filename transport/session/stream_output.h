@@ -68,6 +68,8 @@ class StreamOutput {
     AddInOrder(wire::FrameType::kHalfClose, id, absl::string_view());
   }
   void SendTrailers(uint32_t id, absl::string_view metadata) {
+    Stream* const found = streams_->Find(id);
+    if (found != nullptr) found->has_status = true;
     AddInOrder(wire::FrameType::kTrailers, id, metadata);
   }
   void SendReset(uint32_t id, const absl::Status& status);
@@ -91,6 +93,7 @@ class StreamOutput {
 
   // Whether the peer has released all that was announced to it.
   bool all_released() const { return exposures_.empty(); }
+  size_t exposed() const { return exposures_.size(); }
   size_t eager_max_bytes() const { return meter_.eager_max_bytes(); }
 
  private:
@@ -103,6 +106,10 @@ class StreamOutput {
   void SendQueued(uint32_t id);
   void AddCongested(uint32_t id, Stream* stream);
   bool IsEager(size_t bytes) const;
+  // 0 where there is no clock.
+  uint64_t Now() const {
+    return config_.tuning.now_ns == nullptr ? 0 : config_.tuning.now_ns();
+  }
   bool MaySendMessage(const Stream& stream) const;
   void UseWindow(Stream* stream, size_t bytes);
   void AddEager(uint32_t id, Stream* stream, absl::string_view message,
@@ -120,6 +127,7 @@ class StreamOutput {
   Sender* const sender_;
   FrameWriter* const writer_;
   Counters* const counters_;
+  const Recorder* const recorder_;
   Owner* const owner_;
   SendMeter meter_;
   Exposures exposures_;

@@ -25,6 +25,7 @@ class StreamTable {
   ~StreamTable();
 
   bool empty() const { return streams_.empty(); }
+  size_t size() const { return streams_.size(); }
   // Null: there is none. Most calls are about the same stream as the one
   // before.
   Stream* FindAny(uint32_t id) {

@@ -2,9 +2,23 @@
 
 namespace penstock {
 namespace session {
+namespace {
+
+// Of a client's streams, so many at first and one in so many of the others are
+// timed: two looks at a clock are some 50 ns.
+constexpr uint64_t kFirstTimed = 128;
+constexpr uint64_t kStreamsPerSample = 8;
+
+bool IsTimed(uint64_t before) {
+  return before < kFirstTimed || before % kStreamsPerSample == 0;
+}
+
+}  // namespace
 
 Streams::Streams(const Parts& parts, SessionEvents* events)
     : config_(*parts.config),
+      counters_(parts.counters),
+      recorder_(parts.recorder),
       events_(events),
       admission_(config_.max_streams),
       input_(parts, &table_, this),
@@ -17,7 +31,23 @@ void Streams::OnHello(uint64_t peer_window, uint32_t max_streams) {
 }
 
 Stream* Streams::Add(uint32_t id) {
-  return table_.Add(id, peer_window_, config_.stream_window);
+  Stream* const added = table_.Add(id, peer_window_, config_.stream_window);
+  const uint64_t before = counters_->streams_started++;
+  recorder_->OnStreamBegun(id);
+  added->begun_ns = recorder_->Begin();
+  if (config_.is_client && IsTimed(before) &&
+      config_.tuning.now_ns != nullptr) {
+    added->begun_ns = config_.tuning.now_ns();
+    added->is_sample = true;
+  }
+  return added;
+}
+
+void Streams::Erase(uint32_t id, const Stream& stream) {
+  if (!stream.has_status) ++counters_->streams_reset;
+  recorder_->OnStreamEnded(id, stream.begun_ns, stream.has_status,
+                           counters_->sending);
+  table_.Erase(id);
 }
 
 absl::Status Streams::OnHeaders(uint32_t id,
@@ -82,7 +112,7 @@ void Streams::EndStream(uint32_t id) {
   if (stream == nullptr) return;
   admission_.Close(stream);
   output_.OnEnd(*stream);
-  table_.Erase(id);
+  Erase(id, *stream);
   output_.SendBlocked();
 }
 
@@ -115,8 +145,9 @@ void Streams::Reset(uint32_t id, const absl::Status& status, bool from_peer) {
 void Streams::Close(const absl::Status& status) {
   while (!table_.empty()) {
     const uint32_t id = table_.first_id();
-    StreamEvents* const events = table_.FindAny(id)->events;
-    table_.Erase(id);
+    const Stream& stream = *table_.FindAny(id);
+    StreamEvents* const events = stream.events;
+    Erase(id, stream);
     if (events != nullptr) events->OnReset(status, /*from_peer=*/false);
   }
   output_.Stop();

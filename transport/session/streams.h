@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
 #define PENSTOCK_TRANSPORT_SESSION_STREAMS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -59,15 +60,19 @@ class Streams : private StreamInput::Owner, private StreamOutput::Owner {
   // The session is over: resets all.
   void Close(const absl::Status& status);
   bool empty() const { return table_.empty(); }
+  size_t size() const { return table_.size(); }
 
  private:
   Stream* Add(uint32_t id);
+  void Erase(uint32_t id, const Stream& stream);
   bool AddOpened(uint32_t id);
   void Reset(uint32_t id, const absl::Status& status, bool from_peer);
   void FailStream(uint32_t id, const absl::Status& status) override;
   void EndStream(uint32_t id) override;
 
   const Config& config_;
+  Counters* const counters_;
+  const Recorder* const recorder_;
   SessionEvents* const events_;
   StreamTable table_;
   Admission admission_;

@@ -3,6 +3,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "transport/settings/http_address.h"
 #include "transport/settings/verbs_device.h"
 
 namespace penstock {
@@ -41,6 +42,20 @@ bool Directory::Accepts(const std::string& path) const {
 
 std::string Directory::Allowed() const {
   return absl::StrCat("an absolute path of at most ", max_bytes, " bytes");
+}
+
+absl::optional<std::string> File::Parse(absl::string_view text) const {
+  if (!absl::StartsWith(text, "/") || absl::EndsWith(text, "/") ||
+      absl::StrContains(text, "\n")) {
+    return absl::nullopt;
+  }
+  return std::string(text);
+}
+
+absl::optional<std::string> HttpAddressText::Parse(
+    absl::string_view text) const {
+  if (!HttpAddress::Parse(text).has_value()) return absl::nullopt;
+  return std::string(text);
 }
 
 absl::optional<std::string> DeviceText::Parse(absl::string_view text) const {

@@ -134,6 +134,27 @@ struct Directory {
   size_t max_bytes;
 };
 
+// A file, by its absolute path.
+struct File {
+  using Value = std::string;
+
+  absl::optional<std::string> Parse(absl::string_view text) const;
+  std::string ToText(const std::string& path) const { return path; }
+  std::string Allowed() const { return "the absolute path of a file"; }
+};
+
+// An HttpAddress, as text.
+struct HttpAddressText {
+  using Value = std::string;
+
+  absl::optional<std::string> Parse(absl::string_view text) const;
+  std::string ToText(const std::string& address) const { return address; }
+  std::string Allowed() const {
+    return "a port, with a host before it or without: \"9464\", "
+           "\"0.0.0.0:9464\"";
+  }
+};
+
 // A VerbsDevice, as text. In code it may also be empty, which means any.
 struct DeviceText {
   using Value = std::string;

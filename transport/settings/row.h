@@ -117,13 +117,14 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process. It comes from the environment only.
-template <typename Form>
+// A setting of the whole process. It comes from the environment only. `Default`
+// is what a value is made of: a constant cannot be a std::string.
+template <typename Form, typename Default = typename Form::Value>
 class ProcessRow {
  public:
   using Value = typename Form::Value;
 
-  constexpr ProcessRow(const char* variable, Value default_value, Form form,
+  constexpr ProcessRow(const char* variable, Default default_value, Form form,
                        About about)
       : variable_(variable),
         default_value_(default_value),
@@ -132,7 +133,7 @@ class ProcessRow {
 
   // Returns the variable's value or the default. INVALID_ARGUMENT: a bad value.
   absl::StatusOr<Value> Resolve() const {
-    Value value = default_value_;
+    Value value(default_value_);
     absl::Status status = ReadVariable(variable_, form_, &value);
     if (!status.ok()) return status;
     return value;
@@ -145,12 +146,12 @@ class ProcessRow {
   const char* variable() const { return variable_; }
   Description Describe() const {
     return about_.Describe(variable_, "", form_.Allowed(),
-                           form_.ToText(default_value_));
+                           form_.ToText(Value(default_value_)));
   }
 
  private:
   const char* variable_;
-  Value default_value_;
+  Default default_value_;
   Form form_;
   About about_;
 };

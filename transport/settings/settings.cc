@@ -86,4 +86,12 @@ absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages() {
 
 absl::StatusOr<StubMemory> ResolveStubMemory() { return kStubMemory.Resolve(); }
 
+absl::StatusOr<std::string> ResolveMetrics() { return kMetrics.Resolve(); }
+
+absl::StatusOr<std::string> ResolveTrace() { return kTrace.Resolve(); }
+
+absl::StatusOr<StatusSocket> ResolveStatusSocket() {
+  return kStatusSocket.Resolve();
+}
+
 }  // namespace penstock

@@ -45,6 +45,9 @@ struct Settings {
 // memory carries messages from without a copy.
 enum class StubMemory { kHeap, kPool };
 
+// Whether the process answers those who ask for its status.
+enum class StatusSocket { kOn, kOff };
+
 // Returns the name in the environment: "shm" for Fabric::kShm.
 std::string FabricName(Fabric fabric);
 
@@ -62,6 +65,12 @@ absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
 // Resolves PENSTOCK_STUB_MEMORY. It holds for the whole process, because all
 // its stubs take memory in one place.
 absl::StatusOr<StubMemory> ResolveStubMemory();
+// Resolve where metrics are served, as an HttpAddress, and to whom the status.
+// Empty: not served.
+absl::StatusOr<std::string> ResolveMetrics();
+absl::StatusOr<StatusSocket> ResolveStatusSocket();
+// Resolves to which file a trace is written. Empty: to none.
+absl::StatusOr<std::string> ResolveTrace();
 
 }  // namespace penstock
 

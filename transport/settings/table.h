@@ -46,6 +46,11 @@ inline constexpr Word<fabric::shm::HugePages> kHugePagesWords[] = {
     {"off", fabric::shm::HugePages::kOff},
 };
 
+inline constexpr Word<StatusSocket> kStatusSocketWords[] = {
+    {"on", StatusSocket::kOn},
+    {"off", StatusSocket::kOff},
+};
+
 inline constexpr Word<StubMemory> kStubMemoryWords[] = {
     {"heap", StubMemory::kHeap},
     {"pool", StubMemory::kPool},
@@ -128,9 +133,24 @@ inline constexpr ProcessRow kStubMemory(
     "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
     {"Stub memory", "where stubs serialise messages of 16 KiB or more to"});
 
+inline constexpr ProcessRow kMetrics(
+    "PENSTOCK_METRICS", "", HttpAddressText(),
+    {"Metrics", "where metrics are served over HTTP, for Prometheus",
+     "none: not served"});
+
+inline constexpr ProcessRow kStatusSocket(
+    "PENSTOCK_STATUS_SOCKET", StatusSocket::kOn, Words(kStatusSocketWords),
+    {"Status socket",
+     "whether the process tells its own user, and root, how it is"});
+
+inline constexpr ProcessRow kTrace(
+    "PENSTOCK_TRACE", "", File(),
+    {"Trace", "to which file a trace of RPCs and large messages is written",
+     "none: not written"});
+
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
-    kPolling, kShmHugePages, kStubMemory,
+    kPolling, kShmHugePages, kStubMemory, kMetrics, kStatusSocket, kTrace,
     LogRow({"Log", "from which level on lines go to standard error"}));
 
 }  // namespace penstock

@@ -78,9 +78,9 @@ TEST(PathNegotiator, FailuresAddUp) {
   PathNegotiator negotiator({Usable("a", ""), Usable("b", "")});
   negotiator.OnPeerOffers({Usable("a", ""), Usable("b", "")});
   negotiator.Next();
-  negotiator.OnFailure("refused");
+  negotiator.OnFailure(metrics::Reason::kSetupFailed, "refused");
   negotiator.Next();
-  negotiator.OnFailure("timed out");
+  negotiator.OnFailure(metrics::Reason::kSetupFailed, "timed out");
   EXPECT_EQ(negotiator.Reason(), "a: refused; b: timed out");
   EXPECT_FALSE(negotiator.Next().has_value());
   EXPECT_TRUE(negotiator.HasCommonFabric());
@@ -89,7 +89,7 @@ TEST(PathNegotiator, FailuresAddUp) {
 TEST(PathNegotiator, FailureOfNoAttemptNamesNoFabric) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});
-  negotiator.OnFailure("nobody came");
+  negotiator.OnFailure(metrics::Reason::kSetupFailed, "nobody came");
   EXPECT_EQ(negotiator.Reason(), "nobody came");
 }
 
@@ -101,7 +101,8 @@ TEST(PathNegotiator, WhatAPeerSaysIsPrintableAndShort) {
   EXPECT_EQ(negotiator.Reason(),
             "a: at the peer: down\\x0a2026-01-01 error penstock[1]: \\x1b[2J");
   negotiator.Next();
-  negotiator.OnFailure("the peer says: " + std::string(16000, '\n'));
+  negotiator.OnFailure(metrics::Reason::kSetupFailed,
+                       "the peer says: " + std::string(16000, '\n'));
   EXPECT_EQ(negotiator.Reason().find('\n'), std::string::npos);
   EXPECT_LT(negotiator.Reason().size(), 1024u);
 }
@@ -110,7 +111,8 @@ TEST(PathNegotiator, ReasonsDoNotGrowForEver) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});
   negotiator.Next();
-  for (int i = 0; i < 1000; ++i) negotiator.OnFailure("lost: by the peer");
+  for (int i = 0; i < 1000; ++i)
+    negotiator.OnFailure(metrics::Reason::kSetupFailed, "lost: by the peer");
   EXPECT_LT(negotiator.Reason().size(), 2048u);
 }
 

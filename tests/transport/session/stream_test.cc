@@ -126,9 +126,9 @@ TEST_F(SessionTest, MessagesOfAnySizeKeepTheirOrder) {
   expected.push_back("half close");
   Run();
   EXPECT_EQ(server_->stream(1).Take(), expected);
-  EXPECT_EQ((*server_)->counters().messages_received, 10u);
-  EXPECT_EQ((*server_)->counters().bytes_received,
-            (*client_)->counters().bytes_sent);
+  EXPECT_EQ((*server_)->counters().messages_received(), 10u);
+  EXPECT_EQ((*server_)->counters().bytes_received(),
+            (*client_)->counters().bytes_sent());
 }
 
 TEST_F(SessionTest, MessagesUpToTheEagerLimitAreNotExposed) {

@@ -24,6 +24,9 @@ struct Answers {
   Answers() {
     process.Update(ResolveShmHugePages().status());
     process.Update(ResolveStubMemory().status());
+    process.Update(ResolveMetrics().status());
+    process.Update(ResolveStatusSocket().status());
+    process.Update(ResolveTrace().status());
   }
 };
 

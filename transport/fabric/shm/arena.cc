@@ -119,7 +119,12 @@ std::shared_ptr<Arena> Arena::Create(uint64_t budget, HugePages huge_pages,
 }
 
 Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
-    : budget_(budget), huge_pages_(huge_pages), idle_time_(idle_time) {}
+    : budget_(budget),
+      limit_(metrics::Metric::kPoolLimit, {metrics::Pool::kShm}, budget),
+      used_(metrics::Metric::kPoolUsed, {metrics::Pool::kShm}),
+      reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kShm}),
+      huge_pages_(huge_pages),
+      idle_time_(idle_time) {}
 
 Arena::~Arena() = default;
 
@@ -140,6 +145,7 @@ std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
   const absl::optional<uint64_t> offset = segment->ranges.Allocate(size);
   if (!offset.has_value()) return nullptr;
   segment->was_used = true;
+  used_.Add(size);
   return std::shared_ptr<ArenaLease>(
       new ArenaLease(shared_from_this(), segment, *offset, size));
 }
@@ -174,6 +180,7 @@ absl::StatusOr<ArenaSegment*> Arena::GrowLocked(uint64_t size) {
       NewSegmentLocked(wanted);
   if (!segment.ok()) return segment.status();
   segments_.push_back(*std::move(segment));
+  reserved_.Set(ReservedLocked());
   return segments_.back().get();
 }
 
@@ -225,6 +232,7 @@ void Arena::Free(const ArenaLease& lease) {
   base::MutexLock lock(&mu_);
   ArenaSegment* const segment = lease.segment_;
   segment->ranges.Free(lease.offset_, lease.size_);
+  used_.Subtract(lease.size_);
   if (segment->ranges.used() == 0 && segment != segments_.front().get()) {
     LookSoonLocked();
   }
@@ -270,6 +278,7 @@ Arena::Segments Arena::TakeIdleLocked() {
     }
   }
   segments_ = std::move(kept);
+  reserved_.Set(ReservedLocked());
   return idle;
 }
 

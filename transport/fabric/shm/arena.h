@@ -16,6 +16,7 @@
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/memory/range_allocator.h"
+#include "transport/metrics/registry.h"
 
 namespace penstock {
 namespace fabric {
@@ -140,6 +141,9 @@ class Arena : public std::enable_shared_from_this<Arena> {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t budget_;
+  const metrics::Level limit_;
+  metrics::Level used_;
+  metrics::Level reserved_;
   const HugePages huge_pages_;
   const absl::Duration idle_time_;
 

@@ -7,6 +7,7 @@
 
 #include "absl/memory/memory.h"
 #include "transport/fabric/verbs/status.h"
+#include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -262,6 +263,8 @@ void VerbsEndpoint::Handle(const ibv_wc& completion) {
     // What was flushed is an effect; the cause may be known already.
     const bool flushed = completion.status == IBV_WC_WR_FLUSH_ERR;
     if (flushed && connection_->is_lost()) return Break(connection_->cause());
+    metrics::Registry::Get()->Count(metrics::Metric::kCompletionErrors,
+                                    {CompletionLabel(completion.status)});
     return Break(CompletionStatus(completion.status));
   }
   if ((completion.opcode & IBV_WC_RECV) != 0) return OnReceived(completion);

@@ -43,6 +43,7 @@ PoolLease::~PoolLease() {
   if (quota_ != nullptr) quota_->GiveBack(size_);
   base::MutexLock lock(&pool_->mu_);
   pool_->segments_[segment_].ranges.Free(offset_, size_);
+  pool_->used_.Subtract(size_);
 }
 
 Pool::Mapping::Mapping(uint64_t size) : size(size) {
@@ -67,6 +68,8 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
       domain_(std::move(domain)),
       access_(access),
       budget_(budget),
+      used_(metrics::Metric::kPoolUsed, {metrics::Pool::kVerbs}),
+      reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kVerbs}),
       fork_count_(progress::ForkCount()) {}
 
 Pool::~Pool() {
@@ -111,6 +114,7 @@ std::shared_ptr<PoolLease> Pool::AllocateLocked(uint64_t size) {
     lease->data_ = segment.mapping->data + *offset;
     lease->size_ = size;
     lease->region_ = segment.region.get();
+    used_.Add(size);
     return lease;
   }
   return nullptr;
@@ -137,6 +141,7 @@ absl::Status Pool::AddSegmentLocked(uint64_t size, uint64_t left) {
       RegMr(api_, domain_->get(), mapping->data, mapping->size, access_);
   if (!region.ok()) return region.status();
   registered_ += std::min(left, mapping->size);
+  reserved_.Set(registered_);
   memory::RangeAllocator ranges(mapping->size);
   segments_.push_back(
       Segment{std::move(mapping), *std::move(region), std::move(ranges)});

@@ -12,6 +12,7 @@
 #include "transport/base/mutex.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/range_allocator.h"
+#include "transport/metrics/registry.h"
 
 namespace penstock {
 namespace fabric {
@@ -113,6 +114,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const std::shared_ptr<const ProtectionDomain> domain_;
   const int access_;
   const uint64_t budget_;
+  metrics::Level used_;
+  metrics::Level reserved_;
   const uint32_t fork_count_;
 
   mutable base::Mutex mu_;

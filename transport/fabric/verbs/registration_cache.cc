@@ -50,6 +50,11 @@ RegistrationCache::RegistrationCache(
     : api_(api),
       domain_(std::move(domain)),
       budget_(budget),
+      limit_(metrics::Metric::kCacheLimit, {}, budget),
+      kept_(metrics::Metric::kCacheUsed, {}),
+      hits_(metrics::Metric::kCacheHits, {}),
+      misses_(metrics::Metric::kCacheMisses, {}),
+      evictions_(metrics::Metric::kCacheEvictions, {}),
       fork_count_(progress::ForkCount()) {}
 
 RegistrationCache::~RegistrationCache() {
@@ -87,10 +92,12 @@ SharedRegistration RegistrationCache::Find(const memory::Bytes& bytes,
     if (entry.promise == nullptr && entry.uses == kMaxUsers) {
       entries_.erase(it);
       ++counters_.hits;
+      hits_.Add(1);
       return found;
     }
     entry.last_use = ++clock_;
     ++counters_.hits;
+    hits_.Add(1);
     return found;
   }
   return nullptr;
@@ -113,6 +120,7 @@ absl::StatusOr<SharedRegistration> RegistrationCache::Get(
   if (is_certain) Insert(std::move(entry));
   base::MutexLock lock(&mu_);
   ++counters_.misses;
+  misses_.Add(1);
   return found;
 }
 
@@ -155,6 +163,7 @@ void RegistrationCache::Insert(Entry entry) {
     const uint64_t size = entry.extent.end - entry.extent.begin;
     if (EvictLocked(size, &evicted)) {
       counters_.kept_bytes += size;
+      kept_.Add(size);
     } else {
       entry.kept = nullptr;
     }
@@ -179,7 +188,9 @@ bool RegistrationCache::EvictLocked(uint64_t bytes, Regions* out) {
     if (oldest == entries_.end()) return false;
     const Extent& extent = oldest->second.extent;
     counters_.kept_bytes -= extent.end - extent.begin;
+    kept_.Subtract(extent.end - extent.begin);
     ++counters_.evictions;
+    evictions_.Add(1);
     out->push_back(std::move(oldest->second.kept));
     entries_.erase(oldest);
   }
@@ -205,6 +216,7 @@ void RegistrationCache::OnOver(const memory::StableRange& range) {
     }
     if (entry.kept != nullptr) {
       counters_.kept_bytes -= entry.extent.end - entry.extent.begin;
+      kept_.Subtract(entry.extent.end - entry.extent.begin);
       over.push_back(std::move(entry.kept));
     }
     it = entries_.erase(it);

@@ -13,6 +13,7 @@
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/bytes.h"
 #include "transport/memory/stable_memory.h"
+#include "transport/metrics/registry.h"
 
 namespace penstock {
 namespace fabric {
@@ -115,6 +116,11 @@ class RegistrationCache : public memory::StableMemoryWatcher {
   Api* const api_;
   std::shared_ptr<const ProtectionDomain> domain_;
   const uint64_t budget_;
+  const metrics::Level limit_;
+  metrics::Level kept_;
+  metrics::Tally hits_;
+  metrics::Tally misses_;
+  metrics::Tally evictions_;
   const uint32_t fork_count_;
 
   mutable base::Mutex mu_;

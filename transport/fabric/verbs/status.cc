@@ -89,6 +89,45 @@ absl::Status CompletionStatus(ibv_wc_status status) {
       absl::StrCat("the device reports error ", static_cast<int>(status)));
 }
 
+metrics::Completion CompletionLabel(ibv_wc_status status) {
+  switch (status) {
+    case IBV_WC_LOC_LEN_ERR:
+      return metrics::Completion::kLocLenErr;
+    case IBV_WC_LOC_QP_OP_ERR:
+      return metrics::Completion::kLocQpOpErr;
+    case IBV_WC_LOC_PROT_ERR:
+      return metrics::Completion::kLocProtErr;
+    case IBV_WC_WR_FLUSH_ERR:
+      return metrics::Completion::kWrFlushErr;
+    case IBV_WC_MW_BIND_ERR:
+      return metrics::Completion::kMwBindErr;
+    case IBV_WC_BAD_RESP_ERR:
+      return metrics::Completion::kBadRespErr;
+    case IBV_WC_LOC_ACCESS_ERR:
+      return metrics::Completion::kLocAccessErr;
+    case IBV_WC_REM_INV_REQ_ERR:
+      return metrics::Completion::kRemInvReqErr;
+    case IBV_WC_REM_ACCESS_ERR:
+      return metrics::Completion::kRemAccessErr;
+    case IBV_WC_REM_OP_ERR:
+      return metrics::Completion::kRemOpErr;
+    case IBV_WC_RETRY_EXC_ERR:
+      return metrics::Completion::kRetryExcErr;
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return metrics::Completion::kRnrRetryExcErr;
+    case IBV_WC_REM_ABORT_ERR:
+      return metrics::Completion::kRemAbortErr;
+    case IBV_WC_RESP_TIMEOUT_ERR:
+      return metrics::Completion::kRespTimeoutErr;
+    case IBV_WC_FATAL_ERR:
+      return metrics::Completion::kFatalErr;
+    case IBV_WC_GENERAL_ERR:
+      return metrics::Completion::kGeneralErr;
+    default:
+      return metrics::Completion::kOther;
+  }
+}
+
 absl::Status CmStatus(rdma_cm_event_type event, int status) {
   switch (event) {
     case RDMA_CM_EVENT_ADDR_ERROR:

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "transport/fabric/verbs/api.h"
+#include "transport/metrics/labels.h"
 
 namespace penstock {
 namespace fabric {
@@ -19,6 +20,8 @@ absl::Status CallFailed(Api* api, int error_number, absl::string_view operation,
 // Returns what a completion means for its connection: the one table of
 // completion errors. Returns OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(ibv_wc_status status);
+// The same for metrics.
+metrics::Completion CompletionLabel(ibv_wc_status status);
 
 // Returns why a connection was not made, or why it ended.
 absl::Status CmStatus(rdma_cm_event_type event, int status);

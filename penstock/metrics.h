@@ -1,0 +1,41 @@
+// Metrics of this process, for Prometheus and those who read its format.
+//
+// They are counted whether or not somebody reads them: what the connections
+// carried and over which path, why not over a better one, how long messages and
+// RPCs took, and what memory and devices say. docs/operations.md has the table
+// of them. They name no peer and hold nothing that a peer has said.
+//
+// PENSTOCK_METRICS=[HOST:]PORT serves them without a line of code, from the
+// first channel or server over Penstock on. All functions in this file are
+// thread-safe.
+
+#ifndef PENSTOCK_METRICS_H_
+#define PENSTOCK_METRICS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace penstock {
+
+// Answers GET http://ADDRESS/metrics for as long as the process lives, on
+// threads of its own that take no signals. `address` is "[HOST:]PORT", such as
+// "9464", "0.0.0.0:9464" or "[::]:9464"; without a host it is 127.0.0.1. Port 0
+// is one that is free. Returns the port. INVALID_ARGUMENT: no such address.
+// UNAVAILABLE: the process cannot listen there, as when the port is taken.
+//
+// Whoever reaches the port can read the metrics: it asks for no password. At
+// most two answers are written at a time, and one that nobody reads is given up
+// after some seconds. Answering takes the lock of each connection for some
+// microseconds, one after another. The child of a fork does not serve what its
+// parent does, and may call this for itself.
+absl::StatusOr<int> ServeMetrics(const std::string& address);
+
+// Returns the metrics as they are now, in Prometheus' text format (version
+// 0.0.4), for programs that serve them in a way of their own. Waits for the
+// locks of the connections: do not call it where calls must not wait.
+std::string MetricsText();
+
+}  // namespace penstock
+
+#endif  // PENSTOCK_METRICS_H_

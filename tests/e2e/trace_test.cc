@@ -1,0 +1,176 @@
+// The trace of a process, against calls that are known.
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "penstock/penstock.h"
+#include "tests/e2e/stack_test.h"
+
+namespace penstock::e2e {
+namespace {
+
+std::string TracePath() {
+  return absl::StrCat(testing::TempDir(), "/trace-", getpid(), ".json");
+}
+
+// Before the first channel or server, which reads it.
+const int kSet =
+    setenv("PENSTOCK_TRACE",
+           absl::StrCat(testing::TempDir(), "/trace-%p.json").c_str(), 1);
+
+// A pair of events.
+struct Span {
+  std::string name;
+  std::string path;
+  uint64_t connection = 0;
+  uint32_t stream = 0;
+  uint64_t bytes = 0;
+  bool ok = false;
+  double begin = 0;
+  double end = 0;
+};
+
+double NowMicros() {
+  return std::chrono::duration<double, std::micro>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// Fails the test unless each begin has its end, and comes before it.
+std::vector<Span> Parse(const std::string& text) {
+  std::map<std::string, Span> open;
+  std::vector<Span> spans;
+  for (const nlohmann::json& event : nlohmann::json::parse(text)) {
+    const std::string id = event["id"];
+    EXPECT_EQ(event["pid"], getpid());
+    if (event["ph"] == "b") {
+      Span span;
+      span.name = event["name"];
+      span.path = event["args"]["path"];
+      span.connection = event["tid"];
+      span.stream = event["args"]["stream"];
+      span.bytes = event["args"].value("bytes", 0);
+      span.ok = event["args"].value("status", false);
+      span.begin = event["ts"];
+      EXPECT_TRUE(open.emplace(id, span).second) << id;
+    } else {
+      EXPECT_EQ(event["ph"], "e");
+      EXPECT_EQ(open.count(id), 1u) << id;
+      EXPECT_EQ(open[id].name, event["name"]);
+      open[id].end = event["ts"];
+      EXPECT_LE(open[id].begin, open[id].end);
+      spans.push_back(open[id]);
+      open.erase(id);
+    }
+  }
+  EXPECT_TRUE(open.empty());
+  return spans;
+}
+
+class TraceTest : public ServiceTest {
+ protected:
+  // Those that began after `begin`, once there are `count` of the name.
+  static std::vector<Span> Since(double begin, const std::string& name,
+                                 size_t count) {
+    const auto limit = std::chrono::steady_clock::now() + kPatience;
+    std::vector<Span> found;
+    while (found.size() < count && std::chrono::steady_clock::now() < limit) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::ifstream file(TracePath());
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      // It may be in the midst of being written.
+      if (!nlohmann::json::accept(text)) continue;
+      found.clear();
+      for (Span& span : Parse(text)) {
+        if (span.begin >= begin && span.name == name) found.push_back(span);
+      }
+    }
+    EXPECT_EQ(found.size(), count) << name;
+    return found;
+  }
+};
+
+TEST_P(TraceTest, EachCallIsThereOnBothSidesWithinItsTime) {
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  const double begin = NowMicros();
+  constexpr size_t kCalls = 300;  // more than are timed without a trace
+  for (size_t i = 0; i < kCalls; ++i) {
+    ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  }
+  double last = 0;
+  for (const Span& call : Since(begin, "call", kCalls)) {
+    EXPECT_TRUE(call.ok);
+    EXPECT_EQ(call.path, FabricOf(GetParam()));
+    EXPECT_LE(last, call.begin) << "one after another";
+    last = call.begin;
+  }
+  Since(begin, "handling", kCalls);
+}
+
+TEST_P(TraceTest, MessagesLieWithinTheirCalls) {
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  const double begin = NowMicros();
+  constexpr size_t kBytes = 1 << 20;
+  SimpleRequest request;
+  request.set_response_size(kBytes);
+  *request.mutable_payload() = ZeroPayload(kBytes);
+  constexpr size_t kCalls = 5;
+  for (size_t i = 0; i < kCalls; ++i) {
+    Call call;
+    SimpleResponse response;
+    ASSERT_TRUE(stub_->UnaryCall(&call, request, &response).ok());
+  }
+  const std::vector<Span> calls = Since(begin, "call", kCalls);
+  const std::vector<Span> handlings = Since(begin, "handling", kCalls);
+  const auto within = [&](const Span& message, bool to_its_end) {
+    for (const std::vector<Span>* streams : {&calls, &handlings}) {
+      for (const Span& stream : *streams) {
+        if (stream.connection != message.connection ||
+            stream.stream != message.stream) {
+          continue;
+        }
+        return stream.begin <= message.begin && message.begin <= stream.end &&
+               (!to_its_end || message.end <= stream.end);
+      }
+    }
+    return false;
+  };
+  for (const Span& read : Since(begin, "reading", 2 * kCalls)) {
+    EXPECT_GE(read.bytes, kBytes);
+    EXPECT_TRUE(within(read, true));
+  }
+  // The peer may release it when the call is over.
+  for (const Span& sent : Since(begin, "announced message", 2 * kCalls)) {
+    EXPECT_GE(sent.bytes, kBytes);
+    EXPECT_TRUE(within(sent, false));
+  }
+}
+
+TEST_P(TraceTest, ACancelledCallHasNoStatus) {
+  const double begin = NowMicros();
+  {
+    Call call;
+    auto stream = OpenStream(&call);
+    call.TryCancel();
+    EXPECT_FALSE(stream->Finish().ok());
+  }
+  const std::vector<Span> calls = Since(begin, "call", 1);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_FALSE(calls[0].ok);
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, TraceTest, EachPenstockPath(), PathName());
+
+}  // namespace
+}  // namespace penstock::e2e

@@ -1,0 +1,137 @@
+#include "transport/metrics/registry.h"
+
+#include <pthread.h>
+
+#include <utility>
+#include <vector>
+
+#include "transport/metrics/table.h"
+
+namespace penstock {
+namespace metrics {
+namespace {
+
+std::atomic<Registry*> current{nullptr};
+
+// The parent's may be locked for ever, by a thread that was asking.
+void ForgetInChild() { current.store(nullptr); }
+
+}  // namespace
+
+Registry* Registry::Get() {
+  Registry* registry = current.load(std::memory_order_acquire);
+  if (registry != nullptr) return registry;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetInChild);
+  (void)registered;  // fails only if there is no memory
+  auto made = std::make_unique<Registry>();
+  if (current.compare_exchange_strong(registry, made.get())) {
+    return made.release();
+  }
+  return registry;
+}
+
+Registry::Registry() : cells_(new std::atomic<uint64_t>[CellCount()]()) {}
+
+void Registry::Add(Source* source) {
+  std::function<void()> at_first;
+  {
+    base::MutexLock lock(&mu_);
+    sources_.insert(source);
+    had_source_ = true;
+    at_first.swap(at_first_);
+  }
+  if (at_first != nullptr) at_first();
+}
+
+void Registry::CallAtFirstSource(std::function<void()> callback) {
+  {
+    base::MutexLock lock(&mu_);
+    if (!had_source_) {
+      at_first_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void Registry::Remove(Source* source) {
+  base::MutexLock lock(&mu_);
+  if (sources_.erase(source) == 0) return;
+  Snapshot last;
+  source->Collect(&last);
+  std::vector<uint64_t> counted(CellCount());
+  last.AddCountersTo(&counted);
+  for (size_t i = 0; i < counted.size(); ++i) {
+    if (counted[i] == 0) continue;
+    cells_[i].fetch_add(counted[i], std::memory_order_relaxed);
+  }
+}
+
+std::atomic<uint64_t>* Registry::CellFor(Metric metric,
+                                         std::initializer_list<Value> labels) {
+  const size_t cell = CellOf(metric, labels);
+  return cell == kNoCell ? nullptr : &cells_[cell];
+}
+
+void Registry::Count(Metric metric, std::initializer_list<Value> labels) {
+  std::atomic<uint64_t>* const cell = CellFor(metric, labels);
+  if (cell != nullptr) cell->fetch_add(1, std::memory_order_relaxed);
+}
+
+Snapshot Registry::Collect() {
+  Snapshot snapshot;
+  std::vector<std::shared_ptr<Source>> kept;
+  {
+    // What ends after this has its share in `kept`, and is not in the cells.
+    base::MutexLock lock(&mu_);
+    for (size_t i = 0; i < snapshot.cells_.size(); ++i) {
+      snapshot.cells_[i] = cells_[i].load(std::memory_order_relaxed);
+    }
+    kept.reserve(sources_.size());
+    for (Source* source : sources_) {
+      std::shared_ptr<Source> share = source->Keep();
+      if (share == nullptr) {  // it waits in Remove()
+        source->Collect(&snapshot);
+      } else {
+        kept.push_back(std::move(share));
+      }
+    }
+  }
+  for (std::shared_ptr<Source>& source : kept) {
+    source->Collect(&snapshot);
+    source = nullptr;  // perhaps the last share
+  }
+  return snapshot;
+}
+
+std::vector<ConnectionInfo> Registry::Connections(size_t most) {
+  std::vector<std::shared_ptr<Source>> kept;
+  {
+    base::MutexLock lock(&mu_);
+    for (Source* source : sources_) {
+      if (kept.size() == most) break;
+      std::shared_ptr<Source> share = source->Keep();
+      if (share != nullptr) kept.push_back(std::move(share));
+    }
+  }
+  std::vector<ConnectionInfo> connections;
+  for (std::shared_ptr<Source>& source : kept) {
+    ConnectionInfo info;
+    if (source->Describe(&info)) connections.push_back(std::move(info));
+    source = nullptr;  // perhaps the last share
+  }
+  return connections;
+}
+
+Registration::Registration(Source* source)
+    : registry_(Registry::Get()), source_(source) {
+  registry_->Add(source_);
+}
+
+Registration::~Registration() {
+  if (registry_ == Registry::Get()) registry_->Remove(source_);
+}
+
+}  // namespace metrics
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// What happened when, one event for each RPC and each announced message.
+
+#ifndef PENSTOCK_TRANSPORT_METRICS_TRACE_H_
+#define PENSTOCK_TRANSPORT_METRICS_TRACE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "transport/base/mutex.h"
+#include "transport/metrics/labels.h"
+
+namespace penstock {
+namespace metrics {
+
+// Something that took time.
+struct TraceEvent {
+  enum class Kind {
+    kStream,     // an RPC, from its first frame until the session forgets it
+    kAnnounced,  // a message, from its announcement to its release
+    kRead,       // the same at the receiver, until it has been read
+  };
+  Kind kind = Kind::kStream;
+  Role role = Role::kClient;
+  Fabric fabric = Fabric::kTcp;
+  bool ok = true;           // of a stream: it ended with a status
+  uint64_t connection = 0;  // a number within the process
+  uint32_t stream = 0;
+  uint64_t id = 0;     // of a message, within the connection and kind
+  uint64_t bytes = 0;  // of a message
+  uint64_t begun_ns = 0;
+  uint64_t ended_ns = 0;
+};
+
+// Keeps events until somebody takes them: 65,536 at most. Drops and counts what
+// is too much, so that nobody waits. Thread-safe.
+class Trace {
+ public:
+  static constexpr size_t kMaxEvents = 64 * 1024;
+
+  // Null: nobody wants a trace, as mostly.
+  static Trace* Current() { return current_.load(std::memory_order_acquire); }
+  // Begins a trace of this process, once and for good. The child of a fork has
+  // none.
+  static Trace* Begin();
+
+  Trace() = default;
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+
+  void Add(const TraceEvent& event);
+  // Takes what there is, in the order in which it ended.
+  std::vector<TraceEvent> Take();
+  void CountDropped(uint64_t events);
+
+ private:
+  static std::atomic<Trace*> current_;
+
+  base::Mutex mu_;
+  std::vector<TraceEvent> events_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace metrics
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_METRICS_TRACE_H_

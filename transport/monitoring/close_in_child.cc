@@ -1,0 +1,37 @@
+#include "transport/monitoring/close_in_child.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+
+namespace penstock {
+namespace monitoring {
+namespace {
+
+// Without a lock, which another thread may hold as the process forks. A place
+// that is taken and not yet filled has 0, and is left alone.
+constexpr size_t kPlaces = 16;
+std::array<std::atomic<int>, kPlaces> descriptors;
+std::atomic<size_t> taken{0};
+
+void CloseAll() {
+  for (std::atomic<int>& place : descriptors) {
+    const int fd = place.exchange(0);
+    if (fd > 0) close(fd);
+  }
+}
+
+}  // namespace
+
+void CloseInChild(int fd) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &CloseAll);
+  (void)registered;  // fails only if there is no memory
+  const size_t place = taken.fetch_add(1);
+  if (place < kPlaces) descriptors[place] = fd;
+}
+
+}  // namespace monitoring
+}  // namespace penstock

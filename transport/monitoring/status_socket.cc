@@ -1,0 +1,236 @@
+#include "transport/monitoring/status_socket.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "nlohmann/json.hpp"
+#include "transport/base/log.h"
+#include "transport/base/status_util.h"
+#include "transport/base/unique_fd.h"
+#include "transport/metrics/registry.h"
+#include "transport/monitoring/close_in_child.h"
+#include "transport/monitoring/exposition.h"
+#include "transport/monitoring/status_client.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace monitoring {
+namespace {
+
+constexpr int kMaxAskers = 8;
+constexpr absl::Duration kLimit = absl::Seconds(5);
+constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
+constexpr size_t kMaxQuestionBytes = 64;
+constexpr size_t kMaxConnections = 10'000;
+
+std::string ConnectionsAsJson() {
+  std::string lines;
+  for (const metrics::ConnectionInfo& each :
+       metrics::Registry::Get()->Connections(kMaxConnections)) {
+    const nlohmann::json line = {
+        {"role", each.role == metrics::Role::kClient ? "client" : "server"},
+        {"peer", each.peer},
+        {"path", each.path},
+        {"detail", each.detail},
+        {"reason", each.reason},
+        {"eager_max_bytes", each.eager_max_bytes},
+        {"chunk_bytes", each.chunk_bytes},
+        {"messages_sent", each.messages_sent},
+        {"messages_received", each.messages_received},
+        {"bytes_sent", each.bytes_sent},
+        {"bytes_received", each.bytes_received},
+        {"streams_started", each.streams_started},
+        {"streams", each.streams}};
+    absl::StrAppend(
+        &lines,
+        line.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace),
+        "\n");
+  }
+  return lines;
+}
+
+// Empty: no such question.
+std::string AnswerTo(absl::string_view question) {
+  std::string body;
+  if (question == kAskMetrics) {
+    body = MetricsAsText();
+  } else if (question == kAskConnections) {
+    body = ConnectionsAsJson();
+  } else {
+    return "";
+  }
+  return absl::StrCat(kAnswerPrefix, body.size(), "\n", body);
+}
+
+// One who asks. Lives until it has its answer, or the time is over. Everything
+// runs on the loop's thread but the collecting.
+class Asker : public std::enable_shared_from_this<Asker> {
+ public:
+  Asker(progress::EventLoop* loop, base::UniqueFd socket)
+      : loop_(loop), socket_(std::move(socket)) {
+    ++count_;
+  }
+  ~Asker() { --count_; }
+
+  static int count() { return count_.load(); }
+
+  void Start() {
+    Watch(EPOLLIN, &Asker::OnReadable);
+    std::weak_ptr<Asker> weak = shared_from_this();
+    timer_ = loop_->RunAfter(kLimit, [weak] {
+      if (std::shared_ptr<Asker> self = weak.lock()) self->End();
+    });
+  }
+
+ private:
+  void Watch(uint32_t events, void (Asker::*ready)()) {
+    loop_->Unwatch(watch_);
+    std::shared_ptr<Asker> self = shared_from_this();
+    const absl::StatusOr<progress::EventLoop::Id> watch = loop_->Watch(
+        socket_.get(), events, [self, ready](uint32_t) { ((*self).*ready)(); });
+    watch_ = watch.value_or(0);
+  }
+
+  // The watch holds the last share, or the task that collects.
+  void End() {
+    ended_ = true;
+    loop_->Cancel(timer_);
+    loop_->Unwatch(std::exchange(watch_, 0));
+  }
+
+  void OnReadable() {
+    char bytes[kMaxQuestionBytes];
+    const ssize_t got = recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) return End();
+    question_.append(bytes, static_cast<size_t>(got));
+    const size_t end = question_.find('\n');
+    if (end == std::string::npos) {
+      if (question_.size() > kMaxQuestionBytes) End();
+      return;
+    }
+    question_.resize(end);
+    loop_->Unwatch(std::exchange(watch_, 0));
+    std::shared_ptr<Asker> self = shared_from_this();
+    progress::RunAside([self] {
+      std::string answer = AnswerTo(self->question_);
+      self->loop_->Post([self, answer] { self->Answer(answer); });
+    });
+  }
+
+  void Answer(std::string answer) {
+    if (ended_) return;
+    answer_ = std::move(answer);
+    Watch(EPOLLOUT, &Asker::OnWritable);
+  }
+
+  void OnWritable() {
+    const ssize_t sent =
+        send(socket_.get(), answer_.data() + sent_, answer_.size() - sent_,
+             MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (sent < 0) return End();
+    sent_ += static_cast<size_t>(sent);
+    if (sent_ == answer_.size()) End();
+  }
+
+  static std::atomic<int> count_;
+
+  progress::EventLoop* const loop_;
+  const base::UniqueFd socket_;
+  progress::EventLoop::Id watch_ = 0;
+  progress::EventLoop::Id timer_ = 0;
+  bool ended_ = false;
+  std::string question_;
+  std::string answer_;
+  size_t sent_ = 0;
+};
+
+std::atomic<int> Asker::count_{0};
+
+bool MayAsk(int socket) {
+  ucred peer = {};
+  socklen_t size = sizeof peer;
+  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+         (peer.uid == geteuid() || peer.uid == 0);
+}
+
+absl::StatusOr<base::UniqueFd> Listen() {
+  base::UniqueFd socket(
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return base::ErrnoStatus(errno, "make a socket");
+  sockaddr_un address;
+  const socklen_t size = StatusAddress(getpid(), &address);
+  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(socket.get(), kMaxAskers) != 0) {
+    return base::ErrnoStatus(
+        errno, absl::StrCat("listen at @", StatusSocketName(getpid())));
+  }
+  return socket;
+}
+
+// Never destroyed, as the loop is not.
+class Listener {
+ public:
+  Listener(progress::EventLoop* loop, base::UniqueFd socket)
+      : loop_(loop), socket_(std::move(socket)) {}
+
+  void Watch() {
+    watch_ =
+        loop_->Watch(socket_.get(), EPOLLIN, [this](uint32_t) { Accept(); })
+            .value_or(0);
+  }
+
+ private:
+  void Accept() {
+    base::UniqueFd asker(
+        accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (asker.get() >= 0) {
+      if (Asker::count() >= kMaxAskers || !MayAsk(asker.get())) return;
+      return std::make_shared<Asker>(loop_, std::move(asker))->Start();
+    }
+    if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
+    loop_->Unwatch(std::exchange(watch_, 0));
+    loop_->RunAfter(kPauseWithoutDescriptors, [this] { Watch(); });
+  }
+
+  progress::EventLoop* const loop_;
+  const base::UniqueFd socket_;
+  progress::EventLoop::Id watch_ = 0;
+};
+
+// On the loop's thread.
+void Serve(progress::EventLoop* loop) {
+  absl::StatusOr<base::UniqueFd> socket = Listen();
+  if (!socket.ok()) {
+    return base::LogWarning(
+        absl::StrCat("no status socket: ", socket.status().message()));
+  }
+  CloseInChild(socket->get());
+  (new Listener(loop, *std::move(socket)))->Watch();
+}
+
+}  // namespace
+
+void ServeStatusFromFirstConnection() {
+  metrics::Registry::Get()->CallAtFirstSource([] {
+    absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+    if (!loop.ok()) return;  // without it the connection has tcp only
+    progress::EventLoop* const of_process = *loop;
+    of_process->Post([of_process] { Serve(of_process); });
+  });
+}
+
+}  // namespace monitoring
+}  // namespace penstock

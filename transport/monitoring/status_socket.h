@@ -1,0 +1,28 @@
+// Tells those of this machine who may ask how the process is.
+
+#ifndef PENSTOCK_TRANSPORT_MONITORING_STATUS_SOCKET_H_
+#define PENSTOCK_TRANSPORT_MONITORING_STATUS_SOCKET_H_
+
+namespace penstock {
+namespace monitoring {
+
+// Answers at an abstract UNIX socket, "penstock-status-PID", from the first
+// connection of this process on; so a process without any has no more
+// descriptors and threads than before. Answers processes of the same user and
+// root's, 8 at a time, each for at most 5 s. EventLoop::Get() carries bytes,
+// and the thread of RunAside() collects, so that nobody else waits. The child
+// of a fork answers nothing of its parent's. Thread-safe.
+//
+//   question         answer
+//   metrics\n        metrics in Prometheus' text format
+//   connections\n    a line of JSON for each connection, 10,000 at most
+//   anything else    nothing: the connection is closed
+//
+// An answer begins with "penstock-status 1 BYTES\n", where BYTES is how many
+// follow; then the connection ends. AskProcess() reads that.
+void ServeStatusFromFirstConnection();
+
+}  // namespace monitoring
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_MONITORING_STATUS_SOCKET_H_

@@ -1,0 +1,189 @@
+#include "transport/monitoring/trace_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "transport/base/log.h"
+#include "transport/base/mutex.h"
+#include "transport/base/status_util.h"
+#include "transport/base/unique_fd.h"
+#include "transport/metrics/trace.h"
+#include "transport/progress/detached_thread.h"
+
+namespace penstock {
+namespace monitoring {
+namespace {
+
+using metrics::Trace;
+using metrics::TraceEvent;
+
+constexpr absl::Duration kPause = absl::Milliseconds(100);
+// Some two million events; viewers do not take more.
+constexpr off_t kMaxFileBytes = 256 * 1024 * 1024;
+// What follows the last event, and is written over by the next one.
+constexpr absl::string_view kEnd = "\n]\n";
+
+const char* NameOf(const TraceEvent& event) {
+  switch (event.kind) {
+    case TraceEvent::Kind::kStream:
+      return event.role == metrics::Role::kClient ? "call" : "handling";
+    case TraceEvent::Kind::kAnnounced:
+      return "announced message";
+    case TraceEvent::Kind::kRead:
+      return "reading";
+  }
+  return "";
+}
+
+// Calls of one connection overlap. So each event is a pair of asynchronous
+// ones, with an id that no other has.
+std::string IdOf(const TraceEvent& event) {
+  return absl::StrCat(static_cast<int>(event.kind), ".", event.connection, ".",
+                      event.stream, ".", event.id);
+}
+
+std::string ToJson(const TraceEvent& event) {
+  const std::string common =
+      absl::StrCat(R"(","cat":"penstock","id":")", IdOf(event), R"(","pid":)",
+                   getpid(), R"(,"tid":)", event.connection, R"(,"name":")",
+                   NameOf(event), R"(","ts":)");
+  std::string text = absl::StrCat(
+      R"({"ph":"b)", common, absl::StrFormat("%.3f", event.begun_ns / 1e3),
+      R"(,"args":{"path":")",
+      metrics::ValuesOf(
+          metrics::Label::kFabric)[static_cast<size_t>(event.fabric)],
+      R"(","stream":)", event.stream);
+  if (event.kind == TraceEvent::Kind::kStream) {
+    absl::StrAppend(&text, R"(,"status":)", event.ok ? "true" : "false");
+  } else {
+    absl::StrAppend(&text, R"(,"bytes":)", event.bytes);
+  }
+  absl::StrAppend(&text, "}},\n", R"({"ph":"e)", common,
+                  absl::StrFormat("%.3f", event.ended_ns / 1e3), "}");
+  return text;
+}
+
+class TraceFile {
+ public:
+  TraceFile(Trace* trace, base::UniqueFd file)
+      : trace_(trace), pid_(getpid()), file_(std::move(file)) {}
+
+  // Writes what there is.
+  void Flush() {
+    if (getpid() != pid_) return;
+    base::MutexLock lock(&mu_);
+    const std::vector<TraceEvent> events = trace_->Take();
+    std::string text;
+    for (const TraceEvent& event : events) {
+      if (size_ + static_cast<off_t>(text.size()) > kMaxFileBytes) {
+        Stop("it has its full size");
+      }
+      if (stopped_) {
+        trace_->CountDropped(1);
+        continue;
+      }
+      absl::StrAppend(&text, is_empty_ ? "\n" : ",\n", ToJson(event));
+      is_empty_ = false;
+    }
+    if (!text.empty()) Write(text);
+  }
+
+  // Writes an array without events.
+  void Begin() {
+    base::MutexLock lock(&mu_);
+    Write("[");
+  }
+
+  [[noreturn]] void Run() {
+    while (true) {
+      Flush();
+      absl::SleepFor(kPause);
+    }
+  }
+
+ private:
+  void Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const std::string bytes = absl::StrCat(text, kEnd);
+    size_t written = 0;
+    while (written < bytes.size()) {
+      const ssize_t step =
+          pwrite(file_.get(), bytes.data() + written, bytes.size() - written,
+                 size_ + static_cast<off_t>(written));
+      if (step < 0 && errno == EINTR) continue;
+      if (step <= 0) return Stop(base::ErrnoStatus(errno, "write").message());
+      written += static_cast<size_t>(step);
+    }
+    size_ += static_cast<off_t>(text.size());
+  }
+
+  void Stop(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    if (std::exchange(stopped_, true)) return;
+    base::LogWarning(absl::StrCat("the trace ends here: ", why));
+  }
+
+  Trace* const trace_;
+  const pid_t pid_;
+  const base::UniqueFd file_;
+  base::Mutex mu_;
+  off_t size_ ABSL_GUARDED_BY(mu_) = 0;  // without kEnd
+  bool is_empty_ ABSL_GUARDED_BY(mu_) = true;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+// Never destroyed: its thread goes on until the process ends.
+TraceFile* of_process = nullptr;
+
+absl::StatusOr<base::UniqueFd> Open(const std::string& path) {
+  const auto failed = [&path] {
+    return base::ErrnoStatus(errno, absl::StrCat("write a trace to ", path));
+  };
+  // Does not wait for the reader of a pipe.
+  base::UniqueFd file(
+      open(path.c_str(),
+           O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (file.get() < 0) return failed();
+  struct stat status;
+  if (fstat(file.get(), &status) != 0) return failed();
+  if (!S_ISREG(status.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("write a trace to ", path, ": it is not a file"));
+  }
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("write a trace to ", path,
+                     ": another process does; put %p into the name, which "
+                     "stands for the pid"));
+  }
+  if (ftruncate(file.get(), 0) != 0) return failed();
+  return file;
+}
+
+}  // namespace
+
+absl::Status WriteTraceTo(const std::string& path) {
+  absl::StatusOr<base::UniqueFd> file =
+      Open(absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}));
+  if (!file.ok()) return file.status();
+  of_process = new TraceFile(Trace::Begin(), *std::move(file));
+  of_process->Begin();
+  std::atexit([] { of_process->Flush(); });
+  return progress::StartDetachedThread(
+      "penstock-trace",
+      [](void* trace) -> void* { static_cast<TraceFile*>(trace)->Run(); },
+      of_process);
+}
+
+}  // namespace monitoring
+}  // namespace penstock

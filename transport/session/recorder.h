@@ -1,0 +1,52 @@
+// Says in a trace, and to tracers, what a session's streams and messages do.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_RECORDER_H_
+#define PENSTOCK_TRANSPORT_SESSION_RECORDER_H_
+
+#include <cstdint>
+
+#include "transport/metrics/labels.h"
+#include "transport/metrics/trace.h"
+#include "transport/session/config.h"
+
+namespace penstock {
+namespace session {
+
+// Of one session. Costs a comparison and an instruction that does nothing where
+// nobody looks. Not thread-safe.
+class Recorder {
+ public:
+  explicit Recorder(const Config& config);
+
+  // The session's number within the process.
+  uint64_t connection() const { return connection_; }
+
+  // The time, for what a trace wants to know; 0 if there is none.
+  uint64_t Begin() const {
+    return metrics::Trace::Current() == nullptr ? 0 : Now();
+  }
+
+  void OnStreamBegun(uint32_t stream) const;
+  // `begun_ns` is 0 where nobody has looked at a clock.
+  void OnStreamEnded(uint32_t stream, uint64_t begun_ns, bool has_status,
+                     metrics::Fabric fabric) const;
+  void OnAnnounced(uint32_t stream, uint64_t bytes) const;
+  void OnReleased(uint32_t stream, uint64_t id, uint64_t bytes,
+                  uint64_t announced_ns, metrics::Fabric fabric) const;
+  void OnRead(uint32_t stream, uint64_t id, uint64_t bytes, uint64_t begun_ns,
+              metrics::Fabric fabric) const;
+
+ private:
+  uint64_t Now() const {
+    return config_.tuning.now_ns == nullptr ? 0 : config_.tuning.now_ns();
+  }
+  void Add(metrics::TraceEvent event) const;
+
+  const Config& config_;
+  const uint64_t connection_;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_RECORDER_H_

@@ -1,0 +1,94 @@
+// What a session tells of itself to those who watch the process.
+
+#include "transport/session/session.h"
+
+namespace penstock {
+namespace session {
+
+using metrics::Metric;
+
+void Session::Collect(metrics::Snapshot* snapshot) const {
+  snapshot->Add(Metric::kSessionsStarted, {role()}, 1);
+  snapshot->Add(Metric::kStreamsStarted, {role()}, counters_.streams_started);
+  snapshot->Add(Metric::kStreamsReset, {role()}, counters_.streams_reset);
+  CollectTraffic(snapshot);
+  if (!closed()) CollectState(snapshot);
+}
+
+void Session::CollectTraffic(metrics::Snapshot* snapshot) const {
+  for (int i = 0; i < metrics::kFabrics; ++i) {
+    const auto fabric = static_cast<metrics::Fabric>(i);
+    for (int k = 0; k < metrics::kKinds; ++k) {
+      for (int d = 0; d < metrics::kDirections; ++d) {
+        const auto kind = static_cast<metrics::Kind>(k);
+        const auto direction = static_cast<metrics::Direction>(d);
+        const Counters::Traffic& traffic = counters_.traffic[i][k][d];
+        snapshot->Add(Metric::kMessages, {fabric, kind, direction},
+                      traffic.messages);
+        snapshot->Add(Metric::kMessageBytes, {fabric, kind, direction},
+                      traffic.bytes);
+      }
+    }
+    snapshot->Add(Metric::kClientStreamSeconds, {fabric},
+                  counters_.client_streams[i]);
+    snapshot->Add(Metric::kAnnouncedSeconds, {fabric}, counters_.announced[i]);
+    snapshot->Add(Metric::kCreditStalls, {fabric}, counters_.credit_stalls[i]);
+    snapshot->Add(Metric::kCreditStallSeconds, {fabric},
+                  counters_.credit_stall_ns[i]);
+    snapshot->Add(Metric::kWindowStalls, {fabric}, counters_.window_stalls[i]);
+    snapshot->Add(Metric::kPathsLost, {fabric}, counters_.paths_lost[i]);
+    snapshot->Add(Metric::kPathsRegained, {fabric},
+                  counters_.paths_regained[i]);
+  }
+}
+
+bool Session::Describe(metrics::ConnectionInfo* info) const {
+  const PathDescription path = DescribePath();
+  info->role = role();
+  info->path = path.fabric;
+  info->detail = path.detail;
+  info->reason = path.reason;
+  info->eager_max_bytes = path.eager_max_bytes;
+  info->chunk_bytes = path.chunk_bytes;
+  info->messages_sent = counters_.messages_sent();
+  info->messages_received = counters_.messages_received();
+  info->bytes_sent = counters_.bytes_sent();
+  info->bytes_received = counters_.bytes_received();
+  info->streams_started = counters_.streams_started;
+  info->streams = streams_.size();
+  return !closed();
+}
+
+// Of a session that is not over.
+void Session::CollectState(metrics::Snapshot* snapshot) const {
+  const metrics::Fabric fabric = counters_.sending;
+  snapshot->Add(Metric::kSessions, {role(), fabric}, 1);
+  snapshot->Add(Metric::kStreams, {role()}, streams_.size());
+  snapshot->Add(Metric::kAnnouncedUnreleased, {}, streams_.output().exposed());
+  const uint64_t eager = streams_.output().eager_max_bytes();
+  snapshot->Add(Metric::kEagerLimitMin, {fabric}, eager);
+  snapshot->Add(Metric::kEagerLimitMax, {fabric}, eager);
+  const uint64_t chunk =
+      streams_.input().chunk_bytes(using_fast_ ? fast_.get() : lifeline_.get());
+  snapshot->Add(Metric::kChunkMin, {fabric}, chunk);
+  snapshot->Add(Metric::kChunkMax, {fabric}, chunk);
+  const BudgetLimits& limits = config_.budget;
+  const auto add = [snapshot](metrics::Budget kind, uint64_t used,
+                              uint64_t limit) {
+    snapshot->Add(Metric::kBudgetUsed, {kind}, used);
+    snapshot->Add(Metric::kBudgetLimit, {kind}, limit);
+  };
+  add(metrics::Budget::kReplies, budget_.used(Budget::Kind::kReplies),
+      limits.replies_bytes);
+  add(metrics::Budget::kAnswers, budget_.used(Budget::Kind::kAnswers),
+      limits.answers_bytes);
+  add(metrics::Budget::kOutbox, budget_.used(Budget::Kind::kOutbox),
+      limits.outbox_bytes);
+  add(metrics::Budget::kUnread, budget_.used(Budget::Kind::kUnread),
+      limits.unread_bytes);
+  add(metrics::Budget::kRead, streams_.input().read_bytes(),
+      config_.read_budget);
+}
+
+}  // namespace session
+}  // namespace penstock

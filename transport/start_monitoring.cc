@@ -1,0 +1,49 @@
+#include "transport/start_monitoring.h"
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "penstock/metrics.h"
+#include "transport/base/log.h"
+#include "transport/monitoring/status_socket.h"
+#include "transport/monitoring/trace_file.h"
+#include "transport/settings/settings.h"
+
+namespace penstock {
+namespace {
+
+void StartPort() {
+  const std::string address = ResolveMetrics().value_or("");
+  if (address.empty()) return;
+  const absl::StatusOr<int> port = ServeMetrics(address);
+  if (port.ok()) {
+    base::LogInfo(absl::StrCat("metrics are served on port ", *port));
+  } else {
+    base::LogError(port.status().message());
+  }
+}
+
+// Nothing is done before the first connection.
+void StartStatusSocket() {
+  if (ResolveStatusSocket().value_or(StatusSocket::kOff) == StatusSocket::kOn) {
+    monitoring::ServeStatusFromFirstConnection();
+  }
+}
+
+void StartTrace() {
+  const std::string path = ResolveTrace().value_or("");
+  if (path.empty()) return;
+  const absl::Status status = monitoring::WriteTraceTo(path);
+  if (!status.ok()) base::LogError(status.message());
+}
+
+}  // namespace
+
+void StartMonitoringOnce() {
+  static const bool started =
+      (StartPort(), StartStatusSocket(), StartTrace(), true);
+  (void)started;
+}
+
+}  // namespace penstock
