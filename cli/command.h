@@ -35,6 +35,13 @@ struct Manual {
   std::string on_ok;
   std::string on_failed;
   bool is_hidden = false;  // from --help, the man page and completion
+  // If a command line ends with another program's: what to call that. The words
+  // from the first that is no option on, or behind "--", are then
+  // Context::operands, and not looked at.
+  std::string operands = "";
+  // Whether the other program's begins with the first word, unless that is
+  // --help.
+  bool only_operands = false;
 };
 
 class Program;
@@ -44,8 +51,10 @@ struct Context {
   Output* out;
   // The environment as it was before `penstock` added to it.
   const Environment& environment;
-  // The tree of all commands; set by Program.
+  // What follows is set by Program. The tree of all commands.
   const Program* program = nullptr;
+  // See Manual::operands.
+  std::vector<std::string> operands = {};
 };
 
 // One subcommand. To add one, write a class and name it in commands.cc.

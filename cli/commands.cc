@@ -1,8 +1,10 @@
 // The list of commands: the one place that names each.
 
+#include "cli/bench.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/ping.h"
+#include "cli/run.h"
 #include "cli/script_commands.h"
 #include "cli/serve.h"
 
@@ -13,6 +15,8 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeDoctor());
   commands.push_back(MakePing());
   commands.push_back(MakeServe());
+  commands.push_back(MakeRun());
+  commands.push_back(MakeBench());
   commands.push_back(MakeCompletion());
   commands.push_back(MakeMan());
   return commands;

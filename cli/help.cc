@@ -86,7 +86,7 @@ std::string Paragraphs(const std::string& text, const Output& out) {
 
 }  // namespace
 
-std::string UsageOf(const CLI::App& app) {
+std::string UsageOf(const Program& program, const CLI::App& app) {
   if (!VisibleCommands(app).empty()) return "COMMAND [OPTIONS]";
   std::string text = "[OPTIONS]";
   for (const CLI::Option* each : VisibleOptions(app)) {
@@ -94,7 +94,11 @@ std::string UsageOf(const CLI::App& app) {
     absl::StrAppend(&text, each->get_required() ? " " : " [", OptionText(*each),
                     each->get_required() ? "" : "]");
   }
-  return text;
+  const Command* const command = program.CommandOf(&app);
+  if (command == nullptr || command->manual().operands.empty()) return text;
+  const Manual manual = command->manual();
+  if (manual.only_operands) return manual.operands;
+  return absl::StrCat(text, " [--] ", manual.operands);
 }
 
 std::string OptionText(const CLI::Option& option) {
@@ -121,7 +125,7 @@ std::string HelpOf(const Program& program, const CLI::App& app,
   const Command* const command = program.CommandOf(&app);
   std::string text = absl::StrCat(
       out.Styled(Style::kBold, FullName(app)), ": ", app.get_description(),
-      "\n\nUsage: ", FullName(app), " ", UsageOf(app), "\n");
+      "\n\nUsage: ", FullName(app), " ", UsageOf(program, app), "\n");
   if (command != nullptr) {
     text += Paragraphs(command->manual().description, out);
   }

@@ -14,7 +14,7 @@ std::string HelpOf(const Program& program, const CLI::App& app,
                    const Output& out);
 
 // "[OPTIONS] [TARGET]": what follows the name.
-std::string UsageOf(const CLI::App& app);
+std::string UsageOf(const Program& program, const CLI::App& app);
 // "-n, --count=N", or "TARGET".
 std::string OptionText(const CLI::Option& option);
 

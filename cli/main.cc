@@ -33,5 +33,5 @@ int main(int argc, char** argv) {
   }
   penstock::cli::Output out(STDOUT_FILENO);
   penstock::cli::Program program(penstock::cli::AllCommands());
-  return program.Run(argc, argv, {&out, environment, &program});
+  return program.Run(argc, argv, {&out, environment});
 }

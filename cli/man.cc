@@ -29,7 +29,7 @@ std::string Item(absl::string_view name, absl::string_view says) {
 
 std::string Section(const Program& program, const CLI::App& app) {
   std::string text = absl::StrCat(".SS \"", Escaped(FullName(app)), " ",
-                                  Escaped(UsageOf(app)), "\"\n");
+                                  Escaped(UsageOf(program, app)), "\"\n");
   absl::StrAppend(&text, Escaped(app.get_description()), ".\n");
   const Command* const command = program.CommandOf(&app);
   if (command == nullptr) return text;
@@ -66,7 +66,7 @@ std::string Page(const Program& program) {
       ".TH PENSTOCK 1 \"\" \"Penstock\" \"User Commands\"\n.SH NAME\n"
       "penstock \\- ",
       Escaped(kSummary), "\n.SH SYNOPSIS\n.B penstock\n",
-      Escaped(UsageOf(root)), "\n.SH OPTIONS\n");
+      Escaped(UsageOf(program, root)), "\n.SH OPTIONS\n");
   for (const CLI::Option* option : VisibleOptions(root)) {
     text += Item(OptionText(*option), option->get_description());
   }

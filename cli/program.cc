@@ -2,12 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/doctor/probes.h"
 #include "cli/help.h"
+#include "penstock/version.h"
 
 namespace penstock::cli {
 namespace {
@@ -33,6 +35,26 @@ CLI::App* Chosen(CLI::App* app) {
     app = app->get_subcommands().front();
   }
   return app;
+}
+
+// Returns the subcommand of that name, or null.
+const CLI::App* ChildOf(const CLI::App& app, const std::string& name) {
+  const std::vector<const CLI::App*> named = app.get_subcommands(
+      [&](const CLI::App* each) { return each->get_name() == name; });
+  return named.empty() ? nullptr : named.front();
+}
+
+// Whether `word` is for the command itself.
+bool IsOwn(const Manual& manual, const std::string& word) {
+  if (manual.only_operands) return word == "-h" || word == "--help";
+  return word.size() > 1 && word.front() == '-' && word != "--";
+}
+
+// Whether the word after `word` is its value: "--fabrics shm".
+bool TakesNextWord(const CLI::App& app, const std::string& word) {
+  const CLI::Option* const option = app.get_option_no_throw(word);
+  return option != nullptr && option->get_items_expected_max() > 0 &&
+         option->get_type_size_max() > 0;
 }
 
 int WrongUsage(const CLI::App& app, absl::string_view what) {
@@ -100,7 +122,11 @@ const Command* Program::CommandOf(const CLI::App* app) const {
 }
 
 int Program::Run(int argc, char** argv, const Context& context) {
-  const int code = Parse(argc, argv, context);
+  std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  Context complete = context;
+  complete.program = this;
+  complete.operands = CutOperands(&words);
+  const int code = Parse(std::move(words), complete);
   const absl::Status& written = context.out->status();
   if (written.ok()) return code;
   if (!absl::IsCancelled(written)) {
@@ -109,9 +135,29 @@ int Program::Run(int argc, char** argv, const Context& context) {
   return kFailed;
 }
 
-int Program::Parse(int argc, char** argv, const Context& context) {
+std::vector<std::string> Program::CutOperands(
+    std::vector<std::string>* words) const {
+  if (words->empty()) return {};
+  const CLI::App* const app = ChildOf(root_, words->front());
+  const Command* const command = CommandOf(app);
+  if (command == nullptr) return {};
+  const Manual manual = command->manual();
+  if (manual.operands.empty()) return {};
+  auto first = words->begin() + 1;
+  while (first != words->end() && IsOwn(manual, *first)) {
+    const bool has_value = TakesNextWord(*app, *first++);
+    if (has_value && first != words->end()) ++first;
+  }
+  const bool is_marked = first != words->end() && *first == "--";
+  std::vector<std::string> operands(first + (is_marked ? 1 : 0), words->end());
+  words->erase(first, words->end());
+  return operands;
+}
+
+int Program::Parse(std::vector<std::string> words, const Context& context) {
+  std::reverse(words.begin(), words.end());  // as CLI11 has them
   try {
-    root_.parse(argc, argv);
+    root_.parse(std::move(words));
   } catch (const CLI::CallForHelp&) {
     context.out->Write(HelpOf(*this, *Chosen(&root_), *context.out));
     return kOk;
@@ -129,7 +175,7 @@ int Program::Parse(int argc, char** argv, const Context& context) {
     return WrongUsage(*Chosen(&root_), error.what());
   }
   if (root_.count("--version") > 0) {
-    context.out->Write("penstock, for gRPC 1.51.1\n");
+    context.out->Write("penstock " PENSTOCK_VERSION ", for gRPC 1.51.1\n");
     return kOk;
   }
   return RunCommand(Chosen(&root_), context);
@@ -145,8 +191,7 @@ int Program::RunCommand(CLI::App* app, const Context& context) {
   Command* const command = found->second;
   const absl::Status usage = command->Check();
   if (!usage.ok()) return WrongUsage(*app, usage.message());
-  const absl::StatusOr<int> code =
-      command->Run({context.out, context.environment, this});
+  const absl::StatusOr<int> code = command->Run(context);
   if (code.ok()) return *code;
   Complain(FullName(*app), code.status().message());
   return kFailed;

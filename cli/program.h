@@ -27,7 +27,9 @@ class Program {
 
  private:
   CLI::App* AppFor(const Manual& manual);
-  int Parse(int argc, char** argv, const Context& context);
+  // Cuts off the end of `words` that is another program's command line.
+  std::vector<std::string> CutOperands(std::vector<std::string>* words) const;
+  int Parse(std::vector<std::string> words, const Context& context);
   int RunCommand(CLI::App* app, const Context& context);
 
   CLI::App root_;

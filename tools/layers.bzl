@@ -157,6 +157,8 @@ LAYERS = {
         "penstock",
         "transport/base",
         "transport/settings",
+        "transport/monitoring/status_client.h",
+        "preload",
         "cli/text",
         "cli/doctor",
     ],

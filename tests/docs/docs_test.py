@@ -20,17 +20,17 @@ VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
 # docs/tensorflow.md and docs/preload.md have them.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
+    "PENSTOCK_LIBRARY",
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",
-    "PENSTOCK_LIBRARY",
     "PENSTOCK_TENSORFLOW_MEMORY",
 }
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *(```|~~~)")
 # A path of this tree, or of a folder of it, between back quotes.
 QUOTED_PATH = re.compile(
-    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|frameworks|cli|preload)/"
-    r"[\w./-]*)`")
+    r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|"
+    r"frameworks|cli|preload)/[\w./-]*)`")
 
 
 # A function of a class, between back quotes.
