@@ -24,9 +24,9 @@ absl::StatusOr<std::string> FindBenchmark() {
   for (const std::string& place : places) {
     if (access(place.c_str(), X_OK) == 0) return place;
   }
-  return absl::NotFoundError(absl::StrCat(
-      "the benchmark is not there: ", places[0], ", ", places[1],
-      " (bazel build //bench/rpc)"));
+  return absl::NotFoundError(
+      absl::StrCat("the benchmark is not there: ", places[0], ", ", places[1],
+                   " (bazel build //bench/rpc)"));
 }
 
 class Bench final : public Command {

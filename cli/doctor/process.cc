@@ -24,10 +24,8 @@ constexpr uint64_t kFilesOfConnection = 4;
 
 // What reads these is not the transport: docs/tensorflow.md, docs/testing.md.
 constexpr const char* kVariablesOfOthers[] = {
-    "PENSTOCK_BAZEL_OUTPUT_BASE",
-    "PENSTOCK_LIBRARY",
-    "PENSTOCK_TENSORFLOW",
-    "PENSTOCK_TENSORFLOW_HELD_MIB",
+    "PENSTOCK_BAZEL_OUTPUT_BASE", "PENSTOCK_LIBRARY",
+    "PENSTOCK_TENSORFLOW",        "PENSTOCK_TENSORFLOW_HELD_MIB",
     "PENSTOCK_TENSORFLOW_MEMORY",
 };
 
