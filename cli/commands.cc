@@ -7,6 +7,7 @@
 #include "cli/run.h"
 #include "cli/script_commands.h"
 #include "cli/serve.h"
+#include "cli/top.h"
 
 namespace penstock::cli {
 
@@ -16,6 +17,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakePing());
   commands.push_back(MakeServe());
   commands.push_back(MakeRun());
+  commands.push_back(MakeTop());
   commands.push_back(MakeBench());
   commands.push_back(MakeCompletion());
   commands.push_back(MakeMan());

@@ -1,0 +1,162 @@
+#include "cli/top.h"
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "cli/interrupt.h"
+#include "cli/program.h"
+#include "cli/text/units.h"
+#include "cli/top/sample.h"
+#include "cli/top/view.h"
+#include "transport/base/printable.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr absl::Duration kLimit = absl::Seconds(5);
+constexpr absl::Duration kMinInterval = absl::Milliseconds(100);
+constexpr size_t kMaxNameBytes = 100;
+// Moves to the corner of the terminal, and wipes it.
+constexpr char kNewScreen[] = "\x1b[H\x1b[2J";
+
+class Top final : public Command {
+ public:
+  Manual manual() const override {
+    return {
+        "top",
+        "shows what a process does over Penstock, as it does it",
+        "Connections, paths, rates, the time of calls, memory, and what went "
+        "wrong. WHERE is the number of a process of this machine, which is "
+        "asked at its status socket, or HOST:PORT (or a URL) where a process "
+        "serves metrics (PENSTOCK_METRICS). Without it, the processes that "
+        "can be asked are listed.\n\nNothing has to be prepared in the "
+        "process, and looking costs it next to nothing. It answers its own "
+        "user and root.",
+        {{"penstock top", "lists processes"},
+         {"penstock top 4711", "shows process 4711 each second"},
+         {"penstock top ps0:9464 --interval=5s", "a process elsewhere"},
+         {"penstock top 4711 --count=1 --json", "once, for a program"}},
+        "it was shown until Ctrl-C, --count or the end of the process",
+        "the process did not answer, or there is none"};
+  }
+
+  void Declare(CLI::App* app) override {
+    app->add_option("where", where_, "a process's number, or HOST:PORT")
+        ->type_name("WHERE");
+    app->add_option("-i,--interval", interval_text_,
+                    "time between two looks (default 1s)")
+        ->type_name("TIME");
+    app->add_option("-n,--count", count_,
+                    "end after so many; 0 is never (default 0)")
+        ->type_name("N");
+    app->add_flag("--json", json_, "print a JSON object, in a line, each time");
+  }
+
+  absl::Status Check() override {
+    const absl::StatusOr<absl::Duration> interval =
+        ParseDuration(interval_text_);
+    if (!interval.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--interval: ", interval.status().message()));
+    }
+    if (*interval < kMinInterval) {
+      return absl::InvalidArgumentError("--interval: at least 100ms");
+    }
+    if (count_ < 0) return absl::InvalidArgumentError("--count: at least 0");
+    interval_ = *interval;
+    if (where_.empty() || absl::StrContains(where_, ':')) {
+      return absl::OkStatus();
+    }
+    if (absl::SimpleAtoi(where_, &process_) && process_ > 0) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        "WHERE: a process's number, or HOST:PORT");
+  }
+
+  absl::StatusOr<int> Run(const Context& context) override {
+    if (where_.empty()) return List(context.out);
+    WatchInterrupts();
+    absl::StatusOr<Sample> before = Look();
+    if (!before.ok()) return before.status();
+    for (int shown = 0; count_ == 0 || shown < count_; ++shown) {
+      SleepUntil(absl::Now() + interval_);
+      if (Interrupted()) return kOk;
+      absl::StatusOr<Sample> after = Look();
+      if (!after.ok()) return Ended(after.status(), shown);
+      Show(*before, *after, context.out);
+      if (!context.out->status().ok()) return kFailed;
+      before = std::move(after);
+    }
+    return kOk;
+  }
+
+ private:
+  static int List(Output* out) {
+    const std::vector<Answering> processes = AnsweringProcesses();
+    if (processes.empty()) {
+      Complain("penstock top",
+               "no process with a connection over Penstock in this network "
+               "namespace");
+      return kFailed;
+    }
+    std::string text;
+    for (const Answering& each : processes) {
+      absl::StrAppend(&text, absl::StrFormat("%7d  ", each.process),
+                      each.command.empty()
+                          ? "another user's"
+                          : base::Printable(each.command, kMaxNameBytes),
+                      "\n");
+    }
+    out->Write(text);
+    return kOk;
+  }
+
+  absl::StatusOr<Sample> Look() const {
+    if (process_ > 0) return SampleProcess(process_, kLimit);
+    const bool is_url = absl::StrContains(where_, "://");
+    return SampleUrl(
+        is_url ? where_ : absl::StrCat("http://", where_, "/metrics"), kLimit);
+  }
+
+  // A process that was looked at before may end.
+  int Ended(const absl::Status& status, int shown) const {
+    const bool has_ended = process_ > 0 && absl::IsNotFound(status);
+    Complain("penstock top",
+             has_ended ? absl::StrCat("process ", process_, " answers no more")
+                       : std::string(status.message()));
+    return has_ended && shown > 0 ? kOk : kFailed;
+  }
+
+  void Show(const Sample& before, const Sample& after, Output* out) const {
+    if (json_) return out->Write(ViewJson(before, after));
+    const std::string heading = absl::StrCat(
+        process_ > 0 ? "process " : "", base::Printable(where_, kMaxNameBytes),
+        ", ", absl::FormatTime("%H:%M:%S", after.time, absl::LocalTimeZone()),
+        "\n\n");
+    const bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    out->Write(absl::StrCat(is_terminal ? kNewScreen : "", heading,
+                            ViewText(before, after, *out),
+                            is_terminal ? "" : "\n"));
+  }
+
+  std::string where_;
+  pid_t process_ = 0;
+  std::string interval_text_ = "1s";
+  absl::Duration interval_;
+  int count_ = 0;
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakeTop() { return std::make_unique<Top>(); }
+
+}  // namespace penstock::cli
