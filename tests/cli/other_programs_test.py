@@ -1,0 +1,224 @@
+#!/usr/bin/python3 -B
+"""penstock run, bench and top: the commands that are about other programs."""
+
+import http.server
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from penstock_test import LIMIT, PROGRAM, CommandTest, clean_environment, run
+
+# Any gRPC program of Python's.
+CLIENT = """
+import sys, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+echo = channel.unary_unary("/penstock.Ping/Echo")
+assert echo(b"hello", timeout=20) == b"hello"
+print("answered", *sys.argv[2:])
+"""
+
+
+class RunTest(CommandTest):
+
+    def test_a_python_client_goes_over_shm(self):
+        address = self.serve()
+        done = run("run", sys.executable, "-c", CLIENT, address, "--json", "-x",
+                   env={"PENSTOCK_LOG": "info"})
+        self.assertEqual(done.returncode, 0, done)
+        self.assertEqual(done.stdout, "answered --json -x\n")
+        self.assertIn(": shm", done.stderr)
+
+    def test_fabrics_come_before_the_environments(self):
+        address = self.serve()
+        done = run("run", "--fabrics", "tcp", "--", sys.executable, "-c",
+                   CLIENT, address,
+                   env={"PENSTOCK_LOG": "info", "PENSTOCK_FABRICS": "shm"})
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn(": tcp", done.stderr)
+        self.assertNotIn(": shm", done.stderr)
+
+    def test_arguments_arrive_as_they_are(self):
+        odd = ["", "[a,b]", "{}", "--", "--fabrics=shm", "-h", "a b"]
+        done = run("run", "--fabrics=tcp", "printf", "<%s>", *odd)
+        self.check(done, 0)
+        self.assertEqual(done.stdout, "".join(f"<{word}>" for word in odd))
+
+    def test_the_exit_code_and_signals_are_the_programs(self):
+        self.assertEqual(run("run", "sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(run("run", "sh", "-c", "kill -TERM $$").returncode,
+                         -signal.SIGTERM)
+        # SIGPIPE kills it, as it does where nobody ignores it.
+        self.assertEqual(run("run", "sh", "-c", "kill -PIPE $$").returncode,
+                         -signal.SIGPIPE)
+
+    def test_what_cannot_be_run_says_so_as_a_shell_does(self):
+        for program, code in (("no-such-program", 127), ("/etc/passwd", 126)):
+            done = run("run", program)
+            self.assertEqual(done.returncode, code)
+            self.assertRegex(done.stderr, rf"\Apenstock run: .*{program}.*\n\Z")
+
+    def test_wrong_command_lines_run_nothing(self):
+        for arguments, said in (([], "which program?"),
+                                (["--fabric=shm", "true"], "--fabric"),
+                                (["--fabrics=x", "true"], "shm, verbs and tcp"),
+                                (["--metrics=x", "true"], "PENSTOCK_METRICS"),
+                                (["--fabrics"], "--fabrics")):
+            with self.subTest(arguments):
+                done = run("run", *arguments)
+                self.check(done, 2)
+                self.assertIn(said, done.stderr)
+
+
+class BenchTest(CommandTest):
+
+    def test_it_measures_with_the_flags_given(self):
+        done = run("bench", "--transports=shm,tcp", "--api=sync", "--sizes=8",
+                   "--rounds=1", "--rpcs=20", env={"PENSTOCK_LOG": "error"})
+        self.check(done, 0)
+        self.assertRegex(done.stdout, r"\n +shm +[0-9.]+ ")
+        self.assertRegex(done.stdout, r"\n +tcp +[0-9.]+ ")
+
+    def test_the_flags_are_listed(self):
+        done = run("bench", "--flags")
+        self.check(done, 0)
+        self.assertIn("--transports", done.stdout)
+
+    def test_a_wrong_flag_is_refused(self):
+        self.assertNotEqual(run("bench", "--transport=shm").returncode, 0)
+
+
+class Calls:
+    """A client that calls without a pause, of `count` calls a round."""
+
+    def __init__(self, address, *options):
+        self.process = subprocess.Popen(
+            [PROGRAM, "ping", address, "--flood", "--quiet", "--sizes=8,64KiB",
+             *options],
+            stdout=subprocess.DEVNULL, env=clean_environment())
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+class TopTest(CommandTest):
+
+    def until_it_answers(self, *arguments):
+        """What top says, once the process can be asked."""
+        end = time.monotonic() + LIMIT
+        while True:
+            done = run("top", *arguments)
+            if done.returncode == 0 or time.monotonic() > end:
+                return done
+            time.sleep(0.05)
+
+    def test_a_process_by_its_number(self):
+        with Calls(self.serve()):
+            done = self.until_it_answers(str(self.server.pid), "--count=1")
+            self.check(done, 0)
+            self.assertRegex(done.stdout, r"\nas server  [1-9]")
+            self.assertRegex(done.stdout, r"\nshm +1 +[1-9]")
+            self.assertRegex(done.stdout, r"\nserver shm +ipv4:127")
+            done = run("top", str(self.server.pid), "-n", "2", "-i", "0.2",
+                       "--json")
+            self.check(done, 0)
+            for line in done.stdout.splitlines():
+                view = json.loads(line)
+                (path,) = view["paths"]
+                self.assertEqual(path["path"], "shm")
+                (connection,) = view["connections"]
+                # Of both the same, and within each other's rounding.
+                self.assertAlmostEqual(
+                    connection["bytes_sent_per_second"] /
+                    max(1, path["bytes_sent_per_second"]), 1, delta=0.9)
+            self.assertEqual(len(done.stdout.splitlines()), 2)
+
+    def test_a_client_tells_how_long_its_calls_take(self):
+        with Calls(self.serve()) as client:
+            self.until_it_answers(str(client.pid), "--count=1")
+            done = run("top", str(client.pid), "-n1", "--json")
+            (path,) = json.loads(done.stdout)["paths"]
+            self.assertGreater(path["call_p50_seconds"], 0)
+            self.assertLessEqual(path["call_p50_seconds"],
+                                 path["call_p99_seconds"] or 99)
+
+    def test_processes_are_listed(self):
+        with Calls(self.serve()):
+            self.until_it_answers(str(self.server.pid), "--count=1")
+            done = run("top")
+            self.check(done, 0)
+            self.assertRegex(done.stdout,
+                             rf"(?m)^ *{self.server.pid}  \S*penstock serve")
+
+    def test_it_ends_with_the_process(self):
+        with Calls(self.serve()) as client:
+            self.until_it_answers(str(client.pid), "--count=1")
+            top = subprocess.Popen(
+                [PROGRAM, "top", str(client.pid), "-i", "0.2"], text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=clean_environment())
+            while "Connections" not in top.stdout.readline():
+                pass
+            client.kill()
+            _, complaint = top.communicate(timeout=LIMIT)
+            self.assertEqual(top.returncode, 0, complaint)
+            self.assertIn("answers no more", complaint)
+
+    def test_metrics_of_a_port(self):
+        address = self.serve(env={"PENSTOCK_METRICS": "9471"})
+        with Calls(address):
+            done = self.until_it_answers("127.0.0.1:9471", "--count=1")
+            self.check(done, 0)
+            self.assertRegex(done.stdout, r"\nas server  [1-9]")
+            self.assertNotIn("Connections", done.stdout)
+
+    def test_who_does_not_answer_is_told_apart(self):
+        for where, said in (("1", "does not answer"),
+                            ("127.0.0.1:1", "127.0.0.1:1"),
+                            ("no.invalid:80", "no.invalid")):
+            done = run("top", where, "--count=1")
+            self.check(done, 1)
+            self.assertIn(said, done.stderr)
+        for where in ("0", "-1", "x", "99999999999999999999"):
+            self.check(run("top", where), 2)
+
+    def test_other_servers_are_no_processes_of_ours(self):
+        """Garbage, and metrics of others."""
+        answers = {"/metrics": b"up 1\n", "/garbage": b"{{{ \xff\n",
+                   "/endless": b"penstock_sessions 1\n" * 2_000_000}
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+
+            def do_GET(self):
+                self.send_response(200 if self.path in answers else 404)
+                self.end_headers()
+                self.wfile.write(answers.get(self.path, b""))
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        base = "http://127.0.0.1:%d" % server.server_address[1]
+        for path, said in (("/metrics", "none of Penstock's"),
+                           ("/garbage", "not a line of Prometheus' format"),
+                           ("/endless", base), ("/nothing", "404")):
+            done = run("top", base + path, "--count=1")
+            self.check(done, 1)
+            self.assertIn(said, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    os.environ.pop("PENSTOCK_LIBRARY", None)
+    unittest.main(verbosity=2)
