@@ -72,6 +72,34 @@ _tensorflow = repository_rule(
     local = True,
 )
 
+# What differs from release to release of a distribution: its own name, abseil's
+# libraries, and Python's version.
+def _system_impl(ctx):
+    found = ctx.execute(["sh", "-c", "ls $(gcc -print-file-name=libabsl_base.so | " +
+                                     "xargs dirname)/libabsl_*.so"])
+    python = ctx.execute(["/usr/bin/python3", "-c", "import sysconfig as s; " +
+                                                    "print(s.get_path('include'), " +
+                                                    "s.get_config_var('SOABI'))"])
+    name = ctx.execute(["sh", "-c", ". /etc/os-release; echo $PRETTY_NAME"])
+    if found.return_code != 0 or python.return_code != 0:
+        fail("abseil or Python is missing (%s%s): run tools/setup first" %
+             (found.stderr, python.stderr))
+    absl = [path.split("/lib")[-1][:-len(".so")] for path in found.stdout.splitlines()]
+    include, abi = python.stdout.strip().split(" ")
+    ctx.file("defs.bzl", "".join(["%s = %r\n" % pair for pair in [
+        ("ABSL", absl),
+        ("DISTRIBUTION", name.stdout.strip()),
+        ("PYTHON_ABI", abi),
+        ("PYTHON_INCLUDE", include),
+    ]]))
+    ctx.symlink(ctx.attr.build_file, "BUILD")
+
+_system = repository_rule(
+    implementation = _system_impl,
+    attrs = {"build_file": attr.label(mandatory = True)},
+    local = True,
+)
+
 def penstock_repositories():
     _tensorflow(
         name = "tensorflow",
@@ -81,9 +109,8 @@ def penstock_repositories():
         name = "grpc_internal",
         build_file = "//third_party/grpc_internal:grpc_internal.BUILD",
     )
-    native.new_local_repository(
+    _system(
         name = "system",
-        path = "/usr/share/doc/libgrpc-dev",  # only a place to stand
         build_file = "//third_party/system:system.BUILD",
     )
     for stand_in in ["rules_cc", "remote_coverage_tools"]:

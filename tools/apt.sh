@@ -2,22 +2,36 @@
 # shellcheck shell=bash
 
 readonly DEBIAN_MIRROR=${PENSTOCK_DEBIAN_MIRROR:-http://deb.debian.org}
-readonly DEBIAN_KEYRING=/usr/share/keyrings/debian-archive-keyring.gpg
+readonly UBUNTU_MIRROR=${PENSTOCK_UBUNTU_MIRROR:-http://archive.ubuntu.com}
 
-# Makes HOME_DIR ready for private_apt. TYPE is deb or deb-src.
+# Prints a value of /etc/os-release, or nothing.
+# Usage: os_release NAME
+os_release() {
+  # shellcheck source=/dev/null
+  (unset "$1" && . /etc/os-release && echo "${!1:-}")
+}
+
+# Makes HOME_DIR ready for private_apt, with the archive of the distribution
+# that this runs on. TYPE is deb or deb-src.
 # Usage: private_apt_init HOME_DIR TYPE [--security]
 private_apt_init() {
-  local suite source
-  source="$2 [signed-by=$DEBIAN_KEYRING] $DEBIAN_MIRROR"
+  local id suite archive security components=main
+  id=$(os_release ID) suite=$(os_release VERSION_CODENAME)
+  case $id in
+    ubuntu)
+      archive=$UBUNTU_MIRROR/ubuntu security=$UBUNTU_MIRROR/ubuntu
+      components='main universe'
+      ;;
+    *) archive=$DEBIAN_MIRROR/debian security=$DEBIAN_MIRROR/debian-security ;;
+  esac
   mkdir -p "$1"/{lists,cache/archives}/partial
-  for suite in bookworm bookworm-updates; do
-    echo "$source/debian $suite main"
-  done >"$1/sources.list"
   # A security update lies in an archive of its own until the next release.
-  if [[ ${3:-} == --security ]]; then
-    echo "$source/debian-security bookworm-security main" \
-      >>"$1/sources.list"
-  fi
+  {
+    echo "$archive $suite $components"
+    echo "$archive $suite-updates $components"
+    [[ ${3:-} != --security ]] || echo "$security $suite-security $components"
+  } | sed "s|^|$2 [signed-by=/usr/share/keyrings/$id-archive-keyring.gpg] |" \
+    >"$1/sources.list"
 }
 
 # apt-get with lists, sources and cache of its own, so that the machine's apt

@@ -38,7 +38,7 @@ constexpr char kOther[] = "tests/preload/other";  // to libgrpc.so.37
 constexpr char kStatic[] = "tests/preload/static";
 constexpr char kCygrpc[] =
     "/usr/lib/python3/dist-packages/grpc/_cython/"
-    "cygrpc.cpython-311-x86_64-linux-gnu.so";
+    "cygrpc." PYTHON_ABI ".so";
 constexpr char kPath[] = "/usr/bin:/bin";
 
 std::string Read(const std::string& file) {
