@@ -15,5 +15,7 @@ PYBIND11_MODULE(_penstock, module) {
   python::BindPaths(module);
   python::BindServer(module);
   python::BindClient(module);
+  module.attr("_knows_numpy_2") =
+      PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
   python::PrepareForExit(python::StopServers);
 }

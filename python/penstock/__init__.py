@@ -10,8 +10,16 @@ and credentials of the one are nothing to the other.
 
 import numpy as _numpy
 
-if _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1":
-    # Debian's pybind11 knows NumPy 1's structures only.
+try:
+    from . import _penstock
+except ImportError as error:
+    raise ImportError("penstock's extension module fits one release of a "
+                      "distribution, with its Python, gRPC and abseil; here "
+                      f"it does not load: {error}") from error
+
+if not _penstock._knows_numpy_2 and (
+        _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1"):
+    # Until its release 2.12, pybind11 knows NumPy 1's structures only.
     raise ImportError(f"penstock needs numpy 1, and {_numpy.__version__} is at "
                       f"{_numpy.__path__[0]}: pip install 'numpy<2'")
 

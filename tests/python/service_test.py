@@ -207,8 +207,11 @@ def test_a_numpy_of_another_structure_is_refused_by_name():
     told = subprocess.run(
         [sys.executable, "-c", "import numpy; numpy.__version__ = '2.1.0'\n"
          "import penstock"], capture_output=True, text=True, check=False)
-    assert told.returncode == 1
-    assert "pip install 'numpy<2'" in told.stderr
+    if penstock._penstock._knows_numpy_2:
+        assert (told.returncode, told.stderr) == (0, "")
+    else:
+        assert told.returncode == 1
+        assert "pip install 'numpy<2'" in told.stderr
 
 
 def test_threads_may_share_a_client(client):
