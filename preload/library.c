@@ -45,7 +45,10 @@ static const struct PenstockPreload* Open(void) {
   const char* file = FileToOpen(path, sizeof path);
   void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
-    Say("Penstock is not used: %s", dlerror());
+    // One for another distribution wants libraries or symbols that are not
+    // here.
+    Say("Penstock is not used: %s (it was built on %s)", dlerror(),
+        PENSTOCK_BUILT_ON);
     return NULL;
   }
   typedef const struct PenstockPreload* (*Get)(void);

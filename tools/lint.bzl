@@ -3,7 +3,9 @@ Nothing is built of it."""
 
 def _flags(ctx, context):
     flags = ["-std=c++17", "-Wthread-safety"]
-    flags += ["-D" + define for define in context.defines.to_list()]
+    flags += ["-D" + define for define in (
+        context.defines.to_list() + context.local_defines.to_list()
+    )]
     for flag, folders in [
         ("-iquote", context.quote_includes),
         ("-I", context.includes),

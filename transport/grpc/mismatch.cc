@@ -1,10 +1,22 @@
 #include "transport/grpc/mismatch.h"
 
 #include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "src/core/lib/address_utils/parse_address.h"
+#include "src/core/lib/channel/channel_stack.h"
+#include "src/core/lib/gpr/alloc.h"
+#include "transport/grpc/grpc_abi.h"
+
+// Nothing of ours calls this function. Its name as the compiler writes it has
+// the release of abseil in it (an inline namespace) and what string_view is: in
+// a libgrpc that was built for another abseil it is missing, and null here.
+bool grpc_parse_ipv6_hostport(absl::string_view hostport,
+                              grpc_resolved_address* address, bool log_errors)
+    __attribute__((weak));
 
 namespace penstock {
 namespace core {
@@ -13,16 +25,40 @@ namespace {
 // What grpc_version_string() says in gRPC 1.51.
 constexpr char kCoreVersion[] = "29.0.0";
 
+// A channel stack has closures and reference counts in it, whose members differ
+// from build to build of one release. libgrpc says how long it takes an empty
+// one to be.
+bool LaysOutStructsAsWeDo() {
+  return grpc_channel_stack_size(nullptr, 0) ==
+         GPR_ROUND_UP_TO_ALIGNMENT_SIZE(sizeof(grpc_channel_stack));
+}
+
+// Returns what is loaded, if it is not what this was compiled for.
+std::string Stranger() {
+  if (std::string(grpc_version_string()) != kCoreVersion) {
+    return absl::StrCat("gRPC core ", grpc_version_string());
+  }
+  if (grpc::Version() != GRPC_CPP_VERSION_STRING) {
+    return absl::StrCat("gRPC C++ ", grpc::Version());
+  }
+  if (&grpc_parse_ipv6_hostport == nullptr) {
+    return "gRPC " GRPC_CPP_VERSION_STRING " built with another abseil";
+  }
+  if (!LaysOutStructsAsWeDo()) {
+    return "gRPC " GRPC_CPP_VERSION_STRING " built with other options";
+  }
+  return "";
+}
+
 }  // namespace
 
 const char* GrpcMismatch() {
   static const std::string* const mismatch = [] {
-    auto* text = new std::string;
-    if (std::string(grpc_version_string()) != kCoreVersion) {
-      *text = absl::StrCat(
-          "gRPC core ", grpc_version_string(),
-          " is loaded, but Penstock needs ", kCoreVersion,
-          " (gRPC 1.51.1 of Debian 12); connections stay with stock gRPC");
+    auto* text = new std::string(Stranger());
+    if (!text->empty()) {
+      absl::StrAppend(text, " is loaded, but Penstock needs core ",
+                      kCoreVersion, ", gRPC " GRPC_CPP_VERSION_STRING " of ",
+                      PENSTOCK_BUILT_ON, "; connections stay with stock gRPC");
     }
     return text;
   }();

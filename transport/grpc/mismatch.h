@@ -7,7 +7,8 @@ namespace penstock {
 namespace core {
 
 // Returns null if the libgrpc that is loaded is the one that transport/grpc was
-// compiled for, else a sentence that says which one it is. Thread-safe.
+// compiled for, as far as it tells: its release, its abseil, the size of a
+// struct. Else a sentence that says which one it is. Thread-safe.
 const char* GrpcMismatch();
 
 }  // namespace core
