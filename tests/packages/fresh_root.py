@@ -6,7 +6,15 @@ import shutil
 import subprocess
 import tempfile
 
-MIRROR = os.environ.get("PENSTOCK_DEBIAN_MIRROR", "http://deb.debian.org")
+# Debian's archive, or Ubuntu's, where some of what we need is in universe.
+if "\nID=ubuntu\n" in pathlib.Path("/etc/os-release").read_text():
+    ARCHIVE = os.environ.get("PENSTOCK_UBUNTU_MIRROR",
+                             "http://archive.ubuntu.com") + "/ubuntu"
+    COMPONENTS = "main,universe"
+else:
+    ARCHIVE = os.environ.get("PENSTOCK_DEBIAN_MIRROR",
+                             "http://deb.debian.org") + "/debian"
+    COMPONENTS = "main"
 NEEDED = ("debootstrap", "dpkg-buildpackage", "dh", "lintian", "unshare")
 
 
@@ -31,8 +39,8 @@ class FreshRoot:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="root."))
         self.folder.chmod(0o755)  # it is everybody's root
         made = subprocess.run(
-            ["debootstrap", "--variant=minbase", suite, self.folder,
-             f"{MIRROR}/debian"], text=True, stdout=subprocess.PIPE,
+            ["debootstrap", "--variant=minbase", f"--components={COMPONENTS}",
+             suite, self.folder, ARCHIVE], text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
         if made.returncode != 0:
             self.close()
