@@ -33,12 +33,40 @@ static struct Caller* Make(const struct link_map* object) {
   PENSTOCK_FIND(server_add_http2_port);
   PENSTOCK_FIND(slice_from_copied_buffer);
 #undef PENSTOCK_FIND
+  if (made->grpc.init == NULL) return made;
   const struct link_map* grpc = ObjectOf((const void*)made->grpc.init);
-  if (grpc == NULL) abort();  // it could not have been linked without this
   made->soname = SonameOf(grpc);
   made->place = PlaceOf(made, grpc);
   return made;
 }
+
+// A program that asks whether there is gRPC, by a weak reference or by dlsym(),
+// finds the stub's functions although there is none. Some may be loaded later.
+static void NoInit(void) {}
+static grpc_channel* NoChannel(const char* target,
+                               grpc_channel_credentials* credentials,
+                               const grpc_channel_args* arguments) {
+  return NULL;
+}
+static grpc_channel* NoLameChannel(const char* target, grpc_status_code code,
+                                   const char* text) {
+  return NULL;
+}
+static grpc_server* NoServer(const grpc_channel_args* arguments,
+                             void* reserved) {
+  return NULL;
+}
+static int NoPort(grpc_server* server, const char* address,
+                  grpc_server_credentials* credentials) {
+  return 0;
+}
+static grpc_slice NoSlice(const char* source, size_t length) {
+  return (grpc_slice){0};
+}
+static const struct Caller kNoGrpc = {
+    .place = kInside,
+    .soname = "",
+    .grpc = {NoInit, NoChannel, NoLameChannel, NoServer, NoPort, NoSlice}};
 
 const struct Caller* CallerAt(const void* return_address) {
   const struct link_map* object = ObjectOf(return_address);
@@ -48,6 +76,10 @@ const struct Caller* CallerAt(const void* return_address) {
   }
   // Two threads may both make one for it; either will do.
   struct Caller* made = Make(object);
+  if (made->grpc.init == NULL) {
+    free(made);
+    return &kNoGrpc;
+  }
   made->next = atomic_load(&callers);
   while (!atomic_compare_exchange_weak(&callers, &made->next, made)) {
   }

@@ -20,12 +20,13 @@ struct Grpc {
 };
 
 enum Place {
-  kInside,       // gRPC itself, or Penstock: not to be touched
+  kInside,       // gRPC itself, or Penstock, or there is no gRPC: not touched
   kOtherGrpc,    // it uses a gRPC that Penstock is not made for
   kApplication,  // the program, a binding or a library: to be carried
 };
 
-// A program or library that has called. Lives for ever.
+// A program or library that has called; null where code has none, such as that
+// of an interpreter. Lives for ever.
 struct Caller {
   const struct link_map* object;
   enum Place place;

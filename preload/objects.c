@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/preload.h"
@@ -26,6 +27,7 @@ const struct link_map* ObjectOf(const void* address) {
 const char* SonameOf(const struct link_map* object) {
   const char* strings = "";
   size_t offset = 0;
+  if (object == NULL) return strings;
   for (const ElfW(Dyn)* entry = object->l_ld; entry->d_tag != DT_NULL;
        ++entry) {
     if (entry->d_tag == DT_STRTAB) strings = (const char*)entry->d_un.d_ptr;
@@ -39,11 +41,54 @@ static void* Reopen(const char* name) {
   return RealDlopen()(name[0] == '\0' ? NULL : name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
+// Returns what the object brings, by itself or by what it is linked to.
+static void* FindIn(const char* object, const char* name) {
+  void* handle = Reopen(object);
+  void* found = handle == NULL ? NULL : dlsym(handle, name);
+  // The stub itself is among what is loaded.
+  return ObjectOf(found) == ObjectOf((const void*)&FindIn) ? NULL : found;
+}
+
+// The names of what is loaded, each followed by a zero; an empty one ends them.
+struct Names {
+  char* text;
+  size_t size;
+};
+
+static int AddName(struct dl_phdr_info* info, size_t size, void* all) {
+  struct Names* names = all;
+  const size_t added = strlen(info->dlpi_name);
+  char* text =
+      added == 0 ? NULL : realloc(names->text, names->size + added + 2);
+  if (text == NULL) return 0;  // the program itself has no name
+  memcpy(text + names->size, info->dlpi_name, added + 1);
+  names->text = text;
+  names->size += added + 1;
+  text[names->size] = '\0';
+  return 0;
+}
+
+// In the order in which they were loaded. Not while the walk goes on: it holds
+// a lock that the loader takes after another.
+static void* FindAnywhere(const char* name) {
+  struct Names names = {NULL, 0};
+  dl_iterate_phdr(AddName, &names);
+  void* found = NULL;
+  for (const char* each = names.text;
+       each != NULL && *each != '\0' && found == NULL;
+       each += strlen(each) + 1) {
+    found = FindIn(each, name);
+  }
+  free(names.text);
+  return found;
+}
+
 void* FindFor(const struct link_map* object, const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
-  if (found != NULL || object->l_name[0] == '\0') return found;
-  void* own = Reopen(object->l_name);
-  return own == NULL ? NULL : dlsym(own, name);
+  if (found == NULL && object != NULL && object->l_name[0] != '\0') {
+    found = FindIn(object->l_name, name);
+  }
+  return found != NULL ? found : FindAnywhere(name);
 }
 
 static size_t Padded(size_t size) { return (size + 3) / 4 * 4; }
@@ -85,7 +130,7 @@ static int HasNote(struct dl_phdr_info* info, size_t size, void* wanted) {
 }
 
 int HasPenstock(const struct link_map* object) {
-  return dl_iterate_phdr(HasNote, (void*)object);
+  return object != NULL && dl_iterate_phdr(HasNote, (void*)object);
 }
 
 int AnyHasPenstock(void) { return dl_iterate_phdr(HasNote, NULL); }

@@ -13,12 +13,14 @@ Dlopen RealDlopen(void);
 // Takes no lock.
 const struct link_map* ObjectOf(const void* address);
 
-// Returns DT_SONAME; an empty string if it has none.
+// Returns DT_SONAME; an empty string if it has none, or is null.
 const char* SonameOf(const struct link_map* object);
 
 // Returns what the name would have been bound to in `object`, were this library
-// not there: first what all see, then what the object has brought itself. Null
-// if there is nothing. Keeps `object` loaded.
+// not there: first what all see, then what the object has brought itself. Else
+// what any object has brought: a function that ends in a call leaves the return
+// address of its own caller, which may know nothing of gRPC. Null if there is
+// nothing. Keeps loaded what it has searched. `object` may be null.
 void* FindFor(const struct link_map* object, const char* name);
 
 // Whether `object` has Penstock in it; whether any does.

@@ -62,6 +62,12 @@ class CarriedTest(unittest.TestCase):
                     LD_LIBRARY_PATH=os.path.dirname(LIBRARY))
         self.assertEqual(32, len(clients_over_shm(ended)), ended)
 
+    def test_a_caller_that_knows_nothing_of_grpc(self):
+        ended = run(f"{HERE}/plugin", f"{HERE}/libplugin.so",
+                    PENSTOCK_LIBRARY="/is/nowhere")
+        self.assertEqual((0, "a channel\n"), (ended.code, ended.said), ended)
+        self.assertEqual(1, len(ended.reasons_not_to()), ended)
+
     def test_a_small_slice_costs_little_more(self):
         def nanoseconds(preload):
             return min(float(run(CORE, "cost", preload=preload).said.split()[0])
@@ -75,6 +81,10 @@ class LeftAloneTest(unittest.TestCase):
         for program in "/bin/true", STATIC:
             ended = run(program, PENSTOCK_POLICY="require")
             self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
+
+    def test_a_program_that_looks_whether_there_is_grpc(self):
+        ended = run(f"{HERE}/plugin", PENSTOCK_POLICY="require")
+        self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
 
     def test_dlopen_finds_what_the_caller_would(self):
         self.assertEqual(0, run(CORE, "dlopen", preload=None).code)
