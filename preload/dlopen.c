@@ -11,6 +11,5 @@
 __attribute__((visibility("default"))) void* dlopen(const char* file,
                                                     int mode) {
   const Dlopen real = RealDlopen();
-  if (IsCygrpc(file)) file = CygrpcFor(file);
-  return real(file, mode);
+  return IsCygrpc(file) ? OpenCygrpc(file, mode) : real(file, mode);
 }

@@ -65,16 +65,22 @@ static const char* Refusal(const char* file, char* ours, size_t size) {
   return NULL;
 }
 
-const char* CygrpcFor(const char* file) {
+// Where Penstock is required, the text that says why not is no file's name, and
+// so dlerror() has it.
+static void* OpenStock(const char* file, int mode, const char* refusal) {
+  char error[2 * PATH_MAX];
+  snprintf(error, sizeof error, "%s: Penstock is required but not used: %s",
+           file, refusal);
+  Say("Penstock is not used for %s: %s", file, refusal);
+  return RealDlopen()(IsRequired() ? error : file, mode);
+}
+
+void* OpenCygrpc(const char* file, int mode) {
   char ours[PATH_MAX];
-  if (IsOff()) return file;
+  if (IsOff()) return RealDlopen()(file, mode);
   const char* refusal = Refusal(file, ours, sizeof ours);
-  if (refusal != NULL) {
-    Say("Penstock is not used for %s: %s", file, refusal);
-    if (!IsRequired()) return file;
-    snprintf(ours, sizeof ours, "%s: Penstock is required but not used: %s",
-             file, refusal);
-  }
-  const char* kept = strdup(ours);
-  return kept == NULL ? file : kept;
+  if (refusal != NULL) return OpenStock(file, mode, refusal);
+  void* handle = RealDlopen()(ours, mode);
+  // A Python with libraries of its own may have some that do not fit.
+  return handle != NULL ? handle : OpenStock(file, mode, dlerror());
 }

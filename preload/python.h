@@ -6,9 +6,9 @@
 // Whether dlopen() is about to load such a module.
 int IsCygrpc(const char* file);
 
-// Returns what is to be loaded for it, and says in the log if that is not ours
-// but its own file. With PENSTOCK_POLICY=require that is text that says why,
-// and is no file's name. Lives for ever.
-const char* CygrpcFor(const char* file);
+// Opens ours in its place; or, if that cannot be, says so in the log and opens
+// the file itself. With PENSTOCK_POLICY=require that fails instead, and
+// dlerror() says why. `file` has a slash, so it does not matter who opens it.
+void* OpenCygrpc(const char* file, int mode);
 
 #endif  // PENSTOCK_PRELOAD_PYTHON_H_

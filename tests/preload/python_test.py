@@ -6,6 +6,7 @@ Run it with Debian's python3, whose python3-grpcio this needs.
 
 import json
 import os
+import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -202,6 +203,15 @@ class PythonTest(unittest.TestCase):
         stub = shutil.copy(STUB, folder)
         self.assert_left_alone("no module for this release of Python",
                                preload=stub)
+
+    def test_a_module_that_cannot_be_loaded(self):
+        """A Python with libraries of its own may have some that do not fit."""
+        folder = self.folder()
+        stub = shutil.copy(STUB, folder)
+        os.mkdir(f"{folder}/python")
+        module = "cygrpc.cpython-311-x86_64-linux-gnu.so"
+        pathlib.Path(f"{folder}/python/{module}").write_text("none\n")
+        self.assert_left_alone("file too short", preload=stub)
 
     def test_policy_off_is_stock(self):
         server = self.serve("sync")
