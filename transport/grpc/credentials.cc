@@ -75,10 +75,13 @@ class PenstockCredentials : public grpc_channel_credentials {
     if (args.GetObject<grpc_channel_credentials>() == this) {
       args = args.SetObject(inner_);
     }
-    return inner_->update_arguments(std::move(args))
-        .SetObject<grpc_core::ClientChannelFactory>(factory)
-        .Set(kSettingsArg, grpc_core::ChannelArgs::Pointer(
-                               new Settings(settings_), &kSettingsVtable));
+    args = inner_->update_arguments(std::move(args));
+    // Wrapped already, within call credentials perhaps: the program's own
+    // settings come before those that the preloaded stub would add.
+    if (args.GetPointer<Settings>(kSettingsArg) != nullptr) return args;
+    return args.SetObject<grpc_core::ClientChannelFactory>(factory).Set(
+        kSettingsArg, grpc_core::ChannelArgs::Pointer(new Settings(settings_),
+                                                      &kSettingsVtable));
   }
 
   grpc_core::UniqueTypeName type() const override { return CredentialsType(); }

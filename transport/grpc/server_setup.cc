@@ -149,6 +149,10 @@ absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,
     const Settings& settings) {
   if (!g_registered) return LoadedLate();
+  // A library with Penstock in it has done so, with settings of its own.
+  if (grpc_channel_args_find(arguments, kServerArg) != nullptr) {
+    return create(arguments, /*reserved=*/nullptr);
+  }
   grpc_core::ExecCtx exec_ctx;  // copies of arguments may end in it
   Share context = std::make_shared<ServerContext>();
   context->settings = settings;

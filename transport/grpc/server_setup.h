@@ -19,7 +19,8 @@ absl::Status EnableServer(grpc::ServerBuilder* builder,
                           const Settings& settings);
 
 // The same for gRPC's core: returns the server that `create`, which is
-// grpc_server_create(), makes from `arguments`. Returns FAILED_PRECONDITION
+// grpc_server_create(), makes from `arguments`. If EnableServer() is behind
+// them, its settings hold. Returns FAILED_PRECONDITION
 // without having called it. Ports are to be added after that.
 absl::StatusOr<grpc_server*> CreateEnabledServer(
     decltype(&grpc_server_create) create, const grpc_channel_args* arguments,

@@ -76,6 +76,19 @@ TEST_F(CredentialsTest, ChannelsOfOtherSettingsDiffer) {
   EXPECT_NE(QsortCompare(ChannelArgsOf(Raw(one)), ChannelArgsOf(Raw(tls_))), 0);
 }
 
+TEST_F(CredentialsTest, TheInnerSettingsHold) {
+  Settings other;
+  other.policy = Policy::kRequire;
+  const auto once = WrapCredentials(tls_, Settings());
+  const auto composite = grpc::CompositeChannelCredentials(
+      once, grpc::AccessTokenCredentials("token"));
+  for (const auto& inner : {once, composite}) {
+    const auto twice = WrapCredentials(inner, other);
+    const auto args = ChannelArgsOf(Raw(twice));
+    EXPECT_EQ(QsortCompare(args, ChannelArgsOf(Raw(inner))), 0);
+  }
+}
+
 TEST_F(CredentialsTest, CallCredentialsComposedWithWrappedOnesStay) {
   const auto composite = grpc::CompositeChannelCredentials(
       WrapCredentials(tls_, Settings()), grpc::AccessTokenCredentials("token"));
