@@ -1,5 +1,6 @@
 #include "cli/text/output.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -59,6 +60,10 @@ void Output::Write(absl::string_view text) {
     const ssize_t count = write(fd_, text.data(), text.size());
     if (count >= 0) {
       text.remove_prefix(count);
+    } else if (errno == EAGAIN) {
+      // Somebody with whom this descriptor is shared has set O_NONBLOCK.
+      pollfd room = {fd_, POLLOUT, 0};
+      (void)poll(&room, 1, /*timeout=*/-1);
     } else if (errno == EPIPE) {
       status_ = absl::CancelledError("the reader has closed the pipe");
     } else if (errno != EINTR) {
