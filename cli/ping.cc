@@ -65,7 +65,7 @@ class Run {
     if (!is_quiet_ && !is_cut_) printer_.Row(round_, &summary_->series);
     ShowPath();
   }
-  uint64_t round() const { return round_; }
+  int64_t round() const { return round_; }
 
  private:
   static std::vector<size_t> Sizes(const PingSummary& summary) {
@@ -97,7 +97,7 @@ class Run {
   PingSummary* const summary_;
   const bool is_quiet_;
   RoundPrinter printer_;
-  uint64_t round_ = 0;
+  int64_t round_ = 0;
   bool is_cut_ = false;  // the round, by Ctrl-C
   std::string path_;
 };
@@ -148,7 +148,7 @@ class Ping final : public Command {
 
   absl::Status Check() override {
     absl::Status status = target_.Check();
-    if (count_ == 0) {
+    if (count_ < 1) {
       status.Update(absl::InvalidArgumentError("--count: must be 1 or more"));
     }
     const auto interval = ParseDuration(interval_text_);
@@ -210,7 +210,9 @@ class Ping final : public Command {
   }
 
   static std::string Introduction(const PingSummary& summary) {
-    std::string text = absl::StrCat(summary.target, " over ", summary.path);
+    std::string text = absl::StrCat(
+        summary.target, " over ",
+        summary.path.empty() ? "a connection that is gone" : summary.path);
     if (!summary.detail.empty()) {
       absl::StrAppend(&text, " (", summary.detail, ")");
     }
@@ -241,7 +243,7 @@ class Ping final : public Command {
   }
 
   Target target_;
-  uint64_t count_ = UINT64_MAX;
+  int64_t count_ = INT64_MAX;
   std::string interval_text_ = "1s";
   absl::Duration interval_;
   std::string sizes_text_ = "8";

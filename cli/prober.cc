@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cli/interrupt.h"
 
@@ -19,6 +20,11 @@ constexpr std::chrono::milliseconds kLook(100);
 // Whether a server sent this status. gRPC makes the others where there is no
 // answer; of a few it could be either, and then it is an answer as well.
 bool IsAnswer(const grpc::Status& status) {
+  // gRPC's own, too: for a web server it makes a status of HTTP's.
+  if (absl::StrContains(status.error_message(), "http1.x server") ||
+      absl::StrContains(status.error_message(), "header with status")) {
+    return false;
+  }
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
@@ -105,6 +111,12 @@ grpc::Status Prober::Call(const char* method, const grpc::ByteBuffer& request,
   return status;
 }
 
+// A target that gRPC cannot parse, for example, has calls end with any status,
+// but no connection.
+bool Prober::IsConnected() const {
+  return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
+}
+
 grpc::Status Prober::Find() {
   grpc::ByteBuffer reply;
   const grpc::Slice nothing;
@@ -114,7 +126,7 @@ grpc::Status Prober::Find() {
     answer_ = Answer::kEcho;
     return echo;
   }
-  if (!IsAnswer(echo)) return echo;
+  if (!IsAnswer(echo) || !IsConnected()) return echo;
   answer_ = Answer::kStatus;
   expected_ = echo.error_code();
   if (expected_ != grpc::StatusCode::UNIMPLEMENTED) return grpc::Status::OK;

@@ -48,6 +48,7 @@ class Prober {
   grpc::Channel* channel() const { return channel_.get(); }
 
  private:
+  bool IsConnected() const;
   grpc::Status Call(const char* method, const grpc::ByteBuffer& request,
                     grpc::ByteBuffer* reply);
 

@@ -20,14 +20,43 @@ namespace {
 constexpr std::streamsize kMaxFileBytes = 16 << 20;
 constexpr size_t kMaxTextBytes = 400;
 constexpr char kSchemes[][16] = {
-    "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:", "vsock:"};
+    "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"};
 
-bool HasPort(absl::string_view name) {
-  int port = 0;
+// Returns what is wrong with HOST:PORT, if something is.
+absl::Status CheckHostAndPort(absl::string_view name) {
+  const auto wrong = [&](absl::string_view what, absl::string_view instead) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", base::Printable(name, kMaxTextBytes), "\" ", what,
+        ": use HOST:PORT, such as ", base::Printable(instead, kMaxTextBytes)));
+  };
+  const size_t scheme = name.find("://");
+  if (scheme != name.npos) {
+    return wrong("is a URL", name.substr(scheme + 3));
+  }
   const size_t colon = name.rfind(':');
-  return colon != name.npos && colon > 0 &&
-         absl::SimpleAtoi(name.substr(colon + 1), &port) && port > 0 &&
-         port < 65536;
+  const absl::string_view host = name.substr(0, colon);
+  if (name.empty() || host.empty()) return wrong("has no host", "ps0:50051");
+  if (name.front() != '[' && absl::StrContains(host, ':')) {
+    return wrong("has an IPv6 address without brackets",
+                 absl::StrCat("[", host, "]:50051"));
+  }
+  if (colon == name.npos || name.back() == ']') {
+    return wrong("has no port", absl::StrCat(name, ":50051"));
+  }
+  int port = 0;
+  if (!absl::SimpleAtoi(name.substr(colon + 1), &port) || port < 1 ||
+      port > 65535) {
+    return wrong("has a port that is not 1 to 65535",
+                 absl::StrCat(host, ":50051"));
+  }
+  return absl::OkStatus();
+}
+
+bool HasScheme(absl::string_view name) {
+  for (const char* scheme : kSchemes) {
+    if (absl::StartsWith(name, scheme)) return true;
+  }
+  return false;
 }
 
 // "http2" stands for stock gRPC.
@@ -59,6 +88,9 @@ struct Meaning {
   const char* remedy;
 };
 
+// Of a subchannel that could not be made, too.
+constexpr char kNoAddress[] = "empty address list";
+
 constexpr Meaning kMeanings[] = {
     {"onnection refused", "nothing listens there",
      "is the server running, on that port and address?"},
@@ -78,8 +110,12 @@ constexpr Meaning kMeanings[] = {
      "--ca=FILE names who signed it"},
     {"certificate verify failed", "the server's certificate is not trusted",
      "--ca=FILE names who signed it"},
-    {"empty address list", "TLS cannot begin here",
+    {kNoAddress, "TLS cannot begin here",
      "are --ca and --cert PEM files, and does --key fit --cert?"},
+    {"http1.x server", "an HTTP server is there, not a gRPC one",
+     "is it the right port?"},
+    {"header with status", "an HTTP server is there, not a gRPC one",
+     "is it the right port?"},
     {"eer name", "the certificate is for another name",
      "--server-name=NAME is the name in it"},
     {"Socket closed", "the server closed the connection",
@@ -125,11 +161,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 void Target::Declare(CLI::App* app, bool is_required) {
-  app->add_option("target", name_,
-                  "the server, as gRPC names it: ps0:50051, "
-                  "unix:/run/ps.sock")
-      ->type_name("TARGET")
-      ->required(is_required);
+  option_ = app->add_option("target", name_,
+                            "the server, as gRPC names it: ps0:50051, "
+                            "unix:/run/ps.sock");
+  option_->type_name("TARGET")->required(is_required);
   app->add_option("--fabrics", fabrics_,
                   "which fabrics may carry it, best first: shm,verbs,tcp; or "
                   "http2, for stock gRPC")
@@ -151,16 +186,13 @@ void Target::Declare(CLI::App* app, bool is_required) {
 }
 
 absl::Status Target::Check() {
-  if (!name_.empty()) {
-    bool has_scheme = false;
-    for (const char* scheme : kSchemes) {
-      has_scheme |= absl::StartsWith(name_, scheme);
-    }
-    if (!has_scheme && !HasPort(name_)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", Name(), "\" has no port: use HOST:PORT, such as ",
-                       Name(), ":50051"));
-    }
+  if (option_->count() > 0 && !HasScheme(name_)) {
+    absl::Status status = CheckHostAndPort(name_);
+    if (!status.ok()) return status;
+  }
+  if (!server_name_.empty() && !WithTls()) {
+    return absl::InvalidArgumentError(
+        "--server-name is for TLS: give --tls, or --ca=FILE, too");
   }
   const absl::StatusOr<absl::Duration> timeout = ParseDuration(timeout_text_);
   if (!timeout.ok() || *timeout == absl::ZeroDuration()) {
@@ -225,6 +257,7 @@ std::string Target::Explain(const grpc::Status& status) const {
   const std::string& text = status.error_message();
   for (const Meaning& each : kMeanings) {
     if (!absl::StrContains(text, each.part)) continue;
+    if (each.part == kNoAddress && !WithTls()) continue;
     return absl::StrCat("cannot reach ", Name(), ": ", each.means, " (",
                         Shortened(text), "); ", each.remedy);
   }

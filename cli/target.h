@@ -51,6 +51,7 @@ class Target {
   bool WithTls() const;
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
 
+  CLI::Option* option_ = nullptr;  // TARGET itself
   std::string name_;
   std::string fabrics_;
   std::string timeout_text_ = "5s";

@@ -93,8 +93,17 @@ class UsageTest(CommandTest):
                 (["doctor", "--bogus"], 'what is "--bogus"?'),
                 (["ping"], "required"),
                 (["ping", "localhost"], "localhost:50051"),
-                (["ping", "a:0"], "has no port"),
+                (["ping", "a:0"], "not 1 to 65535: use HOST:PORT, such as a:5"),
+                (["ping", "a:99999"], "not 1 to 65535"),
+                (["ping", "[::1]"], "such as [::1]:50051"),
+                (["ping", "::1:50051"], "IPv6 address without brackets"),
+                (["ping", "http://a:1"], "is a URL"),
+                (["ping", ""], "has no host"),
+                (["ping", ":1"], "has no host"),
+                (["doctor", ""], "has no host"),
+                (["ping", "a:1", "--server-name=b"], "--tls"),
                 (["ping", "a:1", "--count=0"], "--count"),
+                (["ping", "a:1", "--count=-1"], "--count"),
                 (["ping", "a:1", "--count=x"], "--count"),
                 (["ping", "a:1", "--sizes=8,x"], "--sizes"),
                 (["ping", "a:1", "--sizes=1GiB"], "256 MiB"),
@@ -261,6 +270,24 @@ class OutputTest(CommandTest):
         os.close(writer)
         self.check(done, 1)
         self.assertEqual(done.stderr, "")
+
+    def test_a_reader_who_is_slow_gets_all_even_where_writes_do_not_wait(self):
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        whole = run("man").stdout
+        self.assertGreater(len(whole), 4096)
+        child = subprocess.Popen([PROGRAM, "man"], stdout=writer,
+                                 stderr=subprocess.PIPE, text=True)
+        os.close(writer)
+        # It can write no more.
+        while fcntl.ioctl(reader, termios.FIONREAD, bytes(4)) == bytes(4):
+            time.sleep(0.01)
+        time.sleep(0.1)
+        with os.fdopen(reader) as said:
+            self.assertEqual(said.read(), whole)
+        self.assertEqual((child.communicate(timeout=LIMIT)[1], child.returncode),
+                         ("", 0))
 
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:
@@ -455,6 +482,38 @@ class PingTest(CommandTest):
         self.check(done, 1)
         self.assertIn("did not answer within 500ms", done.stderr)
         self.assertLess(time.monotonic() - begin, LIMIT / 2)
+
+    def test_what_grpc_says_without_a_server_is_no_answer(self):
+        for target in "ipv4:1.2.3.4", "dns:///", "unix:":
+            for command in ["ping", "--count=1"], ["doctor", "--brief"]:
+                with self.subTest(target=target, command=command):
+                    done = run(command[0], target, *command[1:])
+                    self.check(done, 1)
+                    said = done.stdout + done.stderr
+                    self.assertIn(f"cannot reach {target}", said)
+                    self.assertNotIn("TLS", said)
+                    self.assertNotIn("answered", said)
+
+    def test_a_web_server_that_finds_nothing_is_no_grpc_server(self):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen()
+
+            def answer():
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(24)
+                    peer.sendall(b"HTTP/1.1 404 Not Found\r\n"
+                                 b"Content-Length: 0\r\n\r\n")
+                    peer.settimeout(LIMIT)
+                    while peer.recv(4096):
+                        pass
+            with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                pool.submit(answer)
+                done = run("ping", f"127.0.0.1:{listener.getsockname()[1]}",
+                           "--count=1")
+        self.check(done, 1)
+        self.assertIn("an HTTP server is there", done.stderr)
 
     def test_a_server_that_talks_nonsense_is_an_error(self):
         with socket.socket() as listener:
