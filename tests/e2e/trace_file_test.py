@@ -7,8 +7,10 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 GREETER = pathlib.Path("examples/greeter")
@@ -65,9 +67,29 @@ class TraceFileTest(unittest.TestCase):
         self.assertEqual(len(list(self.folder.glob("client-[0-9]*.json"))), 1)
 
     def test_the_file_is_its_users_alone(self):
-        self.greet(self.folder / "client.json")
-        self.assertEqual((self.folder / "client.json").stat().st_mode & 0o777,
-                         0o600)
+        older = self.folder / "older.json"
+        older.touch(0o666)
+        older.chmod(0o666)
+        for path in (self.folder / "client.json", older):
+            self.greet(path)
+            self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
+    def test_a_file_that_may_be_somebody_elses_is_left_alone(self):
+        kept = self.folder / "kept"
+        kept.write_text("kept", "ascii")
+        name = self.folder / "name.json"
+        name.hardlink_to(kept)
+        self.assertIn("other names", self.greet(name))
+        self.assertEqual(kept.read_text("ascii"), "kept")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can make another's file")
+    def test_a_file_of_another_user_is_left_alone(self):
+        theirs = self.folder / "theirs.json"
+        theirs.write_text("theirs", "ascii")
+        theirs.chmod(0o666)
+        os.chown(theirs, 65534, 65534)
+        self.assertIn("another user's", self.greet(theirs))
+        self.assertEqual(theirs.read_text("ascii"), "theirs")
 
     def test_a_path_that_cannot_be_written_costs_one_line(self):
         pipe = self.folder / "pipe"
@@ -92,6 +114,42 @@ class TraceFileTest(unittest.TestCase):
                  "PENSTOCK_TRACE": str(self.folder / "client.json")})
         self.assertIn("Hello", said.stdout)
         self.assertEqual(said.stderr.count("the trace ends here"), 1)
+
+
+    def test_a_disk_that_fills_leaves_an_array_and_a_count(self):
+        """As many events as found room; each of the others is counted."""
+        calls = 40
+        trace = self.folder / "full.json"
+        server = subprocess.Popen(
+            ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash",
+             GREETER / "greeter_server", "127.0.0.1:0"], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "PENSTOCK_TRACE": str(trace)})
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        port = server.stdout.readline().split()[-1]
+        for _ in range(calls):
+            subprocess.run(
+                [GREETER / "greeter_client", f"127.0.0.1:{port}"],
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                timeout=LIMIT_S, check=True)
+        dropped = 0
+        limit = time.monotonic() + LIMIT_S / 2
+        while (len(self.names(trace)) // 2 + dropped < calls and
+               time.monotonic() < limit):
+            dropped = self.dropped(server.pid)
+        self.assertGreater(dropped, 0)
+        self.assertEqual(len(self.names(trace)) // 2 + dropped, calls)
+
+    @staticmethod
+    def dropped(pid):
+        """What a process says of its trace, over its status socket."""
+        with socket.socket(socket.AF_UNIX) as asker:
+            asker.connect(f"\0penstock-status-{pid}")
+            asker.sendall(b"metrics\n")
+            answer = asker.makefile(encoding="ascii").read()
+        return int(re.search(r"^penstock_trace_events_dropped_total (\d+)",
+                             answer, re.MULTILINE)[1])
 
 
 class ProbesTest(unittest.TestCase):

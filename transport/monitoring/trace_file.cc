@@ -84,26 +84,26 @@ class TraceFile {
   void Flush() {
     if (getpid() != pid_) return;
     base::MutexLock lock(&mu_);
-    const std::vector<TraceEvent> events = trace_->Take();
     std::string text;
+    uint64_t written = 0;
+    const std::vector<TraceEvent> events = trace_->Take();
     for (const TraceEvent& event : events) {
       if (size_ + static_cast<off_t>(text.size()) > kMaxFileBytes) {
         Stop("it has its full size");
       }
-      if (stopped_) {
-        trace_->CountDropped(1);
-        continue;
-      }
+      if (stopped_) break;
       absl::StrAppend(&text, is_empty_ ? "\n" : ",\n", ToJson(event));
       is_empty_ = false;
+      ++written;
     }
-    if (!text.empty()) Write(text);
+    if (written != 0 && !Write(text)) written = 0;
+    if (written != events.size()) trace_->CountDropped(events.size() - written);
   }
 
   // Writes an array without events.
   void Begin() {
     base::MutexLock lock(&mu_);
-    Write("[");
+    (void)Write("[");
   }
 
   [[noreturn]] void Run() {
@@ -114,18 +114,34 @@ class TraceFile {
   }
 
  private:
-  void Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const std::string bytes = absl::StrCat(text, kEnd);
+  // False: the file is as it was before, and stays so.
+  bool Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const absl::Status status = WriteAtEnd(absl::StrCat(text, kEnd));
+    if (status.ok()) {
+      size_ += static_cast<off_t>(text.size());
+      return true;
+    }
+    // A part of it may have found room. This end has been there before, so
+    // there is room for it even on a full disk.
+    const bool restored =
+        WriteAtEnd(std::string(kEnd)).ok() &&
+        ftruncate(file_.get(), size_ + static_cast<off_t>(kEnd.size())) == 0;
+    Stop(absl::StrCat(status.message(), restored ? "" : ", in an event"));
+    return false;
+  }
+
+  absl::Status WriteAtEnd(const std::string& bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     size_t written = 0;
     while (written < bytes.size()) {
       const ssize_t step =
           pwrite(file_.get(), bytes.data() + written, bytes.size() - written,
                  size_ + static_cast<off_t>(written));
       if (step < 0 && errno == EINTR) continue;
-      if (step <= 0) return Stop(base::ErrnoStatus(errno, "write").message());
+      if (step <= 0) return base::ErrnoStatus(errno, "write");
       written += static_cast<size_t>(step);
     }
-    size_ += static_cast<off_t>(text.size());
+    return absl::OkStatus();
   }
 
   void Stop(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -156,16 +172,20 @@ absl::StatusOr<base::UniqueFd> Open(const std::string& path) {
   if (file.get() < 0) return failed();
   struct stat status;
   if (fstat(file.get(), &status) != 0) return failed();
-  if (!S_ISREG(status.st_mode)) {
+  const auto refused = [&path](absl::string_view why) {
     return absl::FailedPreconditionError(
-        absl::StrCat("write a trace to ", path, ": it is not a file"));
-  }
+        absl::StrCat("write a trace to ", path, ": ", why));
+  };
+  if (!S_ISREG(status.st_mode)) return refused("it is not a file");
+  // In a folder where others may write, the name may be theirs.
+  if (status.st_uid != geteuid()) return refused("it is another user's");
+  if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("write a trace to ", path,
-                     ": another process does; put %p into the name, which "
-                     "stands for the pid"));
+    return refused(
+        "another process does; put %p into the name, which stands for the pid");
   }
+  // An older file may be open to others.
+  if (fchmod(file.get(), 0600) != 0) return failed();
   if (ftruncate(file.get(), 0) != 0) return failed();
   return file;
 }
