@@ -1,10 +1,30 @@
 #include "transport/paths/half_open.h"
 
+#include <pthread.h>
+
 namespace penstock {
 namespace paths {
+namespace {
+
+constexpr int kLimit = 4096;
+
+std::atomic<HalfOpen*> current{nullptr};
+
+// The parent's negotiations are not the child's, and would never end there.
+void ForgetInChild() { current.store(nullptr); }
+
+}  // namespace
 
 HalfOpen* HalfOpen::Get() {
-  static auto* const half_open = new HalfOpen(4096);
+  HalfOpen* half_open = current.load(std::memory_order_acquire);
+  if (half_open != nullptr) return half_open;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetInChild);
+  (void)registered;  // fails only if there is no memory
+  auto made = std::make_unique<HalfOpen>(kLimit);
+  if (current.compare_exchange_strong(half_open, made.get())) {
+    return made.release();
+  }
   return half_open;
 }
 

@@ -21,7 +21,8 @@ class HalfOpen {
   // Frees the place when the last share is gone. Must not outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
-  // Returns the limit of this process. It is far more than any cluster opens in
+  // Returns the limit of this process, never destroyed; the child of a fork has
+  // one of its own. It is far more than any cluster opens in
   // the milliseconds that an honest negotiation takes, and costs a few tens of
   // MiB of memory.
   static HalfOpen* Get();

@@ -1,8 +1,12 @@
 #include "transport/paths/half_open.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "transport/metrics/registry.h"
 
 namespace penstock {
 namespace paths {
@@ -24,6 +28,24 @@ TEST(HalfOpen, WhoLeavesMakesRoom) {
     EXPECT_NE(place, nullptr) << i;
     EXPECT_EQ(half_open.Enter(), nullptr) << i;
   }
+}
+
+TEST(HalfOpen, TheChildOfAForkHasALimitOfItsOwn) {
+  const HalfOpen::Place parents = HalfOpen::Get()->Enter();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    const HalfOpen::Place mine = HalfOpen::Get()->Enter();
+    const metrics::Snapshot shown = metrics::Registry::Get()->Collect();
+    _exit(shown.Get(metrics::Metric::kHalfOpen, {}) == 1 &&
+                  shown.Get(metrics::Metric::kHalfOpenLimit, {}) == 4096
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  waitpid(pid, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace
