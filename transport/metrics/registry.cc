@@ -12,6 +12,8 @@ namespace metrics {
 namespace {
 
 std::atomic<Registry*> current{nullptr};
+// Outside the registry, which is another one in the child of a fork.
+std::atomic<void (*)()> at_first_source{nullptr};
 
 // The parent's may be locked for ever, by a thread that was asking.
 void ForgetInChild() { current.store(nullptr); }
@@ -34,23 +36,20 @@ Registry* Registry::Get() {
 Registry::Registry() : cells_(new std::atomic<uint64_t>[CellCount()]()) {}
 
 void Registry::Add(Source* source) {
-  std::function<void()> at_first;
+  void (*at_first)() = nullptr;
   {
     base::MutexLock lock(&mu_);
     sources_.insert(source);
-    had_source_ = true;
-    at_first.swap(at_first_);
+    if (!std::exchange(had_source_, true)) at_first = at_first_source.load();
   }
   if (at_first != nullptr) at_first();
 }
 
-void Registry::CallAtFirstSource(std::function<void()> callback) {
+void Registry::CallAtFirstSource(void (*callback)()) {
   {
     base::MutexLock lock(&mu_);
-    if (!had_source_) {
-      at_first_ = std::move(callback);
-      return;
-    }
+    at_first_source.store(callback);
+    if (!had_source_) return;
   }
   callback();
 }

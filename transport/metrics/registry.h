@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <set>
@@ -67,15 +66,15 @@ class Registry {
   // Describes open connections, `most` of them; as Collect().
   std::vector<ConnectionInfo> Connections(size_t most);
 
-  // Calls `callback` once, as the first source is added: now, if there has been
-  // one. It is called where the source is made, so it must not block.
-  void CallAtFirstSource(std::function<void()> callback);
+  // Calls `callback` as the first source is added: now, if there has been one.
+  // It is called where the source is made, so it must not block. The child of a
+  // fork calls it, too, at its own first source.
+  void CallAtFirstSource(void (*callback)());
 
  private:
   base::Mutex mu_;
   std::set<Source*> sources_ ABSL_GUARDED_BY(mu_);
   bool had_source_ ABSL_GUARDED_BY(mu_) = false;
-  std::function<void()> at_first_ ABSL_GUARDED_BY(mu_);
   // Of sources that ended, of Count(), and of Tally and Level.
   const std::unique_ptr<std::atomic<uint64_t>[]> cells_;
 };

@@ -17,8 +17,8 @@ namespace monitoring {
 // file. Call it once.
 //
 // Returns an error if the file cannot be written, is none (a device, a pipe, a
-// symbolic link), is another user's or has a second name, or is being written by
-// another process.
+// symbolic link), is another user's or has a second name, or is being written
+// by another process.
 absl::Status WriteTraceTo(const std::string& path);
 
 }  // namespace monitoring

@@ -44,6 +44,28 @@ TEST(RegistryInAChild, BeginsEmptyAndAsksNothingOfTheParents) {
   EXPECT_EQ(mine.Get(Metric::kRefused, {Refusal::kToken}), 0u);
 }
 
+// In the child its own source is the first, whatever the parent had.
+TEST(RegistryInAChild, CallsAtItsOwnFirstSource) {
+  static int calls = 0;
+  Registry::Get()->CallAtFirstSource([] { ++calls; });
+  Locked source;
+  const Registration registration(&source);
+  const int in_parent = calls;
+  EXPECT_GE(in_parent, 1);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    alarm(20);
+    Locked first;
+    const Registration of_child(&first);
+    Locked second;
+    const Registration another(&second);
+    _exit(calls - in_parent);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  EXPECT_EQ(CodeOf(status), 1);
+}
+
 }  // namespace
 }  // namespace metrics
 }  // namespace penstock
