@@ -110,6 +110,7 @@ LAYERS = {
         "transport/base",
         "transport/metrics",
         "transport/progress",
+        "transport/fabric/shm/peer_user.h",
         "transport/settings",
     ],
     # What stands behind the public headers.

@@ -3,14 +3,18 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "transport/base/status_util.h"
 #include "transport/base/steady_time.h"
 #include "transport/base/unique_fd.h"
@@ -21,40 +25,80 @@ namespace {
 
 // Of 10,000 connections with long reasons.
 constexpr size_t kMaxAnswerBytes = 32 * 1024 * 1024;
+constexpr absl::Duration kPauseWhileFull = absl::Milliseconds(5);
 
-absl::StatusOr<base::UniqueFd> Connect(pid_t process) {
+absl::Status TooLate() {
+  return absl::DeadlineExceededError("the process did not answer in time");
+}
+
+// The pid in the process's own pid namespace, the last one of "NSpid: 4711 1".
+pid_t PidInItsNamespace(pid_t process) {
+  std::ifstream status(absl::StrCat("/proc/", process, "/status"));
+  for (std::string line; std::getline(status, line);) {
+    pid_t pid = 0;
+    if (absl::StartsWith(line, "NSpid:") &&
+        absl::SimpleAtoi(line.substr(line.find_last_of(" \t") + 1), &pid)) {
+      return pid;
+    }
+  }
+  return process;  // it has ended, or /proc is another namespace's
+}
+
+// NOT_FOUND: nobody listens there.
+absl::StatusOr<base::UniqueFd> ConnectTo(pid_t process, int name,
+                                         absl::Time end) {
   base::UniqueFd socket(
       ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return base::ErrnoStatus(errno, "make a socket");
   sockaddr_un address;
-  const socklen_t size = StatusAddress(process, &address);
-  if (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0) {
-    if (errno != ECONNREFUSED) {
-      return base::ErrnoStatus(errno, absl::StrCat("ask process ", process));
+  const socklen_t size = StatusAddress(process, &address, name);
+  while (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) !=
+         0) {
+    if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens");
+    // Others are before us, or the process is stopped.
+    if (errno != EAGAIN && errno != EINTR) {
+      return base::ErrnoStatus(errno, "connect to the status socket");
     }
-    return absl::NotFoundError(
-        absl::StrCat("process ", process,
-                     " does not answer: has it a connection over Penstock, "
-                     "PENSTOCK_STATUS_SOCKET=on, and this network namespace?"));
-  }
-  ucred server = {};
-  socklen_t server_size = sizeof server;
-  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &server,
-                 &server_size) != 0 ||
-      server.pid != process) {
-    return absl::PermissionDeniedError(absl::StrCat(
-        "process ", server.pid, " answers in the place of process ", process));
+    if (base::SteadyNow() > end) return TooLate();
+    absl::SleepFor(kPauseWhileFull);
   }
   return socket;
+}
+
+struct Server {
+  base::UniqueFd socket;
+  uid_t uid;
+};
+
+absl::StatusOr<Server> Connect(pid_t process, absl::Time end) {
+  const pid_t own = PidInItsNamespace(process);
+  absl::Status otherwise = absl::NotFoundError(
+      absl::StrCat("process ", process,
+                   " does not answer: has it a connection over Penstock, "
+                   "PENSTOCK_STATUS_SOCKET=on, and this network namespace?"));
+  for (int name = 0; name < kStatusNames; ++name) {
+    absl::StatusOr<base::UniqueFd> socket = ConnectTo(own, name, end);
+    if (absl::IsNotFound(socket.status())) continue;
+    if (!socket.ok()) return socket.status();
+    ucred server = {};
+    socklen_t size = sizeof server;
+    if (getsockopt(socket->get(), SOL_SOCKET, SO_PEERCRED, &server, &size) !=
+        0) {
+      return base::ErrnoStatus(errno, "SO_PEERCRED");
+    }
+    if (server.pid == process) return Server{*std::move(socket), server.uid};
+    otherwise = absl::PermissionDeniedError(
+        absl::StrCat("process ", server.pid, " of uid ", server.uid,
+                     " answers in the place of process ", process));
+  }
+  return otherwise;
 }
 
 absl::Status WaitUntilReadable(int fd, absl::Time end) {
   pollfd waits = {fd, POLLIN, 0};
   while (true) {
     const absl::Duration left = end - base::SteadyNow();
-    if (left <= absl::ZeroDuration()) {
-      return absl::DeadlineExceededError("the process did not answer in time");
-    }
+    if (left <= absl::ZeroDuration()) return TooLate();
     const int ready =
         poll(&waits, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
     if (ready > 0) return absl::OkStatus();
@@ -69,8 +113,9 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
     const absl::Status waited = WaitUntilReadable(fd, end);
     if (!waited.ok()) return waited;
     const ssize_t got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
-    if (got == 0) return answer;
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    // Reset: it was closed before the question was read.
+    if (got == 0 || (got < 0 && errno == ECONNRESET)) return answer;
     if (got < 0) return base::ErrnoStatus(errno, "read the answer");
     answer.append(bytes, static_cast<size_t>(got));
     if (answer.size() > kMaxAnswerBytes) {
@@ -79,12 +124,17 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
   }
 }
 
-absl::StatusOr<std::string> BodyOf(std::string answer) {
-  if (answer.empty()) {
-    return absl::PermissionDeniedError(
-        "the process closed the connection: it answers its own user and root, "
-        "8 at a time, and what it knows");
+absl::Status ClosedBy(uid_t uid) {
+  if (geteuid() != 0 && geteuid() != uid) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "the process is of uid ", uid, ": it answers its own user and root"));
   }
+  return absl::UnavailableError(
+      "the process closed the connection: it is asked by eight others, does "
+      "not know the question, or ends");
+}
+
+absl::StatusOr<std::string> BodyOf(const std::string& answer) {
   const size_t end = answer.find('\n');
   uint64_t bytes = 0;
   if (end == std::string::npos || !absl::StartsWith(answer, kAnswerPrefix) ||
@@ -100,37 +150,37 @@ absl::StatusOr<std::string> BodyOf(std::string answer) {
 
 }  // namespace
 
-std::string StatusSocketName(pid_t process) {
-  return absl::StrCat("penstock-status-", process);
+std::string StatusSocketName(pid_t process, int name) {
+  return name == 0 ? absl::StrCat("penstock-status-", process)
+                   : absl::StrCat("penstock-status-", process, ".", name);
 }
 
-unsigned StatusAddress(pid_t process, sockaddr_un* address) {
-  const std::string name = StatusSocketName(process);
+unsigned StatusAddress(pid_t process, sockaddr_un* address, int name) {
+  const std::string text = StatusSocketName(process, name);
   *address = {};
   address->sun_family = AF_UNIX;
-  std::memcpy(address->sun_path + 1, name.data(), name.size());
+  std::memcpy(address->sun_path + 1, text.data(), text.size());
   return static_cast<unsigned>(offsetof(sockaddr_un, sun_path) + 1 +
-                               name.size());
+                               text.size());
 }
 
 absl::StatusOr<std::string> AskProcess(pid_t process,
                                        absl::string_view question,
                                        absl::Duration limit) {
   const absl::Time end = base::SteadyNow() + limit;
-  absl::StatusOr<base::UniqueFd> socket = Connect(process);
-  if (!socket.ok()) return socket.status();
+  absl::StatusOr<Server> server = Connect(process, end);
+  if (!server.ok()) return server.status();
   const std::string line = absl::StrCat(question, "\n");
   // A fresh socket has room for so little.
-  if (send(socket->get(), line.data(), line.size(), MSG_NOSIGNAL) !=
+  if (send(server->socket.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(line.size())) {
-    // It was not let in.
-    if (errno == EPIPE) return BodyOf("");
+    if (errno == EPIPE) return ClosedBy(server->uid);
     return base::ErrnoStatus(errno, "ask");
   }
-  absl::StatusOr<std::string> answer = ReadToTheEnd(socket->get(), end);
-  if (!answer.ok() && errno == ECONNRESET) return BodyOf("");
+  absl::StatusOr<std::string> answer = ReadToTheEnd(server->socket.get(), end);
   if (!answer.ok()) return answer;
-  return BodyOf(*std::move(answer));
+  if (answer->empty()) return ClosedBy(server->uid);
+  return BodyOf(*answer);
 }
 
 }  // namespace monitoring

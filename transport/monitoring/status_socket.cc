@@ -17,6 +17,7 @@
 #include "transport/base/log.h"
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/peer_user.h"
 #include "transport/metrics/registry.h"
 #include "transport/monitoring/close_in_child.h"
 #include "transport/monitoring/exposition.h"
@@ -29,6 +30,8 @@ namespace monitoring {
 namespace {
 
 constexpr int kMaxAskers = 8;
+// Those that wait to be let in, or sent away.
+constexpr int kBacklog = 128;
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
 constexpr size_t kMaxQuestionBytes = 64;
@@ -77,13 +80,17 @@ std::string AnswerTo(absl::string_view question) {
 // runs on the loop's thread but the collecting.
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
-  Asker(progress::EventLoop* loop, base::UniqueFd socket)
-      : loop_(loop), socket_(std::move(socket)) {
-    ++count_;
+  // Is one of `count` for as long as it lives.
+  Asker(progress::EventLoop* loop, base::UniqueFd socket,
+        std::atomic<int>* count)
+      : loop_(loop), socket_(std::move(socket)), count_(count) {
+    ++*count_;
   }
-  ~Asker() { --count_; }
-
-  static int count() { return count_.load(); }
+  // The child of a fork may have a copy, which would keep the connection open.
+  ~Asker() {
+    shutdown(socket_.get(), SHUT_RDWR);
+    --*count_;
+  }
 
   void Start() {
     Watch(EPOLLIN, &Asker::OnReadable);
@@ -145,10 +152,9 @@ class Asker : public std::enable_shared_from_this<Asker> {
     if (sent_ == answer_.size()) End();
   }
 
-  static std::atomic<int> count_;
-
   progress::EventLoop* const loop_;
   const base::UniqueFd socket_;
+  std::atomic<int>* const count_;
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id timer_ = 0;
   bool ended_ = false;
@@ -157,25 +163,33 @@ class Asker : public std::enable_shared_from_this<Asker> {
   size_t sent_ = 0;
 };
 
-std::atomic<int> Asker::count_{0};
-
 bool MayAsk(int socket) {
-  ucred peer = {};
-  socklen_t size = sizeof peer;
-  return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         (peer.uid == geteuid() || peer.uid == 0);
+  const auto peer = fabric::shm::IdentifyPeer(socket);
+  return peer.ok() && (!peer->is_other || peer->uid == 0);
+}
+
+// At the first name that is free.
+absl::Status Bind(int socket) {
+  for (int name = 0; name < kStatusNames; ++name) {
+    sockaddr_un address;
+    const socklen_t size = StatusAddress(getpid(), &address, name);
+    if (bind(socket, reinterpret_cast<sockaddr*>(&address), size) == 0) {
+      return absl::OkStatus();
+    }
+    if (errno != EADDRINUSE) break;
+  }
+  return base::ErrnoStatus(
+      errno, absl::StrCat("bind to @", StatusSocketName(getpid())));
 }
 
 absl::StatusOr<base::UniqueFd> Listen() {
   base::UniqueFd socket(
       ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return base::ErrnoStatus(errno, "make a socket");
-  sockaddr_un address;
-  const socklen_t size = StatusAddress(getpid(), &address);
-  if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      listen(socket.get(), kMaxAskers) != 0) {
-    return base::ErrnoStatus(
-        errno, absl::StrCat("listen at @", StatusSocketName(getpid())));
+  const absl::Status bound = Bind(socket.get());
+  if (!bound.ok()) return bound;
+  if (listen(socket.get(), kBacklog) != 0) {
+    return base::ErrnoStatus(errno, "listen");
   }
   return socket;
 }
@@ -197,8 +211,9 @@ class Listener {
     base::UniqueFd asker(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (asker.get() >= 0) {
-      if (Asker::count() >= kMaxAskers || !MayAsk(asker.get())) return;
-      return std::make_shared<Asker>(loop_, std::move(asker))->Start();
+      if (askers_ >= kMaxAskers || !MayAsk(asker.get())) return;
+      return std::make_shared<Asker>(loop_, std::move(asker), &askers_)
+          ->Start();
     }
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
     loop_->Unwatch(std::exchange(watch_, 0));
@@ -207,6 +222,7 @@ class Listener {
 
   progress::EventLoop* const loop_;
   const base::UniqueFd socket_;
+  std::atomic<int> askers_{0};
   progress::EventLoop::Id watch_ = 0;
 };
 

@@ -1,0 +1,232 @@
+// Asking a process beside neighbours that are clumsy or worse: in other
+// namespaces, with its names taken, with a crowd at its door.
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "transport/monitoring/status_client.h"
+
+namespace penstock::e2e {
+namespace {
+
+using monitoring::AskProcess;
+using monitoring::kAskMetrics;
+
+constexpr absl::Duration kLimit = absl::Seconds(30);
+
+// A socket, which the last share closes.
+using Fd = std::shared_ptr<const int>;
+
+Fd NewSocket() {
+  return Fd(
+      new int(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
+      [](const int* fd) {
+        close(*fd);
+        delete fd;
+      });
+}
+
+// Null: the name is taken.
+Fd ListenAt(pid_t process, int name) {
+  Fd fd = NewSocket();
+  sockaddr_un address;
+  const socklen_t size = monitoring::StatusAddress(process, &address, name);
+  if (bind(*fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(*fd, 8) != 0) {
+    return nullptr;
+  }
+  return fd;
+}
+
+// examples/greeter's server, once it has had a connection.
+class Greeter {
+ public:
+  // In these new namespaces (CLONE_NEW...). `before` is called when the process
+  // has its pid, and does nothing yet.
+  explicit Greeter(int namespaces,
+                   const std::function<void(pid_t)>& before = nullptr) {
+    int said[2];
+    int pids[2];
+    int go[2];
+    if (pipe(said) != 0 || pipe(pids) != 0 || pipe(go) != 0) std::abort();
+    outer_ = fork();
+    if (outer_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      // With a new pid namespace it is the child that is in it.
+      if (unshare(namespaces) != 0) _exit(1);
+      const pid_t inner = fork();
+      if (inner == 0) {
+        char byte;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (read(go[0], &byte, 1) != 1) _exit(1);
+        dup2(said[1], STDOUT_FILENO);
+        execl("examples/greeter/greeter_server", "greeter_server",
+              "127.0.0.1:0", nullptr);
+        _exit(1);
+      }
+      if (write(pids[1], &inner, sizeof inner) < 0) _exit(1);
+      waitpid(inner, nullptr, 0);
+      _exit(0);
+    }
+    close(said[1]);
+    close(pids[1]);
+    if (read(pids[0], &pid_, sizeof pid_) == sizeof pid_) {
+      if (before != nullptr) before(pid_);
+      if (write(go[1], "g", 1) == 1) Greet(said[0]);
+    }
+    for (const int fd : {said[0], pids[0], go[0], go[1]}) close(fd);
+  }
+  ~Greeter() {
+    if (pid_ > 0) kill(pid_, SIGKILL);
+    waitpid(outer_, nullptr, 0);
+  }
+
+  // 0: there are no such namespaces here.
+  pid_t pid() const { return pid_; }
+
+ private:
+  static void Greet(int said) {
+    std::unique_ptr<FILE, int (*)(FILE*)> lines(fdopen(dup(said), "r"),
+                                                &fclose);
+    char line[256] = {};
+    ASSERT_NE(fgets(line, sizeof line, lines.get()), nullptr);
+    const std::string text(line);
+    const std::string client =
+        absl::StrCat("examples/greeter/greeter_client 127.0.0.1:",
+                     text.substr(text.rfind(' ') + 1));
+    ASSERT_EQ(std::system(client.c_str()), 0);
+  }
+
+  pid_t outer_ = 0;
+  pid_t pid_ = 0;
+};
+
+// The socket is there a moment after the first connection.
+absl::Status Ask(pid_t process) {
+  const absl::Time end = absl::Now() + kLimit;
+  absl::Status status;
+  do {
+    status = AskProcess(process, kAskMetrics, kLimit).status();
+  } while (absl::IsNotFound(status) && absl::Now() < end);
+  return status;
+}
+
+TEST(StatusNeighboursTest, ATakenNameLeavesOthers) {
+  Fd squatter;
+  const Greeter greeter(
+      0, [&](pid_t process) { squatter = ListenAt(process, 0); });
+  ASSERT_NE(squatter, nullptr);
+  absl::Status status;
+  const absl::Time end = absl::Now() + kLimit;
+  do {  // until then the squatter is the only one there
+    status = AskProcess(greeter.pid(), kAskMetrics, kLimit).status();
+  } while (absl::IsPermissionDenied(status) && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(StatusNeighboursTest, WhereAllNamesAreTakenNoStrangerIsBelieved) {
+  std::vector<Fd> squatters;
+  const Greeter greeter(0, [&](pid_t process) {
+    for (int name = 0; name < monitoring::kStatusNames; ++name) {
+      squatters.push_back(ListenAt(process, name));
+    }
+  });
+  EXPECT_TRUE(absl::IsPermissionDenied(Ask(greeter.pid())));
+}
+
+TEST(StatusNeighboursTest, ProcessesOfPidNamespacesAreFoundByTheirPidHere) {
+  const Greeter one(CLONE_NEWPID);
+  if (one.pid() == 0) GTEST_SKIP() << "no pid namespaces here";
+  EXPECT_TRUE(Ask(one.pid()).ok()) << Ask(one.pid());
+  // The pid is 1 in there, too, as in each container of a Kubernetes pod.
+  const Greeter two(CLONE_NEWPID);
+  absl::Status status;
+  const absl::Time end = absl::Now() + kLimit;
+  do {  // until then the other is the only one with the name
+    status = AskProcess(two.pid(), kAskMetrics, kLimit).status();
+  } while (absl::IsPermissionDenied(status) && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(Ask(one.pid()).ok());
+}
+
+TEST(StatusNeighboursTest, UsersWithoutANumberInAUserNamespaceAreRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  // Without a map: its own user has the number that all others have there.
+  const Greeter greeter(CLONE_NEWUSER);
+  if (greeter.pid() == 0) GTEST_SKIP() << "no user namespaces here";
+  const absl::Status as_root = Ask(greeter.pid());
+  EXPECT_TRUE(absl::IsUnavailable(as_root)) << as_root;
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setuid(1234) != 0) _exit(2);
+    const absl::Status status = Ask(greeter.pid());
+    _exit(absl::IsPermissionDenied(status) ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// All its threads stand when it returns.
+void Stop(pid_t process) {
+  kill(process, SIGSTOP);
+  std::string text;
+  do {
+    std::ifstream stat(absl::StrCat("/proc/", process, "/stat"));
+    std::getline(stat, text);
+  } while (!absl::StrContains(text, ") T "));
+}
+
+TEST(StatusNeighboursTest, ACrowdAtTheDoorOfAStoppedProcessCostsTheLimitOnly) {
+  const Greeter greeter(0);
+  ASSERT_TRUE(Ask(greeter.pid()).ok());
+  Stop(greeter.pid());
+  std::vector<Fd> crowd;
+  int error = 0;
+  while (error == 0) {
+    crowd.push_back(NewSocket());
+    sockaddr_un address;
+    const socklen_t size = monitoring::StatusAddress(greeter.pid(), &address);
+    if (connect(*crowd.back(), reinterpret_cast<sockaddr*>(&address), size) !=
+        0) {
+      error = errno;
+    }
+  }
+  ASSERT_EQ(error, EAGAIN);
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      AskProcess(greeter.pid(), kAskMetrics, absl::Milliseconds(200))
+          .status()));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  crowd.clear();
+  kill(greeter.pid(), SIGCONT);
+  absl::Status status;
+  const absl::Time end = absl::Now() + kLimit;
+  do {  // until the crowd has been sent away
+    status = Ask(greeter.pid());
+  } while (absl::IsUnavailable(status) && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+}  // namespace
+}  // namespace penstock::e2e
