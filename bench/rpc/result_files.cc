@@ -14,9 +14,9 @@ constexpr size_t kBytesPerCell = 700;
 constexpr size_t kPageBytes = size_t{256} << 10;
 
 absl::Status OpenOne(const std::string& path, size_t reserve,
-                     std::unique_ptr<JsonFile>* file) {
+                     std::unique_ptr<ResultFile>* file) {
   if (path.empty()) return absl::OkStatus();
-  auto opened = JsonFile::Open(path, reserve);
+  auto opened = ResultFile::Open(path, reserve);
   if (!opened.ok()) return opened.status();
   *file = *std::move(opened);
   return absl::OkStatus();

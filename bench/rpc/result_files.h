@@ -9,16 +9,16 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "bench/rpc/json_file.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
+#include "bench/rpc/result_file.h"
 
 namespace penstock {
 namespace bench {
 
 class ResultFiles {
  public:
-  // Opens all that `options` name, before the measuring; see json_file.h.
+  // Opens all that `options` name, before the measuring; see result_file.h.
   static absl::StatusOr<ResultFiles> Open(const RunOptions& options);
 
   // Writes and closes them. Call it once. `command` is for the page.
@@ -27,9 +27,9 @@ class ResultFiles {
 
  private:
   // Null: not wanted.
-  std::unique_ptr<JsonFile> json_;
-  std::unique_ptr<JsonFile> csv_;
-  std::unique_ptr<JsonFile> html_;
+  std::unique_ptr<ResultFile> json_;
+  std::unique_ptr<ResultFile> csv_;
+  std::unique_ptr<ResultFile> html_;
 };
 
 }  // namespace bench

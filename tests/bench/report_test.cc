@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "bench/rpc/json_file.h"
+#include "bench/rpc/result_file.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -210,9 +210,9 @@ TEST(TableTest, WithoutTcpThereIsNoRatio) {
   EXPECT_THAT(out.str(), HasSubstr("       -\n"));
 }
 
-TEST(JsonFileTest, HoldsTheTextAndNoBlanks) {
+TEST(ResultFileTest, HoldsTheTextAndNoBlanks) {
   const std::string path = testing::TempDir() + "/result.json";
-  auto file = JsonFile::Open(path, 1000);
+  auto file = ResultFile::Open(path, 1000);
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_TRUE((*file)->Write("[]\n").ok());
   std::ifstream in(path);
@@ -220,14 +220,14 @@ TEST(JsonFileTest, HoldsTheTextAndNoBlanks) {
   EXPECT_EQ(text, "[]\n");
 }
 
-TEST(JsonFileTest, FullDiskIsFoundAtOpening) {
-  const auto file = JsonFile::Open("/dev/full", 1000);
+TEST(ResultFileTest, FullDiskIsFoundAtOpening) {
+  const auto file = ResultFile::Open("/dev/full", 1000);
   ASSERT_FALSE(file.ok());
   EXPECT_THAT(std::string(file.status().message()), HasSubstr("/dev/full"));
 }
 
-TEST(JsonFileTest, MissingFolderIsFoundAtOpening) {
-  EXPECT_FALSE(JsonFile::Open("/nonexistent/result.json", 10).ok());
+TEST(ResultFileTest, MissingFolderIsFoundAtOpening) {
+  EXPECT_FALSE(ResultFile::Open("/nonexistent/result.json", 10).ok());
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // A result file. Opening it makes sure, before the measuring, that it can be
 // written.
 
-#ifndef PENSTOCK_BENCH_RPC_JSON_FILE_H_
-#define PENSTOCK_BENCH_RPC_JSON_FILE_H_
+#ifndef PENSTOCK_BENCH_RPC_RESULT_FILE_H_
+#define PENSTOCK_BENCH_RPC_RESULT_FILE_H_
 
 #include <cstddef>
 #include <memory>
@@ -16,21 +16,21 @@ namespace bench {
 
 // An open file. So that a minute of measuring is not lost to a full disk,
 // opening a regular file also fills it with `reserve` blanks. A run that is cut
-// short leaves those; no JSON parser takes them for a result.
-class JsonFile {
+// short leaves those; no program takes them for a result.
+class ResultFile {
  public:
   // Errors name the path and the cause.
-  static absl::StatusOr<std::unique_ptr<JsonFile>> Open(const std::string& path,
-                                                        size_t reserve);
-  ~JsonFile();
-  JsonFile(const JsonFile&) = delete;
-  JsonFile& operator=(const JsonFile&) = delete;
+  static absl::StatusOr<std::unique_ptr<ResultFile>> Open(
+      const std::string& path, size_t reserve);
+  ~ResultFile();
+  ResultFile(const ResultFile&) = delete;
+  ResultFile& operator=(const ResultFile&) = delete;
 
   // Writes `text` in place of the blanks, and closes the file. Call it once.
   absl::Status Write(const std::string& text);
 
  private:
-  JsonFile(const std::string& path, int fd) : path_(path), fd_(fd) {}
+  ResultFile(const std::string& path, int fd) : path_(path), fd_(fd) {}
   absl::Status Reserve(size_t bytes);
   absl::Status WriteAll(const std::string& text);
   absl::Status Error(const char* operation) const;  // from errno
@@ -43,4 +43,4 @@ class JsonFile {
 }  // namespace bench
 }  // namespace penstock
 
-#endif  // PENSTOCK_BENCH_RPC_JSON_FILE_H_
+#endif  // PENSTOCK_BENCH_RPC_RESULT_FILE_H_

@@ -1,4 +1,4 @@
-#include "bench/rpc/json_file.h"
+#include "bench/rpc/result_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,22 +11,22 @@
 namespace penstock {
 namespace bench {
 
-absl::StatusOr<std::unique_ptr<JsonFile>> JsonFile::Open(
+absl::StatusOr<std::unique_ptr<ResultFile>> ResultFile::Open(
     const std::string& path, size_t reserve) {
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
                       S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH);
-  std::unique_ptr<JsonFile> file(new JsonFile(path, fd));
+  std::unique_ptr<ResultFile> file(new ResultFile(path, fd));
   if (fd < 0) return file->Error("open");
   const absl::Status status = file->Reserve(reserve);
   if (!status.ok()) return status;
   return file;
 }
 
-JsonFile::~JsonFile() {
+ResultFile::~ResultFile() {
   if (fd_ >= 0) close(fd_);
 }
 
-absl::Status JsonFile::Reserve(size_t bytes) {
+absl::Status ResultFile::Reserve(size_t bytes) {
   struct stat info;
   if (fstat(fd_, &info) != 0) return Error("stat");
   regular_ = S_ISREG(info.st_mode);
@@ -35,7 +35,7 @@ absl::Status JsonFile::Reserve(size_t bytes) {
   return WriteAll(regular_ ? std::string(bytes, ' ') : "\n");
 }
 
-absl::Status JsonFile::Write(const std::string& text) {
+absl::Status ResultFile::Write(const std::string& text) {
   if (regular_ && lseek(fd_, 0, SEEK_SET) != 0) return Error("seek in");
   const absl::Status status = WriteAll(text);
   if (!status.ok()) return status;
@@ -49,7 +49,7 @@ absl::Status JsonFile::Write(const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status JsonFile::WriteAll(const std::string& text) {
+absl::Status ResultFile::WriteAll(const std::string& text) {
   size_t done = 0;
   while (done < text.size()) {
     const ssize_t size = write(fd_, text.data() + done, text.size() - done);
@@ -60,7 +60,7 @@ absl::Status JsonFile::WriteAll(const std::string& text) {
   return absl::OkStatus();
 }
 
-absl::Status JsonFile::Error(const char* operation) const {
+absl::Status ResultFile::Error(const char* operation) const {
   return absl::UnavailableError(
       absl::StrCat("cannot ", operation, " ", path_, ": ", strerror(errno)));
 }
