@@ -19,6 +19,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "penstock/penstock.h"
+#include "penstock/record.h"
 #include "ps/cluster.h"
 #include "ps/optimizer.h"
 #include "ps/server.h"
@@ -31,6 +32,7 @@
 namespace {
 
 struct Flags {
+  std::string record;    // empty: not recorded
   std::string listen;    // empty: not given
   unsigned workers = 0;  // 0: not given
   double learning_rate = 0.1;
@@ -105,6 +107,10 @@ std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
 }
 
 int Run(Flags flags) {
+  if (!flags.record.empty()) {
+    const absl::Status status = penstock::RecordCalls(flags.record);
+    if (!status.ok()) return Fail(std::string(status.message()));
+  }
   absl::Status complete = CompleteFromEnvironment(&flags);
   if (!complete.ok()) return Fail(std::string(complete.message()));
   sigset_t signals = BlockSignals();
@@ -166,6 +172,8 @@ int main(int argc, char** argv) {
                  "rest")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--record", flags.record,
+                 "record the traffic to this file, to be replayed");
   app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
   app.add_flag("--quiet", flags.quiet, "no log lines");
   CLI11_PARSE(app, argc, argv);

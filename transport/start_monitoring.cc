@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "penstock/metrics.h"
+#include "penstock/record.h"
 #include "transport/base/log.h"
 #include "transport/monitoring/status_socket.h"
 #include "transport/monitoring/trace_file.h"
@@ -38,11 +39,18 @@ void StartTrace() {
   if (!status.ok()) base::LogError(status.message());
 }
 
+void StartRecording() {
+  const std::string path = ResolveRecord().value_or("");
+  if (path.empty()) return;
+  const absl::Status status = RecordCalls(path);
+  if (!status.ok()) base::LogError(status.message());
+}
+
 }  // namespace
 
 void StartMonitoringOnce() {
   static const bool started =
-      (StartPort(), StartStatusSocket(), StartTrace(), true);
+      (StartPort(), StartStatusSocket(), StartTrace(), StartRecording(), true);
   (void)started;
 }
 

@@ -38,7 +38,8 @@ void CheckProcessSettingsOnce() {
     const absl::Status all[] = {
         ResolvePolling().status(),      ResolveShmHugePages().status(),
         ResolveStubMemory().status(),   ResolveMetrics().status(),
-        ResolveStatusSocket().status(), ResolveTrace().status()};
+        ResolveStatusSocket().status(), ResolveTrace().status(),
+        ResolveRecord().status()};
     bool good = true;
     for (const absl::Status& status : all) {
       if (!status.ok()) base::LogError(status.message());

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,8 @@
 #include "tensorflow/core/platform/env.h"
 #include "transport/base/log.h"
 #include "transport/base/token.h"
+#include "transport/record/recording_file.h"
+#include "transport/settings/settings.h"
 
 namespace penstock {
 namespace tensorflow {
@@ -36,6 +39,18 @@ std::string TaskOf(const ::tensorflow::ServerDef& definition) {
                       "/task:", definition.task_index());
 }
 
+// PENSTOCK_RECORD: what comes over the data plane.
+void RecordOnce() {
+  static const bool begun = [] {
+    const std::string path = ResolveRecord().value_or("");
+    if (path.empty()) return false;
+    const absl::Status status = record::RecordTo(path);
+    if (!status.ok()) base::LogError(status.message());
+    return status.ok();
+  }();
+  (void)begun;
+}
+
 }  // namespace
 
 absl::Status Server::Create(
@@ -49,6 +64,7 @@ absl::Status Server::Create(
   const absl::StatusOr<PluginSettings> plugin = ResolvePluginSettings();
   if (!plugin.ok()) return plugin.status();
   SetMaxHeldBytes(plugin->max_held_bytes);
+  RecordOnce();
   std::unique_ptr<Server> made(new Server(definition, *settings, *polling));
   const absl::Status begun = made->Begin(local_devices);
   if (!begun.ok()) return begun;

@@ -18,6 +18,7 @@
 #include "src/core/lib/transport/handshaker_registry.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
+#include "transport/grpc/recording_filter.h"
 #include "transport/grpc/server_negotiator.h"
 
 namespace penstock {
@@ -114,9 +115,10 @@ struct ConfigAccess {
 };
 template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
 
-// Registers the factory. Runs before main(), because gRPC builds its
-// configuration once, on first use. Servers that were not enabled do not
-// notice. Returns false if it is too late, or for another gRPC release.
+// Registers the factory and the recording filter. Runs before main(), because
+// gRPC builds its configuration once, on first use. Servers that were not
+// enabled do not notice. Returns false if it is too late, or for another gRPC
+// release.
 bool Register() {
   if (GrpcMismatch() != nullptr || IsConfigured()) return false;
   grpc_core::CoreConfiguration::RegisterBuilder(
@@ -124,6 +126,7 @@ bool Register() {
         builder->handshaker_registry()->RegisterHandshakerFactory(
             grpc_core::HANDSHAKER_SERVER,
             std::make_unique<NegotiatorFactory>());
+        RegisterRecordingFilter(builder);
       });
   return true;
 }
@@ -137,6 +140,13 @@ absl::Status LoadedLate() {
 }
 
 }  // namespace
+
+absl::Status ServersAreHooked() {
+  if (const char* mismatch = GrpcMismatch()) {
+    return absl::FailedPreconditionError(mismatch);
+  }
+  return g_registered ? absl::OkStatus() : LoadedLate();
+}
 
 absl::Status EnableServer(grpc::ServerBuilder* builder,
                           const Settings& settings) {

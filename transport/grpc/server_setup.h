@@ -13,6 +13,10 @@
 namespace penstock {
 namespace core {
 
+// Returns FAILED_PRECONDITION if gRPC was in use before this library was
+// loaded, or is another release: then its servers are out of reach.
+absl::Status ServersAreHooked();
+
 // Makes the server that `builder` starts accept Penstock beside HTTP/2. Returns
 // FAILED_PRECONDITION if gRPC was in use before this library was loaded.
 absl::Status EnableServer(grpc::ServerBuilder* builder,

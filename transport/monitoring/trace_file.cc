@@ -1,8 +1,5 @@
 #include "transport/monitoring/trace_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "transport/base/log.h"
 #include "transport/base/mutex.h"
+#include "transport/base/output_file.h"
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 #include "transport/metrics/trace.h"
@@ -161,40 +159,12 @@ class TraceFile {
 // Never destroyed: its thread goes on until the process ends.
 TraceFile* of_process = nullptr;
 
-absl::StatusOr<base::UniqueFd> Open(const std::string& path) {
-  const auto failed = [&path] {
-    return base::ErrnoStatus(errno, absl::StrCat("write a trace to ", path));
-  };
-  // Does not wait for the reader of a pipe.
-  base::UniqueFd file(
-      open(path.c_str(),
-           O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (file.get() < 0) return failed();
-  struct stat status;
-  if (fstat(file.get(), &status) != 0) return failed();
-  const auto refused = [&path](absl::string_view why) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("write a trace to ", path, ": ", why));
-  };
-  if (!S_ISREG(status.st_mode)) return refused("it is not a file");
-  // In a folder where others may write, the name may be theirs.
-  if (status.st_uid != geteuid()) return refused("it is another user's");
-  if (status.st_nlink != 1) return refused("the file has other names, too");
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    return refused(
-        "another process does; put %p into the name, which stands for the pid");
-  }
-  // An older file may be open to others.
-  if (fchmod(file.get(), 0600) != 0) return failed();
-  if (ftruncate(file.get(), 0) != 0) return failed();
-  return file;
-}
-
 }  // namespace
 
 absl::Status WriteTraceTo(const std::string& path) {
-  absl::StatusOr<base::UniqueFd> file =
-      Open(absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}));
+  absl::StatusOr<base::UniqueFd> file = base::OpenOutputFile(
+      absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}),
+      "write a trace to");
   if (!file.ok()) return file.status();
   of_process = new TraceFile(Trace::Begin(), *std::move(file));
   of_process->Begin();

@@ -51,6 +51,8 @@ class Connection final : public session::SessionEvents,
     int64_t max_receive_bytes = -1;  // of one payload; negative: no limit
     // A server's: calls that the client may have open at once.
     uint32_t max_streams = UINT32_MAX;
+    // A server's: of record::Recorder; 0: its calls are not recorded.
+    uint64_t recorded_client = 0;
     // A server's. Given back when a path is chosen or the session ends.
     paths::HalfOpen::Place half_open;
   };
@@ -118,6 +120,7 @@ class Connection final : public session::SessionEvents,
   session::PathDescription DescribePath();
   session::Counters counters();
   const std::string& peer() const { return config_.peer; }
+  uint64_t recorded_client() const { return config_.recorded_client; }
   progress::EventLoop* loop() const { return loop_; }
 
  private:

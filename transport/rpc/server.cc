@@ -10,6 +10,7 @@
 #include "transport/metrics/registry.h"
 #include "transport/paths/half_open.h"
 #include "transport/progress/event_loop.h"
+#include "transport/record/recorder.h"
 #include "transport/rpc/connection.h"
 #include "transport/rpc/greeter.h"
 #include "transport/rpc/greeting.h"
@@ -109,6 +110,9 @@ void Server::Core::OnGreeted(Opened opened, paths::HalfOpen::Place place) {
   config.max_receive_bytes = options_.max_receive_bytes;
   config.max_streams = options_.max_calls;
   config.half_open = std::move(place);
+  if (record::Recorder* const recorder = record::Recorder::OfProcess()) {
+    config.recorded_client = recorder->NextClient();
+  }
   std::shared_ptr<Connection> connection = Connection::Create(
       config, loop_, std::move(opened.socket), shared_from_this());
   {

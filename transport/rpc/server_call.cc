@@ -21,6 +21,9 @@ void ServerCall::OnHeaders(absl::string_view metadata) {
   absl::StatusOr<Request> request = ParseRequest(metadata);
   if (!request.ok()) return Refuse(request.status());
   request_ = *std::move(request);
+  if (connection_->recorded_client() == 0) return;
+  recorded_.Begin(record::Recorder::OfProcess(), connection_->recorded_client(),
+                  request_.method);
 }
 
 void ServerCall::OnMessage(const memory::Payload& message, bool compressed) {
@@ -45,6 +48,7 @@ void ServerCall::OnHalfClose() {
     return Refuse(absl::InternalError("the request is malformed"));
   }
   state_ = State::kHandled;
+  recorded_.Received(request_.metadata.size() + request_.payload.size());
   connection_->RunLater([self = shared_from_this(),
                          handler = std::move(handler_)] { handler(self); });
 }
@@ -55,6 +59,7 @@ void ServerCall::OnTrailers(absl::string_view) {
 
 void ServerCall::OnReset(const absl::Status&, bool) {
   cancelled_ = true;
+  recorded_.End(static_cast<int>(absl::StatusCode::kCancelled));
   if (on_cancel_ != nullptr) connection_->RunLater(std::move(on_cancel_));
   on_cancel_ = nullptr;
   Finish();
@@ -87,6 +92,10 @@ void ServerCall::Respond(absl::StatusOr<Response> response) {
 void ServerCall::Send(absl::StatusOr<Response> response) {
   session::Session* const session = connection_->session();
   End end;
+  if (response.ok()) {
+    recorded_.Sent(response->metadata.size() + response->payload.size());
+  }
+  recorded_.End(static_cast<int>(response.status().code()));
   if (response.ok() && response->payload.size() > 0) {
     session->SendHeaders(stream_, response->metadata);
     session->SendMessage(stream_, Guarded(response->payload),

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "transport/record/recorder.h"
 #include "transport/rpc/call.h"
 #include "transport/rpc/connection.h"
 
@@ -74,6 +75,7 @@ class ServerCall final : public session::StreamEvents,
   bool has_message_ = false;
   bool cancelled_ = false;
   std::function<void()> on_cancel_;
+  record::RecordedCall recorded_;
 };
 
 }  // namespace rpc

@@ -90,6 +90,8 @@ absl::StatusOr<std::string> ResolveMetrics() { return kMetrics.Resolve(); }
 
 absl::StatusOr<std::string> ResolveTrace() { return kTrace.Resolve(); }
 
+absl::StatusOr<std::string> ResolveRecord() { return kRecord.Resolve(); }
+
 absl::StatusOr<StatusSocket> ResolveStatusSocket() {
   return kStatusSocket.Resolve();
 }

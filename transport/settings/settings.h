@@ -69,8 +69,9 @@ absl::StatusOr<StubMemory> ResolveStubMemory();
 // Empty: not served.
 absl::StatusOr<std::string> ResolveMetrics();
 absl::StatusOr<StatusSocket> ResolveStatusSocket();
-// Resolves to which file a trace is written. Empty: to none.
+// Resolve to which files a trace and a recording are written. Empty: to none.
 absl::StatusOr<std::string> ResolveTrace();
+absl::StatusOr<std::string> ResolveRecord();
 
 }  // namespace penstock
 

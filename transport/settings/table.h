@@ -148,10 +148,15 @@ inline constexpr ProcessRow kTrace(
     {"Trace", "to which file a trace of RPCs and large messages is written",
      "none: not written"});
 
+inline constexpr ProcessRow kRecord(
+    "PENSTOCK_RECORD", "", File(),
+    {"Record", "to which file the traffic of gRPC servers is recorded",
+     "none: not recorded"});
+
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
     kPolling, kShmHugePages, kStubMemory, kMetrics, kStatusSocket, kTrace,
-    LogRow({"Log", "from which level on lines go to standard error"}));
+    kRecord, LogRow({"Log", "from which level on lines go to standard error"}));
 
 }  // namespace penstock
 

@@ -27,6 +27,7 @@ struct Answers {
     process.Update(ResolveMetrics().status());
     process.Update(ResolveStatusSocket().status());
     process.Update(ResolveTrace().status());
+    process.Update(ResolveRecord().status());
   }
 };
 

@@ -1,0 +1,210 @@
+#include "transport/record/recorder.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <csignal>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "transport/record/part.h"
+#include "transport/record/recording_file.h"
+
+namespace penstock {
+namespace record {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string PathOf(const std::string& name) {
+  return absl::StrCat(testing::TempDir(), "/", name);
+}
+
+std::vector<std::string> LinesOf(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) return {};
+  std::string text;
+  char buffer[4096];
+  for (int got; (got = gzread(file, buffer, sizeof(buffer))) > 0;) {
+    text.append(buffer, static_cast<size_t>(got));
+  }
+  gzclose(file);
+  return absl::StrSplit(text, '\n', absl::SkipEmpty());
+}
+
+size_t SizeOf(const std::string& path) {
+  struct stat status = {};
+  stat(path.c_str(), &status);
+  return static_cast<size_t>(status.st_size);
+}
+
+Part OneCall() {
+  Part part;
+  part.call = 7;
+  part.client = 2;
+  part.method = "/a.B/C";
+  part.begun_us = 1000;
+  part.messages = {{3, 100, false}, {40, 0, true}};
+  part.is_last = true;
+  part.ended_after_us = 41;
+  part.status = 5;
+  return part;
+}
+
+TEST(PartTest, ACallIsALine) {
+  EXPECT_EQ(ToLine(OneCall()),
+            "{\"call\":7,\"client\":2,\"method\":\"/a.B/C\",\"at\":1000,"
+            "\"messages\":[[3,\"<\",100],[40,\">\",0]],\"end\":41,"
+            "\"status\":5}\n");
+}
+
+TEST(PartTest, WhatAPeerCallsIsMadePlain) {
+  Part part = OneCall();
+  part.method = std::string("/a\"\\\n\0\xff{", 8) + std::string(1000, 'x');
+  const std::string line = ToLine(part);
+  EXPECT_THAT(line, HasSubstr("\"method\":\"/a______xxx"));
+  EXPECT_LT(line.size(), 400u);
+}
+
+TEST(RecorderTest, ALongCallIsHandedOverInParts) {
+  Recorder recorder;
+  {
+    RecordedCall call;
+    call.Begin(&recorder, 1, "/a.B/C");
+    for (size_t i = 0; i < Part::kMaxMessages + 1; ++i) call.Received(i);
+  }
+  const std::vector<Part> parts = recorder.Take();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].is_first);
+  EXPECT_FALSE(parts[0].is_last);
+  EXPECT_EQ(parts[0].messages.size(), Part::kMaxMessages);
+  EXPECT_FALSE(parts[1].is_first);
+  EXPECT_TRUE(parts[1].is_last);
+  ASSERT_EQ(parts[1].messages.size(), 1u);
+  EXPECT_EQ(parts[1].messages[0].bytes, Part::kMaxMessages);
+  EXPECT_EQ(parts[1].call, parts[0].call);
+  EXPECT_EQ(parts[1].status, 1) << "it did not end: cancelled";
+}
+
+TEST(RecorderTest, WhatHasNoRoomIsLeftOutAndCounted) {
+  Recorder recorder;
+  uint64_t taken = 0;
+  uint64_t refused = 0;
+  while (refused < 10) {
+    ++(recorder.Add(OneCall()) ? taken : refused);
+    ASSERT_LT(taken, Recorder::kMaxQueuedBytes / sizeof(Part));
+  }
+  EXPECT_GT(taken, 1000u);
+  EXPECT_EQ(recorder.TakeLeftOut(), 10u);
+  EXPECT_EQ(recorder.Take().size(), taken);
+  EXPECT_TRUE(recorder.Add(OneCall())) << "there is room again";
+}
+
+TEST(RecorderTest, ACutCallSaysNothingMore) {
+  Recorder recorder;
+  RecordedCall call;
+  call.Begin(&recorder, 1, "/a.B/C");
+  while (recorder.Add(OneCall())) {
+  }
+  recorder.TakeLeftOut();
+  for (size_t i = 0; i < 3 * Part::kMaxMessages; ++i) call.Sent(8);
+  recorder.Take();
+  call.End(0);
+  EXPECT_EQ(recorder.TakeLeftOut(), 1u);
+  EXPECT_TRUE(recorder.Take().empty());
+}
+
+TEST(RecordingFileTest, IsWholeOnceItIsClosed) {
+  const std::string path = PathOf("whole");
+  Recorder recorder;
+  auto file = RecordingFile::Open(path, &recorder);
+  ASSERT_TRUE(file.ok()) << file.status();
+  recorder.Add(OneCall());
+  (*file)->Close();
+  recorder.Add(OneCall());
+  (*file)->Flush();
+  const std::vector<std::string> lines = LinesOf(path);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_THAT(lines[0], HasSubstr("{\"penstock_recording\":1,\"time\":\"20"));
+  EXPECT_EQ(lines[1] + "\n", ToLine(OneCall()));
+}
+
+TEST(RecordingFileTest, EndsAtItsFullSize) {
+  const std::string path = PathOf("full-size");
+  constexpr int64_t kMax = 20 * 1000;
+  Recorder recorder;
+  auto file = RecordingFile::Open(path, &recorder, kMax);
+  ASSERT_TRUE(file.ok()) << file.status();
+  testing::internal::CaptureStderr();
+  for (uint64_t i = 0; i < 200 * 1000; ++i) {
+    Part part = OneCall();
+    // Hard to compress.
+    part.begun_us = static_cast<int64_t>(i * 0x9e3779b97f4a7c15u >> 8);
+    recorder.Add(std::move(part));
+    if (i % 1000 == 0) (*file)->Flush();
+  }
+  (*file)->Close();
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("it has its full size"));
+  EXPECT_EQ(std::vector<std::string>(absl::StrSplit(log, "ends here")).size(),
+            2u)
+      << log;
+  EXPECT_FALSE(recorder.Add(OneCall()));
+  // zlib hands over what it has compressed in pieces of some kB.
+  EXPECT_LT(SizeOf(path), static_cast<size_t>(2 * kMax + 32 * 1024));
+  const std::vector<std::string> lines = LinesOf(path);
+  ASSERT_GT(lines.size(), 100u);
+  EXPECT_EQ(lines.back().back(), '}') << "no line is cut";
+}
+
+// Writes more than the limit of this process allows, as on a full disk.
+[[noreturn]] void RecordWithoutRoom(const std::string& path) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit = {4096, 4096};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  Recorder recorder;
+  auto file = RecordingFile::Open(path, &recorder);
+  if (!file.ok()) _exit(2);
+  for (uint64_t i = 0; i < 100 * 1000; ++i) {
+    Part part = OneCall();
+    part.begun_us = static_cast<int64_t>(i * 0x9e3779b97f4a7c15u >> 8);
+    recorder.Add(std::move(part));
+    if (i % 100 == 0) (*file)->Flush();
+  }
+  (*file)->Close();
+  _exit(recorder.Add(OneCall()) ? 3 : 0);
+}
+
+TEST(RecordingFileTest, AFullDiskIsALineAndTheEnd) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(RecordWithoutRoom(PathOf("no-room")), testing::ExitedWithCode(0),
+              "^[^\n]*the recording ends here: write: File too large[^\n]*\n$");
+}
+
+TEST(RecordingFileTest, OnlyFilesAreWritten) {
+  Recorder recorder;
+  for (const char* path : {"/dev/full", "/no/such/folder/file", "/tmp"}) {
+    const auto file = RecordingFile::Open(path, &recorder);
+    EXPECT_FALSE(file.ok()) << path;
+    EXPECT_THAT(std::string(file.status().message()), HasSubstr(path));
+  }
+}
+
+TEST(RecordingFileTest, TwoDoNotShareAFile) {
+  const std::string path = PathOf("shared");
+  Recorder recorder;
+  const auto first = RecordingFile::Open(path, &recorder);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_FALSE(RecordingFile::Open(path, &recorder).ok());
+}
+
+}  // namespace
+}  // namespace record
+}  // namespace penstock

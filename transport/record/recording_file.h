@@ -1,0 +1,76 @@
+// Writes what a recorder takes down to a file.
+
+#ifndef PENSTOCK_TRANSPORT_RECORD_RECORDING_FILE_H_
+#define PENSTOCK_TRANSPORT_RECORD_RECORDING_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "transport/base/mutex.h"
+#include "transport/base/unique_fd.h"
+#include "transport/record/recorder.h"
+
+struct gzFile_s;
+
+namespace penstock {
+namespace record {
+
+// Lines of JSON, compressed by gzip: docs/replay.md has the format.
+// Thread-safe.
+class RecordingFile {
+ public:
+  // Compressed. A line more may follow.
+  static constexpr int64_t kMaxFileBytes = 64 * 1024 * 1024;
+
+  // Opens `path`, as base::OpenOwnFile() does, and writes the header. Keeps
+  // `recorder`, which outlives the file.
+  static absl::StatusOr<std::unique_ptr<RecordingFile>> Open(
+      const std::string& path, Recorder* recorder,
+      int64_t max_bytes = kMaxFileBytes);
+  RecordingFile(const RecordingFile&) = delete;
+  RecordingFile& operator=(const RecordingFile&) = delete;
+  ~RecordingFile();
+
+  // Writes what there is. Once a second, also makes what is written readable
+  // by others, should the process be killed. If that fails, as on a full disk,
+  // or the file has its full size, logs a line, closes the file and stops the
+  // recorder.
+  void Flush();
+  // Writes what there is, and closes the file.
+  void Close();
+
+ private:
+  RecordingFile(gzFile_s* file, Recorder* recorder, int64_t max_bytes);
+
+  void WriteLocked(absl::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `why`: a sentence for the log; empty if all is well.
+  void EndLocked(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  Recorder* const recorder_;
+  const int64_t max_bytes_;
+  mutable base::Mutex mu_;
+  gzFile_s* file_ ABSL_GUARDED_BY(mu_);  // null once it has ended
+  bool unsynced_ ABSL_GUARDED_BY(mu_) = false;
+  absl::Time synced_ ABSL_GUARDED_BY(mu_);
+};
+
+// Records the calls of this process's servers to `path` from now on, on a
+// thread of its own, until the process exits. "%p" in the path stands for the
+// pid. Call it once.
+absl::Status RecordTo(const std::string& path);
+// Ends that, if it has begun.
+void FinishRecording();
+
+}  // namespace record
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_RECORD_RECORDING_FILE_H_
