@@ -43,7 +43,8 @@ const std::vector<Benchmark>& AllBenchmarks() {
   static const auto& all = *new std::vector<Benchmark>{
       Benchmark::kLatency, Benchmark::kBandwidth, Benchmark::kPush,
       Benchmark::kStream,  Benchmark::kResend,    Benchmark::kHandover,
-      Benchmark::kServers, Benchmark::kBeside,    Benchmark::kIdle};
+      Benchmark::kServers, Benchmark::kReplay,    Benchmark::kBeside,
+      Benchmark::kIdle};
   return all;
 }
 
@@ -82,6 +83,8 @@ absl::string_view Name(Benchmark benchmark) {
       return "handover";
     case Benchmark::kServers:
       return "ps-throughput";
+    case Benchmark::kReplay:
+      return "replay";
     case Benchmark::kBeside:
       return "beside";
     case Benchmark::kIdle:

@@ -24,6 +24,7 @@ enum class Benchmark {
   kResend,     // a stream that repeats one message, which nobody reads
   kHandover,   // unary RPCs from pool memory, timed until the handler begins
   kServers,    // kPush of many clients, each to all of many servers
+  kReplay,     // the calls of a recording
   kBeside,     // tiny unary RPCs, one at a time, beside a window of others
   kIdle,       // connected channels on which nothing happens
 };

@@ -79,7 +79,20 @@ int ExitCode(const RunOptions& options,
   return kOk;
 }
 
+// What a replay cannot repeat.
+void WarnOfGaps(const Recording& recording) {
+  if (recording.left_out > 0) {
+    std::cerr << "rpc: the recording lacks " << recording.left_out
+              << " calls, or what followed in them\n";
+  }
+  if (recording.unfinished > 0) {
+    std::cerr << "rpc: " << recording.unfinished
+              << " calls had not ended when the recording did\n";
+  }
+}
+
 int Measure(const RunOptions& options, const std::string& command) {
+  if (options.recording != nullptr) WarnOfGaps(*options.recording);
   absl::StatusOr<ResultFiles> files = ResultFiles::Open(options);
   if (!files.ok()) return Complain(kFailed, files.status().message());
   const auto summaries = Runner(options).Run();

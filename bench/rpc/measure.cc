@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "bench/rpc/client.h"
 #include "bench/rpc/load.h"
+#include "bench/rpc/replay.h"
 #include "bench/rpc/usage.h"
 #include "bench/rpc/watchdog.h"
 
@@ -160,6 +162,38 @@ absl::StatusOr<RoundResult> RunIdle(const RunOptions& options, const Cell& cell,
   return result;
 }
 
+// Replays the recording once as fast as it goes, then counts.
+absl::StatusOr<RoundResult> RunReplay(const RunOptions& options,
+                                      const Connection& connection,
+                                      Watchdog* watchdog) {
+  const Recording& recording = *options.recording;
+  auto replayed = Replay(recording, connection.channels(), kMaxSpeed, watchdog);
+  const absl::StatusOr<Usage> before = connection.CurrentUsage();
+  const absl::StatusOr<double> cpu_before = connection.CurrentCpuSeconds();
+  if (replayed.ok()) {
+    replayed =
+        Replay(recording, connection.channels(), options.speed, watchdog);
+  }
+  const absl::StatusOr<double> cpu_after = connection.CurrentCpuSeconds();
+  const absl::StatusOr<Usage> after = connection.CurrentUsage();
+  for (const absl::Status& status :
+       {replayed.status(), before.status(), cpu_before.status(),
+        cpu_after.status(), after.status()}) {
+    if (!status.ok()) return status;
+  }
+  LoadResult load;
+  load.latencies_us = std::move(replayed->latencies_us);
+  Cell cell = {};
+  RoundResult result = Summarize(cell, load);
+  result.rpcs = static_cast<double>(recording.calls.size());
+  result.seconds = replayed->seconds;
+  result.mb_per_s =
+      static_cast<double>(replayed->bytes) / replayed->seconds / 1e6;
+  result.page_faults = (after->page_faults - before->page_faults) / result.rpcs;
+  result.cpu_us = (*cpu_after - *cpu_before) / result.rpcs * 1e6;
+  return result;
+}
+
 absl::StatusOr<RoundResult> WarmAndMeasure(const LoadPlan& plan,
                                            const Cell& cell,
                                            const Connection& connection,
@@ -220,7 +254,9 @@ absl::StatusOr<RoundResult> MeasureCell(const RunOptions& options,
     return result;
   }
   auto result =
-      WarmAndMeasure(PlanFor(options, cell), cell, connection, watchdog);
+      cell.benchmark == Benchmark::kReplay
+          ? RunReplay(options, connection, watchdog)
+          : WarmAndMeasure(PlanFor(options, cell), cell, connection, watchdog);
   if (!result.ok()) return result;
   // The path may have changed under the burst; then its times belong to
   // neither.

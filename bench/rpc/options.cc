@@ -8,6 +8,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -32,6 +33,7 @@ struct Flags {
   std::string sizes;
   std::string scheme;
   std::string server_addresses;
+  std::string speed;
   bool quick = false;
 };
 
@@ -156,10 +158,59 @@ absl::Status FinishScheme(const CLI::App& app, RunOptions* options) {
   return absl::OkStatus();
 }
 
+absl::Status ReadSpeed(const std::string& text, double* speed) {
+  if (text == "max") return absl::OkStatus();
+  if (!absl::SimpleAtod(text, speed)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--speed: \"", text, "\" is neither a number nor max"));
+  }
+  return CheckRange("--speed", *speed, 0.001, 1000);
+}
+
+// Reads the recording, of which the rest follows.
+absl::Status FinishReplay(const CLI::App& app, const Flags& flags,
+                          RunOptions* options) {
+  const bool replays =
+      std::count(options->benchmarks.begin(), options->benchmarks.end(),
+                 Benchmark::kReplay) > 0;
+  const bool has_path = app.count("--trace") > 0;
+  if (!replays && !has_path && app.count("--speed") == 0) {
+    return absl::OkStatus();
+  }
+  if (replays != has_path && !options->server_role) {
+    return absl::InvalidArgumentError(
+        "--benchmark=replay needs a --trace, and only replay has --speed");
+  }
+  if (options->benchmarks.size() > 1) {
+    return absl::InvalidArgumentError(
+        "--benchmark: replay is measured by itself");
+  }
+  if (app.count("--api") == 0) options->apis = {Api::kSync};
+  if (options->apis != std::vector<Api>{Api::kSync}) {
+    return absl::InvalidArgumentError("--api: replay has sync only");
+  }
+  for (const char* flag : {"--sizes", "--scheme", "--channels", "--threads",
+                           "--seconds", "--rpcs", "--message"}) {
+    if (!options->server_role && !options->client_role && app.count(flag) > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(flag, ": the recording decides that"));
+    }
+  }
+  absl::Status status;
+  if (app.count("--speed") > 0)
+    status = ReadSpeed(flags.speed, &options->speed);
+  if (!status.ok()) return status;
+  auto recording = LoadRecording(options->recording_path);
+  if (!recording.ok()) return recording.status();
+  options->channels = static_cast<int>(recording->clients);
+  options->recording = std::make_shared<const Recording>(*std::move(recording));
+  return absl::OkStatus();
+}
+
 void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--benchmark", flags->benchmarks,
                   "latency, bandwidth, push, stream, resend, handover, "
-                  "ps-throughput, beside, idle (default latency)");
+                  "ps-throughput, replay, beside, idle (default latency)");
   app->add_option("--transports", flags->transports,
                   "tcp, uds, inproc, penstock-tcp, shm, verbs "
                   "(default all)");
@@ -179,6 +230,12 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "processes, ps-throughput only (default 2)");
   app->add_option("--workers", options->workers,
                   "processes, ps-throughput only (default 2)");
+  app->add_option("--trace", options->recording_path,
+                  "a file of PENSTOCK_RECORD or --record, replay only");
+  app->add_option("--speed", flags->speed,
+                  "replay only: max (default; each client's calls in their "
+                  "order, as fast as they go), or a number (1: each call at "
+                  "its time)");
   app->add_option("--rounds", options->rounds,
                   "each runs every cell once (default 5)");
   CLI::Option* seconds = app->add_option("--seconds", options->seconds,
@@ -202,6 +259,9 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
                   "RDMA device, verbs only (default any)");
   app->add_option("--server-device", options->server_device,
                   "RDMA device, verbs only (default any)");
+  app->add_option("--record", options->record_path,
+                  "each server process records its calls here, %p is its pid; "
+                  "see docs/replay.md");
   app->add_option("--json", options->json_path, "also write the table here");
   app->add_option("--csv", options->csv_path, "also write the table here");
   app->add_option("--html", options->html_path,
@@ -232,6 +292,7 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
     options->channels = kIdleChannels;
   }
   status.Update(FinishScheme(app, options));
+  if (status.ok()) status = FinishReplay(app, flags, options);
   status.Update(CheckNumbers(app, *options));
   if (options->message != MessageForm::kRaw && HasRawOnly(*options)) {
     status.Update(absl::InvalidArgumentError(
@@ -263,6 +324,7 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
 }  // namespace
 
 std::vector<size_t> RunOptions::message_sizes() const {
+  if (recording != nullptr) return {recording->bytes};
   if (buffers.scheme == Scheme::kEqual) return sizes;
   const BufferSizes mixed = MixedBuffers(buffers, sizes);
   return {std::accumulate(mixed.begin(), mixed.end(), size_t{0})};
@@ -289,47 +351,6 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   const absl::Status status = Finish(app, flags, &command.options);
   if (!status.ok()) return status;
   return command;
-}
-
-std::vector<std::string> ServerFlags(const RunOptions& options,
-                                     Transport transport, Api api) {
-  std::vector<std::string> flags = {
-      "--server-role",
-      absl::StrCat("--transports=", Name(transport)),
-      absl::StrCat("--api=", Name(api)),
-      absl::StrCat("--message=", Name(options.message)),
-      absl::StrCat("--buffers=", options.buffers.count),
-      absl::StrCat("--scheme=", Name(options.buffers.scheme)),
-      absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
-      absl::StrCat("--threads=", options.threads),
-      absl::StrCat("--address=", options.address)};
-  if (!options.server_device.empty()) {
-    flags.push_back(absl::StrCat("--server-device=", options.server_device));
-  }
-  return flags;
-}
-
-std::vector<std::string> ClientFlags(const RunOptions& options,
-                                     Benchmark benchmark, Transport transport,
-                                     Api api) {
-  std::vector<std::string> flags = ServerFlags(options, transport, api);
-  flags.front() = "--client-role";
-  const std::vector<std::string> own = {
-      absl::StrCat("--benchmark=", Name(benchmark)),
-      options.rpcs > 0 ? absl::StrCat("--rpcs=", options.rpcs)
-                       : absl::StrCat("--seconds=", options.seconds),
-      absl::StrCat("--window=", options.window),
-      absl::StrCat("--warm-up=", options.warm_up),
-      absl::StrCat("--channels=", options.channels)};
-  flags.insert(flags.end(), own.begin(), own.end());
-  if (!options.server_addresses.empty()) {
-    flags.push_back(absl::StrCat("--server-addresses=",
-                                 absl::StrJoin(options.server_addresses, ",")));
-  }
-  if (!options.client_device.empty()) {
-    flags.push_back(absl::StrCat("--client-device=", options.client_device));
-  }
-  return flags;
 }
 
 }  // namespace bench

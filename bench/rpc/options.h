@@ -5,12 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "bench/rpc/cell.h"
+#include "bench/rpc/recording.h"
 
 namespace penstock {
 namespace bench {
@@ -49,6 +51,13 @@ struct RunOptions {
   std::string csv_path;      // empty: no CSV
   std::string html_path;     // empty: no page
   bool list = false;         // only list what there is
+  // For kReplay: what is replayed, from which file, and how fast; kMaxSpeed: as
+  // fast as it goes. It has as many channels as the recording has clients.
+  std::string recording_path;
+  std::shared_ptr<const Recording> recording;  // null without
+  double speed = kMaxSpeed;
+  // To which file each server process records what it is asked; empty: to none.
+  std::string record_path;
   // For kServers: processes of each kind.
   int servers = 2;
   int workers = 2;
@@ -59,7 +68,8 @@ struct RunOptions {
   bool server_role = false;
   bool client_role = false;
 
-  // The sizes of messages: one cell each.
+  // The sizes of messages: one cell each. Of kReplay: all bytes of the
+  // recording.
   std::vector<size_t> message_sizes() const;
 };
 

@@ -1,5 +1,6 @@
 #include "bench/rpc/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <ostream>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 
 namespace penstock {
@@ -52,6 +54,9 @@ std::string RatioToTcp(const std::vector<CellSummary>& cells,
 
 // Messages of a stream, too.
 double CallsPerSecond(const CellSummary& summary) {
+  if (summary.cell.benchmark == Benchmark::kReplay) {
+    return summary.median.rpcs / summary.median.seconds;
+  }
   return summary.median.mb_per_s * 1e6 /
          static_cast<double>(summary.cell.bytes);
 }
@@ -67,10 +72,6 @@ std::string BeyondTcp(const std::vector<CellSummary>& cells,
 std::string Line(const std::vector<CellSummary>& cells,
                  const CellSummary& summary) {
   const std::string name(Name(summary.cell.transport));
-  if (!summary.unavailable.empty()) {
-    return absl::StrFormat("  %-13s unavailable: %s", name,
-                           summary.unavailable);
-  }
   if (summary.cell.benchmark == Benchmark::kIdle) {
     return absl::StrFormat(
         "  %-13s %10.3f %12.1f %12s", name, summary.median.cpu_percent,
@@ -82,6 +83,13 @@ std::string Line(const std::vector<CellSummary>& cells,
     return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8s", name,
                            summary.median.p50_us, summary.median.p99_us, spread,
                            summary.median.read_us, RatioToTcp(cells, summary));
+  }
+  if (summary.cell.benchmark == Benchmark::kReplay) {
+    return absl::StrFormat("  %-13s %9.3f %10.1f %10.1f %19s %10.1f %8.0f %8s",
+                           name, summary.median.seconds, summary.median.p50_us,
+                           summary.median.p99_us, spread,
+                           summary.median.mb_per_s, CallsPerSecond(summary),
+                           RatioToTcp(cells, summary));
   }
   return absl::StrFormat("  %-13s %10.1f %10.1f %19s %10.1f %8.0f %8s", name,
                          summary.median.p50_us, summary.median.p99_us, spread,
@@ -122,8 +130,51 @@ std::string Requested(const CellSummary& summary, const Columns& columns) {
   return line;
 }
 
+// Why transports are unavailable. The lines of the table have numbers of it.
+class Footnotes {
+ public:
+  // Returns the number of this reason, from 1 on.
+  size_t NumberOf(const CellSummary& summary) {
+    const std::string note =
+        absl::StrCat(Name(summary.cell.transport), ": ", summary.unavailable);
+    const auto found = std::find(notes_.begin(), notes_.end(), note);
+    if (found != notes_.end()) return found - notes_.begin() + 1;
+    notes_.push_back(note);
+    return notes_.size();
+  }
+
+  void Print(std::ostream& out) const {
+    for (size_t i = 0; i < notes_.size(); ++i) {
+      out << Wrapped(absl::StrCat("[", i + 1, "] "), notes_[i]);
+    }
+  }
+
+ private:
+  // In lines of 80 columns, as far as there are blanks; all but the first are
+  // indented by as much as the mark.
+  static std::string Wrapped(const std::string& mark, const std::string& text) {
+    std::string lines;
+    std::string line = mark;
+    bool is_first = true;
+    for (absl::string_view word :
+         absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+      if (!is_first && line.size() + 1 + word.size() > kColumns) {
+        absl::StrAppend(&lines, line, "\n");
+        line = std::string(mark.size(), ' ');
+        is_first = true;
+      }
+      absl::StrAppend(&line, is_first ? "" : " ", word);
+      is_first = false;
+    }
+    return absl::StrCat(lines, line, "\n");
+  }
+
+  static constexpr size_t kColumns = 80;
+  std::vector<std::string> notes_;
+};
+
 void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
-                Columns columns, std::ostream& out) {
+                Columns columns, Footnotes* footnotes, std::ostream& out) {
   if (block.benchmark == Benchmark::kIdle) columns = {};
   out << TitleOf(block) << "\n";
   if (block.benchmark == Benchmark::kIdle) {
@@ -132,6 +183,10 @@ void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
   } else if (block.benchmark == Benchmark::kHandover) {
     out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s", "", "p50 us",
                            "p99 us", "p50 min..max", "read us", "vs tcp");
+  } else if (block.benchmark == Benchmark::kReplay) {
+    out << absl::StrFormat("  %-13s %9s %10s %10s %19s %10s %8s %8s", "",
+                           "seconds", "p50 us", "p99 us", "p50 min..max",
+                           "MB/s", "calls/s", "vs tcp");
   } else {
     out << absl::StrFormat("  %-13s %10s %10s %19s %10s %8s %8s", "", "p50 us",
                            "p99 us", "p50 min..max", "MB/s", "calls/s",
@@ -140,9 +195,13 @@ void PrintBlock(const std::vector<CellSummary>& cells, const Cell& block,
   out << HeadOfRequested(columns) << "\n";
   for (const CellSummary& summary : cells) {
     if (!SameBlock(summary.cell, block)) continue;
-    out << Line(cells, summary);
-    if (summary.unavailable.empty()) out << Requested(summary, columns);
-    out << "\n";
+    if (!summary.unavailable.empty()) {
+      out << absl::StrFormat("  %-13s unavailable [%d]\n",
+                             Name(summary.cell.transport),
+                             footnotes->NumberOf(summary));
+      continue;
+    }
+    out << Line(cells, summary) << Requested(summary, columns) << "\n";
   }
 }
 
@@ -188,13 +247,17 @@ double CpuSecondsPerGb(const CellSummary& summary) {
 
 void PrintTable(const std::vector<CellSummary>& cells, const Columns& columns,
                 std::ostream& out) {
+  Footnotes footnotes;
   for (size_t i = 0; i < cells.size(); ++i) {
     bool first_of_block = true;
     for (size_t j = 0; j < i; ++j) {
       if (SameBlock(cells[j].cell, cells[i].cell)) first_of_block = false;
     }
-    if (first_of_block) PrintBlock(cells, cells[i].cell, columns, out);
+    if (first_of_block) {
+      PrintBlock(cells, cells[i].cell, columns, &footnotes, out);
+    }
   }
+  footnotes.Print(out);
 }
 
 namespace {
@@ -221,6 +284,9 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
   if (summary.cell.benchmark == Benchmark::kHandover) {
     object["read_us"] = Rounded(summary.median.read_us);
   }
+  if (summary.cell.benchmark == Benchmark::kReplay) {
+    object["seconds"] = Rounded(summary.median.seconds);
+  }
   object["mb_per_s"] = Rounded(summary.median.mb_per_s);
   object["page_faults"] = Rounded(summary.median.page_faults);
   if (summary.median.cpu_us > 0) {
@@ -237,12 +303,14 @@ nlohmann::ordered_json ToObject(const CellSummary& summary) {
 
 // Of all benchmarks.
 constexpr const char* kCsvColumns[] = {
-    "benchmark",         "transport",       "api",         "bytes",
-    "buffers",           "scheme",          "p50_us",      "p50_min_us",
-    "p50_max_us",        "p90_us",          "p99_us",      "p999_us",
-    "read_us",           "mb_per_s",        "page_faults", "cpu_s_per_gb",
-    "cpu_s_per_million", "eager_max_bytes", "chunk_bytes", "rpcs",
-    "cpu_percent",       "kib_per_channel"};
+    "benchmark",       "transport",      "api",
+    "bytes",           "buffers",        "scheme",
+    "p50_us",          "p50_min_us",     "p50_max_us",
+    "p90_us",          "p99_us",         "p999_us",
+    "read_us",         "seconds",        "mb_per_s",
+    "page_faults",     "cpu_s_per_gb",   "cpu_s_per_million",
+    "eager_max_bytes", "chunk_bytes",    "rpcs",
+    "cpu_percent",     "kib_per_channel"};
 
 std::string CsvValue(const nlohmann::ordered_json& object, const char* name) {
   const auto found = object.find(name);

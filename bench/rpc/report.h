@@ -20,9 +20,10 @@ struct RoundResult {
   double p90_us = 0;
   double p99_us = 0;
   double p999_us = 0;
-  double mb_per_s = 0;  // 10^6 payload bytes, of one direction
+  double mb_per_s = 0;  // 10^6 payload bytes, of one direction; kReplay: both
   double rpcs = 0;      // measured RPCs, or messages of a stream
   double read_us = 0;   // the median, for kHandover
+  double seconds = 0;   // from the first to the last, for kReplay
   // Per RPC or message, of client and server together, and of the benchmark's
   // own work; for kBeside 0.
   double page_faults = 0;
@@ -42,10 +43,10 @@ constexpr double RoundResult::*kRoundFields[] = {
     &RoundResult::p50_us,          &RoundResult::p90_us,
     &RoundResult::p99_us,          &RoundResult::p999_us,
     &RoundResult::mb_per_s,        &RoundResult::rpcs,
-    &RoundResult::read_us,         &RoundResult::page_faults,
-    &RoundResult::cpu_us,          &RoundResult::cpu_percent,
-    &RoundResult::kib_per_channel, &RoundResult::eager_max_bytes,
-    &RoundResult::chunk_bytes};
+    &RoundResult::read_us,         &RoundResult::seconds,
+    &RoundResult::page_faults,     &RoundResult::cpu_us,
+    &RoundResult::cpu_percent,     &RoundResult::kib_per_channel,
+    &RoundResult::eager_max_bytes, &RoundResult::chunk_bytes};
 
 RoundResult Summarize(const Cell& cell, const LoadResult& load);
 
@@ -68,7 +69,8 @@ struct Columns {
 // Prints a block of lines for each benchmark, API and size, with a line for
 // each transport. The last column but those on request compares with the
 // block's tcp line: how many times faster, by p50 for latency, handover and
-// beside, by MB/s for others; how much more memory for idle.
+// beside, by MB/s for others; how much more memory for idle. Below the table
+// stands why transports are unavailable.
 void PrintTable(const std::vector<CellSummary>& cells, const Columns& columns,
                 std::ostream& out);
 

@@ -7,6 +7,7 @@
 #include "bench/rpc/transports.h"
 #include "grpcpp/security/server_credentials.h"
 #include "penstock/penstock.h"
+#include "penstock/record.h"
 
 namespace penstock {
 namespace bench {
@@ -24,13 +25,25 @@ std::unique_ptr<ServiceHost> MakeHost(Api api, int threads) {
   return nullptr;
 }
 
+// A client process that serves itself may do so several times.
+absl::Status RecordOnce(const std::string& path) {
+  static const absl::Status& status = *new absl::Status(RecordCalls(path));
+  return status;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
                                                       Transport transport,
                                                       Api api) {
+  if (!options.record_path.empty()) {
+    const absl::Status recorded = RecordOnce(options.record_path);
+    if (!recorded.ok()) return recorded;
+  }
   std::unique_ptr<Server> server(new Server);
-  server->host_ = MakeHost(api, options.threads);
+  server->host_ = options.recording != nullptr
+                      ? MakeReplayHost(options.recording)
+                      : MakeHost(api, options.threads);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);

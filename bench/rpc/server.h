@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/options.h"
+#include "bench/rpc/recording.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 
@@ -37,6 +38,9 @@ std::unique_ptr<ServiceHost> MakeSyncHost();
 // `threads` threads wait on one completion queue.
 std::unique_ptr<ServiceHost> MakeAsyncHost(int threads);
 std::unique_ptr<ServiceHost> MakeCallbackHost();
+// Answers the calls of a recording, through the blocking API.
+std::unique_ptr<ServiceHost> MakeReplayHost(
+    std::shared_ptr<const Recording> recording);
 
 // A started server. The destructor ends its calls and waits for its threads.
 class Server {

@@ -7,6 +7,7 @@
 #include "absl/strings/strip.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/server.h"
+#include "penstock/record.h"
 
 namespace penstock {
 namespace bench {
@@ -43,6 +44,7 @@ void RunServerRole(const RunOptions& options) {
   SendLine((*server)->address());
   AwaitParent();
   server->reset();
+  FinishRecording();  // LeaveChild() runs nothing at exit
   LeaveChild(0);
 }
 

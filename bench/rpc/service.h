@@ -18,6 +18,12 @@ constexpr char kEchoMethod[] = "/penstock.bench.Rpc/Echo";
 // Client streaming. Checks payloads, and answers with a StreamTally.
 constexpr char kStreamMethod[] = "/penstock.bench.Rpc/Stream";
 
+// Of --benchmark=replay. The client's metadata has the call's number in the
+// recording, which both sides have, as text.
+constexpr char kReplayMethod[] = "/penstock.bench.Rpc/Replay";  // unary
+constexpr char kReplayStreamMethod[] = "/penstock.bench.Rpc/ReplayStream";
+constexpr char kReplayedCall[] = "penstock-replay";
+
 // The order of the methods in the grpc::Service.
 constexpr int kEchoIndex = 0;
 constexpr int kStreamIndex = 1;

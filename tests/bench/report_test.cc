@@ -140,7 +140,8 @@ TEST(TableTest, ComparesWithTcpAndNamesTheUnavailable) {
       "   4883    1.00x\n"
       "  uds                 40.0       80.0          40.0..40.0       12.5  "
       "  12207    2.50x\n"
-      "  shm           unavailable: no such thing\n");
+      "  shm           unavailable [1]\n"
+      "[1] shm: no such thing\n");
 }
 
 TEST(TableTest, BandwidthIsComparedByBandwidth) {
@@ -165,7 +166,8 @@ TEST(TableTest, PageFaultsAreAColumnWhereTheyAreWanted) {
       "calls/s   vs tcp    faults\n"
       "  tcp                100.0      200.0        100.0..100.0        5.0  "
       "   4883    1.00x      1.50\n"
-      "  shm           unavailable: no such thing\n");
+      "  shm           unavailable [1]\n"
+      "[1] shm: no such thing\n");
 }
 
 CellSummary Idle(Transport transport, double cpu_percent, double kib) {
