@@ -24,6 +24,7 @@
 #include "ps/optimizer.h"
 #include "ps/server.h"
 #include "ps/service.h"
+#include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/pool_allocator.h"
@@ -38,6 +39,7 @@ struct Flags {
   double learning_rate = 0.1;
   double lease_seconds = 10;
   double assemble_seconds = 60;
+  penstock::ps::TlsFiles tls;
   bool off = false;
   bool quiet = false;
 };
@@ -64,8 +66,10 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// Fills in what the flags leave open.
+// Checks the flags, and fills in what they leave open.
 absl::Status CompleteFromEnvironment(Flags* flags) {
+  absl::Status tls = flags->tls.Check();
+  if (!tls.ok()) return tls;
   if (flags->listen.empty() || flags->workers == 0) {
     auto cluster = penstock::ps::ClusterFromEnvironment();
     if (cluster.ok() && cluster->role != penstock::ps::Role::kServer) {
@@ -90,8 +94,10 @@ absl::Status CompleteFromEnvironment(Flags* flags) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
-                                     int* port) {
+std::unique_ptr<grpc::Server> Listen(
+    const Flags& flags,
+    const std::shared_ptr<grpc::ServerCredentials>& security,
+    grpc::Service* service, int* port) {
   penstock::Options options;
   if (flags.off) options.policy = penstock::Policy::kOff;
   grpc::ServerBuilder builder;
@@ -100,20 +106,21 @@ std::unique_ptr<grpc::Server> Listen(const Flags& flags, grpc::Service* service,
   // Otherwise two servers with the same address would silently share its
   // workers.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(flags.listen, grpc::InsecureServerCredentials(),
-                           port);
+  builder.AddListeningPort(flags.listen, security, port);
   builder.RegisterService(service);
   return builder.BuildAndStart();
 }
 
 int Run(Flags flags) {
+  absl::Status complete = CompleteFromEnvironment(&flags);
+  if (!complete.ok()) return Fail(std::string(complete.message()));
+  sigset_t signals = BlockSignals();  // before there are other threads
   if (!flags.record.empty()) {
     const absl::Status status = penstock::RecordCalls(flags.record);
     if (!status.ok()) return Fail(std::string(status.message()));
   }
-  absl::Status complete = CompleteFromEnvironment(&flags);
-  if (!complete.ok()) return Fail(std::string(complete.message()));
-  sigset_t signals = BlockSignals();
+  auto security = penstock::ps::ServerSecurity(flags.tls);
+  if (!security.ok()) return Fail(std::string(security.status().message()));
   // Variables, from their first update on, are pulled where they lie.
   if (!flags.off) {
     namespace tensor = penstock::tensor;
@@ -129,7 +136,8 @@ int Run(Flags flags) {
   penstock::ps::Server core(options, *std::move(optimizer));
   std::unique_ptr<grpc::Service> service = penstock::ps::MakeService(&core);
   int port = 0;
-  std::unique_ptr<grpc::Server> server = Listen(flags, service.get(), &port);
+  std::unique_ptr<grpc::Server> server =
+      Listen(flags, *security, service.get(), &port);
   if (server == nullptr || port == 0) {
     return Fail(absl::StrCat("cannot listen on ", flags.listen));
   }
@@ -174,6 +182,10 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--record", flags.record,
                  "record the traffic to this file, to be replayed");
+  app.add_option("--ca", flags.tls.ca,
+                 "use TLS, and admit workers whom this PEM file vouches for");
+  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)");
+  app.add_option("--key", flags.tls.key, "its private key (PEM)");
   app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
   app.add_flag("--quiet", flags.quiet, "no log lines");
   CLI11_PARSE(app, argc, argv);

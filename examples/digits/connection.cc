@@ -2,21 +2,20 @@
 
 #include "absl/strings/str_join.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "penstock/penstock.h"
 #include "tensor_service/status.h"
 
 namespace penstock::digits {
 
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
-    const std::vector<std::string>& servers, bool stock) {
+    const std::vector<std::string>& servers,
+    const std::shared_ptr<grpc::ChannelCredentials>& security, bool stock) {
   Options options;
   if (stock) options.policy = Policy::kOff;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& server : servers) {
     channels.push_back(grpc::CreateCustomChannel(
-        server, Credentials(grpc::InsecureChannelCredentials(), options),
-        tensor::UnlimitedMessages()));
+        server, Credentials(security, options), tensor::UnlimitedMessages()));
   }
   return channels;
 }

@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
 
 namespace penstock::digits {
 
 // Makes a channel to each address, over Penstock, or with `stock` without it.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
-    const std::vector<std::string>& servers, bool stock);
+    const std::vector<std::string>& servers,
+    const std::shared_ptr<grpc::ChannelCredentials>& security, bool stock);
 
 // Returns "shm (ring 1 MiB)", "tcp: ..." with the reason, or "http2". If a
 // channel has several live connections, joins them by " + ".

@@ -32,6 +32,7 @@
 #include "ps/client.h"
 #include "ps/cluster.h"
 #include "ps/reader.h"
+#include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/tensor.h"
@@ -49,6 +50,7 @@ struct Flags {
   unsigned batch = 32;
   int hidden = 512;
   unsigned seed = 1;
+  ps::TlsFiles tls;
   bool stock = false;
   bool gate = false;
 };
@@ -59,6 +61,7 @@ struct Part {
   unsigned rank = 0;
   unsigned workers = 1;
   bool evaluator = false;
+  std::vector<std::shared_ptr<grpc::Channel>> channels;  // to the servers
 };
 
 absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
@@ -67,7 +70,10 @@ absl::StatusOr<Part> PartFromFlags(const Flags& flags) {
         "--rank=", flags.rank, " is out of range: --workers=", flags.workers));
   }
   return Part{absl::StrSplit(flags.servers, ',', absl::SkipWhitespace()),
-              flags.rank, flags.workers, flags.evaluator};
+              flags.rank,
+              flags.workers,
+              flags.evaluator,
+              {}};
 }
 
 absl::StatusOr<Part> PartFromEnvironment() {
@@ -82,9 +88,11 @@ absl::StatusOr<Part> PartFromEnvironment() {
     return absl::InvalidArgumentError(
         "task.type in TF_CONFIG is ps, but this is a worker: run ps_server");
   }
-  return Part{cluster->servers, static_cast<unsigned>(cluster->index),
+  return Part{cluster->servers,
+              static_cast<unsigned>(cluster->index),
               static_cast<unsigned>(cluster->workers.size()),
-              cluster->role == ps::Role::kEvaluator};
+              cluster->role == ps::Role::kEvaluator,
+              {}};
 }
 
 // Measures the microseconds since the last call, to time one thing after
@@ -180,7 +188,7 @@ absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
   ps::Worker::Options options;
-  options.servers = Connect(part.servers, flags.stock);
+  options.servers = part.channels;
   options.variables = Variables(flags.hidden);
   options.rank = part.rank;
   auto worker = ps::Worker::Join(std::move(options));
@@ -201,8 +209,7 @@ absl::Status RunWorker(const Flags& flags, const Part& part,
 
 absl::Status RunEvaluator(const Flags& flags, const Part& part,
                           const Dataset& digits) {
-  ps::Reader reader(Connect(part.servers, flags.stock),
-                    Variables(flags.hidden));
+  ps::Reader reader(part.channels, Variables(flags.hidden));
   EvaluatorOptions options;
   options.steps = flags.steps;
   options.every = flags.every;
@@ -221,6 +228,11 @@ absl::Status Run(const Flags& flags) {
   absl::StatusOr<Part> part =
       flags.servers.empty() ? PartFromEnvironment() : PartFromFlags(flags);
   if (!part.ok()) return part.status();
+  absl::Status tls = flags.tls.Check();
+  if (!tls.ok()) return tls;
+  auto security = ps::ClientSecurity(flags.tls);
+  if (!security.ok()) return security.status();
+  part->channels = Connect(part->servers, *security, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
   // Gradients are sent from where they are computed.
@@ -252,6 +264,10 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--hidden", flags.hidden)->check(CLI::Range(1, 32768));
   app.add_option("--seed", flags.seed);
+  app.add_option("--ca", flags.tls.ca,
+                 "use TLS, and trust servers whom this PEM file vouches for");
+  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)");
+  app.add_option("--key", flags.tls.key, "its private key (PEM)");
   app.add_flag("--stock", flags.stock, "stock gRPC, without Penstock");
   app.add_flag("--gate", flags.gate,
                "wait for lines on standard input: the step to train up to");

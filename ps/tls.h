@@ -1,0 +1,39 @@
+// The files of TLS of a parameter server and its workers.
+
+#ifndef PENSTOCK_PS_TLS_H_
+#define PENSTOCK_PS_TLS_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+
+namespace penstock::ps {
+
+// Paths of PEM files; empty: not given. They are read once.
+struct TlsFiles {
+  std::string ca;    // who signs the certificates of peers
+  std::string cert;  // this process's own certificate
+  std::string key;   // its private key
+
+  // Returns INVALID_ARGUMENT unless none or all are given: both sides prove
+  // who they are, since whoever reaches a parameter server may train there.
+  absl::Status Check() const;
+  bool given() const { return !cert.empty(); }
+};
+
+// Return insecure credentials if no files are given, else those of TLS in which
+// each side has a certificate that `ca` vouches for. A server verifies no
+// names; a client that of the server. Return NOT_FOUND for a file that cannot
+// be read or is empty.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerSecurity(
+    const TlsFiles& files);
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientSecurity(
+    const TlsFiles& files);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_TLS_H_
