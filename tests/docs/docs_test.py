@@ -30,7 +30,7 @@ FENCE = re.compile(r"^ *(```|~~~)")
 # A path of this tree, or of a folder of it, between back quotes.
 QUOTED_PATH = re.compile(
     r"`((?:transport|tensor_service|ps|examples|tests|docs|tools|bench|python|"
-    r"frameworks|cli|preload)/[\w./-]*)`")
+    r"frameworks|cli|preload|deploy)/[\w./-]*)`")
 
 
 # A function of a class, between back quotes.
@@ -42,12 +42,18 @@ def text_of(path):
 
 
 def documents(root):
-    found = sorted((root / "docs").glob("*.md"))
+    found = sorted((root / "docs").glob("**/*.md"))
     found += sorted(root.glob("*.md"))
-    for top in ("examples", "bench", "ps", "python", "tensor_service",
-                "transport"):
+    for top in ("deploy", "examples", "bench", "ps", "python",
+                "tensor_service", "transport"):
         found += sorted((root / top).glob("**/README.md"))
     return found
+
+
+def deployment(root):
+    """What starts programs, and sets variables for them."""
+    return [path for path in sorted((root / "deploy").glob("**/*"))
+            if path.suffix in (".yaml", ".sbatch") or path.name == "Dockerfile"]
 
 
 def settings(root):
@@ -125,7 +131,7 @@ class SettingsTest(unittest.TestCase):
     def test_every_variable_that_a_document_names_is_a_setting(self):
         known = settings(ROOT) | NOT_OF_THE_TRANSPORT
         self.assertEqual([f"{path.relative_to(ROOT)}: {name}"
-                          for path in documents(ROOT)
+                          for path in documents(ROOT) + deployment(ROOT)
                           for name in VARIABLE.findall(text_of(path))
                           if name not in known], [])
 
@@ -154,7 +160,7 @@ class LinksTest(unittest.TestCase):
     def test_every_quoted_path_is_in_the_tree(self):
         # docs/ only: an example's README quotes paths of its own folder.
         self.assertEqual([problem
-                          for path in sorted((ROOT / "docs").glob("*.md"))
+                          for path in sorted((ROOT / "docs").glob("**/*.md"))
                           for problem in unresolved_paths(ROOT, path)], [])
 
 

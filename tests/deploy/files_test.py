@@ -1,0 +1,215 @@
+#!/usr/bin/python3 -B
+"""The files in deploy/: linters find nothing, and every command that a file has
+is one that its program knows."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import pytest
+
+DEPLOY = pathlib.Path("deploy")
+SLURM = sorted(DEPLOY.glob("slurm/*.sbatch"))
+MANIFESTS = sorted(DEPLOY.glob("kubernetes/*.yaml"))
+# tools/setup --deploy
+LINTERS = pathlib.Path(os.environ.get("XDG_CACHE_HOME")
+                       or pathlib.Path.home() / ".cache") / "penstock/deploy"
+# The release whose schemas have all that the manifests use, and no newer one.
+KUBERNETES = "1.31"
+PROGRAMS = {
+    "penstock": "cli/penstock",
+    "ps_server": "ps/ps_server",
+    "digits_worker": "examples/digits/digits_worker",
+}
+TO_JSON = "import json, sys, yaml; print(json.dumps(list(" \
+    "yaml.safe_load_all(sys.stdin))))"
+
+
+def run(*command, **more):
+    return subprocess.run(command, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, check=False, **more)
+
+
+def linter(name):
+    path = shutil.which(name) or LINTERS / "bin" / name
+    if not os.path.exists(path):
+        raise unittest.SkipTest(f"no {name} here: run tools/setup --deploy")
+    return path
+
+
+def without_comments(text):
+    """With all that a manifest offers in comments taken up. Comments in words
+    stay: what is offered begins with "- ", "name: " or "add: ["."""
+    return re.sub(r"^( *)# ((?:  )?(?:- \{|add: \[|rdma/\w+: |\w+:$))", r"\1\2",
+                  text, flags=re.MULTILINE)
+
+
+def objects(text):
+    """The objects of a manifest, read by the linters' YAML library."""
+    linter("kubernetes-validate")
+    return json.loads(run(LINTERS / "bin/python3", "-c", TO_JSON,
+                          input=text).stdout)
+
+
+def pods(text):
+    return [each["spec"]["template"]["spec"] for each in objects(text)
+            if "template" in each["spec"]]
+
+
+def containers(text):
+    return [container for pod in pods(text) for container in pod["containers"]]
+
+
+def commands(container):
+    """The words of each command of a container: its own, and its probes'."""
+    yield container["command"] + container.get("args", [])
+    for key, probe in container.items():
+        if key.endswith("Probe") and "exec" in probe:
+            yield probe["exec"]["command"]
+
+
+def unknown_flags(command):
+    """The flags of a command that its program does not know."""
+    program = PROGRAMS[command[0]]
+    verb = command[1:2] if command[0] == "penstock" else []
+    known = set(re.findall(r"--[a-z-]+", run(program, *verb, "--help").stdout))
+    used = {word.partition("=")[0] for word in command
+            if word.startswith("--")}
+    return used - known
+
+
+class DockerfileTest(unittest.TestCase):
+    text = (DEPLOY / "Dockerfile").read_text()
+
+    def test_hadolint_finds_nothing(self):
+        done = run(linter("hadolint"), "--no-color", DEPLOY / "Dockerfile")
+        self.assertEqual(done.stdout, "")
+
+    def test_its_commands_are_known(self):
+        found = [json.loads(words) for words in
+                 re.findall(r"\bCMD (\[.*\])", self.text)]
+        ours = [command for command in found if command[0] in PROGRAMS]
+        self.assertEqual({command[0] for command in ours},
+                         {"penstock", "ps_server"})
+        for command in ours:
+            self.assertEqual(unknown_flags(command), set(), command)
+
+    def test_it_has_the_release_that_the_plugin_is_for(self):
+        # tools/setup --tensorflow installs that one.
+        newest = re.search(r"([\d.]+)\)\n",
+                           pathlib.Path("tools/tensorflow.sh").read_text())[1]
+        self.assertIn(f"tensorflow-cpu=={newest} ", self.text)
+
+
+class KubernetesTest(unittest.TestCase):
+
+    def check(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            done = run(linter("kubernetes-validate"), "--strict", "--quiet",
+                       "-k", KUBERNETES, file.name)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_the_manifests_are_valid(self):
+        self.assertEqual(len(MANIFESTS), 2)
+        for path in MANIFESTS:
+            self.check(path.read_text())
+
+    def test_they_are_valid_with_what_they_offer_in_comments(self):
+        for path in MANIFESTS:
+            text = without_comments(path.read_text())
+            self.check(text)
+            for wanted in ("IPC_LOCK", "rdma/hca", "hostPath",
+                           "PENSTOCK_SHM_DIRECTORY"):
+                self.assertIn(wanted, json.dumps(objects(text)), path)
+
+    def test_what_is_wrong_is_noticed(self):
+        text = MANIFESTS[0].read_text()
+        for before, after in (("replicas: 2", "replicas: two"),
+                              ("clusterIP:", "clusterIp:")):
+            with self.assertRaises(AssertionError):
+                self.check(text.replace(before, after, 1))
+
+    def test_their_commands_are_known(self):
+        found = [command for path in MANIFESTS
+                 for container in containers(path.read_text())
+                 for command in commands(container)
+                 if command[0] in PROGRAMS]
+        self.assertEqual({command[0] for command in found}, set(PROGRAMS))
+        for command in found:
+            self.assertEqual(unknown_flags(command), set(), command)
+
+    def test_servers_and_workers_are_as_many_as_are_waited_for(self):
+        service, servers, workers = objects(MANIFESTS[0].read_text())
+        name = f"{service['metadata']['name']}"
+        server, worker = (each["spec"]["template"]["spec"]["containers"][0]
+                          for each in (servers, workers))
+        port = server["ports"][0]["containerPort"]
+        addresses = ",".join(f"{name}-{n}.{name}:{port}" for n in
+                             range(servers["spec"]["replicas"]))
+        self.assertIn(f"--servers={addresses}", worker["args"])
+        count = workers["spec"]["completions"]
+        self.assertEqual(count, workers["spec"]["parallelism"])
+        for container in server, worker:
+            self.assertIn(f"--workers={count}", container["args"])
+
+    def test_each_pod_of_tensorflow_is_another_task_of_the_cluster(self):
+        job = objects(MANIFESTS[1].read_text())[-1]
+        container = job["spec"]["template"]["spec"]["containers"][0]
+        cluster = next(each["value"] for each in container["env"]
+                       if each["name"] == "CLUSTER")
+        tasks = set()
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "python3")
+            program.write_text('#!/bin/sh\nprintf %s "$TF_CONFIG"\n')
+            program.chmod(0o755)
+            for index in range(job["spec"]["completions"]):
+                done = run(*container["command"], env={
+                    "PATH": f"{folder}:{os.environ['PATH']}",
+                    "INDEX": str(index), "CLUSTER": cluster})
+                config = json.loads(done.stdout)
+                task = config["task"]
+                self.assertEqual(config["rpc_layer"], "grpc+penstock")
+                self.assertEqual(
+                    config["cluster"][task["type"]][task["index"]],
+                    f"training-{index}.training:2222")
+                tasks.add((task["type"], task["index"]))
+        self.assertEqual(len(tasks), sum(map(len, config["cluster"].values())))
+        self.assertIn(("chief", 0), tasks)
+
+
+class SlurmTest(unittest.TestCase):
+    """slurm_test runs them."""
+
+    def test_shellcheck_finds_nothing(self):
+        if shutil.which("shellcheck") is None:
+            self.skipTest("no shellcheck here: run tools/setup --deploy")
+        self.assertEqual(len(SLURM), 2)
+        self.assertEqual(run("shellcheck", *SLURM).stdout, "")
+
+
+class CheckerTest(unittest.TestCase):
+
+    def test_a_flag_that_a_program_lacks_is_unknown(self):
+        self.assertEqual(
+            unknown_flags(["penstock", "ping", "x:1", "--count=1", "--port=2"]),
+            {"--port"})
+
+    def test_words_in_comments_stay_comments(self):
+        self.assertEqual(without_comments("  # - {a: b}\n  # To all: not\n"),
+                         "  - {a: b}\n  # To all: not\n")
+
+
+if __name__ == "__main__":
+    # For unittest's classes, too: it reports each test, and why one is skipped.
+    report = os.environ.get("XML_OUTPUT_FILE")
+    sys.exit(pytest.main(
+        [str(pathlib.Path(__file__).resolve()), "-v", "-rs", "-p",
+         "no:cacheprovider"] + ([f"--junitxml={report}"] if report else [])))

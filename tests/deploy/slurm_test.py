@@ -1,0 +1,88 @@
+#!/usr/bin/python3 -B
+"""The scripts of deploy/slurm, run to their end on a cluster of loopback
+addresses (fake_slurm.py): what they start trains."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import tempfile
+import unittest
+
+SCRIPTS = pathlib.Path("deploy/slurm").resolve()
+FAKE = pathlib.Path("tests/deploy/fake_slurm.py").resolve()
+PROGRAMS = [pathlib.Path(name).resolve()
+            for name in ("ps", "examples/digits")]
+
+
+def free_ports(count):
+    """The first of so many ports that are free, one after another."""
+    for first in range(21000 + os.getpid() % 5000, 32000, count):
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("", port)).close()
+            return first
+        except OSError:
+            continue
+    raise AssertionError("no free ports")
+
+
+def submit(script, *arguments, nodes, timeout=100, **environment):
+    """Runs a script as the first node of a job would; returns what it said."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in "srun", "scontrol":
+            pathlib.Path(folder, name).symlink_to(FAKE)
+        path = os.pathsep.join([folder, *map(str, PROGRAMS),
+                                os.environ["PATH"]])
+        return subprocess.run(
+            [SCRIPTS / script, *arguments], text=True, timeout=timeout,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+            env=dict(os.environ, PATH=path, SLURM_JOB_ID="4711",
+                     SLURM_JOB_NODELIST=f"127.0.0.[1-{nodes}]",
+                     **environment))
+
+
+def make_certificates(folder):
+    def openssl(*words):
+        subprocess.run(["openssl", *words], check=True, cwd=folder,
+                       stderr=subprocess.DEVNULL)
+    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=ca",
+            "-keyout", "ca.key", "-out", "ca.crt")
+    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=training",
+            "-keyout", "tls.key", "-out", "tls.csr")
+    pathlib.Path(folder, "names").write_text(
+        "subjectAltName=IP:127.0.0.1,IP:127.0.0.2")
+    openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey",
+            "ca.key", "-CAcreateserial", "-extfile", "names", "-out", "tls.crt")
+
+
+class ParameterServerTest(unittest.TestCase):
+
+    def train(self, **environment):
+        done = submit("parameter_server.sbatch", nodes=2, STEPS="20",
+                      WORKERS_PER_NODE="2", FIRST_PORT=str(free_ports(2)),
+                      **environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^result [\d.]+ ")
+        # All workers have pushed all steps to both servers, which then ended.
+        self.assertEqual(
+            done.stdout.count("stopped at version 20; pushes counted 80,"), 2,
+            done.stdout)
+        return done.stdout
+
+    def test_it_trains_over_shared_memory(self):
+        self.assertEqual(self.train().count(" shm (ring"), 8 + 8 + 8)
+
+    def test_it_trains_under_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            make_certificates(folder)
+            self.train(TLS=folder)
+
+    def test_a_worker_that_fails_fails_the_job(self):
+        done = submit("parameter_server.sbatch", nodes=2, WORKER="false",
+                      FIRST_PORT=str(free_ports(2)))
+        self.assertNotEqual(done.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
