@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Holds docs/operations/messages.md to the sources: each message that it quotes
+is there, and each that the sources log, or give as a reason, is in it."""
+
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DOCUMENT = ROOT / "docs/operations/messages.md"
+FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
+# All statuses of these come before users.
+SAID_IN_FULL = ("transport/settings/settings.cc",
+                "transport/paths/path_policy.cc",
+                "transport/paths/session_setup.cc",
+                "transport/paths/side_paths.cc",
+                "transport/monitoring/trace_file.cc",
+                "transport/monitoring/http_port.cc",
+                "transport/fabric/verbs/supervisor.cc",
+                "transport/fabric/verbs/locked_memory.cc",
+                "transport/fabric/shm/peer_user.cc",
+                "preload/python.c",
+                "preload/check_program.cc")
+# Calls that log what came from elsewhere, with no words of their own; what
+# else they log is in the table by the files above.
+WITHOUT_WORDS = {
+    "transport/grpc/server_negotiator.cc": 2,
+    "transport/start_monitoring.cc": 2,
+    "transport/usable_settings.cc": 1,
+    "transport/base/log.cc": 2,  # the functions themselves
+}
+
+STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+# A string that is continued on the next line, or by the next of StrCat()'s
+# arguments.
+SEAM = re.compile(r'"\s*(?:\n|,)\s*"')
+CALL = re.compile(r"\b(?:LogWarning|LogError)\(")
+STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say)\(")
+# The stub's functions in C return a text.
+TEXT = re.compile(r"\breturn (?=\")")
+# Too short to tell one message from another.
+SHORTEST = 5
+
+
+def joined(path):
+    """The text of a source, its strings in one piece and without comments."""
+    text = re.sub(r"^\s*//.*$", "", path.read_text(encoding="utf-8"),
+                  flags=re.MULTILINE)
+    return SEAM.sub("", text)
+
+
+def sources():
+    return [path for folder in FOLDERS
+            for path in sorted((ROOT / folder).glob("**/*"))
+            if path.suffix in (".c", ".cc", ".h")]
+
+
+def argument(text, begin):
+    """The text of a call from behind its parenthesis up to the closing one."""
+    depth, at = 1, begin
+    while depth > 0 and at < len(text):
+        string = STRING.match(text, at)
+        if string:
+            at = string.end()
+            continue
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return text[begin:at - 1]
+
+
+def words(text, call):
+    """For each such call: its strings of some length, perhaps none."""
+    for found in call.finditer(text):
+        yield [string for string in STRING.findall(argument(text, found.end()))
+               if len(string.strip()) >= SHORTEST]
+
+
+def quoted():
+    """The messages: the first columns of the tables."""
+    return re.findall(r"^\| `(.+?)` \|", DOCUMENT.read_text(encoding="utf-8"),
+                      re.MULTILINE)
+
+
+def parts(message):
+    """What does not vary in a message."""
+    return [part.strip() for part in message.split("...")
+            if len(part.strip()) >= SHORTEST]
+
+
+def plain(string):
+    return re.sub(r"%[.*\d]*[sdu]", "...", string).strip()
+
+
+class MessagesTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.texts = {path.relative_to(ROOT).as_posix(): joined(path)
+                     for path in sources()}
+        cls.strings = "\n".join(
+            plain(string) for text in cls.texts.values()
+            for string in STRING.findall(text))
+
+    def is_quoted(self, strings):
+        """Whether a message of the table has a part of one of them."""
+        return any(part in piece or piece in part
+                   for string in strings for piece in parts(plain(string))
+                   for message in quoted() for part in parts(message))
+
+    def test_there_are_messages(self):
+        self.assertGreater(len(quoted()), 80)
+
+    def test_every_quoted_message_is_in_the_sources(self):
+        self.assertEqual([part for message in quoted()
+                          for part in parts(message)
+                          if part not in self.strings], [])
+
+    def test_every_warning_and_error_of_the_log_is_quoted(self):
+        missing, silent = [], {}
+        for file, text in self.texts.items():
+            for strings in words(text, CALL):
+                if not strings:
+                    silent[file] = silent.get(file, 0) + 1
+                elif not self.is_quoted(strings):
+                    missing.append((file, strings))
+        self.assertEqual(missing, [])
+        self.assertEqual(
+            {file: number for file, number in silent.items()
+             if not file.endswith(".h")}, WITHOUT_WORDS)
+
+    def test_every_reason_of_these_files_is_quoted(self):
+        missing = []
+        for file in SAID_IN_FULL:
+            call = TEXT if file.endswith(".c") else STATUS
+            found = [strings for strings in words(self.texts[file], call)
+                     if strings]
+            self.assertTrue(found, file)
+            missing += [(file, strings) for strings in found
+                        if not self.is_quoted(strings)]
+        self.assertEqual(missing, [])
+
+
+class CheckerTest(unittest.TestCase):
+
+    def test_strings_in_two_pieces_are_one(self):
+        self.assertEqual(SEAM.sub("", '"one "\n   "two"'), '"one two"')
+
+    def test_an_argument_ends_at_its_own_parenthesis(self):
+        self.assertEqual(argument('f("a)", g(x)) + h()', 2), '"a)", g(x)')
+
+    def test_what_varies_is_left_out(self):
+        self.assertEqual(parts("worker ... is lost: ...; going on with ..."),
+                         ["worker", "is lost:", "; going on with"])
+
+
+if __name__ == "__main__":
+    unittest.main()
