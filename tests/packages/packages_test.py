@@ -41,6 +41,28 @@ for header in /usr/include/penstock/*.h; do check "${header##*/}" 14; done
 for standard in 17 20 23; do check penstock.h $standard; done
 """
 
+# A server of the package, and each command that has to do with one.
+COMMANDS = """
+cd /tmp
+penstock serve --port={port} 2>/dev/null >/dev/null &
+for attempt in $(seq 100); do
+  if penstock ping 127.0.0.1:{port} --count=1; then break; fi
+  sleep 0.1
+done
+penstock doctor 127.0.0.1:{port} | head -n 20
+PENSTOCK_LOG=info penstock run python3 -c '{client}' 127.0.0.1:{port} 2>&1
+penstock bench --transports=shm --api=sync --sizes=8 --rpcs=9 --rounds=1
+penstock top $! --count=1 || true
+kill $!
+"""
+
+# It knows nothing of Penstock.
+CLIENT = """
+import sys, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+print(channel.unary_unary("/penstock.Ping/Echo")(b"hello", timeout=20))
+"""
+
 TENSORS = """
 import numpy
 import penstock
@@ -153,6 +175,22 @@ class PackagesTest(unittest.TestCase):
         (root.folder / "tmp/tensors.py").write_text(TENSORS)
         self.assertIn("shm", root.run("python3 /tmp/tensors.py",
                                       user="nobody"))
+
+    def test_the_command_finds_what_belongs_to_it(self):
+        root.run(f"{INSTALL} python3-grpcio")
+        said = root.run(COMMANDS.format(client=CLIENT, port=free_port()),
+                        user="nobody")
+        self.assertIn("1 of 1 calls answered", said)
+        self.assertIn("b'hello'", said)
+        self.assertRegex(said, r"connection to .*: shm")
+        self.assertRegex(said, r"latency, sync, 8\n")
+
+    def test_shells_complete_the_command(self):
+        said = root.run(
+            "bash -c '. /usr/share/bash-completion/completions/penstock; "
+            "COMP_WORDS=(penstock do) COMP_CWORD=1; _penstock; "
+            "echo ${COMPREPLY[@]}'", user="nobody")
+        self.assertEqual(said.strip(), "doctor")
 
     def test_only_the_grpc_that_it_was_built_against_is_accepted(self):
         wanted = re.findall(r"(libgrpc\S+) \((<<|>=) ([^)]+)\)",
