@@ -338,6 +338,30 @@ TEST(ServeMetricsTest, TheChildOfAForkDoesNotKeepThePort) {
   EXPECT_EQ(status, 0);
 }
 
+// At the same port, but another address; and it is the program's.
+TEST(ServeMetricsTest, TheChildOfAForkKeepsTheProgramsListeners) {
+  const int own = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(bind(own, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(listen(own, 1), 0);
+  getsockname(own, reinterpret_cast<sockaddr*>(&address), &size);
+  ASSERT_TRUE(ServeMetrics(absl::StrCat(ntohs(address.sin_port))).ok());
+  const pid_t child = fork();
+  if (child == 0) {
+    int listens = 0;
+    size = sizeof listens;
+    getsockopt(own, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size);
+    _exit(listens == 1 ? 0 : 1);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  close(own);
+}
+
 INSTANTIATE_TEST_SUITE_P(Over, PenstockMetricsTest, EachPenstockPath(),
                          PathName());
 INSTANTIATE_TEST_SUITE_P(Over, MetricsTest, EachPath(), PathName());

@@ -1,5 +1,6 @@
 #include "transport/monitoring/http_port.h"
 
+#include <dirent.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
@@ -7,9 +8,11 @@
 
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "prometheus/collectable.h"
 #include "prometheus/exposer.h"
@@ -49,32 +52,47 @@ class SignalsLeftAlone {
   struct sigaction on_pipe_;
 };
 
-bool ListensAt(int fd, int port) {
+bool Listens(int fd) {
   int listens = 0;
   socklen_t size = sizeof listens;
-  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 ||
-      listens == 0) {
-    return false;
-  }
-  sockaddr_storage address = {};
-  size = sizeof address;
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return false;
-  }
-  uint16_t at = 0;
-  if (address.ss_family == AF_INET) {
-    at = reinterpret_cast<sockaddr_in*>(&address)->sin_port;
-  } else if (address.ss_family == AF_INET6) {
-    at = reinterpret_cast<sockaddr_in6*>(&address)->sin6_port;
-  }
-  return ntohs(at) == port;
+  return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 &&
+         listens != 0;
 }
 
-// The library does not tell its descriptor.
-void CloseListenerInChild(int port) {
-  constexpr int kDescriptorsLookedAt = 4096;
-  for (int fd = 0; fd < kDescriptorsLookedAt; ++fd) {
-    if (ListensAt(fd, port)) CloseInChild(fd);
+// 0: none.
+int PortOf(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return 0;
+  }
+  if (address.ss_family == AF_INET) {
+    return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
+  }
+  if (address.ss_family == AF_INET6) {
+    return ntohs(reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
+  }
+  return 0;
+}
+
+// The sockets of this process that listen.
+std::set<int> Listeners() {
+  std::set<int> found;
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return found;
+  while (const dirent* entry = readdir(folder)) {
+    int fd = -1;
+    if (absl::SimpleAtoi(entry->d_name, &fd) && Listens(fd)) found.insert(fd);
+  }
+  closedir(folder);
+  return found;
+}
+
+// The library does not tell its descriptor. The program may listen at the same
+// port of another address, with a socket that it had before.
+void CloseListenerInChild(const std::set<int>& before, int port) {
+  for (const int fd : Listeners()) {
+    if (before.count(fd) == 0 && PortOf(fd) == port) CloseInChild(fd);
   }
 }
 
@@ -95,13 +113,14 @@ absl::StatusOr<int> ServeHttp(const HttpAddress& address) {
   static auto* const process =
       new std::shared_ptr<ThisProcess>(std::make_shared<ThisProcess>());
   const SignalsLeftAlone signals;
+  const std::set<int> before = Listeners();
   try {
     auto exposer = std::make_unique<prometheus::Exposer>(OptionsFor(address));
     exposer->RegisterCollectable(*process);
     const std::vector<int> ports = exposer->GetListeningPorts();
     const int port = ports.empty() ? address.port : ports[0];
     (void)exposer.release();
-    CloseListenerInChild(port);
+    CloseListenerInChild(before, port);
     return port;
   } catch (const std::exception& error) {
     return absl::UnavailableError(
