@@ -119,10 +119,16 @@ class PortTest(unittest.TestCase):
     def test_it_listens_at_loopback_only(self):
         server = self.serve(PENSTOCK_METRICS="0")
         port = f":{server.metrics_port():04X}"
-        found = [line.split()[1]
+        # Others may have the same port of another address.
+        sockets = {os.readlink(fd) for fd in
+                   pathlib.Path(f"/proc/{server.process.pid}/fd").iterdir()}
+        found = [columns[1]
                  for table in ("/proc/net/tcp", "/proc/net/tcp6")
-                 for line in open(table, encoding="ascii")
-                 if line.split()[1].endswith(port) and line.split()[3] == "0A"]
+                 for columns in map(
+                     str.split,
+                     pathlib.Path(table).read_text("ascii").splitlines())
+                 if columns[1].endswith(port) and columns[3] == "0A" and
+                 f"socket:[{columns[9]}]" in sockets]
         self.assertEqual(found, ["0100007F" + port])
 
     def test_without_the_variable_nothing_listens(self):
