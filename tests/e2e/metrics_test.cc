@@ -161,6 +161,17 @@ TEST_P(PenstockMetricsTest, ShowsSessionsAndWhatTheyHaveAtPresent) {
             2 * (64 << 20));
 }
 
+// As a number it would be the least of all, and what is used of it beyond it.
+TEST_P(PenstockMetricsTest, LimitsThatThereAreNotAreNotShown) {
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  for (const auto& each : Parse(MetricsText())) {
+    if (absl::StrContains(each.first, "limit") ||
+        absl::StrContains(each.first, "_chunk_")) {
+      EXPECT_GT(each.second, 0) << each.first;
+    }
+  }
+}
+
 // One that ends takes its gauges with it, and leaves its counters.
 TEST_P(PenstockMetricsTest, SumsStayWhenAThousandConnectionsHaveEnded) {
   constexpr int kConnections = 1000;

@@ -23,17 +23,22 @@ constexpr Label kOfStatus[] = {Label::kStatus};
 
 constexpr Row Counter(Metric metric, const char* name, Unit unit,
                       absl::Span<const Label> labels, const char* help) {
-  return {metric, name, Type::kCounter, unit, Merge::kSum, labels, help};
+  return {metric, name, Type::kCounter, unit, Merge::kSum, labels, help, false};
 }
 constexpr Row Gauge(Metric metric, const char* name, Unit unit,
                     absl::Span<const Label> labels, const char* help,
                     Merge merge = Merge::kSum) {
-  return {metric, name, Type::kGauge, unit, merge, labels, help};
+  return {metric, name, Type::kGauge, unit, merge, labels, help, false};
+}
+constexpr Row Limit(Metric metric, const char* name, Unit unit,
+                    absl::Span<const Label> labels, const char* help,
+                    Merge merge = Merge::kSum) {
+  return {metric, name, Type::kGauge, unit, merge, labels, help, true};
 }
 constexpr Row Times(Metric metric, const char* name,
                     absl::Span<const Label> labels, const char* help) {
-  return {metric, name, Type::kHistogram, Unit::kSeconds, Merge::kSum,
-          labels, help};
+  return {metric, name, Type::kHistogram, Unit::kSeconds, Merge::kSum, labels,
+          help,   false};
 }
 
 constexpr Row kTable[] = {
@@ -59,7 +64,7 @@ constexpr Row kTable[] = {
             "Connections that were turned away before a session began."),
     Gauge(Metric::kHalfOpen, "penstock_negotiations", Unit::kNumber, {},
           "Connections of servers that have no path yet."),
-    Gauge(Metric::kHalfOpenLimit, "penstock_negotiations_limit", Unit::kNumber,
+    Limit(Metric::kHalfOpenLimit, "penstock_negotiations_limit", Unit::kNumber,
           {}, "How many may be negotiating; others are served over HTTP/2.",
           Merge::kMax),
     Counter(Metric::kStreamsStarted, "penstock_streams_started_total",
@@ -85,22 +90,22 @@ constexpr Row kTable[] = {
     Gauge(Metric::kAnnouncedUnreleased, "penstock_announced_messages",
           Unit::kNumber, {},
           "Announced messages that peers have not released."),
-    Gauge(Metric::kEagerLimitMin, "penstock_eager_limit_min_bytes",
+    Limit(Metric::kEagerLimitMin, "penstock_eager_limit_min_bytes",
           Unit::kBytes, kOfFabric,
           "Up to how many bytes messages are sent eagerly: the least of the "
           "open sessions.",
           Merge::kMin),
-    Gauge(Metric::kEagerLimitMax, "penstock_eager_limit_max_bytes",
+    Limit(Metric::kEagerLimitMax, "penstock_eager_limit_max_bytes",
           Unit::kBytes, kOfFabric,
           "Up to how many bytes messages are sent eagerly: the most of the "
           "open sessions.",
           Merge::kMax),
-    Gauge(Metric::kChunkMin, "penstock_chunk_min_bytes", Unit::kBytes,
+    Limit(Metric::kChunkMin, "penstock_chunk_min_bytes", Unit::kBytes,
           kOfFabric,
           "The pieces in which announced messages are read: the least of the "
           "open sessions.",
           Merge::kMin),
-    Gauge(Metric::kChunkMax, "penstock_chunk_max_bytes", Unit::kBytes,
+    Limit(Metric::kChunkMax, "penstock_chunk_max_bytes", Unit::kBytes,
           kOfFabric,
           "The pieces in which announced messages are read: the most of the "
           "open sessions.",
@@ -116,13 +121,13 @@ constexpr Row kTable[] = {
             "Messages that waited because the peer left unread what it had."),
     Gauge(Metric::kBudgetUsed, "penstock_budget_used_bytes", Unit::kBytes,
           kOfBudget, "What open sessions hold for their peers."),
-    Gauge(Metric::kBudgetLimit, "penstock_budget_limit_bytes", Unit::kBytes,
+    Limit(Metric::kBudgetLimit, "penstock_budget_limit_bytes", Unit::kBytes,
           kOfBudget, "What open sessions may hold before they push back."),
     Gauge(Metric::kPoolUsed, "penstock_pool_used_bytes", Unit::kBytes, kOfPool,
           "Memory for messages that is in use."),
     Gauge(Metric::kPoolReserved, "penstock_pool_reserved_bytes", Unit::kBytes,
           kOfPool, "Memory for messages that was taken from the system."),
-    Gauge(Metric::kPoolLimit, "penstock_pool_limit_bytes", Unit::kBytes,
+    Limit(Metric::kPoolLimit, "penstock_pool_limit_bytes", Unit::kBytes,
           kOfPool, "How much memory for messages may be taken."),
     Counter(Metric::kCacheHits, "penstock_registration_cache_hits_total",
             Unit::kNumber, {},
@@ -135,7 +140,7 @@ constexpr Row kTable[] = {
             "Registrations that ended to make room for others."),
     Gauge(Metric::kCacheUsed, "penstock_registration_cache_used_bytes",
           Unit::kBytes, {}, "Memory that stays registered."),
-    Gauge(Metric::kCacheLimit, "penstock_registration_cache_limit_bytes",
+    Limit(Metric::kCacheLimit, "penstock_registration_cache_limit_bytes",
           Unit::kBytes, {},
           "How much may stay registered (PENSTOCK_VERBS_CACHE_MIB)."),
     Counter(Metric::kCompletionErrors, "penstock_work_completion_errors_total",

@@ -29,6 +29,8 @@ struct Row {
   Merge merge;
   absl::Span<const Label> labels;
   const char* help;  // one sentence
+  // A limit: 0 says that there is none here, and is not shown.
+  bool zero_is_none;
 
   // How many combinations of labels there are.
   int series() const;

@@ -91,8 +91,9 @@ prometheus::MetricFamily ToFamily(const Row& row,
   for (int series = 0; series < row.series(); ++series) {
     const std::vector<absl::string_view> values =
         metrics::LabelValues(row, series);
-    if (!absl::c_linear_search(values, "other") ||
-        HasCounted(row, snapshot, cell)) {
+    const bool may_be_absent =
+        row.zero_is_none || absl::c_linear_search(values, "other");
+    if (!may_be_absent || HasCounted(row, snapshot, cell)) {
       ClientMetric metric;
       for (size_t i = 0; i < values.size(); ++i) {
         metric.label.push_back({std::string(metrics::NameOf(row.labels[i])),
@@ -119,7 +120,8 @@ std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot) {
   std::vector<prometheus::MetricFamily> families;
   for (const Row& row : metrics::Table()) {
-    families.push_back(ToFamily(row, snapshot));
+    prometheus::MetricFamily family = ToFamily(row, snapshot);
+    if (!family.metric.empty()) families.push_back(std::move(family));
   }
   return families;
 }

@@ -16,8 +16,9 @@ namespace monitoring {
 // the locks of connections: call it on a thread that may.
 metrics::Snapshot CollectAll();
 
-// Returns a family for each row of the table. A series for what the table does
-// not name ("other") is there only if it has counted something.
+// Returns a family for each row of the table that has series. A series for what
+// the table does not name ("other") is there only if it has counted something,
+// and a limit only if there is one.
 std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot);
 

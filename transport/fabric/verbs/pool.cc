@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "transport/fabric/verbs/locked_memory.h"
 #include "transport/progress/fork_count.h"
 
 namespace penstock {
@@ -68,6 +69,8 @@ Pool::Pool(Api* api, std::shared_ptr<const ProtectionDomain> domain, int access,
       domain_(std::move(domain)),
       access_(access),
       budget_(budget),
+      limit_(metrics::Metric::kPoolLimit, {metrics::Pool::kVerbs},
+             budget == kUnlimited ? 0 : budget),
       used_(metrics::Metric::kPoolUsed, {metrics::Pool::kVerbs}),
       reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kVerbs}),
       fork_count_(progress::ForkCount()) {}

@@ -114,6 +114,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const std::shared_ptr<const ProtectionDomain> domain_;
   const int access_;
   const uint64_t budget_;
+  const metrics::Level limit_;
   metrics::Level used_;
   metrics::Level reserved_;
   const uint32_t fork_count_;
