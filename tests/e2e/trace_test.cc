@@ -52,7 +52,8 @@ std::vector<Span> Parse(const std::string& text) {
   std::map<std::string, Span> open;
   std::vector<Span> spans;
   for (const nlohmann::json& event : nlohmann::json::parse(text)) {
-    const std::string id = event["id"];
+    // Not "id", which would be the same event in the files of all processes.
+    const std::string id = event["id2"]["local"];
     EXPECT_EQ(event["pid"], getpid());
     if (event["ph"] == "b") {
       Span span;

@@ -46,7 +46,8 @@ const char* NameOf(const TraceEvent& event) {
 }
 
 // Calls of one connection overlap. So each event is a pair of asynchronous
-// ones, with an id that no other has.
+// ones, with an id that no other of the process has. A viewer that shows the
+// files of several processes needs to be told that it is the process's own.
 std::string IdOf(const TraceEvent& event) {
   return absl::StrCat(static_cast<int>(event.kind), ".", event.connection, ".",
                       event.stream, ".", event.id);
@@ -54,9 +55,9 @@ std::string IdOf(const TraceEvent& event) {
 
 std::string ToJson(const TraceEvent& event) {
   const std::string common =
-      absl::StrCat(R"(","cat":"penstock","id":")", IdOf(event), R"(","pid":)",
-                   getpid(), R"(,"tid":)", event.connection, R"(,"name":")",
-                   NameOf(event), R"(","ts":)");
+      absl::StrCat(R"(","cat":"penstock","id2":{"local":")", IdOf(event),
+                   R"("},"pid":)", getpid(), R"(,"tid":)", event.connection,
+                   R"(,"name":")", NameOf(event), R"(","ts":)");
   std::string text = absl::StrCat(
       R"({"ph":"b)", common, absl::StrFormat("%.3f", event.begun_ns / 1e3),
       R"(,"args":{"path":")",
