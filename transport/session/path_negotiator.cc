@@ -100,7 +100,8 @@ std::string PathNegotiator::Reason() const { return reason_; }
 
 void PathNegotiator::AddReason(metrics::Reason cause, const std::string& fabric,
                                const std::string& text) {
-  cause_ = cause;
+  // After a loss the peer says that it has lost the path, too.
+  if (cause_ != metrics::Reason::kLost) cause_ = cause;
   absl::StrAppend(&reason_, reason_.empty() ? "" : "; ",
                   fabric.empty() ? "" : absl::StrCat(fabric, ": "),
                   base::Printable(text, kMaxReasonBytes));

@@ -42,7 +42,7 @@ class PathNegotiator {
   // Why the lifeline is all there is, for people: printable and short, whatever
   // the peer has said.
   std::string Reason() const;
-  // What kind of reason the last one was.
+  // What kind of reason the last one was, or the loss of a path before it.
   metrics::Reason cause() const { return cause_; }
   // The name of what Next() returned last.
   const std::string& current() const { return current_; }

@@ -86,6 +86,19 @@ TEST(PathNegotiator, FailuresAddUp) {
   EXPECT_TRUE(negotiator.HasCommonFabric());
 }
 
+// The peer may say that it has noticed, too.
+TEST(PathNegotiator, ALossStaysOneUntilTheNextAttempt) {
+  PathNegotiator negotiator({Usable("a", "")});
+  negotiator.OnPeerOffers({Usable("a", "")});
+  negotiator.Next();
+  negotiator.OnFailure(metrics::Reason::kLost, "lost: torn down");
+  negotiator.OnFailure(metrics::Reason::kSetupFailed, "the peer says: gone");
+  EXPECT_EQ(negotiator.cause(), metrics::Reason::kLost);
+  negotiator.Restart();
+  negotiator.OnFailure(metrics::Reason::kSetupFailed, "refused");
+  EXPECT_EQ(negotiator.cause(), metrics::Reason::kSetupFailed);
+}
+
 TEST(PathNegotiator, FailureOfNoAttemptNamesNoFabric) {
   PathNegotiator negotiator({Usable("a", "")});
   negotiator.OnPeerOffers({Usable("a", "")});
