@@ -13,6 +13,8 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -129,6 +131,69 @@ TEST_P(StatusTest, TellsOfEachConnection) {
               GetParam() != Path::kTcp);
   }
   EXPECT_EQ(clients, 1);
+}
+
+// By `id`, of this test's channel.
+TEST_P(StatusTest, WhatIsCountedCanBeComparedBetweenAnswers) {
+  const auto mine = [this] {
+    for (nlohmann::json& each : Connections()) {
+      if (each["role"] == "client" && each["peer"] == "ipv4:" + address()) {
+        return std::move(each);
+      }
+    }
+    return nlohmann::json();
+  };
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  const nlohmann::json before = mine();
+  constexpr int kCalls = 10;
+  constexpr size_t kLarge = 1 << 20;
+  for (int i = 0; i < kCalls; ++i) {
+    Call call;
+    SimpleRequest request;
+    *request.mutable_payload() = ZeroPayload(i < 3 ? kLarge : 10);
+    SimpleResponse response;
+    ASSERT_TRUE(stub_->UnaryCall(&call, request, &response).ok());
+  }
+  const nlohmann::json after = mine();
+  EXPECT_EQ(after["id"], before["id"]);
+  const auto since = [&](const char* field) {
+    return after[field].get<int64_t>() - before[field].get<int64_t>();
+  };
+  EXPECT_EQ(since("announced_messages_sent"), 3);
+  EXPECT_GT(since("announced_bytes_sent"), 3 * kLarge);
+  EXPECT_EQ(since("eager_messages_sent"), kCalls - 3);
+  EXPECT_EQ(since("eager_messages_received"), kCalls);
+  EXPECT_EQ(since("messages_sent"), kCalls);
+  EXPECT_EQ(since("streams_reset"), 0);
+  uint64_t timed = 0;
+  for (const auto& count : after["client_streams"]["buckets"]) {
+    timed += count.get<uint64_t>();
+  }
+  EXPECT_EQ(timed, kCalls + 1u);
+  EXPECT_GT(after["client_streams"]["sum_ns"], 0);
+  EXPECT_EQ(after["client_streams"]["buckets"].size(), 26u);
+  std::set<uint64_t> ids;
+  for (const nlohmann::json& each : Connections()) {
+    EXPECT_TRUE(ids.insert(each["id"].get<uint64_t>()).second);
+  }
+}
+
+// docs/operations.md names each field, if only by an example of its kind.
+TEST_P(StatusTest, EachFieldIsDocumented) {
+  ASSERT_TRUE(MakeEmptyCall(stub_.get()).ok());
+  std::stringstream text;
+  text << std::ifstream("docs/operations.md").rdbuf();
+  const std::vector<nlohmann::json> connections = Connections();
+  ASSERT_FALSE(connections.empty());
+  for (const auto& field : connections[0].items()) {
+    const bool is_part = absl::StartsWith(field.key(), "eager_messages") ||
+                         absl::StartsWith(field.key(), "eager_bytes") ||
+                         absl::StartsWith(field.key(), "announced_messages") ||
+                         absl::StartsWith(field.key(), "announced_bytes");
+    EXPECT_TRUE(is_part || absl::StrContains(
+                               text.str(), absl::StrCat("`", field.key(), "`")))
+        << field.key();
+  }
 }
 
 TEST_P(StatusTest, AnswersOtherProcessesOfItsUser) {

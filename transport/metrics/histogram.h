@@ -26,6 +26,10 @@ class Histogram {
     ++buckets_[BucketOf(ns)];
     sum_ns_ += ns;
   }
+  void Add(const Histogram& other) {
+    for (int i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+    sum_ns_ += other.sum_ns_;
+  }
   uint64_t bucket(int index) const { return buckets_[index]; }
   uint64_t sum_ns() const { return sum_ns_; }
 

@@ -23,7 +23,7 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Of 10,000 connections with long reasons.
+// Of 10,000 connections, each with long reasons.
 constexpr size_t kMaxAnswerBytes = 32 * 1024 * 1024;
 constexpr absl::Duration kPauseWhileFull = absl::Milliseconds(5);
 

@@ -229,6 +229,7 @@ class Session {
   }
   void CollectTraffic(metrics::Snapshot* snapshot) const;
   void CollectState(metrics::Snapshot* snapshot) const;
+  void DescribeFabric(int fabric, metrics::ConnectionInfo* info) const;
 
   // session_paths.cc
   absl::Status OnPathFrame(const wire::Frame& frame);

@@ -44,6 +44,7 @@ void Session::CollectTraffic(metrics::Snapshot* snapshot) const {
 
 bool Session::Describe(metrics::ConnectionInfo* info) const {
   const PathDescription path = DescribePath();
+  info->id = recorder_.connection();
   info->role = role();
   info->path = path.fabric;
   info->detail = path.detail;
@@ -54,9 +55,28 @@ bool Session::Describe(metrics::ConnectionInfo* info) const {
   info->messages_received = counters_.messages_received();
   info->bytes_sent = counters_.bytes_sent();
   info->bytes_received = counters_.bytes_received();
+  info->announced_unreleased = streams_.output().exposed();
   info->streams_started = counters_.streams_started;
+  info->streams_reset = counters_.streams_reset;
   info->streams = streams_.size();
+  for (int i = 0; i < metrics::kFabrics; ++i) DescribeFabric(i, info);
   return !closed();
+}
+
+void Session::DescribeFabric(int i, metrics::ConnectionInfo* info) const {
+  for (int k = 0; k < metrics::kKinds; ++k) {
+    for (int d = 0; d < metrics::kDirections; ++d) {
+      info->traffic[k][d].messages += counters_.traffic[i][k][d].messages;
+      info->traffic[k][d].bytes += counters_.traffic[i][k][d].bytes;
+    }
+  }
+  info->paths_lost += counters_.paths_lost[i];
+  info->paths_regained += counters_.paths_regained[i];
+  info->credit_stalls += counters_.credit_stalls[i];
+  info->credit_stall_ns += counters_.credit_stall_ns[i];
+  info->window_stalls += counters_.window_stalls[i];
+  info->client_streams.Add(counters_.client_streams[i]);
+  info->announced.Add(counters_.announced[i]);
 }
 
 // Of a session that is not over.
