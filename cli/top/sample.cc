@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -45,8 +47,30 @@ uint64_t Number(const json& line, const char* key) {
              : 0;
 }
 
+// Of a histogram: the first bucket ends at 1 us, each at twice the bound of the
+// one before, and the last has none.
+std::vector<Bucket> Buckets(const json& line, const char* key) {
+  std::vector<Bucket> buckets;
+  const auto histogram = line.find(key);
+  if (histogram == line.end() || !histogram->is_object()) return buckets;
+  const auto counts = histogram->find("buckets");
+  if (counts == histogram->end() || !counts->is_array()) return buckets;
+  double all = 0;
+  double bound = 1e-6;
+  for (const json& count : *counts) {
+    all += count.is_number_unsigned() ? count.get<double>() : 0;
+    buckets.push_back({bound, all});
+    bound *= 2;
+  }
+  if (!buckets.empty()) {
+    buckets.back().bound = std::numeric_limits<double>::infinity();
+  }
+  return buckets;
+}
+
 ConnectionSample ToConnection(const json& line) {
   ConnectionSample sample;
+  sample.id = Number(line, "id");
   sample.role = Text(line, "role");
   sample.peer = Text(line, "peer");
   sample.path = Text(line, "path");
@@ -59,6 +83,7 @@ ConnectionSample ToConnection(const json& line) {
   sample.bytes_sent = Number(line, "bytes_sent");
   sample.bytes_received = Number(line, "bytes_received");
   sample.streams = Number(line, "streams");
+  sample.call_times = Buckets(line, "client_streams");
   return sample;
 }
 

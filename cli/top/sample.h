@@ -18,6 +18,8 @@ namespace penstock::cli {
 
 // One of the process's connections.
 struct ConnectionSample {
+  // Its number in the process: no other has it.
+  uint64_t id = 0;
   std::string role;
   std::string peer;
   std::string path;
@@ -30,9 +32,8 @@ struct ConnectionSample {
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
   uint64_t streams = 0;
-
-  // The same as long as it is the same connection.
-  std::string Key() const { return role + ' ' + peer; }
+  // How long its calls took, at a client.
+  std::vector<Bucket> call_times;
 };
 
 struct Sample {

@@ -89,6 +89,7 @@ Sample After(int seconds, int messages) {
       count + "\npenstock_paths_lost_total{path=\"shm\"} 1\n");
   sample.has_connections = true;
   ConnectionSample connection;
+  connection.id = 7;
   connection.role = "client";
   connection.path = "shm";
   connection.peer = "ipv4:\x1b[31m";

@@ -1,81 +1,23 @@
-#include "cli/top/view.h"
-
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/text/units.h"
-#include "nlohmann/json.hpp"
+#include "cli/top/rates.h"
+#include "cli/top/view.h"
 #include "transport/base/printable.h"
 
 namespace penstock::cli {
 namespace {
 
-using json = nlohmann::ordered_json;
-
-constexpr char kSessions[] = "penstock_sessions";
-constexpr char kMessages[] = "penstock_messages_total";
-constexpr char kBytes[] = "penstock_message_bytes_total";
-constexpr char kCallTime[] = "penstock_client_stream_duration_seconds";
 constexpr char kDecisions[] = "penstock_path_decisions_total";
-const char* const kPaths[] = {"shm", "verbs", "tcp", "other"};
 
 constexpr size_t kMaxConnections = 20;
 constexpr size_t kMaxPeerBytes = 30;
 constexpr size_t kMaxReasonBytes = 160;
-
-// Two samples as rates.
-class Rates {
- public:
-  Rates(const Sample& before, const Sample& after)
-      : before_(before),
-        after_(after),
-        seconds_(
-            std::max(1e-3, absl::ToDoubleSeconds(after.time - before.time))) {
-    for (const ConnectionSample& each : before.connections) {
-      connections_[each.Key()] = &each;
-    }
-  }
-
-  double seconds() const { return seconds_; }
-  double Now(const std::string& metric, const Labels& labels = {}) const {
-    return after_.metrics.Sum(metric, labels);
-  }
-  double PerSecond(const std::string& metric, const Labels& labels = {}) const {
-    return Rate(before_.metrics.Sum(metric, labels), Now(metric, labels));
-  }
-  absl::Duration Quantile(const Labels& labels, double share) const {
-    return absl::Seconds(
-        QuantileBetween(before_.metrics.Buckets(kCallTime, labels),
-                        after_.metrics.Buckets(kCallTime, labels), share));
-  }
-  // Of a connection, by one of its counters.
-  double PerSecond(const ConnectionSample& connection,
-                   uint64_t ConnectionSample::*counter) const {
-    const auto found = connections_.find(connection.Key());
-    const uint64_t before =
-        found == connections_.end() ? 0 : found->second->*counter;
-    return Rate(before, connection.*counter);
-  }
-  double Traffic(const ConnectionSample& connection) const {
-    return PerSecond(connection, &ConnectionSample::bytes_sent) +
-           PerSecond(connection, &ConnectionSample::bytes_received);
-  }
-
- private:
-  double Rate(double before, double after) const {
-    return std::max(0.0, after - before) / seconds_;
-  }
-
-  const Sample& before_;
-  const Sample& after_;
-  const double seconds_;
-  std::map<std::string, const ConnectionSample*> connections_;
-};
 
 // "12.3k", as many digits as a column has room for.
 std::string Count(double value) {
@@ -101,7 +43,6 @@ std::string Time(absl::Duration time) {
   return DurationText(time);
 }
 
-// "12.3k/s sent", of what is counted as announced.
 double Share(double part, double all) { return all > 0 ? part / all : 0; }
 
 std::string Heading(const Output& out, absl::string_view text) {
@@ -140,23 +81,11 @@ std::string PathRow(const Rates& rates, const std::string& path) {
                          Time(rates.Quantile(of_path, 0.99)));
 }
 
-// Those that were ever used.
-std::vector<std::string> UsedPaths(const Rates& rates) {
-  std::vector<std::string> used;
-  for (const char* path : kPaths) {
-    if (rates.Now(kSessions, {{"path", path}}) > 0 ||
-        rates.Now(kMessages, {{"path", path}}) > 0) {
-      used.push_back(path);
-    }
-  }
-  return used;
-}
-
 std::string Paths(const Rates& rates) {
   std::string text = absl::StrFormat(
       "%-6s %11s %8s %8s %10s %10s %10s %9s %9s\n", "", "connections", "sent/s",
       "recv/s", "sent B/s", "recv B/s", "announced", "call p50", "p99");
-  for (const std::string& path : UsedPaths(rates)) {
+  for (const std::string& path : rates.UsedPaths()) {
     text += PathRow(rates, path);
   }
   return text;
@@ -199,20 +128,6 @@ std::string Memory(const Rates& rates, const Sample& after) {
   return text;
 }
 
-struct Trouble {
-  const char* metric;
-  const char* says;
-};
-constexpr Trouble kTroubles[] = {
-    {"penstock_paths_lost_total", "fast paths lost"},
-    {"penstock_paths_regained_total", "fast paths regained"},
-    {"penstock_connections_refused_total", "connections refused"},
-    {"penstock_credit_stalls_total", "waits for room on a path"},
-    {"penstock_window_stalls_total", "waits for a reader"},
-    {"penstock_work_completion_errors_total", "RDMA errors"},
-    {"penstock_log_lines_suppressed_total", "log lines left out"},
-    {"penstock_trace_events_dropped_total", "trace events left out"}};
-
 // Since the process began; nothing that did not happen.
 std::string Troubles(const Rates& rates, const Sample& after) {
   std::vector<std::string> lines;
@@ -237,23 +152,9 @@ std::string Troubles(const Rates& rates, const Sample& after) {
   return lines.empty() ? "nothing\n" : absl::StrJoin(lines, "\n") + "\n";
 }
 
-// The busiest first.
-std::vector<const ConnectionSample*> Busiest(const Rates& rates,
-                                             const Sample& after) {
-  std::vector<const ConnectionSample*> busiest;
-  for (const ConnectionSample& each : after.connections) {
-    busiest.push_back(&each);
-  }
-  std::stable_sort(busiest.begin(), busiest.end(),
-                   [&](const auto* left, const auto* right) {
-                     return rates.Traffic(*left) > rates.Traffic(*right);
-                   });
-  return busiest;
-}
-
 std::string ConnectionRow(const Rates& rates, const ConnectionSample& each) {
   std::string text = absl::StrFormat(
-      "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s\n",
+      "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s %9s\n",
       base::Printable(each.role, 6), base::Printable(each.path, 6),
       static_cast<int>(kMaxPeerBytes),
       base::Printable(each.peer, kMaxPeerBytes),
@@ -261,7 +162,8 @@ std::string ConnectionRow(const Rates& rates, const ConnectionSample& each) {
       Count(rates.PerSecond(each, &ConnectionSample::messages_received)),
       Bytes(rates.PerSecond(each, &ConnectionSample::bytes_sent)),
       Bytes(rates.PerSecond(each, &ConnectionSample::bytes_received)),
-      Count(each.streams), Bytes(each.eager_max_bytes));
+      Count(each.streams), Bytes(each.eager_max_bytes),
+      Time(rates.Quantile(each, 0.5)));
   if (!each.reason.empty()) {
     absl::StrAppend(&text, "       ",
                     base::Printable(each.reason, kMaxReasonBytes), "\n");
@@ -270,11 +172,11 @@ std::string ConnectionRow(const Rates& rates, const ConnectionSample& each) {
 }
 
 std::string Connections(const Rates& rates, const Sample& after) {
-  std::string text =
-      absl::StrFormat("%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s\n", "as",
-                      "path", static_cast<int>(kMaxPeerBytes), "peer", "sent/s",
-                      "recv/s", "sent B/s", "recv B/s", "RPCs", "eager to");
-  const auto busiest = Busiest(rates, after);
+  std::string text = absl::StrFormat(
+      "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s %9s\n", "as", "path",
+      static_cast<int>(kMaxPeerBytes), "peer", "sent/s", "recv/s", "sent B/s",
+      "recv B/s", "RPCs", "eager to", "call p50");
+  const auto busiest = rates.Busiest();
   for (size_t i = 0; i < std::min(busiest.size(), kMaxConnections); ++i) {
     text += ConnectionRow(rates, *busiest[i]);
   }
@@ -283,57 +185,6 @@ std::string Connections(const Rates& rates, const Sample& after) {
                     " more, with less to do\n");
   }
   return text;
-}
-
-json CallsJson(const Rates& rates, const std::string& role) {
-  const Labels of_role = {{"role", role}};
-  return {{"started_per_second",
-           rates.PerSecond("penstock_streams_started_total", of_role)},
-          {"reset_per_second",
-           rates.PerSecond("penstock_streams_reset_total", of_role)},
-          {"under_way", rates.Now("penstock_streams", of_role)}};
-}
-
-json PathJson(const Rates& rates, const std::string& path) {
-  const Labels of_path = {{"path", path}};
-  json row = {{"path", path}, {"connections", rates.Now(kSessions, of_path)}};
-  for (const std::string direction : {"sent", "received"}) {
-    const Labels labels = {{"path", path}, {"direction", direction}};
-    row["messages_" + direction + "_per_second"] =
-        rates.PerSecond(kMessages, labels);
-    row["bytes_" + direction + "_per_second"] = rates.PerSecond(kBytes, labels);
-  }
-  row["announced_bytes_per_second"] =
-      rates.PerSecond(kBytes, {{"path", path}, {"kind", "announced"}});
-  for (const auto& [name, share] :
-       {std::pair<const char*, double>{"call_p50_seconds", 0.5},
-        {"call_p99_seconds", 0.99}}) {
-    const absl::Duration time = rates.Quantile(of_path, share);
-    // JSON has no infinity.
-    row[name] = time == absl::InfiniteDuration()
-                    ? json()
-                    : json(absl::ToDoubleSeconds(time));
-  }
-  return row;
-}
-
-json ConnectionJson(const Rates& rates, const ConnectionSample& each) {
-  return {{"role", each.role},
-          {"peer", each.peer},
-          {"path", each.path},
-          {"detail", each.detail},
-          {"reason", each.reason},
-          {"messages_sent_per_second",
-           rates.PerSecond(each, &ConnectionSample::messages_sent)},
-          {"messages_received_per_second",
-           rates.PerSecond(each, &ConnectionSample::messages_received)},
-          {"bytes_sent_per_second",
-           rates.PerSecond(each, &ConnectionSample::bytes_sent)},
-          {"bytes_received_per_second",
-           rates.PerSecond(each, &ConnectionSample::bytes_received)},
-          {"streams", each.streams},
-          {"eager_max_bytes", each.eager_max_bytes},
-          {"chunk_bytes", each.chunk_bytes}};
 }
 
 }  // namespace
@@ -352,32 +203,6 @@ std::string ViewText(const Sample& before, const Sample& after,
                     Connections(rates, after));
   }
   return text;
-}
-
-std::string ViewJson(const Sample& before, const Sample& after) {
-  const Rates rates(before, after);
-  json view = {{"time", absl::FormatTime(absl::RFC3339_sec, after.time,
-                                         absl::UTCTimeZone())},
-               {"seconds", rates.seconds()},
-               {"client", CallsJson(rates, "client")},
-               {"server", CallsJson(rates, "server")},
-               {"paths", json::array()},
-               {"troubles", json::object()}};
-  for (const std::string& path : UsedPaths(rates)) {
-    view["paths"].push_back(PathJson(rates, path));
-  }
-  for (const Trouble& each : kTroubles) {
-    view["troubles"][each.metric] = rates.Now(each.metric);
-  }
-  if (after.has_connections) {
-    view["connections"] = json::array();
-    for (const ConnectionSample* each : Busiest(rates, after)) {
-      view["connections"].push_back(ConnectionJson(rates, *each));
-    }
-  }
-  return view.dump(-1, ' ', /*ensure_ascii=*/true,
-                   json::error_handler_t::replace) +
-         "\n";
 }
 
 }  // namespace penstock::cli
