@@ -1,14 +1,16 @@
 // forker PATH ADDRESS: a process that forks without exec while it has a channel
 // and a stream; to be run with GRPC_ENABLE_FORK_SUPPORT=1.
 //
-// The child says "child STATUS of a call on a channel of its own over PATH".
-// When it has ended, the parent says the same of a call on the channel that it
-// had, "stream goes on" or "stream is lost", and "end".
+// A child says "child STATUS of a call on a channel of its own over PATH".
+// Another, not of stock gRPC, says "inherited STATUS" of calls on the parent's
+// channel. When they have ended, the parent says the same of calls on the
+// channel that it had, "stream goes on" or "stream is lost", and "end".
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -25,6 +27,9 @@ namespace {
 
 // After which a child that hangs is killed, by SIGALRM.
 constexpr int kChildSeconds = 2;
+constexpr int kCalls = 3;
+// gRPC may have no threads in a child, and so no new connection.
+constexpr std::chrono::milliseconds kHeirsPatience(300);
 
 std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -53,6 +58,20 @@ void CallAndSay(const char* who, const std::shared_ptr<grpc::Channel>& channel,
   _exit(0);
 }
 
+// Makes as many calls as the parent then makes, so that streams would have the
+// same numbers.
+[[noreturn]] void RunHeir(TestService::Stub* stub) {
+  for (int i = 0; i < kCalls; ++i) {
+    Call call;
+    call.set_deadline(std::chrono::system_clock::now() + kHeirsPatience);
+    Empty response;
+    const grpc::Status status = stub->EmptyCall(&call, Empty(), &response);
+    std::cout << "inherited " << status.error_code() << " "
+              << status.error_message() << std::endl;
+  }
+  _exit(0);
+}
+
 int Main(Path path, const std::string& address) {
   auto channel = Connect(path, address);
   auto stub = TestService::NewStub(channel);
@@ -63,7 +82,12 @@ int Main(Path path, const std::string& address) {
   if (child < 0) return 1;
   if (child == 0) RunChild(path, address);
   waitpid(child, nullptr, 0);
-  CallAndSay("parent", channel, stub.get());
+  // Stock gRPC's parent would be lost.
+  const pid_t heir = path == Path::kStock ? 0 : fork();
+  if (heir < 0) return 1;
+  if (heir == 0 && path != Path::kStock) RunHeir(stub.get());
+  if (heir > 0) waitpid(heir, nullptr, 0);
+  for (int i = 0; i < kCalls; ++i) CallAndSay("parent", channel, stub.get());
   std::cout << "stream " << (PingPong(stream.get()) ? "goes on" : "is lost")
             << std::endl
             << "end" << std::endl;

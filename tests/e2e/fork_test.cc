@@ -25,7 +25,9 @@
 namespace penstock::e2e {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::Not;
 
 // What the command "true" says, run by fork and exec.
 int RunTrue() {
@@ -125,6 +127,14 @@ TEST_P(ForkWithoutExecTest, ParentGoesOn) {
   const std::string& said = SaidOver(GetParam());
   EXPECT_THAT(said, HasSubstr("parent 0 over " + FabricOf(GetParam())));
   EXPECT_THAT(said, HasSubstr("stream goes on"));
+}
+
+// Else both would write into one ring, under the same numbers.
+TEST_P(ForkWithoutExecTest, ChildDoesNotUseTheParentsConnection) {
+  const std::string& said = SaidOver(GetParam());
+  EXPECT_THAT(said, HasSubstr("inherited "));
+  EXPECT_THAT(said, Not(HasSubstr("inherited 0")));
+  EXPECT_THAT(said, Not(ContainsRegex("parent [^0]")));
 }
 
 TEST_P(ForkWithoutExecTest, ChildMakesAChannelOfItsOwn) {

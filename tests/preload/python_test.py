@@ -106,6 +106,29 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(0, ended.code, ended)
         self.assertEqual({"to"}, ended.sides_over_shm())
 
+    def test_the_child_of_a_fork_does_not_use_its_parents_connection(self):
+        """Else both would write into one ring, under the same numbers."""
+        server = self.serve("sync")
+        script = (
+            "import grpc, os\n"
+            f"channel = grpc.insecure_channel({server.address!r})\n"
+            "call = channel.unary_unary('/echo/Unary')\n"
+            "def works(size):\n"
+            "    try: return call(b'x' * size, timeout=5) == b'x' * size\n"
+            "    except grpc.RpcError as error: return error.details()\n"
+            "assert works(8) is True\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    print([works(size) for size in (8, 100000)], flush=True)\n"
+            "    os._exit(0)\n"
+            "os.waitpid(pid, 0)\n"
+            "print([works(size) for size in (9, 100001)])")
+        ended = run(PYTHON, "-c", script)
+        self.assertEqual(0, ended.code, ended)
+        child, parent = ended.said.splitlines()
+        self.assertEqual(2, child.count("that this one was forked from"), ended)
+        self.assertEqual("[True, True]", parent, ended)
+
     def test_a_unix_target(self):
         folder = self.folder()
         script = (

@@ -5,6 +5,7 @@
 
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/grpc/slice_bytes.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace core {
@@ -19,7 +20,7 @@ void Forward(void* outer, grpc_error_handle error) {
 
 EndpointStream::EndpointStream(grpc_endpoint* endpoint,
                                EndpointStreamEvents* events)
-    : endpoint_(endpoint), events_(events) {
+    : endpoint_(endpoint), events_(events), fork_count_(progress::ForkCount()) {
   GRPC_CLOSURE_INIT(
       &read_outer_,
       [](void* self, grpc_error_handle error) {
@@ -34,7 +35,15 @@ EndpointStream::EndpointStream(grpc_endpoint* endpoint,
       this, nullptr);
 }
 
-EndpointStream::~EndpointStream() { grpc_endpoint_destroy(endpoint_); }
+// gRPC shuts down a socket before it closes it, which ends the connection for
+// all who have the socket.
+EndpointStream::~EndpointStream() {
+  if (!IsForeign()) grpc_endpoint_destroy(endpoint_);
+}
+
+bool EndpointStream::IsForeign() const {
+  return fork_count_ != progress::ForkCount();
+}
 
 void EndpointStream::Read() {
   events_->Ref();
@@ -55,7 +64,7 @@ void EndpointStream::Write(std::vector<memory::Bytes> pieces) {
 }
 
 void EndpointStream::Shutdown(grpc_error_handle why) {
-  if (shut_down_) return;
+  if (shut_down_ || IsForeign()) return;
   shut_down_ = true;
   grpc_endpoint_shutdown(endpoint_, why);
 }

@@ -40,13 +40,17 @@ class EndpointStream : public fabric::tcp::ByteStream {
   // Begins a write. OnWritten() follows once.
   void Write(std::vector<memory::Bytes> pieces) override;
   // Ends the read and the write under way, and all later ones, with an error.
+  // Does nothing in the child of a fork: the connection is the parent's.
   void Shutdown(grpc_error_handle why);
 
   grpc_endpoint* endpoint() const { return endpoint_; }
 
  private:
+  bool IsForeign() const;
+
   grpc_endpoint* const endpoint_;
   EndpointStreamEvents* const events_;
+  const uint32_t fork_count_;
   grpc_core::SliceBuffer read_buffer_;
   grpc_core::SliceBuffer write_buffer_;
   bool shut_down_ = false;

@@ -245,6 +245,12 @@ void Stream::OnSendAccepted() {
 }
 
 void Stream::CloseUnsent() {
+  if (transport_->IsForeign()) {
+    // gRPC would try again, on the same connection, for ever.
+    return Close(ErrorWithCode(
+        "the connection belongs to the process that this one was forked from",
+        GRPC_STATUS_UNAVAILABLE));
+  }
   trailing_.Set(grpc_core::GrpcStreamNetworkState(),
                 grpc_core::GrpcStreamNetworkState::kNotSentOnWire);
   Close(ErrorWithCode("the connection is going away", GRPC_STATUS_UNAVAILABLE));

@@ -9,6 +9,7 @@
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
 #include "transport/paths/session_setup.h"
+#include "transport/progress/fork_count.h"
 #include "transport/session/refusal.h"
 #include "transport/wire/frame.h"
 
@@ -37,6 +38,13 @@ constexpr uint64_t kKeepalivePing = 0;
 Transport::Section::Section(Transport* transport) : transport_(transport) {
   transport_->Ref();
   transport_->mu_.lock();
+  if (transport_->IsForeign()) {
+    transport_->session_->Abandon(absl::UnavailableError("the process forked"));
+  }
+}
+
+bool Transport::IsForeign() const {
+  return fork_count_ != progress::ForkCount();
 }
 
 void Transport::FinishAndUnlock() {
@@ -69,7 +77,8 @@ Transport* Transport::Create(const Config& config, grpc_endpoint* endpoint,
 
 Transport::Transport(const Config& config, grpc_endpoint* endpoint,
                      grpc_core::SliceBuffer received, Settled settled)
-    : config_(config),
+    : fork_count_(progress::ForkCount()),
+      config_(config),
       peer_(grpc_endpoint_get_peer(endpoint)),
       socket_node_(grpc_core::MakeRefCounted<grpc_core::channelz::SocketNode>(
           std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
@@ -319,7 +328,12 @@ void Transport::OnClosed(const absl::Status& cause) {
   shutdown_when_written_ = true;
   StartTimer(&linger_timer_, ToGrpc(paths::kLingerLimit),
              &Transport::OnLingerTimer);
-  state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");
+  // In the child of a fork the channel would connect anew, and its descriptors
+  // go into an epoll set that is the parent's, too, which then follows the
+  // child's pointers.
+  if (!IsForeign()) {
+    state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");
+  }
   for (auto& ping : pings_) {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);
   }

@@ -4,6 +4,7 @@
 #define PENSTOCK_TRANSPORT_GRPC_TRANSPORT_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -117,6 +118,8 @@ class Transport final : public grpc_transport,
     mu_.AssertHeld();
     return received_entries_;
   }
+  // Whether this is a copy in the child of a fork.
+  bool IsForeign() const;
   // Whether a client may open another stream on this connection.
   bool AcceptsStreams() const;
   uint32_t NextStreamId() {
@@ -139,7 +142,9 @@ class Transport final : public grpc_transport,
   bool RefUnlessDead();
 
  private:
-  // Holds the lock and a reference, and ends with FinishAndUnlock().
+  // Holds the lock and a reference, and ends with FinishAndUnlock(). In the
+  // child of a fork, where connection and paths are the parent's, abandons the
+  // session first: so whatever is done under the lock finds it closed.
   class ABSL_SCOPED_LOCKABLE Section {
    public:
     explicit Section(Transport* transport)
@@ -244,6 +249,7 @@ class Transport final : public grpc_transport,
   void OnClosed(const absl::Status& cause) override
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const uint32_t fork_count_;
   Config config_;
   const std::string peer_;
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;

@@ -1,6 +1,9 @@
 #include "transport/paths/path_poller.h"
 
+#include <cstdint>
 #include <utility>
+
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace paths {
@@ -14,11 +17,18 @@ class PathPoller::Polled : public progress::Pollable {
   }
   ~Polled() override { owner_->Unref(); }
 
-  bool Poll() override { return owner_->PollPath(); }
-  bool HasInput() const override { return path_->HasInput(); }
-  void SetArmed(bool armed) override { path_->SetArmed(armed); }
+  bool Poll() override { return !IsForeign() && owner_->PollPath(); }
+  bool HasInput() const override { return !IsForeign() && path_->HasInput(); }
+  // The flag lies in memory that the parent shares with the peer.
+  void SetArmed(bool armed) override {
+    if (!IsForeign()) path_->SetArmed(armed);
+  }
 
  private:
+  // Whether this is a copy in the child of a fork.
+  bool IsForeign() const { return fork_count_ != progress::ForkCount(); }
+
+  const uint32_t fork_count_ = progress::ForkCount();
   Owner* const owner_;
   const std::shared_ptr<fabric::Endpoint> path_;
 };

@@ -169,8 +169,23 @@ void Session::Close(const absl::Status& cause) {
   ObserveStall();
   metrics::Registry::Get()->Count(metrics::Metric::kSessionsEnded,
                                   {role(), EndOf(cause)});
-  writer_.Stop();
   DropFastPath();
+  EndStreams(cause);
+}
+
+void Session::Abandon(const absl::Status& cause) {
+  if (closed()) return;
+  state_ = State::kClosed;
+  DropFastPath();
+  // A path that ends gives back what the parent goes on using.
+  (void)new std::vector<std::shared_ptr<fabric::Endpoint>>(
+      std::move(lost_paths_));
+  lost_paths_.clear();
+  EndStreams(cause);
+}
+
+void Session::EndStreams(const absl::Status& cause) {
+  writer_.Stop();
   const absl::Status status = absl::UnavailableError(
       absl::StrCat("Penstock session closed: ", cause.message()));
   streams_.Close(status);

@@ -177,6 +177,9 @@ class Session {
   bool using_fast_path() const { return using_fast_; }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
+  // The same in the child of a fork, where the paths are the parent's: sends
+  // nothing, and leaves them as they are, for good.
+  void Abandon(const absl::Status& cause);
   bool closed() const { return state_ == State::kClosed; }
   const Config& config() const { return config_; }
   const Counters& counters() const { return counters_; }
@@ -187,6 +190,9 @@ class Session {
 
  private:
   enum class State { kGreeting, kOpen, kClosed };
+
+  // What all ends of a session have in common.
+  void EndStreams(const absl::Status& cause);
 
   // Tells the endpoints' events apart.
   class PathEvents : public fabric::EndpointEvents {
