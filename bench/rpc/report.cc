@@ -242,7 +242,11 @@ double CpuSecondsPerMillion(const CellSummary& summary) {
 }
 
 double CpuSecondsPerGb(const CellSummary& summary) {
-  return summary.median.cpu_us * 1e3 / static_cast<double>(summary.cell.bytes);
+  // A replay's bytes are those of all its calls.
+  const double calls =
+      summary.cell.benchmark == Benchmark::kReplay ? summary.median.rpcs : 1;
+  return calls * summary.median.cpu_us * 1e3 /
+         static_cast<double>(summary.cell.bytes);
 }
 
 void PrintTable(const std::vector<CellSummary>& cells, const Columns& columns,

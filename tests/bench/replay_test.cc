@@ -203,6 +203,25 @@ TEST(RecordingTest, OverlapIsCounted) {
   EXPECT_EQ(MostOpen(*recording, recording->CallsOf(0)), 2u);
 }
 
+TEST(RecordingTest, ThoseThatShipAreWhole) {
+  struct {
+    const char* name;
+    size_t clients;
+    size_t calls;
+  } const kShipped[] = {{"digits", 2, 6006}, {"tensorflow_resnet50", 2, 5076}};
+  for (const auto& shipped : kShipped) {
+    const std::string path =
+        absl::StrCat("bench/rpc/traces/", shipped.name, ".gz");
+    const auto recording = LoadRecording(path);
+    ASSERT_TRUE(recording.ok()) << recording.status();
+    EXPECT_EQ(recording->clients, shipped.clients) << path;
+    EXPECT_EQ(recording->calls.size(), shipped.calls) << path;
+    EXPECT_EQ(recording->left_out, 0u) << path;
+    EXPECT_EQ(recording->unfinished, 0u) << path;
+    EXPECT_LT(std::filesystem::file_size(path), 200u * 1000);
+  }
+}
+
 std::string ErrorOf(const std::string& text) {
   const std::string path = PathOf("wrong");
   WriteCompressed(path, text);

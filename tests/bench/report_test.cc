@@ -170,6 +170,26 @@ TEST(TableTest, PageFaultsAreAColumnWhereTheyAreWanted) {
       "[1] shm: no such thing\n");
 }
 
+TEST(TableTest, AReplayHasTheTimeAndTheBytesOfAllItsCalls) {
+  RoundResult round = Round(100, 200, 500, 40);
+  round.seconds = 4;
+  round.cpu_us = 1000;
+  Cell cell = MakeCell(Transport::kTcp, Benchmark::kReplay);
+  cell.bytes = 2 * 1000 * 1000 * 1000;
+  const CellSummary summary = MedianOf(cell, {round});
+  EXPECT_DOUBLE_EQ(CpuSecondsPerGb(summary), 0.02);
+  EXPECT_THAT(ToJson({summary}), HasSubstr("\"seconds\": 4.0"));
+  std::ostringstream out;
+  PrintTable({summary}, {/*page_faults=*/false, /*details=*/false}, out);
+  EXPECT_EQ(
+      out.str(),
+      "replay, sync, 2000000000\n"
+      "                  seconds     p50 us     p99 us        p50 min..max"
+      "       MB/s  calls/s   vs tcp\n"
+      "  tcp               4.000      100.0      200.0        100.0..100.0"
+      "      500.0       10    1.00x\n");
+}
+
 CellSummary Idle(Transport transport, double cpu_percent, double kib) {
   RoundResult result;
   result.cpu_percent = cpu_percent;
