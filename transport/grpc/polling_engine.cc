@@ -54,8 +54,11 @@ bool SpinOnce(absl::Duration budget) {
     context->Flush();
     if (context->IsReadyToFinish()) return true;
     if (!yields) continue;
-    if (base::SteadyNow() - start >= budget) return false;
+    const absl::Time now = base::SteadyNow();
+    if (now - start >= budget) return false;
     sched_yield();
+    const absl::Time back = base::SteadyNow();
+    Policy()->RecordYield(back - now, back);
   }
 }
 
@@ -88,8 +91,9 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     return g_inner->pollset_work(pollset, worker, deadline);
   }
   const absl::Time start = base::SteadyNow();
-  const absl::Duration budget = std::min(
-      Policy()->Budget(), absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
+  const absl::Duration budget =
+      std::min(Policy()->Budget(start),
+               absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
     // The pollset remembers a kick that comes while this thread is not in
@@ -108,7 +112,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
   // between two spins. If enough others spin already, it does sleep, because it
   // would take their cores.
   const bool sleeps =
-      spun == Spun::kNot || Policy()->Budget() != absl::InfiniteDuration();
+      spun == Spun::kNot || Policy()->Budget(start) != absl::InfiniteDuration();
   grpc_error_handle error = g_inner->pollset_work(
       pollset, worker, sleeps ? deadline : context->Now());
   context->InvalidateNow();

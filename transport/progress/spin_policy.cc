@@ -14,8 +14,11 @@ constexpr int64_t kLeastNanos = 5 * 1000;
 
 constexpr int64_t SpinPolicy::kInitialNanos;
 constexpr int64_t SpinPolicy::kMaxNanos;
+constexpr int64_t SpinPolicy::kLostCoreNanos;
+constexpr double SpinPolicy::kSoon;
+constexpr int SpinPolicy::kRestFactor;
 
-absl::Duration SpinPolicy::Budget() const {
+absl::Duration SpinPolicy::Budget(absl::Time now) const {
   switch (mode_) {
     case PollingMode::kBusy:
       return absl::InfiniteDuration();
@@ -24,7 +27,21 @@ absl::Duration SpinPolicy::Budget() const {
     case PollingMode::kAdaptive:
       break;
   }
+  if (absl::ToUnixNanos(now) < rests_until_.load(std::memory_order_relaxed)) {
+    return absl::ZeroDuration();
+  }
   return absl::Nanoseconds(nanos_.load(std::memory_order_relaxed));
+}
+
+void SpinPolicy::RecordYield(absl::Duration took, absl::Time now) {
+  if (took < absl::Nanoseconds(kLostCoreNanos)) return;
+  const int64_t nanos = absl::ToUnixNanos(now);
+  const int64_t lost = absl::ToInt64Nanoseconds(took);
+  const int64_t had =
+      nanos - lost - had_core_since_.exchange(nanos, std::memory_order_relaxed);
+  if (static_cast<double>(had) < kSoon * static_cast<double>(lost)) {
+    rests_until_.store(nanos + kRestFactor * lost, std::memory_order_relaxed);
+  }
 }
 
 void SpinPolicy::Record(bool found, absl::Duration waited) {

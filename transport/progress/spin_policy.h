@@ -23,6 +23,13 @@ enum class PollingMode {
 // RPC. If they come late, the time falls to zero, because spinning only burns
 // power. At zero it still learns, from how long the sleeps were.
 //
+// A spinner yields its core now and then. If others are always ready to run,
+// the scheduler gives each of them its slice, which is milliseconds, before the
+// spinner has its turn: it waits longer than if it had slept, because a thread
+// that wakes up goes before those that have used up their share. So a thread
+// that has lost its core by yielding, and again soon after it had it back, does
+// not spin for some time.
+//
 // Thread-safe without locks. Of concurrent waits, one may go unnoticed.
 class SpinPolicy {
  public:
@@ -32,11 +39,26 @@ class SpinPolicy {
   // is small. Also longer than peers on one machine take to fill and read
   // 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
+  // A yield that takes so long lost the core to somebody's slice. To other
+  // spinners it takes microseconds.
+  static constexpr int64_t kLostCoreNanos = kMaxNanos;
+  // It is lost again soon if it was had for less than this part of the time for
+  // which it was lost. Then those others never sleep; a thread that merely ran
+  // by, for once, is no reason to rest.
+  static constexpr double kSoon = 0.25;
+  // How many times as long as the core was lost it does not spin then. With
+  // longer rests, messages beside a single busy program took as long as over
+  // TCP; with it they take half as long.
+  static constexpr int kRestFactor = 5;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
 
-  // Returns how long to spin now.
-  absl::Duration Budget() const;
+  // Returns how long to spin, at `now`, which is base::SteadyNow().
+  absl::Duration Budget(absl::Time now) const;
+
+  // Records that a spinner yielded its core, and had it back at `now`, after
+  // `took`.
+  void RecordYield(absl::Duration took, absl::Time now);
 
   // Records a wait that took `waited`, spinning and sleeping together. `found`:
   // the awaited event came; else the caller gave up at its deadline.
@@ -45,6 +67,9 @@ class SpinPolicy {
  private:
   const PollingMode mode_;
   std::atomic<int64_t> nanos_{kInitialNanos};
+  // Nanoseconds of SteadyNow().
+  std::atomic<int64_t> had_core_since_{0};
+  std::atomic<int64_t> rests_until_{0};
 };
 
 }  // namespace progress

@@ -17,8 +17,11 @@ bool Spinner::PollFor(absl::Duration budget, const Turn& look) {
     if (looks ? set_->PollAll() : set_->PollHot()) return true;
     if (!looks) continue;
     if (look()) return true;
-    if (base::SteadyNow() - start >= budget) return false;
+    const absl::Time now = base::SteadyNow();
+    if (now - start >= budget) return false;
     sched_yield();  // other threads, such as the peer's, may need the core
+    const absl::Time back = base::SteadyNow();
+    policy_.RecordYield(back - now, back);
   }
 }
 
@@ -44,14 +47,14 @@ void Spinner::Wait(const Turn& look, const Turn& sleep) {
   }
   const absl::Time start = base::SteadyNow();
   const absl::Duration budget =
-      std::min(policy_.Budget(), absl::Nanoseconds(SpinPolicy::kMaxNanos));
+      std::min(policy_.Budget(start), absl::Nanoseconds(SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) spun = Spin(budget, look);
   bool found = spun == Spun::kFound;
   // In busy mode a thread sleeps only if enough others spin already, because it
   // would take their cores.
   const bool sleeps =
-      spun == Spun::kNot || policy_.Budget() != absl::InfiniteDuration();
+      spun == Spun::kNot || policy_.Budget(start) != absl::InfiniteDuration();
   if (!found) found = sleeps ? sleep() : look();
   policy_.Record(found, base::SteadyNow() - start);
 }

@@ -9,18 +9,20 @@ namespace {
 
 constexpr absl::Duration kMax = absl::Nanoseconds(SpinPolicy::kMaxNanos);
 
+const absl::Time kNow = absl::FromUnixSeconds(1000);
+
 TEST(SpinPolicy, BeginsWithTheDefault) {
-  EXPECT_EQ(SpinPolicy(PollingMode::kAdaptive).Budget(),
+  EXPECT_EQ(SpinPolicy(PollingMode::kAdaptive).Budget(kNow),
             absl::Microseconds(50));
 }
 
 TEST(SpinPolicy, GrowsToItsBoundWhileSpinsSucceed) {
   SpinPolicy policy(PollingMode::kAdaptive);
-  absl::Duration last = policy.Budget();
+  absl::Duration last = policy.Budget(kNow);
   for (int i = 0; i < 100; ++i) {
     policy.Record(true, absl::Microseconds(3));
-    EXPECT_GE(policy.Budget(), last);
-    last = policy.Budget();
+    EXPECT_GE(policy.Budget(kNow), last);
+    last = policy.Budget(kNow);
   }
   EXPECT_EQ(last, kMax);
 }
@@ -28,20 +30,64 @@ TEST(SpinPolicy, GrowsToItsBoundWhileSpinsSucceed) {
 TEST(SpinPolicy, ShrinksToNothingWhileWaitsAreLong) {
   SpinPolicy policy(PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) policy.Record(true, absl::Milliseconds(5));
-  EXPECT_EQ(policy.Budget(), absl::ZeroDuration());
+  EXPECT_EQ(policy.Budget(kNow), absl::ZeroDuration());
 }
 
 TEST(SpinPolicy, GivingUpIsNoSuccess) {
   SpinPolicy policy(PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) policy.Record(false, absl::Microseconds(1));
-  EXPECT_EQ(policy.Budget(), absl::ZeroDuration());
+  EXPECT_EQ(policy.Budget(kNow), absl::ZeroDuration());
 }
 
 TEST(SpinPolicy, RecoversFromNothingThroughNearMisses) {
   SpinPolicy policy(PollingMode::kAdaptive);
   for (int i = 0; i < 100; ++i) policy.Record(true, absl::Milliseconds(5));
   for (int i = 0; i < 4; ++i) policy.Record(true, absl::Microseconds(30));
-  EXPECT_GE(policy.Budget(), absl::Microseconds(30));
+  EXPECT_GE(policy.Budget(kNow), absl::Microseconds(30));
+}
+
+constexpr absl::Duration kSlice = absl::Milliseconds(4);
+
+// Loses the core for a slice, has it for `had`, and loses it again. Returns
+// when that ended.
+absl::Time LoseTwice(SpinPolicy* policy, absl::Duration had) {
+  policy->RecordYield(kSlice, kNow);
+  const absl::Time end = kNow + had + kSlice;
+  policy->RecordYield(kSlice, end);
+  return end;
+}
+
+TEST(SpinPolicy, RestsAfterItHasLostItsCoreAgainAndAgain) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  const absl::Duration before = policy.Budget(kNow);
+  const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
+  EXPECT_EQ(policy.Budget(lost), absl::ZeroDuration());
+  const absl::Time end = lost + SpinPolicy::kRestFactor * kSlice;
+  EXPECT_EQ(policy.Budget(end - absl::Microseconds(1)), absl::ZeroDuration());
+  EXPECT_EQ(policy.Budget(end), before) << "what was learnt is kept";
+}
+
+TEST(SpinPolicy, LosingTheCoreNowAndThenIsNoReasonToRest) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  const absl::Time lost = LoseTwice(&policy, kSlice);
+  EXPECT_GT(policy.Budget(lost), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, YieldingToOtherSpinnersIsNoLoss) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  absl::Time now = kNow;
+  for (int i = 0; i < 100; ++i) {
+    const auto took = absl::Nanoseconds(SpinPolicy::kLostCoreNanos - 1);
+    now += took;
+    policy.RecordYield(took, now);
+  }
+  EXPECT_GT(policy.Budget(now), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, BusyDoesNotRest) {
+  SpinPolicy policy(PollingMode::kBusy);
+  const absl::Time lost = LoseTwice(&policy, absl::Microseconds(20));
+  EXPECT_EQ(policy.Budget(lost), absl::InfiniteDuration());
 }
 
 TEST(SpinPolicy, OtherModesLearnNothing) {
@@ -50,8 +96,8 @@ TEST(SpinPolicy, OtherModesLearnNothing) {
   for (SpinPolicy* policy : {&busy, &event}) {
     for (int i = 0; i < 10; ++i) policy->Record(i % 2 == 0, kMax);
   }
-  EXPECT_EQ(busy.Budget(), absl::InfiniteDuration());
-  EXPECT_EQ(event.Budget(), absl::ZeroDuration());
+  EXPECT_EQ(busy.Budget(kNow), absl::InfiniteDuration());
+  EXPECT_EQ(event.Budget(kNow), absl::ZeroDuration());
 }
 
 }  // namespace
