@@ -183,7 +183,7 @@ TEST(TableTest, AReplayHasTheTimeAndTheBytesOfAllItsCalls) {
   PrintTable({summary}, {/*page_faults=*/false, /*details=*/false}, out);
   EXPECT_EQ(
       out.str(),
-      "replay, sync, 2000000000\n"
+      "replay, sync, 1953125KiB\n"
       "                  seconds     p50 us     p99 us        p50 min..max"
       "       MB/s  calls/s   vs tcp\n"
       "  tcp               4.000      100.0      200.0        100.0..100.0"
