@@ -15,9 +15,8 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/paths/path_policy.cc",
                 "transport/paths/session_setup.cc",
                 "transport/paths/side_paths.cc",
-                "transport/monitoring/trace_file.cc",
+                "transport/base/output_file.cc",
                 "transport/monitoring/http_port.cc",
-                "transport/monitoring/status_client.cc",
                 "transport/fabric/verbs/cm_channel.cc",
                 "transport/fabric/verbs/device.cc",
                 "transport/fabric/verbs/fabric.cc",
@@ -38,9 +37,11 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
 # else they log is in the table by the files above.
 WITHOUT_WORDS = {
     "transport/grpc/server_negotiator.cc": 2,
-    "transport/start_monitoring.cc": 2,
+    "transport/record/recording_file.cc": 1,
+    "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,
     "transport/base/log.cc": 2,  # the functions themselves
+    "frameworks/tensorflow/server.cc": 1,
 }
 
 STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
@@ -48,7 +49,7 @@ STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # arguments.
 SEAM = re.compile(r'"\s*(?:\n|,)\s*"')
 CALL = re.compile(r"\b(?:LogWarning|LogError)\(")
-STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say)\(")
+STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say|refused)\(")
 # The stub's functions in C return a text.
 TEXT = re.compile(r"\breturn (?=\")")
 # Too short to say anything.
