@@ -17,7 +17,6 @@ import statistics
 import subprocess
 import sys
 
-FOLDER = os.path.dirname(os.path.abspath(__file__))
 STUB = os.path.abspath("preload/libpenstock-preload.so")
 LIBRARY = os.path.abspath("penstock/libpenstock.so.0")
 SIZES = {"8": 8, "64KiB": 65536, "1MiB": 1 << 20}
@@ -28,9 +27,9 @@ COMMANDS = {
         "run": ["bench/preload/stock_echo"],
         "linked": ["bench/preload/linked_echo"],
     },
-    "sync": {kind: [PYTHON, f"{FOLDER}/echo.py", "sync"]
+    "sync": {kind: [PYTHON, "bench/preload/echo.py", "sync"]
              for kind in ("stock", "run")},
-    "aio": {kind: [PYTHON, f"{FOLDER}/echo.py", "aio"]
+    "aio": {kind: [PYTHON, "bench/preload/echo.py", "aio"]
             for kind in ("stock", "run")},
 }
 # For a C++ call of 8 bytes, about 13 us.
