@@ -4,12 +4,14 @@
 # registrations with the rest: nothing refers to them. What the version script
 # does not name becomes local. --force-group-allocation dissolves the groups of
 # inline functions: a linker that kept such a group of ours would drop the
-# program's own copy, and ours has no global names.
+# program's own copy, and ours has no global names. The notes of the probes go:
+# gold does not link them into a program from which it leaves out what is unused.
 _COMMAND = """
 set -eu
 sed -nE 's/^ +(_Z.*);$/\\1/p' "$1" > "$2.names"
 ld.bfd -r --force-group-allocation --whole-archive "${@:3}" -o "$2.o"
-objcopy --wildcard --keep-global-symbols="$2.names" "$2.o"
+objcopy --wildcard --keep-global-symbols="$2.names" \
+  --remove-section=.note.stapsdt --remove-section=.rela.note.stapsdt "$2.o"
 rm -f "$2"
 ar rcsD "$2" "$2.o"
 rm "$2.names" "$2.o"
