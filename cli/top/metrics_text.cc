@@ -113,6 +113,7 @@ std::vector<Bucket> MetricsText::Buckets(const std::string& histogram,
     counts[value] += each.value;
   }
   std::vector<Bucket> buckets;
+  buckets.reserve(counts.size());
   for (const auto& [bound, count] : counts) buckets.push_back({bound, count});
   return buckets;
 }

@@ -76,6 +76,7 @@ std::vector<const ConnectionSample*> Rates::Busiest() const {
            PerSecond(each, &ConnectionSample::bytes_received);
   };
   std::vector<const ConnectionSample*> busiest;
+  busiest.reserve(after_.connections.size());
   for (const ConnectionSample& each : after_.connections) {
     busiest.push_back(&each);
   }

@@ -55,6 +55,7 @@ std::vector<Bucket> Buckets(const json& line, const char* key) {
   if (histogram == line.end() || !histogram->is_object()) return buckets;
   const auto counts = histogram->find("buckets");
   if (counts == histogram->end() || !counts->is_array()) return buckets;
+  buckets.reserve(counts->size());
   double all = 0;
   double bound = 1e-6;
   for (const json& count : *counts) {
