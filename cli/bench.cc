@@ -1,33 +1,16 @@
 #include "cli/bench.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <string>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "cli/self.h"
-#include "preload/launch.h"
 
 namespace penstock::cli {
 namespace {
 
-// bench/rpc, a program of its own: it starts itself again as its servers, and
-// is linked to what no other command needs.
-absl::StatusOr<std::string> FindBenchmark() {
-  const std::string folder =
-      std::filesystem::path(OwnFile()).parent_path().string();
-  const std::string places[] = {
-      absl::StrCat(folder, "/../libexec/penstock/rpc"),  // /usr/bin/penstock
-      absl::StrCat(folder, "/../bench/rpc/rpc"),  // bazel-bin/cli/penstock
-  };
-  for (const std::string& place : places) {
-    if (access(place.c_str(), X_OK) == 0) return place;
-  }
-  return absl::NotFoundError(
-      absl::StrCat("the benchmark is not there: ", places[0], ", ", places[1],
-                   " (bazel build //bench/rpc)"));
-}
+// A program of its own: it starts itself again as its servers, and is linked to
+// what no other command needs.
+constexpr char kName[] = "penstock bench";
 
 class Bench final : public Command {
  public:
@@ -56,17 +39,11 @@ class Bench final : public Command {
   void Declare(CLI::App*) override {}
 
   absl::StatusOr<int> Run(const Context& context) override {
-    absl::StatusOr<std::string> file = FindBenchmark();
-    if (!file.ok()) return file.status();
-    preload::Launch launch;
-    launch.file = *file;
-    launch.arguments = context.operands;
-    if (launch.arguments == std::vector<std::string>{"--flags"}) {
-      launch.arguments = {"--help"};
-    }
-    launch.arguments.insert(launch.arguments.begin(), "penstock bench");
-    launch.environment = context.environment;
-    return BecomeProgram(launch);
+    const bool asks = context.operands == std::vector<std::string>{"--flags"};
+    return BecomeCompanion(
+        {"rpc", "bench/rpc"}, kName,
+        asks ? std::vector<std::string>{"--help"} : context.operands,
+        context.environment);
   }
 };
 

@@ -4,6 +4,7 @@
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/ping.h"
+#include "cli/ps.h"
 #include "cli/run.h"
 #include "cli/script_commands.h"
 #include "cli/serve.h"
@@ -19,6 +20,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeRun());
   commands.push_back(MakeTop());
   commands.push_back(MakeBench());
+  commands.push_back(MakePsServe());
   commands.push_back(MakeCompletion());
   commands.push_back(MakeMan());
   return commands;

@@ -137,13 +137,18 @@ int Program::Run(int argc, char** argv, const Context& context) {
 
 std::vector<std::string> Program::CutOperands(
     std::vector<std::string>* words) const {
-  if (words->empty()) return {};
-  const CLI::App* const app = ChildOf(root_, words->front());
+  const CLI::App* app = &root_;
+  auto first = words->begin();
+  while (first != words->end()) {
+    const CLI::App* const child = ChildOf(*app, *first);
+    if (child == nullptr) break;
+    app = child;
+    ++first;
+  }
   const Command* const command = CommandOf(app);
   if (command == nullptr) return {};
   const Manual manual = command->manual();
   if (manual.operands.empty()) return {};
-  auto first = words->begin() + 1;
   while (first != words->end() && IsOwn(manual, *first)) {
     const bool has_value = TakesNextWord(*app, *first++);
     if (has_value && first != words->end()) ++first;

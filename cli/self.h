@@ -4,6 +4,7 @@
 #define PENSTOCK_CLI_SELF_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "preload/launch.h"
@@ -12,6 +13,19 @@ namespace penstock::cli {
 
 // The file of this program.
 std::string OwnFile();
+
+// Another program, which was installed or built with this one.
+struct Companion {
+  std::string name;    // "rpc", in /usr/libexec/penstock
+  std::string target;  // "bench/rpc", in Bazel's output
+};
+
+// Becomes the companion, with these arguments. Returns why that failed:
+// NOT_FOUND says where it was looked for.
+absl::Status BecomeCompanion(const Companion& companion,
+                             const std::string& called,
+                             const std::vector<std::string>& arguments,
+                             const preload::Environment& environment);
 
 // Becomes the program, with the signals as main() found them. Returns why that
 // failed.

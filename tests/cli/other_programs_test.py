@@ -92,6 +92,27 @@ class BenchTest(CommandTest):
         self.assertNotEqual(run("bench", "--transport=shm").returncode, 0)
 
 
+class PsTest(CommandTest):
+
+    def test_a_server_serves_until_it_is_told_to_end(self):
+        server = subprocess.Popen(
+            [PROGRAM, "ps", "serve", "--listen=127.0.0.1:0", "--workers=1"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            env=clean_environment())
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.kill)
+        while "port" not in (line := server.stdout.readline()):
+            self.assertTrue(line, "it ended")
+        server.terminate()
+        self.assertEqual(server.wait(LIMIT), 0)
+
+    def test_its_flags_are_listed_and_wrong_ones_refused(self):
+        done = run("ps", "serve", "--flags")
+        self.check(done, 0)
+        self.assertIn("--workers", done.stdout)
+        self.assertNotEqual(run("ps", "serve", "--worker=1").returncode, 0)
+
+
 class Calls:
     """A client that calls without a pause, of `count` calls a round."""
 
