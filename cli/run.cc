@@ -55,7 +55,7 @@ class RunProgram final : public Command {
 
   absl::Status Check() override {
     for (const auto& [variable, value] : Settings()) {
-      const absl::Status status = CheckVariable(variable, value);
+      absl::Status status = CheckVariable(variable, value);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();

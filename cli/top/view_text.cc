@@ -29,7 +29,7 @@ std::string Count(double value) {
   }
   const bool is_whole =
       unit == 0 && (value >= 100 || value == std::floor(value));
-  return absl::StrFormat(is_whole ? "%.0f%s" : "%.1f%s", value, kUnits[unit]);
+  return absl::StrFormat("%.*f%s", is_whole ? 0 : 1, value, kUnits[unit]);
 }
 
 std::string Bytes(double value) {

@@ -1,16 +1,21 @@
 #include "transport/grpc/metadata_table.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace penstock {
 namespace core {
 
 constexpr size_t SentEntries::kRemembered;
+constexpr size_t SentEntries::kWays;
 constexpr size_t SentEntries::kRecentKeys;
 
 bool SentEntries::CameBefore(size_t hash) {
   if (remembered_.empty()) remembered_.resize(kRemembered);
-  return std::exchange(remembered_[hash % kRemembered], hash) == hash;
+  size_t* const first = &remembered_[hash % (kRemembered / kWays) * kWays];
+  if (std::find(first, first + kWays, hash) != first + kWays) return true;
+  std::copy_backward(first, first + kWays - 1, first + kWays);
+  *first = hash;
+  return false;
 }
 
 SentEntries::Number SentEntries::Find(absl::string_view entry) {

@@ -56,6 +56,9 @@ class SentEntries {
 
  private:
   static constexpr size_t kRemembered = 64;
+  // As many of one remainder are remembered: else two that come by turns could
+  // drive each other out for ever.
+  static constexpr size_t kWays = 4;
   static constexpr size_t kRecentKeys = 32;
 
   bool CameBefore(size_t hash);
@@ -64,7 +67,8 @@ class SentEntries {
   // The last entry of each known key.
   const Numbers::value_type* recent_[kRecentKeys] = {};
   size_t bytes_ = 0;
-  std::vector<size_t> remembered_;  // hashes of entries, at hash % kRemembered
+  // Hashes of entries: kWays for each remainder, the latest first.
+  std::vector<size_t> remembered_;
 };
 
 // The receiver's side. Not thread-safe.
