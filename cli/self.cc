@@ -42,7 +42,7 @@ absl::Status BecomeCompanion(const Companion& companion,
 absl::Status BecomeProgram(const preload::Launch& launch) {
   // main() ignores it, and a program would inherit that.
   signal(SIGPIPE, SIG_DFL);
-  const absl::Status status = preload::Exec(launch);
+  absl::Status status = preload::Exec(launch);
   signal(SIGPIPE, SIG_IGN);
   return status;
 }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "grpcpp/security/server_credentials.h"
@@ -49,6 +50,21 @@ struct Flags {
 constexpr absl::Duration kShutdownGrace = absl::Seconds(2);
 
 constexpr char kAnyLocalPort[] = "127.0.0.1:0";
+
+constexpr int kUsage = 2;  // the exit code for a wrong command line
+constexpr unsigned kMaxWorkers = 100'000;
+constexpr double kMinSeconds = 0.1;
+constexpr double kMaxSeconds = 86'400;
+
+// For CLI11: returns what is wrong with it, or "". CLI::Range takes NaN.
+std::string CheckSeconds(const std::string& text) {
+  double seconds = 0;
+  return absl::SimpleAtod(text, &seconds) && seconds >= kMinSeconds &&
+                 seconds <= kMaxSeconds
+             ? ""
+             : absl::StrCat(text, " is no time from ", kMinSeconds, " to ",
+                            kMaxSeconds, " seconds");
+}
 
 int Fail(const std::string& what) {
   std::cerr << "ps_server: " << what << "\n";
@@ -169,25 +185,32 @@ int main(int argc, char** argv) {
                  "TF_CONFIG, else 127.0.0.1:0");
   app.add_option("--workers", flags.workers,
                  "workers that the start waits for; else those in TF_CONFIG")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1u, kMaxWorkers));
   app.add_option("--learning-rate", flags.learning_rate)->capture_default_str();
   app.add_option("--lease", flags.lease_seconds,
                  "seconds of silence after which a worker counts as dead")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckSeconds)
       ->capture_default_str();
   app.add_option("--assemble", flags.assemble_seconds,
                  "seconds from the first worker until the start without the "
                  "rest")
-      ->check(CLI::PositiveNumber)
+      ->check(CheckSeconds)
       ->capture_default_str();
   app.add_option("--record", flags.record,
                  "record the traffic to this file, to be replayed");
   app.add_option("--ca", flags.tls.ca,
-                 "use TLS, and admit workers whom this PEM file vouches for");
-  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)");
-  app.add_option("--key", flags.tls.key, "its private key (PEM)");
+                 "use TLS, and admit workers whom this PEM file vouches for")
+      ->check(CLI::ExistingFile);
+  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--key", flags.tls.key, "its private key (PEM)")
+      ->check(CLI::ExistingFile);
   app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
   app.add_flag("--quiet", flags.quiet, "no log lines");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
   return Run(flags);
 }

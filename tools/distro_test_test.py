@@ -156,9 +156,9 @@ class DistroTestTest(unittest.TestCase):
         self.need_root()
         (self.tree / "dist").mkdir()
         (self.tree / "dist/kept").write_text("")
-        self.says(0, "packages: dist/x_1~deb13_amd64.deb", "trixie", "--",
+        self.says(0, "packages: dist/trixie/x_1~deb13_amd64.deb", "trixie", "--",
                   "touch", "dist/x_1~deb13_amd64.deb")
-        self.assertTrue((self.tree / "dist/x_1~deb13_amd64.deb").exists())
+        self.assertTrue((self.tree / "dist/trixie/x_1~deb13_amd64.deb").exists())
 
     def test_nothing_is_left_when_it_is_killed(self):
         self.need_root()

@@ -265,9 +265,12 @@ int main(int argc, char** argv) {
   app.add_option("--hidden", flags.hidden)->check(CLI::Range(1, 32768));
   app.add_option("--seed", flags.seed);
   app.add_option("--ca", flags.tls.ca,
-                 "use TLS, and trust servers whom this PEM file vouches for");
-  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)");
-  app.add_option("--key", flags.tls.key, "its private key (PEM)");
+                 "use TLS, and trust servers whom this PEM file vouches for")
+      ->check(CLI::ExistingFile);
+  app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--key", flags.tls.key, "its private key (PEM)")
+      ->check(CLI::ExistingFile);
   app.add_flag("--stock", flags.stock, "stock gRPC, without Penstock");
   app.add_flag("--gate", flags.gate,
                "wait for lines on standard input: the step to train up to");

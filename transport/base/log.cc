@@ -91,12 +91,13 @@ std::atomic<spdlog::logger*> current{nullptr};
 // thread that was logging: make another one.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
+// Before main(): if it were done by the first who logs, a fork meanwhile would
+// leave the child to wait for that thread. Fails only if there is no memory.
+const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
+
 void Log(Level level, absl::string_view text);
 
 spdlog::logger* Make() {
-  static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
-  (void)registered;  // fails only if there is no memory
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
   made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");

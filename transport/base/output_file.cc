@@ -33,8 +33,10 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
   if (status.st_uid != geteuid()) return refused("it is another user's");
   if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return failed();
     return refused(
-        "another process does; put %p into the name, which stands for the pid");
+        "another process does, or a child of one that did; put %p into the "
+        "name, which stands for the pid");
   }
   // An older file may be open to others.
   if (fchmod(file.get(), 0600) != 0) return failed();

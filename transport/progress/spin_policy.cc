@@ -36,6 +36,11 @@ absl::Duration SpinPolicy::Budget(absl::Time now) const {
 void SpinPolicy::RecordYield(absl::Duration took, absl::Time now) {
   if (took < absl::Nanoseconds(kLostCoreNanos)) return;
   const int64_t nanos = absl::ToUnixNanos(now);
+  // No neighbour has so long a slice: the process or its machine was stopped.
+  if (took > absl::Nanoseconds(kMaxSliceNanos)) {
+    had_core_since_.store(nanos, std::memory_order_relaxed);
+    return;
+  }
   const int64_t lost = absl::ToInt64Nanoseconds(took);
   const int64_t had =
       nanos - lost - had_core_since_.exchange(nanos, std::memory_order_relaxed);

@@ -42,8 +42,10 @@ class SpinPolicy {
   // A yield that takes so long lost the core to somebody's slice. To other
   // spinners it takes microseconds.
   static constexpr int64_t kLostCoreNanos = kMaxNanos;
+  // Longer than any slice: the process was stopped, or the machine it is on.
+  static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
   // It is lost again soon if it was had for less than this part of the time for
-  // which it was lost. Then those others never sleep; a thread that merely ran
+  // which it was lost. Whoever took it then never sleeps; one that merely ran
   // by, for once, is no reason to rest.
   static constexpr double kSoon = 0.25;
   // How many times as long as the core was lost it does not spin then. With

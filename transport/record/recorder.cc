@@ -12,6 +12,8 @@ namespace {
 
 // gRPC's CANCELLED.
 constexpr int kCancelled = 1;
+constexpr int kUnknown = 2;
+constexpr int kMaxStatus = 16;
 
 std::atomic<Recorder*> of_process{nullptr};
 
@@ -93,7 +95,8 @@ void RecordedCall::End(int status) {
   if (recorder_ == nullptr) return;
   part_.is_last = true;
   part_.ended_after_us = recorder_->NowMicros() - begun_us_;
-  part_.status = status;
+  // Others are UNKNOWN to the peer, too.
+  part_.status = status >= 0 && status <= kMaxStatus ? status : kUnknown;
   recorder_->Add(std::move(part_));
   recorder_ = nullptr;
 }

@@ -48,6 +48,10 @@ absl::StatusOr<std::unique_ptr<RecordingFile>> RecordingFile::Open(
   opened->WriteLocked(HeaderLine(absl::FormatTime(
       "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())));
   opened->SyncLocked();
+  if (opened->file_ == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("write a recording to ", path, ": its begin did not fit"));
+  }
   return opened;
 }
 

@@ -73,6 +73,14 @@ TEST(SpinPolicy, LosingTheCoreNowAndThenIsNoReasonToRest) {
   EXPECT_GT(policy.Budget(lost), absl::ZeroDuration());
 }
 
+TEST(SpinPolicy, HavingBeenStoppedIsNoReasonToRest) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  LoseTwice(&policy, kSlice);
+  const absl::Time now = kNow + absl::Hours(1);
+  policy.RecordYield(absl::Hours(1) - 3 * kSlice, now);
+  EXPECT_GT(policy.Budget(now), absl::ZeroDuration());
+}
+
 TEST(SpinPolicy, YieldingToOtherSpinnersIsNoLoss) {
   SpinPolicy policy(PollingMode::kAdaptive);
   absl::Time now = kNow;
