@@ -43,7 +43,12 @@ refused() {
 
 refused 'give all three' "$server" --workers=1 --cert="$folder/server.pem"
 refused 'give all three' "$worker" --servers=x:1 --ca="$folder/ca.pem"
-refused 'cannot read .*absent' "$server" --workers=1 --ca="$folder/absent" \
+for program in "$server --workers=1" "$worker --servers=x:1"; do
+  # Empty ones, as of variables that are not set, are not "none".
+  # shellcheck disable=SC2086  # a program and its flag
+  refused 'File does not exist' $program --ca "" --cert "" --key ""
+done
+refused 'File does not exist.*absent' "$server" --workers=1 --ca="$folder/absent" \
   --cert="$folder/server.pem" --key="$folder/server.key"
 
 mkfifo "$folder/said"

@@ -1,5 +1,6 @@
 #include "tests/transport/base/logged.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,6 +42,9 @@ void RunWithStderr(int fd, const std::function<void()>& body) {
 // To a file, which always has room.
 std::string LoggedBy(const std::function<void()>& body) {
   const base::UniqueFd file(memfd_create("stderr", MFD_CLOEXEC));
+  // Unlike a file's, the position of a memfd is not locked: two processes that
+  // write at once write to one place.
+  EXPECT_EQ(fcntl(file.get(), F_SETFL, O_APPEND), 0);
   RunWithStderr(file.get(), body);
   return ReadAll(file.get());
 }
