@@ -35,6 +35,8 @@ struct Manual {
   std::string on_ok;
   std::string on_failed;
   bool is_hidden = false;  // from --help, the man page and completion
+  // Of a command below another: one line on that.
+  std::string group_summary = "";
   // If a command line ends with another program's: what to call that. The words
   // from the first that is no option on, or behind "--", are then
   // Context::operands, and not looked at.

@@ -105,7 +105,7 @@ CLI::App* Program::AppFor(const Manual& manual) {
     const std::vector<CLI::App*> known = app->get_subcommands(
         [&](const CLI::App* each) { return each->get_name() == name; });
     if (known.empty()) {
-      app = app->add_subcommand(name);
+      app = app->add_subcommand(name, manual.group_summary);
       AddHelp(app);
     } else {
       app = known.front();

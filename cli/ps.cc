@@ -23,6 +23,7 @@ class PsServe final : public Command {
          {"penstock ps serve --flags", "all flags of the server"}},
         "it was ended by SIGINT or SIGTERM",
         "something failed; the line above says what"};
+    manual.group_summary = "the parameter server";
     manual.operands = "[FLAG...]";
     manual.only_operands = true;
     return manual;
