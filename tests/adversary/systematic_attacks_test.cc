@@ -43,8 +43,7 @@ void GoOn(State state, Session* session) {
 Session Reach(Victim* victim, State state) {
   Session session;
   if (state == State::kNegotiated) {
-    session.peer = victim->NewConnection();
-    EXPECT_TRUE(session.peer->Negotiate());
+    session.peer = victim->NewNegotiation();
     return session;
   }
   session.peer = victim->NewSession();

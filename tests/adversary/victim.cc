@@ -162,12 +162,24 @@ std::unique_ptr<Peer> Victim::OrFail(std::unique_ptr<Peer> peer) {
   return std::make_unique<Peer>(Peer::Side::kClient, -1, &traffic_);
 }
 
+std::unique_ptr<Peer> Victim::TryUntil(const Step& step) {
+  const auto until = std::chrono::steady_clock::now() + kPatience;
+  do {
+    std::unique_ptr<Peer> peer = Connect();
+    if (peer == nullptr || step(peer.get())) return peer;
+    if (is_server() || !peer->AwaitEnd()) return nullptr;
+  } while (std::chrono::steady_clock::now() < until);
+  return nullptr;
+}
+
+std::unique_ptr<Peer> Victim::NewNegotiation() {
+  return OrFail(TryUntil([](Peer* peer) { return peer->Negotiate(); }));
+}
+
 std::unique_ptr<Peer> Victim::TrySession(Hello hello) {
-  std::unique_ptr<Peer> peer = Connect();
-  if (peer == nullptr) return nullptr;
   if (!is_server() && hello.token.empty()) hello.token = std::string(16, 't');
-  if (!peer->Negotiate() || !peer->Greet(hello)) return nullptr;
-  return peer;
+  return TryUntil(
+      [&hello](Peer* peer) { return peer->Negotiate() && peer->Greet(hello); });
 }
 
 std::unique_ptr<Peer> Victim::NewSession(Hello hello) {

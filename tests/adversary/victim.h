@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -71,6 +72,8 @@ class Victim {
   std::unique_ptr<Peer> NewConnection();
   // The same without the handshake of TLS, even if there is TLS.
   std::unique_ptr<Peer> NewConnectionInClear();
+  // Returns a connection that has negotiated, before the hellos.
+  std::unique_ptr<Peer> NewNegotiation();
   // Returns a session after the hellos of both sides.
   std::unique_ptr<Peer> NewSession(Hello hello = Hello());
   // The same, where that may fail: then returns null.
@@ -102,6 +105,11 @@ class Victim {
   void StartClient();
   std::unique_ptr<Peer> Connect();
   std::unique_ptr<Peer> ConnectInClear();
+  using Step = std::function<bool(Peer*)>;
+  // Returns a connection with which `step` succeeds, or null. A client may end
+  // one that it has just made: a call that queued while the last session ended
+  // wakes its channel, though it fails at once and nobody needs the channel.
+  std::unique_ptr<Peer> TryUntil(const Step& step);
   std::unique_ptr<Peer> OrFail(std::unique_ptr<Peer> peer);
   std::vector<std::string> Environment() const;
   // Waits for calls of the bystander that begin now. Fails the test if one has
