@@ -38,8 +38,8 @@ class RoundPrinter {
 
   // Prints the names of the columns, if there are any, after an empty line.
   void Header();
-  // Prints the median of each size since the last row, under the number of the
-  // last round, and begins anew.
+  // Prints a row: `number`, which is the last round's, and the median of each
+  // size. Empties `series`.
   void Row(uint64_t number, std::vector<Series>* series);
 
  private:

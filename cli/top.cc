@@ -136,10 +136,10 @@ class Top final : public Command {
   }
 
   void Show(const Sample& before, const Sample& after, Output* out) const {
-    if (json_) return out->Write(ViewJson(before, after));
+    if (json_) return out->Write(ViewJson(before, after, absl::Now()));
     const std::string heading = absl::StrCat(
         process_ > 0 ? "process " : "", base::Printable(where_, kMaxNameBytes),
-        ", ", absl::FormatTime("%H:%M:%S", after.time, absl::LocalTimeZone()),
+        ", ", absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()),
         "\n\n");
     const bool is_terminal = isatty(STDOUT_FILENO) == 1;
     out->Write(absl::StrCat(is_terminal ? kNewScreen : "", heading,

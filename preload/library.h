@@ -12,7 +12,7 @@ const struct PenstockPreload* OpenLibrary(void);
 
 // Returns the library if it is open.
 const struct PenstockPreload* Library(void);
-// Whether it could not be opened.
+// Returns 1 if opening it was tried and failed, else 0.
 int LibraryFailed(void);
 
 // Whether the process wants no Penstock: PENSTOCK_POLICY=off, or it has more

@@ -1,4 +1,4 @@
-// One HTML page with plots, which needs nothing but a browser.
+// Shows results as one HTML file with plots, which a browser opens by itself.
 
 #ifndef PENSTOCK_BENCH_RPC_PAGE_H_
 #define PENSTOCK_BENCH_RPC_PAGE_H_

@@ -11,9 +11,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "cli/top/http_get.h"
 #include "nlohmann/json.hpp"
+#include "transport/base/steady_time.h"
 #include "transport/monitoring/status_client.h"
 
 namespace penstock::cli {
@@ -124,7 +124,7 @@ absl::StatusOr<Sample> SampleProcess(pid_t process, absl::Duration limit) {
   if (!metrics.ok()) return metrics.status();
   auto connections = ParseConnections(*lines);
   if (!connections.ok()) return connections.status();
-  return Sample{absl::Now(), *std::move(metrics), true,
+  return Sample{base::SteadyNow(), *std::move(metrics), true,
                 *std::move(connections)};
 }
 
@@ -133,7 +133,7 @@ absl::StatusOr<Sample> SampleUrl(const std::string& url, absl::Duration limit) {
   if (!text.ok()) return text.status();
   absl::StatusOr<MetricsText> metrics = ParseOwn(*text);
   if (!metrics.ok()) return metrics.status();
-  return Sample{absl::Now(), *std::move(metrics), false, {}};
+  return Sample{base::SteadyNow(), *std::move(metrics), false, {}};
 }
 
 std::vector<Answering> AnsweringProcesses() {
@@ -144,6 +144,7 @@ std::vector<Answering> AnsweringProcesses() {
   for (std::string line; std::getline(table, line);) {
     absl::string_view end(line);
     end.remove_prefix(std::min(end.size(), end.rfind(' ') + 1));
+    end = end.substr(0, end.find('.'));  // "NAME.1" where NAME was taken
     pid_t process = 0;
     if (!absl::ConsumePrefix(&end, prefix) || !absl::SimpleAtoi(end, &process))
       continue;

@@ -37,7 +37,7 @@ struct ConnectionSample {
 };
 
 struct Sample {
-  absl::Time time;
+  absl::Time time;  // base::SteadyNow(): rates are between two of these
   MetricsText metrics;
   // Whether the process tells them: not over HTTP.
   bool has_connections = false;

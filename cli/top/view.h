@@ -14,8 +14,8 @@ namespace penstock::cli {
 // what has become less, as in a process that was started anew, counts as 0.
 std::string ViewText(const Sample& before, const Sample& after,
                      const Output& out);
-// One JSON object, in one line.
-std::string ViewJson(const Sample& before, const Sample& after);
+// One JSON object, in one line. `now` is the time of day.
+std::string ViewJson(const Sample& before, const Sample& after, absl::Time now);
 
 }  // namespace penstock::cli
 

@@ -63,15 +63,16 @@ json ConnectionJson(const Rates& rates, const ConnectionSample& each) {
 
 }  // namespace
 
-std::string ViewJson(const Sample& before, const Sample& after) {
+std::string ViewJson(const Sample& before, const Sample& after,
+                     absl::Time now) {
   const Rates rates(before, after);
-  json view = {{"time", absl::FormatTime(absl::RFC3339_sec, after.time,
-                                         absl::UTCTimeZone())},
-               {"seconds", rates.seconds()},
-               {"client", CallsJson(rates, "client")},
-               {"server", CallsJson(rates, "server")},
-               {"paths", json::array()},
-               {"troubles", json::object()}};
+  json view = {
+      {"time", absl::FormatTime(absl::RFC3339_sec, now, absl::UTCTimeZone())},
+      {"seconds", rates.seconds()},
+      {"client", CallsJson(rates, "client")},
+      {"server", CallsJson(rates, "server")},
+      {"paths", json::array()},
+      {"troubles", json::object()}};
   for (const std::string& path : rates.UsedPaths()) {
     view["paths"].push_back(PathJson(rates, path));
   }

@@ -275,7 +275,7 @@ TEST_F(Version1Client, IsAnnouncedOnePartOverSharedMemory) {
     for (const Frame& frame : path->victim_memory().Frames()) {
       if (frame.type == type::kAnnounce) announced = frame.payload;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::this_thread::yield();
   }
   ASSERT_EQ(announced.size(), 8u + 8 + 1 + 2 * (4 + 8 + 8));
   EXPECT_EQ(announced.substr(8, 9),

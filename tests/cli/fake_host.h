@@ -22,7 +22,7 @@ class FakeHost {
   // Writes a file, and the folders above it.
   void Write(const std::string& path, const std::string& text);
   void Link(const std::string& path, const std::string& target);
-  // A file that nothing can be read of: a folder in its place.
+  // Makes a folder where a file is looked for, so that reading it fails.
   void MakeUnreadable(const std::string& path);
   void MakePipe(const std::string& path);
   void Remove(const std::string& path);

@@ -106,7 +106,8 @@ TEST(ViewTest, RatesAreDifferencesOverTime) {
   EXPECT_NE(text.find("fast paths lost: 1 (0/s)"), std::string::npos) << text;
   // What a peer is called does not reach the terminal as it is.
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(ViewJson(After(10, 1000), After(12, 3000)).find('\x1b'),
+  EXPECT_EQ(ViewJson(After(10, 1000), After(12, 3000), absl::UnixEpoch())
+                .find('\x1b'),
             std::string::npos);
 }
 

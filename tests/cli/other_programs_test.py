@@ -139,7 +139,6 @@ class TopTest(CommandTest):
             done = run("top", *arguments)
             if done.returncode == 0 or time.monotonic() > end:
                 return done
-            time.sleep(0.05)
 
     def test_a_process_by_its_number(self):
         with Calls(self.serve()):

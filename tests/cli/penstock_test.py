@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import socket
@@ -39,6 +40,12 @@ def run(*arguments, env=None, **options):
 def clean_environment():
     return {name: value for name, value in os.environ.items()
             if not name.startswith(("PENSTOCK_", "GRPC_"))}
+
+
+def state_of(process):
+    """"R" for one that runs, "S" for one that waits."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as file:
+        return file.read().rpartition(")")[2].split()[0]
 
 
 class CommandTest(unittest.TestCase):
@@ -286,10 +293,10 @@ class OutputTest(CommandTest):
         child = subprocess.Popen([PROGRAM, "man"], stdout=writer,
                                  stderr=subprocess.PIPE, text=True)
         os.close(writer)
-        # It can write no more.
-        while fcntl.ioctl(reader, termios.FIONREAD, bytes(4)) == bytes(4):
-            time.sleep(0.01)
-        time.sleep(0.1)
+        # It can write no more, and waits.
+        select.select([reader], [], [], LIMIT)
+        while state_of(child.pid) == "R":
+            os.sched_yield()
         with os.fdopen(reader) as said:
             self.assertEqual(said.read(), whole)
         self.assertEqual((child.communicate(timeout=LIMIT)[1], child.returncode),

@@ -233,11 +233,20 @@ TEST_P(MetricsOracleTest, EachCountsOnceThoughPathsAreLost) {
   Mark();
   std::atomic<bool> done{false};
   std::atomic<int> losses{0};
+  // Waits until the connection has sent some messages more.
+  const auto await_traffic = [&] {
+    const auto sent = [&] {
+      const auto reports = DescribePaths(*used);
+      return reports.empty() ? 0 : reports[0].messages_sent;
+    };
+    const uint64_t enough = sent() + 20;
+    while (sent() < enough && !done) std::this_thread::yield();
+  };
   std::thread vandal([&] {
-    while (!done) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-      // A path that is lost again and again is tried for ever more seldom.
-      if (losses >= 2 || !is_over("shm")) continue;
+    // A path that is lost again and again is tried for ever more seldom.
+    while (losses < 2 && !done) {
+      await_traffic();
+      if (!is_over("shm")) continue;
       TearDownSharedMemory();
       while (is_over("shm") && !done) std::this_thread::yield();
       if (!done) ++losses;

@@ -193,13 +193,13 @@ class PortTest(unittest.TestCase):
     def test_killed_clients_are_gone_from_the_gauges(self):
         server = self.serve(PENSTOCK_METRICS="0")
         port = server.metrics_port()
-        for _ in range(20):
-            client = subprocess.Popen(
-                [GREETER / "greeter_client", f"127.0.0.1:{server.port}"],
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(0.01 * (client.pid % 4))
-            client.kill()
-            client.wait()
+        for i in range(20):
+            with subprocess.Popen(
+                    [GREETER / "greeter_client", f"127.0.0.1:{server.port}"],
+                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as client:
+                if i % 2 == 0:  # one that is connected, as its log says
+                    client.stderr.readline()
+                client.kill()
         limit = time.monotonic() + LIMIT_S
         while time.monotonic() < limit:
             _, text = scrape(port)

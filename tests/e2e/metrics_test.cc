@@ -274,7 +274,7 @@ TEST(ServeMetricsTest, APortThatIsTakenIsAnError) {
 }
 
 // Asks as a scraper does, for as long as it is answered.
-void AskAtPort(int port) {
+void AskAtPort(int port, std::atomic<int>* answers) {
   while (true) {
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address = {};
@@ -289,22 +289,27 @@ void AskAtPort(int port) {
       while (recv(fd, answer, sizeof answer, 0) > 0) {
       }
     }
+    ++*answers;
     close(fd);
   }
+}
+
+// As a program does that shows its metrics in a way of its own.
+void AskForText(std::atomic<int>* answers) {
+  while (!MetricsText().empty()) ++*answers;
 }
 
 // Ends as a program does that returns from main(), with all its destructors.
 [[noreturn]] void ExitWhileScraped() {
   const absl::StatusOr<int> port = ServeMetrics("0");
   if (!port.ok()) exit(1);
+  // Not destroyed while the others still count.
+  auto* const answers = new std::atomic<int>(0);
   for (int i = 0; i < 2; ++i) {
-    std::thread(AskAtPort, *port).detach();
-    std::thread([] {
-      while (!MetricsText().empty()) {
-      }
-    }).detach();
+    std::thread(AskAtPort, *port, answers).detach();
+    std::thread(AskForText, answers).detach();
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  while (*answers < 10) std::this_thread::yield();
   exit(0);
 }
 

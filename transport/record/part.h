@@ -13,7 +13,7 @@
 namespace penstock {
 namespace record {
 
-// A message of a call, as the server's application sees it.
+// One message of a call, of the size that the server's application sees.
 struct Message {
   int64_t after_us;  // the call's begin
   uint64_t bytes;
