@@ -165,10 +165,13 @@ class TopTest(CommandTest):
         with Calls(self.serve()) as client:
             self.until_it_answers(str(client.pid), "--count=1")
             done = run("top", str(client.pid), "-n1", "--json")
-            (path,) = json.loads(done.stdout)["paths"]
-            self.assertGreater(path["call_p50_seconds"], 0)
-            self.assertLessEqual(path["call_p50_seconds"],
-                                 path["call_p99_seconds"] or 99)
+            # The connection may have begun over TCP just before.
+            called = [path for path in json.loads(done.stdout)["paths"]
+                      if path["call_p50_seconds"]]
+            self.assertTrue(called, done.stdout)
+            for path in called:
+                self.assertLessEqual(path["call_p50_seconds"],
+                                     path["call_p99_seconds"] or 99)
 
     def test_processes_are_listed(self):
         with Calls(self.serve()):
