@@ -114,7 +114,7 @@ TEST_F(VerbsLossTest, ABlackHoleMeansTcpUntilItIsOver) {
   Shell("modprobe sch_netem");
   Traffic traffic(channel_, kAllSizes);
   ASSERT_TRUE(traffic.AwaitMessages(9, kProgress));
-  for (const std::string& link : {"n0", "n1"}) {
+  for (const std::string link : {"n0", "n1"}) {
     Shell("tc qdisc replace dev n0 root netem loss 100%");
     if (link == "n1") Shell("tc qdisc replace dev n1 root netem loss 100%");
     ExpectLossAnnounced();
