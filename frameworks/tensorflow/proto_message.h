@@ -1,4 +1,5 @@
-// Protobufs as what a call asks, or is answered.
+// Puts a protobuf into a request or a response of transport/rpc, and takes it
+// out again.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_PROTO_MESSAGE_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_PROTO_MESSAGE_H_
@@ -15,9 +16,10 @@
 namespace penstock {
 namespace tensorflow {
 
-// Sets the metadata to `proto`, or the payload if it is larger than metadata
-// may be. Returns false for one that has 2 GiB or more, which protobuf does not
-// write. `Message` is rpc::Request or rpc::Response.
+// Stores `proto` as the metadata of `message`, or as its payload if it is
+// larger than metadata may be. Returns false, and stores nothing, if it has
+// 2 GiB or more, which protobuf cannot write. `Message` is rpc::Request or
+// rpc::Response.
 template <typename Message>
 bool SetProto(const google::protobuf::MessageLite& proto, Message* message) {
   std::string text;
@@ -32,7 +34,7 @@ bool SetProto(const google::protobuf::MessageLite& proto, Message* message) {
   return true;
 }
 
-// Returns whether the message holds a proto of the kind.
+// Reads back what SetProto() stored. Returns false if that is no such proto.
 template <typename Message>
 bool ParseProto(const Message& message, google::protobuf::MessageLite* proto) {
   if (message.payload.size() == 0) {

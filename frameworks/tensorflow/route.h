@@ -1,4 +1,5 @@
-// The way to one peer: over the data plane if it has one.
+// Sends calls to one peer: over the data plane if the peer has one, else by
+// stock RPC.
 
 #ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_
 #define PENSTOCK_FRAMEWORKS_TENSORFLOW_ROUTE_H_

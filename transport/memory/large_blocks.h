@@ -1,4 +1,4 @@
-// Memory for large messages, used for one after another.
+// Allocates the memory of large messages, and uses it again for later ones.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_LARGE_BLOCKS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_LARGE_BLOCKS_H_
@@ -14,23 +14,23 @@
 namespace penstock {
 namespace memory {
 
-// Allocates on the heap, and keeps what was let go of for the next blocks of
-// its size: glibc gives large memory back to the system at once, and fresh
-// pages have to be cleared, one page fault each, which may take longer than to
-// receive into them. The system may take the pages of kept blocks when it needs
-// them (MADV_FREE). Thread-safe.
+// Allocates blocks on the heap, and keeps released ones for later blocks of the
+// same size. glibc would return a large block to the system at once, and the
+// system clears each page of a new one at the first access, which may take
+// longer than receiving into it. Kept pages are marked with MADV_FREE: the
+// system may take them when memory is short. Thread-safe.
 class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
  public:
-  // Keeps at most `limit` bytes: those that were let go of last.
+  // Keeps at most `limit` bytes: those that were released last.
   static std::shared_ptr<LargeBlocks> Create(size_t limit);
-  // Of the process; never destroyed.
+  // Returns the process's own, which is never destroyed.
   static LargeBlocks* Get();
   LargeBlocks(const LargeBlocks&) = delete;
   LargeBlocks& operator=(const LargeBlocks&) = delete;
   ~LargeBlocks();
 
   // Returns at least `size` bytes, uninitialised and aligned to a page, or null
-  // where the heap has not so many. They may outlive this.
+  // if the heap has too few. A block may outlive this object.
   std::shared_ptr<uint8_t> Allocate(size_t size);
 
   size_t kept_bytes() const;
@@ -42,7 +42,7 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
-  // Those of the process, around a fork: its child may let go of blocks, too.
+  // Hold the lock of Get() around a fork, as the child may release blocks, too.
   static void BeforeFork();
   static void AfterFork();
   uint8_t* Take(size_t size);
@@ -50,7 +50,7 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
 
   const size_t limit_;
   mutable base::Mutex mu_;
-  // Few: each is large. Those that were let go of last come first.
+  // The last released first. A list, as there are few: each is large.
   std::list<Kept> kept_ ABSL_GUARDED_BY(mu_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };

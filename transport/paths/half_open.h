@@ -12,19 +12,19 @@ namespace penstock {
 namespace paths {
 
 // A negotiation holds a place from the client's offer until both sides have
-// agreed on a path, or on having none. A negotiation that does not go on ends
-// at its time limit, 5 s for the hello and 15 s for the path. So this also
-// limits the rate of peers that begin and do not go on. A client for which
-// there is no place is served over HTTP/2. Thread-safe.
+// agreed on a path, or on none. One that stops ends at its time limit, 5 s for
+// the hello and 15 s for the path, so that the number of places also limits the
+// rate of peers that begin and then stop. A client that finds no place is
+// served over HTTP/2. Thread-safe.
 class HalfOpen {
  public:
   // Frees the place when the last share is gone. Must not outlive its HalfOpen.
   using Place = std::shared_ptr<void>;
 
-  // Returns the limit of this process, never destroyed; the child of a fork has
-  // one of its own. It is far more than any cluster opens in
-  // the milliseconds that an honest negotiation takes, and costs a few tens of
-  // MiB of memory.
+  // Returns the process's own, which is never destroyed. The child of a fork
+  // gets another. Its limit is far above what any cluster has under way in the
+  // milliseconds of an honest negotiation. Connections at the limit take a few
+  // tens of MiB of memory.
   static HalfOpen* Get();
 
   explicit HalfOpen(int limit);

@@ -1,5 +1,5 @@
-// What each front end does alike with the session of a connection until a path
-// carries it.
+// Sets up the session of a connection, from the hello until a path carries it:
+// what gRPC's front end and the one of transport/rpc have in common.
 
 #ifndef PENSTOCK_TRANSPORT_PATHS_SESSION_SETUP_H_
 #define PENSTOCK_TRANSPORT_PATHS_SESSION_SETUP_H_
@@ -18,32 +18,33 @@
 namespace penstock {
 namespace paths {
 
-// Both sides say hello right after the negotiation. That takes a few round
-// trips, even if some packets are lost.
+// How long the hellos may take. Both sides say hello right after the
+// negotiation, which takes a few round trips even if some packets are lost.
 constexpr absl::Duration kHelloLimit = absl::Seconds(5);
-// How long the two sides may take to agree on a path, or on having none.
-// Attempts follow one another: one over shm has two seconds, one over verbs
-// five. The rest is for packets that are lost.
+// How long the two sides may take to agree on a path, or on none. Attempts
+// follow one another: one over shm has two seconds, one over verbs five. The
+// rest allows for lost packets.
 constexpr absl::Duration kSettleLimit = absl::Seconds(15);
-// How long the rest of a session may take to be written when it has ended. A
-// peer that does not read in time does not get all of it.
+// How long what is left to write may take after a session has ended. A peer
+// that does not read in time does not get all of it.
 constexpr absl::Duration kLingerLimit = absl::Seconds(5);
 
-// The reasons for which those who exceed the first two are dropped.
+// Why a connection that exceeds kHelloLimit or kSettleLimit is dropped.
 absl::Status NoHelloError();
 absl::Status NoPathError();
 
-// Returns a configuration in which the limits on what a peer may send are still
-// the defaults. See SidePaths for `is_private`.
+// Returns the configuration of a session by the settings. The limits on what a
+// peer may send are the defaults: a caller that has others sets them. See
+// SidePaths for `is_private`.
 session::Config SessionConfig(const Settings& settings, bool is_client,
                               uint8_t version, bool is_private);
 
-// For SessionEvents::OnListenWanted(): ends the earlier attempt, and waits for
-// the client with a new token.
+// Handles SessionEvents::OnListenWanted(): ends the earlier attempt, and
+// listens for the client with a new token.
 void ListenAnew(session::Session* session, SidePaths* side_paths,
                 const SidePaths::Done& done);
 
-// Tells the session what came of an attempt, unless another one has begun.
+// Reports the result of an attempt to the session, unless another has begun.
 void EndAttempt(session::Session* session, uint32_t epoch,
                 const std::string& fabric,
                 absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path);

@@ -1,5 +1,6 @@
-// The metadata of a call's frames: all of a request and of an answer but the
-// payload. Total functions.
+// Encodes and parses the heads of calls: what a request or a response has
+// beside its payload. Heads travel as metadata of the frames named below. Safe
+// on any input.
 
 #ifndef PENSTOCK_TRANSPORT_RPC_HEAD_H_
 #define PENSTOCK_TRANSPORT_RPC_HEAD_H_
@@ -17,25 +18,37 @@ namespace rpc {
 // The most bytes that a head may have.
 constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
 
-// kHeaders of the client: u64 timeout in microseconds, 0 for none; u8 length of
-// the method; the method; the metadata. Returns INVALID_ARGUMENT if the method
-// is empty or too long, or the metadata too large.
+// The client's kHeaders:
+//
+//   u64    timeout in microseconds, 0 for none
+//   u8     length of the method
+//   bytes  the method
+//   bytes  the metadata, to the end
+//
+// Returns INVALID_ARGUMENT if the method is empty or too long, or the metadata
+// too large.
 absl::StatusOr<std::string> EncodeRequest(const Request& request);
 // Returns a request without its payload, or INVALID_ARGUMENT.
 absl::StatusOr<Request> ParseRequest(absl::string_view head);
 
-// How an answer ends.
+// How a response ends.
 struct End {
   absl::Status status;
-  std::string metadata;  // of an OK one, if the answer has no payload
+  // Of an OK status, if the response has no payload. A response with a payload
+  // sends its metadata before it, as the server's kHeaders.
+  std::string metadata;
 };
 
-// kTrailers of the server: u32 status code; u32 length of its message; the
-// message, cut to 4,000 bytes; the metadata of an OK status, or the payloads of
-// another one (absl::Status::SetPayload), each as u32 length of the URL, the
-// URL, u32 length of the value, the value: at most 16 of them, of at most
-// kMaxMetadataBytes. The kHeaders of an answer with a payload are its metadata,
-// as it is.
+// The server's kTrailers:
+//
+//   u32    status code
+//   u32    length of the message
+//   bytes  the message, cut to 4,000 bytes
+//   bytes  if the status is OK, the metadata, to the end; else the payloads of
+//          the status (absl::Status::SetPayload), each as
+//            u32 length of the URL, the URL, u32 length of the value, the value
+//
+// Carries at most 16 payloads, which have kMaxMetadataBytes at most together.
 std::string EncodeEnd(const End& end);
 absl::StatusOr<End> ParseEnd(absl::string_view head);
 
