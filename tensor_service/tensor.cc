@@ -125,15 +125,20 @@ absl::Status Tensor::CheckAccess(DType wanted) const {
   return absl::OkStatus();
 }
 
+bool Tensor::IsExclusive() const {
+  if (byte_size() == 0) return true;
+  if (!buffer_->writable() || buffer_.use_count() != 1 || !IsAligned()) {
+    return false;
+  }
+  // use_count() is a relaxed load. The fence orders our writes after the last
+  // reads of the holder that has just let go.
+  std::atomic_thread_fence(std::memory_order_acquire);
+  return true;
+}
+
 absl::Status Tensor::MakeWritable(DType wanted) {
   if (dtype_ != wanted) return CheckAccess(wanted);
-  if (byte_size() == 0) return absl::OkStatus();
-  if (buffer_->writable() && buffer_.use_count() == 1 && IsAligned()) {
-    // use_count() is a relaxed load. The fence orders our writes after the last
-    // reads of the holder that has just let go.
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return absl::OkStatus();
-  }
+  if (IsExclusive()) return absl::OkStatus();
   absl::StatusOr<Tensor> copy = Copy();
   if (!copy.ok()) return copy.status();
   *this = *std::move(copy);

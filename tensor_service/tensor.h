@@ -82,6 +82,10 @@ class Tensor {
   // lives and is not written through.
   absl::string_view bytes() const;
 
+  // Returns whether no other handle, call or peer uses the memory, and
+  // mutable_flat() would not copy it. Nobody else can begin to use it.
+  bool IsExclusive() const;
+
   // Returns whether the elements can be accessed in place. A tensor of a peer's
   // may start anywhere in the received message.
   bool IsAligned() const;

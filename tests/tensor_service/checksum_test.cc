@@ -91,7 +91,9 @@ TEST(Checksum, RandomBundlesComeThroughWithAndWithout) {
         const v1::Tensor& tensor = generated.tensors(i).tensor();
         EXPECT_EQ(got->tensors[i].tensor.bytes(), tensor.data());
         EXPECT_EQ(tensor.has_checksum(), checksums);
-        if (checksums) EXPECT_EQ(tensor.checksum(), ChecksumOf(tensor.data()));
+        if (checksums) {
+          EXPECT_EQ(tensor.checksum(), ChecksumOf(tensor.data()));
+        }
       }
     }
   }

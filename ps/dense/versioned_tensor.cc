@@ -1,0 +1,60 @@
+#include "ps/dense/versioned_tensor.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::ps {
+
+using tensor::Tensor;
+
+VersionedTensor::VersionedTensor(Tensor first, tensor::Allocator* allocator)
+    : allocator_(allocator), current_{0, std::move(first)} {}
+
+VersionedTensor::Version VersionedTensor::Current() const {
+  absl::MutexLock lock(&mu_);
+  return current_;
+}
+
+absl::StatusOr<Tensor> VersionedTensor::Next() {
+  tensor::DType dtype;
+  tensor::Shape shape;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto free = std::find_if(
+        earlier_.begin(), earlier_.end(),
+        [](const Tensor& earlier) { return earlier.IsExclusive(); });
+    if (free != earlier_.end()) {
+      Tensor next = std::move(*free);
+      earlier_.erase(free);
+      return next;
+    }
+    dtype = current_.value.dtype();
+    shape = current_.value.shape();
+  }
+  return Tensor::Allocate(dtype, std::move(shape), allocator_);
+}
+
+void VersionedTensor::Publish(Tensor next) {
+  absl::MutexLock lock(&mu_);
+  earlier_.push_back(std::exchange(current_.value, std::move(next)));
+  ++current_.number;
+  TrimLocked();
+}
+
+void VersionedTensor::TrimLocked() {
+  bool has_spare = false;
+  const auto is_too_many = [&has_spare](const Tensor& earlier) {
+    return earlier.IsExclusive() && std::exchange(has_spare, true);
+  };
+  earlier_.erase(std::remove_if(earlier_.begin(), earlier_.end(), is_too_many),
+                 earlier_.end());
+}
+
+size_t VersionedTensor::held_bytes() const {
+  absl::MutexLock lock(&mu_);
+  size_t bytes = current_.value.held_bytes();
+  for (const Tensor& earlier : earlier_) bytes += earlier.held_bytes();
+  return bytes;
+}
+
+}  // namespace penstock::ps
