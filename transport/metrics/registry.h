@@ -1,4 +1,5 @@
-// Who counts in this process, and what those have counted that ended.
+// Collects what the parts of this process count, and keeps the totals of parts
+// that have ended.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_REGISTRY_H_
 #define PENSTOCK_TRANSPORT_METRICS_REGISTRY_H_
@@ -30,7 +31,7 @@ class Source {
   // Adds what it has counted since it began, and how it is now. May take the
   // source's lock.
   virtual void Collect(Snapshot* snapshot) = 0;
-  // Describes the connection that it is. False: it is none.
+  // Describes itself and returns true, if it is a connection.
   virtual bool Describe(ConnectionInfo*) { return false; }
 };
 
@@ -48,27 +49,27 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
 
   void Add(Source* source);
-  // Keeps what the source has counted, and asks it no more. Call it when nobody
-  // else uses the source any more.
+  // Adds what the source has counted to the totals, and forgets the source.
+  // Nobody else may use it by then.
   void Remove(Source* source);
 
-  // Counts what is rare and has no owner. Takes no lock.
+  // Counts an event that is rare and belongs to no source. Takes no lock.
   void Count(Metric metric, std::initializer_list<Value> labels);
-  // Returns where that is counted, for good; null for labels that the metric
-  // does not have.
+  // Returns the number that Count() adds to, which lives as long as the
+  // registry. Returns null for labels that the metric does not have.
   std::atomic<uint64_t>* CellFor(Metric metric,
                                  std::initializer_list<Value> labels);
 
-  // Returns what the sources, and those before them, have counted. What each
-  // counted is in it exactly once, whatever begins or ends meanwhile. Waits for
-  // the locks of the sources, one after another.
+  // Returns the totals over all sources, ended ones included. Counts each event
+  // exactly once, whatever begins or ends meanwhile. Waits for the locks of the
+  // sources, one after another.
   Snapshot Collect();
-  // Describes open connections, `most` of them; as Collect().
+  // Describes up to `most` open connections. Waits as Collect() does.
   std::vector<ConnectionInfo> Connections(size_t most);
 
-  // Calls `callback` as the first source is added: now, if there has been one.
-  // It is called where the source is made, so it must not block. The child of a
-  // fork calls it, too, at its own first source.
+  // Calls `callback` when the first source is added, or at once if there has
+  // been one. The callback runs where the source is made, so it must not block.
+  // In the child of a fork it runs again, at the child's own first source.
   void CallAtFirstSource(void (*callback)());
 
  private:
@@ -83,7 +84,7 @@ class Registry {
 // does nothing.
 class Registration {
  public:
-  // `source` outlives it.
+  // `source` must outlive this.
   explicit Registration(Source* source);
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
@@ -94,7 +95,8 @@ class Registration {
   Source* const source_;
 };
 
-// Counts for the process, by one atomic addition. Thread-safe.
+// One of the registry's counters. Adding costs one atomic addition.
+// Thread-safe.
 class Tally {
  public:
   Tally(Metric metric, std::initializer_list<Value> labels)
@@ -108,8 +110,8 @@ class Tally {
   std::atomic<uint64_t>* const cell_;
 };
 
-// One part of a gauge's value, such as the bytes of one pool. Ends with its
-// owner. Thread-safe.
+// One owner's part of a gauge, such as the bytes of one pool. Takes its part
+// back when it is destroyed. Thread-safe.
 class Level {
  public:
   Level(Metric metric, std::initializer_list<Value> labels, uint64_t value = 0)
@@ -125,7 +127,7 @@ class Level {
     tally_.Add(value);
   }
   void Subtract(uint64_t value) { Add(0 - value); }
-  // Not for several threads at once.
+  // For one thread at a time.
   void Set(uint64_t value) {
     Add(value - value_.load(std::memory_order_relaxed));
   }

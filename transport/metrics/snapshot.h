@@ -15,17 +15,17 @@
 namespace penstock {
 namespace metrics {
 
-// Returns where the number lies in a row of all numbers. Series that a program
-// asks for with labels that the metric does not have are a defect of the code,
-// and lie nowhere: kNoCell.
+// Each series has one or more cells in a Snapshot. CellOf() returns the index
+// of its first, or kNoCell for labels that the metric does not have, which is a
+// defect of the caller.
 constexpr size_t kNoCell = SIZE_MAX;
 size_t CellOf(Metric metric, std::initializer_list<Value> labels);
-// The metric's first number; those of a series follow one another.
+// Returns the metric's first cell. Those of a series follow one another.
 size_t FirstCellOf(Metric metric);
 size_t CellCount();
 
-// Sums what several parts have counted, or takes the least or the most of it,
-// as the table says. Not thread-safe.
+// Merges the values of several parts as the table says: their sum, minimum or
+// maximum. Not thread-safe.
 class Snapshot {
  public:
   Snapshot() : cells_(CellCount()) {}
@@ -33,7 +33,8 @@ class Snapshot {
   void Add(Metric metric, std::initializer_list<Value> labels, uint64_t value);
   void Add(Metric metric, std::initializer_list<Value> labels,
            const Histogram& histogram);
-  // Adds what does not end with the part that has counted it: all but gauges.
+  // Adds the counters and histograms, which outlive the part that counted, to
+  // `cells`; leaves out gauges.
   void AddCountersTo(std::vector<uint64_t>* cells) const;
 
   uint64_t cell(size_t index) const { return cells_[index]; }

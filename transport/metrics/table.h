@@ -18,7 +18,7 @@ namespace metrics {
 enum class Type { kCounter, kGauge, kHistogram };
 // What a value is; a time is counted in nanoseconds, and shown in seconds.
 enum class Unit { kNumber, kBytes, kSeconds };
-// What the values of several connections come to. kMin: of those but 0.
+// How the values of several connections become one. kMin ignores zeros.
 enum class Merge { kSum, kMin, kMax };
 
 struct Row {
@@ -29,22 +29,24 @@ struct Row {
   Merge merge;
   absl::Span<const Label> labels;
   const char* help;  // one sentence
-  // A limit: 0 says that there is none here, and is not shown.
+  // Whether 0 means that there is no limit. Then it is not shown.
   bool zero_is_none;
 
-  // How many combinations of labels there are.
+  // Returns the number of combinations of label values.
   int series() const;
-  // How many numbers each of them is: a histogram's buckets and its sum.
+  // Returns how many numbers one series takes: one, or a histogram's buckets
+  // and its sum.
   int cells() const;
 };
 
-// By Metric.
+// Returns all rows, in the order of Metric.
 absl::Span<const Row> Table();
 const Row& RowOf(Metric metric);
-// "counter", "gauge" or "histogram", as Prometheus says.
+// Returns Prometheus' name of the type: "counter", "gauge" or "histogram".
 absl::string_view TypeName(Type type);
 
-// The values of the labels of the row's `series`, in the order of the labels.
+// Returns the label values of the row's series number `series`, in the order of
+// its labels.
 std::vector<absl::string_view> LabelValues(const Row& row, int series);
 
 }  // namespace metrics

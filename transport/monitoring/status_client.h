@@ -1,4 +1,4 @@
-// Asks another process how it is.
+// Asks another process of this machine for its metrics and connections.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_STATUS_CLIENT_H_
 #define PENSTOCK_TRANSPORT_MONITORING_STATUS_CLIENT_H_
@@ -16,14 +16,14 @@ struct sockaddr_un;
 namespace penstock {
 namespace monitoring {
 
-// See status_socket.h.
+// The questions, and what an answer begins with; see status_socket.h.
 constexpr absl::string_view kAskMetrics = "metrics";
 constexpr absl::string_view kAskConnections = "connections";
 constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 
-// Returns what `process` answers to one of these questions: metrics as text, or
-// a line of JSON for each connection, both as docs/operations.md says. Texts in
-// it may be a peer's. `process` is the pid that this process sees. Waits for at
+// Asks `process`, by the pid that this process sees, one of these questions.
+// Returns metrics as text, or a line of JSON for each connection, as
+// docs/operations.md describes them. Their texts may be a peer's. Waits for at
 // most `limit`.
 //
 // NOT_FOUND: nobody answers for that process: it has had no connection over
@@ -42,7 +42,7 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
 // `process` is the pid that the process itself sees.
 constexpr int kStatusNames = 8;
 std::string StatusSocketName(pid_t process, int name = 0);
-// Its address, in the space of abstract names. Returns the size.
+// Writes that socket's address, an abstract name. Returns the address's size.
 unsigned StatusAddress(pid_t process, sockaddr_un* address, int name = 0);
 
 }  // namespace monitoring

@@ -1,4 +1,4 @@
-// Tells those of this machine who may ask how the process is.
+// Answers other processes of this machine about metrics and connections.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_STATUS_SOCKET_H_
 #define PENSTOCK_TRANSPORT_MONITORING_STATUS_SOCKET_H_
