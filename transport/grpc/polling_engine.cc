@@ -29,6 +29,9 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
                                     g_mutex_offset);
 }
 
+// gRPC's threads share a policy, but each loses its own core.
+thread_local progress::CoreLosses t_losses;
+
 progress::SpinPolicy* Policy() {
   static auto* const policy = [] {
     // A bad value was logged when the first channel or server was made.
@@ -58,7 +61,7 @@ bool SpinOnce(absl::Duration budget) {
     if (now - start >= budget) return false;
     sched_yield();
     const absl::Time back = base::SteadyNow();
-    Policy()->RecordYield(back - now, back);
+    Policy()->RecordYield(back - now, back, &t_losses);
   }
 }
 

@@ -18,6 +18,21 @@ constexpr int64_t SpinPolicy::kLostCoreNanos;
 constexpr double SpinPolicy::kSoon;
 constexpr int SpinPolicy::kRestFactor;
 
+absl::Duration CoreLosses::Record(absl::Duration took, absl::Time now) {
+  if (took < absl::Nanoseconds(SpinPolicy::kLostCoreNanos)) {
+    return absl::ZeroDuration();
+  }
+  const int64_t back = absl::ToUnixNanos(now);
+  const int64_t lost = absl::ToInt64Nanoseconds(took);
+  const int64_t had = back - lost - had_core_since_;
+  had_core_since_ = back;
+  // No neighbour has so long a slice: the process or its machine was stopped.
+  const bool stopped = lost > SpinPolicy::kMaxSliceNanos;
+  const bool soon =
+      static_cast<double>(had) < SpinPolicy::kSoon * static_cast<double>(lost);
+  return soon && !stopped ? took : absl::ZeroDuration();
+}
+
 absl::Duration SpinPolicy::Budget(absl::Time now) const {
   switch (mode_) {
     case PollingMode::kBusy:
@@ -33,20 +48,12 @@ absl::Duration SpinPolicy::Budget(absl::Time now) const {
   return absl::Nanoseconds(nanos_.load(std::memory_order_relaxed));
 }
 
-void SpinPolicy::RecordYield(absl::Duration took, absl::Time now) {
-  if (took < absl::Nanoseconds(kLostCoreNanos)) return;
-  const int64_t nanos = absl::ToUnixNanos(now);
-  // No neighbour has so long a slice: the process or its machine was stopped.
-  if (took > absl::Nanoseconds(kMaxSliceNanos)) {
-    had_core_since_.store(nanos, std::memory_order_relaxed);
-    return;
-  }
-  const int64_t lost = absl::ToInt64Nanoseconds(took);
-  const int64_t had =
-      nanos - lost - had_core_since_.exchange(nanos, std::memory_order_relaxed);
-  if (static_cast<double>(had) < kSoon * static_cast<double>(lost)) {
-    rests_until_.store(nanos + kRestFactor * lost, std::memory_order_relaxed);
-  }
+void SpinPolicy::RecordYield(absl::Duration took, absl::Time now,
+                             CoreLosses* losses) {
+  const absl::Duration lost = losses->Record(took, now);
+  if (lost == absl::ZeroDuration()) return;
+  rests_until_.store(absl::ToUnixNanos(now + kRestFactor * lost),
+                     std::memory_order_relaxed);
 }
 
 void SpinPolicy::Record(bool found, absl::Duration waited) {

@@ -18,6 +18,20 @@ enum class PollingMode {
   kEvent,     // do not spin
 };
 
+// When a spinning thread had its core back last. Of one thread, or of what only
+// one thread at a time uses: two threads that lose their cores once, together,
+// have not lost one twice.
+class CoreLosses {
+ public:
+  // Records that the thread yielded its core, and had it back at `now`, after
+  // `took`. Returns how long it was lost, if that was soon after the last time;
+  // else zero.
+  absl::Duration Record(absl::Duration took, absl::Time now);
+
+ private:
+  int64_t had_core_since_ = 0;  // nanoseconds of SteadyNow()
+};
+
 // Learns how long to spin from earlier waits. If events come soon, the time is
 // longer than they take, because sleeping and waking up costs more than a whole
 // RPC. If they come late, the time falls to zero, because spinning only burns
@@ -28,7 +42,8 @@ enum class PollingMode {
 // spinner has its turn: it waits longer than if it had slept, because a thread
 // that wakes up goes before those that have used up their share. So a thread
 // that has lost its core by yielding, and again soon after it had it back, does
-// not spin for some time.
+// not spin for some time, nor do those that share its policy: they would lose
+// theirs, too.
 //
 // Thread-safe without locks. Of concurrent waits, one may go unnoticed.
 class SpinPolicy {
@@ -59,8 +74,8 @@ class SpinPolicy {
   absl::Duration Budget(absl::Time now) const;
 
   // Records that a spinner yielded its core, and had it back at `now`, after
-  // `took`.
-  void RecordYield(absl::Duration took, absl::Time now);
+  // `took`. `losses` are those of its thread.
+  void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
   // Records a wait that took `waited`, spinning and sleeping together. `found`:
   // the awaited event came; else the caller gave up at its deadline.
@@ -69,9 +84,7 @@ class SpinPolicy {
  private:
   const PollingMode mode_;
   std::atomic<int64_t> nanos_{kInitialNanos};
-  // Nanoseconds of SteadyNow().
-  std::atomic<int64_t> had_core_since_{0};
-  std::atomic<int64_t> rests_until_{0};
+  std::atomic<int64_t> rests_until_{0};  // nanoseconds of SteadyNow()
 };
 
 }  // namespace progress

@@ -21,7 +21,7 @@ bool Spinner::PollFor(absl::Duration budget, const Turn& look) {
     if (now - start >= budget) return false;
     sched_yield();  // other threads, such as the peer's, may need the core
     const absl::Time back = base::SteadyNow();
-    policy_.RecordYield(back - now, back);
+    policy_.RecordYield(back - now, back, &losses_);
   }
 }
 

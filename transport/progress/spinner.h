@@ -41,6 +41,7 @@ class Spinner {
 
   PollSet* const set_;
   SpinPolicy policy_;
+  CoreLosses losses_;
 };
 
 }  // namespace progress

@@ -51,9 +51,10 @@ constexpr absl::Duration kSlice = absl::Milliseconds(4);
 // Loses the core for a slice, has it for `had`, and loses it again. Returns
 // when that ended.
 absl::Time LoseTwice(SpinPolicy* policy, absl::Duration had) {
-  policy->RecordYield(kSlice, kNow);
+  CoreLosses losses;
+  policy->RecordYield(kSlice, kNow, &losses);
   const absl::Time end = kNow + had + kSlice;
-  policy->RecordYield(kSlice, end);
+  policy->RecordYield(kSlice, end, &losses);
   return end;
 }
 
@@ -75,19 +76,45 @@ TEST(SpinPolicy, LosingTheCoreNowAndThenIsNoReasonToRest) {
 
 TEST(SpinPolicy, HavingBeenStoppedIsNoReasonToRest) {
   SpinPolicy policy(PollingMode::kAdaptive);
-  LoseTwice(&policy, kSlice);
+  CoreLosses losses;
+  policy.RecordYield(kSlice, kNow, &losses);
   const absl::Time now = kNow + absl::Hours(1);
-  policy.RecordYield(absl::Hours(1) - 3 * kSlice, now);
+  policy.RecordYield(absl::Hours(1) - absl::Microseconds(1), now, &losses);
   EXPECT_GT(policy.Budget(now), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, TwoThreadsThatLoseTheirCoresOnceHaveLostNoneTwice) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  CoreLosses one, other;
+  policy.RecordYield(kSlice, kNow, &one);
+  const absl::Time later = kNow + kSlice / 4;
+  policy.RecordYield(kSlice, later, &other);  // overlaps the first
+  EXPECT_GT(policy.Budget(later), absl::ZeroDuration());
+  // Had for a slice in between, by either.
+  const absl::Time again = kNow + 2 * kSlice;
+  policy.RecordYield(kSlice, again, &one);
+  EXPECT_GT(policy.Budget(again), absl::ZeroDuration());
+}
+
+TEST(SpinPolicy, AThreadThatLosesItsCoreTwiceRestsWhateverOthersDo) {
+  SpinPolicy policy(PollingMode::kAdaptive);
+  CoreLosses one, other;
+  policy.RecordYield(kSlice, kNow, &one);
+  const absl::Duration quick = absl::Nanoseconds(SpinPolicy::kLostCoreNanos);
+  policy.RecordYield(quick, kNow + kSlice / 2, &other);
+  const absl::Time now = kNow + kSlice + absl::Microseconds(20);
+  policy.RecordYield(kSlice, now, &one);
+  EXPECT_EQ(policy.Budget(now), absl::ZeroDuration());
 }
 
 TEST(SpinPolicy, YieldingToOtherSpinnersIsNoLoss) {
   SpinPolicy policy(PollingMode::kAdaptive);
+  CoreLosses losses;
   absl::Time now = kNow;
   for (int i = 0; i < 100; ++i) {
     const auto took = absl::Nanoseconds(SpinPolicy::kLostCoreNanos - 1);
     now += took;
-    policy.RecordYield(took, now);
+    policy.RecordYield(took, now, &losses);
   }
   EXPECT_GT(policy.Budget(now), absl::ZeroDuration());
 }
