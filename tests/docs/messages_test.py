@@ -37,7 +37,6 @@ SAID_IN_FULL = ("transport/settings/settings.cc",
 # else they log is in the table by the files above.
 WITHOUT_WORDS = {
     "transport/grpc/server_negotiator.cc": 2,
-    "transport/record/recording_file.cc": 1,
     "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,
     "transport/base/log.cc": 2,  # the functions themselves

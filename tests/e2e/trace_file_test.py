@@ -106,15 +106,36 @@ class TraceFileTest(unittest.TestCase):
         self.assertEqual(self.greet("trace.json").count("PENSTOCK_TRACE="), 1)
 
     def test_a_full_disk_ends_the_trace_and_nothing_else(self):
-        said = subprocess.run(
-            ["bash", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "bash",
-             GREETER / "greeter_client", f"127.0.0.1:{self.port}"], text=True,
-            capture_output=True, timeout=LIMIT_S, check=True,
-            env={**os.environ,
-                 "PENSTOCK_TRACE": str(self.folder / "client.json")})
-        self.assertIn("Hello", said.stdout)
-        self.assertEqual(said.stderr.count("the trace ends here"), 1)
+        """Nor does the signal of the limit end the program."""
+        for what_the_program_does in ("", 'trap "" XFSZ;'):
+            said = subprocess.run(
+                ["bash", "-c",
+                 f'ulimit -f 0; {what_the_program_does} exec "$@"', "bash",
+                 GREETER / "greeter_client", f"127.0.0.1:{self.port}"],
+                text=True, capture_output=True, timeout=LIMIT_S, check=True,
+                env={**os.environ,
+                     "PENSTOCK_TRACE": str(self.folder / "client.json")})
+            self.assertIn("Hello", said.stdout)
+            self.assertEqual(said.stderr.count("the trace ends here"), 1)
+            self.assertIn("ulimit -f", said.stderr)
 
+    def test_a_recording_without_room_costs_one_line_and_nothing_else(self):
+        server = subprocess.Popen(
+            ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash",
+             GREETER / "greeter_server", "127.0.0.1:0"], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ,
+                 "PENSTOCK_RECORD": str(self.folder / "server.gz")})
+        self.addCleanup(server.kill)
+        port = server.stdout.readline().split()[-1]
+        done = subprocess.run(
+            [GREETER / "greeter_client", f"127.0.0.1:{port}"], text=True,
+            stdout=subprocess.PIPE, timeout=LIMIT_S, check=True)
+        self.assertIn("Hello", done.stdout)
+        server.kill()
+        said = server.communicate(timeout=LIMIT_S)[1]
+        self.assertEqual(said.count("write a recording to"), 1, said)
+        self.assertIn("ulimit -f", said)
 
     def test_a_disk_that_fills_leaves_an_array_and_a_count(self):
         """As many events as found room; each of the others is counted."""

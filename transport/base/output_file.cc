@@ -1,8 +1,10 @@
 #include "transport/base/output_file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,6 +15,16 @@
 
 namespace penstock {
 namespace base {
+namespace {
+
+sigset_t FileSizeSignal() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGXFSZ);
+  return signals;
+}
+
+}  // namespace
 
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what) {
@@ -42,6 +54,31 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
   if (fchmod(file.get(), 0600) != 0) return failed();
   if (ftruncate(file.get(), 0) != 0) return failed();
   return file;
+}
+
+FileSizeSignalBlock::FileSizeSignalBlock() {
+  sigset_t pending;
+  sigpending(&pending);
+  was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+  const sigset_t signals = FileSizeSignal();
+  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+}
+
+FileSizeSignalBlock::~FileSizeSignalBlock() {
+  const sigset_t signals = FileSizeSignal();
+  const timespec at_once = {0, 0};
+  // One that a write raised waits for this thread alone.
+  while (!was_pending_ && sigtimedwait(&signals, nullptr, &at_once) < 0 &&
+         errno == EINTR) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+absl::Status WriteError(int error_number) {
+  if (error_number != EFBIG) return ErrnoStatus(error_number, "write");
+  return absl::ResourceExhaustedError(
+      "write: the file is larger than the limit on file sizes: raise it "
+      "(ulimit -f, RLIMIT_FSIZE)");
 }
 
 }  // namespace base

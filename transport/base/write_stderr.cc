@@ -8,6 +8,7 @@
 
 #include <cerrno>
 
+#include "transport/base/output_file.h"
 #include "transport/base/unique_fd.h"
 
 namespace penstock {
@@ -47,6 +48,7 @@ bool WriteToStderr(absl::string_view line) {
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     return WriteAnew(line);
   }
+  const FileSizeSignalBlock block;  // it may be a file
   return Write(STDERR_FILENO, line);
 }
 

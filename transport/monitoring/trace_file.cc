@@ -15,7 +15,6 @@
 #include "transport/base/log.h"
 #include "transport/base/mutex.h"
 #include "transport/base/output_file.h"
-#include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 #include "transport/metrics/trace.h"
 #include "transport/progress/detached_thread.h"
@@ -82,6 +81,7 @@ class TraceFile {
   // Writes what there is.
   void Flush() {
     if (getpid() != pid_) return;
+    const base::FileSizeSignalBlock block;
     base::MutexLock lock(&mu_);
     std::string text;
     uint64_t written = 0;
@@ -101,6 +101,7 @@ class TraceFile {
 
   // Writes an array without events.
   void Begin() {
+    const base::FileSizeSignalBlock block;
     base::MutexLock lock(&mu_);
     (void)Write("[");
   }
@@ -137,7 +138,7 @@ class TraceFile {
           pwrite(file_.get(), bytes.data() + written, bytes.size() - written,
                  size_ + static_cast<off_t>(written));
       if (step < 0 && errno == EINTR) continue;
-      if (step <= 0) return base::ErrnoStatus(errno, "write");
+      if (step <= 0) return base::WriteError(errno);
       written += static_cast<size_t>(step);
     }
     return absl::OkStatus();

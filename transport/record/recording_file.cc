@@ -44,15 +44,20 @@ absl::StatusOr<std::unique_ptr<RecordingFile>> RecordingFile::Open(
   }
   fd->Release();
   auto opened = absl::WrapUnique(new RecordingFile(file, recorder, max_bytes));
-  base::MutexLock lock(&opened->mu_);
-  opened->WriteLocked(HeaderLine(absl::FormatTime(
+  const absl::Status begun = opened->Begin();
+  if (begun.ok()) return opened;
+  return absl::Status(begun.code(), absl::StrCat("write a recording to ", path,
+                                                 ": ", begun.message()));
+}
+
+absl::Status RecordingFile::Begin() {
+  const base::FileSizeSignalBlock block;
+  base::MutexLock lock(&mu_);
+  absl::Status status = WriteLocked(HeaderLine(absl::FormatTime(
       "%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())));
-  opened->SyncLocked();
-  if (opened->file_ == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("write a recording to ", path, ": its begin did not fit"));
-  }
-  return opened;
+  if (status.ok()) status = SyncLocked();
+  if (!status.ok()) gzclose(std::exchange(file_, nullptr));
+  return status;
 }
 
 RecordingFile::RecordingFile(gzFile_s* file, Recorder* recorder,
@@ -62,61 +67,69 @@ RecordingFile::RecordingFile(gzFile_s* file, Recorder* recorder,
 RecordingFile::~RecordingFile() { Close(); }
 
 void RecordingFile::Flush() {
+  const base::FileSizeSignalBlock block;
   base::MutexLock lock(&mu_);
-  WriteQueuedLocked();
-  if (unsynced_ && base::SteadyNow() - synced_ >= kSyncInterval) SyncLocked();
+  if (file_ == nullptr) return;
+  absl::Status status = WriteQueuedLocked();
+  if (status.ok() && unsynced_ &&
+      base::SteadyNow() - synced_ >= kSyncInterval) {
+    status = SyncLocked();
+  }
+  if (!status.ok()) EndLocked(status);
 }
 
 void RecordingFile::Close() {
+  const base::FileSizeSignalBlock block;
   base::MutexLock lock(&mu_);
-  WriteQueuedLocked();
-  EndLocked("");
+  if (file_ != nullptr) EndLocked(WriteQueuedLocked());
 }
 
-void RecordingFile::WriteQueuedLocked() {
+absl::Status RecordingFile::WriteQueuedLocked() {
   const std::vector<Part> parts = recorder_->Take();
   const uint64_t left_out = recorder_->TakeLeftOut();
-  for (const Part& part : parts) {
-    WriteLocked(ToLine(part));
+  absl::Status status;
+  for (size_t i = 0; i < parts.size() && status.ok(); ++i) {
+    status = WriteLocked(ToLine(parts[i]));
   }
-  if (left_out > 0) WriteLocked(LeftOutLine(left_out));
+  if (left_out > 0 && status.ok()) status = WriteLocked(LeftOutLine(left_out));
+  return status;
 }
 
-void RecordingFile::WriteLocked(absl::string_view text) {
-  if (file_ == nullptr) return;
+absl::Status RecordingFile::WriteLocked(absl::string_view text) {
   if (gzoffset(file_) >= max_bytes_) {
-    return EndLocked("the recording ends here: it has its full size");
+    return absl::ResourceExhaustedError("it has its full size");
   }
   const int written =
       gzwrite(file_, text.data(), static_cast<unsigned>(text.size()));
-  if (written != static_cast<int>(text.size())) return EndLocked(ErrorLocked());
+  if (written != static_cast<int>(text.size())) return ErrorLocked();
   unsynced_ = true;
+  return absl::OkStatus();
 }
 
-void RecordingFile::SyncLocked() {
-  if (file_ == nullptr) return;
-  if (gzflush(file_, Z_SYNC_FLUSH) != Z_OK) return EndLocked(ErrorLocked());
+absl::Status RecordingFile::SyncLocked() {
+  if (gzflush(file_, Z_SYNC_FLUSH) != Z_OK) return ErrorLocked();
   unsynced_ = false;
   synced_ = base::SteadyNow();
+  return absl::OkStatus();
 }
 
-std::string RecordingFile::ErrorLocked() const {
+absl::Status RecordingFile::ErrorLocked() const {
+  const int error_number = errno;
   int code = Z_OK;
   const char* const text = gzerror(file_, &code);
-  return absl::StrCat(
-      "the recording ends here: ",
-      code == Z_ERRNO ? base::ErrnoStatus(errno, "write").message() : text);
+  return code == Z_ERRNO ? base::WriteError(error_number)
+                         : absl::InternalError(text);
 }
 
-void RecordingFile::EndLocked(absl::string_view why) {
-  gzFile_s* const file = std::exchange(file_, nullptr);
-  if (file == nullptr) return;
+void RecordingFile::EndLocked(const absl::Status& why) {
   recorder_->Stop();
-  const bool closed = gzclose(file) == Z_OK;
-  if (!why.empty()) {
-    base::LogWarning(why);
-  } else if (!closed) {
-    base::LogWarning("the end of the recording could not be written");
+  const int closed = gzclose(std::exchange(file_, nullptr));
+  if (!why.ok()) {
+    base::LogWarning(absl::StrCat("the recording ends here: ", why.message()));
+  } else if (closed != Z_OK) {
+    base::LogWarning(
+        absl::StrCat("the end of the recording could not be written: ",
+                     base::WriteError(errno).message()));
   }
 }
 

@@ -38,9 +38,9 @@ class RecordingFile {
   ~RecordingFile();
 
   // Writes what there is. Once a second, also makes what is written readable
-  // by others, should the process be killed. If that fails, as on a full disk,
-  // or the file has its full size, logs a line, closes the file and stops the
-  // recorder.
+  // by others, should the process be killed. If that fails, as on a full disk
+  // or at a limit on file sizes, or the file has its full size, logs a line,
+  // closes the file and stops the recorder.
   void Flush();
   // Writes what there is, and closes the file.
   void Close();
@@ -48,12 +48,16 @@ class RecordingFile {
  private:
   RecordingFile(gzFile_s* file, Recorder* recorder, int64_t max_bytes);
 
-  void WriteLocked(absl::string_view text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `why`: a sentence for the log; empty if all is well.
-  void EndLocked(absl::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::string ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // On an error, the file is closed.
+  absl::Status Begin();
+  // Need an open file.
+  absl::Status WriteLocked(absl::string_view text)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // `why`: an error, for the log; OK if the recording ends as it should.
+  void EndLocked(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Recorder* const recorder_;
   const int64_t max_bytes_;

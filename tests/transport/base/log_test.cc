@@ -3,6 +3,8 @@
 
 #include "transport/base/log.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "tests/transport/base/logged.h"
+#include "transport/base/unique_fd.h"
 
 namespace penstock {
 namespace base {
@@ -125,6 +128,18 @@ TEST(Log, TextOfOthersForgesNoLineAndSpeaksToNoTerminal) {
   EXPECT_TRUE(absl::StrContains(log, R"(\x1b[2J\xc2\x9b\x0d)")) << log;
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;
   EXPECT_LT(log.size(), 2 * kMaxLogLineBytes);
+}
+
+TEST(Log, AFileWithoutRoomDoesNotEndTheProgram) {
+  const std::string path = testing::TempDir() + "/full-log";
+  const UniqueFd file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file.valid());
+  RunWithStderr(file.get(), [] {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    LogError("an error line");
+  });
 }
 
 // The child of a fork while another thread writes a line.

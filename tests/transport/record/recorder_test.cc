@@ -1,15 +1,16 @@
 #include "transport/record/recorder.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
@@ -165,8 +166,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
 }
 
 // Writes more than the limit of this process allows, as on a full disk.
-[[noreturn]] void RecordWithoutRoom(const std::string& path) {
-  std::signal(SIGXFSZ, SIG_IGN);
+[[noreturn]] void RecordWithoutRoom(const std::string& path, bool at_once) {
   const rlimit limit = {4096, 4096};
   setrlimit(RLIMIT_FSIZE, &limit);
   Recorder recorder;
@@ -176,7 +176,7 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
     Part part = OneCall();
     part.begun_us = static_cast<int64_t>(i * 0x9e3779b97f4a7c15u >> 8);
     recorder.Add(std::move(part));
-    if (i % 100 == 0) (*file)->Flush();
+    if (i % 100 == 0 && !at_once) (*file)->Flush();
   }
   (*file)->Close();
   _exit(recorder.Add(OneCall()) ? 3 : 0);
@@ -184,8 +184,71 @@ TEST(RecordingFileTest, EndsAtItsFullSize) {
 
 TEST(RecordingFileTest, AFullDiskIsALineAndTheEnd) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
-  EXPECT_EXIT(RecordWithoutRoom(PathOf("no-room")), testing::ExitedWithCode(0),
-              "^[^\n]*the recording ends here: write: File too large[^\n]*\n$");
+  for (const bool at_once : {false, true}) {
+    EXPECT_EXIT(RecordWithoutRoom(PathOf("no-room"), at_once),
+                testing::ExitedWithCode(0),
+                "^[^\n]*the recording ends here: write: the file is larger "
+                "than the limit on file sizes: raise it \\(ulimit -f[^\n]*\n$");
+  }
+}
+
+// The standard error of a process whose files have no room, not even for that.
+class SaidToAPipe {
+ public:
+  SaidToAPipe() {
+    if (pipe2(ends_, O_NONBLOCK) != 0 || dup2(ends_[1], STDERR_FILENO) == -1) {
+      _exit(9);
+    }
+  }
+  std::string Take() {
+    char text[1024];
+    const ssize_t size = read(ends_[0], text, sizeof(text));
+    return std::string(text, size < 0 ? 0 : static_cast<size_t>(size));
+  }
+
+ private:
+  int ends_[2];
+};
+
+constexpr char kTooLarge[] =
+    ": write: the file is larger than the limit on file sizes: raise it "
+    "(ulimit -f, RLIMIT_FSIZE)";
+
+// What is left is less than gzip's own buffer, and is written at the close.
+[[noreturn]] void EndWithoutRoom(const std::string& path) {
+  SaidToAPipe said;
+  Recorder recorder;
+  auto file = RecordingFile::Open(path, &recorder);
+  const rlimit limit = {SizeOf(path) + 4, SizeOf(path) + 4};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  recorder.Add(OneCall());
+  (*file)->Close();
+  const std::string line = absl::StrCat(
+      "the end of the recording could not be written", kTooLarge, "\n");
+  _exit(absl::EndsWith(said.Take(), line) ? 0 : 1);
+}
+
+TEST(RecordingFileTest, AnEndThatHasNoRoomSaysWhy) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(EndWithoutRoom(PathOf("no-end")), testing::ExitedWithCode(0), "");
+}
+
+[[noreturn]] void BeginWithoutRoom(const std::string& path) {
+  SaidToAPipe said;
+  const rlimit limit = {0, 0};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  Recorder recorder;
+  const absl::Status status = RecordingFile::Open(path, &recorder).status();
+  if (!said.Take().empty()) _exit(2);
+  const std::string message =
+      absl::StrCat("write a recording to ", path, kTooLarge);
+  _exit(status.message() == message ? 0 : 1);
+}
+
+TEST(RecordingFileTest, ABeginThatHasNoRoomIsAnErrorAndNoLine) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(BeginWithoutRoom(PathOf("no-begin")), testing::ExitedWithCode(0),
+              "");
 }
 
 TEST(RecordingFileTest, OnlyFilesAreWritten) {
