@@ -74,8 +74,11 @@ std::string Page(const Program& program) {
                   ".SH ENVIRONMENT\n");
   text += Item("NO_COLOR", "if set, terminals get no colours");
   text += Item("PENSTOCK_*",
-               "the settings of Penstock, which hold for this "
-               "program, too; penstock doctor shows them");
+               "the settings of Penstock, which hold for this program, too; "
+               "penstock doctor shows them");
+  text += Item("PENSTOCK_METRICS, PENSTOCK_TRACE, PENSTOCK_RECORD",
+               "ping and doctor leave these to the server, whose environment a "
+               "probe may share");
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "cli/target.h"
 
+#include <stdlib.h>  // unsetenv
+
 #include <algorithm>
 #include <fstream>
 #include <utility>
@@ -19,6 +21,10 @@ namespace {
 
 constexpr std::streamsize kMaxFileBytes = 16 << 20;
 constexpr size_t kMaxTextBytes = 400;
+// One port and two files, which are the server's where a probe runs in its
+// server's environment.
+constexpr char kOfServers[][32] = {"PENSTOCK_METRICS", "PENSTOCK_TRACE",
+                                   "PENSTOCK_RECORD"};
 constexpr char kSchemes[][16] = {
     "unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:", "xds:"};
 
@@ -233,6 +239,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Target::Security()
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
+  // Before gRPC has threads that could read the environment.
+  for (const char* variable : kOfServers) unsetenv(variable);
   const auto security = Security();
   if (!security.ok()) return security.status();
   grpc::ChannelArguments arguments;

@@ -39,7 +39,9 @@ class Target {
   absl::Duration timeout() const { return timeout_; }
   // Returns a new channel over Penstock, without limits on messages, that
   // shares no connection with others. Returns an error if a file cannot be
-  // read.
+  // read. From then on this process has neither PENSTOCK_METRICS nor
+  // PENSTOCK_TRACE nor PENSTOCK_RECORD in its environment: a probe is to leave
+  // them to its server. To be called before other threads are started.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open() const;
   // Returns what carries the channel's connection, made printable; with an
   // empty `path` if there is none. Of several connections, the first.

@@ -612,6 +612,48 @@ class ServeTest(CommandTest):
         self.check(done, 1)
         self.assertIn("--port=0", done.stderr)
 
+class ProbeTest(CommandTest):
+    """ping and doctor in their server's environment, as in a pod."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.address = self.serve()
+
+    def probe(self, env):
+        """Returns what the doctor says."""
+        for command in (["ping", self.address, "--count=1"],
+                        ["doctor", self.address]):
+            done = run(*command, env=env)
+            self.check(done, 0)
+            self.assertEqual(done.stderr, "")
+            self.assertRegex(done.stdout, "over shm|  shm .* a call takes")
+        return done.stdout
+
+    def test_they_do_not_want_the_servers_port(self):
+        with socket.socket() as server:
+            server.bind(("127.0.0.1", 0))
+            server.listen()
+            setting = f"PENSTOCK_METRICS={server.getsockname()[1]}"
+            said = self.probe(dict([setting.split("=")]))
+        # That the environment has it is still shown.
+        self.assertIn(setting, said)
+
+    def test_they_write_to_none_of_the_servers_files(self):
+        trace, record = (os.path.join(self.folder, name)
+                         for name in ("trace.json", "calls.rec"))
+        for path in trace, record:
+            with open(path, "w", encoding="ascii") as file:
+                file.write("the server's")
+        self.probe({"PENSTOCK_TRACE": trace, "PENSTOCK_RECORD": record})
+        for path in trace, record:
+            with open(path, encoding="ascii") as file:
+                self.assertEqual(file.read(), "the server's")
+        self.assertEqual(sorted(os.listdir(self.folder)),
+                         ["calls.rec", "trace.json"])
+
+
     def test_text_says_how_to_go_on(self):
         server = subprocess.Popen([PROGRAM, "serve", "--port=0"],
                                   stdout=subprocess.PIPE, text=True)
