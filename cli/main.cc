@@ -1,12 +1,12 @@
 // penstock: one command to see, try and measure. docs/cli.md describes it.
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/program.h"
+#include "cli/self.h"
 #include "grpc/support/log.h"
 
 namespace {
@@ -23,7 +23,7 @@ void FillStandardDescriptors() {
 
 int main(int argc, char** argv) {
   FillStandardDescriptors();
-  signal(SIGPIPE, SIG_IGN);
+  penstock::cli::IgnoreSigpipe();
   const penstock::cli::Environment environment =
       penstock::cli::ProcessEnvironment();
   // The answer has what these would log.

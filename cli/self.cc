@@ -9,6 +9,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace penstock::cli {
+namespace {
+
+// What was done with SIGPIPE before IgnoreSigpipe(): ignored already, perhaps.
+struct sigaction found_sigpipe = {};
+
+}  // namespace
 
 std::string OwnFile() {
   std::error_code error;
@@ -39,11 +45,18 @@ absl::Status BecomeCompanion(const Companion& companion,
                    " (bazel build //", companion.target, ")"));
 }
 
+void IgnoreSigpipe() {
+  struct sigaction ignore = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &found_sigpipe);
+}
+
 absl::Status BecomeProgram(const preload::Launch& launch) {
-  // main() ignores it, and a program would inherit that.
-  signal(SIGPIPE, SIG_DFL);
+  // A program inherits what is ignored.
+  struct sigaction own = {};
+  sigaction(SIGPIPE, &found_sigpipe, &own);
   absl::Status status = preload::Exec(launch);
-  signal(SIGPIPE, SIG_IGN);
+  sigaction(SIGPIPE, &own, nullptr);
   return status;
 }
 

@@ -27,8 +27,11 @@ absl::Status BecomeCompanion(const Companion& companion,
                              const std::vector<std::string>& arguments,
                              const preload::Environment& environment);
 
-// Becomes the program, with the signals as main() found them. Returns why that
-// failed.
+// Ignores SIGPIPE: that a reader has gone away is an error of write().
+void IgnoreSigpipe();
+
+// Becomes the program, with signals ignored and blocked as main() found them:
+// nothing but IgnoreSigpipe() may have changed that. Returns why that failed.
 absl::Status BecomeProgram(const preload::Launch& launch);
 
 }  // namespace penstock::cli

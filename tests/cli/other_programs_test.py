@@ -57,6 +57,40 @@ class RunTest(CommandTest):
                          -signal.SIGPIPE)
 
     def test_what_cannot_be_run_says_so_as_a_shell_does(self):
+    def test_signals_are_ignored_and_blocked_as_they_were(self):
+        """As a service manager, nohup or a shell may have set them."""
+        def signals(*command, ignored, blocked):
+            def set_up():
+                for number in (signal.SIGPIPE, signal.SIGHUP, signal.SIGINT):
+                    signal.signal(number, signal.SIG_IGN if number in ignored
+                                  else signal.SIG_DFL)
+                signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            shown = subprocess.run(
+                [*command, "grep", "-E", "Sig(Blk|Ign):", "/proc/self/status"],
+                stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT,
+                preexec_fn=set_up, restore_signals=False,
+                env=clean_environment()).stdout
+            return {name: int(mask, 16) for name, mask in
+                    (line.split(":") for line in shown.splitlines())}
+
+        def mask(numbers):
+            return sum(1 << (number - 1) for number in numbers)
+
+        for ignored in (set(), {signal.SIGPIPE},
+                        {signal.SIGPIPE, signal.SIGHUP, signal.SIGINT}):
+            for blocked in set(), {signal.SIGPIPE, signal.SIGUSR1}:
+                with self.subTest(ignored=ignored, blocked=blocked):
+                    stock = signals(ignored=ignored, blocked=blocked)
+                    carried = signals(PROGRAM, "run", ignored=ignored,
+                                      blocked=blocked)
+                    self.assertEqual(carried, stock)
+                    self.assertEqual(carried["SigBlk"], mask(blocked))
+                    self.assertEqual(
+                        carried["SigIgn"] & mask({signal.SIGPIPE,
+                                                  signal.SIGHUP,
+                                                  signal.SIGINT}),
+                        mask(ignored))
+
         for program, code in (("no-such-program", 127), ("/etc/passwd", 126)):
             done = run("run", program)
             self.assertEqual(done.returncode, code)
