@@ -1,8 +1,14 @@
 #include "cli/run.h"
 
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <system_error>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "cli/program.h"
 #include "cli/self.h"
 #include "preload/launch.h"
@@ -10,6 +16,41 @@
 
 namespace penstock::cli {
 namespace {
+
+// An option that stands for a setting.
+struct Setting {
+  const char* option;
+  const char* variable;
+  std::optional<std::string> value;  // none: not given
+};
+
+// Says of the option what is wrong with its value.
+absl::Status CheckSetting(const Setting& setting) {
+  if (!setting.value.has_value()) return absl::OkStatus();
+  absl::Status status = CheckVariable(setting.variable, *setting.value);
+  if (status.ok()) return status;
+  absl::string_view message = status.message();
+  absl::ConsumePrefix(&message, setting.variable);
+  return absl::InvalidArgumentError(absl::StrCat(setting.option, message));
+}
+
+// The program may go to another folder before it opens the file.
+absl::Status MakeAbsolute(const char* option, std::string* path) {
+  if (path->empty() || absl::EndsWith(*path, "/")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, "=", *path, " names no file"));
+  }
+  std::error_code error;
+  const std::filesystem::path absolute =
+      std::filesystem::absolute(*path, error);
+  if (error) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        option, "=", *path, " is in the current folder, which is ",
+        "not there (", error.message(), "): use an absolute path"));
+  }
+  *path = absolute.string();
+  return absl::OkStatus();
+}
 
 class RunProgram final : public Command {
  public:
@@ -48,14 +89,18 @@ class RunProgram final : public Command {
                     "serve metrics there, to Prometheus and penstock top")
         ->type_name("[HOST:]PORT");
     app->add_option("--trace", trace_,
-                    "write a trace for Perfetto; %p becomes the process's "
-                    "number")
+                    "write a trace there, for Perfetto; %p becomes the "
+                    "process's number")
         ->type_name("FILE");
   }
 
   absl::Status Check() override {
-    for (const auto& [variable, value] : Settings()) {
-      absl::Status status = CheckVariable(variable, value);
+    if (trace_.has_value()) {
+      absl::Status status = MakeAbsolute("--trace", &*trace_);
+      if (!status.ok()) return status;
+    }
+    for (const Setting& setting : Settings()) {
+      absl::Status status = CheckSetting(setting);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -68,7 +113,7 @@ class RunProgram final : public Command {
     }
     const auto launch =
         preload::Plan(context.operands, preload::FindLibraries(OwnFile()),
-                      context.environment, Settings());
+                      context.environment, Variables());
     if (!launch.ok()) return Failed(launch.status());
     if (!launch->why_not.empty()) {
       Complain(kName, absl::StrCat(launch->why_not, ": it runs as it is"));
@@ -84,19 +129,29 @@ class RunProgram final : public Command {
     return preload::ExitCodeOf(status);
   }
 
-  preload::Environment Settings() const {
-    preload::Environment settings;
-    if (!fabrics_.empty()) settings["PENSTOCK_FABRICS"] = fabrics_;
-    if (require_) settings["PENSTOCK_POLICY"] = "require";
-    if (!metrics_.empty()) settings["PENSTOCK_METRICS"] = metrics_;
-    if (!trace_.empty()) settings["PENSTOCK_TRACE"] = trace_;
-    return settings;
+  std::vector<Setting> Settings() const {
+    std::optional<std::string> policy;
+    if (require_) policy = "require";
+    return {{"--fabrics", "PENSTOCK_FABRICS", fabrics_},
+            {"--require", "PENSTOCK_POLICY", policy},
+            {"--metrics", "PENSTOCK_METRICS", metrics_},
+            {"--trace", "PENSTOCK_TRACE", trace_}};
   }
 
-  std::string fabrics_;
+  preload::Environment Variables() const {
+    preload::Environment variables;
+    for (const Setting& setting : Settings()) {
+      if (setting.value.has_value()) {
+        variables[setting.variable] = *setting.value;
+      }
+    }
+    return variables;
+  }
+
+  std::optional<std::string> fabrics_;
   bool require_ = false;
-  std::string metrics_;
-  std::string trace_;
+  std::optional<std::string> metrics_;
+  std::optional<std::string> trace_;
 };
 
 }  // namespace

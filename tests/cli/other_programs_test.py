@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -56,7 +57,6 @@ class RunTest(CommandTest):
         self.assertEqual(run("run", "sh", "-c", "kill -PIPE $$").returncode,
                          -signal.SIGPIPE)
 
-    def test_what_cannot_be_run_says_so_as_a_shell_does(self):
     def test_signals_are_ignored_and_blocked_as_they_were(self):
         """As a service manager, nohup or a shell may have set them."""
         def signals(*command, ignored, blocked):
@@ -91,16 +91,59 @@ class RunTest(CommandTest):
                                                   signal.SIGINT}),
                         mask(ignored))
 
+    def test_what_cannot_be_run_says_so_as_a_shell_does(self):
         for program, code in (("no-such-program", 127), ("/etc/passwd", 126)):
             done = run("run", program)
             self.assertEqual(done.returncode, code)
             self.assertRegex(done.stderr, rf"\Apenstock run: .*{program}.*\n\Z")
 
+    def test_a_relative_trace_is_in_the_folder_where_it_was_said(self):
+        """The program may go elsewhere, and then opens the file."""
+        show = ["sh", "-c", 'cd / && echo "$PENSTOCK_TRACE"']
+        with tempfile.TemporaryDirectory() as folder:
+            here = os.path.realpath(folder)
+            program = os.path.abspath(PROGRAM)
+            for said, means in (("t.json", f"{here}/t.json"),
+                                ("./%p.json", f"{here}/%p.json"),
+                                ("/a/t.json", "/a/t.json")):
+                done = subprocess.run(
+                    [program, "run", f"--trace={said}", *show], cwd=here,
+                    capture_output=True, text=True, timeout=LIMIT,
+                    env=clean_environment())
+                self.assertEqual(
+                    (done.returncode, os.path.normpath(done.stdout.strip())),
+                    (0, means), done)
+            calls = subprocess.run(
+                [program, "run", "--trace=t.json", sys.executable, "-c",
+                 "import os; os.chdir('/')\n" + CLIENT, self.serve()],
+                cwd=here, capture_output=True, text=True, timeout=LIMIT,
+                env=clean_environment())
+            self.assertEqual(calls.returncode, 0, calls)
+            with open(f"{here}/t.json", encoding="utf-8") as trace:
+                self.assertIn('"name":"call"', trace.read())
+
+    def test_a_folder_that_is_gone_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            gone = os.path.join(folder, "gone")
+            os.mkdir(gone)
+            done = subprocess.run(
+                ["sh", "-c", 'rmdir "$PWD" && exec "$0" "$@"',
+                 os.path.abspath(PROGRAM), "run", "--trace=t.json", "true"],
+                cwd=gone, capture_output=True, text=True, timeout=LIMIT,
+                env=clean_environment())
+        self.check(done, 2)
+        self.assertIn("--trace", done.stderr)
+        self.assertIn("absolute", done.stderr)
+
     def test_wrong_command_lines_run_nothing(self):
         for arguments, said in (([], "which program?"),
                                 (["--fabric=shm", "true"], "--fabric"),
                                 (["--fabrics=x", "true"], "shm, verbs and tcp"),
-                                (["--metrics=x", "true"], "PENSTOCK_METRICS"),
+                                (["--metrics=x", "true"], "--metrics"),
+                                (["--metrics=", "true"], "--metrics"),
+                                (["--fabrics=", "true"], "--fabrics"),
+                                (["--trace=", "true"], "--trace"),
+                                (["--trace=folder/", "true"], "--trace"),
                                 (["--fabrics"], "--fabrics")):
             with self.subTest(arguments):
                 done = run("run", *arguments)
