@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "cli/interrupt.h"
+#include "cli/listen_address.h"
 #include "cli/prober.h"
 #include "cli/target.h"
 #include "grpcpp/grpcpp.h"
@@ -52,12 +52,16 @@ class Serve final : public Command {
     return {
         "serve",
         "a server for penstock ping, to try things out",
-        "Returns what penstock ping sends, over whatever path the two "
-        "sides agree on, and answers gRPC's health service. It has no "
-        "other purpose, and no authentication: it listens at 127.0.0.1 "
-        "unless told otherwise. Ctrl-C ends it.",
+        "Sends back to penstock ping what it sent, over whatever path the two "
+        "sides agree on, and answers gRPC's health service. It has no other "
+        "purpose.\n\n"
+        "There are no passwords: whoever can connect may call it. So it "
+        "listens at 127.0.0.1, where only programs of this machine can "
+        "connect, unless --listen names another address. With --cert, --key "
+        "and --ca, only clients whose certificate that CA signed may call "
+        "it.\n\nCtrl-C ends it.",
         {{"penstock serve", "at 127.0.0.1:50051"},
-         {"penstock serve --listen=0.0.0.0 --port=7000", "for other machines"},
+         {"penstock serve --listen=0.0.0.0:7000", "for other machines, too"},
          {"penstock serve --port=0 --json",
           "at any free port, which it "
           "prints for a program"}},
@@ -66,19 +70,23 @@ class Serve final : public Command {
   }
 
   void Declare(CLI::App* app) override {
-    app->add_option("-p,--port", port_,
-                    "where to listen; 0 takes a free one (default 50051)")
-        ->type_name("PORT");
-    app->add_option("-l,--listen", host_,
-                    "the address at which to listen (default 127.0.0.1)")
-        ->type_name("ADDRESS");
+    app->add_option("-l,--listen", listen_,
+                    "the address at which to listen, with its port or without "
+                    "(default 127.0.0.1); 0.0.0.0 is all of this machine's")
+        ->type_name("ADDRESS[:PORT]");
+    port_option_ =
+        app->add_option("-p,--port", port_,
+                        "the port, if --listen has none; 0 takes a free one "
+                        "(default 50051)");
+    port_option_->type_name("PORT");
     app->add_option("--cert", files_.cert,
                     "use TLS, and show this certificate (PEM)")
         ->type_name("FILE");
     app->add_option("--key", files_.key, "its private key (PEM)")
         ->type_name("FILE");
     app->add_option("--ca", files_.ca,
-                    "admit only clients whom this PEM file vouches for")
+                    "admit only clients with a certificate that a CA in this "
+                    "file signed (PEM)")
         ->type_name("FILE");
     app->add_flag("--json", json_, "print where it listens as a JSON object");
   }
@@ -87,6 +95,17 @@ class Serve final : public Command {
     if (port_ < 0 || port_ > 65535) {
       return absl::InvalidArgumentError("--port: must be 0 to 65535");
     }
+    const absl::StatusOr<ListenAddress> address = ListenAddress::Parse(listen_);
+    if (!address.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--listen: ", address.status().message()));
+    }
+    if (address->port.has_value() && port_option_->count() > 0) {
+      return absl::InvalidArgumentError(
+          "--listen has a port already: leave out --port");
+    }
+    address_ = *address;
+    port_ = address_.port.value_or(port_);
     if (!files_.ca.empty() && files_.cert.empty()) {
       return absl::InvalidArgumentError("--ca needs --cert and --key");
     }
@@ -102,7 +121,7 @@ class Serve final : public Command {
     grpc::ServerBuilder builder;
     Enable(&builder);
     int port = 0;
-    builder.AddListeningPort(Address(port_), *security, &port);
+    builder.AddListeningPort(address_.WithPort(port_), *security, &port);
     // Else a second server would share the port, and take half of the calls.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxPayload));
@@ -121,14 +140,8 @@ class Serve final : public Command {
   }
 
  private:
-  std::string Address(int port) const {
-    const bool is_v6 = host_.find(':') != std::string::npos &&
-                       host_.find('[') == std::string::npos;
-    return is_v6 ? absl::StrFormat("[%s]:%d", host_, port)
-                 : absl::StrCat(host_, ":", port);
-  }
   std::string Printed(int port) const {
-    return base::Printable(Address(port), kMaxTextBytes);
+    return base::Printable(address_.WithPort(port), kMaxTextBytes);
   }
 
   void Announce(int port, Output* out) const {
@@ -139,10 +152,16 @@ class Serve final : public Command {
       return out->Write(json.dump() + "\n");
     }
     out->Write(absl::StrCat("listening at ", address,
-                            ", until Ctrl-C. Now, in another terminal:\n  "
-                            "penstock ping ",
-                            address, files_.cert.empty() ? "" : " --ca=FILE",
-                            "\n"));
+                            ", until Ctrl-C. Now, in another terminal:\n  "));
+    if (!address_.is_any()) return out->Write(PingOf(address));
+    // That is no address to connect to.
+    out->Write(PingOf(absl::StrCat(address_.loopback(), ":", port)));
+    out->Write("or on another machine, by this one's name or address:\n  ");
+    out->Write(PingOf(absl::StrCat("HOST:", port)));
+  }
+  std::string PingOf(absl::string_view target) const {
+    return absl::StrCat("penstock ping ", target,
+                        files_.cert.empty() ? "" : " --ca=FILE", "\n");
   }
 
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Security() const {
@@ -163,8 +182,10 @@ class Serve final : public Command {
     return grpc::SslServerCredentials(options);
   }
 
+  std::string listen_ = "127.0.0.1";
+  CLI::Option* port_option_ = nullptr;  // --port itself
   int port_ = 50051;
-  std::string host_ = "127.0.0.1";
+  ListenAddress address_;
   TlsFiles files_;
   bool json_ = false;
 };

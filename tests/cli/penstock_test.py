@@ -57,9 +57,11 @@ class CommandTest(unittest.TestCase):
             self.assertNotRegex(text, r"terminate called|\.cc:\d|" + "\x1b")
 
     def serve(self, *arguments, port=0, env=None):
-        """Starts `penstock serve`; returns where it listens."""
+        """Starts `penstock serve`; returns where it listens. Without a port,
+        `arguments` have one."""
+        ports = [] if port is None else [f"--port={port}"]
         server = subprocess.Popen(
-            [PROGRAM, "serve", f"--port={port}", "--json", *arguments],
+            [PROGRAM, "serve", "--json", *ports, *arguments],
             stdout=subprocess.PIPE, text=True,
             env={**clean_environment(), **(env or {})})
         self.addCleanup(server.stdout.close)
@@ -123,6 +125,20 @@ class UsageTest(CommandTest):
                 (["ping", "a:1", "--fabrics=shm,shm"], "twice"),
                 (["ping", "a:1", "--cert=x"], "--key"),
                 (["serve", "--port=65536"], "--port"),
+                (["serve", "--listen", ""], "has no address"),
+                (["serve", "--listen=:7000"], "has no address"),
+                (["serve", "--listen=a:70000"], "not 0 to 65535"),
+                (["serve", "--listen=a:"], "not 0 to 65535"),
+                (["serve", "--listen=a:-1"], "not 0 to 65535"),
+                (["serve", "--listen=unix:/tmp/x"], "not 0 to 65535"),
+                (["serve", "--listen=[::1"], "closing bracket"),
+                (["serve", "--listen=[a]:1"], "no IPv6 address in brackets"),
+                (["serve", "--listen=[::1]7"], "not 0 to 65535"),
+                (["serve", "--listen=http://a:1"], "is no address"),
+                (["serve", "--listen=1:2:3"], "is no address"),
+                (["serve", "--listen=a b"], "is no address"),
+                (["serve", "--listen=\x1b[2J"], "is no address"),
+                (["serve", "--listen=a:1", "--port=1"], "leave out --port"),
                 (["serve", "--ca=x"], "--cert")]:
             with self.subTest(arguments):
                 done = run(*arguments)
@@ -596,22 +612,6 @@ class PingTest(CommandTest):
         self.assertEqual(child.stderr.read(), "")
 
 
-class ServeTest(CommandTest):
-
-    def test_it_ends_by_ctrl_c_with_0(self):
-        self.serve()
-        self.server.send_signal(signal.SIGINT)
-        self.assertEqual(self.server.wait(LIMIT), 0)
-
-    def test_it_is_at_loopback_only_unless_told_otherwise(self):
-        self.assertRegex(self.serve(), r"^127\.0\.0\.1:\d+$")
-
-    def test_a_port_in_use_is_an_error_with_its_remedy(self):
-        port = self.serve().rpartition(":")[2]
-        done = run("serve", f"--port={port}")
-        self.check(done, 1)
-        self.assertIn("--port=0", done.stderr)
-
 class ProbeTest(CommandTest):
     """ping and doctor in their server's environment, as in a pod."""
 
@@ -653,6 +653,60 @@ class ProbeTest(CommandTest):
         self.assertEqual(sorted(os.listdir(self.folder)),
                          ["calls.rec", "trace.json"])
 
+
+class ServeTest(CommandTest):
+
+    def test_it_ends_by_ctrl_c_with_0(self):
+        self.serve()
+        self.server.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.wait(LIMIT), 0)
+
+    def test_it_is_at_loopback_only_unless_told_otherwise(self):
+        self.assertRegex(self.serve(), r"^127\.0\.0\.1:\d+$")
+
+    def test_listen_takes_an_address_with_its_port_or_without(self):
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+        self.assertEqual(self.serve(f"--listen=127.0.0.1:{port}", port=None),
+                         f"127.0.0.1:{port}")
+        self.assertEqual(self.serve("--listen=127.0.0.2").partition(":")[0],
+                         "127.0.0.2")
+        self.assertRegex(self.serve("--listen=localhost:0", port=None),
+                         r"^localhost:[1-9]\d*$")
+
+    def test_ipv6_addresses_have_brackets_where_a_port_follows(self):
+        if not socket.has_ipv6:
+            self.skipTest("no IPv6 here")
+        try:
+            with socket.socket(socket.AF_INET6) as unused:
+                unused.bind(("::1", 0))
+        except OSError as error:
+            self.skipTest(f"no IPv6 loopback here: {error}")
+        for listen in "::1", "[::1]":
+            self.assertRegex(self.serve(f"--listen={listen}"),
+                             r"^\[::1\]:[1-9]\d*$")
+        address = self.serve("--listen=[::1]:0", port=None)
+        self.assertRegex(address, r"^\[::1\]:[1-9]\d*$")
+        self.check(run("ping", address, "--count=1"), 0)
+
+    def test_what_to_type_elsewhere_is_no_address_of_all(self):
+        server = subprocess.Popen([PROGRAM, "serve", "--listen=0.0.0.0:0"],
+                                  stdout=subprocess.PIPE, text=True,
+                                  env=clean_environment())
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        lines = [server.stdout.readline() for _ in range(4)]
+        self.assertRegex(lines[1], r"^  penstock ping 127\.0\.0\.1:\d+\n$")
+        self.assertRegex(lines[3], r"^  penstock ping HOST:\d+\n$")
+        self.check(run("ping", lines[1].split()[-1], "--count=1"), 0)
+
+    def test_a_port_in_use_is_an_error_with_its_remedy(self):
+        port = self.serve().rpartition(":")[2]
+        done = run("serve", f"--port={port}")
+        self.check(done, 1)
+        self.assertIn("--port=0", done.stderr)
 
     def test_text_says_how_to_go_on(self):
         server = subprocess.Popen([PROGRAM, "serve", "--port=0"],
