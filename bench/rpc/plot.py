@@ -4,13 +4,16 @@
   bazel-bin/bench/rpc/rpc --api=sync --json=RESULTS.json
   bench/rpc/plot.py RESULTS.json docs/images/latency.svg
 
-One plot of one benchmark and one API, log-log over the size of a message, one
-line a transport. By default the median, with a band up to the 99th percentile;
-with --what=bandwidth MB/s. Needs matplotlib (Debian: python3-matplotlib).
+One plot of one benchmark, API, number of buffers and scheme, log-log over the
+size of a message, one line a transport; flags choose where a file has several.
+By default the median, with a band up to the 99th percentile; with
+--what=bandwidth MB/s. Needs matplotlib (Debian: python3-matplotlib).
 """
 
 import argparse
+import io
 import json
+import math
 import sys
 
 # The same colours wherever a transport is drawn; see page.html.
@@ -29,46 +32,84 @@ def size_text(size):
     return f"{size:g} TiB"
 
 
+# What a plot has one of.
+CHOICES = ("benchmark", "api", "buffers", "scheme")
+
+
+def die(what):
+    print(f"plot.py: {what}", file=sys.stderr)
+    raise SystemExit(2)
+
+
 def read(path):
     """The rows of a result file that were measured."""
     try:
         with open(path, encoding="utf-8") as file:
             rows = json.load(file)
-    except (OSError, ValueError) as error:
-        raise SystemExit(f"plot.py: {path}: {error}") from error
+    except (OSError, ValueError, RecursionError) as error:
+        die(f"{path}: {error}")
     if not isinstance(rows, list):
-        raise SystemExit(f"plot.py: {path}: no results of bench/rpc")
+        die(f"{path}: no results of bench/rpc")
     return [row for row in rows
             if isinstance(row, dict) and row.get("p50_us") is not None]
 
 
-def lines(rows):
-    """{transport: its rows by size}, in the order of the table."""
+def choose(rows, flags):
+    """The rows that the flags name. What has several values needs a flag."""
+    for name in CHOICES:
+        wanted = getattr(flags, name)
+        values = sorted({str(row[name]) for row in rows if name in row})
+        if wanted is None and len(values) > 1:
+            die(f"which --{name}? {', '.join(values)}")
+        if wanted is not None:
+            rows = [row for row in rows if str(row.get(name)) == wanted]
+    if not rows:
+        die(f"{flags.results}: nothing was measured")
+    return rows
+
+
+def lines(rows, keys):
+    """{transport: its points by size, of a size and what `keys` name}, in the
+    order of the table."""
     found = {}
     for row in rows:
-        found.setdefault(row["transport"], []).append(row)
-    return {name: sorted(of_name, key=lambda row: row["bytes"])
-            for name, of_name in found.items()}
+        name, point = row.get("transport"), [row.get(key) for key in keys]
+        if not isinstance(name, str):
+            die("a result without its transport")
+        for key, value in zip(keys, point):
+            if (isinstance(value, bool) or not isinstance(value, (int, float))
+                    or not math.isfinite(value) or value <= 0):
+                die(f"{name}: {key} is no number above 0: {value!r}")
+        of_name = found.setdefault(name, {})
+        if point[0] in of_name:
+            die(f"{name}: {size_text(point[0])} was measured twice")
+        of_name[point[0]] = point
+    return {name: list(zip(*(points[size] for size in sorted(points))))
+            for name, points in found.items()}
 
 
-def draw(rows, what, title, out):
-    import matplotlib
+def draw(rows, what, title):
+    """The plot, as bytes of SVG."""
+    keys = (("bytes", "p50_us", "p99_us") if what == "latency"
+            else ("bytes", "mb_per_s"))
+    drawn = lines(rows, keys)
+    try:
+        import matplotlib
+    except ImportError as error:
+        die(f"{error} (Debian: python3-matplotlib)")
     matplotlib.use("svg")
     # Text as text, and the same bytes for the same results.
     matplotlib.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "plot",
                                 "font.family": "sans-serif", "font.size": 11})
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(7.5, 4.2))
-    for name, of_name in lines(rows).items():
-        sizes = [row["bytes"] for row in of_name]
-        key = "p50_us" if what == "latency" else "mb_per_s"
-        axes.plot(sizes, [row[key] for row in of_name], marker="o",
-                  markersize=4, color=COLOURS.get(name),
+    for name, (sizes, *values) in drawn.items():
+        axes.plot(sizes, values[0], marker="o", markersize=4,
+                  color=COLOURS.get(name),
                   linewidth=2.5 if name in ("shm", "verbs") else 1.5,
                   label=NAMES.get(name, name))
         if what == "latency":
-            axes.fill_between(sizes, [row["p50_us"] for row in of_name],
-                              [row["p99_us"] for row in of_name], alpha=0.12,
+            axes.fill_between(sizes, *values, alpha=0.12,
                               color=COLOURS.get(name), linewidth=0)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -80,11 +121,15 @@ def draw(rows, what, title, out):
     axes.set_ylabel("µs, median to p99"
                     if what == "latency" else "MB/s")
     axes.grid(True, which="major", alpha=0.3)
-    axes.set_title(title)
-    axes.legend(frameon=False)
+    # A $ is no formula.
+    axes.set_title(title, parse_math=False)
+    for text in axes.legend(frameon=False).get_texts():
+        text.set_parse_math(False)
     figure.patch.set_facecolor("white")
     figure.tight_layout()
-    figure.savefig(out, format="svg", metadata={"Date": None})
+    svg = io.BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None})
+    return svg.getvalue()
 
 
 def main():
@@ -94,18 +139,18 @@ def main():
     parser.add_argument("svg", help="where to draw")
     parser.add_argument("--what", choices=("latency", "bandwidth"),
                         default="latency")
-    parser.add_argument("--api", help="one of those in the file")
+    for name in CHOICES:
+        parser.add_argument(f"--{name}", help="one of those in the file")
     parser.add_argument("--title", default="")
     flags = parser.parse_args()
-    rows = read(flags.results)
-    apis = sorted({row["api"] for row in rows})
-    if flags.api is None and len(apis) > 1:
-        raise SystemExit(f"plot.py: which --api? {', '.join(apis)}")
-    rows = [row for row in rows if flags.api in (None, row["api"])]
-    if not rows:
-        raise SystemExit(f"plot.py: {flags.results}: nothing was measured")
-    draw(rows, flags.what, flags.title, flags.svg)
+    rows = choose(read(flags.results), flags)
+    svg = draw(rows, flags.what, flags.title)
+    try:
+        with open(flags.svg, "wb") as file:
+            file.write(svg)
+    except OSError as error:
+        die(f"{flags.svg}: {error.strerror}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
