@@ -134,6 +134,7 @@ LAYERS = {
     "tensor_service": [],
     # Values in versions.
     "ps/dense": ["tensor_service"],
+    "ps/optim": [],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

@@ -1,0 +1,38 @@
+// Checks numbers that a user has set.
+
+#ifndef PENSTOCK_PS_OPTIM_RANGE_H_
+#define PENSTOCK_PS_OPTIM_RANGE_H_
+
+#include <limits>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::ps::optim {
+
+// What f32 kernels can be given, so that no constant becomes infinite or 0 for
+// f32 variables only.
+inline constexpr double kSmallestF32 = std::numeric_limits<float>::min();
+inline constexpr double kLargestF32 = std::numeric_limits<float>::max();
+
+// Returns INVALID_ARGUMENT, which names `field`, unless low <= value <= high.
+// NaN is never in a range.
+inline absl::Status CheckRange(absl::string_view field, double value,
+                               double low, double high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, ", not from ", low, " to ", high));
+}
+
+// The same for low <= value < end.
+inline absl::Status CheckBelow(absl::string_view field, double value,
+                               double low, double end) {
+  if (value >= low && value < end) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, " is ", value, ", not at least ", low, " and below ", end));
+}
+
+}  // namespace penstock::ps::optim
+
+#endif  // PENSTOCK_PS_OPTIM_RANGE_H_

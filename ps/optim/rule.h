@@ -1,0 +1,46 @@
+// The rules for training that there are.
+
+#ifndef PENSTOCK_PS_OPTIM_RULE_H_
+#define PENSTOCK_PS_OPTIM_RULE_H_
+
+#include <cstddef>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::ps::optim {
+
+// With g the gradient, w the value, r the learning rate. All operations are by
+// element. Where rules differ between frameworks, these are PyTorch's.
+enum class Rule {
+  kSgd,       // w -= r g
+  kMomentum,  // b = mu b + g;  w -= r b
+  kNesterov,  // b = mu b + g;  w -= r (g + mu b)
+  kAdagrad,   // a += g^2;  w -= r g / (sqrt(a) + eps)
+  kRmsProp,   // a = d a + (1 - d) g^2;  w -= r g / (sqrt(a) + eps)
+  // Kingma and Ba, ICLR 2015, at step t:
+  //   m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+  //   w -= r m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps)
+  kAdam,
+  kAdamW,  // Loshchilov and Hutter, ICLR 2019: w *= 1 - r decay;  then Adam
+  // McMahan et al., KDD 2013, algorithm 1; r is its alpha:
+  //   s = (sqrt(n + g^2) - sqrt(n)) / r;  z += g - s w;  n += g^2
+  //   w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r +
+  //   l2)
+  // The value follows from the slots: one that began as another is forgotten.
+  kFtrl,
+};
+
+inline constexpr size_t kMostSlots = 2;
+
+// Returns "sgd", "momentum", "nesterov", "adagrad", "rmsprop", "adam", "adamw"
+// or "ftrl".
+absl::string_view Name(Rule rule);
+
+// Returns the rule of that name. Returns INVALID_ARGUMENT, which lists the
+// names, if there is none.
+absl::StatusOr<Rule> RuleNamed(absl::string_view name);
+
+}  // namespace penstock::ps::optim
+
+#endif  // PENSTOCK_PS_OPTIM_RULE_H_

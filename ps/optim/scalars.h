@@ -1,0 +1,37 @@
+// The numbers of one step, as its kernels use them.
+
+#ifndef PENSTOCK_PS_OPTIM_SCALARS_H_
+#define PENSTOCK_PS_OPTIM_SCALARS_H_
+
+namespace penstock::ps::optim {
+
+// In the precision of the computation. A rule uses some of them; the others are
+// what changes nothing.
+template <typename T>
+struct Constants {
+  T clip;     // the largest magnitude of a gradient's element; infinite: none
+  T l2;       // this times the value is added to the gradient
+  T rate;     // Adam: with the correction of the first moment's bias
+  T keep;     // the value is multiplied by it (decoupled weight decay)
+  T decay1;   // of the momentum, or of the first moment
+  T rest1;    // 1 - decay1
+  T decay2;   // of the mean square, or of the second moment
+  T rest2;    // 1 - decay2
+  T correct;  // of the second moment's root; Adam's bias
+  T epsilon;
+  T inverse_rate;  // FTRL's 1 / alpha
+  T beta;          // FTRL
+  T lambda1;       // FTRL
+  T lambda2;       // FTRL
+};
+
+// Optimizer::ScalarsOf() makes them once for each step; they are the same for
+// all variables and rows.
+struct Scalars {
+  Constants<float> f32;
+  Constants<double> f64;
+};
+
+}  // namespace penstock::ps::optim
+
+#endif  // PENSTOCK_PS_OPTIM_SCALARS_H_

@@ -1,0 +1,50 @@
+// The learning rate of each step, as a pure function.
+
+#ifndef PENSTOCK_PS_OPTIM_SCHEDULE_H_
+#define PENSTOCK_PS_OPTIM_SCHEDULE_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::ps::optim {
+
+// A learning rate that changes from step to step. The first step is 1. The
+// rate rises linearly for `warm_up_steps` steps, from learning_rate /
+// warm_up_steps to learning_rate; with the step after these the kind begins, as
+// with its step 1.
+struct Schedule {
+  enum class Kind {
+    // learning_rate
+    kConstant,
+    // learning_rate * factor ^ floor((step - 1) / every)
+    kStep,
+    // Half a cosine, from learning_rate at step 1 to final_rate, which is
+    // reached after `every` steps and then stays (Loshchilov and Hutter, ICLR
+    // 2017, without restarts).
+    kCosine,
+  };
+
+  Kind kind = Kind::kConstant;
+  double learning_rate = 0.01;
+  uint64_t warm_up_steps = 0;
+  uint64_t every = 0;     // steps; kStep and kCosine
+  double factor = 0.1;    // kStep; at most 1
+  double final_rate = 0;  // kCosine
+
+  // Returns the rate of `step`; step 0 has the rate of step 1.
+  double RateOf(uint64_t step) const;
+
+  // Returns INVALID_ARGUMENT, which names the field, unless learning_rate is
+  // positive, no rate is negative or above 1e30, and the kind has its steps.
+  // Looks only at what the kind uses.
+  absl::Status Check() const;
+};
+
+// Returns "constant", "step" or "cosine".
+absl::string_view Name(Schedule::Kind kind);
+
+}  // namespace penstock::ps::optim
+
+#endif  // PENSTOCK_PS_OPTIM_SCHEDULE_H_
