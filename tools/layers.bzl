@@ -135,6 +135,7 @@ LAYERS = {
     # Values in versions.
     "ps/dense": ["tensor_service"],
     "ps/optim": [],
+    "ps/optim": ["tensor_service/dtype.h"],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
