@@ -183,6 +183,7 @@ LAYERS = {
     "examples/tensors": ["penstock", "tensor_service"],
     "bench/rpc": ["penstock", "tensor_service"],
     "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
+    "bench/ps": ["tensor_service", "ps/optim", "bench/rpc/statistics.h"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.

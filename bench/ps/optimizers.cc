@@ -1,0 +1,250 @@
+// Steps of optimizers beside the limit that memory sets, in one run with the
+// same threads. See docs/performance.md.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "bench/ps/triad.h"
+#include "bench/rpc/statistics.h"
+#include "ps/optim/dense.h"
+#include "ps/optim/optimizer.h"
+#include "ps/optim/workers.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::bench {
+namespace {
+
+using ps::optim::Optimizer;
+using ps::optim::Workers;
+using tensor::DType;
+using tensor::Tensor;
+
+constexpr size_t kPart = 1 << 16;  // elements of a task of the triad's
+
+struct Contender {
+  std::string name;
+  double bytes;  // that go between memory and caches
+  std::function<void()> run;
+  std::vector<double> seconds = {};
+};
+
+Tensor Filled(DType dtype, size_t count, float scale) {
+  Tensor wide =
+      Tensor::Allocate(DType::kF32, {static_cast<int64_t>(count)}).value();
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, scale);
+  const absl::Span<float> elements = wide.mutable_flat<float>().value();
+  for (float& element : elements) element = normal(random);
+  if (dtype == DType::kF32) return wide;
+  Tensor narrow =
+      Tensor::Allocate(dtype, {static_cast<int64_t>(count)}).value();
+  // bf16: the upper half.
+  const auto* bits = reinterpret_cast<const uint32_t*>(wide.bytes().data());
+  const absl::Span<tensor::BFloat16> halves =
+      narrow.mutable_flat<tensor::BFloat16>().value();
+  for (tensor::BFloat16& half : halves) {
+    half.bits = static_cast<uint16_t>(*bits++ >> 16);
+  }
+  return narrow;
+}
+
+// A value and what training it needs. Each step goes from one of two buffers to
+// the other, as in a server.
+class Training {
+ public:
+  Training(ps::optim::Rule rule, DType dtype, size_t count,
+           std::vector<DType> gradients, const Workers* workers)
+      : dtype_(dtype), count_(count), workers_(workers) {
+    ps::optim::OptimizerConfig config;
+    config.rule = rule;
+    optimizer_ = Optimizer::Create(config).value();
+    for (DType type : gradients) {
+      gradients_.push_back(Filled(type, count, 0.01F));
+      views_.push_back({type, gradients_.back().buffer()->data(), count});
+    }
+    for (Tensor& value : values_) value = Filled(dtype, count, 1);
+    for (const auto& slot : ps::optim::DenseSlotsOf(*optimizer_, dtype)) {
+      slots_.push_back(
+          Tensor::Allocate(slot.dtype, {static_cast<int64_t>(count)}).value());
+      slot_data_.push_back(slots_.back().buffer()->mutable_data());
+      InitializeSlot(slot, dtype, values_[0].buffer()->data(), count,
+                     slot_data_.back());
+    }
+  }
+
+  void Step() {
+    ++step_;
+    const ps::optim::Scalars scalars = optimizer_->ScalarsOf(step_);
+    ps::optim::DenseStep step;
+    step.optimizer = optimizer_.get();
+    step.scalars = &scalars;
+    step.dtype = dtype_;
+    step.count = count_;
+    step.gradients = views_;
+    step.value = values_[step_ % 2].buffer()->data();
+    step.updated = values_[(step_ + 1) % 2].buffer()->mutable_data();
+    step.slots = slot_data_;
+    const absl::Status status = ApplyDense({step}, *workers_);
+    if (!status.ok()) {
+      std::cerr << status << "\n";
+      std::exit(1);
+    }
+  }
+
+  // Bytes of a step: each gradient is read, each slot read and written, the
+  // value read (f16 and bf16: the slot "master" is read instead) and written.
+  // A new value that is written by way of the caches is read before; that is
+  // not counted, for it need not be.
+  double bytes() const {
+    const size_t own = tensor::ElementSize(dtype_);
+    size_t bytes = own + (own < 4 ? 0 : own);
+    for (const Tensor& gradient : gradients_) {
+      bytes += tensor::ElementSize(gradient.dtype());
+    }
+    for (const Tensor& slot : slots_) {
+      bytes += 2 * tensor::ElementSize(slot.dtype());
+    }
+    return static_cast<double>(bytes * count_);
+  }
+
+ private:
+  const DType dtype_;
+  const size_t count_;
+  const Workers* const workers_;
+  std::shared_ptr<const Optimizer> optimizer_;
+  std::vector<Tensor> gradients_, slots_;
+  std::vector<ps::optim::GradientView> views_;
+  std::vector<void*> slot_data_;
+  Tensor values_[2];
+  uint64_t step_ = 0;
+};
+
+// Over three arrays of a value's size.
+class Stream {
+ public:
+  Stream(size_t count, const Workers* workers)
+      : count_(count), workers_(workers) {
+    for (Tensor& array : arrays_) array = Filled(DType::kF32, count, 1);
+    for (size_t i = 0; i < 3; ++i) {
+      at_[i] = arrays_[i].mutable_flat<float>().value().data();
+    }
+  }
+
+  void Run(bool streamed) {
+    workers_->ForEach((count_ + kPart - 1) / kPart, [&](size_t part) {
+      const size_t at = part * kPart;
+      (streamed ? StreamedTriad : Triad)(at_[1] + at, at_[2] + at, 0.5F,
+                                         at_[0] + at,
+                                         std::min(kPart, count_ - at));
+    });
+  }
+
+ private:
+  const size_t count_;
+  const Workers* const workers_;
+  Tensor arrays_[3];
+  float* at_[3];
+};
+
+// By turns, so that a disturbance falls on all alike.
+void RunAll(int rounds, std::vector<Contender>* contenders) {
+  for (int round = -1; round < rounds; ++round) {  // the first is not counted
+    for (size_t i = 0; i < contenders->size(); ++i) {
+      Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %
+                                     contenders->size()];
+      const auto begin = std::chrono::steady_clock::now();
+      one.run();
+      const std::chrono::duration<double> taken =
+          std::chrono::steady_clock::now() - begin;
+      if (round >= 0) one.seconds.push_back(taken.count());
+    }
+  }
+}
+
+double BytesPerSecond(const Contender& one) {
+  return one.bytes / Median(one.seconds);
+}
+
+void Print(const std::vector<Contender>& contenders, double limit) {
+  std::cout << absl::StrFormat("%-28s%10s%28s%10s%14s\n", "", "MB moved",
+                               "ms (smallest-largest)", "GB/s", "of the limit");
+  for (const Contender& one : contenders) {
+    const Spread spread = SpreadOf(one.seconds);
+    std::cout << absl::StrFormat(
+        "%-28s%10.1f%28s%10.2f%14.2f\n", one.name, one.bytes / 1e6,
+        absl::StrFormat("%.2f (%.2f-%.2f)", Median(one.seconds) * 1e3,
+                        spread.min * 1e3, spread.max * 1e3),
+        BytesPerSecond(one) / 1e9, limit / BytesPerSecond(one));
+  }
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Steps of optimizers beside the limit that memory sets.");
+  size_t mebibytes = 64;
+  int rounds = 15, threads = 0;
+  app.add_option("--mib", mebibytes, "of an f32 value")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--rounds", rounds, "how often each runs, by turns")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--threads", threads, "0: as many as there are processors")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1024));
+  CLI11_PARSE(app, argc, argv);
+
+  using ps::optim::Rule;
+  const size_t count = (mebibytes << 20) / sizeof(float);
+  const Workers workers(threads);
+  const auto f32 = DType::kF32, bf16 = DType::kBF16;
+  Stream stream(count, &workers);
+  const double array = static_cast<double>(count * sizeof(float));
+  std::vector<Contender> contenders = {
+      {"triad, by way of the caches", 4 * array, [&] { stream.Run(false); }},
+      {"triad, past the caches", 3 * array, [&] { stream.Run(true); }},
+  };
+  std::vector<std::unique_ptr<Training>> trainings;
+  const auto add = [&](std::string name, Rule rule, DType dtype,
+                       std::vector<DType> gradients) {
+    trainings.push_back(
+        std::make_unique<Training>(rule, dtype, count, gradients, &workers));
+    Training* const training = trainings.back().get();
+    contenders.push_back(
+        {name, training->bytes(), [training] { training->Step(); }});
+  };
+  for (Rule rule : {Rule::kSgd, Rule::kMomentum, Rule::kAdagrad, Rule::kAdam,
+                    Rule::kFtrl}) {
+    add(std::string(Name(rule)), rule, f32, {f32});
+  }
+  add("adam, mean of 4", Rule::kAdam, f32, {f32, f32, f32, f32});
+  add("adam, bf16 value, gradient", Rule::kAdam, bf16, {bf16});
+  const Tensor gradient = Filled(f32, count, 1);
+  contenders.push_back({"check of a gradient", array, [&] {
+                          (void)ps::optim::CheckGradient(
+                              {DType::kF32, gradient.buffer()->data(), count},
+                              DType::kF32, workers);
+                        }});
+  RunAll(rounds, &contenders);
+  std::cout << absl::StrFormat("%d MiB of f32, %d threads, %d rounds\n",
+                               mebibytes, workers.threads(), rounds);
+  Print(contenders,
+        std::max(BytesPerSecond(contenders[0]), BytesPerSecond(contenders[1])));
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::bench
+
+int main(int argc, char** argv) { return penstock::bench::Main(argc, argv); }

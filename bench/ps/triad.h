@@ -1,0 +1,18 @@
+// What the memory can do: the triad of STREAM (McCalpin), a = b + x c.
+
+#ifndef PENSTOCK_BENCH_PS_TRIAD_H_
+#define PENSTOCK_BENCH_PS_TRIAD_H_
+
+#include <cstddef>
+
+namespace penstock::bench {
+
+// Arrays are aligned to 64 bytes and have a multiple of 16 elements. The second
+// writes past the caches, and so does not read what it writes.
+void Triad(const float* b, const float* c, float x, float* a, size_t count);
+void StreamedTriad(const float* b, const float* c, float x, float* a,
+                   size_t count);
+
+}  // namespace penstock::bench
+
+#endif  // PENSTOCK_BENCH_PS_TRIAD_H_
