@@ -132,10 +132,9 @@ LAYERS = {
     # The stub that is preloaded; what it calls is plain C.
     "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": [],
-    # Values in versions.
-    "ps/dense": ["tensor_service"],
-    "ps/optim": [],
     "ps/optim": ["tensor_service/dtype.h"],
+    # Values in versions, and their steps.
+    "ps/dense": ["tensor_service", "ps/optim"],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
