@@ -1,0 +1,368 @@
+// Parts of variables against a plain loop over doubles, and against themselves
+// after a restore.
+
+#include "ps/dense/dense_part.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::HasSubstr;
+using optim::OptimizerConfig;
+using optim::Rule;
+using tensor::DType;
+using tensor::Tensor;
+
+const optim::Workers& Threads() {
+  static const auto* const workers = new optim::Workers(2);
+  return *workers;
+}
+
+DensePart::Options OptionsOf(Rule rule, double momentum = 0.5) {
+  OptimizerConfig config;
+  config.rule = rule;
+  config.schedule.learning_rate = 0.25;
+  config.momentum = momentum;
+  DensePart::Options options;
+  options.name = "layer/kernel[0:3]";
+  options.optimizer = *optim::Optimizer::Create(config);
+  options.workers = &Threads();
+  return options;
+}
+
+Tensor F32(const std::vector<float>& elements) {
+  return *Tensor::Of<float>({static_cast<int64_t>(elements.size())}, elements);
+}
+
+std::unique_ptr<DensePart> NewPart(Rule rule, const Tensor& value) {
+  auto part = DensePart::Create(OptionsOf(rule), value);
+  EXPECT_TRUE(part.ok()) << part.status();
+  return *std::move(part);
+}
+
+std::vector<float> Elements(const Tensor& tensor) {
+  const absl::Span<const float> elements = *tensor.flat<float>();
+  return {elements.begin(), elements.end()};
+}
+
+absl::Status Step(DensePart* part, std::vector<Tensor> gradients) {
+  return DensePart::Apply({{part, std::move(gradients)}}, Threads());
+}
+
+TEST(DensePartTest, AStepTakesTheMeanOfTheGradients) {
+  const auto part = NewPart(Rule::kSgd, F32({1, 2, 3}));
+  ASSERT_TRUE(Step(part.get(), {F32({4, 0, -4}), F32({0, 8, -4})}).ok());
+  EXPECT_EQ(Elements(part->Current().value),
+            (std::vector<float>{0.5, 1, 4}));  // less 0.25 * (2, 4, -4)
+  EXPECT_EQ(part->steps(), 1u);
+}
+
+// What Adam makes of a part by itself, by the optimizer's own kernel.
+class Alone {
+ public:
+  explicit Alone(const optim::Optimizer& optimizer) : optimizer_(optimizer) {}
+  void TakeStep(float gradient) {
+    float* const slots[] = {&first_moment_, &second_moment_};
+    optimizer_.Apply(optimizer_.ScalarsOf(++steps_), &gradient, &value_,
+                     &value_, slots, 1);
+  }
+  float value() const { return value_; }
+
+ private:
+  const optim::Optimizer& optimizer_;
+  float value_ = 1, first_moment_ = 0, second_moment_ = 0;
+  uint64_t steps_ = 0;
+};
+
+TEST(DensePartTest, EachPartGoesByItsOwnSteps) {
+  DensePart::Options options = OptionsOf(Rule::kAdam);
+  Alone expected[] = {Alone(*options.optimizer), Alone(*options.optimizer)};
+  std::vector<DensePart::Step> together;
+  std::vector<std::unique_ptr<DensePart>> parts;
+  for (int i = 0; i < 2; ++i) {
+    parts.push_back(*DensePart::Create(options, F32({1})));
+    together.push_back({parts[i].get(), {F32({0.5})}});
+  }
+  for (int i = 0; i < 3; ++i) {
+    expected[1].TakeStep(-2);
+    ASSERT_TRUE(Step(parts[1].get(), {F32({-2})}).ok());
+  }
+  ASSERT_TRUE(DensePart::Apply(together, Threads()).ok());
+  for (int i = 0; i < 2; ++i) {
+    expected[i].TakeStep(0.5);
+    EXPECT_EQ(Elements(parts[i]->Current().value)[0], expected[i].value());
+  }
+}
+
+TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
+  const auto part = NewPart(Rule::kMomentum, F32({1, 2, 3}));
+  const VersionedTensor::Version before = part->Current();
+  ASSERT_TRUE(Step(part.get(), {F32({1, 1, 1})}).ok());
+  EXPECT_EQ(Elements(before.value), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(part->Current().number, before.number + 1);
+}
+
+TEST(DensePartTest, RefusesWhatCannotBeTrained) {
+  const auto code = [](const Tensor& value) {
+    const auto part = DensePart::Create(OptionsOf(Rule::kSgd), value);
+    EXPECT_THAT(std::string(part.status().message()),
+                HasSubstr("layer/kernel[0:3]"));
+    return part.status().code();
+  };
+  EXPECT_EQ(code(*Tensor::Of<int32_t>({1}, {1})),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(code(F32({1, std::numeric_limits<float>::quiet_NaN()})),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(DensePartTest, RefusesGradientsThatDoNotFit) {
+  const auto part = NewPart(Rule::kSgd, F32({1, 2, 3}));
+  const auto message = [&part](const Tensor& gradient) {
+    const absl::Status status = part->Check(gradient);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(message(F32({1, 2})), HasSubstr("f32[2], it is f32[3]"));
+  EXPECT_THAT(message(*Tensor::Of<float>({3, 1}, {1, 2, 3})),
+              HasSubstr("f32[3,1]"));
+  EXPECT_THAT(message(*Tensor::Of<int32_t>({3}, {1, 2, 3})),
+              HasSubstr("layer/kernel[0:3]"));
+  EXPECT_THAT(message(F32({1, 2, std::numeric_limits<float>::infinity()})),
+              HasSubstr("2"));
+  EXPECT_TRUE(part->Check(*Tensor::Of<double>({3}, {1, 2, 3})).ok());
+}
+
+TEST(DensePartTest, APartWithoutElementsTakesSteps) {
+  const auto part = NewPart(Rule::kMomentum, F32({}));
+  ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
+  EXPECT_EQ(part->steps(), 1u);
+}
+
+// Gives memory so often, and then no more.
+class Budget final : public tensor::Allocator {
+ public:
+  explicit Budget(int left) : left_(left) {}
+  absl::StatusOr<std::shared_ptr<tensor::Buffer>> Allocate(
+      size_t bytes) override {
+    if (left_-- <= 0) return absl::ResourceExhaustedError("no memory");
+    return tensor::HeapAllocator()->Allocate(bytes);
+  }
+
+ private:
+  int left_;
+};
+
+TEST(DensePartTest, WithoutMemoryNoPartTakesItsStep) {
+  Budget none(0);
+  DensePart::Options options = OptionsOf(Rule::kMomentum);
+  options.allocator = &none;
+  const auto poor = *DensePart::Create(options, F32({1, 2, 3}));
+  const auto rich = NewPart(Rule::kMomentum, F32({1, 2, 3}));
+  const absl::Status status = DensePart::Apply(
+      {{rich.get(), {F32({1, 1, 1})}}, {poor.get(), {F32({1, 1, 1})}}},
+      Threads());
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("layer/kernel[0:3]"));
+  for (const auto* part : {rich.get(), poor.get()}) {
+    EXPECT_EQ(part->steps(), 0u);
+    EXPECT_EQ(Elements(part->Current().value), (std::vector<float>{1, 2, 3}));
+    EXPECT_EQ(Elements(part->TakeSnapshot().slots[0].tensor),
+              (std::vector<float>{0, 0, 0}));
+  }
+}
+
+TEST(DensePartTest, CountsWhatItHolds) {
+  const auto part = NewPart(Rule::kAdam, F32({1, 2, 3}));
+  EXPECT_EQ(part->held_bytes(), 3 * 12u);  // the value, two slots
+  const auto held = part->Current();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Step(part.get(), {F32({1, 1, 1})}).ok());
+  }
+  EXPECT_LE(part->held_bytes(), 6 * 12u);  // what is held, and up to two more
+  EXPECT_GE(part->held_bytes(), 4 * 12u);
+}
+
+// A run at random of one rule: steps, readers, snapshots, restores. `expected`
+// follows by a plain loop: momentum in doubles.
+class RandomRun {
+ public:
+  explicit RandomRun(int seed) : random_(seed), size_(1 + random_() % 5000) {
+    std::vector<float> first(size_);
+    for (float& element : first) element = Element();
+    part_ = NewPart(Rule::kMomentum, F32(first));
+    expected_.assign(first.begin(), first.end());
+    velocity_.assign(size_, 0);
+  }
+
+  void Go() {
+    for (int i = 0; i < 40; ++i) {
+      switch (random_() % 4) {
+        case 0:
+        case 1:
+          TakeStep();
+          break;
+        case 2:
+          kept_.push_back({part_->TakeSnapshot(), expected_, velocity_});
+          break;
+        default:
+          GoBack();
+      }
+      ExpectIs(part_->Current().value, expected_);
+      for (const Kept& kept : kept_) {
+        ExpectIs(kept.snapshot.value, kept.value);
+        ExpectIs(kept.snapshot.slots[0].tensor, kept.velocity);
+      }
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
+
+ private:
+  struct Kept {
+    DensePart::Snapshot snapshot;
+    std::vector<double> value;
+    std::vector<double> velocity;
+  };
+
+  float Element() {
+    return static_cast<float>(random_() % 2001) / 1000.0f - 1.0f;
+  }
+
+  void TakeStep() {
+    const size_t workers = 1 + random_() % 3;
+    std::vector<Tensor> gradients;
+    std::vector<double> mean(size_, 0);
+    for (size_t w = 0; w < workers; ++w) {
+      std::vector<float> gradient(size_);
+      for (size_t i = 0; i < size_; ++i) {
+        gradient[i] = Element();
+        mean[i] += gradient[i] / static_cast<double>(workers);
+      }
+      gradients.push_back(F32(gradient));
+    }
+    const absl::Status status = Step(part_.get(), std::move(gradients));
+    ASSERT_TRUE(status.ok()) << status;
+    for (size_t i = 0; i < size_; ++i) {
+      velocity_[i] = 0.5 * velocity_[i] + mean[i];
+      expected_[i] -= 0.25 * velocity_[i];
+    }
+  }
+
+  // To the last snapshot, which the part then shares its memory with.
+  void GoBack() {
+    if (kept_.empty()) return;
+    const Kept& last = kept_.back();
+    auto part = DensePart::Restore(OptionsOf(Rule::kMomentum), last.snapshot);
+    ASSERT_TRUE(part.ok()) << part.status();
+    part_ = *std::move(part);
+    expected_ = last.value;
+    velocity_ = last.velocity;
+    if (random_() % 2 == 0) kept_.pop_back();
+  }
+
+  void ExpectIs(const Tensor& tensor, const std::vector<double>& expected) {
+    const absl::Span<const float> elements = *tensor.flat<float>();
+    for (size_t i = 0; i < size_; ++i) {
+      // Some forty roundings of numbers below 40.
+      ASSERT_NEAR(elements[i], expected[i], 1e-4) << "element " << i;
+    }
+  }
+
+  std::mt19937 random_;
+  const size_t size_;
+  std::unique_ptr<DensePart> part_;
+  std::vector<double> expected_;
+  std::vector<double> velocity_;
+  std::vector<Kept> kept_;
+};
+
+TEST(DensePartTest, StepsSnapshotsAndRestoresAtRandom) {
+  for (int seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    RandomRun(seed).Go();
+    if (HasFatalFailure()) return;
+  }
+}
+
+// For each rule and type: what was restored goes on bit for bit.
+class RestoreTest : public ::testing::TestWithParam<std::tuple<Rule, DType>> {};
+
+Tensor Random(std::mt19937* random, DType dtype, int64_t count) {
+  Tensor tensor = *Tensor::Allocate(dtype, {count});
+  auto* const bytes = tensor.buffer()->mutable_data();
+  for (int64_t i = 0; i < count; ++i) {
+    const double element = static_cast<double>((*random)() % 1000) / 1000;
+    if (dtype == DType::kF64) {
+      reinterpret_cast<double*>(bytes)[i] = element;
+    } else if (dtype == DType::kF32) {
+      reinterpret_cast<float*>(bytes)[i] = static_cast<float>(element);
+    } else {
+      // Below 1 and positive, in both 16-bit types.
+      reinterpret_cast<uint16_t*>(bytes)[i] =
+          static_cast<uint16_t>(0x2c00 + (*random)() % 0x0800);
+    }
+  }
+  return tensor;
+}
+
+TEST_P(RestoreTest, GoesOnBitForBit) {
+  const auto [rule, dtype] = GetParam();
+  std::mt19937 random(1);
+  auto created = DensePart::Create(OptionsOf(rule), Random(&random, dtype, 777));
+  ASSERT_TRUE(created.ok()) << created.status();
+  const std::unique_ptr<DensePart> part = *std::move(created);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(Step(part.get(), {Random(&random, dtype, 777)}).ok());
+  }
+  auto restored = DensePart::Restore(OptionsOf(rule), part->TakeSnapshot());
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  for (int i = 0; i < 3; ++i) {
+    const Tensor gradient = Random(&random, dtype, 777);
+    ASSERT_TRUE(Step(part.get(), {gradient}).ok());
+    ASSERT_TRUE(Step(restored->get(), {gradient}).ok());
+  }
+  EXPECT_EQ(part->steps(), (*restored)->steps());
+  EXPECT_EQ(part->Current().value.bytes(), (*restored)->Current().value.bytes());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, RestoreTest,
+    ::testing::Combine(::testing::Values(Rule::kSgd, Rule::kMomentum,
+                                         Rule::kNesterov, Rule::kAdagrad,
+                                         Rule::kRmsProp, Rule::kAdam,
+                                         Rule::kAdamW, Rule::kFtrl),
+                       ::testing::Values(DType::kF32, DType::kF64, DType::kF16,
+                                         DType::kBF16)));
+
+TEST(DensePartTest, RefusesSlotsOfAnotherOptimizer) {
+  const auto part = NewPart(Rule::kMomentum, F32({1, 2, 3}));
+  const auto restore = [&](Rule rule, DensePart::Snapshot snapshot) {
+    return std::string(
+        DensePart::Restore(OptionsOf(rule), std::move(snapshot))
+            .status()
+            .message());
+  };
+  EXPECT_THAT(restore(Rule::kAdam, part->TakeSnapshot()), HasSubstr("slots"));
+  EXPECT_THAT(restore(Rule::kAdagrad, part->TakeSnapshot()),
+              HasSubstr("its optimizer keeps"));
+  DensePart::Snapshot damaged = part->TakeSnapshot();
+  damaged.slots[0].tensor = F32({0, std::nanf(""), 0});
+  EXPECT_THAT(restore(Rule::kMomentum, std::move(damaged)),
+              HasSubstr("element 1 is not finite"));
+  DensePart::Snapshot cut = part->TakeSnapshot();
+  cut.slots[0].tensor = F32({0, 0});
+  EXPECT_THAT(restore(Rule::kMomentum, std::move(cut)), HasSubstr("f32[2]"));
+}
+
+}  // namespace
+}  // namespace penstock::ps
