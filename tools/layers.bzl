@@ -135,6 +135,13 @@ LAYERS = {
     "ps/optim": ["tensor_service/dtype.h"],
     # Values in versions, and their steps.
     "ps/dense": ["tensor_service", "ps/optim"],
+    # The cores of the parameter server, without I/O and clock.
+    "ps/consistency": [],
+        "penstock",
+        "transport/base",
+        "tensor_service",
+        "ps/consistency",
+    ],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

@@ -1,0 +1,329 @@
+#include "ps/consistency/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock::ps {
+
+using Judgement = ConsistencyPolicy::Judgement;
+using Standing = Membership::Standing;
+
+absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
+  if (options.max_wait <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError("max_wait is not positive");
+  }
+  if (options.max_held_pulls == 0) {
+    return absl::InvalidArgumentError("max_held_pulls is 0");
+  }
+  std::vector<ConsistencyPolicy> policies;
+  uint64_t oldest = kMaxClock;
+  for (const ConsistencyPolicy::Options& each : options.policies) {
+    auto policy = ConsistencyPolicy::Create(each);
+    if (!policy.ok()) return policy.status();
+    if (policy->synchronous()) oldest = std::min(oldest, policy->version());
+    policies.push_back(*std::move(policy));
+  }
+  options.membership.floor = std::min(options.membership.floor, oldest);
+  for (RankClock& entry : options.membership.clocks) {
+    entry.clock = std::min(entry.clock, oldest);
+  }
+  auto membership = Membership::Create(options.membership);
+  if (!membership.ok()) return membership.status();
+  return Coordinator(options, *std::move(membership), std::move(policies));
+}
+
+Coordinator::Coordinator(const Options& options, Membership membership,
+                         std::vector<ConsistencyPolicy> policies)
+    : max_wait_(options.max_wait),
+      membership_(std::move(membership)),
+      policies_(std::move(policies)),
+      held_(policies_.size(), options.max_held_pulls) {}
+
+Coordinator::Outcome Coordinator::Join(const WorkerId& worker, absl::Time now) {
+  Outcome outcome;
+  Membership::Changes changes;
+  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  outcome.verdict = VerdictOf(membership_.Join(worker, now, steps, &changes));
+  Settle(std::move(changes), &outcome);
+  if (outcome.verdict == Verdict::kAccepted) {
+    outcome.clock = membership_.ClockOf(worker.rank);
+    if (steps.has_value()) {
+      const uint64_t useful = std::min(steps->oldest, Limit());
+      outcome.clock = std::max(outcome.clock, useful);
+    }
+  }
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Heartbeat(const WorkerId& worker,
+                                            absl::Time now) {
+  Outcome outcome;
+  Membership::Changes changes;
+  outcome.verdict =
+      VerdictOf(membership_.Heartbeat(worker, now, StepsUnderWay(), &changes));
+  Settle(std::move(changes), &outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Leave(const WorkerId& worker) {
+  Outcome outcome;
+  Membership::Changes changes;
+  membership_.Leave(worker, &changes);
+  Settle(std::move(changes), &outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Lost(const WorkerId& worker) {
+  Outcome outcome;
+  Membership::Changes changes;
+  membership_.Lost(worker, &changes);
+  Settle(std::move(changes), &outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Push(uint64_t ticket, const WorkerId& worker,
+                                       uint64_t clock, absl::Time now) {
+  Outcome outcome;
+  membership_.Check(worker, now);
+  const HeldPush push{ticket, worker, clock, now + max_wait_};
+  absl::optional<Answer> answer = JudgePush(push, now);
+  if (answer.has_value()) {
+    outcome.answers.push_back(*std::move(answer));
+  } else if (auto before = held_.Hold(push)) {
+    outcome.answers.push_back({before->ticket, Verdict::kReplaced});
+  }
+  Settle({}, &outcome);
+  return outcome;
+}
+
+absl::optional<Coordinator::Answer> Coordinator::JudgePush(const HeldPush& push,
+                                                           absl::Time now) {
+  const Verdict standing = VerdictOf(membership_.StandingOf(push.worker));
+  if (standing != Verdict::kAccepted) return Answer{push.ticket, standing};
+  if (push.clock >= kMaxClock) return Answer{push.ticket, Verdict::kInvalid};
+  if (push.clock < membership_.ClockOf(push.worker.rank)) {
+    return Answer{push.ticket, Verdict::kDuplicate};
+  }
+  if (push.clock > Limit()) return Answer{push.ticket, Verdict::kAhead};
+  const PushId id{push.worker.rank, push.clock};
+  for (const ConsistencyPolicy& policy : policies_) {
+    if (policy.Judge(id, membership_) == Judgement::kBusy) return absl::nullopt;
+  }
+  return TakePush(push, now);
+}
+
+Coordinator::Answer Coordinator::TakePush(const HeldPush& push,
+                                          absl::Time now) {
+  Answer answer{push.ticket, Verdict::kAccepted};
+  const PushId id{push.worker.rank, push.clock};
+  bool is_counted = policies_.empty();
+  for (ConsistencyPolicy& policy : policies_) {
+    const bool takes = policy.Judge(id, membership_) == Judgement::kTake;
+    if (takes) policy.Take(id);
+    answer.counted.push_back(takes);
+    is_counted |= takes;
+  }
+  if (!is_counted) answer.verdict = Verdict::kLate;
+  membership_.Advance(id.rank, id.clock + 1, now);
+  return answer;
+}
+
+Coordinator::Outcome Coordinator::Pull(uint64_t ticket,
+                                       const absl::optional<WorkerId>& worker,
+                                       uint64_t clock,
+                                       std::vector<size_t> policies,
+                                       absl::Time now) {
+  Outcome outcome;
+  Verdict verdict = Verdict::kAccepted;
+  if (membership_.state() == Membership::State::kDraining) {
+    verdict = Verdict::kDraining;
+  } else if (worker.has_value()) {
+    verdict = VerdictOf(membership_.Check(*worker, now));
+  }
+  if (policies.empty()) {
+    for (size_t at = 0; at < policies_.size(); ++at) policies.push_back(at);
+  }
+  const bool is_known =
+      std::all_of(policies.begin(), policies.end(),
+                  [this](size_t at) { return at < policies_.size(); });
+  if (verdict == Verdict::kAccepted && (!is_known || clock >= kMaxClock)) {
+    verdict = Verdict::kInvalid;
+  }
+  if (verdict != Verdict::kAccepted) {
+    outcome.answers.push_back({ticket, verdict});
+    return outcome;
+  }
+  const HeldPull pull{ticket, worker, clock, std::move(policies),
+                      now + max_wait_};
+  absl::optional<size_t> waiting = FirstWaiting(pull);
+  if (!waiting.has_value()) {
+    outcome.answers.push_back(AnswerPull(pull));
+  } else if (!held_.Hold(pull, *waiting)) {
+    outcome.answers.push_back({ticket, Verdict::kTooMany});
+  }
+  return outcome;
+}
+
+void Coordinator::Cancel(uint64_t ticket) { held_.Cancel(ticket); }
+
+Coordinator::Outcome Coordinator::Applied(size_t policy, absl::Time now) {
+  Outcome outcome;
+  for (const PushId& push : policies_[policy].Applied()) {
+    absl::optional<HeldPush> held = held_.TakePush(push.rank);
+    if (!held.has_value()) continue;
+    absl::optional<Answer> answer = JudgePush(*held, now);
+    if (answer.has_value()) {
+      outcome.answers.push_back(*std::move(answer));
+    } else {
+      held_.Hold(*held);
+    }
+  }
+  Settle({}, &outcome);
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Tick(absl::Time now) {
+  Outcome outcome;
+  Membership::Changes changes;
+  membership_.Tick(now, &changes);
+  Settle(std::move(changes), &outcome);
+  while (auto push = held_.TakeExpiredPush(now)) {
+    outcome.answers.push_back({push->ticket, Verdict::kTimedOut});
+  }
+  while (auto pull = held_.TakeExpiredPull(now)) {
+    Answer answer{pull->ticket, Verdict::kTimedOut};
+    answer.reason = Explain(pull->clock, pull->policies);
+    outcome.answers.push_back(std::move(answer));
+  }
+  return outcome;
+}
+
+Coordinator::Outcome Coordinator::Drain() {
+  Outcome outcome;
+  membership_.Drain();
+  while (auto push = held_.TakeExpiredPush(absl::InfiniteFuture())) {
+    outcome.answers.push_back({push->ticket, Verdict::kDraining});
+  }
+  while (auto pull = held_.TakeExpiredPull(absl::InfiniteFuture())) {
+    outcome.answers.push_back({pull->ticket, Verdict::kDraining});
+  }
+  return outcome;
+}
+
+void Coordinator::Settle(Membership::Changes changes, Outcome* outcome) {
+  outcome->notes = std::move(changes.notes);
+  for (uint32_t rank : changes.departed) RefuseCallsOf(rank, outcome);
+  for (size_t at = 0; at < policies_.size(); ++at) {
+    auto apply = policies_[at].Next(membership_);
+    if (!apply.has_value()) continue;
+    outcome->applies.push_back({at, apply->version, std::move(apply->pushes)});
+  }
+  ReleasePulls(outcome);
+}
+
+// All calls of the rank that are held were made by the member that is one no
+// more: others are not held.
+void Coordinator::RefuseCallsOf(uint32_t rank, Outcome* outcome) {
+  const Verdict verdict =
+      membership_.HasMember(rank) ? Verdict::kSuperseded : Verdict::kNotMember;
+  if (auto push = held_.TakePush(rank)) {
+    outcome->answers.push_back({push->ticket, verdict});
+  }
+  while (auto pull = held_.TakePullOf(rank)) {
+    outcome->answers.push_back({pull->ticket, verdict});
+  }
+}
+
+void Coordinator::ReleasePulls(Outcome* outcome) {
+  for (size_t at = 0; at < policies_.size(); ++at) {
+    const uint64_t horizon = policies_[at].Horizon(membership_);
+    while (auto pull = held_.TakeDue(at, horizon)) {
+      absl::optional<size_t> waiting = FirstWaiting(*pull);
+      if (waiting.has_value()) {
+        held_.Hold(*pull, *waiting);
+      } else {
+        outcome->answers.push_back(AnswerPull(*pull));
+      }
+    }
+  }
+}
+
+absl::optional<size_t> Coordinator::FirstWaiting(const HeldPull& pull) const {
+  for (size_t at : pull.policies) {
+    if (pull.clock > policies_[at].Horizon(membership_)) return at;
+  }
+  return absl::nullopt;
+}
+
+Coordinator::Answer Coordinator::AnswerPull(const HeldPull& pull) const {
+  uint64_t version = Limit();
+  bool is_synchronous = false;
+  for (size_t at : pull.policies) {
+    if (!policies_[at].synchronous()) continue;
+    is_synchronous = true;
+    version = std::min(version, policies_[at].version());
+  }
+  Answer answer{pull.ticket, Verdict::kAccepted};
+  answer.clock = is_synchronous ? std::max(pull.clock, version) : pull.clock;
+  return answer;
+}
+
+absl::optional<Membership::Steps> Coordinator::StepsUnderWay() const {
+  absl::optional<Membership::Steps> steps;
+  for (const ConsistencyPolicy& policy : policies_) {
+    if (!policy.synchronous()) continue;
+    const uint64_t version = policy.version();
+    if (!steps.has_value()) steps = Membership::Steps{version, version};
+    steps->oldest = std::min(steps->oldest, version);
+    steps->newest = std::max(steps->newest, version);
+  }
+  return steps;
+}
+
+uint64_t Coordinator::Limit() const {
+  uint64_t limit = kMaxClock;
+  for (const ConsistencyPolicy& policy : policies_) {
+    limit = std::min(limit, policy.Limit(membership_));
+  }
+  return limit;
+}
+
+absl::Time Coordinator::NextDeadline() const {
+  return std::min(membership_.NextDeadline(), held_.NextDeadline());
+}
+
+std::vector<RankClock> Coordinator::AppliedClocks() const {
+  std::map<uint32_t, uint64_t> unapplied;
+  for (const ConsistencyPolicy& policy : policies_) {
+    for (const auto& [clock, rank] : policy.unapplied()) {
+      auto [entry, is_new] = unapplied.insert({rank, clock});
+      if (!is_new) entry->second = std::min(entry->second, clock);
+    }
+  }
+  std::vector<RankClock> clocks = membership_.Clocks();
+  for (RankClock& entry : clocks) {
+    auto found = unapplied.find(entry.worker.rank);
+    if (found != unapplied.end()) {
+      entry.clock = std::min(entry.clock, found->second);
+    }
+  }
+  return clocks;
+}
+
+Coordinator::Verdict Coordinator::VerdictOf(Standing standing) {
+  switch (standing) {
+    case Standing::kMember:
+      return Verdict::kAccepted;
+    case Standing::kNotMember:
+      return Verdict::kNotMember;
+    case Standing::kSuperseded:
+      return Verdict::kSuperseded;
+    case Standing::kInvalid:
+      return Verdict::kInvalid;
+    case Standing::kDraining:
+      return Verdict::kDraining;
+  }
+  return Verdict::kInvalid;
+}
+
+}  // namespace penstock::ps

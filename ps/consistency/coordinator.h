@@ -1,0 +1,170 @@
+// What a parameter server does with pushes and pulls, for all of its tables.
+
+#ifndef PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
+#define PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/held_calls.h"
+#include "ps/consistency/membership.h"
+#include "ps/consistency/policy.h"
+
+namespace penstock::ps {
+
+// One Membership and the policies of the tables of one server. Tables with the
+// same rule share a policy, so that a thousand variables cost as much as one.
+//
+// A worker ends each step with one push, which is of all policies at once:
+//
+//   push of clock c, by a member    verdict     each policy
+//   whose clock is e
+//   ------------------------------  ----------
+//   --------------------------------- c < e                           duplicate
+//   unchanged c above the limit of a policy   ahead       unchanged a policy is
+//   busy with its rank  (held)      unchanged; judged again later otherwise
+//   accepted,   takes it, or finds it late; the
+//                                   or late     member's clock becomes c + 1
+//
+// So a push that is repeated, because its answer was lost, counts once, and a
+// step that is left out (e < c) never comes afterwards. Late: for all policies.
+//
+// A call that cannot be answered yet is held, for max_wait at most. All answers
+// are in the outcomes, those of the call itself too. A worker has at most one
+// push that is held (a later one replaces it), and max_held_pulls pulls; so
+// have all pullers together that are no workers.
+//
+// Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
+// clock, holds its own lock in every call, and keeps the gradients, by PushId
+// and policy, until they are applied.
+class Coordinator {
+ public:
+  struct Options {
+    Membership::Options membership;
+    std::vector<ConsistencyPolicy::Options> policies;
+    absl::Duration max_wait = absl::Seconds(60);
+    size_t max_held_pulls = 1024;
+  };
+
+  enum class Verdict {
+    kAccepted,
+    kDuplicate,   // of a push: this step of the worker is done or forgone
+    kLate,        // of a push: each table's step is over
+    kAhead,       // of a push: no pull for this clock can have been answered
+    kNotMember,   // never joined, left, or lost
+    kSuperseded,  // another process has taken the rank
+    kReplaced,    // a later push of the same worker has come meanwhile
+    kTimedOut,    // held for max_wait
+    kTooMany,     // held calls
+    kInvalid,     // a rank, clock or policy out of bounds
+    kDraining,
+  };
+
+  struct Answer {
+    uint64_t ticket = 0;
+    Verdict verdict = Verdict::kAccepted;
+    // Of a push that was accepted or is late: which policies count it.
+    std::vector<bool> counted = {};
+    // Of a pull that was accepted: the clock that a push may have which is
+    // computed on these values, so that it is not late already.
+    uint64_t clock = 0;
+    // Of a pull that timed out, for people: whom it was waiting for.
+    std::string reason = {};
+  };
+
+  struct Apply {
+    size_t policy;
+    uint64_t version;            // that it is applied to
+    std::vector<PushId> pushes;  // to average, in order of rank
+  };
+
+  struct Outcome {
+    // Of Join() and Heartbeat() only.
+    Verdict verdict = Verdict::kAccepted;
+    // Of Join(): the clock to begin at.
+    uint64_t clock = 0;
+    std::vector<Answer> answers;
+    std::vector<Apply> applies;      // do each, then report Applied()
+    std::vector<std::string> notes;  // lines for the log
+  };
+
+  // Returns INVALID_ARGUMENT, which names the option. Clocks from a checkpoint
+  // that are ahead of a synchronous policy's version are set to that: those
+  // pushes were taken and not applied.
+  static absl::StatusOr<Coordinator> Create(Options options);
+
+  Outcome Join(const WorkerId& worker, absl::Time now);
+  Outcome Heartbeat(const WorkerId& worker, absl::Time now);
+  Outcome Leave(const WorkerId& worker);
+  Outcome Lost(const WorkerId& worker);
+
+  // `ticket` names the call in its answer; no two that are held have the same.
+  Outcome Push(uint64_t ticket, const WorkerId& worker, uint64_t clock,
+               absl::Time now);
+  // `policies` are those whose values are asked for, by their place in the
+  // options; none for all. `worker` is nullopt for a reader that is no worker.
+  Outcome Pull(uint64_t ticket, const absl::optional<WorkerId>& worker,
+               uint64_t clock, std::vector<size_t> policies, absl::Time now);
+  // The caller of a held call has given up: it gets no answer.
+  void Cancel(uint64_t ticket);
+
+  // The caller has done what an Apply of that policy asked.
+  Outcome Applied(size_t policy, absl::Time now);
+  Outcome Tick(absl::Time now);
+  // Answers all that is held. What is being applied goes on.
+  Outcome Drain();
+
+  // Returns when to call Tick() at the latest.
+  absl::Time NextDeadline() const;
+
+  const Membership& membership() const { return membership_; }
+  const ConsistencyPolicy& policy(size_t at) const { return policies_[at]; }
+  size_t policies() const { return policies_.size(); }
+  size_t held_pulls() const { return held_.pulls(); }
+  size_t held_pushes() const { return held_.pushes(); }
+
+  // Returns whom a pull for `clock` waits for, for people: "waits for worker 3
+  // (at step 7 of 9)".
+  std::string Explain(uint64_t clock,
+                      const std::vector<size_t>& policies) const;
+
+  // Returns the clocks of all ranks, for a checkpoint, less the pushes that are
+  // not applied. Exact if there are none, or if all policies have the same.
+  std::vector<RankClock> AppliedClocks() const;
+
+ private:
+  Coordinator(const Options& options, Membership membership,
+              std::vector<ConsistencyPolicy> policies);
+
+  absl::optional<Membership::Steps> StepsUnderWay() const;
+  uint64_t Limit() const;
+  absl::optional<Answer> JudgePush(const HeldPush& push, absl::Time now);
+  Answer TakePush(const HeldPush& push, absl::Time now);
+  // Returns the first policy that a pull waits for; nullopt if it is due.
+  absl::optional<size_t> FirstWaiting(const HeldPull& pull) const;
+  Answer AnswerPull(const HeldPull& pull) const;
+  void ReleasePulls(Outcome* outcome);
+  void RefuseCallsOf(uint32_t rank, Outcome* outcome);
+  // Makes what has become possible happen.
+  void Settle(Membership::Changes changes, Outcome* outcome);
+  static Verdict VerdictOf(Membership::Standing standing);
+
+  const absl::Duration max_wait_;
+  Membership membership_;
+  std::vector<ConsistencyPolicy> policies_;
+  HeldCalls held_;
+};
+
+// For logs and errors: "a clock ahead".
+absl::string_view Describe(Coordinator::Verdict verdict);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CONSISTENCY_COORDINATOR_H_

@@ -1,0 +1,78 @@
+// What the coordinator says to people.
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ps/consistency/coordinator.h"
+
+namespace penstock::ps {
+namespace {
+
+// A line that names thousands of workers helps nobody.
+constexpr size_t kMostNamed = 8;
+
+}  // namespace
+
+std::string Coordinator::Explain(uint64_t clock,
+                                 const std::vector<size_t>& policies) const {
+  std::set<uint32_t> ranks;
+  bool waits = false;
+  for (size_t at : policies) {
+    waits |= clock > policies_[at].Horizon(membership_);
+    for (uint32_t rank : policies_[at].WaitsFor(clock, membership_)) {
+      ranks.insert(rank);
+    }
+  }
+  if (!waits) return "waits for nothing";
+  if (!membership_.assembled()) {
+    return absl::StrCat("waits for the run to assemble: ", membership_.size(),
+                        " of ", membership_.expected_workers(),
+                        " workers have joined");
+  }
+  if (ranks.empty()) {
+    return membership_.size() == 0 ? "waits for workers: none are there"
+                                   : "waits for a step that is being applied";
+  }
+  std::vector<std::string> named;
+  for (uint32_t rank : ranks) {
+    if (named.size() == kMostNamed) {
+      named.push_back(absl::StrCat(ranks.size() - kMostNamed, " more"));
+      break;
+    }
+    named.push_back(absl::StrCat("worker ", rank, " (at step ",
+                                 membership_.ClockOf(rank), ")"));
+  }
+  return absl::StrCat("waits for ", absl::StrJoin(named, ", "));
+}
+
+absl::string_view Describe(Coordinator::Verdict verdict) {
+  switch (verdict) {
+    case Coordinator::Verdict::kAccepted:
+      return "accepted";
+    case Coordinator::Verdict::kDuplicate:
+      return "a step that the worker has done or left out";
+    case Coordinator::Verdict::kLate:
+      return "late: the step is over";
+    case Coordinator::Verdict::kAhead:
+      return "a clock ahead of what the worker can have pulled";
+    case Coordinator::Verdict::kNotMember:
+      return "not a member: it never joined, or has left, or its lease is over";
+    case Coordinator::Verdict::kSuperseded:
+      return "superseded: another process has taken its rank";
+    case Coordinator::Verdict::kReplaced:
+      return "replaced by a later push of the same worker";
+    case Coordinator::Verdict::kTimedOut:
+      return "held too long";
+    case Coordinator::Verdict::kTooMany:
+      return "too many calls are held";
+    case Coordinator::Verdict::kInvalid:
+      return "a rank, clock or table out of bounds";
+    case Coordinator::Verdict::kDraining:
+      return "the server is shutting down";
+  }
+  return "unknown";
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,146 @@
+// How stale the values may be that the workers of one table, or of several with
+// the same rule, compute on.
+
+#ifndef PENSTOCK_PS_CONSISTENCY_POLICY_H_
+#define PENSTOCK_PS_CONSISTENCY_POLICY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/membership.h"
+
+namespace penstock::ps {
+
+// Of one worker, with which it ends its step `clock`.
+struct PushId {
+  uint32_t rank = 0;
+  uint64_t clock = 0;
+};
+
+// Staleness is the number of steps by which a worker may be ahead of the
+// slowest one: 0 is synchronous training, N is stale synchronous parallel (Ho
+// et al., "More Effective Distributed ML via a Stale Synchronous Parallel
+// Parameter Server", NIPS 2013), kUnlimited is asynchronous.
+//
+// The states are the same for all. "Least" is the progress of the slowest
+// member; see Membership.
+//
+//   state      event     guard                               action       next
+//   ---------  --------  ----------------------------------  -----------
+//   -------- gathering  take/     staleness 0: the run is assembled,  apply
+//   all,   applying
+//              member-   a push is there, and at most k      by rank
+//              ship      members' progress is <= version
+//   gathering  take      other: a push is there              apply the applying
+//                                                            first taken
+//   applying   take      staleness 0                         late applying
+//   applying   take      other                               queued applying
+//   applying   applied   -                                   ++version
+//   gathering
+//
+// The guards of `gathering` are tested at once when it is entered. An event
+// that is not there leaves the state as it is.
+//
+// With staleness 0, version v is what v steps have made of the values. Step v
+// computes on version v. All its pushes that were taken in time are applied as
+// one, and make version v + 1. k backup workers: it does not wait for the k
+// slowest; their pushes are late (Chen et al., "Revisiting Distributed
+// Synchronous SGD", 2016). With any other staleness each push is applied by
+// itself, in the order in which they were taken, and version counts them.
+//
+// A push for clock c is, by a worker whose clock is not above c:
+//   ahead   c > limit(): no pull for c can have been answered
+//   busy    (not with staleness 0) one of its rank is not applied yet
+//   late    (staleness 0) step c is over, or being applied
+//   taken   otherwise; it is applied exactly once
+// So there is at most one push of each rank that is not applied.
+//
+// A pull for clock c is due if c <= horizon(). Its values then have all pushes
+// of steps < c - staleness that were ever taken, and no member was to be waited
+// for that had not done those steps. The pull never waits for the apply of any
+// other push.
+//
+// Pure: no clock, no thread, no I/O.
+class ConsistencyPolicy {
+ public:
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+  enum class State { kGathering, kApplying };
+
+  struct Options {
+    int64_t staleness = 0;        // steps, or kUnlimited
+    uint32_t backup_workers = 0;  // with staleness 0 only
+    uint64_t version = 0;         // from a checkpoint
+  };
+  friend bool operator==(const Options& a, const Options& b) {
+    return a.staleness == b.staleness && a.backup_workers == b.backup_workers &&
+           a.version == b.version;
+  }
+
+  enum class Judgement { kTake, kLate, kBusy, kAhead };
+
+  struct Apply {
+    uint64_t version;            // that it is applied to
+    std::vector<PushId> pushes;  // to average, in order of rank
+  };
+
+  // Returns INVALID_ARGUMENT, which names the option.
+  static absl::StatusOr<ConsistencyPolicy> Create(const Options& options);
+
+  // Says what to do with a push, by a worker whose clock is not above its own.
+  Judgement Judge(const PushId& push, const Membership& members) const;
+  // Takes a push that was judged kTake.
+  void Take(const PushId& push);
+  // Returns what is to be applied now, if anything. It is handed out once, and
+  // the next only when Applied() has said that it is done.
+  absl::optional<Apply> Next(const Membership& members);
+  // Returns what has been applied: nothing, if nothing was.
+  std::vector<PushId> Applied();
+
+  // The highest clock that a pull is answered for now.
+  uint64_t Horizon(const Membership& members) const;
+  // The highest clock that a push can have now. It never goes back, and
+  // Horizon() is never above it.
+  uint64_t Limit(const Membership& members) const;
+
+  // Returns the ranks that a pull for `clock` waits for, ascending. There are
+  // none if it waits for an apply, or for workers that have never joined.
+  std::vector<uint32_t> WaitsFor(uint64_t clock,
+                                 const Membership& members) const;
+
+  bool synchronous() const { return options_.staleness == 0; }
+  State state() const { return state_; }
+  uint64_t version() const { return version_; }
+  // The pushes that were taken and are not applied.
+  const std::set<std::pair<uint64_t, uint32_t>>& unapplied() const {
+    return unapplied_;
+  }
+
+ private:
+  explicit ConsistencyPolicy(const Options& options)
+      : options_(options), version_(options.version) {}
+
+  bool IsComplete(const Membership& members) const;
+  uint64_t Stretch(uint64_t clock) const;
+
+  Options options_;
+  State state_ = State::kGathering;
+  uint64_t version_;
+  std::deque<PushId> taken_;  // and not being applied, as they came
+  std::vector<PushId> applying_;
+  // Both of them: (clock, rank), and their ranks.
+  std::set<std::pair<uint64_t, uint32_t>> unapplied_;
+  absl::flat_hash_set<uint32_t> busy_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CONSISTENCY_POLICY_H_

@@ -1,0 +1,90 @@
+// What the coordinator has to do, said as simply as can be: it forgets nothing,
+// has no index, and looks at all of the past for each answer.
+
+#ifndef PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
+#define PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/coordinator.h"
+
+namespace penstock::ps {
+
+class Model {
+ public:
+  using Verdict = Coordinator::Verdict;
+
+  explicit Model(const Coordinator::Options& options) : options_(options) {
+    tables_.resize(options.policies.size());
+  }
+
+  Verdict Join(const WorkerId& worker, absl::Time now);
+  Verdict Heartbeat(const WorkerId& worker, absl::Time now);
+  void Leave(const WorkerId& worker);
+  void Lost(const WorkerId& worker);
+  void Tick(absl::Time now);
+
+  // The answer to a push, were it to come now; nullopt if it is held. One that
+  // is accepted or late is remembered.
+  struct PushAnswer {
+    Verdict verdict;
+    std::vector<bool> counted;
+  };
+  absl::optional<PushAnswer> Push(const WorkerId& worker, uint64_t clock);
+
+  // Whether a pull of a member's or of a reader's is to be answered.
+  bool IsDue(uint64_t clock, const std::vector<size_t>& policies) const;
+  Verdict Standing(const WorkerId& worker);
+  // Any call of a member is a sign of life.
+  void Hear(const WorkerId& worker, absl::Time now);
+
+  // What is to be applied now and was not handed out yet; marks it as such.
+  std::vector<Coordinator::Apply> TakeApplies();
+  void Applied(size_t policy);
+
+  uint64_t ClockOf(uint32_t rank) const;
+  uint64_t floor() const { return floor_; }
+
+ private:
+  using Pushes = std::vector<std::pair<uint64_t, uint32_t>>;  // clock, rank
+  struct Member {
+    uint64_t incarnation;
+    uint64_t from;
+    absl::Time heard;
+  };
+  struct Table {
+    uint64_t version = 0;
+    Pushes counted;  // in the order in which they came
+    std::multiset<std::pair<uint64_t, uint32_t>> applied;
+    Pushes applying;
+  };
+
+  bool IsMember(const WorkerId& worker) const;
+  uint64_t Progress(uint32_t rank) const;
+  uint64_t Limit(size_t policy) const;
+  Pushes Unapplied(size_t policy) const;
+  std::vector<uint64_t> SynchronousVersions() const;
+  void Assemble(absl::Time now);
+  void RaiseFloor();
+
+  const Coordinator::Options options_;
+  bool assembled_ = false;
+  absl::Time first_join_ = absl::InfiniteFuture();
+  uint64_t floor_ = 0;
+  std::map<uint32_t, Member> members_;
+  std::map<uint32_t, std::vector<uint64_t>> incarnations_;  // ever, last is new
+  std::set<std::pair<uint32_t, uint64_t>> left_;
+  std::map<uint32_t, uint64_t> began_;  // the clock of the last join
+  std::vector<std::pair<uint32_t, uint64_t>> pushes_;  // all that were accepted
+  std::vector<Table> tables_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_CONSISTENCY_MODEL_H_
