@@ -142,6 +142,7 @@ LAYERS = {
         "tensor_service",
         "ps/consistency",
     ],
+    "ps/sparse": ["transport/base"],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

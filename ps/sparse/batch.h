@@ -1,0 +1,68 @@
+// The ids of one call, in groups by shard.
+
+#ifndef PENSTOCK_PS_SPARSE_BATCH_H_
+#define PENSTOCK_PS_SPARSE_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ps/sparse/hash.h"
+
+namespace penstock::ps::sparse {
+
+// So that each shard is locked once, and not once for each id. Within a group
+// the ids keep their order.
+class Batch {
+ public:
+  // There are 2^shard_bits shards.
+  Batch(absl::Span<const uint64_t> ids, const HashKey& hash, int shard_bits)
+      : hashes_(ids.size()),
+        positions_(ids.size()),
+        ends_(size_t{1} << shard_bits) {
+    std::vector<uint64_t> hashes(ids.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      hashes[i] = hash(ids[i]);
+      ++ends_[ShardOf(hashes[i], shard_bits)];
+    }
+    // Where each group begins; placing its last id makes that its end.
+    uint32_t begin = 0;
+    for (uint32_t& end : ends_) {
+      const uint32_t size = end;
+      end = begin;
+      begin += size;
+    }
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const uint32_t place = ends_[ShardOf(hashes[i], shard_bits)]++;
+      hashes_[place] = hashes[i];
+      positions_[place] = static_cast<uint32_t>(i);
+    }
+  }
+
+  size_t shards() const { return ends_.size(); }
+  size_t Begin(size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
+  size_t End(size_t shard) const { return ends_[shard]; }
+
+  // By place in the groups.
+  const uint64_t* hashes() const { return hashes_.data(); }
+  uint32_t tag(size_t place) const {
+    return static_cast<uint32_t>(hashes_[place]);
+  }
+  // Where it stands in the call.
+  uint32_t position(size_t place) const { return positions_[place]; }
+
+ private:
+  // The high bits; a shard's index uses the low ones.
+  static size_t ShardOf(uint64_t hash, int shard_bits) {
+    return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
+  }
+
+  std::vector<uint64_t> hashes_;
+  std::vector<uint32_t> positions_;
+  std::vector<uint32_t> ends_;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_BATCH_H_

@@ -1,0 +1,69 @@
+// Lets many in at once, until somebody needs a moment without them.
+
+#ifndef PENSTOCK_PS_SPARSE_GATE_H_
+#define PENSTOCK_PS_SPARSE_GATE_H_
+
+#include <condition_variable>
+#include <cstddef>
+
+#include "absl/base/thread_annotations.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::ps::sparse {
+
+// Thread-safe. Whoever closes the gate goes before those who come later, so it
+// waits only as long as one visit takes; a std::shared_mutex may let it wait
+// for ever.
+class Gate {
+ public:
+  // Holds the gate for a visit.
+  class Visit {
+   public:
+    explicit Visit(Gate* gate) : gate_(gate) { gate_->Enter(); }
+    ~Visit() { gate_->Leave(); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    Gate* const gate_;
+  };
+
+  // Returns once nobody is inside; nobody comes in before Open(). One at a time
+  // may close it.
+  void Close() {
+    base::MutexLock lock(&mu_);
+    closed_ = true;
+    while (inside_ > 0) changed_.wait(mu_);
+  }
+  void Open() {
+    {
+      base::MutexLock lock(&mu_);
+      closed_ = false;
+    }
+    changed_.notify_all();
+  }
+
+ private:
+  void Enter() {
+    base::MutexLock lock(&mu_);
+    while (closed_) changed_.wait(mu_);
+    ++inside_;
+  }
+  void Leave() {
+    bool last;
+    {
+      base::MutexLock lock(&mu_);
+      last = --inside_ == 0 && closed_;
+    }
+    if (last) changed_.notify_all();
+  }
+
+  base::Mutex mu_;
+  std::condition_variable_any changed_;
+  size_t inside_ ABSL_GUARDED_BY(mu_) = 0;
+  bool closed_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_GATE_H_

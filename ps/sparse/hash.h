@@ -1,0 +1,48 @@
+// The hash of ids: keyed, so that nobody who does not know the key can choose
+// ids that fall into one shard or one run of an index.
+
+#ifndef PENSTOCK_PS_SPARSE_HASH_H_
+#define PENSTOCK_PS_SPARSE_HASH_H_
+
+#include <cstdint>
+
+namespace penstock::ps::sparse {
+
+// Returns a value that depends on all bits of `x`, by the finalizer of
+// SplitMix64 (G. Steele et al., "Fast Splittable Pseudorandom Number
+// Generators", OOPSLA 2014). Not keyed.
+inline uint64_t Mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// A secret of this process. Draw the seed at random; it decides about speed
+// only, never about values.
+class HashKey {
+ public:
+  explicit HashKey(uint64_t seed)
+      : add_(Mix(seed)), multiply_(Mix(seed + 1) | 1) {}
+
+  // Two folded multiplications, as in wyhash: the first with the secret, the
+  // second so that each bit of the first one reaches each bit of the result.
+  uint64_t operator()(uint64_t id) const {
+    return Fold(Fold(id ^ add_, multiply_) ^ 0xa0761d6478bd642f,
+                0xe7037ed1a0b428db);
+  }
+
+ private:
+  static uint64_t Fold(uint64_t a, uint64_t b) {
+    const auto product = static_cast<unsigned __int128>(a) * b;
+    return static_cast<uint64_t>(product) ^
+           static_cast<uint64_t>(product >> 64);
+  }
+
+  uint64_t add_;
+  uint64_t multiply_;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_HASH_H_

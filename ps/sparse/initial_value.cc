@@ -1,0 +1,141 @@
+// Compiled with -ffp-contract=off: a fused multiplication and addition rounds
+// once instead of twice, and not every machine has one.
+
+#include "ps/sparse/initial_value.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ps/sparse/hash.h"
+
+namespace penstock::ps::sparse {
+namespace {
+
+uint64_t Fnv1a(absl::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+// Returns ln(x) of a positive normal number: x = m * 2^e with m around 1, and
+// ln(m) = 2 * artanh((m - 1) / (m + 1)). The first term left out is below
+// 1e-15.
+double Log(double x) {
+  uint64_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  int exponent = static_cast<int>(bits >> 52) - 1023;
+  bits = (bits & 0xfffffffffffff) | 0x3ff0000000000000;
+  double m;
+  std::memcpy(&m, &bits, sizeof m);
+  if (m > 1.4142135623730951) {
+    m *= 0.5;
+    ++exponent;
+  }
+  const double s = (m - 1) / (m + 1);
+  double sum = 0;
+  for (int k = 17; k >= 1; k -= 2) sum = sum * (s * s) + 1.0 / k;
+  return exponent * 0.6931471805599453 + 2 * s * sum;
+}
+
+// Returns sine and cosine of an angle up to a quarter of pi, by Taylor's
+// series.
+struct SineCosine {
+  double sine;
+  double cosine;
+};
+SineCosine OfSmall(double x) {
+  const double square = x * x;
+  double sine = 1;
+  double cosine = 1;
+  for (int k = 14; k >= 2; k -= 2) {
+    sine = 1 - sine * square / (k * (k + 1));
+    cosine = 1 - cosine * square / (k * (k - 1));
+  }
+  return {x * sine, cosine};
+}
+
+// Returns those of word / 2^32 of a turn: of the distance to the next quarter,
+// then turned by that.
+SineCosine OfTurn(uint32_t word) {
+  const uint32_t quarter = (word + 0x20000000u) >> 30;
+  const auto rest = static_cast<int32_t>(word - (quarter << 30));
+  const SineCosine small = OfSmall(rest * (6.283185307179586 / 4294967296.0));
+  switch (quarter & 3) {
+    case 0:
+      return small;
+    case 1:
+      return {small.cosine, -small.sine};
+    case 2:
+      return {-small.sine, -small.cosine};
+    default:
+      return {-small.cosine, small.sine};
+  }
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c,
+                               std::array<uint32_t, 2> key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t first = uint64_t{0xd2511f53} * c[0];
+    const uint64_t second = uint64_t{0xcd9e8d57} * c[2];
+    c = {static_cast<uint32_t>(second >> 32) ^ c[1] ^ key[0],
+         static_cast<uint32_t>(second),
+         static_cast<uint32_t>(first >> 32) ^ c[3] ^ key[1],
+         static_cast<uint32_t>(first)};
+    key[0] += 0x9e3779b9;
+    key[1] += 0xbb67ae85;
+  }
+  return c;
+}
+
+InitialValue::InitialValue(const Initial& initial, uint64_t seed,
+                           absl::string_view table)
+    : initial_(initial),
+      below_high_(std::nextafter(initial.high,
+                                 -std::numeric_limits<float>::infinity())) {
+  const uint64_t key = Mix(seed ^ Fnv1a(table));
+  key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
+}
+
+void InitialValue::Transform(const std::array<uint32_t, 4>& words,
+                             std::array<float, 4>* values) const {
+  if (initial_.kind == Initial::Kind::kUniform) {
+    const double range = double{initial_.high} - initial_.low;
+    for (int i = 0; i < 4; ++i) {
+      const double u = (words[i] >> 8) * (1.0 / 16777216);
+      const auto value = static_cast<float>(initial_.low + range * u);
+      (*values)[i] = std::min(value, below_high_);
+    }
+    return;
+  }
+  for (int i = 0; i < 4; i += 2) {
+    // Above 0, so that it has a logarithm.
+    const double u = ((words[i] >> 8) + 1.0) * (1.0 / 16777216);
+    const double radius = initial_.stddev * std::sqrt(-2 * Log(u));
+    const SineCosine turn = OfTurn(words[i + 1]);
+    (*values)[i] = static_cast<float>(initial_.mean + radius * turn.cosine);
+    (*values)[i + 1] = static_cast<float>(initial_.mean + radius * turn.sine);
+  }
+}
+
+void InitialValue::Fill(uint64_t id, size_t dim, float* value) const {
+  if (initial_.kind == Initial::Kind::kZeros) {
+    std::fill_n(value, dim, 0.0f);
+    return;
+  }
+  const auto low = static_cast<uint32_t>(id);
+  const auto high = static_cast<uint32_t>(id >> 32);
+  std::array<float, 4> four;
+  for (size_t i = 0; i < dim; i += 4) {
+    Transform(Philox({low, high, static_cast<uint32_t>(i / 4), 0}, key_),
+              &four);
+    std::copy_n(four.begin(), std::min<size_t>(4, dim - i), value + i);
+  }
+}
+
+}  // namespace penstock::ps::sparse

@@ -1,0 +1,73 @@
+// The order in which a shard's rows were used.
+
+#ifndef PENSTOCK_PS_SPARSE_RECENCY_H_
+#define PENSTOCK_PS_SPARSE_RECENCY_H_
+
+#include <cstdint>
+
+#include "ps/sparse/index.h"
+#include "ps/sparse/row_store.h"
+
+namespace penstock::ps::sparse {
+
+// A list through the rows themselves, by their numbers: the exact order of use.
+// Not thread-safe.
+class Recency {
+ public:
+  explicit Recency(const RowStore* rows) : rows_(rows) {}
+
+  // kNoRow: there is none.
+  uint32_t oldest() const { return oldest_; }
+  uint32_t newest() const { return newest_; }
+
+  // Adds a row that is not in the list, as the newest.
+  void Add(uint32_t number) {
+    Row* const row = rows_->At(number);
+    row->newer = kNoRow;
+    row->older = newest_;
+    LinkTo(newest_, &Row::newer, &oldest_) = number;
+    newest_ = number;
+  }
+
+  void Remove(uint32_t number) {
+    const Row* const row = rows_->At(number);
+    LinkTo(row->newer, &Row::older, &newest_) = row->older;
+    LinkTo(row->older, &Row::newer, &oldest_) = row->newer;
+  }
+
+  void Use(uint32_t number) {
+    if (number == newest_) return;
+    Remove(number);
+    Add(number);
+  }
+
+  // `number` has been copied to `to`, which takes its place.
+  void Moved(uint32_t number, uint32_t to) {
+    const Row* const row = rows_->At(number);
+    LinkTo(row->newer, &Row::older, &newest_) = to;
+    LinkTo(row->older, &Row::newer, &oldest_) = to;
+  }
+
+  // Fetches what Use() will write.
+  void Prefetch(uint32_t number) const {
+    const Row* const row = rows_->At(number);
+    if (row->newer != kNoRow) __builtin_prefetch(rows_->At(row->newer), 1);
+    if (row->older != kNoRow) __builtin_prefetch(rows_->At(row->older), 1);
+  }
+
+  void Clear() { oldest_ = newest_ = kNoRow; }
+
+ private:
+  // Returns the link that points from `number`, or of no row this list's own.
+  uint32_t& LinkTo(uint32_t number, uint32_t Row::*link, uint32_t* own) {
+    return number == kNoRow ? *own : rows_->At(number)->*link;
+  }
+
+  const RowStore* const rows_;
+  uint32_t oldest_ = kNoRow;
+  uint32_t newest_ = kNoRow;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_RECENCY_H_

@@ -1,0 +1,85 @@
+// The ids that lost their rows, for incremental checkpoints.
+
+#ifndef PENSTOCK_PS_SPARSE_REMOVALS_H_
+#define PENSTOCK_PS_SPARSE_REMOVALS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ps/sparse/memory.h"
+
+namespace penstock::ps::sparse {
+
+// A ring of the last removals, each with its epoch. If more come than it has
+// room for, the oldest are lost, and it knows from which epoch on it is
+// complete. Memory comes with the first removal. Not thread-safe.
+class Removals {
+ public:
+  Removals(size_t capacity, Memory* memory)
+      : capacity_(capacity), memory_(memory) {}
+  ~Removals() {
+    if (ring_ != nullptr) memory_->Free(ring_, BytesFor(capacity_));
+  }
+  Removals(const Removals&) = delete;
+  Removals& operator=(const Removals&) = delete;
+
+  // Epochs never fall.
+  void Add(uint64_t id, uint32_t epoch) {
+    if (ring_ == nullptr && capacity_ > 0) {
+      ring_ = static_cast<Removal*>(
+          memory_->Allocate(BytesFor(capacity_), /*huge=*/false));
+    }
+    if (ring_ == nullptr) {
+      complete_after_ = epoch;
+      return;
+    }
+    if (end_ - begin_ == capacity_) {
+      complete_after_ = std::max(complete_after_, At(begin_++).epoch);
+    }
+    At(end_++) = {id, epoch};
+  }
+
+  // Whether all removals of the epochs after `epoch` are known.
+  bool CompleteAfter(uint32_t epoch) const { return complete_after_ <= epoch; }
+
+  // Appends the ids that were removed in the epochs after `since`, until `at`.
+  void Append(uint32_t since, uint32_t at, std::vector<uint64_t>* ids) const {
+    for (uint64_t i = begin_; i < end_; ++i) {
+      if (At(i).epoch > since && At(i).epoch <= at) ids->push_back(At(i).id);
+    }
+  }
+
+  // Nobody will ask for those of `epoch` or before it.
+  void Forget(uint32_t epoch) {
+    while (begin_ < end_ && At(begin_).epoch <= epoch) ++begin_;
+    complete_after_ = std::max(complete_after_, epoch);
+  }
+
+  // What it takes when it is full.
+  static size_t BytesFor(size_t capacity) { return capacity * sizeof(Removal); }
+  // What it has touched.
+  size_t bytes() const {
+    return std::min<uint64_t>(end_, capacity_) * sizeof(Removal);
+  }
+
+ private:
+  struct Removal {
+    uint64_t id;
+    uint32_t epoch;
+  };
+
+  Removal& At(uint64_t i) const { return ring_[i % capacity_]; }
+
+  const size_t capacity_;
+  Memory* const memory_;
+  Removal* ring_ = nullptr;
+  uint64_t begin_ = 0;  // counts all that ever were
+  uint64_t end_ = 0;
+  uint32_t complete_after_ = 0;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_REMOVALS_H_

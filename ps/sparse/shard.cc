@@ -1,0 +1,357 @@
+#include "ps/sparse/shard.h"
+
+#include <limits>
+#include <vector>
+
+namespace penstock::ps::sparse {
+namespace {
+
+// So many rows one call may look at, so that the shard's lock is not held long.
+constexpr size_t kLooksPerRow = 16;
+
+uint32_t WholeSeconds(absl::Duration duration) {
+  constexpr uint32_t kEver = std::numeric_limits<uint32_t>::max();
+  const int64_t seconds = absl::ToInt64Seconds(duration);
+  return seconds > kEver ? kEver : static_cast<uint32_t>(seconds);
+}
+
+constexpr size_t kUnlimited = std::numeric_limits<size_t>::max();
+
+size_t ShareOf(size_t limit, size_t shards) {
+  return limit == 0 ? kUnlimited : limit / shards;
+}
+
+// Candidates and removals are paid for at once, since they cannot wait for room
+// later.
+size_t LimitOfRows(const Options& options) {
+  const size_t share = ShareOf(options.budget_bytes, options.shards);
+  return share == kUnlimited ? share : share - FixedBytesOfShard(options);
+}
+
+}  // namespace
+
+void Counters::Add(const Counters& other) {
+  rows += other.rows;
+  bytes += other.bytes;
+  hits += other.hits;
+  misses += other.misses;
+  created += other.created;
+  not_admitted += other.not_admitted;
+  refused += other.refused;
+  dropped += other.dropped;
+  expired += other.expired;
+  over_capacity += other.over_capacity;
+  over_budget += other.over_budget;
+  removed += other.removed;
+}
+
+Shard::Shard(const Options* options, const InitialValue* initial,
+             const HashKey* hash)
+    : options_(*options),
+      initial_(*initial),
+      hash_(*hash),
+      keeps_order_(options->KeepsOrder()),
+      time_to_live_(WholeSeconds(options->time_to_live)),
+      max_rows_(ShareOf(options->max_rows, options->shards)),
+      byte_limit_(LimitOfRows(*options)),
+      index_(options->memory),
+      rows_(options->dim * (1 + options->slots()), options->memory),
+      recency_(&rows_),
+      admission_(options->min_count, options->candidates / options->shards,
+                 options->memory),
+      removals_(options->max_removals / options->shards, options->memory),
+      copies_(rows_.stride(), options->memory) {}
+
+size_t Shard::bytes() const {
+  return rows_.bytes() + index_.bytes() + admission_.bytes() +
+         removals_.bytes();
+}
+
+void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
+  constexpr size_t kMost = 64;
+  count = std::min(count, kMost);
+  for (size_t i = 0; i < count; ++i) {
+    index_.Prefetch(static_cast<uint32_t>(hashes[i]));
+  }
+  uint32_t numbers[kMost];
+  for (size_t i = 0; i < count; ++i) {
+    // The tag alone says nearly always which row it is.
+    numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),
+                             [](uint32_t row) { return true; });
+    if (numbers[i] != kNoRow) rows_.Prefetch(numbers[i]);
+  }
+  if (!keeps_order_) return;
+  for (size_t i = 0; i < count; ++i) {
+    if (numbers[i] != kNoRow) recency_.Prefetch(numbers[i]);
+  }
+}
+
+// A row whose time is over makes way for a new one at once.
+uint32_t Shard::FindAlive(uint64_t id, uint32_t tag, uint32_t now) {
+  const uint32_t number = NumberOf(id, tag);
+  if (number == kNoRow) return kNoRow;
+  if (!Expired(*rows_.At(number), now)) return number;
+  Evict(number, Reason::kExpired);
+  return kNoRow;
+}
+
+const Row* Shard::Read(uint64_t id, uint32_t tag, uint32_t now) {
+  const uint32_t number = NumberOf(id, tag);
+  if (number == kNoRow || Expired(*rows_.At(number), now)) {
+    ++counters_.misses;
+    return nullptr;
+  }
+  ++counters_.hits;
+  Row* const row = rows_.At(number);
+  Use(number, row, now);
+  return row;
+}
+
+const Row* Shard::ReadOrMake(uint64_t id, uint32_t tag, uint32_t now) {
+  const Row* const row = Read(id, tag, now);
+  if (row != nullptr) return row;
+  FindAlive(id, tag, now);
+  // What others have reserved is theirs.
+  const bool may_evict =
+      options_.above_budget == AboveBudget::kEvict || rows_.size() >= max_rows_;
+  if (!may_evict && !HasRoomFor(reserved_ + 1)) return nullptr;
+  const uint32_t number = Make(id, tag, now);
+  return number == kNoRow ? nullptr : rows_.At(number);
+}
+
+Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, bool* dropped) {
+  uint32_t number = FindAlive(id, tag, now);
+  if (number != kNoRow) {
+    ++counters_.hits;
+    Row* const row = rows_.At(number);
+    Preserve(number, row);
+    Use(number, row, now);
+    row->updates += row->updates < std::numeric_limits<uint32_t>::max();
+    return row;
+  }
+  ++counters_.misses;
+  if (!admission_.Admit(id, tag)) {
+    ++counters_.not_admitted;
+    return nullptr;
+  }
+  number = Make(id, tag, now);
+  *dropped = number == kNoRow;
+  if (*dropped) return nullptr;
+  rows_.At(number)->updates = 1;
+  return rows_.At(number);
+}
+
+Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, bool* dropped) {
+  uint32_t number = NumberOf(id, tag);
+  if (number == kNoRow) {
+    number = Make(id, tag, last_use);
+  } else {
+    Preserve(number, rows_.At(number));
+    if (keeps_order_) recency_.Use(number);
+  }
+  *dropped = number == kNoRow;
+  if (*dropped) return nullptr;
+  rows_.At(number)->last_use = last_use;
+  return rows_.At(number);
+}
+
+bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
+  const uint32_t number = NumberOf(id, tag);
+  if (number != kNoRow) return Expired(*rows_.At(number), now);
+  return admission_.WouldAdmit(id, tag);
+}
+
+bool Shard::HasRoomFor(size_t rows) {
+  while (index_.limit() - index_.size() < rows) {
+    // Old and new index are there at once.
+    const size_t bytes = rows_.bytes() + index_.bytes();
+    if (bytes + index_.bytes_to_grow() > byte_limit_ || !index_.Grow())
+      return false;
+  }
+  while (rows_.available() < rows) {
+    if (!rows_.AddRoom(byte_limit_ - index_.bytes())) return false;
+  }
+  return true;
+}
+
+bool Shard::Reserve(size_t rows) {
+  const size_t below_max = max_rows_ - std::min(rows_.size(), max_rows_);
+  const bool room = HasRoomFor(std::min(reserved_ + rows, below_max));
+  if (!room) {
+    const bool may_evict = options_.above_budget == AboveBudget::kEvict &&
+                           keeps_order_ && (rows_.size() > 0 || HasRoomFor(1));
+    if (!may_evict) return false;
+  }
+  reserved_ += rows;
+  return true;
+}
+
+bool Shard::EvictOldest(Reason reason) {
+  if (!keeps_order_ || recency_.oldest() == kNoRow) return false;
+  Evict(recency_.oldest(), reason);
+  return true;
+}
+
+uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now) {
+  if (rows_.size() >= max_rows_) EvictOldest(Reason::kCapacity);
+  if (!HasRoomFor(1)) rows_.StopDraining();
+  while (!HasRoomFor(1)) {
+    if (!EvictOldest(Reason::kBudget)) {
+      ++counters_.dropped;
+      return kNoRow;
+    }
+  }
+  const uint32_t number = rows_.Take();
+  Row* const row = rows_.At(number);
+  row->id = id;
+  row->last_use = now;
+  row->changed = epoch_;
+  float* elements = row->elements();
+  initial_.Fill(id, options_.dim, elements);
+  for (const float first : options_.initial_slots) {
+    elements += options_.dim;
+    std::fill_n(elements, options_.dim, first);
+  }
+  index_.Insert(tag, number);
+  if (keeps_order_) recency_.Add(number);
+  ++counters_.created;
+  return number;
+}
+
+void Shard::Evict(uint32_t number, Reason reason) {
+  Row* const row = rows_.At(number);
+  Preserve(number, row);
+  removals_.Add(row->id, epoch_);
+  index_.Erase(static_cast<uint32_t>(hash_(row->id)), number);
+  if (keeps_order_) recency_.Remove(number);
+  rows_.Release(number);
+  switch (reason) {
+    case Reason::kExpired:
+      ++counters_.expired;
+      break;
+    case Reason::kCapacity:
+      ++counters_.over_capacity;
+      break;
+    case Reason::kBudget:
+      ++counters_.over_budget;
+      break;
+    case Reason::kRemoved:
+      ++counters_.removed;
+      break;
+  }
+}
+
+bool Shard::Remove(uint64_t id, uint32_t tag) {
+  const uint32_t number = NumberOf(id, tag);
+  if (number == kNoRow) return false;
+  Evict(number, Reason::kRemoved);
+  return true;
+}
+
+bool Shard::Maintain(uint32_t now, size_t limit) {
+  size_t left = limit;
+  while (keeps_order_ && left > 0 && recency_.oldest() != kNoRow &&
+         Expired(*rows_.At(recency_.oldest()), now)) {
+    EvictOldest(Reason::kExpired);
+    --left;
+  }
+  const bool more_to_move = Compact(limit);
+  return left == 0 || more_to_move;
+}
+
+// A snapshot that is on its way finds rows by their numbers.
+bool Shard::Compact(size_t limit) {
+  if (plan_ != nullptr && cursor_ != kNoRow) return false;
+  for (; limit > 0; --limit) {
+    if (!rows_.draining()) {
+      if (!rows_.Drain()) return false;
+      drain_from_ = 0;
+    }
+    const uint32_t number = rows_.NextToMove(&drain_from_);
+    if (number == kNoRow || rows_.available() == 0) {
+      rows_.StopDraining();
+      return false;
+    }
+    Move(number);
+  }
+  return true;
+}
+
+void Shard::Move(uint32_t number) {
+  const uint32_t to = rows_.Take();
+  Row* const row = rows_.At(number);
+  std::memcpy(static_cast<void*>(rows_.At(to)), row, rows_.stride());
+  index_.Replace(static_cast<uint32_t>(hash_(row->id)), number, to);
+  if (keeps_order_) recency_.Moved(number, to);
+  rows_.Release(number);
+}
+
+void Shard::Sort() {
+  if (!keeps_order_) return;
+  std::vector<uint32_t> numbers;
+  numbers.reserve(rows_.size());
+  for (uint32_t i = recency_.oldest(); i != kNoRow; i = rows_.At(i)->newer) {
+    numbers.push_back(i);
+  }
+  std::stable_sort(numbers.begin(), numbers.end(), [&](uint32_t a, uint32_t b) {
+    return rows_.At(a)->last_use < rows_.At(b)->last_use;
+  });
+  recency_.Clear();
+  for (const uint32_t number : numbers) recency_.Add(number);
+}
+
+void Shard::BeginSnapshot(SnapshotPlan* plan) {
+  epoch_ = plan->at + 1;
+  plan_ = plan;
+  cursor_ = 0;
+  removed_taken_ = false;
+}
+
+bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
+  if (!removed_taken_ && plan_->since > 0) {
+    if (!removals_.CompleteAfter(plan_->since)) {
+      plan_->Fail("more ids were removed than max_removals has room for");
+    }
+    removals_.Append(plan_->since, plan_->at, &block->removed);
+  }
+  removed_taken_ = true;
+  if (plan_->failed()) return false;
+  size_t taken = 0;
+  for (; taken < limit && copies_.Last() != nullptr; ++taken) {
+    Append(*copies_.Last(), block);
+    copies_.Pop(plan_);
+  }
+  size_t looks = limit * kLooksPerRow;
+  while (taken < limit && looks > 0 && cursor_ != kNoRow) {
+    const uint32_t number = rows_.NextUsed(cursor_, &looks, &cursor_);
+    if (number == kNoRow || !plan_->Has(*rows_.At(number))) continue;
+    Append(*rows_.At(number), block);
+    ++taken;
+  }
+  return cursor_ != kNoRow || copies_.Last() != nullptr;
+}
+
+void Shard::EndSnapshot() {
+  copies_.Clear(plan_);
+  plan_ = nullptr;
+  cursor_ = kNoRow;
+}
+
+void Shard::Append(const Row& row, RowBlock* block) const {
+  const float* const slots = row.elements() + options_.dim;
+  block->ids.push_back(row.id);
+  block->values.insert(block->values.end(), row.elements(), slots);
+  block->slots.insert(block->slots.end(), slots,
+                      slots + options_.dim * options_.slots());
+  block->last_use.push_back(row.last_use);
+  block->updates.push_back(row.updates);
+}
+
+Counters Shard::counters() const {
+  Counters counters = counters_;
+  counters.rows = rows_.size();
+  counters.bytes = bytes();
+  return counters;
+}
+
+}  // namespace penstock::ps::sparse

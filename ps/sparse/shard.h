@@ -1,0 +1,157 @@
+// One shard of a sparse table: some of its ids, with all that belongs to them.
+
+#ifndef PENSTOCK_PS_SPARSE_SHARD_H_
+#define PENSTOCK_PS_SPARSE_SHARD_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ps/sparse/admission.h"
+#include "ps/sparse/copies.h"
+#include "ps/sparse/hash.h"
+#include "ps/sparse/index.h"
+#include "ps/sparse/initial_value.h"
+#include "ps/sparse/options.h"
+#include "ps/sparse/recency.h"
+#include "ps/sparse/removals.h"
+#include "ps/sparse/row_block.h"
+#include "ps/sparse/row_store.h"
+
+namespace penstock::ps::sparse {
+
+// What has happened since the table was made; of rows and bytes, what there is.
+struct Counters {
+  uint64_t rows = 0;
+  uint64_t bytes = 0;   // of rows, index, candidates, removals; no copies
+  uint64_t hits = 0;    // ids of pulls and pushes that had a row
+  uint64_t misses = 0;  // and that had none
+  uint64_t created = 0;
+  uint64_t not_admitted = 0;   // gradients without a row, as Admission says
+  uint64_t refused = 0;        // pushes, as a whole
+  uint64_t dropped = 0;        // see Push()
+  uint64_t expired = 0;        // evicted: time to live
+  uint64_t over_capacity = 0;  // evicted: max_rows
+  uint64_t over_budget = 0;    // evicted: budget_bytes, or no memory
+  uint64_t removed = 0;        // by Remove()
+
+  void Add(const Counters& other);
+};
+
+// A row that has moved out is gone for good; a tier below memory would begin in
+// Evict(), which sees each evicted row, and in Make(), which fills each new
+// one.
+//
+// `tag` is always the low half of the id's hash. `now` is in seconds. Not
+// thread-safe.
+class Shard {
+ public:
+  enum class Reason { kExpired, kCapacity, kBudget, kRemoved };
+
+  // All outlive it. Of limits that `options` gives to the table it takes its
+  // share.
+  Shard(const Options* options, const InitialValue* initial,
+        const HashKey* hash);
+
+  // Fetches into the cache what the calls for these hashes will touch.
+  void Prefetch(const uint64_t* hashes, size_t count) const;
+
+  // Returns the row, used now; null if there is none, or its time is over.
+  const Row* Read(uint64_t id, uint32_t tag, uint32_t now);
+  // The same, but makes the row if there is room for it.
+  const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
+
+  // Returns the row, for a change: finds it, or makes it if the id is admitted.
+  // Asks for a reservation. Null: not admitted, or (`*dropped`) no room.
+  Row* Update(uint64_t id, uint32_t tag, uint32_t now, bool* dropped);
+  // The same without admission, and with that as the last use.
+  Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, bool* dropped);
+
+  // Makes room for `rows` that Update() may have to make. Returns false, and
+  // has reserved nothing, if there is none and nothing may be evicted for it.
+  bool Reserve(size_t rows);
+  void Unreserve(size_t rows) { reserved_ -= rows; }
+  // Whether Update(), or Put(), would have to make a row.
+  bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
+  bool PutWouldMake(uint64_t id, uint32_t tag) const {
+    return NumberOf(id, tag) == kNoRow;
+  }
+
+  bool Remove(uint64_t id, uint32_t tag);
+  // Removes rows whose time is over, and moves rows out of slabs that are all
+  // but empty; `limit` of each at most. Returns whether there is more to do.
+  bool Maintain(uint32_t now, size_t limit);
+  // Orders rows by their last use, after Put().
+  void Sort();
+
+  // From now on changes are of epoch plan->at + 1. With `walk` the snapshot
+  // takes this shard's rows, and the plan stays until EndSnapshot().
+  void BeginSnapshot(SnapshotPlan* plan);
+  // Adds up to `limit` rows, and first of all the removed ids. Returns whether
+  // there are more.
+  bool ReadSnapshot(size_t limit, RowBlock* block);
+  void EndSnapshot();
+  bool KnowsRemovalsAfter(uint32_t epoch) const {
+    return removals_.CompleteAfter(epoch);
+  }
+  void ForgetRemovals(uint32_t epoch) { removals_.Forget(epoch); }
+
+  Counters counters() const;
+  size_t LongestRun() const { return index_.LongestRun(); }
+
+ private:
+  size_t bytes() const;
+  bool Expired(const Row& row, uint32_t now) const {
+    return now > row.last_use && now - row.last_use > time_to_live_;
+  }
+  uint32_t NumberOf(uint64_t id, uint32_t tag) const {
+    return index_.Find(tag,
+                       [&](uint32_t row) { return rows_.At(row)->id == id; });
+  }
+  uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
+  bool HasRoomFor(size_t rows);
+  uint32_t Make(uint64_t id, uint32_t tag, uint32_t now);
+  void Evict(uint32_t number, Reason reason);
+  bool EvictOldest(Reason reason);
+  // Call it before each change of a row.
+  void Preserve(uint32_t number, Row* row) {
+    if (row->changed == epoch_) return;
+    if (plan_ != nullptr && number >= cursor_ && plan_->Has(*row)) {
+      copies_.Add(*row, plan_);
+    }
+    row->changed = epoch_;
+  }
+  void Use(uint32_t number, Row* row, uint32_t now) {
+    row->last_use = std::max(row->last_use, now);
+    if (keeps_order_) recency_.Use(number);
+  }
+  void Move(uint32_t number);
+  bool Compact(size_t limit);
+  void Append(const Row& row, RowBlock* block) const;
+
+  const Options& options_;
+  const InitialValue& initial_;
+  const HashKey& hash_;
+  const bool keeps_order_;
+  const uint32_t time_to_live_;
+  const size_t max_rows_;
+  const size_t byte_limit_;  // of rows and index
+  RowIndex index_;
+  RowStore rows_;
+  Recency recency_;
+  Admission admission_;
+  Removals removals_;
+  size_t reserved_ = 0;
+  uint32_t drain_from_ = 0;
+
+  uint32_t epoch_ = 1;
+  SnapshotPlan* plan_ = nullptr;
+  uint32_t cursor_ = kNoRow;  // rows before it have been taken
+  bool removed_taken_ = false;
+  Copies copies_;
+  Counters counters_;
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_SHARD_H_

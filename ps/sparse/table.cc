@@ -1,0 +1,240 @@
+#include "ps/sparse/table.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps::sparse {
+namespace {
+
+// So many rows of a shard Maintain() removes or moves.
+constexpr size_t kRowsPerMaintenance = 1024;
+
+int Log2(size_t power) {
+  int log = 0;
+  while ((size_t{1} << log) < power) ++log;
+  return log;
+}
+
+}  // namespace
+
+uint32_t SecondsOf(absl::Time time) {
+  const int64_t seconds = absl::ToUnixSeconds(time);
+  constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
+  return static_cast<uint32_t>(std::min(std::max<int64_t>(seconds, 0), kLast));
+}
+
+absl::StatusOr<std::unique_ptr<Table>> Table::Create(const Options& options) {
+  if (absl::Status status = Validate(options); !status.ok()) return status;
+  return std::unique_ptr<Table>(new Table(options));
+}
+
+Table::Table(const Options& options)
+    : options_(options),
+      hash_(options.hash_seed),
+      initial_(options.initial, options.seed, options.name),
+      shard_bits_(Log2(options.shards)) {
+  for (size_t i = 0; i < options.shards; ++i) {
+    parts_.push_back(std::make_unique<Part>(&options_, &initial_, &hash_));
+  }
+}
+
+absl::Status Table::CheckSizes(size_t ids, size_t floats,
+                               const char* what) const {
+  if (ids > std::numeric_limits<uint32_t>::max() ||
+      floats != ids * options_.dim) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sparse table '", options_.name, "': ", ids, " ids of ", options_.dim,
+        " floats do not fit ", floats, " of ", what));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
+                         absl::Span<float> out) {
+  const size_t dim = options_.dim;
+  absl::Status status = CheckSizes(ids.size(), out.size(), "values");
+  if (!status.ok()) return status;
+  const uint32_t seconds = SecondsOf(now);
+  const Batch batch(ids, hash_, shard_bits_);
+  std::vector<uint32_t> missing;
+  const auto read = [&](const Row* row, uint32_t position) {
+    if (row == nullptr) return missing.push_back(position);
+    std::copy_n(row->elements(), dim, out.data() + position * dim);
+  };
+  if (options_.store_on_pull) {
+    const Gate::Visit visit(&gate_);
+    OnEach(batch, [&](Shard& shard, size_t place) {
+      const uint32_t i = batch.position(place);
+      read(shard.ReadOrMake(ids[i], batch.tag(place), seconds), i);
+    });
+  } else {
+    OnEach(batch, [&](Shard& shard, size_t place) {
+      const uint32_t i = batch.position(place);
+      read(shard.Read(ids[i], batch.tag(place), seconds), i);
+    });
+  }
+  // Takes longer than reading them, and needs no lock.
+  for (const uint32_t i : missing) {
+    initial_.Fill(ids[i], dim, out.data() + i * dim);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Table::Refuse(const Reservation& reservation) {
+  Unreserve(reservation);
+  ++refused_;
+  return Exhausted(options_, "there is no room for more rows");
+}
+
+void Table::Unreserve(const Reservation& reservation) {
+  for (size_t s = 0; s < reservation.size(); ++s) {
+    if (reservation[s] == 0) continue;
+    base::MutexLock lock(&parts_[s]->mu);
+    parts_[s]->shard.Unreserve(reservation[s]);
+  }
+}
+
+size_t Table::Remove(absl::Span<const uint64_t> ids) {
+  const Gate::Visit visit(&gate_);
+  return RemoveInside(ids);
+}
+
+size_t Table::RemoveInside(absl::Span<const uint64_t> ids) {
+  const Batch batch(ids, hash_, shard_bits_);
+  size_t removed = 0;
+  OnEach(batch, [&](Shard& shard, size_t place) {
+    removed += shard.Remove(ids[batch.position(place)], batch.tag(place));
+  });
+  return removed;
+}
+
+absl::Status Table::Restore(const RowBlock& block) {
+  const size_t dim = options_.dim;
+  const size_t slots = dim * options_.slots();
+  const size_t rows = block.ids.size();
+  absl::Status status = CheckSizes(rows, block.values.size(), "values");
+  if (!status.ok()) return status;
+  if (block.slots.size() != rows * slots || block.last_use.size() != rows ||
+      block.updates.size() != rows) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sparse table '", options_.name, "': a block of ", rows, " rows has ",
+        block.slots.size(), " floats of slots, ", block.last_use.size(),
+        " last uses and ", block.updates.size(), " counts"));
+  }
+  const Gate::Visit visit(&gate_);
+  const Batch batch(block.ids, hash_, shard_bits_);
+  RemoveInside(block.removed);
+  absl::StatusOr<Reservation> reservation =
+      Reserve(batch, [&](const Shard& shard, size_t place) {
+        return shard.PutWouldMake(block.ids[batch.position(place)],
+                                  batch.tag(place));
+      });
+  if (!reservation.ok()) return reservation.status();
+  bool dropped = false;
+  OnEach(batch, [&](Shard& shard, size_t place) {
+    const uint32_t i = batch.position(place);
+    bool lost = false;
+    Row* const row =
+        shard.Put(block.ids[i], batch.tag(place), block.last_use[i], &lost);
+    dropped |= lost;
+    if (row == nullptr) return;
+    row->updates = block.updates[i];
+    float* const value = row->elements();
+    std::copy_n(block.values.data() + i * dim, dim, value);
+    std::copy_n(block.slots.data() + i * slots, slots, value + dim);
+  });
+  Unreserve(*reservation);
+  return dropped ? Exhausted(options_, "memory failed while rows were restored")
+                 : absl::OkStatus();
+}
+
+void Table::FinishRestore() {
+  for (const auto& part : parts_) {
+    base::MutexLock lock(&part->mu);
+    part->shard.Sort();
+  }
+}
+
+bool Table::Maintain(absl::Time now) {
+  const uint32_t seconds = SecondsOf(now);
+  bool more = false;
+  for (const auto& part : parts_) {
+    const Gate::Visit visit(&gate_);
+    base::MutexLock lock(&part->mu);
+    more |= part->shard.Maintain(seconds, kRowsPerMaintenance);
+  }
+  return more;
+}
+
+absl::StatusOr<std::unique_ptr<Snapshot>> Table::BeginSnapshot(
+    const SnapshotOptions& options) {
+  base::MutexLock lock(&snapshot_mu_);
+  const auto failed = [&](const char* why) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("sparse table '", options_.name, "': ", why));
+  };
+  if (plan_ != nullptr) return failed("another snapshot is not finished");
+  const uint32_t since = options.since.value_or(0);
+  if (since >= epoch_) return failed("`since` is no epoch of a snapshot");
+  auto plan = std::make_unique<SnapshotPlan>();
+  plan->since = since;
+  plan->at = epoch_;
+  plan->copy_limit = options.copy_bytes;
+  gate_.Close();
+  bool knows_removals = true;
+  for (const auto& part : parts_) {
+    base::MutexLock part_lock(&part->mu);
+    knows_removals &= since == 0 || part->shard.KnowsRemovalsAfter(since);
+  }
+  for (const auto& part : parts_) {
+    if (!knows_removals) break;
+    base::MutexLock part_lock(&part->mu);
+    part->shard.BeginSnapshot(plan.get());
+  }
+  gate_.Open();
+  if (!knows_removals) {
+    return failed("ids that were removed since then are forgotten; take all");
+  }
+  ++epoch_;
+  plan_ = std::move(plan);
+  return std::unique_ptr<Snapshot>(new Snapshot(this, plan_.get()));
+}
+
+void Table::EndSnapshot() {
+  base::MutexLock lock(&snapshot_mu_);
+  for (const auto& part : parts_) {
+    base::MutexLock part_lock(&part->mu);
+    part->shard.EndSnapshot();
+  }
+  plan_ = nullptr;
+}
+
+void Table::ForgetRemovals(uint32_t epoch) {
+  for (const auto& part : parts_) {
+    base::MutexLock lock(&part->mu);
+    part->shard.ForgetRemovals(epoch);
+  }
+}
+
+Counters Table::counters() const {
+  Counters sum;
+  for (const auto& part : parts_) {
+    base::MutexLock lock(&part->mu);
+    sum.Add(part->shard.counters());
+  }
+  sum.refused = refused_;
+  return sum;
+}
+
+size_t Table::LongestRun() const {
+  size_t longest = 0;
+  for (const auto& part : parts_) {
+    base::MutexLock lock(&part->mu);
+    longest = std::max(longest, part->shard.LongestRun());
+  }
+  return longest;
+}
+
+}  // namespace penstock::ps::sparse

@@ -1,0 +1,123 @@
+// What is remembered of ids without rows: how often they were pushed, and that
+// they had one.
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "ps/sparse/admission.h"
+#include "ps/sparse/hash.h"
+#include "ps/sparse/removals.h"
+#include "tests/ps/sparse/failing_memory.h"
+
+namespace penstock::ps::sparse {
+namespace {
+
+uint32_t TagOf(uint64_t id) { return static_cast<uint32_t>(Mix(id)); }
+
+bool Admit(Admission* admission, uint64_t id) {
+  const bool would = admission->WouldAdmit(id, TagOf(id));
+  const bool admitted = admission->Admit(id, TagOf(id));
+  EXPECT_EQ(would, admitted) << id;
+  return admitted;
+}
+
+TEST(AdmissionTest, OneAdmitsAllAndTakesNoMemory) {
+  FailingMemory memory;
+  Admission admission(1, 1000, &memory);
+  EXPECT_TRUE(Admit(&admission, 5));
+  EXPECT_EQ(admission.bytes(), 0u);
+  EXPECT_EQ(memory.held(), 0u);
+}
+
+TEST(AdmissionTest, AdmitsWithTheCountThatIsAskedForAndThenCountsAnew) {
+  FailingMemory memory;
+  Admission admission(3, 1000, &memory);
+  for (int round = 0; round < 3; ++round) {
+    for (const uint64_t id : {uint64_t{0}, uint64_t{7}, ~uint64_t{0}}) {
+      EXPECT_FALSE(Admit(&admission, id));
+      EXPECT_FALSE(Admit(&admission, id));
+      EXPECT_TRUE(Admit(&admission, id));
+    }
+  }
+  EXPECT_EQ(admission.bytes(), memory.held());
+  EXPECT_EQ(admission.bytes(), Admission::BytesFor(1000));
+}
+
+TEST(AdmissionTest, NobodyIsAdmittedEarlyHoweverManyComeByTurns) {
+  FailingMemory memory;
+  Admission admission(2, 64, &memory);
+  for (uint64_t id = 0; id < 100000; ++id) EXPECT_FALSE(Admit(&admission, id));
+  EXPECT_EQ(memory.held(), Admission::BytesFor(64));
+}
+
+TEST(AdmissionTest, ThoseOftenSeenOutlastAFloodOfOthers) {
+  FailingMemory memory;
+  Admission admission(3, 64, &memory);
+  EXPECT_FALSE(Admit(&admission, 1));
+  EXPECT_FALSE(Admit(&admission, 1));
+  for (uint64_t id = 100; id < 10100; ++id) Admit(&admission, id);
+  EXPECT_TRUE(Admit(&admission, 1));
+}
+
+TEST(AdmissionTest, AdmitsNobodyWithoutMemory) {
+  FailingMemory memory;
+  Admission admission(2, 64, &memory);
+  memory.FailAfter(0);
+  EXPECT_FALSE(Admit(&admission, 1));
+  EXPECT_FALSE(Admit(&admission, 1));
+  memory.Heal();
+  EXPECT_FALSE(Admit(&admission, 1));
+  EXPECT_TRUE(Admit(&admission, 1));
+}
+
+std::vector<uint64_t> Between(const Removals& removals, uint32_t since,
+                              uint32_t at) {
+  std::vector<uint64_t> ids;
+  removals.Append(since, at, &ids);
+  return ids;
+}
+
+using Ids = std::vector<uint64_t>;
+
+TEST(RemovalsTest, GivesThoseOfTheEpochsAsked) {
+  FailingMemory memory;
+  Removals removals(100, &memory);
+  removals.Add(10, 1);
+  removals.Add(20, 2);
+  removals.Add(21, 2);
+  removals.Add(30, 3);
+  EXPECT_EQ(Between(removals, 0, 3), (Ids{10, 20, 21, 30}));
+  EXPECT_EQ(Between(removals, 1, 2), (Ids{20, 21}));
+  EXPECT_TRUE(removals.CompleteAfter(0));
+  removals.Forget(2);
+  EXPECT_FALSE(removals.CompleteAfter(1));
+  EXPECT_TRUE(removals.CompleteAfter(2));
+  EXPECT_EQ(Between(removals, 2, 9), (Ids{30}));
+}
+
+TEST(RemovalsTest, KnowsWhatItHasLost) {
+  FailingMemory memory;
+  Removals removals(3, &memory);
+  for (uint32_t epoch = 1; epoch <= 5; ++epoch) removals.Add(epoch * 10, epoch);
+  EXPECT_FALSE(removals.CompleteAfter(1));
+  EXPECT_TRUE(removals.CompleteAfter(2));
+  EXPECT_EQ(Between(removals, 2, 9), (Ids{30, 40, 50}));
+  EXPECT_EQ(removals.bytes(), memory.held());
+}
+
+TEST(RemovalsTest, WithoutRoomOrMemoryItIsNeverCompleteAfterARemoval) {
+  FailingMemory memory;
+  Removals none(0, &memory);
+  EXPECT_TRUE(none.CompleteAfter(0));
+  none.Add(1, 4);
+  EXPECT_FALSE(none.CompleteAfter(3));
+  EXPECT_TRUE(none.CompleteAfter(4));
+  Removals removals(10, &memory);
+  memory.FailAfter(0);
+  removals.Add(1, 4);
+  EXPECT_FALSE(removals.CompleteAfter(3));
+}
+
+}  // namespace
+}  // namespace penstock::ps::sparse

@@ -1,0 +1,184 @@
+// Many threads at one table. tsan sees what they share.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "ps/sparse/table.h"
+
+namespace penstock::ps::sparse {
+namespace {
+
+using Ids = std::vector<uint64_t>;
+using Floats = std::vector<float>;
+
+constexpr size_t kDim = 16;
+constexpr int kThreads = 4;
+constexpr int kPushes = 300;
+
+void AddAll(const float* gradient, float* value, float* slots) {
+  for (size_t k = 0; k < kDim; ++k) value[k] += gradient[k];
+}
+
+Options SharedTable() {
+  Options options;
+  options.name = "shared";
+  options.dim = kDim;
+  options.shards = 4;
+  options.hash_seed = 3;
+  return options;
+}
+
+Ids SomeIds(std::mt19937_64* random) {
+  Ids ids;
+  for (uint64_t id = (*random)() % 20; id < 500; id += 1 + (*random)() % 20) {
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+// Runs `work(thread)` on all threads.
+template <typename Work>
+void OnThreads(const Work& work) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back(work, thread);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(TableThreadsTest, NoPushIsLostAndNoPullIsTorn) {
+  const auto table = *Table::Create(SharedTable());
+  std::atomic<uint64_t> pushed{0};
+  OnThreads([&](int thread) {
+    std::mt19937_64 random(thread);
+    for (int i = 0; i < kPushes; ++i) {
+      const Ids ids = SomeIds(&random);
+      const auto result = table->Push(ids, Floats(ids.size() * kDim, 1),
+                                      absl::UnixEpoch(), AddAll);
+      ASSERT_TRUE(result.ok());
+      ASSERT_EQ(result->updated, ids.size());
+      pushed += ids.size();
+      const Ids others = SomeIds(&random);
+      Floats out(others.size() * kDim);
+      ASSERT_TRUE(
+          table->Pull(others, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
+      for (size_t k = 0; k < out.size(); ++k) {
+        ASSERT_EQ(out[k], out[k / kDim * kDim]);
+      }
+    }
+  });
+  Ids all(500);
+  for (size_t i = 0; i < all.size(); ++i) all[i] = i;
+  Floats out(all.size() * kDim);
+  ASSERT_TRUE(table->Pull(all, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
+  double sum = 0;
+  for (size_t i = 0; i < all.size(); ++i) sum += out[i * kDim];
+  EXPECT_EQ(sum, pushed);
+}
+
+// Everything at once, on a table that evicts for each reason.
+TEST(TableThreadsTest, EverythingAtOnceKeepsTheBooksInOrder) {
+  Options options = SharedTable();
+  options.dim = kDim;
+  options.min_count = 2;
+  options.candidates = 1024;
+  options.time_to_live = absl::Seconds(5);
+  options.max_rows = 300;
+  options.budget_bytes = size_t{1} << 20;
+  options.max_removals = 1024;
+  options.above_budget = AboveBudget::kEvict;
+  const auto table = *Table::Create(options);
+  std::atomic<uint64_t> updated{0};
+  std::atomic<uint64_t> not_admitted{0};
+  OnThreads([&](int thread) {
+    std::mt19937_64 random(thread);
+    for (int i = 0; i < kPushes; ++i) {
+      const absl::Time now = absl::FromUnixSeconds(i / 10);
+      const Ids ids = SomeIds(&random);
+      const auto result =
+          table->Push(ids, Floats(ids.size() * kDim, 1), now, AddAll);
+      ASSERT_TRUE(result.ok()) << result.status();
+      ASSERT_EQ(result->dropped, 0u);
+      updated += result->updated;
+      not_admitted += result->not_admitted;
+      switch (random() % 4) {
+        case 0: {
+          Floats out(ids.size() * kDim);
+          ASSERT_TRUE(table->Pull(ids, now, absl::MakeSpan(out)).ok());
+          break;
+        }
+        case 1:
+          table->Maintain(now);
+          break;
+        case 2:
+          table->Remove({random() % 500, random() % 500});
+          break;
+        case 3: {
+          auto snapshot = table->BeginSnapshot({});
+          RowBlock block;
+          while (snapshot.ok() && *(*snapshot)->Next(50, &block)) {
+          }
+          break;
+        }
+      }
+    }
+  });
+  const Counters counters = table->counters();
+  EXPECT_EQ(counters.not_admitted, not_admitted);
+  EXPECT_GT(updated, 0u);
+  EXPECT_LE(counters.rows, 300u);
+  EXPECT_EQ(counters.created, counters.rows + counters.expired +
+                                  counters.over_capacity +
+                                  counters.over_budget + counters.removed);
+}
+
+// At the limit of its budget a table refuses, and what it has taken is there.
+TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
+  Options options = SharedTable();
+  options.max_removals = 0;
+  options.budget_bytes = size_t{64} << 10;
+  const auto table = *Table::Create(options);
+  std::atomic<uint64_t> pushed{0};
+  std::atomic<int> refused{0};
+  OnThreads([&](int thread) {
+    std::mt19937_64 random(thread);
+    for (int i = 0; i < kPushes; ++i) {
+      Ids ids;
+      for (int k = 0; k < 20; ++k) {
+        ids.push_back((random() % 60) * 20 + k);
+      }
+      const auto result = table->Push(ids, Floats(ids.size() * kDim, 1),
+                                      absl::UnixEpoch(), AddAll);
+      if (result.ok()) {
+        ASSERT_EQ(result->updated, ids.size());
+        pushed += ids.size();
+      } else {
+        ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
+        ++refused;
+      }
+    }
+  });
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(pushed, 0u);
+  EXPECT_LE(table->counters().bytes, options.budget_bytes);
+  auto snapshot = *table->BeginSnapshot({});
+  RowBlock block;
+  uint64_t updates = 0;
+  double sum = 0;
+  while (*snapshot->Next(100, &block)) {
+    for (const uint32_t count : block.updates) updates += count;
+    for (size_t i = 0; i < block.ids.size(); ++i) {
+      sum += block.values[i * kDim];
+    }
+  }
+  EXPECT_EQ(updates, pushed);
+  EXPECT_EQ(sum, pushed);
+}
+
+}  // namespace
+}  // namespace penstock::ps::sparse
