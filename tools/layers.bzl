@@ -143,6 +143,7 @@ LAYERS = {
         "ps/consistency",
     ],
     "ps/sparse": ["transport/base"],
+    "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
@@ -191,6 +192,7 @@ LAYERS = {
     "bench/rpc": ["penstock", "tensor_service"],
     "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
     "bench/ps": ["tensor_service", "ps/optim", "bench/rpc/statistics.h"],
+    "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.

@@ -1,0 +1,284 @@
+#include "ps/checkpoint/coordinator.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/little_endian.h"
+#include "ps/checkpoint/names.h"
+#include "ps/checkpoint/shard_reader.h"
+#include "transport/base/token.h"
+
+namespace penstock::ps::checkpoint {
+namespace {
+
+absl::StatusOr<uint64_t> NewId() {
+  const absl::StatusOr<std::string> token = base::NewToken();
+  if (!token.ok()) return token.status();
+  absl::string_view bytes = *token;
+  return Take<uint64_t>(&bytes);
+}
+
+// Files that nobody else would have made. Others stay where they are.
+bool IsOurs(const FolderEntry& entry) {
+  return entry.type == FolderEntry::Type::kFile &&
+         (absl::StartsWith(entry.name, "shard-") ||
+          absl::StartsWith(entry.name, kManifestName));
+}
+
+absl::Status Unless(bool (*is_fine)(const absl::Status&),
+                    const absl::Status& status) {
+  return is_fine(status) ? absl::OkStatus() : status;
+}
+
+absl::Status NoBase(uint64_t step, absl::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(StepFolder(step),
+                   " cannot be the base of an incremental "
+                   "checkpoint: ",
+                   why, "; take a full one"));
+}
+
+void AddSteps(const Chain& chain, std::set<uint64_t>* steps) {
+  for (const Link& link : chain.links) {
+    steps->insert(link.manifest.attempt.step);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Open(Files* files) {
+  auto lock = files->Lock(kLockName);
+  if (!lock.ok()) return lock.status();
+  std::unique_ptr<Coordinator> coordinator(
+      new Coordinator(files, *std::move(lock)));
+  const absl::Status status = coordinator->CleanUp();
+  if (!status.ok()) return status;
+  return coordinator;
+}
+
+Coordinator::~Coordinator() { Abort(); }
+
+absl::Status Coordinator::CleanUp() {
+  const auto entries = files_->List("");
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    const auto step = ParseStepFolder(entry.name);
+    if (!step.has_value() || entry.type != FolderEntry::Type::kFolder) continue;
+    const absl::Status status = CleanFolder(*step);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::CleanFolder(uint64_t step) {
+  const absl::StatusOr<Manifest> manifest = ReadManifest(files_, step);
+  if (absl::IsNotFound(manifest.status())) return RemoveCheckpoint(step);
+  // It is said where the checkpoint is looked for.
+  if (!manifest.ok()) return absl::OkStatus();
+  std::set<std::string> listed = {kManifestName};
+  for (const ShardInfo& shard : manifest->shards) {
+    listed.insert(ShardName(shard.shard, manifest->attempt.id));
+  }
+  const auto entries = files_->List(StepFolder(step));
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
+    const absl::Status status =
+        files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Attempt> Coordinator::Begin(NewCheckpoint checkpoint) {
+  if (current_.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(StepFolder(current_->attempt.step), " is being written"));
+  }
+  absl::Status status = CheckModel(checkpoint.model);
+  if (!status.ok()) return status;
+  if (checkpoint.shards == 0 || checkpoint.shards > kMaxShards) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(checkpoint.shards, " shards: 1 to 65536 are allowed"));
+  }
+  const absl::StatusOr<Manifest> old = ReadManifest(files_, checkpoint.step);
+  if (!absl::IsNotFound(old.status())) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        StepFolder(checkpoint.step), " is there",
+        old.ok() ? "" : ", and cannot be read: ", old.status().message()));
+  }
+  const absl::StatusOr<uint64_t> id = NewId();
+  if (!id.ok()) return id.status();
+  current_.emplace();
+  current_->attempt = {checkpoint.step, *id};
+  status = SetBase(checkpoint);
+  const std::string folder = StepFolder(checkpoint.step);
+  if (status.ok()) {
+    status = Unless(absl::IsAlreadyExists, files_->MakeFolder(folder));
+  }
+  if (status.ok()) status = files_->SyncFolder("");
+  if (!status.ok()) {
+    Abort();
+    return status;
+  }
+  current_->placement_epoch = checkpoint.placement_epoch;
+  current_->created_unix_seconds = checkpoint.created_unix_seconds;
+  current_->model = std::move(checkpoint.model);
+  current_->shards.resize(checkpoint.shards);
+  return current_->attempt;
+}
+
+absl::Status Coordinator::SetBase(const NewCheckpoint& checkpoint) {
+  if (!checkpoint.base_step.has_value()) return absl::OkStatus();
+  const uint64_t step = *checkpoint.base_step;
+  if (step >= checkpoint.step) return NoBase(step, "it is not older");
+  const absl::StatusOr<Chain> chain = OpenChain(files_, step);
+  if (!chain.ok()) return NoBase(step, chain.status().message());
+  const Manifest& base = chain->newest();
+  if (base.depth >= std::min(checkpoint.max_depth, kMaxDepth)) {
+    return NoBase(step, absl::StrCat("it stands on ", base.depth, " others"));
+  }
+  if (base.placement_epoch != checkpoint.placement_epoch) {
+    return NoBase(step, "tables have moved between servers since");
+  }
+  const absl::Status same = CheckSameTables(base.model, checkpoint.model);
+  if (!same.ok()) return NoBase(step, same.message());
+  current_->base = base.attempt;
+  current_->depth = base.depth + 1;
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::Commit(std::vector<ShardInfo> shards,
+                                 std::vector<WorkerClock> clocks) {
+  if (!current_.has_value()) {
+    return absl::FailedPreconditionError("no checkpoint has been begun");
+  }
+  std::sort(
+      shards.begin(), shards.end(),
+      [](const ShardInfo& a, const ShardInfo& b) { return a.shard < b.shard; });
+  const size_t expected = current_->shards.size();
+  current_->shards = std::move(shards);
+  current_->clocks = std::move(clocks);
+  absl::Status status = absl::OkStatus();
+  if (current_->shards.size() != expected) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat(current_->shards.size(), " shards of ", expected));
+  }
+  if (status.ok()) status = CheckShards();
+  if (status.ok()) status = WriteManifest();
+  if (status.ok()) {
+    current_.reset();
+  } else {
+    Abort();
+  }
+  return status;
+}
+
+absl::Status Coordinator::CheckShards() {
+  std::vector<Footer> footers;
+  for (const ShardInfo& info : current_->shards) {
+    if (info.shard != footers.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shard ", footers.size(), " is missing, or twice"));
+    }
+    const auto shard =
+        ShardReader::Open(files_, &current_->model, current_->attempt, info);
+    if (!shard.ok()) return shard.status();
+    footers.push_back((*shard)->footer());
+  }
+  return CheckComplete(*current_, footers);
+}
+
+absl::Status Coordinator::WriteManifest() {
+  const absl::StatusOr<std::string> bytes = Encode(*current_);
+  if (!bytes.ok()) return bytes.status();
+  const uint64_t step = current_->attempt.step;
+  const std::string path = NewManifestPath(step, current_->attempt.id);
+  auto file = files_->Create(path);
+  if (!file.ok()) return file.status();
+  absl::Status status = WriteAll(file->get(), *bytes);
+  if (status.ok()) status = (*file)->Sync();
+  file->reset();
+  // The names of the shards become durable before the one that needs them.
+  if (status.ok()) status = files_->SyncFolder(StepFolder(step));
+  if (status.ok()) status = files_->Rename(path, ManifestPath(step));
+  if (status.ok()) status = files_->SyncFolder(StepFolder(step));
+  return status;
+}
+
+void Coordinator::Abort() {
+  if (!current_.has_value()) return;
+  RemoveCheckpoint(current_->attempt.step).IgnoreError();
+  current_.reset();
+}
+
+absl::Status Coordinator::RemoveCheckpoint(uint64_t step) {
+  const std::string folder = StepFolder(step);
+  absl::Status status =
+      Unless(absl::IsNotFound, files_->Remove(ManifestPath(step)));
+  // A checkpoint whose manifest is there has its shards, even after a loss of
+  // power.
+  if (status.ok())
+    status = Unless(absl::IsNotFound, files_->SyncFolder(folder));
+  if (!status.ok()) return status;
+  const auto entries = files_->List(folder);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
+  if (!entries.ok()) return entries.status();
+  for (const FolderEntry& entry : *entries) {
+    if (!IsOurs(entry)) continue;
+    status = Unless(absl::IsNotFound,
+                    files_->Remove(absl::StrCat(folder, "/", entry.name)));
+    if (!status.ok()) return status;
+  }
+  const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
+  return is_empty ? files_->RemoveFolder(folder) : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
+  const auto steps = ListSteps(files_);
+  if (!steps.ok()) return steps.status();
+  std::set<uint64_t> needed;
+  // What is being written needs its base.
+  if (current_.has_value() && current_->base.has_value()) {
+    const auto below = ReadManifests(files_, current_->base->step);
+    if (!below.ok()) return below.status();
+    AddSteps(*below, &needed);
+  }
+  size_t good = 0;
+  std::vector<uint64_t> removed;
+  for (uint64_t step : *steps) {
+    if (good < std::max<size_t>(keep, 1)) {
+      const absl::StatusOr<Chain> chain = OpenChain(files_, step);
+      if (!chain.ok()) continue;
+      ++good;
+      AddSteps(*chain, &needed);
+    } else if (needed.count(step) == 0) {
+      // The newest first: none is ever left without its base.
+      const absl::Status status = RemoveCheckpoint(step);
+      if (!status.ok()) return status;
+      removed.push_back(step);
+    }
+  }
+  return removed;
+}
+
+absl::Status Coordinator::DiscardNewer(uint64_t step) {
+  if (current_.has_value()) {
+    return absl::FailedPreconditionError("a checkpoint is being written");
+  }
+  const auto steps = ListSteps(files_);
+  if (!steps.ok()) return steps.status();
+  for (uint64_t newer : *steps) {
+    if (newer <= step) break;
+    const absl::Status status = RemoveCheckpoint(newer);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::ps::checkpoint

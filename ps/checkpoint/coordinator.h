@@ -1,0 +1,102 @@
+// Begins checkpoints, makes them valid, and removes what is no longer wanted.
+
+#ifndef PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_
+#define PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "ps/checkpoint/files.h"
+#include "ps/checkpoint/manifest.h"
+
+namespace penstock::ps::checkpoint {
+
+struct NewCheckpoint {
+  // Orders checkpoints: the last good one has the highest.
+  uint64_t step = 0;
+  Model model;
+  uint64_t placement_epoch = 0;
+  size_t shards = 0;
+  // To be shown.
+  int64_t created_unix_seconds = 0;
+  // The checkpoint that an incremental one goes on from.
+  absl::optional<uint64_t> base_step;
+  // Incremental checkpoints up to a full one, this one with them.
+  uint32_t max_depth = 16;
+};
+
+// The one writer of a root. A checkpoint is written so:
+//
+//   the coordinator  Begin()
+//   each server      ShardWriter::Create() ... Finish()
+//   the coordinator  Commit()
+//
+// Until Commit() has renamed the manifest there is no checkpoint, and from then
+// on it is whole; a process that is killed, or a host that loses its power, at
+// any time leaves the last good one and perhaps leftovers. The next Open()
+// removes those. One attempt at a time. Not thread-safe.
+class Coordinator {
+ public:
+  // Takes the lock of the root, and cleans up. FAILED_PRECONDITION: another
+  // process has it. `files` outlive the coordinator.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Open(Files* files);
+  // Aborts an attempt that is not committed.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  // Makes the folder. Returns ALREADY_EXISTS if there is a checkpoint of this
+  // step, good or bad; FAILED_PRECONDITION if the base cannot be one: it is
+  // damaged, of another model or placement, not older, or its chain is full:
+  // take a full checkpoint then.
+  absl::StatusOr<Attempt> Begin(NewCheckpoint checkpoint);
+
+  // Makes it a checkpoint, and durable. `shards` are what the servers' Finish()
+  // returned, in any order; `clocks` are to be shown and for callers: each
+  // shard has its server's own. Returns DATA_LOSS, naming it, if a shard is not
+  // there or a row of a table is missing. After an error the attempt is over,
+  // as by Abort().
+  absl::Status Commit(std::vector<ShardInfo> shards,
+                      std::vector<WorkerClock> clocks);
+
+  // Removes what the attempt has written. What cannot be removed now is at the
+  // next Open(). Does nothing without an attempt.
+  void Abort();
+
+  // Removes all checkpoints older than the newest `keep` good ones, but those
+  // that they stand on. Returns the steps removed. A kill leaves each of the
+  // others whole. Keeps damaged ones that are newer than the oldest that it
+  // keeps, and, if none is good, everything.
+  absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
+
+  // Removes the checkpoints newer than `step`, good or bad: for a run that goes
+  // on from that of `step`, and comes by their steps again. Not during an
+  // attempt.
+  absl::Status DiscardNewer(uint64_t step);
+
+ private:
+  Coordinator(Files* files, std::unique_ptr<FileLock> lock)
+      : files_(files), lock_(std::move(lock)) {}
+
+  absl::Status CleanUp();
+  absl::Status CleanFolder(uint64_t step);
+  absl::Status SetBase(const NewCheckpoint& checkpoint);
+  absl::Status WriteManifest();
+  absl::Status CheckShards();
+  // Removes a whole checkpoint, or what is left of one: the manifest first.
+  absl::Status RemoveCheckpoint(uint64_t step);
+
+  Files* const files_;
+  const std::unique_ptr<FileLock> lock_;
+  // Of the attempt.
+  absl::optional<Manifest> current_;
+};
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_PS_CHECKPOINT_COORDINATOR_H_

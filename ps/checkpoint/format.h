@@ -1,0 +1,123 @@
+// The bytes of a shard file. All numbers are little-endian.
+//
+//   header    magic "PSTKSHRD" | version u32 | shard u32 | id u64
+//             | checksum u64 of what is before it
+//   blocks    kind u32 | table u32 | stream u32 | count u32 | first u64
+//             | number u64 | length u64 | payload's checksum u64
+//             | checksum u64 of the header before it and of the id
+//             | payload of `length` bytes
+//   footer    id u64 | shard u32 | 0 u32 | parts u64 | clocks u64
+//             | parts, of kPartBytes each | clocks, of kClockBytes each
+//   trailer   footer's offset u64 | its length u64 | its checksum u64
+//             | magic "PSTKFOOT"
+//
+// Checksums are XXH3-64. The id is the attempt's, drawn anew by each: a block
+// that another attempt has left on the disk is not taken for one of this file.
+
+#ifndef PENSTOCK_PS_CHECKPOINT_FORMAT_H_
+#define PENSTOCK_PS_CHECKPOINT_FORMAT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ps/checkpoint/model.h"
+#include "ps/checkpoint/records.h"
+
+namespace penstock::ps::checkpoint {
+
+// Of shards and manifests. Written by this program, and the only one it reads.
+constexpr uint32_t kFormatVersion = 1;
+
+// A block's payload is written once it has this size, and a reader takes no
+// larger one than the second; it holds one at a time.
+constexpr size_t kBlockBytes = 1 << 20;
+constexpr uint64_t kMaxBlockBytes = 16 << 20;
+
+constexpr size_t kFileHeaderBytes = 32;
+constexpr size_t kBlockHeaderBytes = 56;
+constexpr size_t kFooterHeadBytes = 32;
+constexpr size_t kPartBytes = 72;
+constexpr size_t kClockBytes = 24;
+constexpr size_t kTrailerBytes = 32;
+// Of id, last use and count, before a sparse row's bytes.
+constexpr size_t kRowHeadBytes = 24;
+constexpr uint64_t kMaxFooterBytes = 16 << 20;
+
+enum class BlockKind : uint32_t {
+  kDense = 1,    // elements of one stream
+  kRows = 2,     // rows of a sparse table
+  kRemoved = 3,  // ids, of u64, that are no more since the base checkpoint
+};
+
+struct FileHeader {
+  uint32_t shard = 0;
+  uint64_t id = 0;
+};
+
+struct BlockHeader {
+  BlockKind kind = BlockKind::kDense;
+  uint32_t table = 0;
+  uint32_t stream = 0;  // dense
+  uint32_t count = 0;   // of rows or ids
+  uint64_t first = 0;   // dense: the first element, as the table counts them
+  uint64_t number = 0;  // of the block in its part
+  uint64_t length = 0;
+  uint64_t checksum = 0;  // the payload's
+};
+
+// Blocks that lie one behind the other: rows of a dense table, stream by
+// stream, or what the server holds of a sparse table.
+struct Part {
+  TableKind kind = TableKind::kDense;
+  uint32_t table = 0;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  uint64_t blocks = 0;
+  uint64_t first_row = 0;  // dense
+  uint64_t rows = 0;
+  uint64_t removed = 0;  // sparse
+  uint64_t step = 0;
+  // Of the block headers, and so of all bytes: see Digest().
+  uint64_t digest = 0;
+};
+
+struct Footer {
+  uint32_t shard = 0;
+  uint64_t id = 0;
+  std::vector<Part> parts;
+  std::vector<WorkerClock> clocks;
+};
+
+struct Trailer {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t checksum = 0;
+};
+
+std::string Encode(const FileHeader& header);
+std::string Encode(const BlockHeader& header, uint64_t id);
+std::string Encode(const Footer& footer);
+std::string Encode(const Trailer& trailer);
+
+// Each takes exactly the bytes that Encode() returns, and returns DATA_LOSS if
+// they are damaged or FAILED_PRECONDITION if their version is newer.
+absl::StatusOr<FileHeader> DecodeFileHeader(absl::string_view bytes);
+absl::StatusOr<BlockHeader> DecodeBlockHeader(absl::string_view bytes,
+                                              uint64_t id);
+absl::StatusOr<Footer> DecodeFooter(absl::string_view bytes);
+absl::StatusOr<Trailer> DecodeTrailer(absl::string_view bytes);
+
+// Returns DATA_LOSS or FAILED_PRECONDITION unless `version` is ours.
+absl::Status CheckVersion(uint32_t version);
+
+// Returns a part's digest with one more block's encoded header.
+uint64_t Digest(uint64_t before, absl::string_view header);
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_PS_CHECKPOINT_FORMAT_H_

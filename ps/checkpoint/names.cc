@@ -1,0 +1,42 @@
+#include "ps/checkpoint/names.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace penstock::ps::checkpoint {
+
+std::string StepFolder(uint64_t step) {
+  return absl::StrFormat("step-%010d", step);
+}
+
+absl::optional<uint64_t> ParseStepFolder(absl::string_view name) {
+  absl::string_view digits = name;
+  uint64_t step = 0;
+  // There is one name for a step: no sign, no space, no other zeros.
+  if (!absl::ConsumePrefix(&digits, "step-") ||
+      !absl::SimpleAtoi(digits, &step) || StepFolder(step) != name) {
+    return absl::nullopt;
+  }
+  return step;
+}
+
+std::string ManifestPath(uint64_t step) {
+  return absl::StrCat(StepFolder(step), "/", kManifestName);
+}
+
+std::string NewManifestPath(uint64_t step, uint64_t id) {
+  return absl::StrFormat("%s/%s-%016x.new", StepFolder(step), kManifestName,
+                         id);
+}
+
+std::string ShardName(uint32_t shard, uint64_t id) {
+  return absl::StrFormat("shard-%05d-%016x", shard, id);
+}
+
+std::string ShardPath(uint64_t step, uint32_t shard, uint64_t id) {
+  return absl::StrCat(StepFolder(step), "/", ShardName(shard, id));
+}
+
+}  // namespace penstock::ps::checkpoint

@@ -1,0 +1,29 @@
+// The names of checkpoints and of the files in them. None comes from a user or
+// from a file: they are numbers.
+
+#ifndef PENSTOCK_PS_CHECKPOINT_NAMES_H_
+#define PENSTOCK_PS_CHECKPOINT_NAMES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace penstock::ps::checkpoint {
+
+// A folder is a checkpoint if it has a file of this name.
+constexpr char kManifestName[] = "manifest";
+// In the root; held by the coordinator that writes there.
+constexpr char kLockName[] = "lock";
+
+std::string StepFolder(uint64_t step);  // step-0000001234
+absl::optional<uint64_t> ParseStepFolder(absl::string_view name);
+std::string ManifestPath(uint64_t step);
+std::string NewManifestPath(uint64_t step, uint64_t id);  // before its rename
+std::string ShardName(uint32_t shard, uint64_t id);
+std::string ShardPath(uint64_t step, uint32_t shard, uint64_t id);
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_PS_CHECKPOINT_NAMES_H_

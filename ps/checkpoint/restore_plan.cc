@@ -1,0 +1,112 @@
+#include "ps/checkpoint/restore_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "tensor_service/text.h"
+
+namespace penstock::ps::checkpoint {
+namespace {
+
+std::string NameOf(const Model& model, size_t table) {
+  return absl::StrCat("table '", tensor::Quoted(model.tables[table].name), "'");
+}
+
+absl::Status CheckWanted(const Model& model, const Wanted::Rows& wanted) {
+  if (wanted.table >= model.tables.size() ||
+      model.tables[wanted.table].kind != TableKind::kDense) {
+    return absl::InvalidArgumentError(
+        "rows are wanted of a table that is not dense, or not there");
+  }
+  const uint64_t rows = Rows(model.tables[wanted.table]);
+  if (wanted.first_row <= rows && wanted.rows <= rows - wanted.first_row) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      wanted.rows, " rows from ", wanted.first_row, " on are wanted of ",
+      NameOf(model, wanted.table), ", which has ", rows));
+}
+
+// The rows that are still to be found, by table.
+using Open = std::map<size_t, std::vector<RowSpan>>;
+
+absl::StatusOr<Open> AllWanted(const Model& model,
+                               const std::vector<Wanted::Rows>& wanted) {
+  Open open;
+  for (const Wanted::Rows& rows : wanted) {
+    const absl::Status status = CheckWanted(model, rows);
+    if (!status.ok()) return status;
+    if (rows.rows == 0) continue;
+    open[rows.table].push_back({rows.first_row, rows.first_row + rows.rows});
+  }
+  for (auto& [table, spans] : open) {
+    std::sort(
+        spans.begin(), spans.end(),
+        [](const RowSpan& a, const RowSpan& b) { return a.first < b.first; });
+    for (size_t i = 1; i < spans.size(); ++i) {
+      if (spans[i].first < spans[i - 1].end) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("row ", spans[i].first, " of ", NameOf(model, table),
+                         " is wanted twice"));
+      }
+    }
+  }
+  return open;
+}
+
+// Moves the rows of `spans` that are in `part` to `found`.
+void Cut(const Part& part, std::vector<RowSpan>* spans,
+         std::vector<RowSpan>* found) {
+  const uint64_t part_end = part.first_row + part.rows;
+  std::vector<RowSpan> left;
+  for (const RowSpan& span : *spans) {
+    const uint64_t first = std::max(span.first, part.first_row);
+    const uint64_t end = std::min(span.end, part_end);
+    if (first >= end) {
+      left.push_back(span);
+      continue;
+    }
+    found->push_back({first, end});
+    if (span.first < first) left.push_back({span.first, first});
+    if (end < span.end) left.push_back({end, span.end});
+  }
+  *spans = std::move(left);
+}
+
+void TakeFromLink(const Link& link, size_t link_index, Open* open,
+                  DensePlan* plan) {
+  for (size_t shard = 0; shard < link.footers.size(); ++shard) {
+    const std::vector<Part>& parts = link.footers[shard].parts;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].kind != TableKind::kDense) continue;
+      const auto spans = open->find(parts[i].table);
+      if (spans == open->end()) continue;
+      std::vector<RowSpan> found;
+      Cut(parts[i], &spans->second, &found);
+      if (!found.empty()) (*plan)[{link_index, shard, i}] = std::move(found);
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DensePlan> PlanDense(const Chain& chain,
+                                    const std::vector<Wanted::Rows>& wanted) {
+  absl::StatusOr<Open> open = AllWanted(chain.model(), wanted);
+  if (!open.ok()) return open.status();
+  DensePlan plan;
+  for (size_t i = 0; i < chain.links.size(); ++i) {
+    TakeFromLink(chain.links[i], i, &*open, &plan);
+  }
+  for (const auto& [table, spans] : *open) {
+    if (spans.empty()) continue;
+    return absl::DataLossError(absl::StrCat(
+        "row ", spans.front().first, " of ", NameOf(chain.model(), table),
+        " is in no checkpoint of the chain"));
+  }
+  return plan;
+}
+
+}  // namespace penstock::ps::checkpoint

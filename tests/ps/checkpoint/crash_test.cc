@@ -1,0 +1,223 @@
+// Checkpoints that are written while processes are killed, hosts lose their
+// power and operations fail, at every single operation.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/names.h"
+#include "ps/checkpoint/verify.h"
+#include "tests/ps/checkpoint/memory_files.h"
+#include "tests/ps/checkpoint/world.h"
+
+namespace penstock::ps::checkpoint {
+namespace {
+
+constexpr size_t kServers = 2;
+
+// What was in the checkpoints, by step, and which of them were acknowledged.
+struct History {
+  std::map<uint64_t, World> written;
+  uint64_t acknowledged = 0;
+};
+
+// A run: full and incremental checkpoints, and old ones are pruned. Goes on
+// after an error, as servers do.
+void Train(Files* files, History* history) {
+  auto coordinator = Coordinator::Open(files);
+  // The root was not readable for a moment, say.
+  if (!coordinator.ok()) coordinator = Coordinator::Open(files);
+  if (!coordinator.ok()) return;
+  World world;
+  absl::optional<uint64_t> base;
+  for (uint64_t step = 1; step <= 5; ++step) {
+    if (step == 4) base.reset();
+    history->written.erase(step);
+    history->written.emplace(step, world);
+    if (world.Write(files, coordinator->get(), step, kServers, base).ok()) {
+      history->acknowledged = step;
+      base = step;
+      world.Clean();
+    }
+    world.Change();
+    (*coordinator)->Prune(2).IgnoreError();
+  }
+}
+
+int OperationsOfARun() {
+  MemoryFiles files;
+  History history;
+  Train(&files, &history);
+  EXPECT_EQ(history.acknowledged, 5u);
+  return files.operations();
+}
+
+// The last good checkpoint is there, whole and no older than acknowledged.
+void ExpectLastGood(MemoryFiles* files, const History& history) {
+  const auto found = FindLastGood(files, Thoroughness::kFull);
+  if (absl::IsNotFound(found.status())) {
+    EXPECT_EQ(history.acknowledged, 0u);
+    return;
+  }
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_TRUE(found->skipped.empty()) << found->skipped.front();
+  const uint64_t step = found->chain.newest().attempt.step;
+  EXPECT_GE(step, history.acknowledged);
+  const auto world = World::Read(files, found->chain, 3);
+  ASSERT_TRUE(world.ok()) << world.status();
+  EXPECT_TRUE(*world == history.written.at(step)) << "step " << step;
+}
+
+// Nothing is there but whole checkpoints.
+void ExpectClean(MemoryFiles* files) {
+  std::set<std::string> expected = {kLockName};
+  const auto steps = ListSteps(files);
+  ASSERT_TRUE(steps.ok());
+  for (uint64_t step : *steps) {
+    const auto manifest = ReadManifest(files, step);
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    expected.insert(ManifestPath(step));
+    for (const ShardInfo& shard : manifest->shards) {
+      expected.insert(ShardPath(step, shard.shard, manifest->attempt.id));
+    }
+  }
+  for (const auto& file : files->Contents()) {
+    EXPECT_EQ(expected.erase(file.first), 1u) << file.first << " is left";
+  }
+  EXPECT_TRUE(expected.empty()) << *expected.begin() << " is missing";
+}
+
+void ExpectTheNextRunWorks(MemoryFiles* files) {
+  auto coordinator = Coordinator::Open(files);
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  ExpectClean(files);
+  World world(/*seed=*/9);
+  const absl::Status status =
+      world.Write(files, coordinator->get(), 6, kServers);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto found = FindLastGood(files, Thoroughness::kFull);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->chain.newest().attempt.step, 6u);
+}
+
+class CrashTest : public testing::TestWithParam<Loss> {};
+
+TEST_P(CrashTest, ACrashAtAnyOperationLeavesTheLastGoodCheckpoint) {
+  const int operations = OperationsOfARun();
+  ASSERT_GT(operations, 200);
+  const unsigned seeds = GetParam() == Loss::kSome ? 3 : 1;
+  for (int i = 0; i < operations; ++i) {
+    for (unsigned seed = 0; seed < seeds; ++seed) {
+      SCOPED_TRACE(absl::StrCat("crash at ", i, ", seed ", seed));
+      MemoryFiles files;
+      files.CrashAt(i);
+      History history;
+      Train(&files, &history);
+      files.Restart(GetParam(), seed);
+      ExpectLastGood(&files, history);
+      ExpectTheNextRunWorks(&files);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// The next run is killed, too, while it cleans up what the first has left.
+TEST_P(CrashTest, ACrashWhileLeftoversAreRemovedLosesNothing) {
+  const int operations = OperationsOfARun();
+  for (int i = 0; i < operations; i += 23) {
+    for (int again = 0; again < 20; ++again) {
+      SCOPED_TRACE(absl::StrCat("crashes at ", i, " and ", again));
+      MemoryFiles files;
+      files.CrashAt(i);
+      History history;
+      Train(&files, &history);
+      files.Restart(GetParam(), 1);
+      files.CrashAt(files.operations() + again);
+      Coordinator::Open(&files).status().IgnoreError();
+      files.Restart(GetParam(), 2);
+      ExpectLastGood(&files, history);
+      ExpectTheNextRunWorks(&files);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Losses, CrashTest,
+                         testing::Values(Loss::kNothing, Loss::kAllUnsynced,
+                                         Loss::kUnsyncedData, Loss::kSome),
+                         [](const testing::TestParamInfo<Loss>& info)
+                             -> std::string {
+                           switch (info.param) {
+                             case Loss::kNothing:
+                               return "KilledProcess";
+                             case Loss::kAllUnsynced:
+                               return "PowerLostBeforeWriteBack";
+                             case Loss::kUnsyncedData:
+                               return "PowerLostAfterNames";
+                             case Loss::kSome:
+                               return "PowerLostInBetween";
+                           }
+                           return "";
+                         });
+
+class FailureTest : public testing::TestWithParam<absl::StatusCode> {};
+
+// One checkpoint at most is not taken, the run goes on, and nothing is lost.
+TEST_P(FailureTest, AnyOperationMayFail) {
+  const int operations = OperationsOfARun();
+  for (int i = 0; i < operations; ++i) {
+    SCOPED_TRACE(absl::StrCat("operation ", i, " fails"));
+    MemoryFiles files;
+    files.FailOnce(i, absl::Status(GetParam(), "injected"));
+    History history;
+    Train(&files, &history);
+    EXPECT_GE(history.acknowledged, 4u);
+    ExpectLastGood(&files, history);
+    ExpectTheNextRunWorks(&files);
+    if (HasFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Errors, FailureTest,
+    testing::Values(absl::StatusCode::kResourceExhausted,
+                    absl::StatusCode::kInternal, absl::StatusCode::kNotFound,
+                    absl::StatusCode::kPermissionDenied),
+    [](const testing::TestParamInfo<absl::StatusCode>& info) {
+      return std::string(absl::StatusCodeToString(info.param));
+    });
+
+TEST(ShortWriteTest, WritesAndReadsMayTakeAFewBytesAtATime) {
+  for (size_t most : {1, 3, 61, 1000}) {
+    MemoryFiles files;
+    files.SetMostAtOnce(most);
+    History history;
+    Train(&files, &history);
+    EXPECT_EQ(history.acknowledged, 5u);
+    ExpectLastGood(&files, history);
+  }
+}
+
+TEST(WriterTest, TheErrorIsTheFirstAndNamesTheCause) {
+  MemoryFiles files;
+  auto coordinator = Coordinator::Open(&files);
+  ASSERT_TRUE(coordinator.ok());
+  const int before = files.operations();
+  files.FailOnce(before + 5, absl::ResourceExhaustedError("disk full"));
+  const absl::Status status =
+      World().Write(&files, coordinator->get(), 1, kServers);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_EQ(status.message(), "disk full");
+  // What was written is gone: it would keep the disk full.
+  EXPECT_EQ(files.Contents().size(), 1u);
+}
+
+}  // namespace
+}  // namespace penstock::ps::checkpoint

@@ -1,0 +1,93 @@
+// The state of parameter servers, as plain maps, to be written to checkpoints
+// and compared with what comes back.
+
+#ifndef PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
+#define PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/restore.h"
+
+namespace penstock::ps::checkpoint {
+
+class World {
+ public:
+  // A model of dense and sparse tables of several types, with names that are
+  // no file names. "large" has so many rows of 7 floats and two slots.
+  explicit World(unsigned seed = 1, int64_t large_rows = 40);
+
+  const Model& model() const { return model_; }
+
+  // Changes some tables and rows by chance, removes some and adds some.
+  void Change();
+  // Changes nothing of dense tables but the one scalar.
+  void ChangeLittle();
+
+  // Writes a checkpoint as `servers` servers do. With a base: only what has
+  // changed since Clean().
+  absl::Status Write(Files* files, Coordinator* coordinator, uint64_t step,
+                     size_t servers,
+                     absl::optional<uint64_t> base = absl::nullopt) const;
+  // Writes one server's shard.
+  absl::StatusOr<ShardInfo> WriteShard(Files* files, const Attempt& attempt,
+                                       size_t server, size_t servers,
+                                       bool only_changed) const;
+  NewCheckpoint Describe(uint64_t step, size_t servers,
+                         absl::optional<uint64_t> base) const;
+  // The next incremental checkpoint goes on from here.
+  void Clean();
+
+  // Returns what `servers` servers restore of `chain` together. Fails if an
+  // element is missing or comes twice, or a row comes to two of them. Their
+  // model has the same tables in another order.
+  static absl::StatusOr<World> Read(Files* files, const Chain& chain,
+                                    size_t servers);
+
+  std::vector<WorkerClock> clocks() const;
+
+  bool operator==(const World& other) const {
+    return dense_ == other.dense_ && sparse_ == other.sparse_;
+  }
+
+ private:
+  friend class WorldSink;
+  struct Empty {};
+  explicit World(Empty) {}
+
+  using Row = std::tuple<uint64_t, uint64_t, std::string>;
+  struct Dense {
+    uint64_t step = 0;
+    std::vector<std::string> streams;
+    bool operator==(const Dense& other) const {
+      return step == other.step && streams == other.streams;
+    }
+  };
+  std::string RandomBytes(size_t size);
+  void ChangeDense(size_t table);
+  void ChangeSparse(size_t table);
+  absl::Status WriteDense(ShardWriter* writer, size_t table, size_t server,
+                          size_t servers) const;
+  absl::Status WriteSparse(ShardWriter* writer, size_t table, size_t server,
+                           size_t servers, bool only_changed) const;
+
+  std::mt19937_64 random_;
+  Model model_;
+  std::map<std::string, Dense> dense_;
+  std::map<std::string, std::map<uint64_t, Row>> sparse_;
+  std::map<std::string, std::set<uint64_t>> changed_;  // or removed
+  std::set<std::string> changed_dense_;
+};
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_TESTS_PS_CHECKPOINT_WORLD_H_
