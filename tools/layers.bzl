@@ -132,19 +132,20 @@ LAYERS = {
     # The stub that is preloaded; what it calls is plain C.
     "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": [],
+    # The cores of the parameter server, without clock and gRPC.
+    "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],
     # Values in versions, and their steps.
     "ps/dense": ["tensor_service", "ps/optim"],
-    # The cores of the parameter server, without I/O and clock.
-    "ps/consistency": [],
+    "ps/sparse": ["transport/base"],
+    "ps/checkpoint": ["transport/base", "tensor_service"],
+    "ps": [
         "penstock",
         "transport/base",
         "tensor_service",
         "ps/consistency",
+        "ps/dense",
     ],
-    "ps/sparse": ["transport/base"],
-    "ps/checkpoint": ["transport/base", "tensor_service"],
-    "ps": ["penstock", "transport/base", "tensor_service", "ps/dense"],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
     "frameworks/tensorflow": [
