@@ -139,12 +139,14 @@ LAYERS = {
     "ps/dense": ["tensor_service", "ps/optim"],
     "ps/sparse": ["transport/base"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
+    "ps/placement": ["tensor_service"],
     "ps": [
         "penstock",
         "transport/base",
         "tensor_service",
         "ps/consistency",
         "ps/dense",
+        "ps/placement",
     ],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

@@ -36,7 +36,7 @@ Simulation::Simulation(uint64_t seed) : dice_(seed) {
 
 void Simulation::SetOptions() {
   options_.membership.expected_workers = static_cast<uint32_t>(1 + Draw(4));
-  options_.max_wait = absl::Seconds(20);
+  options_.max_wait = absl::Seconds(Chance(50) ? 4 : 20);
   options_.max_held_pulls = 4;
   const size_t policies = 1 + Draw(3);
   for (size_t i = 0; i < policies; ++i) {
@@ -75,7 +75,9 @@ std::string Simulation::Run() {
 void Simulation::Act() {
   const uint64_t what = Draw(100);
   if (what < 8) {
-    PassTime(Chance(5) ? absl::Seconds(15) : absl::Milliseconds(Draw(3000)));
+    PassTime(Chance(apply_share_ < 10 ? 25 : 5)
+                 ? absl::Seconds(15)
+                 : absl::Milliseconds(Draw(3000)));
   } else if (what < 8 + apply_share_) {
     FinishApply();
   } else if (what < 30) {

@@ -1,0 +1,223 @@
+// Maps of random tables and servers, changed at random, against a model that
+// has the server of each single row and shard.
+//
+// property_test [--seeds=N] [--first=S] runs more, or one again.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "gtest/gtest.h"
+#include "ps/placement/hash.h"
+#include "ps/placement/placement_map.h"
+#include "ps/placement/split.h"
+#include "ps/placement/wire.h"
+
+namespace penstock::ps {
+namespace {
+
+uint64_t first_seed = 1;
+uint64_t seeds = 1000;
+
+// The server of each row, or of each shard, by table.
+using Model = std::map<std::string, std::vector<uint32_t>>;
+
+class Program {
+ public:
+  explicit Program(uint64_t seed) : dice_(seed) {}
+
+  void Run() {
+    MakeTables();
+    CheckMade();
+    for (int i = 0; i < 15 && !testing::Test::HasFailure(); ++i) Change();
+  }
+
+ private:
+  uint64_t Draw(uint64_t bound) { return dice_() % bound; }
+
+  void MakeTables() {
+    const size_t tables = Draw(12);
+    for (size_t i = 0; i < tables; ++i) {
+      const std::string name = absl::StrCat("t", dice_() % 1000, "_", i);
+      if (Draw(3) == 0) {
+        layouts_.push_back(SparseLayout(name, 4 * Draw(20)));
+      } else {
+        layouts_.push_back({name, TableLayout::Kind::kDense, Draw(60),
+                            Draw(10) == 0 ? 0 : 1 + Draw(50)});
+      }
+    }
+    const size_t servers = 1 + Draw(7);
+    for (size_t i = 0; i < servers; ++i) {
+      servers_.push_back(absl::StrCat("s", i));
+    }
+    options_.split_bytes = 1 + Draw(500);
+    map_ = *PlacementMap::Make(layouts_, servers_, options_);
+  }
+
+  void CheckMade() {
+    std::vector<TableLayout> shuffled = layouts_;
+    std::shuffle(shuffled.begin(), shuffled.end(), dice_);
+    Expect(*PlacementMap::Make(shuffled, servers_, options_), map_);
+    uint64_t largest = 0;
+    std::vector<uint64_t> bytes(servers_.size(), 0);
+    std::vector<int> shards(servers_.size(), 0);
+    for (const PlacedTable& table : map_.tables()) {
+      std::vector<uint32_t>& model = model_[table.layout.name];
+      for (const RowRange& range : table.ranges) {
+        const uint64_t part = range.rows * table.layout.row_bytes;
+        largest = std::max(largest, part);
+        bytes[range.server] += part;
+        if (range.rows > 1 && table.ranges.size() < servers_.size()) {
+          EXPECT_LE(part, options_.split_bytes);
+        }
+        model.insert(model.end(), range.rows, range.server);
+      }
+      for (uint32_t server : table.shard_servers) {
+        ++shards[server];
+        model.push_back(server);
+      }
+    }
+    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+    EXPECT_LE(*most - *least, largest);
+    const auto [few, many] = std::minmax_element(shards.begin(), shards.end());
+    EXPECT_LE(*many - *few, 1);
+    EXPECT_EQ(map_.tables().size(), layouts_.size());
+    Check();
+  }
+
+  void Change() {
+    const uint64_t epoch = map_.epoch();
+    const uint32_t to = static_cast<uint32_t>(Draw(map_.servers().size()));
+    absl::StatusOr<PlacementMap> next = map_;
+    if (map_.tables().empty() || Draw(8) == 0) {
+      next = map_.AddServer(absl::StrCat("new", epoch));
+    } else if (Draw(8) == 0) {
+      next = map_.ReplaceServer(to, absl::StrCat("other", epoch));
+    } else {
+      const PlacedTable& table = map_.tables()[Draw(map_.tables().size())];
+      std::vector<uint32_t>& model = model_[table.layout.name];
+      if (model.empty()) return;
+      const size_t first = Draw(model.size());
+      size_t count = 1;
+      if (table.layout.kind == TableLayout::Kind::kDense) {
+        count = 1 + Draw(model.size() - first);
+        next = map_.MoveRows(table.layout.name, first, count, to);
+      } else {
+        next =
+            map_.MoveShard(table.layout.name, static_cast<uint32_t>(first), to);
+      }
+      std::fill_n(model.begin() + static_cast<std::ptrdiff_t>(first), count,
+                  to);
+    }
+    ASSERT_TRUE(next.ok()) << next.status();
+    map_ = *std::move(next);
+    EXPECT_EQ(map_.epoch(), epoch + 1);
+    Check();
+  }
+
+  void Check() {
+    for (const auto& [name, servers] : model_) {
+      const PlacedTable* table = map_.Find(name);
+      ASSERT_NE(table, nullptr);
+      if (table->layout.kind == TableLayout::Kind::kSparse) {
+        EXPECT_EQ(table->shard_servers, servers);
+        CheckSplit(*table);
+        continue;
+      }
+      for (size_t row = 0; row < servers.size(); ++row) {
+        ASSERT_EQ(table->ServerOfRow(row), servers[row]);
+      }
+      for (size_t i = 1; i < table->ranges.size(); ++i) {
+        EXPECT_NE(table->ranges[i - 1].server, table->ranges[i].server);
+      }
+    }
+    for (uint32_t server = 0; server < map_.servers().size(); ++server) {
+      EXPECT_EQ(map_.DenseBytesOn(server), BytesInModel(server));
+    }
+    const std::string bytes = ToMessage(map_).SerializeAsString();
+    v1::PlacementMap message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    absl::StatusOr<PlacementMap> back = FromMessage(message);
+    ASSERT_TRUE(back.ok()) << back.status();
+    Expect(*back, map_);
+  }
+
+  uint64_t BytesInModel(uint32_t server) {
+    uint64_t bytes = 0;
+    for (const TableLayout& layout : layouts_) {
+      if (layout.kind != TableLayout::Kind::kDense) continue;
+      const std::vector<uint32_t>& rows = model_[layout.name];
+      bytes += layout.row_bytes * static_cast<uint64_t>(std::count(
+                                      rows.begin(), rows.end(), server));
+    }
+    return bytes;
+  }
+
+  void CheckSplit(const PlacedTable& table) {
+    std::vector<uint64_t> ids(Draw(100));
+    for (uint64_t& id : ids) id = dice_() >> Draw(64);
+    const SplitIds split = Split(table, ids, map_.servers().size());
+    std::vector<uint32_t> expected;
+    for (uint32_t server = 0; server < map_.servers().size(); ++server) {
+      std::vector<uint32_t> part;
+      for (uint32_t i = 0; i < ids.size(); ++i) {
+        const std::vector<uint32_t>& shards = model_[table.layout.name];
+        const uint32_t shard =
+            ShardOf(ids[i], static_cast<uint32_t>(shards.size()));
+        if (shards[shard] == server) part.push_back(i);
+      }
+      const auto of = split.Of(server);
+      EXPECT_EQ(std::vector<uint32_t>(of.begin(), of.end()), part);
+    }
+  }
+
+  static void Expect(const PlacementMap& a, const PlacementMap& b) {
+    EXPECT_EQ(ToMessage(a).SerializeAsString(),
+              ToMessage(b).SerializeAsString());
+  }
+
+  std::mt19937_64 dice_;
+  std::vector<TableLayout> layouts_;
+  std::vector<std::string> servers_;
+  PlacementMap::Options options_;
+  PlacementMap map_ = *PlacementMap::FromParts(1, {"none"}, {});
+  Model model_;
+};
+
+TEST(PlacementProperties, AgreeWithTheModel) {
+  for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+    Program(seed).Run();
+    ASSERT_FALSE(HasFailure()) << "repeat with --seeds=1 --first=" << seed;
+  }
+  std::printf("seeds %llu to %llu\n",
+              static_cast<unsigned long long>(first_seed),
+              static_cast<unsigned long long>(first_seed + seeds - 1));
+}
+
+}  // namespace
+}  // namespace penstock::ps
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    absl::string_view flag = argv[i];
+    const bool is_known = (absl::ConsumePrefix(&flag, "--seeds=") &&
+                           absl::SimpleAtoi(flag, &penstock::ps::seeds)) ||
+                          (absl::ConsumePrefix(&flag, "--first=") &&
+                           absl::SimpleAtoi(flag, &penstock::ps::first_seed));
+    if (!is_known) {
+      std::fprintf(stderr, "property_test [--seeds=N] [--first=S]\n");
+      return 2;
+    }
+  }
+  return RUN_ALL_TESTS();
+}
