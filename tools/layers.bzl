@@ -196,6 +196,7 @@ LAYERS = {
     "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
     "bench/ps": ["tensor_service", "ps/optim", "bench/rpc/statistics.h"],
     "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint"],
+    "bench/ps/sparse": ["ps/sparse"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.
