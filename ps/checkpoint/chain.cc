@@ -96,8 +96,7 @@ absl::Status CheckComplete(const Manifest& manifest,
   }
   for (size_t i = 0; i < tables.size(); ++i) {
     if (tables[i].kind == TableKind::kDense) {
-      const absl::Status status =
-          CheckRows(tables[i], is_full, std::move(ranges[i]));
+      absl::Status status = CheckRows(tables[i], is_full, std::move(ranges[i]));
       if (!status.ok()) return status;
     } else if (is_full && ranges[i].empty()) {
       return absl::DataLossError(absl::StrCat(
@@ -120,7 +119,7 @@ absl::StatusOr<Chain> ReadManifests(Files* files, uint64_t step) {
       return Broken(above, "it is missing");
     }
     if (!manifest.ok()) return manifest.status();
-    const absl::Status status = CheckLink(above, *manifest);
+    absl::Status status = CheckLink(above, *manifest);
     if (!status.ok()) return status;
   }
   chain.links.push_back({*std::move(manifest), {}});
@@ -131,7 +130,7 @@ absl::StatusOr<Chain> OpenChain(Files* files, uint64_t step) {
   absl::StatusOr<Chain> chain = ReadManifests(files, step);
   if (!chain.ok()) return chain;
   for (Link& link : chain->links) {
-    const absl::Status status = ReadFooters(files, &link);
+    absl::Status status = ReadFooters(files, &link);
     if (!status.ok()) return status;
   }
   return chain;

@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Open(Files* files) {
   if (!lock.ok()) return lock.status();
   std::unique_ptr<Coordinator> coordinator(
       new Coordinator(files, *std::move(lock)));
-  const absl::Status status = coordinator->CleanUp();
+  absl::Status status = coordinator->CleanUp();
   if (!status.ok()) return status;
   return coordinator;
 }
@@ -69,7 +69,7 @@ absl::Status Coordinator::CleanUp() {
   for (const FolderEntry& entry : *entries) {
     const auto step = ParseStepFolder(entry.name);
     if (!step.has_value() || entry.type != FolderEntry::Type::kFolder) continue;
-    const absl::Status status = CleanFolder(*step);
+    absl::Status status = CleanFolder(*step);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -88,7 +88,7 @@ absl::Status Coordinator::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
-    const absl::Status status =
+    absl::Status status =
         files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name));
     if (!status.ok()) return status;
   }
@@ -259,7 +259,7 @@ absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
       AddSteps(*chain, &needed);
     } else if (needed.count(step) == 0) {
       // The newest first: none is ever left without its base.
-      const absl::Status status = RemoveCheckpoint(step);
+      absl::Status status = RemoveCheckpoint(step);
       if (!status.ok()) return status;
       removed.push_back(step);
     }
@@ -275,7 +275,7 @@ absl::Status Coordinator::DiscardNewer(uint64_t step) {
   if (!steps.ok()) return steps.status();
   for (uint64_t newer : *steps) {
     if (newer <= step) break;
-    const absl::Status status = RemoveCheckpoint(newer);
+    absl::Status status = RemoveCheckpoint(newer);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();

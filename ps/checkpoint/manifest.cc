@@ -88,7 +88,7 @@ absl::StatusOr<Model> ModelOf(v1::Manifest* from) {
     if (!definition.ok()) return definition.status();
     model.tables.push_back(*std::move(definition));
   }
-  const absl::Status status = CheckModel(model);
+  absl::Status status = CheckModel(model);
   if (!status.ok()) return Damaged(status.message());
   return model;
 }

@@ -51,7 +51,7 @@ class Restorer {
     // The oldest first, for the sake of sparse rows.
     for (size_t i = chain_.links.size(); i-- > 0;) {
       for (size_t shard = 0; shard < chain_.links[i].footers.size(); ++shard) {
-        const absl::Status status = ReadShard(i, shard);
+        absl::Status status = ReadShard(i, shard);
         if (!status.ok()) return status;
       }
     }
@@ -90,9 +90,9 @@ class Restorer {
         reader = *std::move(opened);
       }
       PartCursor cursor(reader.get(), &reader->footer().parts[i]);
-      const absl::Status status = parts[i].kind == TableKind::kDense
-                                      ? ReadDense(&cursor, parts[i], plan_[key])
-                                      : ReadSparse(&cursor, parts[i]);
+      absl::Status status = parts[i].kind == TableKind::kDense
+                                ? ReadDense(&cursor, parts[i], plan_[key])
+                                : ReadSparse(&cursor, parts[i]);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -125,10 +125,10 @@ class Restorer {
         elements.step = part.step;
         elements.bytes =
             payload.substr((from - header->first) * size, (to - from) * size);
-        const absl::Status status = sink_->TakeDense(elements);
+        absl::Status status = sink_->TakeDense(elements);
         if (!status.ok()) return status;
       }
-      const absl::Status status = Count(*header);
+      absl::Status status = Count(*header);
       if (!status.ok()) return status;
     }
     return cursor->Finish();
@@ -160,7 +160,7 @@ class Restorer {
       row.bytes = payload.substr(0, bytes);
       payload.remove_prefix(bytes);
       if (!wanted_.holds(ours, row.id)) continue;
-      const absl::Status status = sink_->TakeRow(ours, row);
+      absl::Status status = sink_->TakeRow(ours, row);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -171,7 +171,7 @@ class Restorer {
     while (!payload.empty()) {
       const auto id = Take<uint64_t>(&payload);
       if (!wanted_.holds(ours, id)) continue;
-      const absl::Status status = sink_->DropRow(ours, id);
+      absl::Status status = sink_->DropRow(ours, id);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -202,7 +202,7 @@ class Restorer {
 absl::Status Restore(Files* files, const Chain& chain, const Model& model,
                      const Wanted& wanted, Sink* sink,
                      const Progress& progress) {
-  const absl::Status status = CheckModel(model);
+  absl::Status status = CheckModel(model);
   if (!status.ok()) return status;
   const std::string difference = Difference(chain.model(), model);
   if (!difference.empty()) {

@@ -36,7 +36,7 @@ absl::StatusOr<Open> AllWanted(const Model& model,
                                const std::vector<Wanted::Rows>& wanted) {
   Open open;
   for (const Wanted::Rows& rows : wanted) {
-    const absl::Status status = CheckWanted(model, rows);
+    absl::Status status = CheckWanted(model, rows);
     if (!status.ok()) return status;
     if (rows.rows == 0) continue;
     open[rows.table].push_back({rows.first_row, rows.first_row + rows.rows});

@@ -23,7 +23,7 @@ absl::Status In(absl::string_view path, const absl::Status& status) {
 absl::StatusOr<std::string> ReadBytes(ReadableFile* file, uint64_t offset,
                                       size_t size) {
   std::string bytes(size, '\0');
-  const absl::Status status = ReadExactly(file, offset, &bytes[0], size);
+  absl::Status status = ReadExactly(file, offset, &bytes[0], size);
   if (!status.ok()) return status;
   return bytes;
 }
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<ShardReader>> ShardReader::Open(
   if (!file.ok()) return file.status();
   std::unique_ptr<ShardReader> reader(
       new ShardReader(model, path, *std::move(file)));
-  const absl::Status status = reader->ReadEnds(attempt, info);
+  absl::Status status = reader->ReadEnds(attempt, info);
   if (!status.ok()) return In(path, status);
   return reader;
 }
@@ -100,7 +100,7 @@ absl::Status ShardReader::CheckParts(uint64_t blocks_end) const {
       return absl::DataLossError("damaged: the footer's parts do not fit");
     }
     offset += part.bytes;
-    const absl::Status status = CheckPart(part);
+    absl::Status status = CheckPart(part);
     if (!status.ok()) return status;
   }
   if (offset == blocks_end) return absl::OkStatus();
@@ -146,7 +146,7 @@ absl::StatusOr<BlockHeader> PartCursor::Next() {
   ++blocks_;
   absl::StatusOr<BlockHeader> header = ReadHeader();
   if (!header.ok()) return Damaged(header.status().message());
-  const absl::Status status = Check(*header);
+  absl::Status status = Check(*header);
   if (!status.ok()) return status;
   header_ = *header;
   payload_offset_ = offset_ + kBlockHeaderBytes;
@@ -160,7 +160,7 @@ absl::StatusOr<BlockHeader> PartCursor::ReadHeader() {
     return absl::DataLossError("it is beyond the part's end");
   }
   char bytes[kBlockHeaderBytes];
-  const absl::Status status =
+  absl::Status status =
       ReadExactly(reader_->file_.get(), offset_, bytes, sizeof bytes);
   if (!status.ok()) return status;
   const absl::string_view encoded(bytes, sizeof bytes);
@@ -224,8 +224,8 @@ absl::Status PartCursor::CheckSparse(const BlockHeader& header) {
 
 absl::StatusOr<absl::string_view> PartCursor::Payload() {
   payload_.resize(header_.length);
-  const absl::Status status = ReadExactly(reader_->file_.get(), payload_offset_,
-                                          &payload_[0], payload_.size());
+  absl::Status status = ReadExactly(reader_->file_.get(), payload_offset_,
+                                    &payload_[0], payload_.size());
   if (!status.ok()) return Damaged(status.message());
   if (tensor::ChecksumOf(payload_) != header_.checksum) {
     return Damaged("the checksum of its bytes differs");

@@ -25,8 +25,7 @@ absl::StatusOr<std::unique_ptr<ShardWriter>> ShardWriter::Create(
   if (!file.ok()) return file.status();
   std::unique_ptr<ShardWriter> writer(
       new ShardWriter(files, model, attempt, shard, *std::move(file)));
-  const absl::Status status =
-      writer->Write(Encode(FileHeader{shard, attempt.id}));
+  absl::Status status = writer->Write(Encode(FileHeader{shard, attempt.id}));
   if (!status.ok()) return status;
   return writer;
 }
@@ -101,7 +100,7 @@ absl::Status ShardWriter::WriteStream(const DensePart& part, size_t stream) {
   absl::string_view rest = part.streams[stream];
   while (!rest.empty()) {
     const absl::string_view payload = rest.substr(0, kBlockBytes);
-    const absl::Status status = WriteBlock(header, payload);
+    absl::Status status = WriteBlock(header, payload);
     if (!status.ok()) return status;
     header.first += payload.size() / element;
     rest.remove_prefix(payload.size());
@@ -110,7 +109,7 @@ absl::Status ShardWriter::WriteStream(const DensePart& part, size_t stream) {
 }
 
 absl::Status ShardWriter::BeginSparse(size_t table, uint64_t step) {
-  const absl::Status status = EndPart();
+  absl::Status status = EndPart();
   if (!status.ok()) return status;
   if (table >= model_->tables.size()) {
     return Keep(absl::InvalidArgumentError("no such table in the model"));
@@ -162,7 +161,7 @@ absl::Status ShardWriter::RemoveRow(uint64_t id) {
 // Counts one more of `kind` in the gathered block, which it begins if need be.
 absl::Status ShardWriter::Gather(BlockKind kind) {
   if (gathered_kind_ != kind) {
-    const absl::Status status = WriteGathered();
+    absl::Status status = WriteGathered();
     if (!status.ok()) return status;
     gathered_kind_ = kind;
   }
@@ -176,7 +175,7 @@ absl::Status ShardWriter::WriteGathered() {
   header.kind = gathered_kind_;
   header.table = footer_.parts.back().table;
   header.count = gathered_count_;
-  const absl::Status status = WriteBlock(header, gathered_);
+  absl::Status status = WriteBlock(header, gathered_);
   gathered_.clear();
   gathered_count_ = 0;
   return status;
@@ -194,7 +193,7 @@ void ShardWriter::BeginPart(TableKind kind, size_t table, uint64_t step) {
 
 absl::Status ShardWriter::EndPart() {
   if (!error_.ok() || !in_part_) return error_;
-  const absl::Status status = WriteGathered();
+  absl::Status status = WriteGathered();
   footer_.parts.back().bytes = offset_ - footer_.parts.back().offset;
   in_part_ = false;
   return status;
@@ -208,7 +207,7 @@ absl::Status ShardWriter::WriteBlock(BlockHeader header,
   header.checksum = tensor::ChecksumOf(payload);
   const std::string head = Encode(header, attempt_.id);
   part.digest = Digest(part.digest, head);
-  const absl::Status status = Write(head);
+  absl::Status status = Write(head);
   return status.ok() ? Write(payload) : status;
 }
 
@@ -218,7 +217,7 @@ absl::Status ShardWriter::Write(absl::string_view bytes) {
 }
 
 absl::StatusOr<ShardInfo> ShardWriter::Finish(std::vector<WorkerClock> clocks) {
-  const absl::Status status = EndPart();
+  absl::Status status = EndPart();
   if (!status.ok()) return status;
   footer_.clocks = std::move(clocks);
   absl::StatusOr<ShardInfo> info = WriteEnd();

@@ -36,7 +36,7 @@ class Verifier {
       for (const ShardInfo& info : link.manifest.shards) total_ += info.bytes;
     }
     for (Link& link : chain->links) {
-      const absl::Status status = CheckLink(&link);
+      absl::Status status = CheckLink(&link);
       if (!status.ok()) return status;
     }
     return std::move(result_);
@@ -47,7 +47,7 @@ class Verifier {
     ++result_.checkpoints;
     for (const ShardInfo& info : link->manifest.shards) {
       const uint64_t before = done_;
-      const absl::Status status = CheckShard(link, info);
+      absl::Status status = CheckShard(link, info);
       if (!status.ok()) return status;
       // What is beside the blocks, or could not be read.
       done_ = before + info.bytes;
@@ -56,7 +56,7 @@ class Verifier {
     if (link->footers.size() < link->manifest.shards.size()) {
       return absl::OkStatus();  // reported
     }
-    const absl::Status status = CheckComplete(link->manifest, link->footers);
+    absl::Status status = CheckComplete(link->manifest, link->footers);
     if (!status.ok()) {
       Report({link->manifest.attempt.step, "", 0,
               absl::StrCat(StepFolder(link->manifest.attempt.step), ": ",
@@ -77,7 +77,7 @@ class Verifier {
     }
     result_.bytes += info.bytes;
     for (const Part& part : (*shard)->footer().parts) {
-      const absl::Status status = CheckPart(manifest, shard->get(), part);
+      absl::Status status = CheckPart(manifest, shard->get(), part);
       if (!status.ok()) return status;
     }
     link->footers.push_back((*shard)->footer());
@@ -103,7 +103,7 @@ class Verifier {
       done_ += kBlockHeaderBytes + header->length;
       if (!TellProgress()) return absl::CancelledError("verify: cancelled");
     }
-    const absl::Status status = cursor.Finish();
+    absl::Status status = cursor.Finish();
     if (!status.ok()) report(status, 0);
     return absl::OkStatus();
   }

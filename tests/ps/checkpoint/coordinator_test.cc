@@ -1,0 +1,260 @@
+#include "ps/checkpoint/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "ps/checkpoint/names.h"
+#include "ps/checkpoint/verify.h"
+#include "tests/ps/checkpoint/memory_files.h"
+#include "tests/ps/checkpoint/world.h"
+
+namespace penstock::ps::checkpoint {
+namespace {
+
+using Steps = std::vector<uint64_t>;
+
+class CoordinatorTest : public testing::Test {
+ protected:
+  void SetUp() override { Reopen(); }
+
+  void Reopen() {
+    coordinator_.reset();
+    auto coordinator = Coordinator::Open(&files_);
+    ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+    coordinator_ = *std::move(coordinator);
+  }
+
+  absl::Status Write(uint64_t step,
+                     absl::optional<uint64_t> base = absl::nullopt) {
+    return world_.Write(&files_, coordinator_.get(), step, 2, base);
+  }
+
+  Steps List() { return *ListSteps(&files_); }
+
+  // Begins a checkpoint and writes its shards.
+  std::vector<ShardInfo> Shards(uint64_t step) {
+    const auto attempt = coordinator_->Begin(world_.Describe(step, 2, {}));
+    EXPECT_TRUE(attempt.ok()) << attempt.status();
+    return {*world_.WriteShard(&files_, *attempt, 0, 2, false),
+            *world_.WriteShard(&files_, *attempt, 1, 2, false)};
+  }
+
+  MemoryFiles files_;
+  World world_;
+  std::unique_ptr<Coordinator> coordinator_;
+};
+
+TEST_F(CoordinatorTest, ThereIsNoCheckpointBeforeItsCommit) {
+  const auto shards = Shards(1);
+  EXPECT_TRUE(List().empty());
+  ASSERT_TRUE(coordinator_->Commit(shards, {}).ok());
+  EXPECT_EQ(List(), Steps{1});
+}
+
+TEST_F(CoordinatorTest, ARootHasOneWriter) {
+  const absl::Status status = Coordinator::Open(&files_).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST_F(CoordinatorTest, ACommitWantsAllShardsAndEachOnce) {
+  auto shards = Shards(1);
+  EXPECT_FALSE(coordinator_->Commit({shards[0]}, {}).ok());
+  shards = Shards(1);
+  EXPECT_FALSE(coordinator_->Commit({shards[1], shards[1]}, {}).ok());
+  shards = Shards(1);
+  shards[1].checksum ^= 1;
+  EXPECT_TRUE(absl::IsDataLoss(coordinator_->Commit(shards, {})));
+  shards = Shards(1);
+  shards[1].bytes += 1;
+  EXPECT_TRUE(absl::IsDataLoss(coordinator_->Commit(shards, {})));
+  // Each of them ended its attempt, and left nothing.
+  EXPECT_EQ(files_.Contents().size(), 1u);
+  EXPECT_FALSE(coordinator_->Commit(shards, {}).ok());
+}
+
+TEST_F(CoordinatorTest, AFullCheckpointHasEveryRowOnce) {
+  const auto committed = [&](size_t first, size_t second, bool changed) {
+    const auto attempt = coordinator_->Begin(world_.Describe(1, 2, {}));
+    std::vector<ShardInfo> shards;
+    // What each server believes that it holds.
+    for (size_t server : {first, second}) {
+      World world = world_;
+      world.Clean();
+      auto info = world.WriteShard(&files_, *attempt, server, 2, changed);
+      if (!info.ok()) break;
+      shards.push_back(*info);
+    }
+    return coordinator_->Commit(shards, {});
+  };
+  // No dense table has changed: none is there.
+  const absl::Status status = committed(0, 1, true);
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "row 0 of table 'large'"))
+      << status;
+  EXPECT_TRUE(committed(0, 1, false).ok());
+}
+
+TEST_F(CoordinatorTest, RowsThatTwoServersHoldAreRefused) {
+  const auto attempt = coordinator_->Begin(world_.Describe(1, 2, {}));
+  std::vector<ShardInfo> shards = {
+      *world_.WriteShard(&files_, *attempt, 0, 1, false),
+  };
+  auto writer = ShardWriter::Create(&files_, &world_.model(), *attempt, 1);
+  const std::string scalar(8, 'x');
+  ASSERT_TRUE((*writer)->AddDense({1, 0, 1, 1, {scalar}}).ok());
+  shards.push_back(*(*writer)->Finish({}));
+  const absl::Status status = coordinator_->Commit(shards, {});
+  EXPECT_EQ(status.message(), "row 0 of table 'scalar' is there twice");
+}
+
+TEST_F(CoordinatorTest, AStepIsWrittenOnce) {
+  ASSERT_TRUE(Write(1).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
+  *files_.Bytes(ManifestPath(1)) = "damaged";
+  EXPECT_TRUE(absl::IsAlreadyExists(Write(1)));
+  ASSERT_TRUE(coordinator_->DiscardNewer(0).ok());
+  EXPECT_TRUE(Write(1).ok());
+}
+
+TEST_F(CoordinatorTest, OneAttemptAtATime) {
+  ASSERT_TRUE(coordinator_->Begin(world_.Describe(1, 2, {})).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      coordinator_->Begin(world_.Describe(2, 2, {})).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator_->DiscardNewer(0)));
+  coordinator_->Abort();
+  EXPECT_TRUE(coordinator_->Begin(world_.Describe(2, 2, {})).ok());
+}
+
+// A server that hangs while its attempt is given up, and goes on later.
+TEST_F(CoordinatorTest, AServerOfAnEarlierAttemptHarmsNothing) {
+  const auto old = coordinator_->Begin(world_.Describe(1, 2, {}));
+  auto late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
+  coordinator_->Abort();
+  ASSERT_TRUE(Write(1).ok());
+  (*late)->Finish({}).status().IgnoreError();
+  late = ShardWriter::Create(&files_, &world_.model(), *old, 0);
+  const auto info = (*late)->Finish({});
+  ASSERT_TRUE(info.ok());  // and nobody asked for it
+  const auto found = FindLastGood(&files_, Thoroughness::kFull);
+  ASSERT_TRUE(found.ok());
+  EXPECT_TRUE(*World::Read(&files_, found->chain, 1) == world_);
+  const size_t before = files_.Contents().size();
+  Reopen();
+  EXPECT_EQ(files_.Contents().size(), before - 1);
+  // Nor does the coordinator take it for one of the next attempt's.
+  ASSERT_TRUE(coordinator_->Begin(world_.Describe(2, 1, {})).ok());
+  EXPECT_FALSE(coordinator_->Commit({*info}, {}).ok());
+}
+
+TEST_F(CoordinatorTest, AChainIsBounded) {
+  ASSERT_TRUE(Write(0).ok());
+  for (uint64_t step = 1; step <= 16; ++step) {
+    ASSERT_TRUE(Write(step, step - 1).ok());
+  }
+  const absl::Status status = Write(17, 16);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_TRUE(absl::StrContains(status.message(), "take a full one"));
+  EXPECT_TRUE(Write(17).ok());
+}
+
+TEST_F(CoordinatorTest, WhatCannotBeABaseIsRefused) {
+  ASSERT_TRUE(Write(1).ok());
+  NewCheckpoint checkpoint = world_.Describe(2, 2, 1);
+  checkpoint.placement_epoch = 9;
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+  checkpoint = world_.Describe(2, 2, 1);
+  checkpoint.model.tables[0].shape = {41, 7};
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+  checkpoint = world_.Describe(2, 2, 1);
+  std::swap(checkpoint.model.tables[0], checkpoint.model.tables[1]);
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(coordinator_->Begin(checkpoint).status()));
+  for (uint64_t base : {2, 3}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(
+        coordinator_->Begin(world_.Describe(2, 2, base)).status()));
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      coordinator_->Begin(world_.Describe(2, 2, 0)).status()));
+  EXPECT_TRUE(Write(2, 1).ok());
+}
+
+TEST_F(CoordinatorTest, BadDescriptionsAreRefused) {
+  NewCheckpoint checkpoint = world_.Describe(1, 0, {});
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  checkpoint = world_.Describe(1, kMaxShards + 1, {});
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  checkpoint = world_.Describe(1, 1, {});
+  checkpoint.model.tables[1].name = "large";
+  EXPECT_EQ(coordinator_->Begin(checkpoint).status().message(),
+            "table 'large': is there twice");
+  checkpoint.model.tables[1].name = "";
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(coordinator_->Begin(checkpoint).status()));
+  EXPECT_EQ(files_.Contents().size(), 1u);
+}
+
+TEST_F(CoordinatorTest, PruningKeepsWhatChainsNeed) {
+  ASSERT_TRUE(Write(1).ok());
+  ASSERT_TRUE(Write(2).ok());
+  ASSERT_TRUE(Write(3, 2).ok());
+  ASSERT_TRUE(Write(4, 3).ok());
+  ASSERT_TRUE(Write(5, 3).ok());
+  EXPECT_EQ(*coordinator_->Prune(2), Steps{1});
+  EXPECT_EQ(List(), (Steps{5, 4, 3, 2}));
+  EXPECT_EQ(*coordinator_->Prune(1), Steps{4});
+  EXPECT_EQ(List(), (Steps{5, 3, 2}));
+  ASSERT_TRUE(Write(6).ok());
+  EXPECT_EQ(*coordinator_->Prune(1), (Steps{5, 3, 2}));
+  EXPECT_EQ(*coordinator_->Prune(0), Steps{});  // one at least
+  EXPECT_EQ(List(), Steps{6});
+}
+
+TEST_F(CoordinatorTest, PruningCountsGoodOnesOnly) {
+  for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
+  *files_.Bytes(ManifestPath(3)) = "damaged";
+  EXPECT_EQ(*coordinator_->Prune(1), Steps{1});
+  EXPECT_EQ(List(), (Steps{3, 2}));
+  *files_.Bytes(ManifestPath(2)) = "damaged";
+  EXPECT_EQ(*coordinator_->Prune(1), Steps{});
+}
+
+TEST_F(CoordinatorTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
+  ASSERT_TRUE(Write(1).ok());
+  ASSERT_TRUE(Write(2).ok());
+  ASSERT_TRUE(coordinator_->Begin(world_.Describe(3, 2, 1)).ok());
+  EXPECT_EQ(*coordinator_->Prune(1), Steps{});
+  coordinator_->Abort();
+  EXPECT_EQ(*coordinator_->Prune(1), Steps{1});
+}
+
+TEST_F(CoordinatorTest, AFileThatIsNotOursStays) {
+  files_.Plant("step-0000000007/notes.txt", "mine");
+  files_.Plant("step-0000000007/shard-00000-0000000000000001", "left");
+  files_.Plant("step-7/manifest", "mine, too");
+  files_.Plant("readme", "hello");
+  Reopen();
+  const auto files = files_.Contents();
+  EXPECT_EQ(files.count("step-0000000007/notes.txt"), 1u);
+  EXPECT_EQ(files.count("step-7/manifest"), 1u);
+  EXPECT_EQ(files.count("readme"), 1u);
+  EXPECT_EQ(files.size(), 4u);  // with the lock
+  EXPECT_TRUE(List().empty());
+  EXPECT_TRUE(Write(7).ok());
+}
+
+TEST_F(CoordinatorTest, ARunThatGoesOnFromAnOlderOneDiscardsTheNewer) {
+  for (uint64_t step : {1, 2, 3}) ASSERT_TRUE(Write(step).ok());
+  ASSERT_TRUE(coordinator_->DiscardNewer(1).ok());
+  EXPECT_EQ(List(), Steps{1});
+}
+
+}  // namespace
+}  // namespace penstock::ps::checkpoint

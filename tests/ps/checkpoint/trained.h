@@ -1,0 +1,27 @@
+// What trainer_main.cc writes, for those that look at what it has written.
+
+#ifndef PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
+#define PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
+
+#include <cstdint>
+
+#include "tests/ps/checkpoint/world.h"
+
+namespace penstock::ps::checkpoint {
+
+constexpr uint64_t kTrainedSteps = 4;
+
+// The world after `step` steps; clean at the odd ones before it, on which the
+// even ones stand.
+inline World Trained(uint64_t step) {
+  World world(/*seed=*/5, /*large_rows=*/8'000);
+  for (uint64_t i = 1; i < step; ++i) {
+    if (i % 2 == 1) world.Clean();
+    world.Change();
+  }
+  return world;
+}
+
+}  // namespace penstock::ps::checkpoint
+
+#endif  // PENSTOCK_TESTS_PS_CHECKPOINT_TRAINED_H_
