@@ -177,6 +177,10 @@ LAYERS = {
     ],
     "cli/top": [
         "transport/base",
+        "transport/metrics/connection_info.h",
+        "transport/metrics/histogram.h",
+        "transport/metrics/labels.h",
+        "transport/monitoring/connection_json.h",
         "transport/monitoring/status_client.h",
         "cli/text",
     ],

@@ -1,6 +1,9 @@
 #include "cli/top/rates.h"
 
 #include <algorithm>
+#include <limits>
+
+#include "transport/metrics/histogram.h"
 
 namespace penstock::cli {
 namespace {
@@ -9,6 +12,23 @@ constexpr char kCallTime[] = "penstock_client_stream_duration_seconds";
 constexpr const char* kPaths[] = {"shm", "verbs", "tcp", "other"};
 constexpr double kMinSeconds = 1e-3;
 
+using metrics::Histogram;
+
+// Of each bound so many as are below it, as Prometheus has it.
+std::vector<Bucket> BucketsOf(const Histogram& histogram) {
+  std::vector<Bucket> buckets;
+  double count = 0;
+  for (int i = 0; i < Histogram::kBuckets; ++i) {
+    count += static_cast<double>(histogram.bucket(i));
+    const bool is_last = i == Histogram::kBounds;
+    buckets.push_back({is_last
+                           ? std::numeric_limits<double>::infinity()
+                           : static_cast<double>(Histogram::BoundNs(i)) * 1e-9,
+                       count});
+  }
+  return buckets;
+}
+
 }  // namespace
 
 Rates::Rates(const Sample& before, const Sample& after)
@@ -16,7 +36,7 @@ Rates::Rates(const Sample& before, const Sample& after)
       after_(after),
       seconds_(std::max(kMinSeconds,
                         absl::ToDoubleSeconds(after.time - before.time))) {
-  for (const ConnectionSample& each : before.connections) {
+  for (const metrics::ConnectionInfo& each : before.connections) {
     connections_[each.id] = &each;
   }
 }
@@ -39,24 +59,24 @@ absl::Duration Rates::Quantile(const Labels& labels, double share) const {
                       after_.metrics.Buckets(kCallTime, labels), share));
 }
 
-const ConnectionSample* Rates::Before(
-    const ConnectionSample& connection) const {
+const metrics::ConnectionInfo* Rates::Before(
+    const metrics::ConnectionInfo& connection) const {
   const auto found = connections_.find(connection.id);
   return found == connections_.end() ? nullptr : found->second;
 }
 
-double Rates::PerSecond(const ConnectionSample& connection,
-                        uint64_t ConnectionSample::*counter) const {
-  const ConnectionSample* const before = Before(connection);
+double Rates::PerSecond(const metrics::ConnectionInfo& connection,
+                        uint64_t metrics::ConnectionInfo::*counter) const {
+  const metrics::ConnectionInfo* const before = Before(connection);
   return Rate(before == nullptr ? 0 : before->*counter, connection.*counter);
 }
 
-absl::Duration Rates::Quantile(const ConnectionSample& connection,
+absl::Duration Rates::Quantile(const metrics::ConnectionInfo& connection,
                                double share) const {
-  const ConnectionSample* const before = Before(connection);
+  const metrics::ConnectionInfo* const before = Before(connection);
   return absl::Seconds(QuantileBetween(
-      before == nullptr ? std::vector<Bucket>() : before->call_times,
-      connection.call_times, share));
+      BucketsOf(before == nullptr ? Histogram() : before->client_streams),
+      BucketsOf(connection.client_streams), share));
 }
 
 std::vector<std::string> Rates::UsedPaths() const {
@@ -70,14 +90,14 @@ std::vector<std::string> Rates::UsedPaths() const {
   return used;
 }
 
-std::vector<const ConnectionSample*> Rates::Busiest() const {
-  const auto traffic = [this](const ConnectionSample& each) {
-    return PerSecond(each, &ConnectionSample::bytes_sent) +
-           PerSecond(each, &ConnectionSample::bytes_received);
+std::vector<const metrics::ConnectionInfo*> Rates::Busiest() const {
+  const auto traffic = [this](const metrics::ConnectionInfo& each) {
+    return PerSecond(each, &metrics::ConnectionInfo::bytes_sent) +
+           PerSecond(each, &metrics::ConnectionInfo::bytes_received);
   };
-  std::vector<const ConnectionSample*> busiest;
+  std::vector<const metrics::ConnectionInfo*> busiest;
   busiest.reserve(after_.connections.size());
-  for (const ConnectionSample& each : after_.connections) {
+  for (const metrics::ConnectionInfo& each : after_.connections) {
     busiest.push_back(&each);
   }
   std::stable_sort(busiest.begin(), busiest.end(),

@@ -46,25 +46,27 @@ class Rates {
   absl::Duration Quantile(const Labels& labels, double share) const;
 
   // Of a connection of `after`, by one of its counters.
-  double PerSecond(const ConnectionSample& connection,
-                   uint64_t ConnectionSample::*counter) const;
-  absl::Duration Quantile(const ConnectionSample& connection,
+  double PerSecond(const metrics::ConnectionInfo& connection,
+                   uint64_t metrics::ConnectionInfo::*counter) const;
+  absl::Duration Quantile(const metrics::ConnectionInfo& connection,
                           double share) const;
 
   // The paths that were ever used.
   std::vector<std::string> UsedPaths() const;
   // The connections of `after`, those with the most bytes a second first.
-  std::vector<const ConnectionSample*> Busiest() const;
+  std::vector<const metrics::ConnectionInfo*> Busiest() const;
 
  private:
   // Null: it is new.
-  const ConnectionSample* Before(const ConnectionSample& connection) const;
+  const metrics::ConnectionInfo* Before(
+      const metrics::ConnectionInfo& connection) const;
   double Rate(double before, double after) const;
 
   const Sample& before_;
   const Sample& after_;
   const double seconds_;
-  std::map<uint64_t, const ConnectionSample*> connections_;  // of before_
+  std::map<uint64_t, const metrics::ConnectionInfo*>
+      connections_;  // of before_
 };
 
 }  // namespace penstock::cli

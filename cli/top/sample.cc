@@ -3,23 +3,18 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cli/top/http_get.h"
-#include "nlohmann/json.hpp"
 #include "transport/base/steady_time.h"
+#include "transport/monitoring/connection_json.h"
 #include "transport/monitoring/status_client.h"
 
 namespace penstock::cli {
 namespace {
-
-using nlohmann::json;
 
 // Of the penstock that serves it; the library of the port has some of its own.
 constexpr char kOwnMetric[] = "penstock_sessions";
@@ -34,60 +29,6 @@ absl::StatusOr<MetricsText> ParseOwn(absl::string_view text) {
   return metrics;
 }
 
-std::string Text(const json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_string() ? found->get<std::string>()
-                                                   : "";
-}
-
-uint64_t Number(const json& line, const char* key) {
-  const auto found = line.find(key);
-  return found != line.end() && found->is_number_unsigned()
-             ? found->get<uint64_t>()
-             : 0;
-}
-
-// Of a histogram: the first bucket ends at 1 us, each at twice the bound of the
-// one before, and the last has none.
-std::vector<Bucket> Buckets(const json& line, const char* key) {
-  std::vector<Bucket> buckets;
-  const auto histogram = line.find(key);
-  if (histogram == line.end() || !histogram->is_object()) return buckets;
-  const auto counts = histogram->find("buckets");
-  if (counts == histogram->end() || !counts->is_array()) return buckets;
-  buckets.reserve(counts->size());
-  double all = 0;
-  double bound = 1e-6;
-  for (const json& count : *counts) {
-    all += count.is_number_unsigned() ? count.get<double>() : 0;
-    buckets.push_back({bound, all});
-    bound *= 2;
-  }
-  if (!buckets.empty()) {
-    buckets.back().bound = std::numeric_limits<double>::infinity();
-  }
-  return buckets;
-}
-
-ConnectionSample ToConnection(const json& line) {
-  ConnectionSample sample;
-  sample.id = Number(line, "id");
-  sample.role = Text(line, "role");
-  sample.peer = Text(line, "peer");
-  sample.path = Text(line, "path");
-  sample.detail = Text(line, "detail");
-  sample.reason = Text(line, "reason");
-  sample.eager_max_bytes = Number(line, "eager_max_bytes");
-  sample.chunk_bytes = Number(line, "chunk_bytes");
-  sample.messages_sent = Number(line, "messages_sent");
-  sample.messages_received = Number(line, "messages_received");
-  sample.bytes_sent = Number(line, "bytes_sent");
-  sample.bytes_received = Number(line, "bytes_received");
-  sample.streams = Number(line, "streams");
-  sample.call_times = Buckets(line, "client_streams");
-  return sample;
-}
-
 // "ps_server --port=1", or "" if it has ended or is another user's.
 std::string CommandOf(pid_t process) {
   std::ifstream file(absl::StrCat("/proc/", process, "/cmdline"));
@@ -99,21 +40,6 @@ std::string CommandOf(pid_t process) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<ConnectionSample>> ParseConnections(
-    absl::string_view lines) {
-  std::vector<ConnectionSample> connections;
-  for (absl::string_view line :
-       absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
-    const json parsed =
-        json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
-    if (!parsed.is_object()) {
-      return absl::InvalidArgumentError("a connection that is no JSON object");
-    }
-    connections.push_back(ToConnection(parsed));
-  }
-  return connections;
-}
-
 absl::StatusOr<Sample> SampleProcess(pid_t process, absl::Duration limit) {
   auto text = monitoring::AskProcess(process, monitoring::kAskMetrics, limit);
   if (!text.ok()) return text.status();
@@ -122,7 +48,7 @@ absl::StatusOr<Sample> SampleProcess(pid_t process, absl::Duration limit) {
   if (!lines.ok()) return lines.status();
   absl::StatusOr<MetricsText> metrics = ParseOwn(*text);
   if (!metrics.ok()) return metrics.status();
-  auto connections = ParseConnections(*lines);
+  auto connections = monitoring::FromJson(*lines);
   if (!connections.ok()) return connections.status();
   return Sample{base::SteadyNow(), *std::move(metrics), true,
                 *std::move(connections)};

@@ -3,6 +3,7 @@
 #include "cli/top/rates.h"
 #include "cli/top/view.h"
 #include "nlohmann/json.hpp"
+#include "transport/metrics/labels.h"
 
 namespace penstock::cli {
 namespace {
@@ -41,21 +42,21 @@ json PathJson(const Rates& rates, const std::string& path) {
   return row;
 }
 
-json ConnectionJson(const Rates& rates, const ConnectionSample& each) {
+json ConnectionJson(const Rates& rates, const metrics::ConnectionInfo& each) {
   return {{"id", each.id},
-          {"role", each.role},
+          {"role", std::string(metrics::NameOf(each.role))},
           {"peer", each.peer},
           {"path", each.path},
           {"detail", each.detail},
           {"reason", each.reason},
           {"messages_sent_per_second",
-           rates.PerSecond(each, &ConnectionSample::messages_sent)},
+           rates.PerSecond(each, &metrics::ConnectionInfo::messages_sent)},
           {"messages_received_per_second",
-           rates.PerSecond(each, &ConnectionSample::messages_received)},
+           rates.PerSecond(each, &metrics::ConnectionInfo::messages_received)},
           {"bytes_sent_per_second",
-           rates.PerSecond(each, &ConnectionSample::bytes_sent)},
+           rates.PerSecond(each, &metrics::ConnectionInfo::bytes_sent)},
           {"bytes_received_per_second",
-           rates.PerSecond(each, &ConnectionSample::bytes_received)},
+           rates.PerSecond(each, &metrics::ConnectionInfo::bytes_received)},
           {"streams", each.streams},
           {"eager_max_bytes", each.eager_max_bytes},
           {"chunk_bytes", each.chunk_bytes}};
@@ -81,7 +82,7 @@ std::string ViewJson(const Sample& before, const Sample& after,
   }
   if (after.has_connections) {
     view["connections"] = json::array();
-    for (const ConnectionSample* each : rates.Busiest()) {
+    for (const metrics::ConnectionInfo* each : rates.Busiest()) {
       view["connections"].push_back(ConnectionJson(rates, *each));
     }
   }

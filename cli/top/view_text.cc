@@ -9,6 +9,7 @@
 #include "cli/top/rates.h"
 #include "cli/top/view.h"
 #include "transport/base/printable.h"
+#include "transport/metrics/labels.h"
 
 namespace penstock::cli {
 namespace {
@@ -152,16 +153,17 @@ std::string Troubles(const Rates& rates, const Sample& after) {
   return lines.empty() ? "nothing\n" : absl::StrJoin(lines, "\n") + "\n";
 }
 
-std::string ConnectionRow(const Rates& rates, const ConnectionSample& each) {
+std::string ConnectionRow(const Rates& rates,
+                          const metrics::ConnectionInfo& each) {
   std::string text = absl::StrFormat(
       "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s %9s\n",
-      base::Printable(each.role, 6), base::Printable(each.path, 6),
+      metrics::NameOf(each.role), base::Printable(each.path, 6),
       static_cast<int>(kMaxPeerBytes),
       base::Printable(each.peer, kMaxPeerBytes),
-      Count(rates.PerSecond(each, &ConnectionSample::messages_sent)),
-      Count(rates.PerSecond(each, &ConnectionSample::messages_received)),
-      Bytes(rates.PerSecond(each, &ConnectionSample::bytes_sent)),
-      Bytes(rates.PerSecond(each, &ConnectionSample::bytes_received)),
+      Count(rates.PerSecond(each, &metrics::ConnectionInfo::messages_sent)),
+      Count(rates.PerSecond(each, &metrics::ConnectionInfo::messages_received)),
+      Bytes(rates.PerSecond(each, &metrics::ConnectionInfo::bytes_sent)),
+      Bytes(rates.PerSecond(each, &metrics::ConnectionInfo::bytes_received)),
       Count(each.streams), Bytes(each.eager_max_bytes),
       Time(rates.Quantile(each, 0.5)));
   if (!each.reason.empty()) {

@@ -64,20 +64,6 @@ TEST(MetricsTextTest, QuantilesAreOfWhatWasObservedInBetween) {
   EXPECT_EQ(QuantileBetween({}, {}, 0.5), 0);
 }
 
-TEST(ConnectionsTest, WhatIsMissingOrOfAnotherTypeIsZero) {
-  const auto parsed = ParseConnections(
-      "{\"role\":\"client\",\"peer\":\"p\",\"messages_sent\":7}\n"
-      "{\"role\":7,\"messages_sent\":\"x\",\"streams\":-1}\n");
-  ASSERT_TRUE(parsed.ok());
-  ASSERT_EQ(parsed->size(), 2u);
-  EXPECT_EQ((*parsed)[0].messages_sent, 7u);
-  EXPECT_EQ((*parsed)[1].role, "");
-  EXPECT_EQ((*parsed)[1].streams, 0u);
-  for (const char* text : {"{", "[]", "7", "null", "\xff"}) {
-    EXPECT_FALSE(ParseConnections(text).ok()) << text;
-  }
-}
-
 // A process with one connection that has sent so many messages.
 Sample After(int seconds, int messages) {
   const std::string count = std::to_string(messages);
@@ -88,9 +74,9 @@ Sample After(int seconds, int messages) {
       "penstock_messages_total{path=\"shm\",direction=\"sent\"} " +
       count + "\npenstock_paths_lost_total{path=\"shm\"} 1\n");
   sample.has_connections = true;
-  ConnectionSample connection;
+  metrics::ConnectionInfo connection;
   connection.id = 7;
-  connection.role = "client";
+  connection.role = metrics::Role::kClient;
   connection.path = "shm";
   connection.peer = "ipv4:\x1b[31m";
   connection.messages_sent = messages;

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_METRICS_HISTOGRAM_H_
 #define PENSTOCK_TRANSPORT_METRICS_HISTOGRAM_H_
 
+#include <array>
 #include <cstdint>
 
 namespace penstock {
@@ -20,6 +21,13 @@ class Histogram {
   // The largest time in the bucket; none for the last.
   static constexpr uint64_t BoundNs(int bucket) {
     return uint64_t{1000} << bucket;
+  }
+
+  Histogram() = default;
+  // As another one was.
+  Histogram(const std::array<uint64_t, kBuckets>& buckets, uint64_t sum_ns)
+      : sum_ns_(sum_ns) {
+    for (int i = 0; i < kBuckets; ++i) buckets_[i] = buckets[i];
   }
 
   void Record(uint64_t ns) {

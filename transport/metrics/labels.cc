@@ -50,11 +50,11 @@ constexpr Texts kLabels[] = {
 };
 
 template <typename Enum>
-Enum Find(Label label, absl::string_view name, Enum otherwise) {
+absl::optional<Enum> Find(Label label, absl::string_view name) {
   const absl::Span<const absl::string_view> values = ValuesOf(label);
   const auto it = std::find(values.begin(), values.end(), name);
-  return it == values.end() ? otherwise
-                            : static_cast<Enum>(it - values.begin());
+  if (it == values.end()) return absl::nullopt;
+  return static_cast<Enum>(it - values.begin());
 }
 
 }  // namespace
@@ -67,12 +67,18 @@ absl::Span<const absl::string_view> ValuesOf(Label label) {
   return kLabels[static_cast<int>(label)].values;
 }
 
+absl::string_view NameOf(Role role) { return kRoles[static_cast<int>(role)]; }
+
+absl::optional<Role> RoleOf(absl::string_view name) {
+  return Find<Role>(Label::kRole, name);
+}
+
 Fabric FabricOf(absl::string_view name) {
-  return Find(Label::kFabric, name, Fabric::kOther);
+  return Find<Fabric>(Label::kFabric, name).value_or(Fabric::kOther);
 }
 
 Path PathOf(absl::string_view name) {
-  return Find(Label::kPath, name, Path::kOther);
+  return Find<Path>(Label::kPath, name).value_or(Path::kOther);
 }
 
 }  // namespace metrics

@@ -4,6 +4,7 @@
 #define PENSTOCK_TRANSPORT_METRICS_LABELS_H_
 
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 
 namespace penstock {
@@ -111,6 +112,9 @@ struct Value {
       : label(label), index(static_cast<int>(value)) {}
 };
 
+absl::string_view NameOf(Role role);
+// Nothing for any unknown.
+absl::optional<Role> RoleOf(absl::string_view name);
 // By its name, as "shm" of a fabric or of a path; kOther for any unknown.
 Fabric FabricOf(absl::string_view name);
 Path PathOf(absl::string_view name);

@@ -13,13 +13,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "nlohmann/json.hpp"
 #include "transport/base/log.h"
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/metrics/registry.h"
 #include "transport/monitoring/close_in_child.h"
+#include "transport/monitoring/connection_json.h"
 #include "transport/monitoring/exposition.h"
 #include "transport/monitoring/status_client.h"
 #include "transport/progress/aside.h"
@@ -37,72 +37,13 @@ constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
 constexpr size_t kMaxQuestionBytes = 64;
 constexpr size_t kMaxConnections = 10'000;
 
-nlohmann::json ToJson(const metrics::Histogram& histogram) {
-  nlohmann::json buckets = nlohmann::json::array();
-  for (int i = 0; i < metrics::Histogram::kBuckets; ++i) {
-    buckets.push_back(histogram.bucket(i));
-  }
-  return {{"sum_ns", histogram.sum_ns()}, {"buckets", buckets}};
-}
-
-nlohmann::json ToJson(const metrics::ConnectionInfo& each) {
-  nlohmann::json line = {
-      {"id", each.id},
-      {"role", each.role == metrics::Role::kClient ? "client" : "server"},
-      {"peer", each.peer},
-      {"path", each.path},
-      {"detail", each.detail},
-      {"reason", each.reason},
-      {"eager_max_bytes", each.eager_max_bytes},
-      {"chunk_bytes", each.chunk_bytes},
-      {"messages_sent", each.messages_sent},
-      {"messages_received", each.messages_received},
-      {"bytes_sent", each.bytes_sent},
-      {"bytes_received", each.bytes_received},
-      {"announced_unreleased", each.announced_unreleased},
-      {"streams_started", each.streams_started},
-      {"streams_reset", each.streams_reset},
-      {"streams", each.streams},
-      {"paths_lost", each.paths_lost},
-      {"paths_regained", each.paths_regained},
-      {"credit_stalls", each.credit_stalls},
-      {"credit_stall_ns", each.credit_stall_ns},
-      {"window_stalls", each.window_stalls},
-      {"client_streams", ToJson(each.client_streams)},
-      {"announced", ToJson(each.announced)}};
-  for (int k = 0; k < metrics::kKinds; ++k) {
-    for (int d = 0; d < metrics::kDirections; ++d) {
-      const auto name = [&](absl::string_view unit) {
-        return absl::StrCat(metrics::ValuesOf(metrics::Label::kKind)[k], "_",
-                            unit, "_",
-                            metrics::ValuesOf(metrics::Label::kDirection)[d]);
-      };
-      line[name("messages")] = each.traffic[k][d].messages;
-      line[name("bytes")] = each.traffic[k][d].bytes;
-    }
-  }
-  return line;
-}
-
-std::string ConnectionsAsJson() {
-  std::string lines;
-  for (const metrics::ConnectionInfo& each :
-       metrics::Registry::Get()->Connections(kMaxConnections)) {
-    absl::StrAppend(&lines,
-                    ToJson(each).dump(-1, ' ', true,
-                                      nlohmann::json::error_handler_t::replace),
-                    "\n");
-  }
-  return lines;
-}
-
 // Empty: no such question.
 std::string AnswerTo(absl::string_view question) {
   std::string body;
   if (question == kAskMetrics) {
     body = MetricsAsText();
   } else if (question == kAskConnections) {
-    body = ConnectionsAsJson();
+    body = ToJson(metrics::Registry::Get()->Connections(kMaxConnections));
   } else {
     return "";
   }
