@@ -37,6 +37,7 @@ static struct Caller* Make(const struct link_map* object) {
   const struct link_map* grpc = ObjectOf((const void*)made->grpc.init);
   made->soname = SonameOf(grpc);
   made->place = PlaceOf(made, grpc);
+  made->sees_common = FindForAll("grpc_init") == (const void*)made->grpc.init;
   return made;
 }
 

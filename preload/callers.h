@@ -31,6 +31,7 @@ struct Caller {
   const struct link_map* object;
   enum Place place;
   const char* soname;  // of the gRPC that it uses
+  int sees_common;     // whether all callers have that gRPC
   struct Grpc grpc;
   struct Caller* next;
 };

@@ -12,6 +12,11 @@
 #define PENSTOCK_EXPORT __attribute__((visibility("default")))
 #define PENSTOCK_CALLER CallerAt(__builtin_return_address(0))
 
+// The gRPC of all callers, once the library is open, which keeps it loaded.
+// Null before, and where callers may have different ones. It spares what is
+// called with each RPC the look for its caller.
+static _Atomic(const struct Grpc*) common = NULL;
+
 static void SayOtherGrpcOnce(const struct Caller* caller) {
   static atomic_flag said = ATOMIC_FLAG_INIT;
   if (IsOff() || atomic_flag_test_and_set(&said)) return;
@@ -28,9 +33,19 @@ static int Refuses(const struct Caller* caller) {
 }
 
 PENSTOCK_EXPORT void grpc_init(void) {
+  const struct Grpc* known = atomic_load(&common);
+  if (known != NULL) {
+    known->init();
+    return;
+  }
   const struct Caller* caller = PENSTOCK_CALLER;
-  // Before gRPC is configured, so that Penstock can register with it.
-  if (caller->place == kApplication) OpenLibrary();
+  if (caller->place == kApplication) {
+    // Before gRPC is configured, so that Penstock can register with it.
+    OpenLibrary();
+    if (caller->sees_common && Library() != NULL) {
+      atomic_store(&common, &caller->grpc);
+    }
+  }
   if (caller->place == kOtherGrpc) SayOtherGrpcOnce(caller);
   caller->grpc.init();
 }
@@ -77,6 +92,10 @@ PENSTOCK_EXPORT int grpc_server_add_http2_port(
 // Bindings of other languages send what this has copied.
 PENSTOCK_EXPORT grpc_slice grpc_slice_from_copied_buffer(const char* source,
                                                          size_t length) {
+  const struct Grpc* known = atomic_load(&common);
+  if (known != NULL && length < PENSTOCK_PRELOAD_COPIED_BYTES) {
+    return known->slice_from_copied_buffer(source, length);
+  }
   const struct Caller* caller = PENSTOCK_CALLER;
   grpc_slice slice;
   if (caller->place == kApplication && Library() != NULL &&

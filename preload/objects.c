@@ -83,8 +83,10 @@ static void* FindAnywhere(const char* name) {
   return found;
 }
 
+void* FindForAll(const char* name) { return dlsym(RTLD_NEXT, name); }
+
 void* FindFor(const struct link_map* object, const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
+  void* found = FindForAll(name);
   if (found == NULL && object != NULL && object->l_name[0] != '\0') {
     found = FindIn(object->l_name, name);
   }

@@ -23,6 +23,10 @@ const char* SonameOf(const struct link_map* object);
 // nothing. Keeps loaded what it has searched. `object` may be null.
 void* FindFor(const struct link_map* object, const char* name);
 
+// Returns the first of those: what all objects would have been bound to. Null
+// if the program and what it has shown to all have no such name.
+void* FindForAll(const char* name);
+
 // Whether `object` has Penstock in it; whether any does.
 int HasPenstock(const struct link_map* object);
 int AnyHasPenstock(void);

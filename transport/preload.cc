@@ -75,6 +75,9 @@ grpc_server* CreateServer(PenstockCreateServer create,
 
 int RefusesPorts() { return ports_are_refused; }
 
+static_assert(kPooledSliceBytes >= PENSTOCK_PRELOAD_COPIED_BYTES,
+              "the stub does not ask for less");
+
 int CopyToSlice(const char* source, size_t length, grpc_slice* slice) {
   absl::optional<grpc_slice> pooled = NewPooledSlice(length);
   if (!pooled.has_value()) return 0;

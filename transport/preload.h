@@ -37,10 +37,12 @@ struct PenstockPreload {
    * caller then is to bind no port. */
   int (*refuses_ports)(void);
   /* Copies bytes to memory that shared memory carries messages from without
-   * another copy. Returns 0 where gRPC's own memory is to be used; small
-   * messages are one such case. */
+   * another copy. Returns 0 where gRPC's own memory is to be used, as it is for
+   * less than PENSTOCK_PRELOAD_COPIED_BYTES. */
   int (*copy_to_slice)(const char* source, size_t length, grpc_slice* slice);
 };
+
+#define PENSTOCK_PRELOAD_COPIED_BYTES (16 * 1024)
 
 /* What tells the stub that a program or a library has Penstock in it: an ELF
  * note with this owner and this type. It is there however Penstock was linked,

@@ -3,11 +3,12 @@
 the C++ one with Penstock linked to it: the time of a call, one at a time.
 
 usage: preload_bench [--rounds=N] [--calls=N] [--programs=c++,sync,aio]
+                     [--sizes=8,64KiB,1MiB] [--kinds=stock,run,linked]
 
 Client and server are processes of their own. All programs take turns in each
-round, in an order that changes; the median of the rounds' medians is shown, and
-the least and the greatest of them. To be run from a build tree:
-bazel run //bench/preload
+round, in an order that changes; the median of the rounds' medians is shown,
+their quartiles, the least and the greatest of them, and how much less it is than
+that of the first kind. To be run from a build tree: bazel run //bench/preload
 """
 
 import argparse
@@ -65,8 +66,8 @@ def measure(command, kind, size, calls):
     return times[len(times) // 2], times[len(times) * 99 // 100]
 
 
-def rounds_of(program, size_name, options):
-    kinds = list(COMMANDS[program])
+def rounds_of(program, size_name, kinds, options):
+    kinds = list(kinds)
     found = {kind: [] for kind in kinds}
     calls = int(options.calls * SHARE[size_name] *
                 (1 if program == "c++" else 0.3)) + 10
@@ -80,16 +81,29 @@ def rounds_of(program, size_name, options):
 
 def show(program, size_name, found):
     print(f"{program}, {size_name}")
-    print(f"{'':12}{'p50 us':>9}{'p99 us':>9}{'p50 min..max':>20}"
-          f"{'vs stock':>10}")
-    stock = statistics.median(each[0] for each in found["stock"])
-    for kind in COMMANDS[program]:
-        p50s = [each[0] for each in found[kind]]
+    first = next(iter(found))
+    print(f"{'':12}{'p50 us':>9}{'p99 us':>9}{'p50 quartiles':>20}"
+          f"{'p50 min..max':>20}{'vs ' + first:>12}")
+    base = statistics.median(each[0] for each in found[first])
+    for kind, rounds in found.items():
+        p50s = [each[0] for each in rounds]
         p50 = statistics.median(p50s)
-        p99 = statistics.median(each[1] for each in found[kind])
-        spread = f"{min(p50s):.1f}..{max(p50s):.1f}"
-        print(f"  {kind:10}{p50:9.1f}{p99:9.1f}{spread:>20}"
-              f"{stock / p50:9.2f}x", flush=True)
+        p99 = statistics.median(each[1] for each in rounds)
+        # Of one round there are none.
+        lower, _, upper = (statistics.quantiles(p50s, n=4)
+                           if len(p50s) > 1 else 3 * p50s)
+        quartiles = f"{lower:.2f}..{upper:.2f}"
+        spread = f"{min(p50s):.2f}..{max(p50s):.2f}"
+        print(f"  {kind:10}{p50:9.2f}{p99:9.2f}{quartiles:>20}{spread:>20}"
+              f"{base / p50:11.3f}x", flush=True)
+
+
+def chosen(parser, what, names, known):
+    names = names.split(",")
+    for name in names:
+        if name not in known:
+            parser.error(f"no {what} {name}")
+    return names
 
 
 def main():
@@ -99,12 +113,19 @@ def main():
     parser.add_argument("--calls", type=int, default=10000,
                         help="of a round in C++ with 8 bytes; others have fewer")
     parser.add_argument("--programs", default="c++,sync,aio")
+    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--kinds", default=",".join(COMMANDS["c++"]),
+                        help="linked is in C++ only")
     options = parser.parse_args()
-    for program in options.programs.split(","):
-        if program not in COMMANDS:
-            parser.error(f"no program {program}")
-        for size_name in SIZES:
-            show(program, size_name, rounds_of(program, size_name, options))
+    programs = chosen(parser, "program", options.programs, COMMANDS)
+    sizes = chosen(parser, "size", options.sizes, SIZES)
+    wanted = chosen(parser, "kind", options.kinds, COMMANDS["c++"])
+    for program in programs:
+        kinds = [kind for kind in wanted if kind in COMMANDS[program]]
+        if not kinds:
+            parser.error(f"no {options.kinds} of {program}")
+        for size in sizes:
+            show(program, size, rounds_of(program, size, kinds, options))
 
 
 if __name__ == "__main__":

@@ -1,20 +1,32 @@
 // plugin: a program without gRPC. plugin LIBRARY: the same, which opens
-// plugin.c and uses gRPC by that.
+// plugin.c and uses gRPC by that. plugin LIBRARY OTHER: then it opens another
+// library, and begins with what that has for gRPC.
 //
 // First, both look whether there is gRPC, and begin with it if so.
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+static void* Open(const char* file) {
+  void* library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL) puts(dlerror()), exit(1);
+  return library;
+}
+
+static void BeginWith(void* library) {
+  ((void (*)(void))dlsym(library, "Begin"))();
+}
 
 int main(int argc, char** argv) {
   void (*init)(void) = (void (*)(void))dlsym(RTLD_DEFAULT, "grpc_init");
   if (init != NULL) init();
   if (argc < 2) return 0;
-  void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL) return puts(dlerror()), 1;
-  ((void (*)(void))dlsym(library, "Begin"))();
+  void* library = Open(argv[1]);
+  BeginWith(library);
   void* channel = ((void* (*)(void))dlsym(library, "MakeChannel"))();
   puts(channel != NULL ? "a channel" : "no channel");
   ((void (*)(void*))dlsym(library, "End"))(channel);
+  if (argc > 2) BeginWith(Open(argv[2]));
   return 0;
 }

@@ -18,6 +18,10 @@ SERVER = os.path.abspath("examples/greeter/greeter_server")
 ARCHIVE = os.path.abspath("penstock/libpenstock.a")
 CLIENT = os.path.abspath("examples/greeter/greeter_client")
 
+# Of other_grpc.c, by other_main.c.
+OTHER_CALLS = ["init", "channel_create", "slice_from_copied_buffer",
+               "server_create", "server_add_http2_port"]
+
 
 def clients_over_shm(ended):
     """The process of each, and a server with Penstock at its other end. (The
@@ -68,11 +72,29 @@ class CarriedTest(unittest.TestCase):
         self.assertEqual((0, "a channel\n"), (ended.code, ended.said), ended)
         self.assertEqual(1, len(ended.reasons_not_to()), ended)
 
+    def test_two_grpcs_in_one_program(self):
+        ended = run(f"{HERE}/plugin", f"{HERE}/libplugin.so",
+                    f"{HERE}/libother_plugin.so")
+        self.assertEqual((0, ["a channel"] + OTHER_CALLS),
+                         (ended.code, ended.said.splitlines()), ended)
+        self.assertEqual(1, len(ended.reasons_not_to()), ended)
+
     def test_a_small_slice_costs_little_more(self):
         def nanoseconds(preload):
             return min(float(run(CORE, "cost", preload=preload).said.split()[0])
                        for _ in range(5))
         self.assertLess(nanoseconds(STUB), nanoseconds(None) + 200)
+
+    def test_nobody_is_looked_for_with_each_rpc(self):
+        def lookups(**settings):
+            ended = run(f"{HERE}/lookups", **settings)
+            self.assertEqual(0, ended.code, ended)
+            return list(map(int, ended.said.split()))
+        begun, copied_short, copied_long = lookups()
+        self.assertEqual((0, 0), (begun, copied_short))
+        self.assertEqual(1000, copied_long)
+        # Without the library nothing keeps gRPC loaded.
+        self.assertEqual([1000] * 3, lookups(PENSTOCK_LIBRARY="/is/nowhere"))
 
 
 class LeftAloneTest(unittest.TestCase):
@@ -130,10 +152,8 @@ class LeftAloneTest(unittest.TestCase):
         self.assertNotIn("penstock[", ended.log)
 
     def test_another_release_of_grpc(self):
-        calls = ["init", "channel_create", "slice_from_copied_buffer",
-                 "server_create", "server_add_http2_port"]
         ended = run(f"{HERE}/other")
-        self.assertEqual((0, calls), (ended.code, ended.said.split()))
+        self.assertEqual((0, OTHER_CALLS), (ended.code, ended.said.split()))
         self.assertEqual(1, len(ended.reasons_not_to()), ended)
         self.assertIn("libgrpc.so.37", ended.reasons_not_to()[0])
         self.assertEqual("", run(f"{HERE}/other", PENSTOCK_POLICY="off").log)

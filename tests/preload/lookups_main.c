@@ -1,0 +1,51 @@
+// lookups: begins with gRPC, and says how often _dl_find_object() was called,
+// by which the stub looks who calls, while gRPC was begun with and ended 1,000
+// times more, while 1,000 short slices were copied, and 1,000 long ones.
+
+#include <dlfcn.h>
+#include <grpc/grpc.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+static atomic_int lookups;
+
+// In place of glibc's, since a program comes before its libraries.
+int _dl_find_object(void* address, struct dl_find_object* result) {
+  int (*find)(void*, struct dl_find_object*) = (int (*)(
+      void*, struct dl_find_object*))dlsym(RTLD_NEXT, "_dl_find_object");
+  atomic_fetch_add(&lookups, 1);
+  return find(address, result);
+}
+
+static void BeginAndEnd(void) {
+  grpc_init();
+  grpc_shutdown();
+}
+
+static void CopyShort(void) {
+  grpc_slice_unref(grpc_slice_from_copied_buffer("key", 3));
+}
+
+static void CopyLong(void) {
+  static char message[64 * 1024];
+  grpc_slice slice = grpc_slice_from_copied_buffer(message, sizeof message);
+  grpc_slice_unref(slice);
+}
+
+static int LookupsOf(void (*call)(void)) {
+  const int before = lookups;
+  for (int i = 0; i < 1000; ++i) call();
+  return lookups - before;
+}
+
+int main(void) {
+  grpc_init();
+  const int begun = LookupsOf(BeginAndEnd);
+  const int copied_short = LookupsOf(CopyShort);
+  const int copied_long = LookupsOf(CopyLong);
+  printf("%d %d %d\n", begun, copied_short, copied_long);
+  grpc_shutdown();
+  return 0;
+}
