@@ -4,7 +4,7 @@ load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
 
 # For targets that only an installed TensorFlow makes possible; see
 # tools/setup --tensorflow.
-NEEDS_TENSORFLOW = [] if TENSORFLOW_RELEASE else ["@platforms//:incompatible"]
+NEEDS_TENSORFLOW = [] if TENSORFLOW_RELEASE else ["//third_party/tensorflow:missing"]
 
 def _flavor_impl(_settings, _attr):
     return {"//third_party/tensorflow:flavor": True}
