@@ -146,6 +146,19 @@ class DistroTestTest(unittest.TestCase):
         self.assertNotIn("one", run.stdout.split())
         self.assertEqual((self.folder / "made").read_text(), "made\n")
 
+    def test_this_machines_authorities_are_trusted_there(self):
+        self.need_root()
+        self.debootstrap(ROOT + r"""
+            mkdir -p $target/usr/sbin
+            printf '#!/bin/bash\ntouch /updated' >$target/usr/sbin/update-ca-certificates
+            chmod +x $target/usr/sbin/update-ca-certificates""")
+        self.says(0, "", "trixie", "--", "ls")
+        self.assertTrue((self.roots / "trixie/updated").exists())
+        here = pathlib.Path("/usr/local/share/ca-certificates")
+        there = self.roots / "trixie" / here.relative_to("/")
+        self.assertEqual({path.name for path in there.iterdir()},
+                         {path.name for path in here.glob("*")})
+
     def test_exit_codes_are_the_commands(self):
         self.need_root()
         self.says(3, "", "trixie", "--", "bash", "-c", "exit 3")
