@@ -8,6 +8,7 @@
 #include "cli/program.h"
 #include "cli/self.h"
 #include "grpc/support/log.h"
+#include "transport/base/openssl_at_exit.h"
 
 namespace {
 
@@ -22,6 +23,7 @@ void FillStandardDescriptors() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  penstock::base::KeepOpenSslAtExit();
   FillStandardDescriptors();
   penstock::cli::IgnoreSigpipe();
   const penstock::cli::Environment environment =

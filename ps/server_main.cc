@@ -178,6 +178,7 @@ int Run(Flags flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  penstock::ps::KeepTlsAtExit();
   Flags flags;
   CLI::App app("Penstock parameter server: synchronous SGD");
   app.add_option("--listen", flags.listen,

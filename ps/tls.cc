@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/openssl_at_exit.h"
 
 namespace penstock::ps {
 namespace {
@@ -39,6 +40,8 @@ absl::StatusOr<Pem> Read(const TlsFiles& files) {
 }
 
 }  // namespace
+
+void KeepTlsAtExit() { base::KeepOpenSslAtExit(); }
 
 absl::Status TlsFiles::Check() const {
   if (cert.empty() == key.empty() && cert.empty() == ca.empty()) {

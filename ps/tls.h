@@ -13,6 +13,10 @@
 
 namespace penstock::ps {
 
+// Call it first in main(): otherwise a program that exits while gRPC's threads
+// are in a handshake crashes.
+void KeepTlsAtExit();
+
 // Paths of PEM files; empty: not given. They are read once.
 struct TlsFiles {
   std::string ca;    // who signs the certificates of peers

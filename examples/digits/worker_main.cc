@@ -247,6 +247,7 @@ absl::Status Run(const Flags& flags) {
 }  // namespace penstock::digits
 
 int main(int argc, char** argv) {
+  penstock::ps::KeepTlsAtExit();
   penstock::digits::Flags flags;
   CLI::App app("Digits: one worker of synchronous training");
   auto* servers = app.add_option("--servers", flags.servers,
