@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/reach.h"
 #include "tensor_service/message.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock::ps {
 namespace {
@@ -53,9 +55,13 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(Options options) {
 }
 
 absl::Status Worker::JoinAll() {
+  const absl::Time limit = base::SteadyNow() + options_.join_timeout;
+  const absl::Status reached =
+      AwaitServers(options_.servers, options_.join_timeout);
+  if (!reached.ok()) return reached;
   JoinRequest request;
   *request.mutable_worker() = id();
-  auto replies = calls_.Call("Join", request, options_.join_timeout);
+  auto replies = calls_.Call("Join", request, limit - base::SteadyNow());
   if (!replies.ok()) return replies.status();
   absl::Duration lease = absl::InfiniteDuration();
   for (const grpc::ByteBuffer& bytes : *replies) {

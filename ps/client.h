@@ -62,8 +62,8 @@ class Worker {
   };
 
   // Becomes a member at every server, and stays one by heartbeats. Waits for
-  // servers that are not up yet. Returns INVALID_ARGUMENT as Place() does,
-  // DEADLINE_EXCEEDED after join_timeout, and UNAVAILABLE if a server is
+  // servers that are not up yet. Returns INVALID_ARGUMENT as Place() does, what
+  // AwaitServers() does for join_timeout, and UNAVAILABLE if a server is
   // shutting down or its connection breaks.
   static absl::StatusOr<std::unique_ptr<Worker>> Join(Options options);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/pem.h"
 #include "transport/base/openssl_at_exit.h"
 
 namespace penstock::ps {
@@ -20,22 +21,21 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text;
 }
 
-// The contents of the files.
 struct Pem {
-  std::string ca;
-  std::string cert;
-  std::string key;
+  PemFile ca;
+  PemFile cert;
+  PemFile key;
 };
 
 absl::StatusOr<Pem> Read(const TlsFiles& files) {
-  Pem pem;
-  for (auto [path, text] :
-       {std::pair(&files.ca, &pem.ca), std::pair(&files.cert, &pem.cert),
-        std::pair(&files.key, &pem.key)}) {
-    absl::StatusOr<std::string> read = ReadFile(*path);
+  Pem pem{{files.ca, ""}, {files.cert, ""}, {files.key, ""}};
+  for (PemFile* file : {&pem.ca, &pem.cert, &pem.key}) {
+    absl::StatusOr<std::string> read = ReadFile(file->path);
     if (!read.ok()) return read.status();
-    *text = *std::move(read);
+    file->text = *std::move(read);
   }
+  absl::Status status = CheckPem(pem.ca, pem.cert, pem.key);
+  if (!status.ok()) return status;
   return pem;
 }
 
@@ -58,8 +58,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerSecurity(
   if (!pem.ok()) return pem.status();
   grpc::SslServerCredentialsOptions options(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = pem->ca;
-  options.pem_key_cert_pairs.push_back({pem->key, pem->cert});
+  options.pem_root_certs = pem->ca.text;
+  options.pem_key_cert_pairs.push_back({pem->key.text, pem->cert.text});
   return grpc::SslServerCredentials(options);
 }
 
@@ -68,7 +68,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientSecurity(
   if (!files.given()) return grpc::InsecureChannelCredentials();
   absl::StatusOr<Pem> pem = Read(files);
   if (!pem.ok()) return pem.status();
-  return grpc::SslCredentials({pem->ca, pem->key, pem->cert});
+  return grpc::SslCredentials({pem->ca.text, pem->key.text, pem->cert.text});
 }
 
 }  // namespace penstock::ps

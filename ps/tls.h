@@ -32,7 +32,7 @@ struct TlsFiles {
 // Return insecure credentials if no files are given, else those of TLS in which
 // each side has a certificate that `ca` vouches for. A server verifies no
 // names; a client that of the server. Return NOT_FOUND for a file that cannot
-// be read or is empty.
+// be read or is empty, and INVALID_ARGUMENT as CheckPem() does.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerSecurity(
     const TlsFiles& files);
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientSecurity(

@@ -31,6 +31,7 @@
 #include "penstock/penstock.h"
 #include "ps/client.h"
 #include "ps/cluster.h"
+#include "ps/reach.h"
 #include "ps/reader.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
@@ -209,8 +210,10 @@ absl::Status RunWorker(const Flags& flags, const Part& part,
 
 absl::Status RunEvaluator(const Flags& flags, const Part& part,
                           const Dataset& digits) {
-  ps::Reader reader(part.channels, Variables(flags.hidden));
   EvaluatorOptions options;
+  absl::Status reached = ps::AwaitServers(part.channels, options.patience);
+  if (!reached.ok()) return reached;
+  ps::Reader reader(part.channels, Variables(flags.hidden));
   options.steps = flags.steps;
   options.every = flags.every;
   return Evaluate(options, &reader,
