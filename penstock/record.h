@@ -18,23 +18,24 @@
 
 namespace penstock {
 
-// Records to the file `path` all calls over connections that are accepted from
-// now on, until the process exits: of each server of this process, enabled for
-// Penstock or not. "%p" in the path stands for the pid. Replaces an older file.
-// Call it at most once, in a process without PENSTOCK_RECORD.
+// Records calls to the file `path`, which replaces an older one; "%p" in it
+// stands for the pid. Recorded are all gRPC servers of this process, enabled
+// for Penstock or not. Connections that exist already are not; those that are
+// accepted from now on are, until the process exits. Call it at most once, and
+// not in a process with PENSTOCK_RECORD.
 //
 // A thread of its own writes, which takes no signals. The memory for what is
 // not yet written is bounded (16 MiB, and 8 KiB for each open call), and so is
 // the file (64 MiB); what does not fit is left out, and the file says how much.
 // If the file cannot be written any more, as on a full disk, one line is logged
-// and the recording ends; calls do not notice. If the process is killed, the
-// recording lacks its last second, and calls that were open. The child of a
-// fork records nothing.
+// and the recording ends; calls do not notice, and cost nothing more. If the
+// process is killed, the recording lacks its last second, and calls that were
+// open. The child of a fork records nothing.
 //
 // Returns an error if the file cannot be written or is none (a device, a pipe,
 // a symbolic link). FAILED_PRECONDITION: another process is writing it, this
 // one records already, or this gRPC cannot be recorded (another release, or in
-// use before Penstock was loaded).
+// use before Penstock was loaded). RESOURCE_EXHAUSTED: no thread or room.
 absl::Status RecordCalls(const std::string& path);
 
 // Writes what there is, and ends the recording, however it was begun. Happens

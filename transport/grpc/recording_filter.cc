@@ -34,8 +34,10 @@ struct CallData {
   // Ours, which gRPC calls in place of those that they call at their end.
   grpc_closure on_initial_metadata;
   grpc_closure on_message;
+  grpc_closure on_end;
   grpc_closure* then_initial_metadata = nullptr;
   grpc_closure* then_message = nullptr;
+  grpc_closure* then_end = nullptr;
 };
 
 CallData* Of(grpc_call_element* elem) {
@@ -66,9 +68,19 @@ void OnMessage(void* arg, grpc_error_handle error) {
   grpc_core::Closure::Run(DEBUG_LOCATION, data->then_message, error);
 }
 
+// The call is over. If the server has not sent its status before, it was
+// cancelled, or its connection broke; what status the handler gives then, if
+// any, the client does not see.
+void OnEnd(void* arg, grpc_error_handle error) {
+  CallData* const data = Of(static_cast<grpc_call_element*>(arg));
+  data->call.End(GRPC_STATUS_CANCELLED);
+  grpc_core::Closure::Run(DEBUG_LOCATION, data->then_end, error);
+}
+
 CallData::CallData(grpc_call_element* elem) {
   GRPC_CLOSURE_INIT(&on_initial_metadata, OnInitialMetadata, elem, nullptr);
   GRPC_CLOSURE_INIT(&on_message, OnMessage, elem, nullptr);
+  GRPC_CLOSURE_INIT(&on_end, OnEnd, elem, nullptr);
 }
 
 void StartBatch(grpc_call_element* elem,
@@ -86,6 +98,11 @@ void StartBatch(grpc_call_element* elem,
     data->message = receive.recv_message;
     data->then_message = receive.recv_message_ready;
     receive.recv_message_ready = &data->on_message;
+  }
+  if (batch->recv_trailing_metadata) {
+    auto& receive = payload->recv_trailing_metadata;
+    data->then_end = receive.recv_trailing_metadata_ready;
+    receive.recv_trailing_metadata_ready = &data->on_end;
   }
   if (batch->send_message) {
     data->call.Sent(payload->send_message.send_message->Length());

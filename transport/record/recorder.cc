@@ -28,8 +28,8 @@ constexpr size_t Recorder::kMaxQueuedBytes;
 
 Recorder* Recorder::OfProcess() {
   Recorder* const recorder = of_process.load(std::memory_order_acquire);
-  if (recorder == nullptr || recorder->pid_ != getpid()) return nullptr;
-  return recorder;
+  if (recorder == nullptr || recorder->stopped()) return nullptr;
+  return recorder->pid_ == getpid() ? recorder : nullptr;
 }
 
 void Recorder::SetOfProcess(Recorder* recorder) {
@@ -45,7 +45,7 @@ int64_t Recorder::NowMicros() const {
 bool Recorder::Add(Part part) {
   const size_t size = SizeOf(part);
   base::MutexLock lock(&mu_);
-  if (stopped_) return false;
+  if (stopped()) return false;
   if (queued_bytes_ + size > kMaxQueuedBytes) {
     left_out_.fetch_add(1, std::memory_order_relaxed);
     return false;
@@ -66,7 +66,7 @@ std::vector<Part> Recorder::Take() {
 void Recorder::Stop() {
   std::vector<Part> dropped;  // outside the lock
   base::MutexLock lock(&mu_);
-  stopped_ = true;
+  stopped_.store(true, std::memory_order_relaxed);
   dropped.swap(queue_);
   queued_bytes_ = 0;
 }
@@ -76,6 +76,7 @@ RecordedCall::~RecordedCall() { End(kCancelled); }
 void RecordedCall::Begin(Recorder* recorder, uint64_t client,
                          absl::string_view method) {
   if (recorder == nullptr || recorder_ != nullptr) return;
+  if (recorder->stopped()) return;
   recorder_ = recorder;
   begun_us_ = recorder->NowMicros();
   part_.call = recorder->NextCall();
@@ -84,15 +85,23 @@ void RecordedCall::Begin(Recorder* recorder, uint64_t client,
   part_.begun_us = begun_us_;
 }
 
+bool RecordedCall::Takes() {
+  if (recorder_ == nullptr) return false;
+  if (!recorder_->stopped()) return true;
+  recorder_ = nullptr;
+  part_ = Part();
+  return false;
+}
+
 void RecordedCall::Add(uint64_t bytes, bool sent) {
-  if (recorder_ == nullptr) return;
+  if (!Takes()) return;
   if (part_.messages.size() == Part::kMaxMessages) HandOver();
   if (recorder_ == nullptr) return;
   part_.messages.push_back({recorder_->NowMicros() - begun_us_, bytes, sent});
 }
 
 void RecordedCall::End(int status) {
-  if (recorder_ == nullptr) return;
+  if (!Takes()) return;
   part_.is_last = true;
   part_.ended_after_us = recorder_->NowMicros() - begun_us_;
   // Others are UNKNOWN to the peer, too.

@@ -26,8 +26,9 @@ class Recorder {
   // Of parts together, with their messages.
   static constexpr size_t kMaxQueuedBytes = 16 * 1024 * 1024;
 
-  // Returns the recorder of the process; null: nothing is recorded, or this is
-  // the child of a fork. Once there is one, it is never destroyed.
+  // Returns the recorder of the process; null: nothing is recorded, or no
+  // longer, or this is the child of a fork. Once there is one, it is never
+  // destroyed.
   static Recorder* OfProcess();
   // Makes `recorder` that of the process. Call it once.
   static void SetOfProcess(Recorder* recorder);
@@ -50,6 +51,7 @@ class Recorder {
 
   // From now on nothing is taken, nor counted.
   void Stop();
+  bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
  private:
   const absl::Time begun_;
@@ -57,14 +59,15 @@ class Recorder {
   std::atomic<uint64_t> clients_{0};
   std::atomic<uint64_t> calls_{0};
   std::atomic<uint64_t> left_out_{0};
+  std::atomic<bool> stopped_{false};  // is set under the lock
   base::Mutex mu_;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   size_t queued_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<Part> queue_ ABSL_GUARDED_BY(mu_);
 };
 
 // One call. Does nothing without a recorder, before Begin(), and after End().
-// Used by one thread at a time. Holds at most Part::kMaxMessages messages.
+// Once the recorder has stopped, nothing is measured or held any more. Used by
+// one thread at a time. Holds at most Part::kMaxMessages messages.
 class RecordedCall {
  public:
   RecordedCall() = default;
@@ -80,6 +83,8 @@ class RecordedCall {
   void End(int status);
 
  private:
+  // Whether there is something to take down.
+  bool Takes();
   void Add(uint64_t bytes, bool sent);
   void HandOver();
 

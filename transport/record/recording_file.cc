@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -26,8 +27,9 @@ constexpr absl::Duration kPause = absl::Milliseconds(100);
 // Each time costs some bytes of the file.
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 
-// Never destroyed: its thread goes on until the process ends.
-RecordingFile* of_process = nullptr;
+// Never destroyed: its thread may use it until the process ends.
+std::atomic<RecordingFile*> of_process{nullptr};
+pid_t pid_of_process = 0;  // of who made it; not of the child of a fork
 
 }  // namespace
 
@@ -66,16 +68,17 @@ RecordingFile::RecordingFile(gzFile_s* file, Recorder* recorder,
 
 RecordingFile::~RecordingFile() { Close(); }
 
-void RecordingFile::Flush() {
+bool RecordingFile::Flush() {
   const base::FileSizeSignalBlock block;
   base::MutexLock lock(&mu_);
-  if (file_ == nullptr) return;
+  if (file_ == nullptr) return false;
   absl::Status status = WriteQueuedLocked();
   if (status.ok() && unsynced_ &&
       base::SteadyNow() - synced_ >= kSyncInterval) {
     status = SyncLocked();
   }
   if (!status.ok()) EndLocked(status);
+  return file_ != nullptr;
 }
 
 void RecordingFile::Close() {
@@ -134,28 +137,36 @@ void RecordingFile::EndLocked(const absl::Status& why) {
 }
 
 absl::Status RecordTo(const std::string& path) {
-  auto* const recorder = new Recorder;
+  auto recorder = absl::make_unique<Recorder>();
   absl::StatusOr<std::unique_ptr<RecordingFile>> file = RecordingFile::Open(
-      absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}), recorder);
-  if (!file.ok()) {
-    delete recorder;
-    return file.status();
-  }
-  of_process = file->release();
-  Recorder::SetOfProcess(recorder);
-  std::atexit(FinishRecording);
-  return progress::StartDetachedThread(
+      absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}),
+      recorder.get());
+  if (!file.ok()) return file.status();
+  // Calls are taken down only once somebody writes them.
+  const absl::Status started = progress::StartDetachedThread(
       "penstock-record",
       [](void* recording) -> void* {
-        for (;; absl::SleepFor(kPause)) {
-          static_cast<RecordingFile*>(recording)->Flush();
+        while (static_cast<RecordingFile*>(recording)->Flush()) {
+          absl::SleepFor(kPause);
         }
+        return nullptr;
       },
-      of_process);
+      file->get());
+  if (!started.ok()) {
+    return absl::Status(
+        started.code(),
+        absl::StrCat("write a recording to ", path, ": ", started.message()));
+  }
+  pid_of_process = getpid();
+  of_process.store(file->release(), std::memory_order_release);
+  Recorder::SetOfProcess(recorder.release());
+  std::atexit(FinishRecording);
+  return absl::OkStatus();
 }
 
 void FinishRecording() {
-  if (Recorder::OfProcess() != nullptr) of_process->Close();
+  RecordingFile* const file = of_process.load(std::memory_order_acquire);
+  if (file != nullptr && pid_of_process == getpid()) file->Close();
 }
 
 }  // namespace record

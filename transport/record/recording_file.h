@@ -40,8 +40,9 @@ class RecordingFile {
   // Writes what there is. Once a second, also makes what is written readable
   // by others, should the process be killed. If that fails, as on a full disk
   // or at a limit on file sizes, or the file has its full size, logs a line,
-  // closes the file and stops the recorder.
-  void Flush();
+  // closes the file and stops the recorder. Returns whether the file is open
+  // still.
+  bool Flush();
   // Writes what there is, and closes the file.
   void Close();
 
@@ -69,7 +70,7 @@ class RecordingFile {
 
 // Records the calls of this process's servers to `path` from now on, on a
 // thread of its own, until the process exits. "%p" in the path stands for the
-// pid. Call it once.
+// pid. Call it once; after an error, once more.
 absl::Status RecordTo(const std::string& path);
 // Ends that, if it has begun.
 void FinishRecording();

@@ -1,6 +1,9 @@
 #include "transport/record/recorder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -122,6 +125,22 @@ TEST(RecorderTest, ACutCallSaysNothingMore) {
   EXPECT_TRUE(recorder.Take().empty());
 }
 
+TEST(RecorderTest, OnceItHasStoppedCallsAreNotMeasured) {
+  Recorder recorder;
+  RecordedCall open;
+  open.Begin(&recorder, 1, "/a.B/C");
+  open.Sent(8);
+  recorder.Stop();
+  open.Sent(8);
+  open.End(0);
+  RecordedCall late;
+  late.Begin(&recorder, 1, "/a.B/C");
+  late.End(0);
+  EXPECT_TRUE(recorder.Take().empty());
+  EXPECT_EQ(recorder.TakeLeftOut(), 0u);
+  EXPECT_EQ(recorder.NextCall(), 2u) << "the late one has taken no number";
+}
+
 TEST(RecordingFileTest, IsWholeOnceItIsClosed) {
   const std::string path = PathOf("whole");
   Recorder recorder;
@@ -190,6 +209,48 @@ TEST(RecordingFileTest, AFullDiskIsALineAndTheEnd) {
                 "^[^\n]*the recording ends here: write: the file is larger "
                 "than the limit on file sizes: raise it \\(ulimit -f[^\n]*\n$");
   }
+}
+
+size_t CountThreads() {
+  size_t threads = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  while (const dirent* const task = readdir(tasks)) {
+    if (task->d_name[0] != '.') ++threads;
+  }
+  closedir(tasks);
+  return threads;
+}
+
+void SetStacks(size_t bytes) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, bytes);
+  pthread_setattr_default_np(&attributes);
+  pthread_attr_destroy(&attributes);
+}
+
+// Exits with the number of the first step that is not as it should be.
+[[noreturn]] void RecordWithAndWithoutAThread(const std::string& path) {
+  alarm(60);
+  SetStacks(size_t{1} << 47);  // no thread finds room for that
+  if (RecordTo(path).ok()) _exit(1);
+  if (Recorder::OfProcess() != nullptr) _exit(2);
+  SetStacks(size_t{1} << 20);
+  const size_t before = CountThreads();
+  if (!RecordTo(path).ok()) _exit(3);
+  Recorder* const recorder = Recorder::OfProcess();
+  if (recorder == nullptr || !recorder->Add(OneCall())) _exit(4);
+  FinishRecording();
+  if (Recorder::OfProcess() != nullptr) _exit(5);
+  while (CountThreads() > before) sched_yield();
+  FinishRecording();
+  _exit(LinesOf(path).size() == 2 ? 0 : 6);
+}
+
+TEST(RecordToTest, TakesNothingWithoutAThreadAndCostsNoneAtItsEnd) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(RecordWithAndWithoutAThread(PathOf("thread")),
+              testing::ExitedWithCode(0), "");
 }
 
 // The standard error of a process whose files have no room, not even for that.
