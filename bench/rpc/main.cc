@@ -89,6 +89,14 @@ void WarnOfGaps(const Recording& recording) {
     std::cerr << "rpc: " << recording.unfinished
               << " calls had not ended when the recording did\n";
   }
+  if (recording.goes_on) {
+    std::cerr << "rpc: the recording goes on after its first "
+              << recording.calls.size() << " calls, which are replayed\n";
+  }
+  if (recording.recorded_clients > recording.clients) {
+    std::cerr << "rpc: the recording's " << recording.recorded_clients
+              << " clients share " << recording.clients << " connections\n";
+  }
 }
 
 int Measure(const RunOptions& options, const std::string& command) {

@@ -23,11 +23,6 @@ using Json = nlohmann::json;
 constexpr int64_t kVersion = 1;
 // A part of a call with its 256 messages takes some 10 kB.
 constexpr int kMaxLineBytes = 64 * 1024;
-// Uncompressed: a small file may hold much.
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
-// What replaying holds in memory: some 100 MB.
-constexpr size_t kMaxCalls = 1000 * 1000;
-constexpr size_t kMaxMessages = 4 * 1000 * 1000;
 constexpr int64_t kMaxMicros = int64_t{400} * 24 * 3600 * 1000 * 1000;
 constexpr int64_t kMaxMessageBytes = int64_t{1} << 30;
 constexpr int64_t kMaxStatus = 16;
@@ -76,6 +71,12 @@ absl::StatusOr<RecordedMessage> ReadMessage(const Json& value) {
 // Puts the lines together.
 class Assembler {
  public:
+  explicit Assembler(const RecordingLimits& limits) : limits_(limits) {}
+
+  // Whether the recording goes on beyond the limits: add nothing more.
+  bool full() const { return recording_.goes_on; }
+  void SetFull() { recording_.goes_on = true; }
+
   absl::Status Add(const Json& line) {
     if (!line.is_object()) {
       return absl::InvalidArgumentError("it is no JSON object");
@@ -133,6 +134,10 @@ class Assembler {
     int64_t id = 0;
     absl::Status status = ReadField(line, "call", kMaxMicros, &id);
     if (!status.ok()) return status;
+    if (IsTooMuch(line)) {
+      SetFull();
+      return absl::OkStatus();
+    }
     if (line.contains("client")) status = Begin(line, id);
     if (!status.ok()) return status;
     const auto call = open_.find(id);
@@ -149,11 +154,15 @@ class Assembler {
     return absl::OkStatus();
   }
 
+  bool IsTooMuch(const Json& line) const {
+    const auto messages = line.find("messages");
+    const size_t count = messages == line.end() ? 0 : messages->size();
+    return recording_.messages + count > limits_.messages ||
+           (line.contains("client") &&
+            recording_.calls.size() + open_.size() == limits_.calls);
+  }
+
   absl::Status Begin(const Json& line, int64_t id) {
-    if (recording_.calls.size() + open_.size() == kMaxCalls) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there are more than ", kMaxCalls, " calls"));
-    }
     const auto method = line.find("method");
     if (method == line.end() || !method->is_string() ||
         method->get_ref<const std::string&>().size() > kMaxMethodBytes) {
@@ -165,7 +174,8 @@ class Assembler {
     absl::Status status = ReadField(line, "client", kMaxMicros, &client);
     status.Update(ReadField(line, "at", kMaxMicros, &call.begun_us));
     if (!status.ok()) return status;
-    call.client = clients_.emplace(client, clients_.size()).first->second;
+    call.client = clients_.emplace(client, clients_.size()).first->second %
+                  Recording::kMaxClients;
     if (!open_.emplace(id, std::move(call)).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("call ", id, " begins twice"));
@@ -179,10 +189,6 @@ class Assembler {
       return absl::InvalidArgumentError("\"messages\" is missing or no list");
     }
     recording_.messages += messages->size();
-    if (recording_.messages > kMaxMessages) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("there are more than ", kMaxMessages, " messages"));
-    }
     for (const Json& value : *messages) {
       const absl::StatusOr<RecordedMessage> message = ReadMessage(value);
       if (!message.ok()) return message.status();
@@ -210,12 +216,8 @@ class Assembler {
   }
 
   absl::StatusOr<Recording> CheckLimits() {
-    recording_.clients = clients_.size();
-    if (recording_.clients > Recording::kMaxClients) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("it has ", recording_.clients, " clients, and ",
-                       Recording::kMaxClients, " at most can be replayed"));
-    }
+    recording_.recorded_clients = clients_.size();
+    recording_.clients = std::min(clients_.size(), Recording::kMaxClients);
     size_t open = 0;
     for (size_t client = 0; client < recording_.clients; ++client) {
       open += MostOpen(recording_, recording_.CallsOf(client));
@@ -228,6 +230,7 @@ class Assembler {
     return std::move(recording_);
   }
 
+  const RecordingLimits limits_;
   bool has_header_ = false;
   std::map<int64_t, RecordedCall> open_;
   std::map<int64_t, size_t> clients_;
@@ -252,15 +255,18 @@ absl::Status WhyEnded(gzFile_s* file) {
       code == Z_ERRNO ? std::strerror(errno) : "the compression is damaged");
 }
 
-absl::Status ReadLines(gzFile_s* file, Assembler* assembler, size_t* lines) {
+absl::Status ReadLines(gzFile_s* file, size_t max_bytes, Assembler* assembler,
+                       size_t* lines) {
   std::vector<char> buffer(kMaxLineBytes);
   size_t total = 0;
-  while (gzgets(file, buffer.data(), kMaxLineBytes) != nullptr) {
+  while (!assembler->full() &&
+         gzgets(file, buffer.data(), kMaxLineBytes) != nullptr) {
     ++*lines;
     const size_t length = std::strlen(buffer.data());
     total += length;
-    if (total > kMaxFileBytes) {
-      return absl::InvalidArgumentError("the file is too large");
+    if (total > max_bytes) {
+      assembler->SetFull();
+      break;
     }
     if (length == 0 || buffer[length - 1] != '\n') {
       const absl::Status why = WhyEnded(file);
@@ -272,7 +278,7 @@ absl::Status ReadLines(gzFile_s* file, Assembler* assembler, size_t* lines) {
     const absl::Status status = assembler->Add(line);
     if (!status.ok()) return status;
   }
-  return WhyEnded(file);
+  return assembler->full() ? absl::OkStatus() : WhyEnded(file);
 }
 
 }  // namespace
@@ -302,15 +308,17 @@ size_t MostOpen(const Recording& recording, const std::vector<size_t>& calls) {
   return most;
 }
 
-absl::StatusOr<Recording> LoadRecording(const std::string& path) {
+absl::StatusOr<Recording> LoadRecording(const std::string& path,
+                                        const RecordingLimits& limits) {
   const std::unique_ptr<gzFile_s, Closer> file(gzopen(path.c_str(), "rb"));
   if (file == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", std::strerror(errno)));
   }
-  Assembler assembler;
+  Assembler assembler(limits);
   size_t lines = 0;
-  const absl::Status status = ReadLines(file.get(), &assembler, &lines);
+  const absl::Status status =
+      ReadLines(file.get(), limits.file_bytes, &assembler, &lines);
   if (!status.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": line ", lines, ": ", status.message()));

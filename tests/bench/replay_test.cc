@@ -274,15 +274,8 @@ TEST(RecordingTest, WhatIsWrongIsNamed) {
 
 TEST(RecordingTest, WhatCannotBeReplayedIsRefused) {
   std::string many_open = kHeader;
-  std::string many_clients = kHeader;
-  for (size_t i = 1; i <= 600; ++i) {
-    many_open += CallAt(i, 0, 10);
-    absl::StrAppend(&many_clients, "{\"call\":", i, ",\"client\":", i,
-                    ",\"method\":\"/a\",\"at\":0,\"messages\":[],\"end\":1,"
-                    "\"status\":0}\n");
-  }
+  for (size_t i = 1; i <= 600; ++i) many_open += CallAt(i, 0, 10);
   EXPECT_THAT(ErrorOf(many_open), HasSubstr("600 calls open at once"));
-  EXPECT_THAT(ErrorOf(many_clients), HasSubstr("600 clients"));
 }
 
 TEST(RecordingTest, AFileThatIsCutOffIsRefused) {
