@@ -51,6 +51,7 @@ Display DisplayOf(int fd) {
   winsize size = {};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     display.columns = std::clamp<size_t>(size.ws_col, kMinColumns, kMaxColumns);
+    display.width = size.ws_col;
   }
   return display;
 }

@@ -4,6 +4,7 @@
 #define PENSTOCK_CLI_TEXT_OUTPUT_H_
 
 #include <cstddef>
+#include <limits>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,11 +18,13 @@ enum class Style { kPlain, kBold, kDim, kGood, kWarning, kBad };
 // What a descriptor's other end can show.
 struct Display {
   bool has_colours = false;
-  size_t columns = 80;
+  size_t columns = 80;                                // for text
+  size_t width = std::numeric_limits<size_t>::max();  // for tables
 };
 
-// Returns what `fd` can show: 80 columns and no colours if it is no terminal. A
-// terminal has no colours with NO_COLOR in the environment or TERM=dumb.
+// Returns what `fd` can show: 80 columns of text, tables of any width and no
+// colours if it is no terminal. A terminal has no colours with NO_COLOR in the
+// environment or TERM=dumb.
 Display DisplayOf(int fd);
 
 // Writes to a descriptor, and remembers whether that worked. SIGPIPE must be
@@ -32,6 +35,7 @@ class Output {
   explicit Output(int fd) : Output(fd, DisplayOf(fd)) {}
 
   size_t columns() const { return display_.columns; }
+  size_t width() const { return display_.width; }
   // Writes at once. Does nothing after a failure.
   void Write(absl::string_view text);
   // Returns `text` in that style, if there are colours.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/text/units.h"
 #include "cli/top/rates.h"
+#include "cli/top/table.h"
 #include "cli/top/view.h"
 #include "transport/base/printable.h"
 #include "transport/metrics/labels.h"
@@ -65,31 +66,40 @@ std::string Calls(const Rates& rates) {
   return text.empty() ? "none yet\n" : text;
 }
 
-std::string PathRow(const Rates& rates, const std::string& path) {
+std::string PathRow(const Rates& rates, const std::string& path,
+                    const Table& table) {
   const Labels of_path = {{"path", path}};
   const Labels sent = {{"path", path}, {"direction", "sent"}};
   const Labels received = {{"path", path}, {"direction", "received"}};
   const Labels announced = {{"path", path}, {"kind", "announced"}};
-  return absl::StrFormat("%-6s %11s %8s %8s %10s %10s %9.0f%% %9s %9s\n", path,
-                         Count(rates.Now(kSessions, of_path)),
-                         Count(rates.PerSecond(kMessages, sent)),
-                         Count(rates.PerSecond(kMessages, received)),
-                         Bytes(rates.PerSecond(kBytes, sent)),
-                         Bytes(rates.PerSecond(kBytes, received)),
-                         100 * Share(rates.PerSecond(kBytes, announced),
-                                     rates.PerSecond(kBytes, of_path)),
-                         Time(rates.Quantile(of_path, 0.5)),
-                         Time(rates.Quantile(of_path, 0.99)));
+  const double share = Share(rates.PerSecond(kBytes, announced),
+                             rates.PerSecond(kBytes, of_path));
+  return table.Row({path, Count(rates.Now(kSessions, of_path)),
+                    Count(rates.PerSecond(kMessages, sent)),
+                    Count(rates.PerSecond(kMessages, received)),
+                    Bytes(rates.PerSecond(kBytes, sent)),
+                    Bytes(rates.PerSecond(kBytes, received)),
+                    absl::StrFormat("%.0f%%", 100 * share),
+                    Time(rates.Quantile(of_path, 0.5)),
+                    Time(rates.Quantile(of_path, 0.99))});
 }
 
-std::string Paths(const Rates& rates) {
-  std::string text = absl::StrFormat(
-      "%-6s %11s %8s %8s %10s %10s %10s %9s %9s\n", "", "connections", "sent/s",
-      "recv/s", "sent B/s", "recv B/s", "announced", "call p50", "p99");
+std::string Paths(const Rates& rates, const Output& out) {
+  const Table table({{"", -6},
+                     {"connections", 11, 3},
+                     {"sent/s", 8, 1},
+                     {"recv/s", 8, 2},
+                     {"sent B/s", 10},
+                     {"recv B/s", 10},
+                     {"announced", 10, 5},
+                     {"call p50", 9},
+                     {"p99", 9, 4}},
+                    out.width());
+  std::string text = table.Header();
   for (const std::string& path : rates.UsedPaths()) {
-    text += PathRow(rates, path);
+    text += PathRow(rates, path, table);
   }
-  return text;
+  return text + table.LeftOut();
 }
 
 // "shm 2 MiB of 1 GiB", of what is used at all.
@@ -154,39 +164,50 @@ std::string Troubles(const Rates& rates, const Sample& after) {
 }
 
 std::string ConnectionRow(const Rates& rates,
-                          const metrics::ConnectionInfo& each) {
-  std::string text = absl::StrFormat(
-      "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s %9s\n",
-      metrics::NameOf(each.role), base::Printable(each.path, 6),
-      static_cast<int>(kMaxPeerBytes),
-      base::Printable(each.peer, kMaxPeerBytes),
-      Count(rates.PerSecond(each, &metrics::ConnectionInfo::messages_sent)),
-      Count(rates.PerSecond(each, &metrics::ConnectionInfo::messages_received)),
-      Bytes(rates.PerSecond(each, &metrics::ConnectionInfo::bytes_sent)),
-      Bytes(rates.PerSecond(each, &metrics::ConnectionInfo::bytes_received)),
-      Count(each.streams), Bytes(each.eager_max_bytes),
-      Time(rates.Quantile(each, 0.5)));
+                          const metrics::ConnectionInfo& each,
+                          const Table& table, const Output& out) {
+  using metrics::ConnectionInfo;
+  const auto per_second = [&](uint64_t ConnectionInfo::*counter) {
+    return rates.PerSecond(each, counter);
+  };
+  std::string text = table.Row(
+      {std::string(metrics::NameOf(each.role)), base::Printable(each.path, 6),
+       base::Printable(each.peer, kMaxPeerBytes),
+       Count(per_second(&ConnectionInfo::messages_sent)),
+       Count(per_second(&ConnectionInfo::messages_received)),
+       Bytes(per_second(&ConnectionInfo::bytes_sent)),
+       Bytes(per_second(&ConnectionInfo::bytes_received)), Count(each.streams),
+       Bytes(each.eager_max_bytes), Time(rates.Quantile(each, 0.5))});
   if (!each.reason.empty()) {
-    absl::StrAppend(&text, "       ",
-                    base::Printable(each.reason, kMaxReasonBytes), "\n");
+    const std::string reason = base::Printable(each.reason, kMaxReasonBytes);
+    absl::StrAppend(&text, "       ", Wrapped(reason, 7, out.width()), "\n");
   }
   return text;
 }
 
-std::string Connections(const Rates& rates, const Sample& after) {
-  std::string text = absl::StrFormat(
-      "%-6s %-6s %-*s %8s %8s %10s %10s %5s %8s %9s\n", "as", "path",
-      static_cast<int>(kMaxPeerBytes), "peer", "sent/s", "recv/s", "sent B/s",
-      "recv B/s", "RPCs", "eager to", "call p50");
+std::string Connections(const Rates& rates, const Sample& after,
+                        const Output& out) {
+  const Table table({{"as", -6},
+                     {"path", -6},
+                     {"peer", -static_cast<int>(kMaxPeerBytes)},
+                     {"sent/s", 8, 3},
+                     {"recv/s", 8, 4},
+                     {"sent B/s", 10},
+                     {"recv B/s", 10, 1},
+                     {"RPCs", 5, 5},
+                     {"eager to", 8, 6},
+                     {"call p50", 9, 2}},
+                    out.width());
+  std::string text = table.Header();
   const auto busiest = rates.Busiest();
   for (size_t i = 0; i < std::min(busiest.size(), kMaxConnections); ++i) {
-    text += ConnectionRow(rates, *busiest[i]);
+    text += ConnectionRow(rates, *busiest[i], table, out);
   }
   if (busiest.size() > kMaxConnections) {
     absl::StrAppend(&text, "and ", busiest.size() - kMaxConnections,
                     " more, with less to do\n");
   }
-  return text;
+  return text + table.LeftOut();
 }
 
 }  // namespace
@@ -196,13 +217,13 @@ std::string ViewText(const Sample& before, const Sample& after,
   const Rates rates(before, after);
   std::string text =
       absl::StrCat(out.Styled(Style::kBold, "RPCs"), "\n", Calls(rates),
-                   Heading(out, "Paths"), Paths(rates), Heading(out, "Memory"),
-                   Memory(rates, after),
+                   Heading(out, "Paths"), Paths(rates, out),
+                   Heading(out, "Memory"), Memory(rates, after),
                    Heading(out, "What went wrong since the process began"),
                    Troubles(rates, after));
   if (after.has_connections) {
     absl::StrAppend(&text, Heading(out, "Connections"),
-                    Connections(rates, after));
+                    Connections(rates, after, out));
   }
   return text;
 }

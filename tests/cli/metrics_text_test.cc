@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "absl/strings/str_split.h"
 #include "cli/top/sample.h"
 #include "cli/top/view.h"
 #include "gtest/gtest.h"
@@ -95,6 +96,27 @@ TEST(ViewTest, RatesAreDifferencesOverTime) {
   EXPECT_EQ(ViewJson(After(10, 1000), After(12, 3000), absl::UnixEpoch())
                 .find('\x1b'),
             std::string::npos);
+}
+
+TEST(ViewTest, NarrowTerminalsGetTheColumnsThatFit) {
+  const Sample before = After(10, 1000);
+  Sample after = After(12, 3000);
+  after.connections[0].reason = std::string(3, 'r');
+  for (int i = 0; i < 20; ++i) after.connections[0].reason += " reason";
+  for (const size_t width : {60, 80, 109}) {
+    Display display;
+    display.width = width;
+    const std::string text = ViewText(before, after, Output(-1, display));
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      EXPECT_LE(line.size(), width) << line;
+    }
+    EXPECT_EQ(text.find("no room for: ") == std::string::npos, width == 109)
+        << text;
+    // What matters most is there in any case.
+    for (const char* part : {"sent B/s", "peer", "call p50"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << text;
+    }
+  }
 }
 
 TEST(ViewTest, WhatBecameLessIsNoRate) {
