@@ -51,9 +51,20 @@ std::string Commands(const CLI::App& app, const Output& out) {
   return absl::StrCat(Heading(out, "Commands"), Table(rows, out));
 }
 
+std::string Arguments(const CLI::App& app, const Output& out) {
+  std::vector<Row> rows;
+  for (const CLI::Option* each : VisibleOptions(app)) {
+    if (!each->get_positional()) continue;
+    rows.push_back({OptionText(*each), each->get_description()});
+  }
+  if (rows.empty()) return "";
+  return absl::StrCat(Heading(out, "Arguments"), Table(rows, out));
+}
+
 std::string Options(const CLI::App& app, const Output& out) {
   std::vector<Row> rows;
   for (const CLI::Option* each : VisibleOptions(app)) {
+    if (each->get_positional()) continue;
     rows.push_back({OptionText(*each), each->get_description()});
   }
   return absl::StrCat(Heading(out, "Options"), Table(rows, out));
@@ -123,13 +134,16 @@ std::string OptionText(const CLI::Option& option) {
 std::string HelpOf(const Program& program, const CLI::App& app,
                    const Output& out) {
   const Command* const command = program.CommandOf(&app);
-  std::string text = absl::StrCat(
-      out.Styled(Style::kBold, FullName(app)), ": ", app.get_description(),
-      "\n\nUsage: ", FullName(app), " ", UsageOf(program, app), "\n");
+  const std::string summary =
+      Wrapped(app.get_description(), FullName(app).size() + 2, out.columns());
+  std::string text = absl::StrCat(out.Styled(Style::kBold, FullName(app)), ": ",
+                                  summary, "\n\nUsage: ", FullName(app), " ",
+                                  UsageOf(program, app), "\n");
   if (command != nullptr) {
     text += Paragraphs(command->manual().description, out);
   }
   text += Commands(app, out);
+  text += Arguments(app, out);
   text += Options(app, out);
   if (command != nullptr) {
     text += Examples(command->manual(), out);

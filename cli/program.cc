@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cli/doctor/probes.h"
 #include "cli/help.h"
+#include "cli/usage_errors.h"
 #include "penstock/version.h"
 
 namespace penstock::cli {
@@ -17,16 +17,7 @@ namespace {
 constexpr char kHidden[] = "";  // CLI11's group that --help leaves out
 
 void AddHelp(CLI::App* app) {
-  app->set_help_flag("-h,--help", "says what is there, and how to use it");
-}
-
-// Returns the name of a subcommand that `word` may be meant for, or "".
-std::string NearestCommand(const CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::App* each : VisibleCommands(app)) {
-    names.push_back(each->get_name());
-  }
-  return Nearest(word, names);
+  app->set_help_flag("-h,--help", "show this help, and end");
 }
 
 // The deepest command that was named.
@@ -90,10 +81,14 @@ void Complain(const std::string& name, absl::string_view message) {
 Program::Program(std::vector<std::unique_ptr<Command>> commands)
     : root_(kSummary, "penstock"), commands_(std::move(commands)) {
   AddHelp(&root_);
-  root_.add_flag("--version", "says which release this is");
+  root_.add_flag("--version", "show which release this is, and end");
   for (const std::unique_ptr<Command>& command : commands_) {
     CLI::App* const app = AppFor(command->manual());
     command->Declare(app);
+    // Otherwise CLI11 takes "--json=0", and numbers.
+    for (CLI::Option* each : app->get_options()) {
+      if (each->get_items_expected_max() == 0) each->disable_flag_override();
+    }
     by_app_[app] = command.get();
   }
 }
@@ -123,6 +118,11 @@ const Command* Program::CommandOf(const CLI::App* app) const {
 
 int Program::Run(int argc, char** argv, const Context& context) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  // "penstock help ping" is "penstock ping --help".
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   Context complete = context;
   complete.program = this;
   complete.operands = CutOperands(&words);
@@ -166,18 +166,9 @@ int Program::Parse(std::vector<std::string> words, const Context& context) {
   } catch (const CLI::CallForHelp&) {
     context.out->Write(HelpOf(*this, *Chosen(&root_), *context.out));
     return kOk;
-  } catch (const CLI::ExtrasError& error) {
-    CLI::App* const app = Chosen(&root_);
-    const std::vector<std::string> extra = app->remaining();
-    const std::string word = extra.empty() ? "" : extra.front();
-    const std::string nearest = NearestCommand(*app, word);
-    return WrongUsage(
-        *app, nearest.empty()
-                  ? absl::StrCat("what is \"", word, "\"?")
-                  : absl::StrCat("what is \"", word, "\"? Did you mean ",
-                                 FullName(*app), " ", nearest, "?"));
   } catch (const CLI::ParseError& error) {
-    return WrongUsage(*Chosen(&root_), error.what());
+    const CLI::App& app = *Chosen(&root_);
+    return WrongUsage(app, UsageError(*this, app, error));
   }
   if (root_.count("--version") > 0) {
     context.out->Write("penstock " PENSTOCK_VERSION ", for gRPC 1.51.1\n");

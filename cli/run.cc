@@ -71,9 +71,9 @@ class RunProgram final : public Command {
          {"penstock run python3 client.py", "a Python program"},
          {"penstock run --fabrics=shm,tcp --require -- ./server",
           "over these only, and rather not at all than over HTTP/2"}},
-        "PROGRAM said so: its exit code is this command's",
-        "PROGRAM said so; 127 and 126 mean, as in a shell, that it is not "
-        "there and that it cannot be run"};
+        "PROGRAM ended with 0: any exit code of its own is this command's",
+        "PROGRAM ended with 1; 127 says, as in a shell, that there is no such "
+        "program, and 126 that it cannot be run"};
     manual.operands = "PROGRAM [ARGUMENT...]";
     return manual;
   }

@@ -1,8 +1,10 @@
 #include "cli/top.h"
 
+#include <signal.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -33,10 +35,11 @@ class Top final : public Command {
         "top",
         "shows what a process does over Penstock, as it does it",
         "Connections, paths, rates, the time of calls, memory, and what went "
-        "wrong. WHERE is the number of a process of this machine, which is "
-        "asked at its status socket, or HOST:PORT (or a URL) where a process "
-        "serves metrics (PENSTOCK_METRICS). Without it, the processes that "
-        "can be asked are listed.\n\nNothing has to be prepared in the "
+        "wrong. WHERE is the PID of a process of this machine, which is asked "
+        "at its status socket, or HOST:PORT (or a URL) where a process serves "
+        "metrics (PENSTOCK_METRICS). Without it, the processes that can be "
+        "asked are listed, each after its PID.\n\nNothing has to be prepared "
+        "in the "
         "process, and looking costs it next to nothing. It answers its own "
         "user and root.",
         {{"penstock top", "lists processes"},
@@ -48,13 +51,14 @@ class Top final : public Command {
   }
 
   void Declare(CLI::App* app) override {
-    app->add_option("where", where_, "a process's number, or HOST:PORT")
+    app->add_option("where", where_,
+                    "the PID of a process, or HOST:PORT of its metrics")
         ->type_name("WHERE");
     app->add_option("-i,--interval", interval_text_,
                     "time between two looks (default 1s)")
         ->type_name("TIME");
     app->add_option("-n,--count", count_,
-                    "end after so many; 0 is never (default 0)")
+                    "looks, after which to stop (default: until Ctrl-C)")
         ->type_name("N");
     app->add_flag("--json", json_, "print a JSON object, in a line, each time");
   }
@@ -71,6 +75,11 @@ class Top final : public Command {
     }
     if (count_ < 0) return absl::InvalidArgumentError("--count: at least 0");
     interval_ = *interval;
+    if (absl::StartsWith(where_, ":")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("WHERE has no host: is it 127.0.0.1",
+                       base::Printable(where_, kMaxNameBytes), "?"));
+    }
     if (where_.empty() || absl::StrContains(where_, ':')) {
       return absl::OkStatus();
     }
@@ -78,7 +87,8 @@ class Top final : public Command {
       return absl::OkStatus();
     }
     return absl::InvalidArgumentError(
-        "WHERE: a process's number, or HOST:PORT");
+        absl::StrCat("\"", base::Printable(where_, kMaxNameBytes),
+                     "\" is neither the PID of a process nor HOST:PORT"));
   }
 
   absl::StatusOr<int> Run(const Context& context) override {
@@ -120,7 +130,13 @@ class Top final : public Command {
   }
 
   absl::StatusOr<Sample> Look() const {
-    if (process_ > 0) return SampleProcess(process_, kLimit);
+    if (process_ > 0) {
+      absl::StatusOr<Sample> sample = SampleProcess(process_, kLimit);
+      if (!absl::IsNotFound(sample.status())) return sample;
+      if (kill(process_, 0) == 0 || errno != ESRCH) return sample;
+      return absl::NotFoundError(
+          absl::StrCat("there is no process ", process_));
+    }
     const bool is_url = absl::StrContains(where_, "://");
     return SampleUrl(
         is_url ? where_ : absl::StrCat("http://", where_, "/metrics"), kLimit);

@@ -294,6 +294,9 @@ class TopTest(CommandTest):
         """Garbage, and metrics of others."""
         answers = {"/metrics": b"up 1\n", "/garbage": b"{{{ \xff\n",
                    "/endless": b"penstock_sessions 1\n" * 2_000_000}
+        done = run("top", "999999999")  # above the kernel's highest
+        self.check(done, 1)
+        self.assertIn("there is no process 999999999", done.stderr)
 
         class Handler(http.server.BaseHTTPRequestHandler):
 

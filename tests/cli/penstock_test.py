@@ -99,11 +99,31 @@ class UsageTest(CommandTest):
 
     def test_wrong_command_lines_are_refused_with_what_to_do(self):
         for arguments, said in [
-                (["doctr"], "Did you mean penstock doctor?"),
-                (["pnig"], "Did you mean penstock ping?"),
-                (["xyz"], 'what is "xyz"?'),
-                (["doctor", "--bogus"], 'what is "--bogus"?'),
-                (["ping"], "required"),
+                (["doctr"], "did you mean penstock doctor?"),
+                (["pnig"], "did you mean penstock ping?"),
+                (["xyz"], 'there is no command "xyz"'),
+                ([""], 'there is no command ""'),
+                (["version"], "did you mean penstock --version?"),
+                (["doctor", "--bogus"], 'there is no option "--bogus"'),
+                (["doctor", "--bref"], "did you mean penstock doctor --brief?"),
+                (["ping", "a:1", "--coun=3"], "penstock ping --count?"),
+                (["doctor", "\x1b[2J:1", "--bogus"], "--bogus"),
+                (["\x1b[2J"], "\\x1b[2J"),
+                (["ping", "a:1", "b:1"], '"b:1" is one argument too many'),
+                (["ping"], "TARGET is missing: penstock ping [OPTIONS] TARGET"),
+                (["ps"], "which command?"),
+                (["ps", "x"], 'there is no command "x"'),
+                (["completion"], "SHELL is missing"),
+                (["doctor", "--json=x"], "--json takes no value"),
+                (["doctor", "--json=0"], "--json takes no value"),
+                (["ping", "a:1", "--flood=3"], "--flood takes no value"),
+                (["doctor", "--timeout"], "--timeout needs a value: --timeout="),
+                (["ping", "a:1", "--count="], "--count needs a value: --count=N"),
+                (["ping", "a:1", "-c1", "-c2"], "--count is given more than once"),
+                (["ping", "a:1", "--count=1.5"], '"1.5" is no whole number'),
+                (["serve", "--port=abc"], '--port: "abc" is no whole number'),
+                (["top", ":80"], "127.0.0.1:80"),
+                (["top", "x"], "neither the PID of a process nor HOST:PORT"),
                 (["ping", "localhost"], "localhost:50051"),
                 (["ping", "a:0"], "not 1 to 65535: use HOST:PORT, such as a:5"),
                 (["ping", "a:99999"], "not 1 to 65535"),
@@ -146,6 +166,18 @@ class UsageTest(CommandTest):
                 self.assertEqual(done.stdout, "")
                 self.assertIn(said, done.stderr)
                 self.assertIn("--help", done.stderr)
+
+    def test_help_is_a_command_too(self):
+        for words in [], ["ping"], ["ps", "serve"]:
+            self.assertEqual(run("help", *words).stdout,
+                             run(*words, "--help").stdout)
+        self.check(run("help", "ping"), 0)
+
+    def test_what_a_command_is_given_is_apart_from_its_options(self):
+        said = run("ping", "--help").stdout
+        self.assertRegex(said, r"\nArguments\n  TARGET  the server")
+        self.assertNotIn("TARGET", said.partition("\nOptions")[2].partition(
+            "\nExamples")[0])
 
     def test_version_names_grpcs_release(self):
         done = run("--version")
@@ -378,6 +410,24 @@ class OutputTest(CommandTest):
                                                   env={"NO_COLOR": "1"}))
         self.assertNotIn(ESCAPE, self.on_terminal(80, "doctor",
                                                   env={"TERM": "dumb"}))
+
+    def test_help_fits_into_60_columns(self):
+        for command in "", "doctor", "ping", "serve", "run", "top", "bench":
+            shown = self.on_terminal(60, *command.split(), "--help",
+                                     env={"NO_COLOR": "1"})
+            for line in shown.splitlines():
+                # Examples are to be copied.
+                if not line.startswith("  penstock "):
+                    self.assertLessEqual(len(line), 60, line)
+
+    def test_help_into_a_closed_pipe_ends_without_a_word(self):
+        for command in "", "doctor", "ping", "serve", "run", "top", "bench":
+            reader, writer = os.pipe()
+            os.close(reader)
+            done = run(*command.split(), "--help", stdout=writer)
+            os.close(writer)
+            self.check(done, 1)
+            self.assertEqual(done.stderr, "")
 
     def test_a_narrow_terminal_gets_lines_and_not_columns(self):
         arguments = ["ping", self.serve(), "--count=1", "--sizes=8,64,1KiB,2KiB"]
