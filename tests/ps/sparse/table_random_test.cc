@@ -1,7 +1,7 @@
 // Random programs of calls do to a table what they do to its model, while
 // snapshots are taken, which are compared with what the model was.
 //
-// PENSTOCK_SEED repeats one program, PENSTOCK_SEEDS runs so many.
+// SPARSE_SEED repeats one program, SPARSE_SEEDS runs so many.
 
 #include <gtest/gtest.h>
 
@@ -288,12 +288,11 @@ uint64_t FromEnvironment(const char* name, uint64_t otherwise) {
 }
 
 TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
-  const uint64_t first =
-      FromEnvironment("PENSTOCK_SEED", std::random_device()());
+  const uint64_t first = FromEnvironment("SPARSE_SEED", std::random_device()());
   const uint64_t seeds = FromEnvironment(
-      "PENSTOCK_SEEDS", std::getenv("PENSTOCK_SEED") == nullptr ? 50 : 1);
+      "SPARSE_SEEDS", std::getenv("SPARSE_SEED") == nullptr ? 50 : 1);
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
-    SCOPED_TRACE(testing::Message() << "PENSTOCK_SEED=" << seed);
+    SCOPED_TRACE(testing::Message() << "SPARSE_SEED=" << seed);
     Program(seed).Run(400);
     if (HasFailure()) return;
   }
