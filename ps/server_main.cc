@@ -3,6 +3,7 @@
 // The address and the number of workers come from flags. What the flags leave
 // open comes from TF_CONFIG, in which the server is a task of type "ps".
 
+#include <errno.h>  // program_invocation_short_name
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -66,9 +67,19 @@ std::string CheckSeconds(const std::string& text) {
                             kMaxSeconds, " seconds");
 }
 
+// "ps_server"; or "penstock ps serve", if that command runs it.
+std::string OwnName() { return program_invocation_short_name; }
+
 int Fail(const std::string& what) {
-  std::cerr << "ps_server: " << what << "\n";
+  std::cerr << OwnName() << ": " << what << "\n";
   return 1;
+}
+
+int WrongFlags(const std::string& what) {
+  Fail(what);
+  const bool by_command = OwnName() != "ps_server";
+  Fail(absl::StrCat("try: ", OwnName(), by_command ? " --flags" : " --help"));
+  return kUsage;
 }
 
 // Blocks the signals in this thread and those that it starts, so that only the
@@ -167,7 +178,7 @@ int Run(Flags flags) {
   server->Wait();
   if (flags.quiet) return 0;
   penstock::ps::Server::Report report = core.report();
-  std::cerr << absl::StrCat("ps_server: stopped at version ", report.version,
+  std::cerr << absl::StrCat(OwnName(), ": stopped at version ", report.version,
                             "; pushes counted ", report.pushes_counted,
                             ", repeated or late ", report.pushes_not_counted,
                             ", refused ", report.pushes_refused,
@@ -210,8 +221,10 @@ int main(int argc, char** argv) {
   app.add_flag("--quiet", flags.quiet, "no log lines");
   try {
     app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {
+    return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    return WrongFlags(error.what());
   }
   return Run(flags);
 }

@@ -12,6 +12,8 @@
 // 0 measured, 1 an error or a transport asked for by name is unavailable,
 // 2 a wrong flag.
 
+#include <errno.h>  // program_invocation_short_name
+
 #include <iostream>
 #include <string>
 #include <vector>
@@ -35,9 +37,19 @@ constexpr int kOk = 0;
 constexpr int kFailed = 1;
 constexpr int kWrongFlag = 2;
 
+// "rpc"; or "penstock bench", if that command runs it.
+std::string OwnName() { return program_invocation_short_name; }
+
 int Complain(int code, absl::string_view message) {
-  std::cerr << "rpc: " << message << std::endl;
+  std::cerr << OwnName() << ": " << message << std::endl;
   return code;
+}
+
+int WrongFlag(absl::string_view message) {
+  Complain(kWrongFlag, message);
+  const bool is_rpc = OwnName() == "rpc";
+  return Complain(kWrongFlag, absl::StrCat("try: ", OwnName(),
+                                           is_rpc ? " --help" : " --flags"));
 }
 
 // A table that went to a full disk is a failure too.
@@ -82,11 +94,11 @@ int ExitCode(const RunOptions& options,
 // What a replay cannot repeat.
 void WarnOfGaps(const Recording& recording) {
   if (recording.left_out > 0) {
-    std::cerr << "rpc: the recording lacks " << recording.left_out
+    std::cerr << OwnName() << ": the recording lacks " << recording.left_out
               << " calls, or what followed in them\n";
   }
   if (recording.unfinished > 0) {
-    std::cerr << "rpc: " << recording.unfinished
+    std::cerr << OwnName() << ": " << recording.unfinished
               << " calls had not ended when the recording did\n";
   }
   if (recording.goes_on) {
@@ -113,7 +125,7 @@ int Measure(const RunOptions& options, const std::string& command) {
 
 int Main(int argc, char** argv) {
   const absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
-  if (!command.ok()) return Complain(kWrongFlag, command.status().message());
+  if (!command.ok()) return WrongFlag(command.status().message());
   if (command->help.has_value()) {
     std::cout << *command->help;
     return FlushTable(kOk);
