@@ -154,9 +154,9 @@ TYPED_TEST(OptimizerOfTest, FiniteGradientsNeverMakeANaN) {
         const double next = step % 7 == 0 ? -most : step % 7 == 3 ? 0 : first;
         const auto g = static_cast<TypeParam>(step < 20 ? first : next);
         state.Apply(*optimizer, step, {g, g}, 0, 2);
-      }
-      for (TypeParam value : state.value) {
-        EXPECT_TRUE(std::isfinite(value)) << Name(rule) << " " << first;
+        for (TypeParam value : state.value) {
+          ASSERT_TRUE(std::isfinite(value)) << Name(rule) << " " << first;
+        }
       }
     }
   }
