@@ -63,6 +63,9 @@ struct GatherPass {
     const size_t lanes = hn::Lanes(d);
     size_t i = 0;
     for (; i + lanes <= count; i += lanes) {
+      // The next piece of this gradient is read after those of all others: too
+      // far away for the processor to foresee. Beyond the end it does nothing.
+      hwy::Prefetch(from + (i + kPiece) * Format::kBytes);
       Put(d, Format::Load(d, from + i * Format::kBytes), sum + i);
     }
     if (i == count) return;
