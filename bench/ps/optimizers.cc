@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -38,7 +38,16 @@ struct Contender {
   double bytes;  // that go between memory and caches
   std::function<void()> run;
   std::vector<double> seconds = {};
+  std::vector<double> cpu_seconds = {};  // of all threads
 };
+
+// Of this process.
+double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) +
+         static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 Tensor Filled(DType dtype, size_t count, float scale) {
   Tensor wide =
@@ -165,28 +174,47 @@ void RunAll(int rounds, std::vector<Contender>* contenders) {
       Contender& one = (*contenders)[(i + static_cast<size_t>(round + 1)) %
                                      contenders->size()];
       const auto begin = std::chrono::steady_clock::now();
+      const double cpu_begin = CpuSeconds();
       one.run();
+      const double cpu_seconds = CpuSeconds() - cpu_begin;
       const std::chrono::duration<double> taken =
           std::chrono::steady_clock::now() - begin;
-      if (round >= 0) one.seconds.push_back(taken.count());
+      if (round < 0) continue;
+      one.seconds.push_back(taken.count());
+      one.cpu_seconds.push_back(cpu_seconds);
     }
   }
 }
 
-double BytesPerSecond(const Contender& one) {
-  return one.bytes / Median(one.seconds);
+// By one of the two times.
+double BytesPerSecond(const Contender& one,
+                      std::vector<double> Contender::*times) {
+  return one.bytes / Median(one.*times);
 }
 
-void Print(const std::vector<Contender>& contenders, double limit) {
-  std::cout << absl::StrFormat("%-28s%10s%28s%10s%14s\n", "", "MB moved",
-                               "ms (smallest-largest)", "GB/s", "of the limit");
+// How many times as long as the better of the triads, which come first, takes
+// for as many bytes.
+double OfTheLimit(const std::vector<Contender>& contenders,
+                  const Contender& one, std::vector<double> Contender::*times) {
+  return std::max(BytesPerSecond(contenders[0], times),
+                  BytesPerSecond(contenders[1], times)) /
+         BytesPerSecond(one, times);
+}
+
+void Print(const std::vector<Contender>& contenders) {
+  std::cout << absl::StrFormat("%-28s%10s%24s%8s%10s%10s%10s\n", "", "MB moved",
+                               "ms (smallest-largest)", "GB/s", "of limit",
+                               "CPU ms", "of limit");
   for (const Contender& one : contenders) {
     const Spread spread = SpreadOf(one.seconds);
     std::cout << absl::StrFormat(
-        "%-28s%10.1f%28s%10.2f%14.2f\n", one.name, one.bytes / 1e6,
+        "%-28s%10.1f%24s%8.2f%10.2f%10.2f%10.2f\n", one.name, one.bytes / 1e6,
         absl::StrFormat("%.2f (%.2f-%.2f)", Median(one.seconds) * 1e3,
                         spread.min * 1e3, spread.max * 1e3),
-        BytesPerSecond(one) / 1e9, limit / BytesPerSecond(one));
+        BytesPerSecond(one, &Contender::seconds) / 1e9,
+        OfTheLimit(contenders, one, &Contender::seconds),
+        Median(one.cpu_seconds) * 1e3,
+        OfTheLimit(contenders, one, &Contender::cpu_seconds));
   }
 }
 
@@ -239,8 +267,7 @@ int Main(int argc, char** argv) {
   RunAll(rounds, &contenders);
   std::cout << absl::StrFormat("%d MiB of f32, %d threads, %d rounds\n",
                                mebibytes, workers.threads(), rounds);
-  Print(contenders,
-        std::max(BytesPerSecond(contenders[0]), BytesPerSecond(contenders[1])));
+  Print(contenders);
   return 0;
 }
 
