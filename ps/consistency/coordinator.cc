@@ -1,6 +1,7 @@
 #include "ps/consistency/coordinator.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 namespace penstock::ps {

@@ -207,7 +207,8 @@ void Membership::Settle(absl::Time now, Changes* changes) {
 
 void Membership::RaiseFloor() {
   if (state_ == State::kAssembling || by_progress_.empty()) return;
-  floor_ = std::max(floor_, by_progress_.begin()->first);
+  // Does not fall: whoever joins is at the floor, or ahead of it.
+  floor_ = by_progress_.begin()->first;
 }
 
 bool Membership::IsMember(const WorkerId& worker) const {

@@ -80,11 +80,6 @@ class ConsistencyPolicy {
     uint32_t backup_workers = 0;  // with staleness 0 only
     uint64_t version = 0;         // from a checkpoint
   };
-  friend bool operator==(const Options& a, const Options& b) {
-    return a.staleness == b.staleness && a.backup_workers == b.backup_workers &&
-           a.version == b.version;
-  }
-
   enum class Judgement { kTake, kLate, kBusy, kAhead };
 
   struct Apply {

@@ -92,6 +92,18 @@ TEST_F(MembershipTest, FloorStaysWhileTheRunAssembles) {
   EXPECT_EQ(members_.floor(), 2u);
 }
 
+TEST_F(MembershipTest, FloorRisesWhenTheRunIsAssembled) {
+  Join(0);
+  members_.Advance(0, 2, now_);
+  members_.Lost({0, 1}, &changes_);
+  Join(1);
+  members_.Advance(1, 3, now_);
+  EXPECT_EQ(members_.floor(), 0u);
+  Join(0, 2);
+  EXPECT_EQ(members_.state(), State::kRunning);
+  EXPECT_EQ(members_.floor(), 2u);
+}
+
 TEST_F(MembershipTest, FloorIsTheLeastProgressAndNeverGoesBack) {
   JoinBoth();
   members_.Advance(0, 5, now_);

@@ -223,7 +223,8 @@ void Simulation::Stop(Worker* worker) {
 }
 
 uint64_t Simulation::SendPull(const absl::optional<WorkerId>& id,
-                              uint64_t clock, std::vector<size_t> policies) {
+                              uint64_t clock,
+                              const std::vector<size_t>& policies) {
   const uint64_t ticket = next_ticket_++;
   Call call{false, id, clock, policies, now_ + options_.max_wait};
   if (policies.empty()) {

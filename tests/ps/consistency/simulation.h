@@ -65,7 +65,7 @@ class Simulation {
   void Join(Worker* worker);
   // Return the call's ticket.
   uint64_t SendPull(const absl::optional<WorkerId>& id, uint64_t clock,
-                    std::vector<size_t> policies);
+                    const std::vector<size_t>& policies);
   uint64_t SendPush(const WorkerId& id, uint64_t clock);
   void FinishApply();
   void PassTime(absl::Duration time);
