@@ -64,6 +64,21 @@ TEST(TableBudgetTest, ThereIsRoomAgainWhereRowsWereRemoved) {
   EXPECT_LE(table->counters().bytes, size_t{2} << 20);
 }
 
+// One of its ids is of the first shard, the others, too many, of the last.
+TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
+  const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
+  Ids first;
+  Ids ids;
+  for (uint64_t id = 0; ids.size() < 2000; ++id) {
+    const uint64_t shard = table->hash()(id) >> 62;
+    if (shard == 0) first = {id};
+    if (shard == 3) ids.push_back(id);
+  }
+  ids.push_back(first[0]);
+  for (int i = 0; i < 1000; ++i) ASSERT_FALSE(Push(table.get(), ids).ok());
+  EXPECT_TRUE(Push(table.get(), first).ok());
+}
+
 TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {
   const auto table = Make(BudgetOptions(AboveBudget::kEvict));
   for (uint64_t id = 0; id < 10000; ++id) {
