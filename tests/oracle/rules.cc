@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace penstock::oracle {
@@ -245,6 +246,11 @@ std::string Judge(const Program& program, const Plan& plan,
                         DifferenceOf("stock", stock, "here", outcome));
   }
   return "";
+}
+
+bool TellsOfMisreadConnect(const std::string& message) {
+  return absl::StrContains(message, "last error: UNKNOWN: ipv4:127.0.0.1:") &&
+         absl::EndsWith(message, ": Invalid argument");
 }
 
 }  // namespace penstock::oracle

@@ -135,6 +135,21 @@ TEST(RulesTest, WhatIsDeterminedIsComparedToTheLetter) {
   EXPECT_NE(Judge(Program(), plan, CancelledOutcome(), outcome), "");
 }
 
+TEST(MisreadConnectTest, IsKnownByWhatConnectDoesNotSay) {
+  const std::string all = "failed to connect to all addresses; last error: ";
+  EXPECT_TRUE(TellsOfMisreadConnect(
+      all + "UNKNOWN: ipv4:127.0.0.1:39659: Invalid argument"));
+  // What Penstock does on a connection, or a server that is not there.
+  for (const char* other :
+       {"UNAVAILABLE: ipv4:127.0.0.1:39659: recvmsg:Invalid argument",
+        "UNKNOWN: ipv4:127.0.0.1:39659: Failed to connect to remote host: "
+        "Connection refused",
+        "UNKNOWN: ipv4:127.0.0.1:39659: Connection refused"}) {
+    EXPECT_FALSE(TellsOfMisreadConnect(all + other)) << other;
+  }
+  EXPECT_FALSE(TellsOfMisreadConnect(""));
+}
+
 TEST(ProgramTest, IsTheSameForTheSameSeed) {
   std::set<std::string> programs;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
