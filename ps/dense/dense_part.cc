@@ -38,8 +38,8 @@ absl::Status CheckFinite(const tensor::NamedTensor& slot) {
   const size_t found =
       optim::FindBeyond(dtype, slot.tensor.bytes().data(), most, count);
   if (found == count) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "slot ", slot.name, ": element ", found, " is not finite"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("slot ", slot.name, ": element ", found, " is not finite"));
 }
 
 }  // namespace
@@ -138,8 +138,8 @@ absl::Status DensePart::Check(const Tensor& gradient) const {
         absl::StrCat("its gradient is ", gradient.ToString(), ", it is ",
                      value.ToString())));
   }
-  const absl::Status finite = optim::CheckGradient(
-      ViewOf(gradient), value.dtype(), *options_.workers);
+  const absl::Status finite =
+      optim::CheckGradient(ViewOf(gradient), value.dtype(), *options_.workers);
   return finite.ok() ? finite : Refuse(finite);
 }
 
@@ -206,7 +206,8 @@ class DensePart::Prepared {
     const bool same = before != nullptr &&
                       before->part_->options_.optimizer.get() == optimizer &&
                       before->part_->steps_ == part_->steps_;
-    scalars_ = same ? before->scalars_ : optimizer->ScalarsOf(part_->steps_ + 1);
+    scalars_ =
+        same ? before->scalars_ : optimizer->ScalarsOf(part_->steps_ + 1);
   }
 
   DensePart* part_ = nullptr;

@@ -18,11 +18,11 @@
 namespace penstock::ps {
 namespace {
 
-using ::testing::HasSubstr;
 using optim::OptimizerConfig;
 using optim::Rule;
 using tensor::DType;
 using tensor::Tensor;
+using ::testing::HasSubstr;
 
 const optim::Workers& Threads() {
   static const auto* const workers = new optim::Workers(2);
@@ -318,7 +318,8 @@ Tensor Random(std::mt19937* random, DType dtype, int64_t count) {
 TEST_P(RestoreTest, GoesOnBitForBit) {
   const auto [rule, dtype] = GetParam();
   std::mt19937 random(1);
-  auto created = DensePart::Create(OptionsOf(rule), Random(&random, dtype, 777));
+  auto created =
+      DensePart::Create(OptionsOf(rule), Random(&random, dtype, 777));
   ASSERT_TRUE(created.ok()) << created.status();
   const std::unique_ptr<DensePart> part = *std::move(created);
   for (int i = 0; i < 3; ++i) {
@@ -332,7 +333,8 @@ TEST_P(RestoreTest, GoesOnBitForBit) {
     ASSERT_TRUE(Step(restored->get(), {gradient}).ok());
   }
   EXPECT_EQ(part->steps(), (*restored)->steps());
-  EXPECT_EQ(part->Current().value.bytes(), (*restored)->Current().value.bytes());
+  EXPECT_EQ(part->Current().value.bytes(),
+            (*restored)->Current().value.bytes());
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -347,10 +349,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(DensePartTest, RefusesSlotsOfAnotherOptimizer) {
   const auto part = NewPart(Rule::kMomentum, F32({1, 2, 3}));
   const auto restore = [&](Rule rule, DensePart::Snapshot snapshot) {
-    return std::string(
-        DensePart::Restore(OptionsOf(rule), std::move(snapshot))
-            .status()
-            .message());
+    return std::string(DensePart::Restore(OptionsOf(rule), std::move(snapshot))
+                           .status()
+                           .message());
   };
   EXPECT_THAT(restore(Rule::kAdam, part->TakeSnapshot()), HasSubstr("slots"));
   EXPECT_THAT(restore(Rule::kAdagrad, part->TakeSnapshot()),
