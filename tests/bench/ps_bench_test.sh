@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs each benchmark of bench/ps for a moment, so that they cannot rot.
+set -euo pipefail
+said=$(bench/ps/optimizers --mib=1 --rounds=1 --threads=2)
+for row in triad sgd momentum adagrad adam ftrl; do
+  grep -Eq "^ *$row" <<<"$said"
+done
+said=$(bench/ps/sparse/sparse --rows=2000 --batch=64 --seconds=0.01 --rounds=1)
+for row in table unordered_map; do
+  grep -q "$row" <<<"$said"
+done
+folder=$(mktemp -d "$TEST_TMPDIR/XXXXXX")
+for kind in '' --sparse; do
+  # shellcheck disable=SC2086  # none, or one word
+  said=$(bench/ps/checkpoint/checkpoint --folder="$folder" --megabytes=2 \
+    --rounds=1 $kind)
+  for row in write read; do
+    grep -q "$row" <<<"$said"
+  done
+done
+# They clean up, and refuse what they do not know.
+[[ -z $(ls -A "$folder") ]]
+for wrong in 'optimizers --rounds=0' 'sparse/sparse --batch=0' \
+  'checkpoint/checkpoint --folder=/no/such/folder'; do
+  # shellcheck disable=SC2086  # words
+  if bench/ps/$wrong >/dev/null 2>&1; then exit 1; fi
+done
