@@ -140,6 +140,15 @@ LAYERS = {
     "ps/sparse": ["transport/base"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
+    # The tables of a model, and what each of these wants to know of them.
+    "ps/model": [
+        "transport/base",
+        "tensor_service",
+        "ps/consistency",
+        "ps/optim",
+        "ps/sparse",
+        "ps/placement",
+    ],
     "ps": [
         "penstock",
         "transport/base",
@@ -147,6 +156,7 @@ LAYERS = {
         "ps/consistency",
         "ps/dense",
         "ps/placement",
+        "ps/model",
     ],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
