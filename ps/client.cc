@@ -56,8 +56,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(Options options) {
 
 absl::Status Worker::JoinAll() {
   const absl::Time limit = base::SteadyNow() + options_.join_timeout;
-  const absl::Status reached =
-      AwaitServers(options_.servers, options_.join_timeout);
+  absl::Status reached = AwaitServers(options_.servers, options_.join_timeout);
   if (!reached.ok()) return reached;
   JoinRequest request;
   *request.mutable_worker() = id();

@@ -104,7 +104,7 @@ absl::Status AwaitServers(
     absl::Duration timeout) {
   const absl::Time limit = base::SteadyNow() + timeout;
   for (size_t i = 0; i < servers.size(); ++i) {
-    const absl::Status status =
+    absl::Status status =
         AwaitServer(servers[i], absl::StrCat("server ", i), limit);
     if (!status.ok()) return status;
   }

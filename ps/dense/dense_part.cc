@@ -89,7 +89,7 @@ absl::Status DensePart::Refuse(const absl::Status& status) const {
 
 absl::Status DensePart::CheckFirst() const {
   const Tensor value = Current().value;
-  const absl::Status trainable = optim::CheckTrainable(value.dtype());
+  absl::Status trainable = optim::CheckTrainable(value.dtype());
   if (!trainable.ok()) return trainable;
   return optim::CheckGradient(ViewOf(value), value.dtype(), *options_.workers);
 }
@@ -124,7 +124,7 @@ absl::Status DensePart::CheckSlots() {
           "; its optimizer keeps ", wanted[i].name, " ",
           tensor::Describe(wanted[i].dtype, value.shape())));
     }
-    const absl::Status finite = CheckFinite(slot);
+    absl::Status finite = CheckFinite(slot);
     if (!finite.ok()) return finite;
     slot_bytes_ += slot.tensor.byte_size();
   }
@@ -138,7 +138,7 @@ absl::Status DensePart::Check(const Tensor& gradient) const {
         absl::StrCat("its gradient is ", gradient.ToString(), ", it is ",
                      value.ToString())));
   }
-  const absl::Status finite =
+  absl::Status finite =
       optim::CheckGradient(ViewOf(gradient), value.dtype(), *options_.workers);
   return finite.ok() ? finite : Refuse(finite);
 }
@@ -166,7 +166,7 @@ class DensePart::Prepared {
     DensePart* const part = step.part;
     Prepared prepared;
     prepared.part_ = part;
-    const absl::Status owned = part->OwnSlots();
+    absl::Status owned = part->OwnSlots();
     if (!owned.ok()) return owned;
     absl::StatusOr<Tensor> next = part->value_.Next();
     if (!next.ok()) return part->Refuse(next.status());
@@ -219,10 +219,12 @@ class DensePart::Prepared {
 };
 
 absl::Status DensePart::Apply(absl::Span<const Step> steps,
-                              const optim::Workers& workers) {
+                              const optim::Workers& workers,
+                              absl::Mutex* readers) {
   std::vector<Prepared> all;
   all.reserve(steps.size());
   std::vector<optim::DenseStep> described;
+  described.reserve(steps.size());
   for (const Step& step : steps) {
     if (step.part->Current().value.byte_size() == 0) continue;
     absl::StatusOr<Prepared> prepared =
@@ -231,9 +233,12 @@ absl::Status DensePart::Apply(absl::Span<const Step> steps,
     all.push_back(*std::move(prepared));
   }
   for (const Prepared& prepared : all) described.push_back(prepared.Describe());
-  const absl::Status applied = optim::ApplyDense(described, workers);
+  absl::Status applied = optim::ApplyDense(described, workers);
   if (!applied.ok()) return applied;
-  for (Prepared& prepared : all) prepared.Publish();
+  {
+    absl::MutexLockMaybe lock(readers);
+    for (Prepared& prepared : all) prepared.Publish();
+  }
   for (const Step& step : steps) ++step.part->steps_;
   return absl::OkStatus();
 }

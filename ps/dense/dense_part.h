@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "ps/dense/versioned_tensor.h"
 #include "ps/optim/dense.h"
@@ -84,8 +86,13 @@ class DensePart {
   // Takes a step in each part by the mean of its gradients. Either all parts
   // take their steps, or none does and RESOURCE_EXHAUSTED is returned. No part
   // may be in `steps` twice.
+  //
+  // All new values become current while `readers`, if it is not null, is held
+  // for a moment: who holds it sees either all steps or none.
   static absl::Status Apply(absl::Span<const Step> steps,
-                            const optim::Workers& workers);
+                            const optim::Workers& workers,
+                            absl::Mutex* readers = nullptr)
+      ABSL_LOCKS_EXCLUDED(readers);
 
  private:
   class Prepared;

@@ -36,7 +36,7 @@ absl::Status CheckTable(const TableSpec& table) {
         absl::StrCat("its name has ", table.name.size(), " bytes, more than ",
                      PlacementMap::kMaxNameBytes));
   }
-  const absl::Status rule = optim::Optimizer::Create(table.optimizer).status();
+  absl::Status rule = optim::Optimizer::Create(table.optimizer).status();
   if (!rule.ok()) return rule;
   const absl::Status policy =
       ConsistencyPolicy::Create(PolicyOf(table)).status();

@@ -205,7 +205,7 @@ absl::Status ReadRows(const v1::Table& message, TableSpec* table) {
 
 absl::Status ReadTable(const v1::Table& message, TableSpec* table) {
   table->name = message.name();
-  const absl::Status rows = ReadRows(message, table);
+  absl::Status rows = ReadRows(message, table);
   if (!rows.ok()) return rows;
   auto optimizer = FromMessage(message.optimizer());
   if (!optimizer.ok()) return optimizer.status();
@@ -249,14 +249,14 @@ absl::StatusOr<Model> FromMessage(const v1::Model& message) {
   Model model;
   for (const v1::Table& each : message.tables()) {
     TableSpec table;
-    const absl::Status status = ReadTable(each, &table);
+    absl::Status status = ReadTable(each, &table);
     if (!status.ok()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "table ", base::Printable(each.name(), 100), ": ", status.message()));
     }
     model.tables.push_back(std::move(table));
   }
-  const absl::Status status = CheckModel(model);
+  absl::Status status = CheckModel(model);
   if (!status.ok()) return status;
   return model;
 }

@@ -6,10 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
-#include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -111,6 +112,32 @@ TEST(DensePartTest, ReadersKeepTheVersionThatTheyHave) {
   ASSERT_TRUE(Step(part.get(), {F32({1, 1, 1})}).ok());
   EXPECT_EQ(Elements(before.value), (std::vector<float>{1, 2, 3}));
   EXPECT_EQ(part->Current().number, before.number + 1);
+}
+
+TEST(DensePartTest, ReadersThatLockSeeTheStepsOfAllPartsOrOfNone) {
+  constexpr uint64_t kSteps = 2000;
+  absl::Mutex readers;
+  const std::unique_ptr<DensePart> parts[] = {
+      NewPart(Rule::kSgd, F32({1, 2, 3})), NewPart(Rule::kSgd, F32({4}))};
+  std::atomic<bool> done{false};
+  std::atomic<int> torn{0};
+  std::thread reader([&] {
+    while (!done) {
+      absl::MutexLock lock(&readers);
+      const uint64_t first = parts[0]->Current().number;
+      if (parts[1]->Current().number != first) ++torn;
+    }
+  });
+  for (uint64_t i = 0; i < kSteps; ++i) {
+    const absl::Status status = DensePart::Apply(
+        {{parts[0].get(), {F32({1, 1, 1})}}, {parts[1].get(), {F32({1})}}},
+        Threads(), &readers);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  done = true;
+  reader.join();
+  EXPECT_EQ(torn, 0);
+  EXPECT_EQ(parts[1]->Current().number, kSteps);
 }
 
 TEST(DensePartTest, RefusesWhatCannotBeTrained) {
