@@ -149,6 +149,13 @@ LAYERS = {
         "ps/sparse",
         "ps/placement",
     ],
+    "ps/server": [
+        "transport/base",
+        "tensor_service",
+        "ps/consistency",
+        "ps/placement",
+        "ps/model",
+    ],
     "ps": [
         "penstock",
         "transport/base",
@@ -157,6 +164,7 @@ LAYERS = {
         "ps/dense",
         "ps/placement",
         "ps/model",
+        "ps/server",
     ],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

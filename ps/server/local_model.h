@@ -1,0 +1,83 @@
+// The part of a model that one server holds.
+
+#ifndef PENSTOCK_PS_SERVER_LOCAL_MODEL_H_
+#define PENSTOCK_PS_SERVER_LOCAL_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "ps/consistency/policy.h"
+#include "ps/model/model.h"
+#include "ps/placement/placement_map.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// A range of rows of a dense table.
+struct LocalRange {
+  std::string name;  // for people: "kernel", or "kernel[300:600]"
+  size_t table;      // its place in Model::tables
+  size_t policy;     // its place in LocalModel::policies()
+  uint64_t first_row;
+  tensor::Shape shape;  // of the range
+};
+
+// The rows of a sparse table whose ids are this server's.
+struct LocalRows {
+  size_t table;
+  size_t policy;
+};
+
+// Immutable. Tables with the same staleness and backup workers share a policy,
+// so that a thousand variables cost as much as one.
+class LocalModel {
+ public:
+  // Returns INVALID_ARGUMENT if `placement` is not of this model, or has no
+  // such server.
+  static absl::StatusOr<LocalModel> Create(Model model,
+                                           const PlacementMap& placement,
+                                           uint32_t server);
+
+  const Model& model() const { return model_; }
+  const TableSpec& table(size_t at) const { return model_.tables[at]; }
+  // At least one, so that there is a clock to go by.
+  const std::vector<ConsistencyPolicy::Options>& policies() const {
+    return policies_;
+  }
+  const std::vector<LocalRange>& ranges() const { return ranges_; }
+  const std::vector<LocalRows>& rows() const { return rows_; }
+
+  // Return the place in ranges() of the range of `table` that begins with
+  // `first_row`, and the place in rows() of `table`. Return NOT_FOUND, which
+  // says what the table is, if this server does not hold it.
+  absl::StatusOr<size_t> FindRange(absl::string_view table,
+                                   uint64_t first_row) const;
+  absl::StatusOr<size_t> FindRows(absl::string_view table) const;
+
+  // Returns the places in ranges() of all ranges of a dense table; none if this
+  // server holds none.
+  const std::vector<size_t>& RangesOf(absl::string_view table) const;
+
+ private:
+  LocalModel() = default;
+
+  size_t PolicyFor(const TableSpec& table);
+  void AddRanges(size_t table, const PlacedTable& placed, uint32_t server);
+  absl::Status NotHere(absl::string_view table) const;
+
+  Model model_;
+  std::vector<ConsistencyPolicy::Options> policies_;
+  std::vector<LocalRange> ranges_;
+  std::vector<LocalRows> rows_;
+  absl::flat_hash_map<std::string, std::vector<size_t>> ranges_of_;
+  absl::flat_hash_map<std::string, size_t> rows_of_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_LOCAL_MODEL_H_
