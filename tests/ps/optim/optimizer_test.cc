@@ -176,8 +176,8 @@ TEST(OptimizerTest, FtrlMakesWeightsZeroThatGradientsDoNotNeed) {
 TEST(OptimizerTest, SlotsHaveNamesAndFirstValues) {
   const auto names = [](Rule rule) {
     std::string all;
-    for (const Slot& slot :
-         Optimizer::Create(FullConfig(rule)).value()->slots()) {
+    const auto optimizer = Optimizer::Create(FullConfig(rule)).value();
+    for (const Slot& slot : optimizer->slots()) {
       all += std::string(slot.name) + "=" + std::to_string(slot.initial) + " ";
     }
     return all;
