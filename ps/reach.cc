@@ -1,11 +1,11 @@
 #include "ps/reach.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 #include "ps/ps.grpc.pb.h"
 #include "tensor_service/calls.h"
@@ -93,7 +93,10 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
       return absl::DeadlineExceededError(
           absl::StrCat(name, ": it was not reached in time (", said, ")"));
     }
-    absl::SleepFor(kTryEvery);
+    // Not asleep: a connection is made only while somebody waits in gRPC.
+    const absl::Time next = std::min(now + kTryEvery, limit);
+    server->WaitForStateChange(server->GetState(/*try_to_connect=*/true),
+                               tensor::DeadlineAfter(next - now));
   }
 }
 
