@@ -1,7 +1,7 @@
 // The bytes of a shard file. All numbers are little-endian.
 //
 //   header    magic "PSTKSHRD" | version u32 | shard u32 | id u64
-//             | checksum u64 of what is before it
+//             | checksum u64 of the bytes before it
 //   blocks    kind u32 | table u32 | stream u32 | count u32 | first u64
 //             | number u64 | length u64 | payload's checksum u64
 //             | checksum u64 of the header before it and of the id

@@ -62,7 +62,7 @@ class ShardReader {
 //   cursor.Finish();
 class PartCursor {
  public:
-  // `part`, of the reader's footer, and `reader` outlive the cursor.
+  // `part` is one of the reader's footer. Both must outlive the cursor.
   PartCursor(ShardReader* reader, const Part* part);
 
   bool AtEnd() const { return blocks_ == part_->blocks; }

@@ -100,10 +100,10 @@ class ConsistencyPolicy {
   // Returns what has been applied: nothing, if nothing was.
   std::vector<PushId> Applied();
 
-  // The highest clock that a pull is answered for now.
+  // Returns the highest clock for which a pull is answered at once.
   uint64_t Horizon(const Membership& members) const;
-  // The highest clock that a push can have now. It never goes back, and
-  // Horizon() is never above it.
+  // Returns the highest clock that a push may have. It never falls, and is
+  // never below Horizon().
   uint64_t Limit(const Membership& members) const;
 
   // Returns the ranks that a pull for `clock` waits for, ascending. There are

@@ -10,10 +10,11 @@
 
 namespace penstock::ps::optim {
 
-// A learning rate that changes from step to step. The first step is 1. The
-// rate rises linearly for `warm_up_steps` steps, from learning_rate /
-// warm_up_steps to learning_rate; with the step after these the kind begins, as
-// with its step 1.
+// A learning rate that changes from step to step. The first step is 1.
+//
+// A warm-up comes before any kind: step i of the first `warm_up_steps` steps
+// has the rate learning_rate * i / warm_up_steps. The formulas below count
+// steps from the end of the warm-up.
 struct Schedule {
   enum class Kind {
     // learning_rate

@@ -104,8 +104,8 @@ class PlacementMap {
   // Returns the bytes of dense values at a server.
   uint64_t DenseBytesOn(uint32_t server) const;
 
-  // Returns OK for this map's epoch; else FAILED_PRECONDITION, which says that
-  // the peer has to fetch the map, or that this server has to.
+  // Returns OK if `epoch` is this map's. Otherwise returns FAILED_PRECONDITION,
+  // whose message says which side has to fetch the newer map.
   absl::Status CheckEpoch(uint64_t epoch) const;
 
   // The next map, in which rows of a dense table, or a shard of a sparse one,

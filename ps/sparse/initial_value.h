@@ -27,9 +27,9 @@ struct Initial {
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
                                std::array<uint32_t, 2> key);
 
-// Makes initial values. They are a pure function of seed, table, id and the
-// distribution: the same on each server, in any order, by any thread, and on
-// any machine with IEEE arithmetic. There is no state.
+// Makes initial values: a pure function of the seed, the table's name, the id
+// and the distribution. So a row begins with the same bits on each server, in
+// whatever order rows are made, on any machine with IEEE arithmetic.
 //
 // Elements 4b to 4b+3 of the row of `id` come from the words of Philox with the
 // counter (id's low half, its high half, b, 0) and the key

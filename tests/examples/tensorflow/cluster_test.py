@@ -20,12 +20,12 @@ import demo  # noqa: E402 pylint: disable=wrong-import-position
 JOBS = {"chief": 1, "worker": 2}
 # What each task runs, with `me` as "chief 0" and `addresses` of the cluster.
 PRELUDE = """
-import json, os, sys, time
+import json, os, signal, sys
 config = json.loads(os.environ["TF_CONFIG"])
 me = "{type} {index}".format(**config["task"])
 def wait():
     while True:
-        time.sleep(1)
+        signal.pause()
 """
 
 

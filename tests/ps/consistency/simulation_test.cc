@@ -11,36 +11,32 @@
 #include <map>
 #include <string>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "gtest/gtest.h"
+#include "tests/ps/seeds.h"
 
 namespace penstock::ps {
 namespace {
 
-uint64_t first_seed = 1;
-uint64_t seeds = 3000;
+constexpr uint64_t kSeeds = 3000;
 
 TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
+  const Seeds& seeds = ChosenSeeds();
   std::map<std::string, uint64_t> counts;
-  for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
     Simulation simulation(seed);
     const std::string error = simulation.Run();
-    ASSERT_EQ(error, "") << "repeat with --seeds=1 --first=" << seed;
+    ASSERT_EQ(error, "") << RepeatWith(seed);
     for (const auto& entry : simulation.counts()) {
       counts[entry.first] += entry.second;
     }
   }
-  std::printf("seeds %llu to %llu\n",
-              static_cast<unsigned long long>(first_seed),
-              static_cast<unsigned long long>(first_seed + seeds - 1));
+  seeds.Print();
   for (const auto& entry : counts) {
     std::printf("%9llu %s\n", static_cast<unsigned long long>(entry.second),
                 entry.first.c_str());
   }
-  if (seeds < 3000) return;
+  if (seeds.count < kSeeds) return;
   // Seeds that never come to a rule would not hold it.
   using Verdict = Coordinator::Verdict;
   for (Verdict verdict :
@@ -62,17 +58,5 @@ TEST(ConsistencySimulation, AgreesWithTheModelAndGoesOn) {
 }  // namespace penstock::ps
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view flag = argv[i];
-    const bool is_known = (absl::ConsumePrefix(&flag, "--seeds=") &&
-                           absl::SimpleAtoi(flag, &penstock::ps::seeds)) ||
-                          (absl::ConsumePrefix(&flag, "--first=") &&
-                           absl::SimpleAtoi(flag, &penstock::ps::first_seed));
-    if (!is_known) {
-      std::fprintf(stderr, "simulation_test [--seeds=N] [--first=S]\n");
-      return 2;
-    }
-  }
-  return RUN_ALL_TESTS();
+  return penstock::ps::RunWithSeeds(argc, argv, penstock::ps::kSeeds);
 }

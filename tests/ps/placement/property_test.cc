@@ -12,21 +12,18 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 #include "gtest/gtest.h"
 #include "ps/placement/hash.h"
 #include "ps/placement/placement_map.h"
 #include "ps/placement/split.h"
 #include "ps/placement/wire.h"
+#include "tests/ps/seeds.h"
 
 namespace penstock::ps {
 namespace {
 
-uint64_t first_seed = 1;
-uint64_t seeds = 1000;
+constexpr uint64_t kSeeds = 1000;
 
 // The server of each row, or of each shard, by table.
 using Model = std::map<std::string, std::vector<uint32_t>>;
@@ -194,30 +191,17 @@ class Program {
 };
 
 TEST(PlacementProperties, AgreeWithTheModel) {
-  for (uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+  const Seeds& seeds = ChosenSeeds();
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
     Program(seed).Run();
-    ASSERT_FALSE(HasFailure()) << "repeat with --seeds=1 --first=" << seed;
+    ASSERT_FALSE(HasFailure()) << RepeatWith(seed);
   }
-  std::printf("seeds %llu to %llu\n",
-              static_cast<unsigned long long>(first_seed),
-              static_cast<unsigned long long>(first_seed + seeds - 1));
+  seeds.Print();
 }
 
 }  // namespace
 }  // namespace penstock::ps
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view flag = argv[i];
-    const bool is_known = (absl::ConsumePrefix(&flag, "--seeds=") &&
-                           absl::SimpleAtoi(flag, &penstock::ps::seeds)) ||
-                          (absl::ConsumePrefix(&flag, "--first=") &&
-                           absl::SimpleAtoi(flag, &penstock::ps::first_seed));
-    if (!is_known) {
-      std::fprintf(stderr, "property_test [--seeds=N] [--first=S]\n");
-      return 2;
-    }
-  }
-  return RUN_ALL_TESTS();
+  return penstock::ps::RunWithSeeds(argc, argv, penstock::ps::kSeeds);
 }
