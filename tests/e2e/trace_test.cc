@@ -1,5 +1,7 @@
 // The trace of a process, against calls that are known.
 
+#include <poll.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -8,7 +10,6 @@
 #include <iterator>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -79,23 +80,52 @@ std::vector<Span> Parse(const std::string& text) {
   return spans;
 }
 
+// Tells when a file is written to.
+class Writes {
+ public:
+  explicit Writes(const std::string& path) {
+    EXPECT_GE(inotify_add_watch(fd_, path.c_str(), IN_MODIFY), 0) << path;
+  }
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+  ~Writes() { close(fd_); }
+  // Waits until there has been a write since the last call, or for `limit`.
+  void Await(std::chrono::milliseconds limit) {
+    pollfd written = {fd_, POLLIN, 0};
+    poll(&written, 1, static_cast<int>(limit.count()));
+    char events[4096];
+    while (read(fd_, events, sizeof(events)) > 0) {
+    }
+  }
+
+ private:
+  const int fd_ = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+};
+
 class TraceTest : public ServiceTest {
  protected:
+  // Those of the name that began after `begin`, so far. None while the file is
+  // in the midst of being written.
+  static std::vector<Span> Find(double begin, const std::string& name) {
+    std::ifstream file(TracePath());
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::vector<Span> found;
+    if (!nlohmann::json::accept(text)) return found;
+    for (Span& span : Parse(text)) {
+      if (span.begin >= begin && span.name == name) found.push_back(span);
+    }
+    return found;
+  }
+
   // Those that began after `begin`, once there are `count` of the name.
   static std::vector<Span> Since(double begin, const std::string& name,
                                  size_t count) {
     const auto limit = std::chrono::steady_clock::now() + kPatience;
-    std::vector<Span> found;
+    Writes writes(TracePath());
+    std::vector<Span> found = Find(begin, name);
     while (found.size() < count && std::chrono::steady_clock::now() < limit) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      std::ifstream file(TracePath());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      // It may be in the midst of being written.
-      if (!nlohmann::json::accept(text)) continue;
-      found.clear();
-      for (Span& span : Parse(text)) {
-        if (span.begin >= begin && span.name == name) found.push_back(span);
-      }
+      writes.Await(std::chrono::seconds(1));
+      found = Find(begin, name);
     }
     EXPECT_EQ(found.size(), count) << name;
     return found;
