@@ -52,6 +52,16 @@ bool Admission::Admit(uint64_t id, uint32_t tag) {
   return false;
 }
 
+bool Admission::Return(uint64_t id, uint32_t tag) {
+  if (min_count_ <= 1) return false;
+  Candidate* const set = SetOf(tag);
+  Candidate* const free = std::find_if(
+      set, set + kWays,
+      [](const Candidate& candidate) { return candidate.count == 0; });
+  *free = {id, min_count_ - 1, counted_};
+  return true;
+}
+
 bool Admission::WouldAdmit(uint64_t id, uint32_t tag) const {
   if (min_count_ <= 1) return true;
   if (candidates_ == nullptr) return false;

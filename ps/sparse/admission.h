@@ -29,6 +29,9 @@ class Admission {
   // Counts one push of `id`, whose hash is `tag`. Returns whether it is the
   // min_count-th, and then forgets the id. False, too, without memory.
   bool Admit(uint64_t id, uint32_t tag);
+  // Admit() has just admitted `id`, but there is no row for it: its next push
+  // will admit it again. Returns false if pushes are not counted.
+  bool Return(uint64_t id, uint32_t tag);
   // Returns what Admit() would, and counts nothing.
   bool WouldAdmit(uint64_t id, uint32_t tag) const;
 

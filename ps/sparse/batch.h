@@ -20,7 +20,8 @@ class Batch {
   Batch(absl::Span<const uint64_t> ids, const HashKey& hash, int shard_bits)
       : hashes_(ids.size()),
         positions_(ids.size()),
-        ends_(size_t{1} << shard_bits) {
+        ends_(size_t{1} << shard_bits),
+        shard_bits_(shard_bits) {
     std::vector<uint64_t> hashes(ids.size());
     for (size_t i = 0; i < ids.size(); ++i) {
       hashes[i] = hash(ids[i]);
@@ -49,6 +50,9 @@ class Batch {
   uint32_t tag(size_t place) const {
     return static_cast<uint32_t>(hashes_[place]);
   }
+  size_t shard(size_t place) const {
+    return ShardOf(hashes_[place], shard_bits_);
+  }
   // Where it stands in the call.
   uint32_t position(size_t place) const { return positions_[place]; }
 
@@ -61,6 +65,7 @@ class Batch {
   std::vector<uint64_t> hashes_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> ends_;
+  int shard_bits_;
 };
 
 }  // namespace penstock::ps::sparse

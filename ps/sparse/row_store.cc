@@ -116,15 +116,20 @@ void RowStore::Release(uint32_t row) {
   --slab.used;
   --size_;
   if (index == draining_) {
-    if (slab.used == 0) GiveBack(index);
-    return;
+    if (slab.used > 0) return;
+    return available_ >= reserved_ ? GiveBack(index) : StopDraining();
   }
   ++available_;
   Open(index);
-  // Keeps some room, so that rows that come and go do not map and unmap.
-  if (slab.used == 0 && available_ >= slab.committed + rows_per_slab_ / 4) {
+  if (slab.used == 0 && available_ >= slab.committed + RowsToKeep()) {
     GiveBack(index);
   }
+}
+
+// Some more than are reserved, so that rows that come and go do not map and
+// unmap.
+size_t RowStore::RowsToKeep() const {
+  return std::max<size_t>(reserved_, rows_per_slab_ / 4);
 }
 
 void RowStore::GiveBack(uint32_t index) {
@@ -142,9 +147,7 @@ void RowStore::GiveBack(uint32_t index) {
   --slabs_held_;
 }
 
-bool RowStore::Drain() {
-  if (draining_ != kNoSlab) return true;
-  if (slabs_held_ < 2 || available_ <= size_) return false;
+uint32_t RowStore::EmptiestSlab() const {
   uint32_t emptiest = kNoSlab;
   for (uint32_t i = 0; i < slabs_.size(); ++i) {
     if (slabs_[i].base == nullptr || i == growing_) continue;
@@ -152,15 +155,26 @@ bool RowStore::Drain() {
       emptiest = i;
     }
   }
-  if (emptiest == kNoSlab) return false;
-  const Slab& slab = slabs_[emptiest];
-  const size_t free_elsewhere = available_ - (slab.committed - slab.used);
-  if (free_elsewhere < slab.used + rows_per_slab_ / 4) return false;
-  Close(emptiest);
-  draining_ = emptiest;
-  available_ = free_elsewhere;
-  if (slab.used == 0) GiveBack(emptiest);
-  return draining_ != kNoSlab;
+  return emptiest;
+}
+
+bool RowStore::Drain() {
+  while (draining_ == kNoSlab) {
+    if (slabs_held_ < 2 || available_ <= size_) return false;
+    const uint32_t emptiest = EmptiestSlab();
+    if (emptiest == kNoSlab) return false;
+    const Slab& slab = slabs_[emptiest];
+    const size_t free_elsewhere = available_ - (slab.committed - slab.used);
+    if (free_elsewhere < slab.used + RowsToKeep()) return false;
+    if (slab.used == 0) {
+      GiveBack(emptiest);
+      continue;
+    }
+    Close(emptiest);
+    draining_ = emptiest;
+    available_ = free_elsewhere;
+  }
+  return true;
 }
 
 uint32_t RowStore::NextToMove(uint32_t* from) const {

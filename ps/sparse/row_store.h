@@ -69,6 +69,11 @@ class RowStore {
 
   // Rows that Take() can give.
   size_t available() const { return available_; }
+  // Of those, so many more, or fewer, stay: neither the system gets them back
+  // nor may Drain() count on them.
+  void Reserve(size_t rows) { reserved_ += rows; }
+  void Unreserve(size_t rows) { reserved_ -= rows; }
+  size_t reserved() const { return reserved_; }
   // Rows in use.
   size_t size() const { return size_; }
   size_t bytes() const { return bytes_; }
@@ -112,6 +117,8 @@ class RowStore {
   void Open(uint32_t index);
   void Close(uint32_t index);
   size_t BytesOf(const Slab& slab) const;
+  size_t RowsToKeep() const;
+  uint32_t EmptiestSlab() const;
 
   Memory* const memory_;
   const size_t stride_;
@@ -124,6 +131,7 @@ class RowStore {
   uint32_t growing_ = kNoSlab;  // is not wholly committed
   uint32_t draining_ = kNoSlab;
   size_t available_ = 0;
+  size_t reserved_ = 0;
   size_t size_ = 0;
   size_t bytes_ = 0;
 };

@@ -32,6 +32,7 @@ size_t LimitOfRows(const Options& options) {
 
 void Counters::Add(const Counters& other) {
   rows += other.rows;
+  reserved += other.reserved;
   bytes += other.bytes;
   hits += other.hits;
   misses += other.misses;
@@ -111,15 +112,13 @@ const Row* Shard::ReadOrMake(uint64_t id, uint32_t tag, uint32_t now) {
   const Row* const row = Read(id, tag, now);
   if (row != nullptr) return row;
   FindAlive(id, tag, now);
-  // What others have reserved is theirs.
-  const bool may_evict =
-      options_.above_budget == AboveBudget::kEvict || rows_.size() >= max_rows_;
-  if (!may_evict && !HasRoomFor(reserved_ + 1)) return nullptr;
-  const uint32_t number = Make(id, tag, now);
+  size_t reserved = 0;
+  const uint32_t number = Make(id, tag, now, &reserved);
   return number == kNoRow ? nullptr : rows_.At(number);
 }
 
-Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, bool* dropped) {
+Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
+                   bool* dropped) {
   uint32_t number = FindAlive(id, tag, now);
   if (number != kNoRow) {
     ++counters_.hits;
@@ -134,22 +133,27 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, bool* dropped) {
     ++counters_.not_admitted;
     return nullptr;
   }
-  number = Make(id, tag, now);
-  *dropped = number == kNoRow;
-  if (*dropped) return nullptr;
+  number = Make(id, tag, now, reserved);
+  if (number == kNoRow) {
+    *dropped = !admission_.Return(id, tag);
+    ++(*dropped ? counters_.dropped : counters_.not_admitted);
+    return nullptr;
+  }
   rows_.At(number)->updates = 1;
   return rows_.At(number);
 }
 
-Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, bool* dropped) {
+Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
+                bool* dropped) {
   uint32_t number = NumberOf(id, tag);
   if (number == kNoRow) {
-    number = Make(id, tag, last_use);
+    number = Make(id, tag, last_use, reserved);
   } else {
     Preserve(number, rows_.At(number));
     if (keeps_order_) recency_.Use(number);
   }
   *dropped = number == kNoRow;
+  counters_.dropped += *dropped;
   if (*dropped) return nullptr;
   rows_.At(number)->last_use = last_use;
   return rows_.At(number);
@@ -161,7 +165,18 @@ bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   return admission_.WouldAdmit(id, tag);
 }
 
+// Asked first, so that a request for too much leaves no large index behind.
+bool Shard::FitsBudget(size_t rows) const {
+  const size_t index = index_.BytesWith(rows);
+  const size_t missing = rows - std::min(rows, rows_.available());
+  return rows_.bytes() + missing * rows_.stride() + index <= byte_limit_;
+}
+
 bool Shard::HasRoomFor(size_t rows) {
+  if (!FitsBudget(rows)) {
+    rows_.StopDraining();
+    if (!FitsBudget(rows)) return false;
+  }
   while (index_.limit() - index_.size() < rows) {
     // Old and new index are there at once.
     const size_t bytes = rows_.bytes() + index_.bytes();
@@ -169,20 +184,21 @@ bool Shard::HasRoomFor(size_t rows) {
       return false;
   }
   while (rows_.available() < rows) {
-    if (!rows_.AddRoom(byte_limit_ - index_.bytes())) return false;
+    if (rows_.AddRoom(byte_limit_ - index_.bytes())) continue;
+    if (!rows_.draining()) return false;
+    rows_.StopDraining();
   }
   return true;
 }
 
 bool Shard::Reserve(size_t rows) {
-  const size_t below_max = max_rows_ - std::min(rows_.size(), max_rows_);
-  const bool room = HasRoomFor(std::min(reserved_ + rows, below_max));
-  if (!room) {
+  if (rows == 0) return true;
+  if (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()))) {
     const bool may_evict = options_.above_budget == AboveBudget::kEvict &&
                            keeps_order_ && (rows_.size() > 0 || HasRoomFor(1));
     if (!may_evict) return false;
   }
-  reserved_ += rows;
+  rows_.Reserve(rows);
   return true;
 }
 
@@ -192,14 +208,27 @@ bool Shard::EvictOldest(Reason reason) {
   return true;
 }
 
-uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now) {
+// What others have reserved is theirs, but where a row can be evicted for each.
+bool Shard::HasRoomForOne(bool is_reserved) {
+  const bool may_evict = options_.above_budget == AboveBudget::kEvict;
+  const size_t rows = is_reserved || may_evict
+                          ? 1
+                          : std::min(rows_.reserved() + 1, below_max());
+  while (!HasRoomFor(rows)) {
+    if (!is_reserved && !may_evict) return false;
+    if (!EvictOldest(Reason::kBudget)) return false;
+  }
+  return true;
+}
+
+uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now,
+                     size_t* reserved) {
   if (rows_.size() >= max_rows_) EvictOldest(Reason::kCapacity);
-  if (!HasRoomFor(1)) rows_.StopDraining();
-  while (!HasRoomFor(1)) {
-    if (!EvictOldest(Reason::kBudget)) {
-      ++counters_.dropped;
-      return kNoRow;
-    }
+  const bool is_reserved = *reserved > 0;
+  if (!HasRoomForOne(is_reserved)) return kNoRow;
+  if (is_reserved) {
+    --*reserved;
+    rows_.Unreserve(1);
   }
   const uint32_t number = rows_.Take();
   Row* const row = rows_.At(number);
@@ -268,7 +297,7 @@ bool Shard::Compact(size_t limit) {
       drain_from_ = 0;
     }
     const uint32_t number = rows_.NextToMove(&drain_from_);
-    if (number == kNoRow || rows_.available() == 0) {
+    if (number == kNoRow || rows_.available() <= rows_.reserved()) {
       rows_.StopDraining();
       return false;
     }
@@ -350,6 +379,7 @@ void Shard::Append(const Row& row, RowBlock* block) const {
 Counters Shard::counters() const {
   Counters counters = counters_;
   counters.rows = rows_.size();
+  counters.reserved = rows_.reserved();
   counters.bytes = bytes();
   return counters;
 }

@@ -23,12 +23,13 @@ namespace penstock::ps::sparse {
 // What has happened since the table was made; of rows and bytes, what there is.
 struct Counters {
   uint64_t rows = 0;
-  uint64_t bytes = 0;   // of rows, index, candidates, removals; no copies
-  uint64_t hits = 0;    // ids of pulls and pushes that had a row
-  uint64_t misses = 0;  // and that had none
+  uint64_t reserved = 0;  // rows that reservations hold
+  uint64_t bytes = 0;     // of rows, index, candidates, removals; no copies
+  uint64_t hits = 0;      // ids of pulls and pushes that had a row
+  uint64_t misses = 0;    // and that had none
   uint64_t created = 0;
   uint64_t not_admitted = 0;   // gradients without a row, as Admission says
-  uint64_t refused = 0;        // pushes, as a whole
+  uint64_t refused = 0;        // pushes and reservations, as a whole
   uint64_t dropped = 0;        // see Push()
   uint64_t expired = 0;        // evicted: time to live
   uint64_t over_capacity = 0;  // evicted: max_rows
@@ -62,15 +63,19 @@ class Shard {
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
   // Returns the row, for a change: finds it, or makes it if the id is admitted.
-  // Asks for a reservation. Null: not admitted, or (`*dropped`) no room.
-  Row* Update(uint64_t id, uint32_t tag, uint32_t now, bool* dropped);
+  // A row that it makes is one of `*reserved`, and counts that down, or, if
+  // there are none left, one for which there is room beside all reserved ones.
+  // Null: not admitted, or (`*dropped`) no room.
+  Row* Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
+              bool* dropped);
   // The same without admission, and with that as the last use.
-  Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, bool* dropped);
+  Row* Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
+           bool* dropped);
 
   // Makes room for `rows` that Update() may have to make. Returns false, and
   // has reserved nothing, if there is none and nothing may be evicted for it.
   bool Reserve(size_t rows);
-  void Unreserve(size_t rows) { reserved_ -= rows; }
+  void Unreserve(size_t rows) { rows_.Unreserve(rows); }
   // Whether Update(), or Put(), would have to make a row.
   bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
@@ -108,9 +113,15 @@ class Shard {
     return index_.Find(tag,
                        [&](uint32_t row) { return rows_.At(row)->id == id; });
   }
+  // So many rows may be added before one is evicted for each.
+  size_t below_max() const {
+    return max_rows_ - std::min(rows_.size(), max_rows_);
+  }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
+  bool FitsBudget(size_t rows) const;
   bool HasRoomFor(size_t rows);
-  uint32_t Make(uint64_t id, uint32_t tag, uint32_t now);
+  bool HasRoomForOne(bool is_reserved);
+  uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved);
   void Evict(uint32_t number, Reason reason);
   bool EvictOldest(Reason reason);
   // Call it before each change of a row.
@@ -141,7 +152,6 @@ class Shard {
   Recency recency_;
   Admission admission_;
   Removals removals_;
-  size_t reserved_ = 0;
   uint32_t drain_from_ = 0;
 
   uint32_t epoch_ = 1;

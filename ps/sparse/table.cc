@@ -82,18 +82,59 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
   return absl::OkStatus();
 }
 
-absl::Status Table::Refuse(const Reservation& reservation) {
-  Unreserve(reservation);
+void Table::OnPieces(const Batch& batch, PieceWork work) {
+  for (size_t s = 0; s < batch.shards(); ++s) {
+    Part& part = *parts_[s];
+    const size_t end = batch.End(s);
+    for (size_t begin = batch.Begin(s); begin < end; begin += kRowsPerLock) {
+      base::MutexLock lock(&part.mu);
+      if (!work(part.shard, s, begin, std::min(end, begin + kRowsPerLock))) {
+        return;
+      }
+    }
+  }
+}
+
+absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
+                                              WouldMake would_make) {
+  Reservation reservation(this);
+  bool refused = false;
+  OnPieces(batch, [&](Shard& shard, size_t s, size_t begin, size_t end) {
+    size_t rows = end - begin;
+    if (count == Count::kAlways || !shard.Reserve(rows)) {
+      rows = 0;
+      for (size_t i = begin; i < end; ++i) {
+        if ((i - begin) % kPrefetch == 0) {
+          shard.Prefetch(batch.hashes() + i, std::min(kPrefetch, end - i));
+        }
+        rows += would_make(shard, i);
+      }
+      refused = !shard.Reserve(rows);
+    }
+    if (!refused) *reservation.OfShard(s) += rows;
+    return !refused;
+  });
+  if (!refused) return reservation;
   ++refused_;
   return Exhausted(options_, "there is no room for more rows");
 }
 
-void Table::Unreserve(const Reservation& reservation) {
-  for (size_t s = 0; s < reservation.size(); ++s) {
-    if (reservation[s] == 0) continue;
-    base::MutexLock lock(&parts_[s]->mu);
-    parts_[s]->shard.Unreserve(reservation[s]);
-  }
+absl::StatusOr<Reservation> Table::ReserveUpdates(
+    const Batch& batch, Count count, absl::Span<const uint64_t> ids,
+    uint32_t now) {
+  return ReserveFor(batch, count, [&](const Shard& shard, size_t place) {
+    return shard.UpdateWouldMake(ids[batch.position(place)], batch.tag(place),
+                                 now);
+  });
+}
+
+absl::StatusOr<Reservation> Table::Reserve(absl::Span<const uint64_t> ids,
+                                           absl::Time now) {
+  absl::Status status =
+      CheckSizes(ids.size(), ids.size() * options_.dim, "gradients");
+  if (!status.ok()) return status;
+  return ReserveUpdates(Batch(ids, hash_, shard_bits_), Count::kAlways, ids,
+                        SecondsOf(now));
 }
 
 size_t Table::Remove(absl::Span<const uint64_t> ids) {
@@ -127,7 +168,7 @@ absl::Status Table::Restore(const RowBlock& block) {
   const Batch batch(block.ids, hash_, shard_bits_);
   RemoveInside(block.removed);
   absl::StatusOr<Reservation> reservation =
-      Reserve(batch, [&](const Shard& shard, size_t place) {
+      ReserveFor(batch, Count::kIfShort, [&](const Shard& shard, size_t place) {
         return shard.PutWouldMake(block.ids[batch.position(place)],
                                   batch.tag(place));
       });
@@ -137,7 +178,8 @@ absl::Status Table::Restore(const RowBlock& block) {
     const uint32_t i = batch.position(place);
     bool lost = false;
     Row* const row =
-        shard.Put(block.ids[i], batch.tag(place), block.last_use[i], &lost);
+        shard.Put(block.ids[i], batch.tag(place), block.last_use[i],
+                  reservation->OfShard(batch.shard(place)), &lost);
     dropped |= lost;
     if (row == nullptr) return;
     row->updates = block.updates[i];
@@ -145,7 +187,6 @@ absl::Status Table::Restore(const RowBlock& block) {
     std::copy_n(block.values.data() + i * dim, dim, value);
     std::copy_n(block.slots.data() + i * slots, slots, value + dim);
   });
-  Unreserve(*reservation);
   return dropped ? Exhausted(options_, "memory failed while rows were restored")
                  : absl::OkStatus();
 }

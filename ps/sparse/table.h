@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "ps/sparse/batch.h"
 #include "ps/sparse/gate.h"
 #include "ps/sparse/options.h"
+#include "ps/sparse/reservation.h"
 #include "ps/sparse/row_block.h"
 #include "ps/sparse/shard.h"
 #include "ps/sparse/snapshot.h"
@@ -26,9 +28,9 @@ namespace penstock::ps::sparse {
 struct PushResult {
   size_t updated = 0;
   size_t not_admitted = 0;
-  // Ids whose gradients were lost, as memory failed although it was reserved:
-  // only where rows that the push relies on are removed while it runs, memory
-  // is exhausted and nothing may be evicted.
+  // Ids whose gradients were lost: they had rows when room was reserved, have
+  // lost them since, and there is neither room for new ones nor may anything be
+  // evicted.
   size_t dropped = 0;
 };
 
@@ -68,6 +70,19 @@ class Table {
                                   absl::Span<const float> gradients,
                                   absl::Time now, const Apply& apply);
 
+  // The two halves of Push(), for who answers a push before it is applied.
+  // Reserve() makes room for the rows that a push of `ids` would make, or
+  // returns RESOURCE_EXHAUSTED as Push() does. Push() then makes its rows there
+  // and is not refused for want of room. Of pushes that are applied as one, the
+  // reservations are merged. What is not used is given back.
+  absl::StatusOr<Reservation> Reserve(absl::Span<const uint64_t> ids,
+                                      absl::Time now);
+  template <typename Apply>
+  absl::StatusOr<PushResult> Push(absl::Span<const uint64_t> ids,
+                                  absl::Span<const float> gradients,
+                                  absl::Time now, const Apply& apply,
+                                  Reservation reservation);
+
   // Returns how many of them had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
 
@@ -99,6 +114,7 @@ class Table {
   size_t LongestRun() const;
 
  private:
+  friend class Reservation;
   friend class Snapshot;
 
   // So many rows at most are worked on before the shard's lock is free again.
@@ -113,23 +129,34 @@ class Table {
     mutable base::Mutex mu;
     Shard shard ABSL_GUARDED_BY(mu);
   };
-  using Reservation = std::vector<uint32_t>;  // rows of each shard
 
   explicit Table(const Options& options);
 
+  // Calls work(shard, number, begin, end) for pieces of the batch, with the
+  // shard locked, until it returns false.
+  using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
+  void OnPieces(const Batch& batch, PieceWork work);
   // Calls work(shard, place) for each place of the batch, with the shard locked
   // and its rows on the way into the cache.
   template <typename Work>
   void OnEach(const Batch& batch, const Work& work);
 
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
-  // Reserves rows for all ids, or, where there is no room for so many, for
-  // those of which would_make(shard, place) says that they need one.
-  template <typename WouldMake>
-  absl::StatusOr<Reservation> Reserve(const Batch& batch,
-                                      const WouldMake& would_make);
-  absl::Status Refuse(const Reservation& reservation);
-  void Unreserve(const Reservation& reservation);
+  // Whether the id at a place of a batch needs a row that it has not.
+  using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
+  enum class Count {
+    kIfShort,  // all ids are given a row while there is room for so many
+    kAlways,   // takes the time to look for those that need one
+  };
+  absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
+                                         WouldMake would_make);
+  absl::StatusOr<Reservation> ReserveUpdates(const Batch& batch, Count count,
+                                             absl::Span<const uint64_t> ids,
+                                             uint32_t now);
+  template <typename Apply>
+  PushResult Update(const Batch& batch, absl::Span<const uint64_t> ids,
+                    absl::Span<const float> gradients, uint32_t now,
+                    const Apply& apply, Reservation* reservation);
   size_t RemoveInside(absl::Span<const uint64_t> ids);
   void EndSnapshot();
 
@@ -152,71 +179,55 @@ uint32_t SecondsOf(absl::Time time);
 
 template <typename Work>
 void Table::OnEach(const Batch& batch, const Work& work) {
-  for (size_t s = 0; s < batch.shards(); ++s) {
-    Part& part = *parts_[s];
-    const size_t end = batch.End(s);
-    for (size_t begin = batch.Begin(s); begin < end; begin += kRowsPerLock) {
-      const size_t stop = std::min(end, begin + kRowsPerLock);
-      base::MutexLock lock(&part.mu);
-      for (size_t i = begin; i < stop; i += kPrefetch) {
-        const size_t some = std::min(stop, i + kPrefetch);
-        part.shard.Prefetch(batch.hashes() + i, some - i);
-        for (size_t place = i; place < some; ++place) work(part.shard, place);
-      }
+  OnPieces(batch, [&](Shard& shard, size_t, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i += kPrefetch) {
+      const size_t some = std::min(end, i + kPrefetch);
+      shard.Prefetch(batch.hashes() + i, some - i);
+      for (size_t place = i; place < some; ++place) work(shard, place);
     }
-  }
-}
-
-template <typename WouldMake>
-absl::StatusOr<Table::Reservation> Table::Reserve(const Batch& batch,
-                                                  const WouldMake& would_make) {
-  Reservation reservation(batch.shards());
-  bool refused = false;
-  for (size_t s = 0; s < batch.shards(); ++s) {
-    const size_t begin = batch.Begin(s);
-    const size_t end = batch.End(s);
-    if (begin == end) continue;
-    Part& part = *parts_[s];
-    base::MutexLock lock(&part.mu);
-    size_t rows = end - begin;
-    bool reserved = part.shard.Reserve(rows);
-    if (!reserved) {
-      rows = 0;
-      for (size_t i = begin; i < end; ++i) rows += would_make(part.shard, i);
-      reserved = rows == 0 || part.shard.Reserve(rows);
-    }
-    if (!reserved) {
-      refused = true;
-      break;
-    }
-    reservation[s] = static_cast<uint32_t>(rows);
-  }
-  if (refused) return Refuse(reservation);
-  return reservation;
+    return true;
+  });
 }
 
 template <typename Apply>
 absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
                                        absl::Span<const float> gradients,
                                        absl::Time now, const Apply& apply) {
-  const size_t dim = options_.dim;
   absl::Status status = CheckSizes(ids.size(), gradients.size(), "gradients");
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  const Gate::Visit visit(&gate_);
   absl::StatusOr<Reservation> reservation =
-      Reserve(batch, [&](const Shard& shard, size_t place) {
-        return shard.UpdateWouldMake(ids[batch.position(place)],
-                                     batch.tag(place), seconds);
-      });
+      ReserveUpdates(batch, Count::kIfShort, ids, seconds);
   if (!reservation.ok()) return reservation.status();
+  return Update(batch, ids, gradients, seconds, apply, &*reservation);
+}
+
+template <typename Apply>
+absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
+                                       absl::Span<const float> gradients,
+                                       absl::Time now, const Apply& apply,
+                                       Reservation reservation) {
+  absl::Status status = CheckSizes(ids.size(), gradients.size(), "gradients");
+  if (status.ok()) status = reservation.CheckIsOf(this);
+  if (!status.ok()) return status;
+  const Batch batch(ids, hash_, shard_bits_);
+  return Update(batch, ids, gradients, SecondsOf(now), apply, &reservation);
+}
+
+template <typename Apply>
+PushResult Table::Update(const Batch& batch, absl::Span<const uint64_t> ids,
+                         absl::Span<const float> gradients, uint32_t now,
+                         const Apply& apply, Reservation* reservation) {
+  const size_t dim = options_.dim;
+  const Gate::Visit visit(&gate_);
   PushResult result;
   OnEach(batch, [&](Shard& shard, size_t place) {
     const uint32_t position = batch.position(place);
     bool dropped = false;
     Row* const row =
-        shard.Update(ids[position], batch.tag(place), seconds, &dropped);
+        shard.Update(ids[position], batch.tag(place), now,
+                     reservation->OfShard(batch.shard(place)), &dropped);
     if (row == nullptr) {
       ++(dropped ? result.dropped : result.not_admitted);
       return;
@@ -225,7 +236,6 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
     apply(gradients.data() + position * dim, value, value + dim);
     ++result.updated;
   });
-  Unreserve(*reservation);
   return result;
 }
 

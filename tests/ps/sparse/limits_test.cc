@@ -13,18 +13,6 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// Rows of 1 KiB and a budget of 2 MiB.
-Options BudgetOptions(AboveBudget above) {
-  Options options = SmallOptions();
-  options.dim = 248;
-  options.shards = 4;
-  options.max_removals = 64;
-  options.budget_bytes = size_t{2} << 20;
-  options.above_budget = above;
-  options.retry_after = absl::Milliseconds(1500);
-  return options;
-}
-
 TEST(TableBudgetTest, APushForWhichThereIsNoRoomChangesNothing) {
   const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
   absl::Status refused;
@@ -77,6 +65,43 @@ TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
   ids.push_back(first[0]);
   for (int i = 0; i < 1000; ++i) ASSERT_FALSE(Push(table.get(), ids).ok());
   EXPECT_TRUE(Push(table.get(), first).ok());
+}
+
+// A push that is too large leaves behind no index for all its ids.
+TEST(TableBudgetTest, ARefusedPushTakesNothingOfTheBudget) {
+  size_t rows[2] = {};
+  for (const bool refused_before : {false, true}) {
+    const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
+    if (refused_before) {
+      ASSERT_FALSE(Push(table.get(), Range(0, 200000)).ok());
+    }
+    uint64_t id = 0;
+    while (Push(table.get(), {id}).ok()) ++id;
+    rows[refused_before] = id;
+  }
+  EXPECT_EQ(rows[0], rows[1]);
+}
+
+// Neither push would make a row by itself, both together do.
+TEST(TableBudgetTest, AnIdWithoutRoomIsAdmittedByItsNextPush) {
+  Options options = BudgetOptions(AboveBudget::kRefuse);
+  options.min_count = 2;
+  options.candidates = 1 << 10;
+  const auto table = Make(options);
+  uint64_t id = 0;
+  while (Push(table.get(), {id}).ok() && Push(table.get(), {id}).ok()) ++id;
+  // Of the shard that is full, two of one id in one push.
+  const uint64_t full = table->hash()(id) >> 62;
+  uint64_t next = id + 1;
+  while (table->hash()(next) >> 62 != full) ++next;
+  const auto result = Push(table.get(), {next, next});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->not_admitted, 2u);
+  EXPECT_EQ(result->dropped, 0u);
+  // From now on it asks for room, and has it when there is some.
+  EXPECT_FALSE(Push(table.get(), {next}).ok());
+  EXPECT_GT(table->Remove(Range(0, id)), 0u);
+  EXPECT_EQ(Push(table.get(), {next})->updated, 1u);
 }
 
 TEST(TableBudgetTest, ByOptionTheLeastRecentlyUsedMakeRoom) {

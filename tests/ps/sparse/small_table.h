@@ -24,6 +24,18 @@ inline Options SmallOptions() {
   return options;
 }
 
+// Rows of 1 KiB and a budget of 2 MiB.
+inline Options BudgetOptions(AboveBudget above) {
+  Options options = SmallOptions();
+  options.dim = 248;
+  options.shards = 4;
+  options.max_removals = 64;
+  options.budget_bytes = size_t{2} << 20;
+  options.above_budget = above;
+  options.retry_after = absl::Milliseconds(1500);
+  return options;
+}
+
 inline std::unique_ptr<Table> Make(const Options& options) {
   auto table = Table::Create(options);
   EXPECT_TRUE(table.ok()) << table.status();

@@ -50,6 +50,15 @@ class TableModel {
     return {all.begin(), all.begin() + options_.dim};
   }
 
+  // Whether a push would make a row.
+  bool WouldMake(uint64_t id, int64_t now) const {
+    const auto row = rows_.find(id);
+    if (row != rows_.end()) return now - row->second.last_use > ttl_;
+    const auto pushes = pushes_.find(id);
+    const uint32_t before = pushes == pushes_.end() ? 0 : pushes->second;
+    return before + 1 >= options_.min_count;
+  }
+
   // Returns the row to apply the gradient to; null: not admitted.
   ModelRow* Push(uint64_t id, int64_t now) {
     Expire(id, now);

@@ -42,6 +42,8 @@ class Program {
     if (snapshot_ != nullptr) FinishSnapshot();
     Compare();
     snapshot_.reset();
+    held_.clear();
+    Compare();
   }
 
  private:
@@ -76,7 +78,7 @@ class Program {
   }
 
   void Step() {
-    switch (Below(24)) {
+    switch (Below(28)) {
       case 0:
         now_ += Below(8);
         break;
@@ -102,6 +104,13 @@ class Program {
         return snapshot_ == nullptr ? Pull() : void(ReadSnapshot());
       case 10:
         return Once(10) && snapshot_ == nullptr ? Restore() : Pull();
+      case 11:
+      case 12:
+        return Reserve();
+      case 13:
+        return PushReserved();
+      case 14:
+        return GiveBack();
       default:
         return Once(3) ? Pull() : Push();
     }
@@ -133,9 +142,54 @@ class Program {
     }
   }
 
+  void Push() { PushIds(Some(/*unique=*/true), nullptr); }
+
+  // One that is applied later, or never.
+  void Reserve() {
+    Held held;
+    held.ids = Some(/*unique=*/true);
+    auto reservation = table_->Reserve(held.ids, At(now_));
+    ASSERT_TRUE(reservation.ok()) << reservation.status();
+    held.reservation = *std::move(reservation);
+    for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
+    ASSERT_EQ(held.reservation.rows(), held.rows);
+    held_.push_back(std::move(held));
+  }
+
+  // One or several at once, as a synchronous step does.
+  void PushReserved() {
+    Ids ids;
+    Reservation merged;
+    for (uint64_t i = 1 + Below(3); i > 0 && !held_.empty(); --i) {
+      Held held = TakeHeld();
+      ASSERT_TRUE(merged.Merge(std::move(held.reservation)).ok());
+      for (const uint64_t id : held.ids) {
+        if (std::find(ids.begin(), ids.end(), id) == ids.end()) {
+          ids.push_back(id);
+        }
+      }
+    }
+    PushIds(ids, &merged);
+  }
+
+  void GiveBack() {
+    if (!held_.empty()) TakeHeld();
+  }
+
+  struct Held {
+    Ids ids;
+    size_t rows = 0;
+    Reservation reservation;
+  };
+  Held TakeHeld() {
+    std::swap(held_[Below(held_.size())], held_.back());
+    Held held = std::move(held_.back());
+    held_.pop_back();
+    return held;
+  }
+
   // Adds the gradient to the value, and the value to each slot.
-  void Push() {
-    const Ids ids = Some(/*unique=*/true);
+  void PushIds(const Ids& ids, Reservation* reservation) {
     const size_t dim = options_.dim;
     const size_t slots = options_.slots();
     std::vector<float> gradients(ids.size() * dim);
@@ -144,7 +198,10 @@ class Program {
       for (size_t k = 0; k < dim; ++k) value[k] += gradient[k];
       for (size_t k = 0; k < dim * slots; ++k) slot[k] += value[k % dim];
     };
-    const auto result = table_->Push(ids, gradients, At(now_), apply);
+    const auto result = reservation == nullptr
+                            ? table_->Push(ids, gradients, At(now_), apply)
+                            : table_->Push(ids, gradients, At(now_), apply,
+                                           std::move(*reservation));
     ASSERT_TRUE(result.ok()) << result.status();
     size_t updated = 0;
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -178,6 +235,9 @@ class Program {
   void Compare() {
     const Counters counters = table_->counters();
     ASSERT_EQ(counters.rows, model_.rows().size());
+    size_t reserved = 0;
+    for (const Held& held : held_) reserved += held.rows;
+    ASSERT_EQ(counters.reserved, reserved);
     ASSERT_EQ(counters.created - restored_, model_.created());
     ASSERT_EQ(counters.expired, model_.expired());
     ASSERT_EQ(counters.over_capacity, model_.over_capacity());
@@ -258,6 +318,7 @@ class Program {
     snapshot.reset();
     // Of rows that were used in the same second the order is lost.
     if (options_.max_rows > 0) return;
+    held_.clear();
     table_ = std::move(table);
     // Counts of a new table begin anew.
     model_.ForgetCounts();
@@ -274,6 +335,7 @@ class Program {
   int64_t now_ = 1000;
   uint64_t restored_ = 0;
 
+  std::vector<Held> held_;
   std::unique_ptr<Snapshot> snapshot_;
   ModelRows expected_;  // the model, when the snapshot began
   ModelRows given_;     // by this one

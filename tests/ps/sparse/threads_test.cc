@@ -161,11 +161,24 @@ TEST(TableThreadsTest, WhatWasRefusedIsNotThereAndWhatWasTakenIs) {
         ASSERT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted);
         ++refused;
       }
+      // Two that are applied as one, later, or not at all.
+      auto first = table->Reserve(ids, absl::UnixEpoch());
+      auto second = table->Reserve(ids, absl::UnixEpoch());
+      refused += !first.ok() + !second.ok();
+      if (!first.ok() || !second.ok() || random() % 3 == 0) continue;
+      ASSERT_TRUE(first->Merge(*std::move(second)).ok());
+      const auto later =
+          table->Push(ids, Floats(ids.size() * kDim, 1), absl::UnixEpoch(),
+                      AddAll, *std::move(first));
+      ASSERT_TRUE(later.ok()) << later.status();
+      ASSERT_EQ(later->updated, ids.size());
+      pushed += ids.size();
     }
   });
   EXPECT_GT(refused, 0);
   EXPECT_GT(pushed, 0u);
   EXPECT_LE(table->counters().bytes, options.budget_bytes);
+  EXPECT_EQ(table->counters().reserved, 0u);
   auto snapshot = *table->BeginSnapshot({});
   RowBlock block;
   uint64_t updates = 0;
