@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_PS_DENSE_DENSE_PART_H_
 #define PENSTOCK_PS_DENSE_DENSE_PART_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -28,8 +29,8 @@ namespace penstock::ps {
 // changed where they are, unless a snapshot still holds them: then they are
 // copied first.
 //
-// Thread-safe: Current(), Check() and held_bytes(). The others: one thread at a
-// time.
+// Thread-safe: Current(), Check(), held_bytes() and steps(). The others: one
+// thread at a time.
 class DensePart {
  public:
   struct Options {
@@ -111,7 +112,7 @@ class DensePart {
   VersionedTensor value_;
   std::vector<tensor::NamedTensor> slots_;  // as DenseSlotsOf() has them
   size_t slot_bytes_ = 0;
-  uint64_t steps_ = 0;
+  std::atomic<uint64_t> steps_{0};
 };
 
 }  // namespace penstock::ps

@@ -1,0 +1,38 @@
+// What one push brings, checked.
+
+#ifndef PENSTOCK_PS_SERVER_GRADIENTS_H_
+#define PENSTOCK_PS_SERVER_GRADIENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ps/sparse/table.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+struct DenseGradient {
+  size_t part;  // its place in Tables::parts()
+  tensor::Tensor gradient;
+};
+
+struct RowGradients {
+  size_t rows;                   // its place in LocalModel::rows()
+  std::vector<uint64_t> ids;     // each once
+  std::vector<float> values;     // a row for each id
+  sparse::Reservation reserved;  // room for the rows that they make
+};
+
+// Each part and each table at most once. What is missing has no gradient.
+struct Gradients {
+  std::vector<DenseGradient> dense;
+  std::vector<RowGradients> rows;
+
+  // Returns how much memory they keep from being freed.
+  size_t held_bytes() const;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_GRADIENTS_H_

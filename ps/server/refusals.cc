@@ -1,0 +1,68 @@
+#include "ps/server/refusals.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+
+using Verdict = Coordinator::Verdict;
+
+absl::Status Draining() {
+  return absl::UnavailableError("the parameter server is shutting down");
+}
+
+absl::Status HasNoModel(uint64_t run) {
+  if (run == 0) {
+    return absl::FailedPreconditionError(
+        "the parameter server has no model: worker 0 defines one");
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the parameter server was started anew and has nothing of run ",
+      absl::Hex(run),
+      ": start the training anew, or all servers from a checkpoint"));
+}
+
+absl::Status OtherRun(uint64_t run, uint64_t ours) {
+  return absl::AbortedError(absl::StrCat(
+      "the parameter server is of run ", absl::Hex(ours), ", not of ",
+      absl::Hex(run), ": this process belongs to a training that has ended"));
+}
+
+absl::Status Refusal(Verdict verdict, const WorkerId& worker,
+                     absl::string_view call) {
+  const std::string who = absl::StrCat(call, " of worker ", worker.rank, ": ");
+  switch (verdict) {
+    case Verdict::kAccepted:
+    case Verdict::kDuplicate:
+    case Verdict::kLate:
+      return absl::OkStatus();
+    case Verdict::kAhead:
+      return absl::FailedPreconditionError(absl::StrCat(
+          who, "its clock is ahead of all that was pulled; pull first"));
+    case Verdict::kNotMember:
+      return absl::FailedPreconditionError(
+          absl::StrCat(who,
+                       "it is not a member; it never joined, has left, or "
+                       "its lease is over"));
+    case Verdict::kSuperseded:
+      return absl::AbortedError(
+          absl::StrCat("worker ", worker.rank,
+                       " has been started anew; this one must stop"));
+    case Verdict::kReplaced:
+      return absl::AbortedError(
+          absl::StrCat(who, "a later push of the same worker has come"));
+    case Verdict::kTimedOut:
+      return absl::DeadlineExceededError(
+          absl::StrCat(who, "it waited for too long"));
+    case Verdict::kTooMany:
+      return absl::ResourceExhaustedError(
+          absl::StrCat(who, "too many of its calls are waiting"));
+    case Verdict::kInvalid:
+      return absl::InvalidArgumentError(
+          absl::StrCat(who, "its rank or clock is out of bounds"));
+    case Verdict::kDraining:
+      return Draining();
+  }
+  return absl::InternalError(absl::StrCat(who, "unknown verdict"));
+}
+
+}  // namespace penstock::ps

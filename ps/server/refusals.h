@@ -1,0 +1,26 @@
+// What a parameter server says to whom it refuses.
+
+#ifndef PENSTOCK_PS_SERVER_REFUSALS_H_
+#define PENSTOCK_PS_SERVER_REFUSALS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "ps/consistency/coordinator.h"
+
+namespace penstock::ps {
+
+absl::Status Draining();
+// A request of `run` to a server that has no model, or one of `ours`.
+absl::Status HasNoModel(uint64_t run);
+absl::Status OtherRun(uint64_t run, uint64_t ours);
+
+// Returns what `verdict` on a call means for its caller: OK if it was accepted,
+// is repeated or late.
+absl::Status Refusal(Coordinator::Verdict verdict, const WorkerId& worker,
+                     absl::string_view call);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_REFUSALS_H_

@@ -1,0 +1,63 @@
+// What a server tells of itself.
+
+#ifndef PENSTOCK_PS_SERVER_REPORT_H_
+#define PENSTOCK_PS_SERVER_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace penstock::ps {
+
+struct PushCounts {
+  uint64_t counted = 0;
+  uint64_t not_counted = 0;  // late or repeated
+  uint64_t refused = 0;      // not finite, wrong shape, not a member, ...
+};
+
+struct TableReport {
+  std::string name;
+  bool is_sparse = false;
+  uint64_t steps = 0;
+  uint64_t bytes = 0;  // held here
+  uint64_t rows = 0;   // here
+  // Of a sparse table; since the server began.
+  uint64_t budget_bytes = 0;
+  uint64_t hits = 0;    // ids that were asked for or pushed and had a row
+  uint64_t misses = 0;  // and that had none
+  uint64_t evicted_rows = 0;
+  uint64_t not_admitted = 0;
+  uint64_t refused_pushes = 0;
+};
+
+struct WorkerReport {
+  uint32_t rank = 0;
+  uint64_t clock = 0;
+  bool is_member = false;
+  uint64_t behind = 0;  // steps, of the one of the highest clock
+};
+
+struct ServerReport {
+  uint64_t run = 0;  // 0: it has no model, and the rest says nothing
+  uint64_t epoch = 0;
+  uint32_t server = 0;
+  uint32_t servers = 0;
+  bool has_values = false;
+  uint64_t version = 0;  // of the synchronous tables
+  uint32_t live_workers = 0;
+  uint32_t expected_workers = 0;
+  uint64_t workers_lost = 0;
+  PushCounts pushes;
+  uint64_t held_bytes = 0;  // of pushes that are not applied
+  uint64_t held_bytes_limit = 0;
+  uint64_t restored_step = 0;
+  std::string failure;              // why training has ended; empty: it has not
+  std::vector<TableReport> tables;  // in the order of the model
+  std::vector<WorkerReport> workers;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_REPORT_H_

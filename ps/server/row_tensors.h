@@ -1,0 +1,31 @@
+// Ids and rows of sparse tables, as tensors of a message.
+
+#ifndef PENSTOCK_PS_SERVER_ROW_TENSORS_H_
+#define PENSTOCK_PS_SERVER_ROW_TENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// Returns the ids of an int64 [n], whose bits they are. Returns
+// INVALID_ARGUMENT, which names the table, for another type or shape.
+absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named);
+
+// Returns the elements of a [rows, dim] of f32, f16 or bf16, as f32. Returns
+// INVALID_ARGUMENT, which names the table, for another type or shape.
+absl::StatusOr<std::vector<float>> RowsIn(const tensor::NamedTensor& named,
+                                          size_t rows, size_t dim);
+
+// A name that a peer may have chosen, for people.
+std::string Shown(absl::string_view table);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_ROW_TENSORS_H_

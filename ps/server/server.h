@@ -1,0 +1,271 @@
+// One parameter server: what it holds, who may push, and what waits. Knows no
+// gRPC; ps/service makes it a service.
+
+#ifndef PENSTOCK_PS_SERVER_SERVER_H_
+#define PENSTOCK_PS_SERVER_SERVER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/consistency/coordinator.h"
+#include "ps/server/held_gradients.h"
+#include "ps/server/model_snapshot.h"
+#include "ps/server/report.h"
+#include "ps/server/tables.h"
+#include "tensor_service/tensor.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+
+// What a request was made by; see ps.proto.
+struct View {
+  uint64_t run = 0;
+  uint64_t epoch = 0;
+};
+
+//   state     event        guard                     action       next
+//   --------  -----------  ------------------------  -----------  --------
+//   empty     define       a restore is wanted       restore      serving
+//   empty     define       otherwise                              defined
+//   defined   initialize   all parts have values     answer       serving
+//   serving   apply        fails until max_wait      end waits    failed
+//   any       drain                                  end waits    draining
+//
+// In `defined` workers may join; pulls and pushes are refused. What is not
+// there leaves the state as it is.
+//
+// Thread-safe. No call blocks, except for a lock, for a restore and to check
+// gradients: waits end with a callback. Each callback runs exactly once,
+// without locks, on the server's own thread or within any thread's call.
+class Server {
+ public:
+  struct Options {
+    Membership::Options membership;  // but for what a checkpoint has
+    Tables::Options tables;
+    // Ends a wait that nothing else ends.
+    absl::Duration max_wait = absl::Minutes(10);
+    // Bounds the gradients that are taken and not applied.
+    size_t max_held_bytes = size_t{4} << 30;
+    // Puts the values of a checkpoint into the tables, of the newest if the
+    // step is 0. Returns NOT_FOUND if there is none: then the chief's values
+    // are waited for. Empty: nothing is restored.
+    std::function<absl::StatusOr<RestoredModel>(uint64_t step, Tables* tables)>
+        restore;
+    // Called with one printable line for each join, death and refusal, on any
+    // thread. If empty, the lines go to Penstock's log.
+    std::function<void(const std::string&)> log;
+  };
+
+  struct Definition {
+    Model model;
+    std::vector<std::string> servers;
+    uint32_t server = 0;
+    uint64_t run = 0;
+    uint64_t restore_step = 0;  // 0: the newest good one
+  };
+  struct Defined {
+    bool taken = false;
+    uint64_t run = 0;
+    bool wants_values = false;
+    uint64_t restored_step = 0;
+  };
+  struct Joined {
+    absl::Duration lease;
+    uint64_t clock = 0;
+  };
+  enum class PushVerdict { kCounted, kDuplicate, kLate };
+  struct PullSpec {
+    absl::optional<WorkerId> worker;
+    uint64_t clock = 0;
+    bool all_parts = false;
+    std::vector<std::string> parts;
+    tensor::Bundle ids;
+    absl::optional<tensor::DType> dtype;
+  };
+  struct Pulled {
+    tensor::Bundle bundle;
+    uint64_t clock = 0;
+  };
+  using PushCallback = std::function<void(absl::StatusOr<PushVerdict>)>;
+  using PullCallback = std::function<void(absl::StatusOr<Pulled>)>;
+  using ReadyCallback = std::function<void(absl::Status)>;
+  // What a server was defined as; immutable.
+  struct Training {
+    uint64_t run = 0;
+    uint32_t server = 0;
+    std::shared_ptr<Tables> tables;
+  };
+
+  explicit Server(const Options& options);
+  // Calls Drain() and joins the threads. No other call may run now or later.
+  ~Server();
+
+  // See ps.proto. Returns FAILED_PRECONDITION, with the difference, if the
+  // server has another model, or other servers; INVALID_ARGUMENT for a model
+  // that cannot be; and what a restore returns.
+  absl::StatusOr<Defined> Define(Definition definition);
+
+  // Returns what is served; null before Define().
+  std::shared_ptr<const Training> training() const;
+  bool has_values() const;
+  // Calls back once there are values, with OK, or when the server drains.
+  // Returns a ticket for Cancel().
+  uint64_t AwaitValues(ReadyCallback callback);
+
+  // Makes `worker` a member, in place of an older incarnation of its rank.
+  absl::StatusOr<Joined> Join(const View& view, const WorkerId& worker);
+  // Renews the lease; makes it a member first, if its rank is free.
+  absl::Status Heartbeat(uint64_t run, const WorkerId& worker);
+  // End the membership. Lost() also counts the worker as lost, and logs that.
+  // Both ignore a worker that is no member.
+  void Leave(const WorkerId& worker);
+  void Lost(const WorkerId& worker);
+
+  // Takes first values of parts. Returns false if there were values already;
+  // then nothing changes. Returns FAILED_PRECONDITION unless the rank is 0.
+  absl::StatusOr<bool> Initialize(const View& view, const WorkerId& worker,
+                                  const tensor::Bundle& values);
+
+  // Hand over a push and ask for a pull, as ps.proto says. Both return a ticket
+  // for Cancel(), and may call back before they return.
+  uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
+                const tensor::Bundle& gradients, PushCallback callback);
+  uint64_t Pull(const View& view, PullSpec spec, PullCallback callback);
+  // Ends the wait with CANCELLED, if it has not ended.
+  void Cancel(uint64_t ticket);
+
+  // Returns the values as they are between two steps; those of synchronous
+  // tables as `version` steps have made them, if it is given. Blocks until they
+  // are there. Returns OUT_OF_RANGE if they have taken more steps already,
+  // DEADLINE_EXCEEDED after `timeout`, and RESOURCE_EXHAUSTED or
+  // FAILED_PRECONDITION as sparse::Table::BeginSnapshot() does.
+  absl::StatusOr<ModelSnapshot> TakeSnapshot(
+      absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
+      absl::Duration timeout);
+
+  // Ends every wait, and refuses what comes later. Still finishes a step that
+  // is being applied. May be called again.
+  void Drain();
+
+  ServerReport report() const;
+
+ private:
+  enum class State { kEmpty, kDefined, kServing, kFailed, kDraining };
+  struct PendingPush {
+    PushId id;
+    Gradients gradients;
+    size_t held_bytes = 0;
+    PushCallback callback;
+  };
+  struct PendingPull {
+    Selection selection;
+    PullCallback callback;
+  };
+  struct PendingReady {
+    ReadyCallback callback;
+    absl::Time deadline;  // by SteadyNow(), as all times but the rows'
+  };
+  struct PendingSnapshot {
+    absl::optional<uint64_t> version;
+    SparseSnapshotOptions options;
+    std::function<void(absl::StatusOr<ModelSnapshot>)> callback;
+  };
+  // Callbacks to run once the lock is free.
+  using Due = std::vector<std::function<void()>>;
+  using Outcome = Coordinator::Outcome;
+
+  absl::StatusOr<std::shared_ptr<Training>> MakeTraining(
+      const Definition& definition) const;
+  absl::Status CheckSame(const Definition& definition) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckHeldBytes(const Tables& tables) const;
+  absl::Status Begin(std::shared_ptr<Training> training,
+                     const RestoredModel& restored) ABSL_LOCKS_EXCLUDED(mu_);
+  void BecomeReadyLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  absl::Status CheckViewLocked(const View& view) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status CheckServingLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<std::shared_ptr<Training>> ServingLocked(
+      const View& view) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool IsRepeatedLocked(const WorkerId& worker, uint64_t clock) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<Gradients> CheckPush(const WorkerId& worker, uint64_t clock,
+                                      const tensor::Bundle& bundle,
+                                      Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Does what follows from an event.
+  void HandleLocked(Outcome outcome, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerPushLocked(PendingPush push, Coordinator::Answer answer, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
+                        Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status StatusOfLocked(const PushId& push,
+                              const Coordinator::Answer& answer) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void Run(const Due& due);
+
+  void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
+  bool HasWorkLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Time NextDeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ApplyNext() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status ApplyWhenThereIsMemory(const Coordinator::Apply& apply,
+                                      absl::Span<Gradients* const> pushes,
+                                      Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
+  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void Tick() ABSL_LOCKS_EXCLUDED(mu_);
+  void TakeSnapshots() ABSL_LOCKS_EXCLUDED(mu_);
+  static absl::StatusOr<ModelSnapshot> Snapshot(
+      const PendingSnapshot& wanted, Tables& tables,
+      absl::optional<uint64_t> version, const std::vector<RankClock>& clocks);
+  bool IsDueLocked(const PendingSnapshot& snapshot) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::optional<uint64_t> VersionLocked() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The time of rows: the system's as it was at the start, and then steady.
+  absl::Time RowNow() const;
+  void Log(const std::vector<std::string>& notes) const;
+
+  const Options options_;
+  const absl::Time row_epoch_;
+
+  absl::Mutex define_mu_ ABSL_ACQUIRED_BEFORE(mu_);  // one Define() at a time
+  mutable absl::Mutex mu_;
+  base::SteadyCondVar wake_thread_;
+  State state_ ABSL_GUARDED_BY(mu_) = State::kEmpty;
+  std::shared_ptr<Training> training_ ABSL_GUARDED_BY(mu_);
+  uint64_t restored_step_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::optional<Coordinator> coordinator_ ABSL_GUARDED_BY(mu_);
+  HeldGradients held_ ABSL_GUARDED_BY(mu_);
+  size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
+  std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
+  std::map<uint64_t, PendingSnapshot> pending_snapshots_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 1;
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of the first step that failed
+  PushCounts counts_ ABSL_GUARDED_BY(mu_);
+  absl::Time next_maintenance_ ABSL_GUARDED_BY(mu_);
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  // Applies steps, takes snapshots and watches deadlines.
+  std::thread thread_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_SERVER_H_

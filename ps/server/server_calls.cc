@@ -1,0 +1,227 @@
+// Pushes and pulls: taken, held, answered.
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/server/refusals.h"
+#include "ps/server/server.h"
+
+namespace penstock::ps {
+
+using base::SteadyNow;
+using Verdict = Coordinator::Verdict;
+
+// A push that is repeated is known by its clock, before anything is looked at
+// that it may have filled itself.
+bool Server::IsRepeatedLocked(const WorkerId& worker, uint64_t clock) const {
+  const Membership& members = coordinator_->membership();
+  return members.IsMember(worker) && clock < members.ClockOf(worker.rank);
+}
+
+absl::StatusOr<Gradients> Server::CheckPush(const WorkerId& worker,
+                                            uint64_t clock,
+                                            const tensor::Bundle& bundle,
+                                            Tables* tables) {
+  auto gradients = tables->Check(bundle, RowNow());
+  absl::Status status = gradients.status();
+  {
+    absl::MutexLock lock(&mu_);
+    const size_t bytes = status.ok() ? gradients->held_bytes() : 0;
+    const size_t held = held_.bytes() + pending_bytes_;
+    if (status.ok() && bytes > options_.max_held_bytes - held) {
+      status = absl::ResourceExhaustedError(absl::StrCat(
+          "the server holds ", held,
+          " bytes of gradients that are not applied,"
+          " of ",
+          options_.max_held_bytes, ": come again, or raise its limit"));
+    }
+    if (status.ok()) return gradients;
+    ++counts_.refused;
+  }
+  const std::string refusal =
+      absl::StrCat("push of worker ", worker.rank, " for step ", clock,
+                   " refused: ", status.message());
+  Log({refusal});
+  return absl::Status(status.code(), refusal);
+}
+
+uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
+                      const tensor::Bundle& bundle, PushCallback callback) {
+  absl::StatusOr<std::shared_ptr<Training>> training;
+  bool is_repeated = false;
+  uint64_t ticket = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    ticket = next_ticket_++;
+    training = ServingLocked(view);
+    if (training.ok() && IsRepeatedLocked(worker, clock)) {
+      is_repeated = true;
+      ++counts_.not_counted;
+    }
+  }
+  if (is_repeated) {
+    callback(PushVerdict::kDuplicate);
+    return ticket;
+  }
+  if (!training.ok()) {
+    callback(training.status());
+    return ticket;
+  }
+  auto gradients = CheckPush(worker, clock, bundle, (*training)->tables.get());
+  if (!gradients.ok()) {
+    callback(gradients.status());
+    return ticket;
+  }
+  PendingPush push;
+  push.id = {worker.rank, clock};
+  push.held_bytes = gradients->held_bytes();
+  push.gradients = *std::move(gradients);
+  push.callback = std::move(callback);
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    pending_bytes_ += push.held_bytes;
+    pending_pushes_[ticket] = std::move(push);
+    HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), &due);
+  }
+  Run(due);
+  return ticket;
+}
+
+uint64_t Server::Pull(const View& view, PullSpec spec, PullCallback callback) {
+  absl::StatusOr<std::shared_ptr<Training>> training;
+  uint64_t ticket = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    ticket = next_ticket_++;
+    training = ServingLocked(view);
+  }
+  if (!training.ok()) {
+    callback(training.status());
+    return ticket;
+  }
+  auto selection =
+      (*training)->tables->Select(spec.ids, spec.parts, spec.all_parts);
+  if (!selection.ok()) {
+    callback(selection.status());
+    return ticket;
+  }
+  selection->dtype = spec.dtype;
+  const std::vector<size_t> policies =
+      (*training)->tables->PoliciesOf(*selection);
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    pending_pulls_[ticket] = {*std::move(selection), std::move(callback)};
+    HandleLocked(coordinator_->Pull(ticket, spec.worker, spec.clock, policies,
+                                    SteadyNow()),
+                 &due);
+  }
+  Run(due);
+  return ticket;
+}
+
+void Server::HandleLocked(Outcome outcome, Due* due) {
+  if (!outcome.notes.empty()) {
+    due->push_back([this, notes = std::move(outcome.notes)] { Log(notes); });
+  }
+  for (Coordinator::Answer& answer : outcome.answers) {
+    if (auto push = pending_pushes_.find(answer.ticket);
+        push != pending_pushes_.end()) {
+      PendingPush pending = std::move(push->second);
+      pending_pushes_.erase(push);
+      AnswerPushLocked(std::move(pending), std::move(answer), due);
+    } else if (auto pull = pending_pulls_.find(answer.ticket);
+               pull != pending_pulls_.end()) {
+      PendingPull pending = std::move(pull->second);
+      pending_pulls_.erase(pull);
+      AnswerPullLocked(std::move(pending), answer, due);
+    }
+  }
+  for (Coordinator::Apply& apply : outcome.applies) {
+    applies_.push_back(std::move(apply));
+  }
+  wake_thread_.Signal();  // a step, or perhaps an earlier deadline
+}
+
+void Server::AnswerPushLocked(PendingPush push, Coordinator::Answer answer,
+                              Due* due) {
+  pending_bytes_ -= push.held_bytes;
+  absl::StatusOr<PushVerdict> result = PushVerdict::kCounted;
+  const absl::Status status = StatusOfLocked(push.id, answer);
+  if (!status.ok()) {
+    ++counts_.refused;
+    result = status;
+  } else if (answer.verdict == Verdict::kAccepted) {
+    ++counts_.counted;
+    held_.Keep(push.id, std::move(push.gradients), answer.counted);
+  } else {
+    ++counts_.not_counted;
+    result = answer.verdict == Verdict::kLate ? PushVerdict::kLate
+                                              : PushVerdict::kDuplicate;
+  }
+  // What is not kept is destroyed without the lock.
+  auto dropped = std::make_shared<Gradients>(std::move(push.gradients));
+  due->push_back([callback = std::move(push.callback), result,
+                  dropped = std::move(dropped)] { callback(result); });
+}
+
+void Server::AnswerPullLocked(PendingPull pull,
+                              const Coordinator::Answer& answer, Due* due) {
+  absl::Status status = StatusOfLocked({}, answer);
+  if (!status.ok()) {
+    due->push_back(
+        [callback = std::move(pull.callback), status] { callback(status); });
+    return;
+  }
+  due->push_back([this, training = training_, clock = answer.clock,
+                  pull = std::move(pull)] {
+    auto bundle = training->tables->Read(pull.selection, RowNow());
+    if (!bundle.ok()) return pull.callback(bundle.status());
+    pull.callback(Pulled{*std::move(bundle), clock});
+  });
+}
+
+absl::Status Server::StatusOfLocked(const PushId& push,
+                                    const Coordinator::Answer& answer) const {
+  if (answer.verdict == Verdict::kDraining && !failure_.ok()) return failure_;
+  if (answer.verdict == Verdict::kTimedOut) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the parameter server has waited for ",
+        absl::FormatDuration(options_.max_wait),
+        answer.reason.empty() ? "" : ": the call ", answer.reason));
+  }
+  return Refusal(
+      answer.verdict, {push.rank, 0},
+      push.clock == 0 ? "call" : absl::StrCat("push for step ", push.clock));
+}
+
+void Server::Cancel(uint64_t ticket) {
+  const absl::Status status = absl::CancelledError("the caller has given up");
+  Due due;
+  {
+    absl::MutexLock lock(&mu_);
+    if (coordinator_.has_value()) coordinator_->Cancel(ticket);
+    if (auto push = pending_pushes_.find(ticket);
+        push != pending_pushes_.end()) {
+      AnswerPushLocked(std::move(push->second), {ticket, Verdict::kReplaced},
+                       &due);
+      pending_pushes_.erase(push);
+    } else if (auto pull = pending_pulls_.find(ticket);
+               pull != pending_pulls_.end()) {
+      due.push_back([callback = std::move(pull->second.callback), status] {
+        callback(status);
+      });
+      pending_pulls_.erase(pull);
+    } else if (auto ready = pending_ready_.find(ticket);
+               ready != pending_ready_.end()) {
+      due.push_back([callback = std::move(ready->second.callback), status] {
+        callback(status);
+      });
+      pending_ready_.erase(ready);
+    }
+  }
+  Run(due);
+}
+
+}  // namespace penstock::ps

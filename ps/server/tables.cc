@@ -1,0 +1,176 @@
+#include "ps/server/tables.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/optim/dense.h"
+#include "transport/base/printable.h"
+
+namespace penstock::ps {
+
+absl::StatusOr<std::unique_ptr<Tables>> Tables::Create(
+    Model model, std::shared_ptr<const PlacementMap> placement, uint32_t server,
+    const Options& options) {
+  auto local = LocalModel::Create(std::move(model), *placement, server);
+  if (!local.ok()) return local.status();
+  std::unique_ptr<Tables> tables(
+      new Tables(*std::move(local), std::move(placement), server, options));
+  absl::Status status = tables->MakeOptimizers();
+  if (status.ok()) status = tables->CheckDenseBytes();
+  if (status.ok()) status = tables->MakeSparseTables();
+  if (!status.ok()) return status;
+  return tables;
+}
+
+Tables::Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
+               uint32_t server, const Options& options)
+    : model_(std::move(model)),
+      placement_(std::move(placement)),
+      server_(server),
+      options_(options),
+      parts_(LayOut(model_)),
+      dense_(parts_.size()),
+      missing_parts_(parts_.size()),
+      sparse_(model_.rows().size()) {
+  for (size_t i = 0; i < parts_.size(); ++i) part_of_[parts_[i].name] = i;
+}
+
+absl::Status Tables::MakeOptimizers() {
+  for (const TableSpec& table : model_.model().tables) {
+    auto optimizer = optim::Optimizer::Create(table.optimizer);
+    if (!optimizer.ok()) return optimizer.status();
+    optimizers_.push_back(*std::move(optimizer));
+  }
+  return absl::OkStatus();
+}
+
+// A value, the next version of it, and the slots.
+absl::Status Tables::CheckDenseBytes() const {
+  size_t bytes = 0;
+  for (const Part& part : parts_) {
+    auto value = tensor::ByteSize(part.dtype, part.shape);
+    if (!value.ok()) return value.status();
+    const size_t elements = *value / tensor::ElementSize(part.dtype);
+    bytes += 2 * *value;
+    for (const optim::DenseSlot& slot :
+         optim::DenseSlotsOf(*optimizers_[part.table], part.dtype)) {
+      bytes += elements * tensor::ElementSize(slot.dtype);
+    }
+  }
+  if (bytes <= options_.max_dense_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the dense tables take ", bytes,
+      " bytes at this server, with their next "
+      "versions and slots, and it may use ",
+      options_.max_dense_bytes, ": add servers, or raise the limit"));
+}
+
+absl::Status Tables::MakeSparseTables() {
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    const size_t table = model_.rows()[i].table;
+    sparse::Options options = ps::OptionsOf(model_.table(table));
+    options.hash_seed = options_.hash_seed;
+    auto made = sparse::Table::Create(options);
+    if (!made.ok()) return made.status();
+    sparse_[i].table = *std::move(made);
+    sparse_[i].optimizer = optimizers_[table];
+  }
+  return absl::OkStatus();
+}
+
+DensePart::Options Tables::OptionsOf(size_t part) const {
+  DensePart::Options options;
+  options.name =
+      absl::StrCat("variable ", base::Printable(parts_[part].name, 100));
+  options.optimizer = optimizers_[parts_[part].table];
+  options.workers = &workers_;
+  options.allocator = options_.allocator;
+  return options;
+}
+
+absl::StatusOr<size_t> Tables::FindPart(const std::string& name) const {
+  const auto found = part_of_.find(name);
+  if (found != part_of_.end()) return found->second;
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable ", base::Printable(name, 100),
+                   ": this server has no such part; GetModel() names them"));
+}
+
+void Tables::SetPart(size_t at, std::unique_ptr<DensePart> part) {
+  dense_[at] = std::move(part);
+  --missing_parts_;
+}
+
+absl::Status Tables::Initialize(const tensor::Bundle& values) {
+  absl::MutexLock lock(&setup_mu_);
+  for (const tensor::NamedTensor& named : values.tensors) {
+    const auto at = FindPart(named.name);
+    if (!at.ok()) return at.status();
+    if (dense_[*at] != nullptr) continue;
+    const Part& part = parts_[*at];
+    if (named.tensor.dtype() != part.dtype ||
+        named.tensor.shape() != part.shape) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable ", base::Printable(part.name, 100),
+                       ": its first value is ", named.tensor.ToString(),
+                       ", it is ", tensor::Describe(part.dtype, part.shape)));
+    }
+    // What it lies in goes, and it can be sent from where it is.
+    auto copy = named.tensor.Copy(options_.allocator);
+    if (!copy.ok()) return copy.status();
+    auto made = DensePart::Create(OptionsOf(*at), *std::move(copy));
+    if (!made.ok()) return made.status();
+    SetPart(*at, *std::move(made));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tables::Restore(size_t part, DensePart::Snapshot snapshot) {
+  absl::MutexLock lock(&setup_mu_);
+  auto made = DensePart::Restore(OptionsOf(part), std::move(snapshot));
+  if (!made.ok()) return made.status();
+  SetPart(part, *std::move(made));
+  return absl::OkStatus();
+}
+
+std::vector<TableReport> Tables::Report() const {
+  std::vector<TableReport> reports(model_.model().tables.size());
+  for (size_t i = 0; i < reports.size(); ++i) {
+    reports[i].name = model_.table(i).name;
+    reports[i].is_sparse = !model_.table(i).is_dense();
+  }
+  for (size_t i = 0; has_values() && i < parts_.size(); ++i) {
+    for (const Part::Piece& piece : parts_[i].pieces) {
+      const LocalRange& range = model_.ranges()[piece.range];
+      TableReport& report = reports[range.table];
+      report.rows += range.shape.empty() ? 1 : range.shape[0];
+      report.bytes += dense_[i]->held_bytes() * piece.elements /
+                      std::max<size_t>(1, ElementsOf(parts_[i]));
+      report.steps = std::max(report.steps, dense_[i]->steps());
+    }
+  }
+  for (size_t i = 0; i < sparse_.size(); ++i) {
+    TableReport& report = reports[model_.rows()[i].table];
+    const sparse::Counters counters = sparse_[i].table->counters();
+    report.steps = sparse_[i].steps;
+    report.bytes = counters.bytes;
+    report.rows = counters.rows;
+    report.budget_bytes = sparse_[i].table->options().budget_bytes;
+    report.hits = counters.hits;
+    report.misses = counters.misses;
+    report.evicted_rows =
+        counters.expired + counters.over_capacity + counters.over_budget;
+    report.not_admitted = counters.not_admitted;
+    report.refused_pushes = counters.refused;
+  }
+  return reports;
+}
+
+bool Tables::Maintain(absl::Time now) {
+  bool has_more = false;
+  for (SparseTable& sparse : sparse_) has_more |= sparse.table->Maintain(now);
+  return has_more;
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,187 @@
+// The values that one server holds, and their steps.
+
+#ifndef PENSTOCK_PS_SERVER_TABLES_H_
+#define PENSTOCK_PS_SERVER_TABLES_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "ps/dense/dense_part.h"
+#include "ps/optim/optimizer.h"
+#include "ps/optim/workers.h"
+#include "ps/placement/placement_map.h"
+#include "ps/server/gradients.h"
+#include "ps/server/local_model.h"
+#include "ps/server/parts.h"
+#include "ps/server/report.h"
+#include "ps/sparse/table.h"
+#include "tensor_service/allocator.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// What a call asks for: parts, by their places, and rows by ids.
+struct Selection {
+  struct Rows {
+    size_t rows;  // its place in LocalModel::rows()
+    std::vector<uint64_t> ids;
+  };
+
+  std::vector<size_t> parts;
+  std::vector<Rows> rows;
+  // Values of a longer type are rounded to this one: kF16 or kBF16.
+  absl::optional<tensor::DType> dtype;
+};
+
+// Knows of no worker and no staleness: who may push, and when to apply, is
+// Server's to decide.
+//
+// Times are those of the rows' last use; see sparse::Table.
+//
+// Thread-safe, but for Apply(), Maintain() and what is said to be for the
+// applying thread: they are for one thread at a time.
+class Tables {
+ public:
+  struct Options {
+    // Of values that are sent; outlives all readers. Null:
+    // tensor::DefaultAllocator().
+    tensor::Allocator* allocator = nullptr;
+    // Of the hashes of ids. A secret: draw it at random.
+    uint64_t hash_seed = 0;
+    // Bounds the dense values, their next versions and slots.
+    size_t max_dense_bytes = size_t{16} << 30;
+  };
+
+  // The most that a call may ask for in rows. A peer that sends 8 bytes asks
+  // for a whole row.
+  static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
+
+  // Returns RESOURCE_EXHAUSTED above max_dense_bytes, and INVALID_ARGUMENT if
+  // the placement is not of this model.
+  static absl::StatusOr<std::unique_ptr<Tables>> Create(
+      Model model, std::shared_ptr<const PlacementMap> placement,
+      uint32_t server, const Options& options);
+
+  const LocalModel& model() const { return model_; }
+  const PlacementMap& placement() const { return *placement_; }
+  const std::vector<Part>& parts() const { return parts_; }
+
+  // Takes first values of parts, by their names, and copies them. Returns
+  // INVALID_ARGUMENT, which names the part, if it is not here, of another type
+  // or shape, or not finite. A part that has a value keeps it.
+  absl::Status Initialize(const tensor::Bundle& values);
+  // Takes a part as a checkpoint has it.
+  absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
+  // Whether all parts have values. From then on they can be read and trained.
+  bool has_values() const { return missing_parts_ == 0; }
+
+  // Returns what a pull's ids and names of parts ask for. Returns
+  // INVALID_ARGUMENT, which names the table, for what is not here, ids that
+  // another server has, and more than kMaxRowBytesPerCall.
+  absl::StatusOr<Selection> Select(const tensor::Bundle& ids,
+                                   absl::Span<const std::string> parts,
+                                   bool all_parts) const;
+  // Returns the policies of what is selected, each once; of nothing: none.
+  std::vector<size_t> PoliciesOf(const Selection& selection) const;
+  // Returns the values, by the names of parts and tables, in the order of the
+  // selection. Parts share the server's memory, and are of one point in time,
+  // but for those of different policies. Returns RESOURCE_EXHAUSTED if there is
+  // no memory.
+  absl::StatusOr<tensor::Bundle> Read(const Selection& selection,
+                                      absl::Time now);
+
+  // Returns the gradients of a push, which has the form that ps.proto gives it.
+  // Keeps them where they were received, as far as that goes. Returns
+  // INVALID_ARGUMENT, which names the part or table, for what is not here, a
+  // wrong type or shape, an element that is not finite, and ids that another
+  // server has; RESOURCE_EXHAUSTED if a table has no room for the rows.
+  absl::StatusOr<Gradients> Check(const tensor::Bundle& push, absl::Time now);
+
+  // Applies the mean of what pushes, which Check() has returned, have for the
+  // tables of a policy, in their order: a step for each of those tables for
+  // which one has something. Returns RESOURCE_EXHAUSTED if there is no memory;
+  // no step has been taken then, and it can be tried again.
+  absl::Status Apply(size_t policy, absl::Span<Gradients* const> pushes,
+                     absl::Time now);
+
+  // Removes rows whose time is over. Returns soon, and whether there is more to
+  // do.
+  bool Maintain(absl::Time now);
+
+  // Returns what there is to tell of each table, in the order of the model.
+  std::vector<TableReport> Report() const;
+
+  // Return the values themselves. For the applying thread, and for readers of
+  // counters.
+  const DensePart& part(size_t at) const { return *dense_[at]; }
+  sparse::Table& table(size_t rows) { return *sparse_[rows].table; }
+  const sparse::Table& table(size_t rows) const { return *sparse_[rows].table; }
+  // How many steps a sparse table has taken.
+  uint64_t sparse_steps(size_t rows) const { return sparse_[rows].steps; }
+  void SetSparseSteps(size_t rows, uint64_t steps) {
+    sparse_[rows].steps = steps;
+  }
+
+ private:
+  struct SparseTable {
+    std::unique_ptr<sparse::Table> table;
+    std::shared_ptr<const optim::Optimizer> optimizer;
+    std::atomic<uint64_t> steps{0};
+  };
+
+  Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
+         uint32_t server, const Options& options);
+
+  absl::Status MakeOptimizers();
+  absl::Status MakeSparseTables();
+  absl::Status CheckDenseBytes() const;
+  DensePart::Options OptionsOf(size_t part) const;
+  void SetPart(size_t at, std::unique_ptr<DensePart> part)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
+
+  absl::StatusOr<size_t> FindPart(const std::string& name) const;
+  absl::Status CheckIds(size_t rows, absl::Span<const uint64_t> ids) const;
+  absl::StatusOr<DenseGradient> CheckDense(
+      size_t part, absl::Span<const tensor::NamedTensor> named) const;
+  absl::StatusOr<RowGradients> CheckRows(
+      size_t rows, absl::Span<const tensor::NamedTensor> named, absl::Time now);
+  absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
+                                          absl::Time now);
+  absl::Status ApplyParts(size_t policy, absl::Span<Gradients* const> pushes);
+  void ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
+                 absl::Time now);
+
+  const LocalModel model_;
+  const std::shared_ptr<const PlacementMap> placement_;
+  const uint32_t server_;
+  const Options options_;
+  const std::vector<Part> parts_;
+  const optim::Workers workers_;
+  absl::flat_hash_map<std::string, size_t> part_of_;
+  // By table of the model.
+  std::vector<std::shared_ptr<const optim::Optimizer>> optimizers_;
+
+  absl::Mutex setup_mu_;
+  // Each is set once, before missing_parts_ counts it.
+  std::vector<std::unique_ptr<DensePart>> dense_;
+  std::atomic<size_t> missing_parts_;
+  std::vector<SparseTable> sparse_;
+  // Who holds it sees the dense steps of a policy all or not at all.
+  mutable absl::Mutex readers_mu_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_TABLES_H_

@@ -1,0 +1,194 @@
+// What a push does: it is checked when it comes, and applied later.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/optim/gradient.h"
+#include "ps/server/row_tensors.h"
+#include "ps/server/tables.h"
+#include "ps/sparse/deduplicate.h"
+
+namespace penstock::ps {
+namespace {
+
+using NamedTensors = absl::Span<const tensor::NamedTensor>;
+
+// Returns the first tensors of a message that have the same name.
+NamedTensors FirstOfOneName(NamedTensors tensors) {
+  size_t some = 1;
+  while (some < tensors.size() && tensors[some].name == tensors[0].name) ++some;
+  return tensors.subspan(0, some);
+}
+
+absl::Status Repeated(absl::string_view name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable ", Shown(name), ": it is in the push twice"));
+}
+
+// The rows of several pushes for one table, those of each id added up in the
+// order of the pushes, and divided by the number of pushes.
+RowGradients MeanOf(std::vector<RowGradients*> all, size_t dim,
+                    const sparse::HashKey& hash) {
+  RowGradients mean;
+  if (all.size() == 1) {
+    mean = std::move(*all[0]);
+    return mean;
+  }
+  std::vector<uint64_t> ids;
+  std::vector<float> values;
+  for (RowGradients* each : all) {
+    ids.insert(ids.end(), each->ids.begin(), each->ids.end());
+    values.insert(values.end(), each->values.begin(), each->values.end());
+    // All are of this table.
+    (void)mean.reserved.Merge(std::move(each->reserved));
+  }
+  sparse::Unique unique = sparse::FindUnique(ids, hash);
+  mean.values.resize(unique.ids.size() * dim);
+  sparse::SumRows(unique, values, dim, absl::MakeSpan(mean.values));
+  const auto count = static_cast<float>(all.size());
+  for (float& value : mean.values) value /= count;
+  mean.ids = std::move(unique.ids);
+  return mean;
+}
+
+}  // namespace
+
+absl::StatusOr<Gradients> Tables::Check(const tensor::Bundle& push,
+                                        absl::Time now) {
+  Gradients gradients;
+  std::vector<bool> has_part(parts_.size());
+  std::vector<bool> has_rows(sparse_.size());
+  NamedTensors left = push.tensors;
+  while (!left.empty()) {
+    const NamedTensors named = FirstOfOneName(left);
+    left.remove_prefix(named.size());
+    const std::string& name = named[0].name;
+    if (const auto part = part_of_.find(name); part != part_of_.end()) {
+      if (has_part[part->second]) return Repeated(name);
+      has_part[part->second] = true;
+      auto dense = CheckDense(part->second, named);
+      if (!dense.ok()) return dense.status();
+      gradients.dense.push_back(*std::move(dense));
+      continue;
+    }
+    const auto rows = model_.FindRows(name);
+    if (!rows.ok()) return rows.status();
+    if (has_rows[*rows]) return Repeated(name);
+    has_rows[*rows] = true;
+    auto sparse = CheckRows(*rows, named, now);
+    if (!sparse.ok()) return sparse.status();
+    gradients.rows.push_back(*std::move(sparse));
+  }
+  return gradients;
+}
+
+absl::StatusOr<DenseGradient> Tables::CheckDense(size_t part,
+                                                 NamedTensors named) const {
+  if (named.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable ", Shown(named[0].name), ": ", named.size(),
+                     " tensors are no gradient"));
+  }
+  absl::Status status = dense_[part]->Check(named[0].tensor);
+  if (!status.ok()) return status;
+  return DenseGradient{part, named[0].tensor};
+}
+
+absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
+                                               absl::Time now) {
+  sparse::Table& table = *sparse_[rows].table;
+  const size_t dim = table.options().dim;
+  if (named.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table ", Shown(named[0].name),
+                     ": wanted ids and their gradients, there are ",
+                     named.size(), " tensors"));
+  }
+  auto ids = IdsIn(named[0]);
+  if (!ids.ok()) return ids.status();
+  auto values = RowsIn(named[1], ids->size(), dim);
+  if (!values.ok()) return values.status();
+  absl::Status here = CheckIds(rows, *ids);
+  if (!here.ok()) return here;
+  absl::Status finite = optim::CheckGradient(
+      {tensor::DType::kF32, values->data(), values->size()},
+      tensor::DType::kF32, workers_);
+  if (!finite.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table ", Shown(named[0].name), ": ", finite.message(),
+                     "; an id has ", dim, " elements"));
+  }
+  RowGradients gradients;
+  gradients.rows = rows;
+  sparse::Unique unique = sparse::FindUnique(*ids, table.hash());
+  if (unique.ids.size() == ids->size()) {
+    gradients.values = *std::move(values);
+  } else {
+    gradients.values.resize(unique.ids.size() * dim);
+    sparse::SumRows(unique, *values, dim, absl::MakeSpan(gradients.values));
+  }
+  gradients.ids = std::move(unique.ids);
+  auto reserved = table.Reserve(gradients.ids, now);
+  if (!reserved.ok()) return reserved.status();
+  gradients.reserved = *std::move(reserved);
+  return gradients;
+}
+
+absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
+                           absl::Time now) {
+  // May fail, and comes first: rows have their room already.
+  absl::Status status = ApplyParts(policy, pushes);
+  if (!status.ok()) return status;
+  for (size_t rows = 0; rows < sparse_.size(); ++rows) {
+    if (model_.rows()[rows].policy == policy) ApplyRows(rows, pushes, now);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Tables::ApplyParts(size_t policy,
+                                absl::Span<Gradients* const> pushes) {
+  std::vector<DensePart::Step> steps;
+  std::vector<size_t> step_of(parts_.size(), parts_.size());
+  for (const Gradients* push : pushes) {
+    for (const DenseGradient& each : push->dense) {
+      if (parts_[each.part].policy != policy) continue;
+      if (step_of[each.part] == parts_.size()) {
+        step_of[each.part] = steps.size();
+        steps.emplace_back();
+        steps.back().part = dense_[each.part].get();
+      }
+      steps[step_of[each.part]].gradients.push_back(each.gradient);
+    }
+  }
+  if (steps.empty()) return absl::OkStatus();
+  return DensePart::Apply(steps, workers_, &readers_mu_);
+}
+
+void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
+                       absl::Time now) {
+  SparseTable& sparse = sparse_[rows];
+  std::vector<RowGradients*> all;
+  for (Gradients* push : pushes) {
+    for (RowGradients& each : push->rows) {
+      if (each.rows == rows) all.push_back(&each);
+    }
+  }
+  if (all.empty()) return;
+  const size_t dim = sparse.table->options().dim;
+  const size_t slots = sparse.table->options().slots();
+  RowGradients mean = MeanOf(std::move(all), dim, sparse.table->hash());
+  const optim::Optimizer& optimizer = *sparse.optimizer;
+  const optim::Scalars scalars = optimizer.ScalarsOf(sparse.steps + 1);
+  const auto step = [&](const float* gradient, float* value, float* first) {
+    float* slot[optim::kMostSlots] = {};
+    for (size_t i = 0; i < slots; ++i) slot[i] = first + i * dim;
+    optimizer.Apply(scalars, gradient, value, value, slot, dim);
+  };
+  // The sizes fit, and there is room: it cannot fail.
+  (void)sparse.table->Push(mean.ids, mean.values, now, step,
+                           std::move(mean.reserved));
+  ++sparse.steps;
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,157 @@
+// What a pull does.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/optim/elements.h"
+#include "ps/server/row_tensors.h"
+#include "ps/server/tables.h"
+
+namespace penstock::ps {
+namespace {
+
+// So many rows are looked up at a time; one of them is worth a task.
+constexpr size_t kRowsPerTask = 2048;
+
+// Rounds f32 and f64 to f16 or bf16, by all workers.
+absl::StatusOr<tensor::Tensor> Rounded(const tensor::Tensor& value,
+                                       tensor::DType dtype,
+                                       tensor::Allocator* allocator,
+                                       const optim::Workers& workers) {
+  if (tensor::ElementSize(value.dtype()) <= tensor::ElementSize(dtype)) {
+    return value;
+  }
+  auto rounded = tensor::Tensor::Allocate(dtype, value.shape(), allocator);
+  if (!rounded.ok()) return rounded;
+  const size_t count = value.num_elements();
+  const char* const from = value.bytes().data();
+  char* const to = rounded->buffer()->mutable_data();
+  workers.ForEach((count + optim::kPiece - 1) / optim::kPiece, [&](size_t i) {
+    optim::Scratch<float> piece;
+    const size_t first = i * optim::kPiece;
+    const size_t some = std::min(optim::kPiece, count - first);
+    optim::GatherInto(piece.data, optim::Gather::kSet, value.dtype(),
+                      from + first * tensor::ElementSize(value.dtype()), some);
+    optim::Narrow(piece.data, dtype, to + first * tensor::ElementSize(dtype),
+                  some);
+  });
+  return rounded;
+}
+
+}  // namespace
+
+absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
+                                         absl::Span<const std::string> parts,
+                                         bool all_parts) const {
+  Selection selection;
+  size_t row_bytes = 0;
+  std::vector<bool> is_wanted(parts_.size());
+  for (const std::string& name : parts) {
+    const auto part = FindPart(name);
+    if (!part.ok()) return part.status();
+    if (is_wanted[*part]) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("variable ", Shown(name), ": asked for twice"));
+    }
+    is_wanted[*part] = true;
+  }
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    if (all_parts || is_wanted[i]) selection.parts.push_back(i);
+  }
+  for (const tensor::NamedTensor& named : ids.tensors) {
+    const auto rows = model_.FindRows(named.name);
+    if (!rows.ok()) return rows.status();
+    auto wanted = IdsIn(named);
+    if (!wanted.ok()) return wanted.status();
+    absl::Status here = CheckIds(*rows, *wanted);
+    if (!here.ok()) return here;
+    row_bytes += wanted->size() * table(*rows).options().dim * sizeof(float);
+    selection.rows.push_back({*rows, *std::move(wanted)});
+  }
+  if (row_bytes > kMaxRowBytesPerCall) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the rows asked for have ", row_bytes, " bytes: ask for at most ",
+        kMaxRowBytesPerCall, " in a call"));
+  }
+  return selection;
+}
+
+std::vector<size_t> Tables::PoliciesOf(const Selection& selection) const {
+  std::vector<size_t> policies;
+  for (const size_t part : selection.parts) {
+    policies.push_back(parts_[part].policy);
+  }
+  for (const Selection::Rows& rows : selection.rows) {
+    policies.push_back(model_.rows()[rows.rows].policy);
+  }
+  std::sort(policies.begin(), policies.end());
+  policies.erase(std::unique(policies.begin(), policies.end()), policies.end());
+  return policies;
+}
+
+absl::Status Tables::CheckIds(size_t rows,
+                              absl::Span<const uint64_t> ids) const {
+  const std::string& name = model_.table(model_.rows()[rows].table).name;
+  const PlacedTable& placed = *placement_->Find(name);
+  if (placement_->servers().size() == 1) return absl::OkStatus();
+  for (const uint64_t id : ids) {
+    const uint32_t server = placed.ServerOfId(id);
+    if (server == server_) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("table ", Shown(name), ": id ", id, " is at server ",
+                     server, ", this is ", server_));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<tensor::Bundle> Tables::Read(const Selection& selection,
+                                            absl::Time now) {
+  tensor::Bundle bundle;
+  bundle.tensors.reserve(selection.parts.size() + selection.rows.size());
+  {
+    absl::MutexLock lock(&readers_mu_);
+    for (const size_t part : selection.parts) {
+      bundle.tensors.push_back(
+          {parts_[part].name, dense_[part]->Current().value});
+    }
+  }
+  for (const Selection::Rows& rows : selection.rows) {
+    auto values = ReadRows(rows, now);
+    if (!values.ok()) return values.status();
+    bundle.tensors.push_back({model_.table(model_.rows()[rows.rows].table).name,
+                              *std::move(values)});
+  }
+  if (!selection.dtype.has_value()) return bundle;
+  for (tensor::NamedTensor& named : bundle.tensors) {
+    auto rounded =
+        Rounded(named.tensor, *selection.dtype, options_.allocator, workers_);
+    if (!rounded.ok()) return rounded.status();
+    named.tensor = *std::move(rounded);
+  }
+  return bundle;
+}
+
+absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
+                                                absl::Time now) {
+  sparse::Table& table = *sparse_[rows.rows].table;
+  const size_t dim = table.options().dim;
+  const size_t count = rows.ids.size();
+  auto values = tensor::Tensor::Allocate(
+      tensor::DType::kF32,
+      {static_cast<int64_t>(count), static_cast<int64_t>(dim)},
+      options_.allocator);
+  if (!values.ok() || count == 0) return values;
+  auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
+  const absl::Span<const uint64_t> ids = rows.ids;
+  workers_.ForEach((count + kRowsPerTask - 1) / kRowsPerTask, [&](size_t i) {
+    const auto some = ids.subspan(i * kRowsPerTask, kRowsPerTask);
+    // The sizes fit, so it cannot fail.
+    (void)table.Pull(
+        some, now,
+        absl::MakeSpan(out + i * kRowsPerTask * dim, some.size() * dim));
+  });
+  return values;
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,36 @@
+// Between the service's messages and what the server takes and gives.
+
+#ifndef PENSTOCK_PS_SERVICE_CONVERT_H_
+#define PENSTOCK_PS_SERVICE_CONVERT_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "ps/server/report.h"
+#include "ps/server/server.h"
+#include "ps/wire/ps.pb.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+inline View ViewIn(const v1::View& view) { return {view.run(), view.epoch()}; }
+inline WorkerId WorkerIn(const v1::WorkerId& worker) {
+  return {worker.rank(), worker.incarnation()};
+}
+
+// Returns INVALID_ARGUMENT if values are asked for in another type than f16 or
+// bf16.
+absl::StatusOr<Server::PullSpec> PullIn(const v1::PullHeader& header,
+                                        tensor::Bundle ids);
+// Writes the answer to a pull that has waited for so long.
+absl::Status Answer(Server::Pulled pulled, absl::Duration waited,
+                    grpc::ByteBuffer* reply);
+
+v1::PushReply::Verdict ToMessage(Server::PushVerdict verdict);
+v1::GetModelReply ToMessage(const Server::Training& training);
+v1::ServerReport ToMessage(const ServerReport& report);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVICE_CONVERT_H_

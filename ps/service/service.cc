@@ -1,0 +1,229 @@
+#include "ps/service/service.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "ps/model/wire.h"
+#include "ps/service/attend.h"
+#include "ps/service/convert.h"
+#include "ps/service/ticket_reactor.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/message.h"
+#include "tensor_service/status.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+using grpc::ByteBuffer;
+using grpc::CallbackServerContext;
+using grpc::ServerUnaryReactor;
+using v1::ParameterServer;
+
+// Methods that carry tensors are raw: they bypass protobuf's parser.
+using Base = ParameterServer::WithRawCallbackMethod_Initialize<
+    ParameterServer::WithRawCallbackMethod_Push<
+        ParameterServer::WithRawCallbackMethod_Pull<
+            ParameterServer::WithCallbackMethod_Define<
+                ParameterServer::WithCallbackMethod_GetModel<
+                    ParameterServer::WithCallbackMethod_Join<
+                        ParameterServer::WithCallbackMethod_Attend<
+                            ParameterServer::WithCallbackMethod_Describe<
+                                ParameterServer::Service>>>>>>>>;
+
+class ServiceImpl final : public Base {
+ public:
+  ServiceImpl(Server* server, ServiceOptions options)
+      : server_(server), options_(std::move(options)) {}
+
+  ServerUnaryReactor* Define(CallbackServerContext* context,
+                             const v1::DefineRequest* request,
+                             v1::DefineReply* reply) override {
+    absl::Status status = Check(*context, Permission::kTrain);
+    if (status.ok()) status = HandleDefine(*request, reply);
+    return Finish(context, status);
+  }
+
+  ServerUnaryReactor* GetModel(CallbackServerContext* context,
+                               const v1::GetModelRequest* request,
+                               v1::GetModelReply* reply) override;
+
+  ServerUnaryReactor* Join(CallbackServerContext* context,
+                           const v1::JoinRequest* request,
+                           v1::JoinReply* reply) override {
+    absl::Status status = Check(*context, Permission::kTrain);
+    if (!status.ok()) return Finish(context, status);
+    auto joined =
+        server_->Join(ViewIn(request->view()), WorkerIn(request->worker()));
+    if (joined.ok()) {
+      reply->set_lease_us(absl::ToInt64Microseconds(joined->lease));
+      reply->set_clock(joined->clock);
+    }
+    return Finish(context, joined.status());
+  }
+
+  grpc::ServerReadReactor<v1::Heartbeat>* Attend(
+      CallbackServerContext* context, v1::AttendReply* reply) override {
+    return ServeAttend(server_, Check(*context, Permission::kTrain));
+  }
+
+  ServerUnaryReactor* Initialize(CallbackServerContext* context,
+                                 const ByteBuffer* request,
+                                 ByteBuffer* reply) override {
+    absl::Status status = Check(*context, Permission::kTrain);
+    if (status.ok()) status = HandleInitialize(*request, reply);
+    return Finish(context, status);
+  }
+
+  ServerUnaryReactor* Push(CallbackServerContext* context,
+                           const ByteBuffer* request,
+                           ByteBuffer* reply) override;
+  ServerUnaryReactor* Pull(CallbackServerContext* context,
+                           const ByteBuffer* request,
+                           ByteBuffer* reply) override;
+
+  ServerUnaryReactor* Describe(CallbackServerContext* context,
+                               const v1::DescribeRequest* request,
+                               v1::ServerReport* reply) override {
+    absl::Status status = Check(*context, Permission::kRead);
+    if (status.ok()) *reply = ToMessage(server_->report());
+    return Finish(context, status);
+  }
+
+ private:
+  static ServerUnaryReactor* Finish(CallbackServerContext* context,
+                                    const absl::Status& status) {
+    ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(tensor::ToGrpc(status));
+    return reactor;
+  }
+
+  absl::Status Check(const CallbackServerContext& context,
+                     Permission permission) const {
+    if (!options_.check) return absl::OkStatus();
+    return options_.check(context, permission);
+  }
+
+  absl::Status HandleDefine(const v1::DefineRequest& request,
+                            v1::DefineReply* reply);
+  absl::Status HandleInitialize(const ByteBuffer& request, ByteBuffer* reply);
+
+  Server* const server_;
+  const ServiceOptions options_;
+};
+
+absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
+                                       v1::DefineReply* reply) {
+  auto model = FromMessage(request.model());
+  if (!model.ok()) return model.status();
+  Server::Definition definition;
+  definition.model = *std::move(model);
+  definition.servers.assign(request.servers().begin(), request.servers().end());
+  definition.server = request.server();
+  definition.run = request.run();
+  definition.restore_step = request.restore_step();
+  const auto defined = server_->Define(std::move(definition));
+  if (!defined.ok()) return defined.status();
+  reply->set_taken(defined->taken);
+  reply->set_run(defined->run);
+  reply->set_wants_values(defined->wants_values);
+  reply->set_restored_step(defined->restored_step);
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* ServiceImpl::GetModel(CallbackServerContext* context,
+                                          const v1::GetModelRequest* request,
+                                          v1::GetModelReply* reply) {
+  absl::Status status = Check(*context, Permission::kRead);
+  if (!status.ok()) return Finish(context, status);
+  const auto describe = [server = server_, reply] {
+    const auto training = server->training();
+    if (training == nullptr) return;
+    *reply = ToMessage(*training);
+    reply->set_has_values(server->has_values());
+  };
+  if (!request->wait()) {
+    describe();
+    return Finish(context, absl::OkStatus());
+  }
+  return new TicketReactor(server_, [this, describe](TicketReactor* reactor) {
+    return server_->AwaitValues([reactor, describe](absl::Status ready) {
+      if (ready.ok()) describe();
+      reactor->Finish(tensor::ToGrpc(ready));
+    });
+  });
+}
+
+absl::Status ServiceImpl::HandleInitialize(const ByteBuffer& request,
+                                           ByteBuffer* reply) {
+  tensor::Message<v1::InitializeHeader> message;
+  absl::Status status = tensor::Decode(request, &message);
+  if (!status.ok()) return status;
+  const auto taken =
+      server_->Initialize(ViewIn(message.header.view()),
+                          WorkerIn(message.header.worker()), message.bundle);
+  if (!taken.ok()) return taken.status();
+  v1::InitializeReply answer;
+  answer.set_taken(*taken);
+  *reply = tensor::FromProto(answer);
+  return absl::OkStatus();
+}
+
+ServerUnaryReactor* ServiceImpl::Push(CallbackServerContext* context,
+                                      const ByteBuffer* request,
+                                      ByteBuffer* reply) {
+  absl::Status status = Check(*context, Permission::kTrain);
+  tensor::Message<v1::PushHeader> message;
+  if (status.ok()) status = tensor::Decode(*request, &message);
+  if (!status.ok()) return Finish(context, status);
+  return new TicketReactor(server_, [&](TicketReactor* reactor) {
+    return server_->Push(
+        ViewIn(message.header.view()), WorkerIn(message.header.worker()),
+        message.header.clock(), message.bundle,
+        [reactor, reply](absl::StatusOr<Server::PushVerdict> verdict) {
+          if (verdict.ok()) {
+            v1::PushReply answer;
+            answer.set_verdict(ToMessage(*verdict));
+            *reply = tensor::FromProto(answer);
+          }
+          reactor->Finish(tensor::ToGrpc(verdict.status()));
+        });
+  });
+}
+
+ServerUnaryReactor* ServiceImpl::Pull(CallbackServerContext* context,
+                                      const ByteBuffer* request,
+                                      ByteBuffer* reply) {
+  absl::Status status = Check(*context, Permission::kRead);
+  tensor::Message<v1::PullHeader> message;
+  if (status.ok()) status = tensor::Decode(*request, &message);
+  if (!status.ok()) return Finish(context, status);
+  auto spec = PullIn(message.header, std::move(message.bundle));
+  if (!spec.ok()) return Finish(context, spec.status());
+  return new TicketReactor(server_, [&](TicketReactor* reactor) {
+    return server_->Pull(
+        ViewIn(message.header.view()), *std::move(spec),
+        [reactor, reply,
+         start = base::SteadyNow()](absl::StatusOr<Server::Pulled> pulled) {
+          absl::Status answered = pulled.status();
+          if (answered.ok()) {
+            answered =
+                Answer(*std::move(pulled), base::SteadyNow() - start, reply);
+          }
+          reactor->Finish(tensor::ToGrpc(answered));
+        });
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeService(Server* server,
+                                           ServiceOptions options) {
+  return std::make_unique<ServiceImpl>(server, std::move(options));
+}
+
+}  // namespace penstock::ps
