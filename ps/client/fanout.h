@@ -1,0 +1,50 @@
+// Makes the same call to all parameter servers, side by side.
+
+#ifndef PENSTOCK_PS_CLIENT_FANOUT_H_
+#define PENSTOCK_PS_CLIENT_FANOUT_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "google/protobuf/message_lite.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/calls.h"
+
+namespace penstock::ps {
+
+// Not thread-safe.
+class Fanout {
+ public:
+  explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers)
+      : servers_(std::move(servers)) {}
+
+  // Sends requests[i] to server i; needs one request for each server. Blocks
+  // until the last server has answered or `timeout` is over. Waits for servers
+  // that are not up yet. Returns the replies in the order of the servers. The
+  // first error by that order wins and names the server.
+  absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
+      const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
+      absl::Duration timeout);
+
+  // Sends the same request to each server.
+  absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
+      const std::string& method, const google::protobuf::MessageLite& request,
+      absl::Duration timeout);
+
+  const std::vector<std::shared_ptr<grpc::Channel>>& servers() const {
+    return servers_;
+  }
+
+ private:
+  const std::vector<std::shared_ptr<grpc::Channel>> servers_;
+  tensor::CallQueue calls_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_FANOUT_H_

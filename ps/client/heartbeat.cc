@@ -1,0 +1,200 @@
+#include "ps/client/heartbeat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grpcpp/client_context.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "tensor_service/calls.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+
+// One server's Attend stream, or the pause until the next one. At most one
+// operation is under way. The tag of its event is this object.
+class HeartbeatSender::Stream {
+ public:
+  Stream(const std::shared_ptr<grpc::Channel>& server,
+         const v1::WorkerId& worker, absl::Duration patience,
+         grpc::CompletionQueue* queue)
+      : stub_(v1::ParameterServer::NewStub(server)),
+        patience_(patience),
+        queue_(queue) {
+    *beat_.mutable_worker() = worker;
+  }
+
+  // Sends a heartbeat. If the last operation is still under way, sends nothing,
+  // and cancels the stream once that has taken longer than the patience.
+  void Beat() {
+    switch (state_) {
+      case State::kClosed:
+        return Open();
+      case State::kIdle:
+        return Write();
+      case State::kOpening:
+      case State::kWriting:
+      case State::kFinishing:
+        if (base::SteadyNow() - since_ >= patience_) Cancel();
+        return;
+      case State::kEnded:
+        return;
+    }
+  }
+
+  // Sends the last heartbeat once the operation under way has ended. The stream
+  // ends after that heartbeat, or if it fails.
+  void Leave() {
+    beat_.set_leaving(true);
+    if (state_ == State::kClosed || state_ == State::kIdle) Beat();
+  }
+
+  // Cancels the stream. It ends with the event of the operation under way,
+  // which comes at once.
+  void BreakOff() {
+    is_broken_off_ = true;
+    if (state_ == State::kClosed) state_ = State::kEnded;
+    if (state_ == State::kIdle) Finish();
+    Cancel();
+  }
+
+  void OnEvent(bool ok) {
+    if (state_ == State::kFinishing) return OnFinished();
+    if (!ok || is_broken_off_ || has_said_good_bye_) return Finish();
+    const bool is_open = state_ == State::kWriting;
+    state_ = State::kIdle;
+    if (!is_open || beat_.leaving()) Write();
+  }
+
+  bool ended() const { return state_ == State::kEnded; }
+
+ private:
+  enum class State {
+    kClosed,  // the next heartbeat opens it
+    kOpening,
+    kIdle,
+    kWriting,
+    kFinishing,  // waits for the server's status
+    kEnded,      // for good
+  };
+
+  void Enter(State state) {
+    state_ = state;
+    since_ = base::SteadyNow();
+  }
+
+  void Open() {
+    context_ = std::make_unique<grpc::ClientContext>();
+    writer_ = stub_->PrepareAsyncAttend(context_.get(), &reply_, queue_);
+    Enter(State::kOpening);
+    writer_->StartCall(this);
+  }
+
+  void Write() {
+    Enter(State::kWriting);
+    has_said_good_bye_ = beat_.leaving();
+    grpc::WriteOptions options;
+    if (beat_.leaving()) options.set_last_message();
+    writer_->Write(beat_, options, this);
+  }
+
+  void Finish() {
+    Enter(State::kFinishing);
+    writer_->Finish(&status_, this);
+  }
+
+  void OnFinished() {
+    writer_ = nullptr;
+    context_ = nullptr;
+    const bool is_last = status_.error_code() == grpc::StatusCode::ABORTED ||
+                         beat_.leaving() || is_broken_off_;
+    state_ = is_last ? State::kEnded : State::kClosed;
+  }
+
+  void Cancel() {
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
+  const std::unique_ptr<v1::ParameterServer::Stub> stub_;
+  const absl::Duration patience_;
+  grpc::CompletionQueue* const queue_;
+  State state_ = State::kClosed;
+  absl::Time since_;  // when it entered a state that waits, by SteadyNow()
+  bool is_broken_off_ = false;
+  bool has_said_good_bye_ = false;
+  v1::Heartbeat beat_;
+  v1::AttendReply reply_;
+  grpc::Status status_;
+  std::unique_ptr<grpc::ClientContext> context_;
+  std::unique_ptr<grpc::ClientAsyncWriter<v1::Heartbeat>> writer_;
+};
+
+HeartbeatSender::HeartbeatSender(
+    const std::vector<std::shared_ptr<grpc::Channel>>& servers,
+    const v1::WorkerId& worker, absl::Duration lease)
+    : lease_(lease) {
+  for (const std::shared_ptr<grpc::Channel>& server : servers) {
+    streams_.push_back(
+        std::make_unique<Stream>(server, worker, lease, &queue_));
+  }
+  stop_.Set(&queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC), this);
+  thread_ = std::thread([this] { ThreadLoop(); });
+}
+
+HeartbeatSender::~HeartbeatSender() { Stop(/*say_good_bye=*/false); }
+
+void HeartbeatSender::SayGoodBye() { Stop(/*say_good_bye=*/true); }
+
+void HeartbeatSender::Stop(bool say_good_bye) {
+  if (!thread_.joinable()) return;
+  say_good_bye_ = say_good_bye;
+  stop_.Cancel();
+  thread_.join();
+}
+
+bool HeartbeatSender::HandleEvent(absl::Time deadline) {
+  void* tag = nullptr;
+  bool ok = false;
+  const grpc::CompletionQueue::NextStatus status = queue_.AsyncNext(
+      &tag, &ok, tensor::DeadlineAfter(deadline - base::SteadyNow()));
+  if (status != grpc::CompletionQueue::GOT_EVENT) return true;
+  if (tag == this) return false;
+  static_cast<Stream*>(tag)->OnEvent(ok);
+  return true;
+}
+
+bool HeartbeatSender::AllEnded() const {
+  return std::all_of(
+      streams_.begin(), streams_.end(),
+      [](const std::unique_ptr<Stream>& stream) { return stream->ended(); });
+}
+
+void HeartbeatSender::Attend() {
+  while (true) {
+    const absl::Time next = base::SteadyNow() + lease_ / 3;
+    for (std::unique_ptr<Stream>& stream : streams_) stream->Beat();
+    while (base::SteadyNow() < next) {
+      if (!HandleEvent(next)) return;
+    }
+  }
+}
+
+void HeartbeatSender::Leave() {
+  const absl::Time limit = base::SteadyNow() + std::min(lease_, kGoodByeLimit);
+  for (std::unique_ptr<Stream>& stream : streams_) stream->Leave();
+  while (!AllEnded() && base::SteadyNow() < limit) HandleEvent(limit);
+}
+
+void HeartbeatSender::BreakOff() {
+  for (std::unique_ptr<Stream>& stream : streams_) stream->BreakOff();
+  while (!AllEnded()) HandleEvent(absl::InfiniteFuture());
+}
+
+void HeartbeatSender::ThreadLoop() {
+  Attend();
+  if (say_good_bye_) Leave();
+  BreakOff();
+  queue_.Shutdown();
+  HandleEvent(absl::InfiniteFuture());  // the queue's own end
+}
+
+}  // namespace penstock::ps

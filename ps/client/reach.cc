@@ -1,0 +1,117 @@
+#include "ps/client/reach.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "grpcpp/client_context.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "tensor_service/calls.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
+
+// Of gRPC's messages, which say it in words only.
+struct Refusal {
+  const char* said;
+  const char* means;  // and the remedy
+};
+// A handshake that this side has broken off, which it would do again.
+constexpr Refusal kBrokenOff[] = {
+    {"wrong version number",
+     "the server does not use TLS: give it --ca, --cert and --key, or leave "
+     "them out here"},
+    {"certificate verify failed",
+     "the server's certificate is not one that --ca vouches for, or has "
+     "expired: --ca names who signed it"},
+    {"eer name",
+     "the server's certificate is for another name than the one it is "
+     "addressed by: use the one in it"},
+    {"Hostname Verification",
+     "the server's certificate is for another name than the one it is "
+     "addressed by: use the one in it"},
+    {"Ssl handshake failed",
+     "the two sides do not agree: --ca, --cert and --key have to be of one "
+     "authority on both"},
+};
+constexpr char kCloses[] =
+    "it closes each connection: if it uses TLS, it wants --ca, --cert and "
+    "--key here, too, and a certificate that its own --ca vouches for; its log "
+    "says why it closes";
+
+const char* WhyBrokenOff(absl::string_view message) {
+  for (const Refusal& refusal : kBrokenOff) {
+    if (absl::StrContains(message, refusal.said)) return refusal.means;
+  }
+  return nullptr;
+}
+
+// With TLS 1.3 a client has ended its handshake when the server looks at its
+// certificate.
+bool IsClosed(absl::string_view message) {
+  for (const char* said :
+       {"Socket closed", "onnection reset", "ndpoint closing"}) {
+    if (absl::StrContains(message, said)) return true;
+  }
+  return false;
+}
+
+grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
+                 absl::Duration limit) {
+  grpc::ClientContext context;  // does not wait for a connection
+  context.set_deadline(tensor::DeadlineAfter(limit));
+  v1::ServerReport report;
+  return v1::ParameterServer::NewStub(server)->Describe(
+      &context, v1::DescribeRequest(), &report);
+}
+
+absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
+                         const std::string& name, absl::Time limit) {
+  absl::Time answered = base::SteadyNow();  // other than by a close
+  while (true) {
+    const grpc::Status status = Try(server, limit - base::SteadyNow());
+    const std::string& said = status.error_message();
+    const absl::Time now = base::SteadyNow();
+    if (status.error_code() != grpc::StatusCode::UNAVAILABLE && now < limit) {
+      return absl::OkStatus();
+    }
+    if (const char* const why = WhyBrokenOff(said)) {
+      return absl::UnauthenticatedError(
+          absl::StrCat(name, ": no TLS: ", why, " (", said, ")"));
+    }
+    if (!IsClosed(said)) answered = now;
+    if (now - answered >= kClosedLimit) {
+      return absl::UnavailableError(
+          absl::StrCat(name, ": ", kCloses, " (", said, ")"));
+    }
+    if (now >= limit) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(name, ": it was not reached in time (", said, ")"));
+    }
+    // Not asleep: a connection is made only while somebody waits in gRPC.
+    const absl::Time next = std::min(now + kTryEvery, limit);
+    server->WaitForStateChange(server->GetState(/*try_to_connect=*/true),
+                               tensor::DeadlineAfter(next - now));
+  }
+}
+
+}  // namespace
+
+absl::Status AwaitServers(
+    const std::vector<std::shared_ptr<grpc::Channel>>& servers,
+    absl::Duration timeout) {
+  const absl::Time limit = base::SteadyNow() + timeout;
+  for (size_t i = 0; i < servers.size(); ++i) {
+    absl::Status status =
+        AwaitServer(servers[i], absl::StrCat("server ", i), limit);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::ps
