@@ -20,6 +20,7 @@ absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
   std::vector<grpc::ByteBuffer> replies;
   for (tensor::CallQueue::Result& result : calls_.Wait()) {
     if (!result.status.ok()) {
+      if (servers_.size() == 1) return result.status;
       return absl::Status(result.status.code(),
                           absl::StrCat("server ", replies.size(), ": ",
                                        result.status.message()));

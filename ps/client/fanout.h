@@ -26,7 +26,8 @@ class Fanout {
   // Sends requests[i] to server i; needs one request for each server. Blocks
   // until the last server has answered or `timeout` is over. Waits for servers
   // that are not up yet. Returns the replies in the order of the servers. The
-  // first error by that order wins and names the server.
+  // first error by that order wins and names the server, unless it is the only
+  // one.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);

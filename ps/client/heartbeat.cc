@@ -14,12 +14,13 @@ namespace penstock::ps {
 // operation is under way. The tag of its event is this object.
 class HeartbeatSender::Stream {
  public:
-  Stream(const std::shared_ptr<grpc::Channel>& server,
+  Stream(const std::shared_ptr<grpc::Channel>& server, uint64_t run,
          const v1::WorkerId& worker, absl::Duration patience,
          grpc::CompletionQueue* queue)
       : stub_(v1::ParameterServer::NewStub(server)),
         patience_(patience),
         queue_(queue) {
+    beat_.set_run(run);
     *beat_.mutable_worker() = worker;
   }
 
@@ -105,7 +106,9 @@ class HeartbeatSender::Stream {
   void OnFinished() {
     writer_ = nullptr;
     context_ = nullptr;
-    const bool is_last = status_.error_code() == grpc::StatusCode::ABORTED ||
+    const grpc::StatusCode code = status_.error_code();
+    const bool is_last = code == grpc::StatusCode::ABORTED ||
+                         code == grpc::StatusCode::DATA_LOSS ||
                          beat_.leaving() || is_broken_off_;
     state_ = is_last ? State::kEnded : State::kClosed;
   }
@@ -129,12 +132,12 @@ class HeartbeatSender::Stream {
 };
 
 HeartbeatSender::HeartbeatSender(
-    const std::vector<std::shared_ptr<grpc::Channel>>& servers,
+    const std::vector<std::shared_ptr<grpc::Channel>>& servers, uint64_t run,
     const v1::WorkerId& worker, absl::Duration lease)
     : lease_(lease) {
   for (const std::shared_ptr<grpc::Channel>& server : servers) {
     streams_.push_back(
-        std::make_unique<Stream>(server, worker, lease, &queue_));
+        std::make_unique<Stream>(server, run, worker, lease, &queue_));
   }
   stop_.Set(&queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC), this);
   thread_ = std::thread([this] { ThreadLoop(); });

@@ -4,6 +4,7 @@
 #define PENSTOCK_PS_CLIENT_HEARTBEAT_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -22,15 +23,17 @@ namespace penstock::ps {
 //
 // No server delays the heartbeats to others. A stream that does not take its
 // heartbeat within a lease is cancelled. A stream that ends is opened again at
-// the next heartbeat, unless the server ended it with ABORTED: then a newer run
-// has the worker's rank, and this one sends no more to that server.
+// the next heartbeat, unless the server ended it for good: with ABORTED, as
+// another process has the worker's rank or the server another training, or with
+// DATA_LOSS, as it was started anew.
 //
 // Call SayGoodBye() and the destructor from one thread.
 class HeartbeatSender {
  public:
   // Starts the thread. `lease` is the shortest of the servers' leases.
   HeartbeatSender(const std::vector<std::shared_ptr<grpc::Channel>>& servers,
-                  const v1::WorkerId& worker, absl::Duration lease);
+                  uint64_t run, const v1::WorkerId& worker,
+                  absl::Duration lease);
   // Cancels the streams, so that the servers count the worker as lost, unless
   // SayGoodBye() was called. Joins the thread.
   ~HeartbeatSender();
