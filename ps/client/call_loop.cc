@@ -1,0 +1,121 @@
+#include "ps/client/call_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "grpcpp/alarm.h"
+#include "grpcpp/client_context.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/status.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+
+struct CallLoop::UnaryCall final : Event {
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
+  grpc::ByteBuffer reply;
+  grpc::Status status;
+  std::function<void(Reply)> done;
+
+  void Cancel() override { context.TryCancel(); }
+  void Happen() override {
+    if (!status.ok()) return done(tensor::FromGrpc(status, context.peer()));
+    done(std::move(reply));
+  }
+};
+
+struct CallLoop::Wait final : Event {
+  grpc::Alarm alarm;
+  std::function<void()> done;
+
+  void Cancel() override { alarm.Cancel(); }
+  void Happen() override { done(); }
+};
+
+CallLoop::CallLoop() : thread_([this] { Run(); }) {}
+
+CallLoop::~CallLoop() {
+  Stop();
+  {
+    absl::MutexLock lock(&mu_);
+    is_closing_ = true;
+  }
+  Post([] {});  // wakes the thread, which may have nothing to wait for
+  thread_.join();
+}
+
+bool CallLoop::Add(Event* event) {
+  absl::MutexLock lock(&mu_);
+  events_.insert(event);
+  return stopped_;
+}
+
+void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
+  auto* const call = new UnaryCall;
+  call->done = std::move(done);
+  call->context.set_deadline(
+      tensor::DeadlineAfter(request.deadline - base::SteadyNow()));
+  call->context.set_wait_for_ready(true);
+  // Before the event is known to Stop(), which may cancel it only then.
+  call->reader = grpc::GenericStub(request.channel)
+                     .PrepareUnaryCall(&call->context, request.path,
+                                       request.bytes, &queue_);
+  if (request.posted != nullptr) request.posted->AttachTo(&call->context);
+  call->reader->StartCall();
+  const bool is_late = Add(call);
+  if (is_late) call->Cancel();
+  // The last: from here on the call may have ended.
+  call->reader->Finish(&call->reply, &call->status, call);
+}
+
+void CallLoop::At(absl::Time time, std::function<void()> done) {
+  auto* const wait = new Wait;
+  wait->done = std::move(done);
+  absl::MutexLock lock(&mu_);  // Stop() can cancel only an alarm that is set
+  events_.insert(wait);
+  const absl::Duration left =
+      stopped_ ? absl::ZeroDuration()
+               : std::max(time - base::SteadyNow(), absl::ZeroDuration());
+  wait->alarm.Set(&queue_, tensor::DeadlineAfter(left), wait);
+}
+
+void CallLoop::Post(std::function<void()> done) {
+  At(absl::InfinitePast(), std::move(done));
+}
+
+void CallLoop::Stop() {
+  absl::MutexLock lock(&mu_);
+  if (stopped_) return;
+  stopped_ = true;
+  for (Event* const event : events_) event->Cancel();
+}
+
+bool CallLoop::stopped() const {
+  absl::MutexLock lock(&mu_);
+  return stopped_;
+}
+
+bool CallLoop::IsThisThread() const {
+  return std::this_thread::get_id() == thread_.get_id();
+}
+
+void CallLoop::Run() {
+  void* tag;
+  bool ok;
+  while (queue_.Next(&tag, &ok)) {
+    auto* const event = static_cast<Event*>(tag);
+    event->Happen();
+    bool is_end = false;
+    {
+      absl::MutexLock lock(&mu_);
+      events_.erase(event);
+      is_end = is_closing_ && events_.empty();
+    }
+    delete event;
+    if (is_end) queue_.Shutdown();
+  }
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,85 @@
+// The thread that a client's calls come back on.
+
+#ifndef PENSTOCK_PS_CLIENT_CALL_LOOP_H_
+#define PENSTOCK_PS_CLIENT_CALL_LOOP_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/direct_receive.h"
+
+namespace penstock::ps {
+
+// Makes unary calls with raw messages, and waits. Each start is answered by one
+// callback, on the loop's thread, without a lock, never before the start has
+// returned. A callback may start other things; while it runs, no other does.
+//
+// The destructor, and before it Stop(), ends all that is under way with
+// CANCELLED, and what is started afterwards, too: a callback that starts again
+// whatever is cancelled never lets it end.
+//
+// Thread-safe, but for the destructor, which must not run on the loop's thread.
+class CallLoop {
+ public:
+  CallLoop();
+  ~CallLoop();
+  CallLoop(const CallLoop&) = delete;
+  CallLoop& operator=(const CallLoop&) = delete;
+
+  struct Request {
+    std::shared_ptr<grpc::Channel> channel;
+    std::string path;  // "/package.Service/Method"
+    grpc::ByteBuffer bytes;
+    absl::Time deadline;  // by base::SteadyNow()
+    // Of memory that the reply may be received into; may be null.
+    std::shared_ptr<const tensor::PostedRanges> posted;
+  };
+  using Reply = absl::StatusOr<grpc::ByteBuffer>;
+
+  // Waits for a connection, if it is not up yet. Errors have gRPC's message.
+  void Call(const Request& request, std::function<void(Reply)> done);
+
+  // Calls back at `time`, by base::SteadyNow(), and at once if the loop stops.
+  void At(absl::Time time, std::function<void()> done);
+  void Post(std::function<void()> done);
+
+  void Stop();
+  bool stopped() const;
+  // Whether the caller is a callback: it must not block for another one.
+  bool IsThisThread() const;
+
+ private:
+  // Something under way. Its address is the tag of its event.
+  struct Event {
+    virtual ~Event() = default;
+    virtual void Cancel() = 0;
+    virtual void Happen() = 0;
+  };
+  struct UnaryCall;
+  struct Wait;
+
+  // Returns whether the loop has stopped: then `event` is to be cancelled.
+  bool Add(Event* event);
+  void Run();
+
+  grpc::CompletionQueue queue_;
+  mutable absl::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  bool is_closing_ ABSL_GUARDED_BY(mu_) = false;
+  absl::flat_hash_set<Event*> events_ ABSL_GUARDED_BY(mu_);
+  std::thread thread_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_CALL_LOOP_H_

@@ -1,0 +1,50 @@
+// Has the servers of a training write a checkpoint.
+
+#ifndef PENSTOCK_PS_CLIENT_CHECKPOINT_H_
+#define PENSTOCK_PS_CLIENT_CHECKPOINT_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "ps/client/connection.h"
+#include "ps/wire/ps.pb.h"
+
+namespace penstock::ps {
+
+struct CheckpointOptions {
+  // Writes what has changed since the newest one, if that can be the base.
+  bool incremental = false;
+  // Removes all but the newest so many; 0: none.
+  uint64_t keep = 0;
+  absl::Duration timeout = absl::Minutes(10);  // of all of it
+  // Called in between with a line for people; may be empty.
+  std::function<void(absl::string_view)> progress;
+};
+
+struct CheckpointResult {
+  uint64_t step = 0;  // its name
+  bool is_incremental = false;
+  uint64_t bytes = 0;  // of all servers
+  std::vector<uint64_t> removed_steps;
+};
+
+// Writes a checkpoint at all servers, side by side. Synchronous tables are in
+// it as one and the same number of steps has made them at all servers: the
+// highest that one of them is at. Blocks; training goes on meanwhile. If a
+// server gets ahead of that step before it is asked, begins again, up to five
+// times.
+//
+// Any process may call it, one at a time: another call gives this one up.
+// Returns OUT_OF_RANGE if the servers were ahead each time, DEADLINE_EXCEEDED
+// after the timeout, and what the servers return. There is no checkpoint then,
+// and the next attempt removes what is left over.
+absl::StatusOr<CheckpointResult> TakeCheckpoint(
+    const Connection& connection, const CheckpointOptions& options);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_CHECKPOINT_H_

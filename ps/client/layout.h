@@ -1,0 +1,93 @@
+// Where the dense tables of a model lie: in which parts of which servers.
+
+#ifndef PENSTOCK_PS_CLIENT_LAYOUT_H_
+#define PENSTOCK_PS_CLIENT_LAYOUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "ps/model/model.h"
+#include "ps/wire/ps.pb.h"
+#include "tensor_service/tensor.h"
+
+namespace penstock::ps {
+
+// Elements of a table that lie one behind the other in a part.
+struct PartPiece {
+  size_t table;        // its place in Layout::tables()
+  size_t first;        // element of the part
+  size_t table_first;  // element of the table
+  size_t elements;
+};
+
+// What travels as one tensor.
+struct PlacedPart {
+  uint32_t server;
+  std::string name;
+  tensor::DType dtype;
+  tensor::Shape shape;
+  int64_t staleness;  // of its tables
+  std::vector<PartPiece> pieces;
+
+  bool is_pack() const { return pieces.size() > 1; }
+};
+
+// A piece of a part.
+struct PieceAt {
+  size_t part;   // its place in Layout::parts()
+  size_t piece;  // its place in PlacedPart::pieces
+};
+
+struct PlacedDense {
+  std::string name;
+  tensor::DType dtype;
+  tensor::Shape shape;
+  int64_t staleness;
+  size_t elements;
+  std::vector<PieceAt> pieces;  // in order, without gaps
+
+  bool is_split() const { return pieces.size() > 1; }
+};
+
+// Immutable.
+class Layout {
+ public:
+  using ServerParts = google::protobuf::RepeatedPtrField<v1::Part>;
+
+  // Takes what each server says that it has. Returns INVALID_ARGUMENT, which
+  // names the server and the part, unless each element of each dense table of
+  // the model is in exactly one part, which is of its table's type and
+  // staleness.
+  static absl::StatusOr<Layout> Create(const Model& model,
+                                       const std::vector<ServerParts>& servers);
+
+  const std::vector<PlacedPart>& parts() const { return parts_; }
+  const std::vector<PlacedDense>& tables() const { return tables_; }
+  // Returns the place in tables() of a dense table, or nullopt.
+  absl::optional<size_t> Find(absl::string_view table) const;
+
+ private:
+  Layout() = default;
+
+  absl::Status AddPart(uint32_t server, const v1::Part& message);
+  absl::Status AddPiece(const v1::Piece& message, PlacedPart* part);
+  const PartPiece& At(const PieceAt& at) const {
+    return parts_[at.part].pieces[at.piece];
+  }
+  absl::Status CheckTable(PlacedDense* table) const;
+
+  std::vector<PlacedPart> parts_;
+  std::vector<PlacedDense> tables_;
+  absl::flat_hash_map<std::string, size_t> table_of_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_LAYOUT_H_

@@ -1,0 +1,90 @@
+#include "ps/client/patient_call.h"
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr absl::Duration kFirstWait = absl::Milliseconds(10);
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
+constexpr int kMaxRejoins = 10;
+
+// gRPC's own text, of message_size_filter.cc in gRPC 1.51.
+bool IsTooLong(const absl::Status& status) {
+  return absl::StrContains(status.message(), "message larger than max");
+}
+
+bool IsTransient(const absl::Status& status) {
+  return absl::IsUnavailable(status) ||
+         (absl::IsResourceExhausted(status) && !IsTooLong(status));
+}
+
+}  // namespace
+
+struct PatientCall::State : std::enable_shared_from_this<State> {
+  CallLoop* loop;
+  CallLoop::Request request;
+  Rejoin rejoin;
+  Done done;
+  int attempts = 0;
+  int rejoins = 0;
+  absl::Duration wait = kFirstWait;
+  std::minstd_rand random;
+
+  void Attempt() {
+    ++attempts;
+    loop->Call(request, [self = shared_from_this()](CallLoop::Reply reply) {
+      self->OnReply(std::move(reply));
+    });
+  }
+
+  void OnReply(CallLoop::Reply reply) {
+    if (reply.ok() || loop->stopped()) return done(std::move(reply), attempts);
+    if (IsTransient(reply.status())) return Again(reply.status());
+    const bool may_rejoin = absl::IsFailedPrecondition(reply.status()) &&
+                            rejoin && rejoins < kMaxRejoins;
+    if (!may_rejoin) return done(std::move(reply), attempts);
+    ++rejoins;
+    rejoin([self = shared_from_this(),
+            why = reply.status()](const absl::Status& joined) {
+      if (joined.ok()) return self->Again(why);
+      self->done(joined, self->attempts);
+    });
+  }
+
+  void Again(const absl::Status& why) {
+    request.posted = nullptr;  // the last attempt may yet write there
+    if (attempts == 1) random.seed(std::random_device()());
+    std::uniform_real_distribution<double> part(0.5, 1);
+    const absl::Time next = base::SteadyNow() + wait * part(random);
+    wait = std::min(wait * 2, kLongestWait);
+    if (next >= request.deadline) {
+      return done(absl::Status(why.code(),
+                               absl::StrCat(why.message(), "; gave up after ",
+                                            attempts, " attempts")),
+                  attempts);
+    }
+    loop->At(next, [self = shared_from_this()] { self->Attempt(); });
+  }
+};
+
+void PatientCall::Start(CallLoop* loop, CallLoop::Request request,
+                        Rejoin rejoin, Done done) {
+  auto state = std::make_shared<State>();
+  state->loop = loop;
+  state->request = std::move(request);
+  state->rejoin = std::move(rejoin);
+  state->done = std::move(done);
+  state->Attempt();
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,44 @@
+// Reads what is trained without taking part.
+
+#ifndef PENSTOCK_PS_CLIENT_READER_H_
+#define PENSTOCK_PS_CLIENT_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ps/client/call_loop.h"
+#include "ps/client/connection.h"
+#include "ps/client/pull.h"
+#include "ps/sparse/hash.h"
+
+namespace penstock::ps {
+
+// A reader, such as an evaluator, is no member: nobody waits for it, and no
+// server counts it as lost. Thread-safe, but for the destructor.
+class Reader {
+ public:
+  explicit Reader(std::shared_ptr<const Connection> connection);
+
+  // See Worker::StartPull(). The servers answer independently, so while
+  // training goes on their values may be some steps apart.
+  void StartPull(uint64_t step, const PullSpec& spec, absl::Duration timeout,
+                 std::function<void(absl::StatusOr<Pulled>)> done);
+  // Must not be called in a callback. Returns DEADLINE_EXCEEDED after
+  // `timeout`, also if a server could not be reached until then.
+  absl::StatusOr<Pulled> Pull(uint64_t step, const PullSpec& spec,
+                              absl::Duration timeout);
+
+  const Connection& connection() const { return *connection_; }
+
+ private:
+  const std::shared_ptr<const Connection> connection_;
+  const sparse::HashKey hash_;
+  CallLoop loop_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_READER_H_

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ps/client/dense_values.h"
+#include "tensor_service/buffer.h"
+
+namespace penstock::ps {
+
+using tensor::Tensor;
+
+absl::StatusOr<TableAssembly> TableAssembly::Create(
+    const Layout* layout, std::vector<size_t> tables,
+    absl::optional<tensor::DType> narrow) {
+  TableAssembly assembly;
+  assembly.layout_ = layout;
+  assembly.narrow_ = narrow;
+  assembly.tables_ = std::move(tables);
+  assembly.received_.resize(layout->parts().size());
+  assembly.whole_.resize(layout->tables().size());
+  assembly.is_abandoned_.resize(layout->tables().size());
+  assembly.is_wanted_.resize(layout->tables().size());
+  std::vector<bool> is_wanted(layout->parts().size());
+  for (const size_t at : assembly.tables_) {
+    const PlacedDense& table = layout->tables()[at];
+    assembly.is_wanted_[at] = true;
+    for (const PieceAt& piece : table.pieces) is_wanted[piece.part] = true;
+    if (!table.is_split()) continue;
+    absl::StatusOr<Tensor> whole =
+        Tensor::Allocate(assembly.Sent(table.dtype), table.shape);
+    if (!whole.ok()) return whole.status();
+    assembly.whole_[at] = *std::move(whole);
+  }
+  assembly.parts_.reserve(is_wanted.size());
+  for (size_t part = 0; part < is_wanted.size(); ++part) {
+    if (is_wanted[part]) assembly.parts_.push_back(part);
+  }
+  return assembly;
+}
+
+tensor::DType TableAssembly::Sent(tensor::DType dtype) const {
+  const bool is_longer =
+      narrow_.has_value() &&
+      tensor::ElementSize(dtype) > tensor::ElementSize(*narrow_);
+  return is_longer ? *narrow_ : dtype;
+}
+
+const PartPiece& TableAssembly::At(const PieceAt& at) const {
+  return layout_->parts()[at.part].pieces[at.piece];
+}
+
+std::vector<tensor::Destination> TableAssembly::DestinationsOf(
+    uint32_t server) const {
+  std::vector<tensor::Destination> destinations;
+  for (const size_t at : tables_) {
+    if (whole_[at].byte_size() == 0) continue;
+    for (const PieceAt& piece : layout_->tables()[at].pieces) {
+      const PlacedPart& part = layout_->parts()[piece.part];
+      if (part.server != server || part.is_pack()) continue;
+      const Tensor& whole = whole_[at];
+      const size_t size = tensor::ElementSize(whole.dtype());
+      auto memory = tensor::Buffer::Wrap(
+          whole.buffer()->mutable_data() + At(piece).table_first * size,
+          At(piece).elements * size, /*writable=*/true,
+          [owner = whole.buffer()] {});
+      destinations.emplace_back(
+          part.name, *Tensor::FromBuffer(whole.dtype(), part.shape, memory));
+    }
+  }
+  return destinations;
+}
+
+void TableAssembly::AbandonDestinations(uint32_t server) {
+  for (const size_t at : tables_) {
+    for (const PieceAt& piece : layout_->tables()[at].pieces) {
+      const PlacedPart& part = layout_->parts()[piece.part];
+      if (part.server == server && !part.is_pack()) is_abandoned_[at] = true;
+    }
+  }
+}
+
+absl::Status TableAssembly::Take(size_t at, Tensor tensor) {
+  const PlacedPart& part = layout_->parts()[at];
+  if (tensor.dtype() != Sent(part.dtype) || tensor.shape() != part.shape) {
+    return absl::InternalError(absl::StrCat(
+        "part ", part.name, " came as ", tensor.ToString(), " and not as ",
+        tensor::Describe(Sent(part.dtype), part.shape)));
+  }
+  if (part.is_pack()) {  // so that its views are aligned, by one copy
+    absl::StatusOr<Tensor> aligned = tensor.Aligned();
+    if (!aligned.ok()) return aligned.status();
+    tensor = *std::move(aligned);
+  }
+  received_[at] = std::move(tensor);
+  return absl::OkStatus();
+}
+
+absl::Status TableAssembly::FinishTable(size_t at) {
+  const PlacedDense& table = layout_->tables()[at];
+  Tensor whole = whole_[at];
+  if (is_abandoned_[at]) {
+    absl::StatusOr<Tensor> other =
+        Tensor::Allocate(Sent(table.dtype), table.shape);
+    if (!other.ok()) return other.status();
+    whole = *std::move(other);
+  }
+  const size_t size = tensor::ElementSize(whole.dtype());
+  for (const PieceAt& piece : table.pieces) {
+    const PartPiece& range = At(piece);
+    const char* const from =
+        received_[piece.part].bytes().data() + range.first * size;
+    char* const to = whole.buffer()->mutable_data() + range.table_first * size;
+    if (range.elements == 0 || from == to) continue;
+    std::memcpy(to, from, range.elements * size);
+  }
+  whole_[at] = std::move(whole);
+  return absl::OkStatus();
+}
+
+absl::Status TableAssembly::Finish() {
+  for (const size_t at : tables_) {
+    if (!layout_->tables()[at].is_split()) continue;
+    absl::Status status = FinishTable(at);
+    if (!status.ok()) return status;
+  }
+  // What was copied, or lies in its table, is held by that alone.
+  for (const size_t at : tables_) {
+    if (!layout_->tables()[at].is_split()) continue;
+    for (const PieceAt& piece : layout_->tables()[at].pieces) {
+      if (!layout_->parts()[piece.part].is_pack()) received_[piece.part] = {};
+    }
+  }
+  return absl::OkStatus();
+}
+
+Tensor TableAssembly::Table(size_t at) const {
+  const PlacedDense& table = layout_->tables()[at];
+  if (table.is_split()) return whole_[at];
+  const PieceAt& only = table.pieces[0];
+  const Tensor& part = received_[only.part];
+  if (!layout_->parts()[only.part].is_pack()) return part;
+  return SubTensor(part, At(only).first, At(only).elements, table.shape);
+}
+
+}  // namespace penstock::ps

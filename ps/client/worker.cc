@@ -1,0 +1,243 @@
+#include "ps/client/worker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/client/awaited.h"
+#include "ps/client/dense_values.h"
+#include "ps/client/fanout.h"
+#include "ps/client/random_id.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/message.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+// Far below gRPC's limit for a message, and enough that a message costs
+// nothing.
+constexpr size_t kInitializeBytes = size_t{1} << 30;
+
+// Of all servers' answers to one push. On the loop's thread.
+struct PushResult {
+  Pushed pushed;
+  size_t left;
+  Worker::PushCallback done;
+};
+
+// What was refused is not applied later.
+bool IsRefused(const absl::StatusOr<PushVerdict>& verdict) {
+  if (verdict.ok()) return *verdict != PushVerdict::kCounted;
+  return absl::IsInvalidArgument(verdict.status()) ||
+         absl::IsResourceExhausted(verdict.status());
+}
+
+}  // namespace
+
+Worker::Worker(Options options)
+    : options_(std::move(options)),
+      connection_(options_.connection),
+      hash_(RandomId()),
+      splitter_(connection_, hash_) {
+  id_.set_rank(options_.rank);
+  id_.set_incarnation(options_.incarnation == 0 ? RandomId()
+                                                : options_.incarnation);
+}
+
+Worker::~Worker() = default;
+
+Puller Worker::AsPuller() {
+  return {connection_, &loop_, id_, hash_,
+          [this](size_t server) { return RejoinAt(server); }};
+}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Join(Options options) {
+  const absl::Duration timeout = options.join_timeout;
+  std::unique_ptr<Worker> worker(new Worker(std::move(options)));
+  absl::Status status = worker->splitter_.MakeCoders(worker->options_.coder);
+  if (status.ok()) status = worker->JoinAll(timeout);
+  if (!status.ok()) return status;
+  return worker;
+}
+
+absl::Status Worker::JoinAll(absl::Duration timeout) {
+  v1::JoinRequest request;
+  *request.mutable_view() = connection_->view();
+  *request.mutable_worker() = id_;
+  auto replies = Fanout(connection_->channels()).Call("Join", request, timeout);
+  if (!replies.ok()) return replies.status();
+  absl::Duration lease = absl::InfiniteDuration();
+  first_step_ = UINT64_MAX;
+  for (size_t server = 0; server < replies->size(); ++server) {
+    v1::JoinReply reply;
+    absl::Status status = tensor::ToProto((*replies)[server], &reply);
+    if (!status.ok()) return status;
+    lease = std::min(lease, absl::Microseconds(reply.lease_us()));
+    first_step_ = std::min(first_step_, reply.clock());
+    queues_.push_back(
+        std::make_unique<PushQueue>(AsPuller(), server, reply.clock()));
+  }
+  heartbeats_ = std::make_unique<HeartbeatSender>(
+      connection_->channels(), connection_->run(), id_, lease);
+  return absl::OkStatus();
+}
+
+PatientCall::Rejoin Worker::RejoinAt(size_t server) {
+  return [this, server](std::function<void(absl::Status)> done) {
+    v1::JoinRequest request;
+    *request.mutable_view() = connection_->view();
+    *request.mutable_worker() = id_;
+    loop_.Call({connection_->channels()[server],
+                absl::StrCat(kServicePath, "Join"), tensor::FromProto(request),
+                base::SteadyNow() + options_.join_timeout, nullptr},
+               [this, server, done](const CallLoop::Reply& reply) {
+                 v1::JoinReply joined;
+                 absl::Status status = reply.status();
+                 if (status.ok()) status = tensor::ToProto(*reply, &joined);
+                 if (status.ok()) queues_[server]->OnJoined(joined.clock());
+                 done(status);
+               });
+  };
+}
+
+std::vector<uint64_t> Worker::ClocksFor(uint64_t step) const {
+  std::vector<uint64_t> clocks;
+  clocks.reserve(queues_.size());
+  for (const auto& queue : queues_) clocks.push_back(queue->ClockFor(step));
+  return clocks;
+}
+
+void Worker::StartPull(uint64_t step, const PullSpec& spec, PullCallback done) {
+  absl::Status status = PullCall::Start(
+      AsPuller(), ClocksFor(step), spec, options_.pull_timeout,
+      [this, step, done](absl::StatusOr<Pulled> pulled,
+                         const PullAnswers& answers) {
+        for (size_t server = 0; server < answers.size(); ++server) {
+          if (!answers[server].has_value()) continue;
+          queues_[server]->OnPulled(step, *answers[server]);
+        }
+        done(std::move(pulled));
+      });
+  if (status.ok()) return;
+  loop_.Post([done = std::move(done), status] { done(status); });
+}
+
+void Worker::StartPush(uint64_t step, const StepGradients& gradients,
+                       PushCallback done) {
+  auto servers = splitter_.Split(gradients, step);
+  if (!servers.ok()) {
+    absl::Status status(
+        servers.status().code(),
+        absl::StrCat("push of step ", step, ": ", servers.status().message()));
+    loop_.Post([done = std::move(done), status] { done(status); });
+    return;
+  }
+  auto result = std::make_shared<PushResult>();
+  result->pushed.verdicts.resize(queues_.size());
+  result->left = queues_.size();
+  result->done = std::move(done);
+  const absl::Time deadline = base::SteadyNow() + options_.push_timeout;
+  for (size_t server = 0; server < queues_.size(); ++server) {
+    queues_[server]->Push(
+        step, (*servers)[server].bundle, deadline,
+        [this, server, result, coded = std::move((*servers)[server].coded)](
+            absl::StatusOr<PushVerdict> verdict) {
+          if (IsRefused(verdict)) splitter_.TakeBack(coded);
+          if (!result->done) return;  // another server's error has ended it
+          if (!verdict.ok()) {
+            return std::exchange(result->done, nullptr)(verdict.status());
+          }
+          result->pushed.verdicts[server] = *verdict;
+          if (--result->left > 0) return;
+          std::exchange(result->done, nullptr)(std::move(result->pushed));
+        });
+  }
+}
+
+absl::Status Worker::CheckMayBlock() const {
+  if (!loop_.IsThisThread()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "a call that blocks, in a callback of the worker: it would wait for "
+      "itself; start it instead");
+}
+
+absl::StatusOr<Pulled> Worker::Pull(uint64_t step, const PullSpec& spec) {
+  absl::Status status = CheckMayBlock();
+  if (!status.ok()) return status;
+  Awaited<absl::StatusOr<Pulled>> answer;
+  StartPull(step, spec, answer.Callback());
+  return answer.Wait();
+}
+
+absl::StatusOr<Pushed> Worker::Push(uint64_t step,
+                                    const StepGradients& gradients) {
+  absl::Status status = CheckMayBlock();
+  if (!status.ok()) return status;
+  Awaited<absl::StatusOr<Pushed>> answer;
+  StartPush(step, gradients, answer.Callback());
+  return answer.Wait();
+}
+
+absl::Status Worker::Initialize(const tensor::Bundle& values) {
+  absl::Status status = CheckMayBlock();
+  if (!status.ok()) return status;
+  auto parts = SplitTables(connection_->layout(), values, DenseKind::kValues);
+  if (!parts.ok()) return parts.status();
+  if (parts->size() < connection_->layout().parts().size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("initialize: there are values of ", values.tensors.size(),
+                     " of ", connection_->layout().tables().size(),
+                     " dense tables; give one for each"));
+  }
+  const absl::Time deadline = base::SteadyNow() + options_.push_timeout;
+  for (size_t server = 0; server < queues_.size(); ++server) {
+    if (connection_->had_values(server)) continue;
+    tensor::Bundle bundle;
+    for (PartTensor& part : *parts) {
+      const PlacedPart& placed = connection_->layout().parts()[part.part];
+      if (placed.server != server) continue;
+      const bool is_full =
+          bundle.byte_size() + part.tensor.byte_size() > kInitializeBytes;
+      if (is_full && !bundle.tensors.empty()) {
+        status = InitializeAt(server, std::exchange(bundle, {}), deadline);
+        if (!status.ok()) return status;
+      }
+      bundle.tensors.push_back({placed.name, std::move(part.tensor)});
+    }
+    status = InitializeAt(server, std::move(bundle), deadline);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Worker::InitializeAt(size_t server, tensor::Bundle values,
+                                  absl::Time deadline) {
+  tensor::Message<v1::InitializeHeader> message;
+  *message.header.mutable_view() = connection_->view();
+  *message.header.mutable_worker() = id_;
+  message.bundle = std::move(values);
+  auto bytes = tensor::Encode(message);
+  if (!bytes.ok()) return bytes.status();
+  Awaited<CallLoop::Reply> answer;
+  PatientCall::Start(
+      &loop_,
+      {connection_->channels()[server],
+       absl::StrCat(kServicePath, "Initialize"), *std::move(bytes), deadline,
+       nullptr},
+      RejoinAt(server),
+      [callback = answer.Callback()](CallLoop::Reply reply, int) {
+        callback(std::move(reply));
+      });
+  const CallLoop::Reply reply = answer.Wait();
+  if (reply.ok()) return absl::OkStatus();
+  return connection_->Explain("initialize", server, reply.status());
+}
+
+void Worker::Leave() {
+  loop_.Stop();
+  if (heartbeats_ != nullptr) heartbeats_->SayGoodBye();
+  heartbeats_ = nullptr;
+}
+
+}  // namespace penstock::ps
