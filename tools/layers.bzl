@@ -180,6 +180,8 @@ LAYERS = {
         "ps/model",
         "ps/wire",
     ],
+    # Who may do what at a server.
+    "ps/access": ["transport/base"],
     "ps": [
         "penstock",
         "transport/base",
@@ -189,6 +191,7 @@ LAYERS = {
         "ps/placement",
         "ps/model",
         "ps/server",
+        "ps/access",
     ],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
