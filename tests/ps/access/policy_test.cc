@@ -2,6 +2,7 @@
 
 #include "ps/access/policy.h"
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -91,6 +92,35 @@ TEST(ParseRules, AThousandAreTheMost) {
   EXPECT_TRUE(ParseRules(text, "f").ok());
   EXPECT_EQ(ParseRules(text + "read cn:last", "f").status().message(),
             "f:1001: more than 1000 rules");
+}
+
+// Lines of good ones with bytes changed, so that some are still good.
+TEST(ParseRules, RandomBytesAreRulesOrRefused) {
+  size_t taken = 0;
+  for (uint64_t seed = ChosenSeeds().first; seed < ChosenSeeds().end();
+       ++seed) {
+    std::mt19937_64 random(seed);
+    std::string text = "train uri:a/*\nread any\n# b\nadminister cn:On call\n";
+    for (uint64_t i = random() % 4; i > 0; --i) {
+      text[random() % text.size()] = static_cast<char>(random());
+    }
+    const auto rules = ParseRules(text, "f");
+    taken += rules.ok();
+    if (!rules.ok()) {
+      EXPECT_EQ(rules.status().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_TRUE(absl::StartsWith(rules.status().message(), "f:"))
+          << rules.status() << "; " << RepeatWith(seed);
+      EXPECT_EQ(rules.status().message().find('\n'), absl::string_view::npos);
+      continue;
+    }
+    for (const Rule& rule : *rules) {
+      const std::string who = rule.who.ToString();
+      ASSERT_EQ(Pattern::Parse(who)->ToString(), who) << RepeatWith(seed);
+      EXPECT_GE(rule.line, 1u);
+      EXPECT_LE(rule.line, 5u);
+    }
+  }
+  EXPECT_TRUE(ChosenSeeds().count < 1000 || taken > 0);
 }
 
 TEST(Decide, APolicyWithoutRulesAndSecretsDemandsNothing) {
