@@ -135,9 +135,11 @@ LAYERS = {
     # The cores of the parameter server, without clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],
+    # Numbers that each machine draws alike.
+    "ps/random": [],
     # Values in versions, and their steps.
     "ps/dense": ["tensor_service", "ps/optim"],
-    "ps/sparse": ["transport/base"],
+    "ps/sparse": ["transport/base", "ps/random"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
     # The tables of a model, and what each of these wants to know of them.

@@ -6,17 +6,11 @@
 
 #include <cstdint>
 
+#include "ps/random/mix.h"
+
 namespace penstock::ps::sparse {
 
-// Returns a value that depends on all bits of `x`, by the finalizer of
-// SplitMix64 (G. Steele et al., "Fast Splittable Pseudorandom Number
-// Generators", OOPSLA 2014). Not keyed.
-inline uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+using ps::Mix;
 
 // A secret of this process. Draw the seed at random; it decides about speed
 // only, never about values.

@@ -8,18 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "ps/sparse/hash.h"
-
 namespace penstock::ps::sparse {
 namespace {
-
-uint64_t Fnv1a(absl::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  }
-  return hash;
-}
 
 // Returns ln(x) of a positive normal number: x = m * 2^e with m around 1, and
 // ln(m) = 2 * artanh((m - 1) / (m + 1)). The first term left out is below
@@ -78,29 +68,12 @@ SineCosine OfTurn(uint32_t word) {
 
 }  // namespace
 
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> c,
-                               std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t first = uint64_t{0xd2511f53} * c[0];
-    const uint64_t second = uint64_t{0xcd9e8d57} * c[2];
-    c = {static_cast<uint32_t>(second >> 32) ^ c[1] ^ key[0],
-         static_cast<uint32_t>(second),
-         static_cast<uint32_t>(first >> 32) ^ c[3] ^ key[1],
-         static_cast<uint32_t>(first)};
-    key[0] += 0x9e3779b9;
-    key[1] += 0xbb67ae85;
-  }
-  return c;
-}
-
 InitialValue::InitialValue(const Initial& initial, uint64_t seed,
                            absl::string_view table)
     : initial_(initial),
       below_high_(std::nextafter(initial.high,
-                                 -std::numeric_limits<float>::infinity())) {
-  const uint64_t key = Mix(seed ^ Fnv1a(table));
-  key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-}
+                                 -std::numeric_limits<float>::infinity())),
+      key_(KeyOf(seed, table)) {}
 
 void InitialValue::Transform(const std::array<uint32_t, 4>& words,
                              std::array<float, 4>* values) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
+#include "ps/random/philox.h"
 
 namespace penstock::ps::sparse {
 
@@ -22,22 +23,17 @@ struct Initial {
   float stddev = 1;
 };
 
-// Returns the four words that Philox-4x32-10 makes of `counter` and `key`
-// (J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011).
-std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
-                               std::array<uint32_t, 2> key);
-
 // Makes initial values: a pure function of the seed, the table's name, the id
 // and the distribution. So a row begins with the same bits on each server, in
 // whatever order rows are made, on any machine with IEEE arithmetic.
 //
 // Elements 4b to 4b+3 of the row of `id` come from the words of Philox with the
 // counter (id's low half, its high half, b, 0) and the key
-// Mix(seed ^ FNV-1a(table)), low half first. Of a word, 24 bits make a uniform
-// value, by low + (high - low) * u in doubles, and never `high` itself. Two
-// words make two normal ones (G. Box, M. Muller, 1958), by a logarithm, sine
-// and cosine of our own, since those of the C library differ from one machine
-// to another; none is more than 5.9 standard deviations from the mean.
+// KeyOf(seed, table). Of a word, 24 bits make a uniform value, by
+// low + (high - low) * u in doubles, and never `high` itself. Two words make
+// two normal ones (G. Box, M. Muller, 1958), by a logarithm, sine and cosine of
+// our own, since those of the C library differ from one machine to another;
+// none is more than 5.9 standard deviations from the mean.
 //
 // Immutable, thread-safe.
 class InitialValue {
@@ -53,7 +49,7 @@ class InitialValue {
 
   const Initial initial_;
   const float below_high_;
-  std::array<uint32_t, 2> key_;
+  const PhiloxKey key_;
 };
 
 }  // namespace penstock::ps::sparse
