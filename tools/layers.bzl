@@ -139,6 +139,8 @@ LAYERS = {
     "ps/random": [],
     # Values in versions, and their steps.
     "ps/dense": ["tensor_service", "ps/optim"],
+    # Gradients in fewer bytes.
+    "ps/compression": ["tensor_service", "ps/optim", "ps/random"],
     "ps/sparse": ["transport/base", "ps/random"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
@@ -245,7 +247,12 @@ LAYERS = {
     "examples/tensors": ["penstock", "tensor_service"],
     "bench/rpc": ["penstock", "tensor_service"],
     "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
-    "bench/ps": ["tensor_service", "ps/optim", "bench/rpc/statistics.h"],
+    "bench/ps": [
+        "tensor_service",
+        "ps/optim",
+        "ps/compression",
+        "bench/rpc/statistics.h",
+    ],
     "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint"],
     "bench/ps/sparse": ["ps/sparse"],
     "bench/grpc_qps": [],

@@ -1,0 +1,145 @@
+#include "ps/compression/top_k.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace penstock::ps::compression {
+namespace {
+
+// A task's part.
+constexpr size_t kTask = 1 << 17;
+
+// 31 bits that have the order of the magnitudes.
+uint32_t MagnitudeOf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits & 0x7FFFFFFF;
+}
+
+// The bits of a magnitude that one histogram is of.
+struct Digit {
+  int shift;
+  int width;
+};
+constexpr Digit kDigits[] = {{20, 11}, {10, 10}, {0, 10}};
+using Histogram = std::array<uint32_t, 1 << 11>;
+
+// The magnitude from which on values are taken, and how many of those that have
+// just it.
+struct Threshold {
+  uint32_t magnitude = 0;
+  size_t ties = 0;
+};
+
+// What a part has, and then where its indices go.
+struct Counts {
+  size_t above = 0;
+  size_t equal = 0;
+};
+
+class Selection {
+ public:
+  Selection(absl::Span<const float> values, const optim::Workers& workers)
+      : values_(values),
+        workers_(workers),
+        parts_((values.size() + kTask - 1) / kTask) {}
+
+  void Run(absl::Span<int32_t> indices) const {
+    const Threshold threshold = Find(indices.size());
+    const std::vector<Counts> counts = CountParts(threshold.magnitude);
+    std::vector<Counts> taken(parts_);  // before each part, and its ties
+    Counts before;
+    size_t ties = threshold.ties;
+    for (size_t part = 0; part < parts_; ++part) {
+      taken[part] = {before.above, std::min(ties, counts[part].equal)};
+      before.above += counts[part].above + taken[part].equal;
+      ties -= taken[part].equal;
+    }
+    workers_.ForEach(parts_, [&](size_t part) {
+      Write(part, {threshold.magnitude, taken[part].equal},
+            indices.data() + taken[part].above);
+    });
+  }
+
+ private:
+  absl::Span<const float> Part(size_t part) const {
+    return values_.subspan(part * kTask, kTask);
+  }
+
+  // Counts the values of each `digit`, of those whose bits before it are
+  // `prefix`.
+  Histogram Count(Digit digit, uint32_t prefix) const {
+    std::vector<Histogram> each(parts_);
+    workers_.ForEach(parts_, [&](size_t part) {
+      Histogram& histogram = each[part];
+      const uint32_t mask = (1u << digit.width) - 1;
+      for (const float value : Part(part)) {
+        const uint32_t bits = MagnitudeOf(value) >> digit.shift;
+        if (bits >> digit.width == prefix) ++histogram[bits & mask];
+      }
+    });
+    for (size_t part = 1; part < parts_; ++part) {
+      for (size_t i = 0; i < each[0].size(); ++i) each[0][i] += each[part][i];
+    }
+    return each[0];
+  }
+
+  // `k` is from 1 to the number of values.
+  Threshold Find(size_t k) const {
+    Threshold threshold = {0, k};
+    for (const Digit digit : kDigits) {
+      const Histogram histogram = Count(digit, threshold.magnitude);
+      size_t bucket = (size_t{1} << digit.width) - 1;
+      while (histogram[bucket] < threshold.ties) {
+        threshold.ties -= histogram[bucket--];
+      }
+      threshold.magnitude =
+          threshold.magnitude << digit.width | static_cast<uint32_t>(bucket);
+    }
+    return threshold;
+  }
+
+  std::vector<Counts> CountParts(uint32_t magnitude) const {
+    std::vector<Counts> counts(parts_);
+    workers_.ForEach(parts_, [&](size_t part) {
+      Counts own;
+      for (const float value : Part(part)) {
+        own.above += MagnitudeOf(value) > magnitude ? 1 : 0;
+        own.equal += MagnitudeOf(value) == magnitude ? 1 : 0;
+      }
+      counts[part] = own;
+    });
+    return counts;
+  }
+
+  void Write(size_t part, Threshold threshold, int32_t* to) const {
+    auto index = static_cast<int32_t>(part * kTask);
+    for (const float value : Part(part)) {
+      const uint32_t magnitude = MagnitudeOf(value);
+      if (magnitude > threshold.magnitude) {
+        *to++ = index;
+      } else if (magnitude == threshold.magnitude && threshold.ties > 0) {
+        --threshold.ties;
+        *to++ = index;
+      }
+      ++index;
+    }
+  }
+
+  const absl::Span<const float> values_;
+  const optim::Workers& workers_;
+  const size_t parts_;
+};
+
+}  // namespace
+
+void SelectTopK(absl::Span<const float> values, const optim::Workers& workers,
+                absl::Span<int32_t> indices) {
+  if (indices.empty()) return;
+  Selection(values, workers).Run(indices);
+}
+
+}  // namespace penstock::ps::compression
