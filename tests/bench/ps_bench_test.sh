@@ -5,6 +5,10 @@ said=$(bench/ps/optimizers --mib=1 --rounds=1 --threads=2)
 for row in triad sgd momentum adagrad adam ftrl; do
   grep -Eq "^ *$row" <<<"$said"
 done
+said=$(bench/ps/compression --mib=1 --rounds=1 --threads=2)
+for row in memcpy bf16 f16 top-k random-k int8; do
+  grep -Eq "^ *$row" <<<"$said"
+done
 said=$(bench/ps/sparse/sparse --rows=2000 --batch=64 --seconds=0.01 --rounds=1)
 for row in table unordered_map; do
   grep -q "$row" <<<"$said"
@@ -20,7 +24,7 @@ for kind in '' --sparse; do
 done
 # They clean up, and refuse what they do not know.
 [[ -z $(ls -A "$folder") ]]
-for wrong in 'optimizers --rounds=0' 'sparse/sparse --batch=0' \
+for wrong in 'optimizers --rounds=0' 'compression --ratio=0' 'sparse/sparse --batch=0' \
   'checkpoint/checkpoint --folder=/no/such/folder'; do
   # shellcheck disable=SC2086  # words
   if bench/ps/$wrong >/dev/null 2>&1; then exit 1; fi
