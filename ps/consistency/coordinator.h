@@ -23,17 +23,22 @@ namespace penstock::ps {
 //
 // A worker ends each step with one push, which is of all policies at once:
 //
-//   push of clock c, by a member    verdict     each policy
-//   whose clock is e
-//   ------------------------------  ----------
-//   --------------------------------- c < e                           duplicate
-//   unchanged c above the limit of a policy   ahead       unchanged a policy is
-//   busy with its rank  (held)      unchanged; judged again later otherwise
-//   accepted,   takes it, or finds it late; the
-//                                   or late     member's clock becomes c + 1
+// clang-format off
+//   a push of clock c, by a       verdict     what changes
+//   member whose clock is e
+//   ----------------------------  ----------  ---------------------------------
+//   c < e                         duplicate   nothing
+//   c is above a policy's limit   ahead       nothing
+//   a policy is busy with the     none yet:   nothing; it is judged again when
+//   rank                          it is held  the rank's push has been applied
+//   a policy takes it, or there   accepted    those that take it have it; the
+//   is no policy                              member's clock becomes c + 1
+//   all find it late              late        the member's clock becomes c + 1
+// clang-format on
 //
-// So a push that is repeated, because its answer was lost, counts once, and a
-// step that is left out (e < c) never comes afterwards. Late: for all policies.
+// The first line that fits decides. So a push that is repeated, because its
+// answer was lost, counts once, and a step that is left out (e < c) never comes
+// afterwards.
 //
 // A call that cannot be answered yet is held, for max_wait at most. All answers
 // are in the outcomes, those of the call itself too. A worker has at most one

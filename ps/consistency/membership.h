@@ -35,11 +35,13 @@ struct RankClock {
   uint64_t clock = 0;
 };
 
-//   state       event      guard                        next
-//   ----------  ---------  ---------------------------  ----------
-//   assembling  join       all expected are there       running
-//   assembling  tick       assemble_timeout is over     running
-//   any         drain      -                            draining
+// clang-format off
+//   state       event  guard                      next
+//   ----------  -----  -------------------------  --------
+//   assembling  join   all expected are there     running
+//   assembling  tick   assemble_timeout is over   running
+//   any         drain  -                          draining
+// clang-format on
 //
 // In every state but draining, joins, heartbeats, leaves, losses and leases
 // that are over change who is a member; all other events leave the state as it
@@ -50,15 +52,23 @@ struct RankClock {
 // least progress of all, is what tables go by. It never goes back, whoever
 // comes and goes, and stays where it is while the run assembles.
 //
-//   joins while                      clock                 required from
-//   -------------------------------  --------------------
-//   ---------------------- assembling, or nobody is there   the floor, or of
-//   the  the floor others are at work               oldest step that a    the
-//   step after the
-//                                    table is at, if less  newest of a table
+// Where a worker begins that joins:
 //
-// Neither is less than the clock that the rank has had: of a run that died, no
-// step is taken twice, and none is taken again from the one that replaces it.
+// clang-format off
+//   while                    its clock                     required from
+//   -----------------------  ----------------------------  --------------------
+//   the run assembles, or    the floor, or the oldest      the floor
+//   nobody is there          step that a table is at, if
+//                            that is less
+//   others are at work       the same                      the step after the
+//                                                          newest that a table
+//                                                          is at, and never
+//                                                          below the floor
+// clang-format on
+//
+// Its clock is never less than the one that its rank has had, and then its
+// progress is not, either: no step of a worker that died is taken twice, and
+// none is asked of the worker that replaces it.
 //
 // No clock, no thread, no I/O: the caller passes the time, by a monotonic
 // clock. An event takes O(log members). Remembers at most kMaxRanks ranks.

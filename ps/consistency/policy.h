@@ -30,24 +30,30 @@ struct PushId {
 // et al., "More Effective Distributed ML via a Stale Synchronous Parallel
 // Parameter Server", NIPS 2013), kUnlimited is asynchronous.
 //
-// The states are the same for all. "Least" is the progress of the slowest
-// member; see Membership.
+// The states are the same for all; they differ in what is applied at once, a
+// batch:
 //
-//   state      event     guard                               action       next
-//   ---------  --------  ----------------------------------  -----------
-//   -------- gathering  take/     staleness 0: the run is assembled,  apply
-//   all,   applying
-//              member-   a push is there, and at most k      by rank
-//              ship      members' progress is <= version
-//   gathering  take      other: a push is there              apply the applying
-//                                                            first taken
-//   applying   take      staleness 0                         late applying
-//   applying   take      other                               queued applying
-//   applying   applied   -                                   ++version
-//   gathering
+// clang-format off
+//   staleness  a batch is               there is one as soon as
+//   ---------  -----------------------  ---------------------------------------
+//   0          all pushes of the step,  the run is assembled, a push was taken,
+//              in order of rank         and at most `backup_workers` members
+//                                       have progress <= version
+//   any other  the push that was taken  a push was taken
+//              first, by itself
 //
-// The guards of `gathering` are tested at once when it is entered. An event
-// that is not there leaves the state as it is.
+//   state      event                      action                      next
+//   ---------  -------------------------  --------------------------  ---------
+//   gathering  there is a batch           hand it out to be applied   applying
+//   gathering  take, staleness 0          the push joins the step     gathering
+//   applying   a push, staleness 0        it is judged late           applying
+//   any        take, any other staleness  the push joins the queue    unchanged
+//   applying   applied                    ++version                   gathering
+// clang-format on
+//
+// Whether there is a batch is tested at once when `gathering` is entered, and
+// again when a push is taken or the membership changes. All other events leave
+// the state as it is. Membership explains progress.
 //
 // With staleness 0, version v is what v steps have made of the values. Step v
 // computes on version v. All its pushes that were taken in time are applied as
