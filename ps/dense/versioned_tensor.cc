@@ -36,12 +36,18 @@ absl::StatusOr<Tensor> VersionedTensor::Next() {
 
 void VersionedTensor::Publish(Tensor next) {
   absl::MutexLock lock(&mu_);
-  earlier_.push_back(std::exchange(current_.value, std::move(next)));
+  Tensor before = std::exchange(current_.value, std::move(next));
+  if (current_.number == 0) {
+    first_ = std::move(before);
+  } else {
+    earlier_.push_back(std::move(before));
+  }
   ++current_.number;
   TrimLocked();
 }
 
 void VersionedTensor::TrimLocked() {
+  if (first_.buffer().use_count() == 1) first_ = Tensor();
   bool has_spare = false;
   const auto is_too_many = [&has_spare](const Tensor& earlier) {
     return earlier.IsExclusive() && std::exchange(has_spare, true);
@@ -52,7 +58,7 @@ void VersionedTensor::TrimLocked() {
 
 size_t VersionedTensor::held_bytes() const {
   absl::MutexLock lock(&mu_);
-  size_t bytes = current_.value.held_bytes();
+  size_t bytes = current_.value.held_bytes() + first_.held_bytes();
   for (const Tensor& earlier : earlier_) bytes += earlier.held_bytes();
   return bytes;
 }

@@ -18,14 +18,15 @@ namespace penstock::ps {
 
 // A new version is written to memory that nobody reads, and then takes the
 // place of the current one. So no reader waits for a writer, and none sees a
-// version that is half written. The memory of a version that nobody holds any
-// more is used again for a later one.
+// version that is half written. The memory of one version that nobody holds any
+// more is used for a later one; that of others is freed by the next Publish().
 //
 // Thread-safe, but for one writer at a time: Next() and Publish().
 class VersionedTensor {
  public:
-  // Takes version 0. Other versions lie in memory of `allocator`, which
-  // outlives all readers; null is tensor::DefaultAllocator().
+  // Takes version 0, whose memory may be a message's, and is never written to.
+  // All other versions lie in memory of `allocator`, which outlives all
+  // readers; null is tensor::DefaultAllocator().
   explicit VersionedTensor(tensor::Tensor first,
                            tensor::Allocator* allocator = nullptr);
 
@@ -44,18 +45,20 @@ class VersionedTensor {
   // Next() to forgo the version.
   void Publish(tensor::Tensor next);
 
-  // Returns the bytes of the current version, of those that are still read, and
-  // of memory for the next.
+  // Returns the bytes of the current version, of those that were still read
+  // when it was published, and of memory for the next.
   size_t held_bytes() const;
 
  private:
-  // Drops the memory of versions that nobody reads, but for one.
+  // Drops the memory of versions that nobody reads, but for one that a later
+  // version can use.
   void TrimLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   tensor::Allocator* const allocator_;
   mutable absl::Mutex mu_;
   Version current_ ABSL_GUARDED_BY(mu_);
-  std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);
+  tensor::Tensor first_ ABSL_GUARDED_BY(mu_);  // once it is not current
+  std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);  // all others
 };
 
 }  // namespace penstock::ps

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 
 namespace penstock::ps {
 namespace {
@@ -82,6 +84,52 @@ TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotWrittenTo) {
                            /*writable=*/false, [&] { released = true; })));
   for (int i = 0; i < 10; ++i) Write(&variable);
   EXPECT_EQ(first, std::vector<float>(kElements, 0));
+}
+
+// A message's memory cannot be written to, so it is of no use for a later
+// version. It goes with the first version, unless somebody reads that.
+TEST(VersionedTensorTest, FirstValuesThatAreReadOnlyAreNotKept) {
+  std::vector<float> first(kElements, 0);
+  bool released = false;
+  VersionedTensor variable(*Tensor::FromBuffer(
+      tensor::DType::kF32, {kElements},
+      tensor::Buffer::Wrap(first.data(), kBytes, /*writable=*/false,
+                           [&] { released = true; })));
+  absl::optional<VersionedTensor::Version> reader = variable.Current();
+  Write(&variable);
+  EXPECT_FALSE(released);
+  EXPECT_EQ(variable.held_bytes(), 2 * kBytes);
+  reader.reset();
+  Write(&variable);
+  EXPECT_TRUE(released);
+  EXPECT_EQ(variable.held_bytes(), 2 * kBytes);
+}
+
+// Counts the memory that it gives.
+class Counting final : public tensor::Allocator {
+ public:
+  absl::StatusOr<std::shared_ptr<tensor::Buffer>> Allocate(
+      size_t bytes) override {
+    auto buffer = tensor::HeapAllocator()->Allocate(bytes);
+    if (buffer.ok()) given_.insert((*buffer)->data());
+    return buffer;
+  }
+  bool HasGiven(const VersionedTensor::Version& version) const {
+    return given_.count(version.value.bytes().data()) > 0;
+  }
+
+ private:
+  std::set<const char*> given_;
+};
+
+// The first one's memory may be such as no device can send from.
+TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
+  Counting allocator;
+  VersionedTensor variable(Filled(0), &allocator);
+  for (int i = 0; i < 10; ++i) {
+    Write(&variable);
+    EXPECT_TRUE(allocator.HasGiven(variable.Current())) << i;
+  }
 }
 
 // Readers come and go at random; a naive model says what each has to see, and
