@@ -28,18 +28,22 @@ absl::StatusOr<Tensor> FirstSlot(const optim::DenseSlot& description,
   return slot;
 }
 
-// Sums of squares may be larger than any gradient.
-absl::Status CheckFinite(const tensor::NamedTensor& slot) {
-  const tensor::DType dtype = slot.tensor.dtype();
-  const double most = dtype == tensor::DType::kF64
+// Values and sums of squares may be larger than any gradient.
+absl::Status CheckFinite(const Tensor& tensor) {
+  const double most = tensor.dtype() == tensor::DType::kF64
                           ? std::numeric_limits<double>::max()
                           : std::numeric_limits<float>::max();
-  const size_t count = slot.tensor.num_elements();
+  const size_t count = tensor.num_elements();
   const size_t found =
-      optim::FindBeyond(dtype, slot.tensor.bytes().data(), most, count);
+      optim::FindBeyond(tensor.dtype(), tensor.bytes().data(), most, count);
   if (found == count) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("slot ", slot.name, ": element ", found, " is not finite"));
+      absl::StrCat("element ", found, " is not finite"));
+}
+
+absl::Status About(absl::string_view name, const absl::Status& status) {
+  return absl::Status(status.code(),
+                      absl::StrCat(name, ": ", status.message()));
 }
 
 }  // namespace
@@ -53,7 +57,7 @@ DensePart::DensePart(Options options, Snapshot first)
 absl::StatusOr<std::unique_ptr<DensePart>> DensePart::Make(Options options,
                                                            Snapshot first) {
   absl::StatusOr<Tensor> aligned = first.value.Aligned();
-  if (!aligned.ok()) return aligned.status();
+  if (!aligned.ok()) return About(options.name, aligned.status());
   first.value = *std::move(aligned);
   std::unique_ptr<DensePart> part(
       new DensePart(std::move(options), std::move(first)));
@@ -83,15 +87,13 @@ absl::StatusOr<std::unique_ptr<DensePart>> DensePart::Restore(
 }
 
 absl::Status DensePart::Refuse(const absl::Status& status) const {
-  return absl::Status(status.code(),
-                      absl::StrCat(options_.name, ": ", status.message()));
+  return About(options_.name, status);
 }
 
 absl::Status DensePart::CheckFirst() const {
   const Tensor value = Current().value;
   absl::Status trainable = optim::CheckTrainable(value.dtype());
-  if (!trainable.ok()) return trainable;
-  return optim::CheckGradient(ViewOf(value), value.dtype(), *options_.workers);
+  return trainable.ok() ? CheckFinite(value) : trainable;
 }
 
 absl::Status DensePart::AddSlots() {
@@ -124,8 +126,8 @@ absl::Status DensePart::CheckSlots() {
           "; its optimizer keeps ", wanted[i].name, " ",
           tensor::Describe(wanted[i].dtype, value.shape())));
     }
-    absl::Status finite = CheckFinite(slot);
-    if (!finite.ok()) return finite;
+    const absl::Status finite = CheckFinite(slot.tensor);
+    if (!finite.ok()) return About(absl::StrCat("slot ", slot.name), finite);
     slot_bytes_ += slot.tensor.byte_size();
   }
   return absl::OkStatus();

@@ -6,14 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <random>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "tests/ps/seeds.h"
 
 namespace penstock::ps {
 namespace {
@@ -134,7 +135,7 @@ TEST(VersionedTensorTest, AllButTheFirstLieInTheAllocatorsMemory) {
 
 // Readers come and go at random; a naive model says what each has to see, and
 // how much memory that takes.
-void RunAtRandom(int seed) {
+void RunAtRandom(uint64_t seed) {
   std::mt19937 random(seed);
   VersionedTensor variable(Filled(0));
   std::vector<VersionedTensor::Version> held;
@@ -160,11 +161,13 @@ void RunAtRandom(int seed) {
 }
 
 TEST(VersionedTensorTest, WhatReadersHoldStaysWhatItWas) {
-  for (int seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
+  const Seeds& seeds = ChosenSeeds();
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
+    SCOPED_TRACE(RepeatWith(seed));
     RunAtRandom(seed);
     if (HasFatalFailure()) return;
   }
+  seeds.Print();
 }
 
 TEST(VersionedTensorTest, NoReaderSeesAVersionThatIsHalfWritten) {
@@ -205,3 +208,7 @@ TEST(VersionedTensorTest, WithoutMemoryTheCurrentVersionStays) {
 
 }  // namespace
 }  // namespace penstock::ps
+
+int main(int argc, char** argv) {
+  return penstock::ps::RunWithSeeds(argc, argv, /*count=*/200);
+}
