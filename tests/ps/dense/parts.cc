@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "ps/optim/optimizer.h"
 
@@ -46,7 +47,8 @@ std::vector<float> Elements(const Tensor& tensor) {
 }
 
 absl::Status Step(DensePart* part, std::vector<Tensor> gradients) {
-  return DensePart::Apply({{part, std::move(gradients)}}, Threads());
+  absl::Mutex* const readers = nullptr;
+  return DensePart::Apply({{part, std::move(gradients)}}, Threads(), readers);
 }
 
 }  // namespace penstock::ps
