@@ -1,6 +1,7 @@
 #include "ps/consistency/coordinator.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -17,7 +18,8 @@ absl::StatusOr<Coordinator> Coordinator::Create(Options options) {
     return absl::InvalidArgumentError("max_held_pulls is 0");
   }
   std::vector<ConsistencyPolicy> policies;
-  uint64_t oldest = kMaxClock;
+  // Without a synchronous policy the clocks stay as they are.
+  uint64_t oldest = std::numeric_limits<uint64_t>::max();
   for (const ConsistencyPolicy::Options& each : options.policies) {
     auto policy = ConsistencyPolicy::Create(each);
     if (!policy.ok()) return policy.status();

@@ -1,7 +1,6 @@
 // What the coordinator says to people.
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,20 +9,20 @@
 namespace penstock::ps {
 namespace {
 
-// A line that names thousands of workers helps nobody.
+// A line that names thousands of workers helps nobody, and takes as long as
+// there are calls that have waited.
 constexpr size_t kMostNamed = 8;
+constexpr size_t kMostCounted = 1000;
 
 }  // namespace
 
 std::string Coordinator::Explain(uint64_t clock,
                                  const std::vector<size_t>& policies) const {
-  std::set<uint32_t> ranks;
+  uint64_t step = 0;
   bool waits = false;
   for (size_t at : policies) {
     waits |= clock > policies_[at].Horizon(membership_);
-    for (uint32_t rank : policies_[at].WaitsFor(clock, membership_)) {
-      ranks.insert(rank);
-    }
+    step = std::max(step, policies_[at].AwaitedStep(clock, membership_));
   }
   if (!waits) return "waits for nothing";
   if (!membership_.assembled()) {
@@ -31,18 +30,17 @@ std::string Coordinator::Explain(uint64_t clock,
                         " of ", membership_.expected_workers(),
                         " workers have joined");
   }
-  if (ranks.empty()) {
-    return membership_.size() == 0 ? "waits for workers: none are there"
-                                   : "waits for a step that is being applied";
-  }
+  if (membership_.size() == 0) return "waits for workers: none are there";
+  const size_t count = membership_.CountBelow(step, kMostCounted);
+  if (count == 0) return "waits for a step that is being applied";
   std::vector<std::string> named;
-  for (uint32_t rank : ranks) {
-    if (named.size() == kMostNamed) {
-      named.push_back(absl::StrCat(ranks.size() - kMostNamed, " more"));
-      break;
-    }
+  for (uint32_t rank : membership_.Below(step, kMostNamed)) {
     named.push_back(absl::StrCat("worker ", rank, " (at step ",
                                  membership_.ClockOf(rank), ")"));
+  }
+  if (count > kMostNamed) {
+    named.push_back(absl::StrCat(count == kMostCounted ? "at least " : "",
+                                 count - kMostNamed, " more"));
   }
   return absl::StrCat("waits for ", absl::StrJoin(named, ", "));
 }

@@ -12,6 +12,7 @@ uint32_t HeldCalls::OwnerOf(const HeldPull& pull) {
 absl::optional<HeldPush> HeldCalls::Hold(const HeldPush& push) {
   absl::optional<HeldPush> before = TakePush(push.worker.rank);
   pushes_[push.worker.rank] = push;
+  push_ranks_[push.ticket] = push.worker.rank;
   push_deadlines_.insert({push.deadline, push.worker.rank});
   return before;
 }
@@ -21,6 +22,7 @@ absl::optional<HeldPush> HeldCalls::TakePush(uint32_t rank) {
   if (found == pushes_.end()) return absl::nullopt;
   const HeldPush push = found->second;
   push_deadlines_.erase({push.deadline, rank});
+  push_ranks_.erase(push.ticket);
   pushes_.erase(found);
   return push;
 }
@@ -66,10 +68,8 @@ void HeldCalls::Cancel(uint64_t ticket) {
     Take(ticket);
     return;
   }
-  auto push = std::find_if(
-      pushes_.begin(), pushes_.end(),
-      [&](const auto& entry) { return entry.second.ticket == ticket; });
-  if (push != pushes_.end()) TakePush(push->first);
+  auto rank = push_ranks_.find(ticket);
+  if (rank != push_ranks_.end()) TakePush(rank->second);
 }
 
 absl::optional<HeldPush> HeldCalls::TakeExpiredPush(absl::Time now) {

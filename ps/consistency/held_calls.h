@@ -32,8 +32,9 @@ struct HeldPull {
 };
 
 // Keeps pulls by the policy that they wait for and their clock, so that those
-// which are due are found without a look at the others. Bounded: one push of
-// each rank, max_pulls pulls of each rank, and as many of all readers.
+// which are due are found without a look at the others: each call takes
+// logarithmic time. Bounded: one push of each rank, max_pulls pulls of each
+// rank, and as many of all readers. No two calls may have the same ticket.
 class HeldCalls {
  public:
   HeldCalls(size_t policies, size_t max_pulls)
@@ -52,6 +53,7 @@ class HeldCalls {
   absl::optional<HeldPull> TakeDue(size_t policy, uint64_t horizon);
   absl::optional<HeldPull> TakePullOf(uint32_t rank);
 
+  // Drops the call with that ticket, if it is held.
   void Cancel(uint64_t ticket);
 
   // Returns a call whose deadline has come, which is then no longer held.
@@ -72,7 +74,8 @@ class HeldCalls {
   HeldPull Take(uint64_t ticket);
 
   const size_t max_pulls_;
-  std::map<uint32_t, HeldPush> pushes_;  // by rank
+  std::map<uint32_t, HeldPush> pushes_;      // by rank
+  std::map<uint64_t, uint32_t> push_ranks_;  // by ticket
   std::set<std::pair<absl::Time, uint32_t>> push_deadlines_;
   std::map<uint64_t, Entry> pulls_;  // by ticket
   std::set<std::pair<absl::Time, uint64_t>> pull_deadlines_;

@@ -249,10 +249,10 @@ size_t Membership::CountBelow(uint64_t step, size_t most) const {
   return count;
 }
 
-std::vector<uint32_t> Membership::Below(uint64_t step) const {
+std::vector<uint32_t> Membership::Below(uint64_t step, size_t most) const {
   std::vector<uint32_t> ranks;
   for (const auto& [progress, rank] : by_progress_) {
-    if (progress >= step) break;
+    if (progress >= step || ranks.size() == most) break;
     ranks.push_back(rank);
   }
   std::sort(ranks.begin(), ranks.end());

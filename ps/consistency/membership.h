@@ -153,8 +153,8 @@ class Membership {
 
   // Returns how many members' progress is less than `step`, but at most `most`.
   size_t CountBelow(uint64_t step, size_t most) const;
-  // Returns their ranks, ascending.
-  std::vector<uint32_t> Below(uint64_t step) const;
+  // Returns the ranks of the slowest of them, at most `most`, ascending.
+  std::vector<uint32_t> Below(uint64_t step, size_t most) const;
 
   // The member of least progress.
   struct Laggard {

@@ -100,16 +100,12 @@ uint64_t ConsistencyPolicy::Horizon(const Membership& members) const {
   return std::min(Limit(members), Stretch(unapplied_.begin()->first));
 }
 
-std::vector<uint32_t> ConsistencyPolicy::WaitsFor(
-    uint64_t clock, const Membership& members) const {
-  if (clock <= Horizon(members)) return {};
-  if (synchronous()) {
-    if (state_ == State::kApplying) return {};
-    return members.Below(version_ + 1);
-  }
+uint64_t ConsistencyPolicy::AwaitedStep(uint64_t clock,
+                                        const Membership& members) const {
+  if (clock <= Horizon(members)) return 0;
+  if (synchronous()) return state_ == State::kApplying ? 0 : version_ + 1;
   const uint64_t staleness = static_cast<uint64_t>(options_.staleness);
-  return clock <= staleness ? std::vector<uint32_t>()
-                            : members.Below(clock - staleness);
+  return clock <= staleness ? 0 : clock - staleness;
 }
 
 }  // namespace penstock::ps

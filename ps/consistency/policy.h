@@ -112,10 +112,9 @@ class ConsistencyPolicy {
   // never below Horizon().
   uint64_t Limit(const Membership& members) const;
 
-  // Returns the ranks that a pull for `clock` waits for, ascending. There are
-  // none if it waits for an apply, or for workers that have never joined.
-  std::vector<uint32_t> WaitsFor(uint64_t clock,
-                                 const Membership& members) const;
+  // Returns the step that a pull for `clock` waits for: members are waited for
+  // whose progress is less. 0 if it does not wait, or only for an apply.
+  uint64_t AwaitedStep(uint64_t clock, const Membership& members) const;
 
   bool synchronous() const { return options_.staleness == 0; }
   State state() const { return state_; }

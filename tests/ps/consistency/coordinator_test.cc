@@ -344,46 +344,5 @@ TEST_F(CoordinatorTest, RestoredClocksAreNotAheadOfTheVersion) {
   EXPECT_EQ(PushNow(kFirst, 7), Verdict::kAccepted);
 }
 
-TEST(CoordinatorOptionsTest, BadOptionsAreNamed) {
-  auto error = [](auto change) {
-    Coordinator::Options options;
-    change(&options);
-    return std::string(Coordinator::Create(options).status().message());
-  };
-  using Options = Coordinator::Options;
-  EXPECT_EQ(error([](Options*) {}), "");
-  EXPECT_NE(error([](Options* o) {
-              o->max_wait = absl::ZeroDuration();
-            }).find("max_wait"),
-            std::string::npos);
-  EXPECT_NE(
-      error([](Options* o) { o->max_held_pulls = 0; }).find("max_held_pulls"),
-      std::string::npos);
-  EXPECT_NE(error([](Options* o) { o->policies = {{-3}}; }).find("staleness"),
-            std::string::npos);
-  EXPECT_NE(error([](Options* o) {
-              o->membership.expected_workers = 0;
-            }).find("expected_workers"),
-            std::string::npos);
-}
-
-TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
-  Coordinator::Options options;
-  options.policies = {{kUnlimited}};
-  Coordinator core = *Coordinator::Create(options);
-  absl::Time now = absl::UnixEpoch();
-  for (uint64_t round = 0; round < 3; ++round) {
-    for (uint32_t rank = 0; rank < 2 * kMaxRanks; ++rank) {
-      const WorkerId worker{rank, round};
-      core.Join(worker, now);
-      core.Push(1, worker, round, now);
-      core.Lost(worker);
-    }
-  }
-  EXPECT_EQ(core.membership().Clocks().size(), size_t{kMaxRanks});
-  EXPECT_LE(core.policy(0).unapplied().size(), size_t{kMaxRanks});
-  EXPECT_EQ(core.held_pushes(), 0u);
-}
-
 }  // namespace
 }  // namespace penstock::ps

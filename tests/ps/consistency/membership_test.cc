@@ -31,6 +31,7 @@ class MembershipTest : public testing::Test {
     return members_.Heartbeat({rank, incarnation}, now_, steps_, &changes_);
   }
   void Tick() { members_.Tick(now_, &changes_); }
+  Ranks Below(uint64_t step) { return members_.Below(step, kMaxRanks); }
   void JoinBoth() {
     Join(0);
     Join(1);
@@ -132,11 +133,11 @@ TEST_F(MembershipTest, WhoJoinsWhileOthersWorkIsRequiredFromTheNextStep) {
   steps_ = Membership::Steps{0, 0};
   Join(2);
   EXPECT_EQ(members_.ClockOf(2), 0u);  // its push for step 0 counts too
-  EXPECT_EQ(members_.Below(1), (Ranks{0, 1}));  // and is not waited for
+  EXPECT_EQ(Below(1), (Ranks{0, 1}));  // and is not waited for
   members_.Advance(0, 1, now_);
   members_.Advance(1, 1, now_);
   EXPECT_EQ(members_.floor(), 1u);
-  EXPECT_EQ(members_.Below(2), (Ranks{0, 1, 2}));
+  EXPECT_EQ(Below(2), (Ranks{0, 1, 2}));
 }
 
 TEST_F(MembershipTest, WhoJoinsBetweenTablesIsRequiredAfterTheNewest) {
@@ -146,8 +147,8 @@ TEST_F(MembershipTest, WhoJoinsBetweenTablesIsRequiredAfterTheNewest) {
   steps_ = Membership::Steps{2, 7};
   Join(2);
   EXPECT_EQ(members_.ClockOf(2), 2u);
-  EXPECT_EQ(members_.Below(8), Ranks{1});
-  EXPECT_EQ(members_.Below(9), (Ranks{0, 1, 2}));
+  EXPECT_EQ(Below(8), Ranks{1});
+  EXPECT_EQ(Below(9), (Ranks{0, 1, 2}));
 }
 
 TEST_F(MembershipTest, WithoutStepsAJoinerIsOneAheadOfTheSlowest) {
@@ -156,8 +157,8 @@ TEST_F(MembershipTest, WithoutStepsAJoinerIsOneAheadOfTheSlowest) {
   members_.Advance(1, 3, now_);
   Join(2);
   EXPECT_EQ(members_.ClockOf(2), 3u);
-  EXPECT_EQ(members_.Below(4), Ranks{1});
-  EXPECT_EQ(members_.Below(5), (Ranks{1, 2}));
+  EXPECT_EQ(Below(4), Ranks{1});
+  EXPECT_EQ(Below(5), (Ranks{1, 2}));
 }
 
 TEST_F(MembershipTest, WhoComesBackGoesOnWhereItsRankWas) {
@@ -287,6 +288,8 @@ TEST_F(MembershipTest, CountsNoMoreThanAskedFor) {
   EXPECT_EQ(members_.CountBelow(10, 2), 2u);
   EXPECT_EQ(members_.CountBelow(10, 5), 3u);
   EXPECT_EQ(members_.CountBelow(0, 5), 0u);
+  members_.Advance(0, 2, now_);
+  EXPECT_EQ(members_.Below(10, 2), (Ranks{1, 2}));  // the slowest
 }
 
 TEST(MembershipOptionsTest, ClocksOfACheckpointGoOn) {

@@ -51,10 +51,8 @@ class PolicyTest : public testing::Test {
     for (const PushId& push : apply->pushes) ranks.push_back(push.rank);
     return ranks;
   }
-  void RunStep(uint64_t clock) {
-    for (uint32_t rank = 0; rank < 3; ++rank) Push(rank, clock);
-    ASSERT_FALSE(Next().empty());
-    policy_.Applied();
+  Ranks WaitsFor(uint64_t clock) {
+    return members_.Below(policy_.AwaitedStep(clock, members_), kMaxRanks);
   }
 
   ConsistencyPolicy policy_ = *ConsistencyPolicy::Create({});
@@ -66,12 +64,12 @@ TEST_F(PolicyTest, SynchronousStepIsAppliedOnceInOrderOfRank) {
   EXPECT_EQ(Push(2, 0), Judgement::kTake);
   EXPECT_EQ(Next(), Ranks{});
   EXPECT_EQ(Push(0, 0), Judgement::kTake);
-  EXPECT_EQ(policy_.WaitsFor(1, members_), Ranks{1});
+  EXPECT_EQ(WaitsFor(1), Ranks{1});
   EXPECT_EQ(Push(1, 0), Judgement::kTake);
   EXPECT_EQ(Next(), (Ranks{0, 1, 2}));
   EXPECT_EQ(policy_.state(), State::kApplying);
   EXPECT_EQ(Next(), Ranks{});
-  EXPECT_EQ(policy_.WaitsFor(1, members_), Ranks{});
+  EXPECT_EQ(WaitsFor(1), Ranks{});
   EXPECT_EQ(policy_.Horizon(members_), 0u);
   EXPECT_EQ(policy_.Applied().size(), 3u);
   EXPECT_EQ(policy_.Horizon(members_), 1u);
@@ -176,7 +174,7 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
     Next();
     policy_.Applied();
   }
-  EXPECT_EQ(policy_.WaitsFor(3, members_), (Ranks{1, 2}));
+  EXPECT_EQ(WaitsFor(3), (Ranks{1, 2}));
   EXPECT_EQ(Push(0, 3), Judgement::kAhead);
   Push(1, 0);
   Push(2, 0);
@@ -228,7 +226,7 @@ TEST_F(PolicyTest, UnlimitedNeverWaits) {
   EXPECT_EQ(policy_.Horizon(members_), kMaxClock);
   EXPECT_EQ(Push(0, 1000), Judgement::kTake);
   EXPECT_EQ(policy_.Horizon(members_), kMaxClock);
-  EXPECT_EQ(policy_.WaitsFor(5000, members_), Ranks{});
+  EXPECT_EQ(WaitsFor(5000), Ranks{});
 }
 
 TEST_F(PolicyTest, GreatStalenessDoesNotOverflow) {
