@@ -68,21 +68,6 @@ void DealDense(std::vector<Item> items, size_t servers) {
   }
 }
 
-// Bytes that exceed 63 bits in all would overflow the loads.
-absl::Status CheckSum(absl::Span<const TableLayout> layouts) {
-  uint64_t sum = 0;
-  for (const TableLayout& layout : layouts) {
-    const uint64_t bytes = layout.rows * layout.row_bytes;
-    sum += bytes;
-    if (sum >> 63 != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("placement of table ", Quoted(layout.name),
-                       ": with it, all have more bytes than can be"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 void DealShards(PlacedTable* table, size_t servers, size_t* next) {
   for (uint32_t shard = 0; shard < PlacementMap::kShards; ++shard) {
     table->shard_servers.push_back(static_cast<uint32_t>((*next)++ % servers));
@@ -90,11 +75,13 @@ void DealShards(PlacedTable* table, size_t servers, size_t* next) {
 }
 
 absl::Status CheckLayouts(absl::Span<const TableLayout> layouts) {
+  uint64_t bytes = 0;
   for (const TableLayout& layout : layouts) {
     absl::Status status = CheckLayout(layout);
+    if (status.ok()) status = AddBytes(layout, &bytes);
     if (!status.ok()) return status;
   }
-  return CheckSum(layouts);
+  return absl::OkStatus();
 }
 
 }  // namespace

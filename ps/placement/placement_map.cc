@@ -84,8 +84,10 @@ absl::StatusOr<PlacementMap> PlacementMap::FromParts(
     return Refuse(": ", tables.size(), " tables, more than ", kMaxTables);
   }
   size_t parts = 0;
+  uint64_t bytes = 0;
   for (size_t i = 0; i < tables.size(); ++i) {
     status = CheckTable(tables[i], servers.size());
+    if (status.ok()) status = AddBytes(tables[i].layout, &bytes);
     if (!status.ok()) return status;
     const std::string& name = tables[i].layout.name;
     if (i > 0 && tables[i - 1].layout.name >= name) {

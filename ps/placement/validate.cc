@@ -116,6 +116,12 @@ absl::Status CheckLayout(const TableLayout& layout) {
                 " bytes are more than can be");
 }
 
+absl::Status AddBytes(const TableLayout& layout, uint64_t* bytes) {
+  *bytes += layout.rows * layout.row_bytes;
+  if (*bytes <= kMaxTableBytes) return absl::OkStatus();
+  return Refuse(layout, "with it, all have more bytes than can be");
+}
+
 absl::Status CheckTable(const PlacedTable& table, size_t servers) {
   absl::Status status = CheckLayout(table.layout);
   if (!status.ok()) return status;

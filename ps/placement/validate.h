@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_PS_PLACEMENT_VALIDATE_H_
 #define PENSTOCK_PS_PLACEMENT_VALIDATE_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +18,11 @@ namespace penstock::ps {
 absl::Status CheckServers(absl::Span<const std::string> servers);
 absl::Status CheckLayout(const TableLayout& layout);
 absl::Status CheckTable(const PlacedTable& table, size_t servers);
+
+// Adds the bytes of a dense table, whose layout was checked, to those of the
+// tables before it. Returns INVALID_ARGUMENT if all have 2^63 bytes or more:
+// the bytes of a server could not be counted.
+absl::Status AddBytes(const TableLayout& layout, uint64_t* bytes);
 
 // A name as messages have it: a peer may have chosen it.
 std::string Quoted(absl::string_view name);

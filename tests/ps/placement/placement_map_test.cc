@@ -74,6 +74,21 @@ TEST(PlacementMapTest, SmallTablesGoLargestFirstToTheEmptiestServer) {
   EXPECT_EQ(map.DenseBytesOn(1), 100u);
 }
 
+// Else the bytes of a server would be counted beyond 2^64.
+TEST(PlacementMapTest, AllTablesTogetherHaveLessThan63BitsOfBytes) {
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  const auto of = [](uint64_t more) {
+    return PlacementMap::FromParts(
+        1, Servers(1),
+        {Placed(Dense("a", kMost - 10, 1), {{0, kMost - 10, 0}}),
+         Placed(Dense("b", more, 1), {{0, more, 0}})});
+  };
+  ASSERT_TRUE(of(10).ok());
+  EXPECT_EQ(of(10)->DenseBytesOn(0), kMost);
+  EXPECT_TRUE(IsInvalid(of(11).status(), "'b': with it, all have more bytes"));
+  EXPECT_TRUE(IsInvalid(of(kMost).status(), "'b': with it"));
+}
+
 TEST(PlacementMapTest, LargeTablesAreSplitByRows) {
   const PlacementMap map = Make({Dense("w", 25, 10)}, 4);
   const PlacedTable& table = *map.Find("w");
