@@ -59,11 +59,18 @@ absl::Status CheckModel(const Model& model) {
                      " tables, more than ", PlacementMap::kMaxTables));
   }
   absl::flat_hash_set<absl::string_view> names;
+  absl::flat_hash_set<std::pair<int64_t, uint32_t>> policies;
   for (const TableSpec& table : model.tables) {
     const absl::Status status = CheckTable(table);
     if (!status.ok()) return Refuse(table, status.message());
     if (!names.insert(table.name).second) {
       return Refuse(table, "another one has its name");
+    }
+    policies.insert({table.staleness, table.backup_workers});
+    if (policies.size() > kMaxPolicies) {
+      return Refuse(table,
+                    absl::StrCat("with it, there are more than ", kMaxPolicies,
+                                 " different staleness and backup_workers"));
     }
   }
   return absl::OkStatus();

@@ -50,6 +50,10 @@ struct TableSpec {
   bool is_dense() const { return absl::holds_alternative<DenseSpec>(rows); }
 };
 
+// Tables may differ in staleness and backup workers, but a push asks each
+// policy of a server, so there are not as many policies as tables.
+inline constexpr size_t kMaxPolicies = 64;
+
 struct Model {
   std::vector<TableSpec> tables;  // in any order
 
@@ -58,7 +62,8 @@ struct Model {
 };
 
 // Returns INVALID_ARGUMENT, which names the table and what is wrong, unless a
-// server can serve each table, and no two have the same name.
+// server can serve each table, no two have the same name, and there are at most
+// kMaxPolicies pairs of staleness and backup workers.
 absl::Status CheckModel(const Model& model);
 
 // What placement wants to know of the table.

@@ -199,6 +199,24 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
               HasSubstr("another one has its name"));
 }
 
+// A push asks each policy, so their number is bounded whatever a chief defines.
+TEST(ModelTest, PoliciesAreNotAsManyAsTables) {
+  v1::Model model = Parse(kFull);  // of four
+  const v1::Table table = model.tables(2);
+  for (size_t i = 4; i <= kMaxPolicies; ++i) {
+    ASSERT_TRUE(FromMessage(model).ok()) << i;
+    v1::Table* const added = model.add_tables();
+    *added = table;
+    added->set_name(absl::StrCat("t", i));
+    added->set_staleness(1000 + static_cast<int64_t>(i));
+  }
+  model.add_tables()->CopyFrom(table);
+  model.mutable_tables()->rbegin()->set_name("one more of the same");
+  const auto refused = FromMessage(model);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("table t64: with it, there are more than 64"));
+}
+
 TEST(ModelTest, NamesDoNotSpeakToTerminals) {
   const auto model = FromMessage(Parse("tables { name: '\\033[2J' }"));
   EXPECT_EQ(std::string(model.status().message()).find('\033'),
