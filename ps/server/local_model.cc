@@ -53,6 +53,7 @@ absl::StatusOr<LocalModel> LocalModel::Create(Model model,
     status = CheckPlacement(table, placement);
     if (!status.ok()) return status;
     const PlacedTable& placed = *placement.Find(table.name);
+    local.tables_[table.name] = i;
     if (table.is_dense()) {
       local.AddRanges(i, placed, server);
     } else if (std::count(placed.shard_servers.begin(),
@@ -101,20 +102,25 @@ size_t LocalModel::PolicyFor(const TableSpec& table) {
 }
 
 absl::Status LocalModel::NotHere(absl::string_view table) const {
-  const TableSpec* const spec = model_.Find(table);
-  return absl::NotFoundError(absl::StrCat(
-      Shown(table), ": ",
-      spec == nullptr     ? "the model has no such table"
-      : !spec->is_dense() ? "it is sparse, and this server has no ids of it"
-                          : "it is dense, and those rows are not here"));
+  const auto found = tables_.find(table);
+  return absl::NotFoundError(
+      absl::StrCat(Shown(table), ": ",
+                   found == tables_.end() ? "the model has no such table"
+                   : !model_.tables[found->second].is_dense()
+                       ? "it is sparse, and this server has no ids of it"
+                       : "it is dense, and those rows are not here"));
 }
 
 absl::StatusOr<size_t> LocalModel::FindRange(absl::string_view table,
                                              uint64_t first_row) const {
-  for (const size_t at : RangesOf(table)) {
-    if (ranges_[at].first_row == first_row) return at;
+  const std::vector<size_t>& all = RangesOf(table);  // in order of their rows
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), first_row,
+      [this](size_t at, uint64_t row) { return ranges_[at].first_row < row; });
+  if (found == all.end() || ranges_[*found].first_row != first_row) {
+    return NotHere(table);
   }
-  return NotHere(table);
+  return *found;
 }
 
 absl::StatusOr<size_t> LocalModel::FindRows(absl::string_view table) const {

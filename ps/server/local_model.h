@@ -59,8 +59,8 @@ class LocalModel {
                                    uint64_t first_row) const;
   absl::StatusOr<size_t> FindRows(absl::string_view table) const;
 
-  // Returns the places in ranges() of all ranges of a dense table; none if this
-  // server holds none.
+  // Returns the places in ranges() of all ranges of a dense table, in order of
+  // their rows; none if this server holds none.
   const std::vector<size_t>& RangesOf(absl::string_view table) const;
 
  private:
@@ -74,6 +74,7 @@ class LocalModel {
   std::vector<ConsistencyPolicy::Options> policies_;
   std::vector<LocalRange> ranges_;
   std::vector<LocalRows> rows_;
+  absl::flat_hash_map<std::string, size_t> tables_;  // of the whole model
   absl::flat_hash_map<std::string, std::vector<size_t>> ranges_of_;
   absl::flat_hash_map<std::string, size_t> rows_of_;
 };

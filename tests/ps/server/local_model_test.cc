@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <ctime>
 #include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/ps/seeds.h"
 
 namespace penstock::ps {
 namespace {
@@ -66,8 +69,9 @@ TEST(LocalModelTest, HasTheRangesThatAreItsOwn) {
 
 // Each row of each dense table, and each sparse table, at random placements.
 TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
-  for (int seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
+  const Seeds& seeds = ChosenSeeds();
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
+    SCOPED_TRACE(RepeatWith(seed));
     std::mt19937 random(seed);
     Model model;
     for (int i = 0; i < 5; ++i) {
@@ -100,6 +104,31 @@ TEST(LocalModelTest, ServersTogetherHaveAllOnce) {
                 rows[i].size());
     }
   }
+  seeds.Print();
+}
+
+// As they are after many moves. Both servers have every other row.
+TEST(LocalModelTest, RangesAreFoundHoweverManyThereAre) {
+  constexpr uint64_t kRows = 600000;
+  const Model model = {{Dense("a", {kRows})}};
+  PlacedTable table = {*LayoutOf(model.tables[0]), {}, {}};
+  for (uint64_t row = 0; row < kRows; ++row) {
+    table.ranges.push_back({row, 1, static_cast<uint32_t>(row % 2)});
+  }
+  const auto placement =
+      PlacementMap::FromParts(1, {"ps0:2222", "ps1:2222"}, {table});
+  ASSERT_TRUE(placement.ok()) << placement.status();
+  const auto local = LocalModel::Create(model, *placement, 1);
+  ASSERT_TRUE(local.ok()) << local.status();
+  const std::clock_t before = std::clock();
+  for (uint64_t row = 1; row < kRows; row += 2) {
+    ASSERT_EQ(*local->FindRange("a", row), row / 2);
+  }
+  // Seconds of the processor: far more than a search takes, even if it is
+  // instrumented, and less than looking through all.
+  EXPECT_LT((std::clock() - before) / CLOCKS_PER_SEC, 5);
+  EXPECT_FALSE(local->FindRange("a", 2).ok());
+  EXPECT_FALSE(local->FindRange("a", kRows + 1).ok());
 }
 
 TEST(LocalModelTest, TablesOfOneRuleShareAPolicy) {
@@ -155,3 +184,7 @@ TEST(LocalModelTest, RefusesThePlacementOfAnotherModel) {
 
 }  // namespace
 }  // namespace penstock::ps
+
+int main(int argc, char** argv) {
+  return penstock::ps::RunWithSeeds(argc, argv, /*count=*/200);
+}
