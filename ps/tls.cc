@@ -28,13 +28,15 @@ struct Pem {
 };
 
 absl::StatusOr<Pem> Read(const TlsFiles& files) {
+  absl::Status status = files.Check();
+  if (!status.ok()) return status;
   Pem pem{{files.ca, ""}, {files.cert, ""}, {files.key, ""}};
   for (PemFile* file : {&pem.ca, &pem.cert, &pem.key}) {
     absl::StatusOr<std::string> read = ReadFile(file->path);
     if (!read.ok()) return read.status();
     file->text = *std::move(read);
   }
-  absl::Status status = CheckPem(pem.ca, pem.cert, pem.key);
+  status = CheckPem(pem.ca, pem.cert, pem.key);
   if (!status.ok()) return status;
   return pem;
 }

@@ -17,7 +17,7 @@ namespace penstock::ps {
 // are in a handshake crashes.
 void KeepTlsAtExit();
 
-// Paths of PEM files; empty: not given. They are read once.
+// Paths of PEM files; empty: not given. Each is read when credentials are made.
 struct TlsFiles {
   std::string ca;    // who signs the certificates of peers
   std::string cert;  // this process's own certificate
@@ -26,13 +26,15 @@ struct TlsFiles {
   // Returns INVALID_ARGUMENT unless none or all are given: both sides prove
   // who they are, since whoever reaches a parameter server may train there.
   absl::Status Check() const;
-  bool given() const { return !cert.empty(); }
+  // Returns whether any is.
+  bool given() const { return !ca.empty() || !cert.empty() || !key.empty(); }
 };
 
-// Return insecure credentials if no files are given, else those of TLS in which
-// each side has a certificate that `ca` vouches for. A server verifies no
-// names; a client that of the server. Return NOT_FOUND for a file that cannot
-// be read or is empty, and INVALID_ARGUMENT as CheckPem() does.
+// Return insecure credentials if no file is given, else those of TLS in which
+// each side has a certificate that the other's `ca` vouches for. A server does
+// not verify names; a client verifies the server's. Return NOT_FOUND for a file
+// that cannot be read or is empty, and INVALID_ARGUMENT as TlsFiles::Check()
+// and CheckPem() do.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerSecurity(
     const TlsFiles& files);
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientSecurity(

@@ -1,0 +1,39 @@
+// Which files make credentials.
+
+#include "ps/tls.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock::ps {
+namespace {
+
+TEST(TlsTest, WithoutFilesThereIsNoTls) {
+  EXPECT_TRUE(ServerSecurity({}).ok());
+  EXPECT_TRUE(ClientSecurity({}).ok());
+  EXPECT_FALSE(TlsFiles().given());
+}
+
+// Whoever gives one wants TLS, and must not be served without.
+TEST(TlsTest, SomeOfTheFilesAreRefused) {
+  for (const TlsFiles& some :
+       {TlsFiles{"ca", "", ""}, TlsFiles{"", "cert", ""},
+        TlsFiles{"", "", "key"}, TlsFiles{"ca", "", "key"}}) {
+    EXPECT_TRUE(some.given());
+    EXPECT_EQ(some.Check().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ServerSecurity(some).status().code(),
+              absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(ClientSecurity(some).status().code(),
+              absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(TlsTest, AFileThatCannotBeReadIsNamed) {
+  const TlsFiles files = {"/nonexistent/ca", "/nonexistent/cert",
+                          "/nonexistent/key"};
+  const absl::Status status = ClientSecurity(files).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(status.message(), "cannot read /nonexistent/ca, or it is empty");
+}
+
+}  // namespace
+}  // namespace penstock::ps
