@@ -296,19 +296,17 @@ absl::Time Coordinator::NextDeadline() const {
 }
 
 std::vector<RankClock> Coordinator::AppliedClocks() const {
+  // The same in each policy: a rank's next push is not taken before.
   std::map<uint32_t, uint64_t> unapplied;
   for (const ConsistencyPolicy& policy : policies_) {
     for (const auto& [clock, rank] : policy.unapplied()) {
-      auto [entry, is_new] = unapplied.insert({rank, clock});
-      if (!is_new) entry->second = std::min(entry->second, clock);
+      unapplied[rank] = clock;
     }
   }
   std::vector<RankClock> clocks = membership_.Clocks();
   for (RankClock& entry : clocks) {
     auto found = unapplied.find(entry.worker.rank);
-    if (found != unapplied.end()) {
-      entry.clock = std::min(entry.clock, found->second);
-    }
+    if (found != unapplied.end()) entry.clock = found->second;
   }
   return clocks;
 }

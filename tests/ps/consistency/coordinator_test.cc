@@ -143,6 +143,19 @@ TEST_F(CoordinatorTest, JoinSaysWhereToBegin) {
   EXPECT_EQ(outcome.clock, 2u);
 }
 
+// Where the slow one is, its pushes would be late.
+TEST_F(CoordinatorTest, JoinDoesNotBeginWhereStepsAreOver) {
+  Use({{0, 1}});
+  for (uint64_t step : {0, 1, 2}) {
+    PushNow(kFirst, step);
+    core_->Applied(0, now_);
+  }
+  EXPECT_EQ(core_->membership().floor(), 0u);
+  EXPECT_EQ(core_->Join({2, 1}, now_).clock, 3u);
+  EXPECT_EQ(core_->Join(kSecond, now_).clock, 3u);
+  EXPECT_EQ(PushNow({2, 1}, 3), Verdict::kAccepted);
+}
+
 TEST_F(CoordinatorTest, SecondPushIsHeldUntilTheFirstIsApplied) {
   Use({{4}});
   PushNow(kFirst, 0);
@@ -204,6 +217,23 @@ TEST_F(CoordinatorTest, CancelledCallsGetNoAnswer) {
   core_->Cancel(3);
   EXPECT_EQ(core_->held_pushes() + core_->held_pulls(), 0u);
   EXPECT_TRUE(core_->Applied(0, now_).answers.empty());
+}
+
+TEST_F(CoordinatorTest, ACallThatWasAnsweredCannotBeCancelled) {
+  Use({{4}});
+  PushNow(kFirst, 0);
+  Push(1, kFirst, 1);
+  core_->Applied(0, now_);  // answers it
+  EXPECT_TRUE(Push(2, kFirst, 2).answers.empty());
+  core_->Cancel(1);
+  EXPECT_EQ(core_->held_pushes(), 1u);
+}
+
+TEST_F(CoordinatorTest, TwoPullsWithOneTicketAreNotBothHeld) {
+  Use({{0}});
+  EXPECT_TRUE(Pull(1, kFirst, 1).answers.empty());
+  EXPECT_EQ(Pull(1, kFirst, 1).answers.at(0).verdict, Verdict::kTooMany);
+  EXPECT_EQ(core_->held_pulls(), 1u);
 }
 
 TEST_F(CoordinatorTest, CallsOfWhoIsGoneAreAnsweredAtOnce) {
@@ -340,6 +370,7 @@ TEST_F(CoordinatorTest, RestoredClocksAreNotAheadOfTheVersion) {
   options.membership.floor = 8;
   options.membership.clocks = {{kFirst, 8}};
   core_.emplace(*Coordinator::Create(options));
+  EXPECT_EQ(core_->membership().floor(), 7u);
   EXPECT_EQ(core_->Join(kFirst, now_).clock, 7u);
   EXPECT_EQ(PushNow(kFirst, 7), Verdict::kAccepted);
 }
