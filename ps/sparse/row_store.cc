@@ -116,8 +116,8 @@ void RowStore::Release(uint32_t row) {
   --slab.used;
   --size_;
   if (index == draining_) {
-    if (slab.used > 0) return;
-    return available_ >= reserved_ ? GiveBack(index) : StopDraining();
+    if (slab.used == 0) GiveBack(index);
+    return;
   }
   ++available_;
   Open(index);

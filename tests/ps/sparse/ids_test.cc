@@ -60,6 +60,26 @@ TEST(AdmissionTest, ThoseOftenSeenOutlastAFloodOfOthers) {
   EXPECT_TRUE(Admit(&admission, 1));
 }
 
+// All of one set of eight, each pushed once.
+TEST(AdmissionTest, OfThoseSeenAsOftenTheFirstMakesRoom) {
+  Admission admission(3, 8, SystemMemory());
+  for (uint64_t id = 0; id < 9; ++id) EXPECT_FALSE(Admit(&admission, id));
+  for (uint64_t id = 1; id < 9; ++id) EXPECT_FALSE(Admit(&admission, id));
+  for (uint64_t id = 1; id < 9; ++id) EXPECT_TRUE(Admit(&admission, id)) << id;
+  EXPECT_FALSE(Admit(&admission, 0));
+}
+
+TEST(AdmissionTest, AnIdThatIsReturnedIsAdmittedByItsNextPush) {
+  Admission admission(3, 8, SystemMemory());
+  for (int push = 0; push < 2; ++push) EXPECT_FALSE(Admit(&admission, 5));
+  for (int again = 0; again < 3; ++again) {
+    EXPECT_TRUE(Admit(&admission, 5));
+    EXPECT_TRUE(admission.Return(5, TagOf(5)));
+  }
+  Admission all(1, 8, SystemMemory());
+  EXPECT_FALSE(all.Return(5, TagOf(5)));
+}
+
 TEST(AdmissionTest, AdmitsNobodyWithoutMemory) {
   FailingMemory memory;
   Admission admission(2, 64, &memory);

@@ -68,18 +68,23 @@ TEST(TableBudgetTest, APushThatWasRefusedHoldsNoRoom) {
 }
 
 // A push that is too large leaves behind no index for all its ids.
-TEST(TableBudgetTest, ARefusedPushTakesNothingOfTheBudget) {
-  size_t rows[2] = {};
-  for (const bool refused_before : {false, true}) {
-    const auto table = Make(BudgetOptions(AboveBudget::kRefuse));
-    if (refused_before) {
-      ASSERT_FALSE(Push(table.get(), Range(0, 200000)).ok());
+TEST(TableBudgetTest, AHugePushTakesNothingOfTheBudgetForGood) {
+  for (const auto above : {AboveBudget::kRefuse, AboveBudget::kEvict}) {
+    size_t rows[2] = {};
+    for (const bool huge_before : {false, true}) {
+      const auto table = Make(BudgetOptions(above));
+      if (huge_before) {
+        EXPECT_EQ(Push(table.get(), Range(0, 200000)).ok(),
+                  above == AboveBudget::kEvict);
+        table->Remove(Range(0, 200000));
+      }
+      for (uint64_t id = 0; id < 4000; ++id) {
+        if (!Push(table.get(), {id}).ok()) break;
+      }
+      rows[huge_before] = table->counters().rows;
     }
-    uint64_t id = 0;
-    while (Push(table.get(), {id}).ok()) ++id;
-    rows[refused_before] = id;
+    EXPECT_EQ(rows[0], rows[1]);
   }
-  EXPECT_EQ(rows[0], rows[1]);
 }
 
 // Neither push would make a row by itself, both together do.
@@ -233,6 +238,34 @@ TEST(TableMemoryTest, RowsThatGoGiveTheirMemoryBack) {
   EXPECT_LT(table->counters().bytes, size_t{14} << 20);
   for (const uint64_t id : ids) {
     ASSERT_EQ(Pull(table.get(), {id}), Floats{id % 20 == 0 ? 1.0f : 0.0f});
+  }
+}
+
+// Where Maintain() has stopped in the midst of a slab.
+TEST(TableMemoryTest, ASlabThatIsBeingDrainedHasRoomIfThereIsNoOther) {
+  for (const bool budget : {true, false}) {
+    FailingMemory memory;
+    Options options = SmallOptions();
+    options.dim = 1000;
+    options.max_removals = 0;
+    options.memory = &memory;
+    if (budget) options.budget_bytes = size_t{82} << 20;
+    const auto table = Make(options);
+    const Ids ids = Range(0, 20000);
+    ASSERT_TRUE(Push(table.get(), ids).ok());
+    Ids gone;
+    for (const uint64_t id : ids) {
+      if (id % 10 != 0) gone.push_back(id);
+    }
+    EXPECT_EQ(table->Remove(gone), gone.size());
+    ASSERT_TRUE(table->Maintain(At(0)));
+    const size_t held = memory.held();
+    memory.FailAfter(budget ? INT64_MAX : 0);
+    uint64_t id = 20000;
+    while (Push(table.get(), {id}).ok()) ++id;
+    // Rows of 4 KiB, and less than a quarter of a slab of 2 MiB is not used.
+    const size_t room = budget ? options.budget_bytes : held;
+    EXPECT_GT(table->counters().rows * 4032, room - (size_t{1} << 20));
   }
 }
 

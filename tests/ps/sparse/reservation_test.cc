@@ -129,6 +129,51 @@ TEST(ReservationTest, OnlyAnIdThatLosesItsRowMeanwhileIsDropped) {
             ids.size());
 }
 
+TEST(ReservationTest, WhatIsReservedStaysWithoutAnyRow) {
+  FailingMemory memory;
+  Options options = SmallOptions();
+  options.dim = 1000;
+  options.max_removals = 0;
+  options.memory = &memory;
+  const auto table = Make(options);
+  Reservation reservation = *table->Reserve(Range(0, 5000), At(0));
+  ASSERT_TRUE(Push(table.get(), {10000}).ok());
+  ASSERT_EQ(table->Remove({10000}), 1u);
+  memory.FailAfter(0);
+  while (table->Maintain(At(0))) {
+  }
+  EXPECT_EQ(PushReserved(table.get(), Range(0, 5000), std::move(reservation))
+                ->updated,
+            5000u);
+}
+
+// Maintain() has stopped in the midst of a slab of 520 rows, and all but one of
+// those that it counts on are reserved.
+TEST(ReservationTest, RowsAreNotMovedToWhatWasReservedMeanwhile) {
+  FailingMemory memory;
+  Options options = SmallOptions();
+  options.dim = 1000;
+  options.max_removals = 0;
+  options.memory = &memory;
+  const auto table = Make(options);
+  ASSERT_TRUE(Push(table.get(), Range(0, 20000)).ok());
+  Ids gone;
+  for (uint64_t id = 0; id < 20000; ++id) {
+    if (id % 10 != 0) gone.push_back(id);
+  }
+  table->Remove(gone);
+  ASSERT_TRUE(table->Maintain(At(0)));
+  memory.FailAfter(0);
+  const size_t elsewhere = (memory.held() / (size_t{2} << 20) - 1) * 520;
+  const Ids ids = Range(20000, 20000 + elsewhere - 2000 + 1);
+  auto reservation = table->Reserve(ids, At(0));
+  ASSERT_TRUE(reservation.ok()) << reservation.status();
+  while (table->Maintain(At(0))) {
+  }
+  EXPECT_EQ(PushReserved(table.get(), ids, *std::move(reservation))->updated,
+            ids.size());
+}
+
 // Rows come, go and are moved together; what is reserved stays.
 TEST(ReservationTest, WhatIsReservedStaysWhileOtherRowsGo) {
   FailingMemory memory;
