@@ -41,14 +41,6 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
   --size_;
 }
 
-size_t RowIndex::BytesWith(size_t more) const {
-  size_t places = this->places();
-  while (places / 4 * 3 < size_ + more) {
-    places = places == 0 ? kFirstPlaces : places * 2;
-  }
-  return places * sizeof(Entry);
-}
-
 bool RowIndex::Grow() {
   const size_t places = bytes_to_grow() / sizeof(Entry);
   void* const memory =

@@ -60,8 +60,6 @@ class RowIndex {
   // Runs are a few entries long then.
   size_t limit() const { return places() / 4 * 3; }
   size_t bytes() const { return places() * sizeof(Entry); }
-  // What it will have once there is room for so many more rows.
-  size_t BytesWith(size_t more) const;
   // What Grow() asks for.
   size_t bytes_to_grow() const {
     return (places() == 0 ? kFirstPlaces : places() * 2) * sizeof(Entry);

@@ -165,18 +165,7 @@ bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   return admission_.WouldAdmit(id, tag);
 }
 
-// Asked first, so that a request for too much leaves no large index behind.
-bool Shard::FitsBudget(size_t rows) const {
-  const size_t index = index_.BytesWith(rows);
-  const size_t missing = rows - std::min(rows, rows_.available());
-  return rows_.bytes() + missing * rows_.stride() + index <= byte_limit_;
-}
-
 bool Shard::HasRoomFor(size_t rows) {
-  if (!FitsBudget(rows)) {
-    rows_.StopDraining();
-    if (!FitsBudget(rows)) return false;
-  }
   while (index_.limit() - index_.size() < rows) {
     // Old and new index are there at once.
     const size_t bytes = rows_.bytes() + index_.bytes();

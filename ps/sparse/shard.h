@@ -118,7 +118,6 @@ class Shard {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
-  bool FitsBudget(size_t rows) const;
   bool HasRoomFor(size_t rows);
   bool HasRoomForOne(bool is_reserved);
   uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved);

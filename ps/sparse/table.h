@@ -148,6 +148,8 @@ class Table {
     kIfShort,  // all ids are given a row while there is room for so many
     kAlways,   // takes the time to look for those that need one
   };
+  // Asks shard by shard for a piece of the batch at a time: what does not fit
+  // leaves no index behind for all of it.
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
                                          WouldMake would_make);
   absl::StatusOr<Reservation> ReserveUpdates(const Batch& batch, Count count,
