@@ -100,38 +100,47 @@ class Restorer {
 
   absl::Status ReadDense(PartCursor* cursor, const Part& part,
                          const std::vector<RowSpan>& spans) {
-    const TableDefinition& table = chain_.model().tables[part.table];
-    const uint64_t row = RowElements(table);
     while (!cursor->AtEnd()) {
       const auto header = cursor->Next();
       if (!header.ok()) return header.status();
-      const size_t size =
-          tensor::ElementSize(StreamType(table, header->stream));
-      const uint64_t end = header->first + header->length / size;
-      absl::string_view payload;
-      for (const RowSpan& span : spans) {
-        const uint64_t from = std::max(header->first, span.first * row);
-        const uint64_t to = std::min(end, span.end * row);
-        if (from >= to) continue;
-        if (payload.empty()) {
-          const auto bytes = cursor->Payload();
-          if (!bytes.ok()) return bytes.status();
-          payload = *bytes;
-        }
-        DenseElements elements;
-        elements.table = ours_[part.table];
-        elements.stream = header->stream;
-        elements.first = from;
-        elements.step = part.step;
-        elements.bytes =
-            payload.substr((from - header->first) * size, (to - from) * size);
-        absl::Status status = sink_->TakeDense(elements);
-        if (!status.ok()) return status;
-      }
-      absl::Status status = Count(*header);
+      absl::Status status = TakeElements(cursor, part, *header, spans);
+      if (status.ok()) status = Count(*header);
       if (!status.ok()) return status;
     }
     return cursor->Finish();
+  }
+
+  // Takes what is wanted of a block.
+  absl::Status TakeElements(PartCursor* cursor, const Part& part,
+                            const BlockHeader& header,
+                            const std::vector<RowSpan>& spans) {
+    const TableDefinition& table = chain_.model().tables[part.table];
+    const uint64_t row = RowElements(table);
+    const size_t size = tensor::ElementSize(StreamType(table, header.stream));
+    const uint64_t end = header.first + header.length / size;
+    auto span = std::partition_point(
+        spans.begin(), spans.end(),
+        [&](const RowSpan& each) { return each.end * row <= header.first; });
+    absl::string_view payload;
+    for (; span != spans.end() && span->first * row < end; ++span) {
+      if (payload.empty()) {
+        const auto bytes = cursor->Payload();
+        if (!bytes.ok()) return bytes.status();
+        payload = *bytes;
+      }
+      const uint64_t from = std::max(header.first, span->first * row);
+      const uint64_t to = std::min(end, span->end * row);
+      DenseElements elements;
+      elements.table = ours_[part.table];
+      elements.stream = header.stream;
+      elements.first = from;
+      elements.step = part.step;
+      elements.bytes =
+          payload.substr((from - header.first) * size, (to - from) * size);
+      absl::Status status = sink_->TakeDense(elements);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
   absl::Status ReadSparse(PartCursor* cursor, const Part& part) {

@@ -23,7 +23,7 @@ struct RowSpan {
 // Which part of the chain: link, shard, and its place in the footer.
 using PartKey = std::tuple<size_t, size_t, size_t>;
 
-// The rows that are read from each part.
+// The rows that are read from each part, in their order.
 using DensePlan = std::map<PartKey, std::vector<RowSpan>>;
 
 // Takes each row from the newest checkpoint that has it. `wanted` has the
