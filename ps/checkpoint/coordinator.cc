@@ -11,6 +11,7 @@
 #include "ps/checkpoint/little_endian.h"
 #include "ps/checkpoint/names.h"
 #include "ps/checkpoint/shard_reader.h"
+#include "ps/checkpoint/verify.h"
 #include "transport/base/token.h"
 
 namespace penstock::ps::checkpoint {
@@ -88,8 +89,10 @@ absl::Status Coordinator::CleanFolder(uint64_t step) {
   if (!entries.ok()) return entries.status();
   for (const FolderEntry& entry : *entries) {
     if (listed.count(entry.name) > 0 || !IsOurs(entry)) continue;
+    // A server of an attempt that is over may have removed it since.
     absl::Status status =
-        files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name));
+        Unless(absl::IsNotFound,
+               files_->Remove(absl::StrCat(StepFolder(step), "/", entry.name)));
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -236,7 +239,9 @@ absl::Status Coordinator::RemoveCheckpoint(uint64_t step) {
     if (!status.ok()) return status;
   }
   const bool is_empty = std::all_of(entries->begin(), entries->end(), IsOurs);
-  return is_empty ? files_->RemoveFolder(folder) : absl::OkStatus();
+  if (!is_empty) return absl::OkStatus();
+  // A server of an attempt that is over may have written to it since.
+  return Unless(absl::IsFailedPrecondition, files_->RemoveFolder(folder));
 }
 
 absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
@@ -254,7 +259,8 @@ absl::StatusOr<std::vector<uint64_t>> Coordinator::Prune(size_t keep) {
   for (uint64_t step : *steps) {
     if (good < std::max<size_t>(keep, 1)) {
       const absl::StatusOr<Chain> chain = OpenChain(files_, step);
-      if (!chain.ok()) continue;
+      if (IsDamage(chain.status())) continue;
+      if (!chain.ok()) return chain.status();
       ++good;
       AddSteps(*chain, &needed);
     } else if (needed.count(step) == 0) {

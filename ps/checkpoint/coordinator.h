@@ -71,7 +71,8 @@ class Coordinator {
   // Removes all checkpoints older than the newest `keep` good ones, but those
   // that they stand on. Returns the steps removed. A kill leaves each of the
   // others whole. Keeps damaged ones that are newer than the oldest that it
-  // keeps, and, if none is good, everything.
+  // keeps, and, if none is good, everything. Returns an error, and has removed
+  // nothing more, for one that may be good and cannot be read.
   absl::StatusOr<std::vector<uint64_t>> Prune(size_t keep);
 
   // Removes the checkpoints newer than `step`, good or bad: for a run that goes

@@ -10,13 +10,6 @@
 namespace penstock::ps::checkpoint {
 namespace {
 
-// Whether a status is about bytes, and not about who asks or how.
-bool IsDamage(const absl::Status& status) {
-  return !status.ok() && !absl::IsFailedPrecondition(status) &&
-         !absl::IsPermissionDenied(status) && !absl::IsCancelled(status) &&
-         !absl::IsResourceExhausted(status);
-}
-
 class Verifier {
  public:
   Verifier(Files* files, const Progress& progress)
@@ -134,6 +127,12 @@ absl::Status CheckAll(Files* files, uint64_t step, const Progress& progress) {
 }
 
 }  // namespace
+
+bool IsDamage(const absl::Status& status) {
+  return !status.ok() && !absl::IsFailedPrecondition(status) &&
+         !absl::IsPermissionDenied(status) && !absl::IsCancelled(status) &&
+         !absl::IsResourceExhausted(status);
+}
 
 absl::StatusOr<Verification> Verify(Files* files, uint64_t step,
                                     const Progress& progress) {

@@ -20,6 +20,10 @@ namespace penstock::ps::checkpoint {
 // false to end the operation, which then returns CANCELLED.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
+// Returns whether an error is about the bytes of a checkpoint, and not about
+// who asks or how: such a one may be good.
+bool IsDamage(const absl::Status& status);
+
 struct Damage {
   uint64_t step = 0;   // of the checkpoint, which may be a base
   std::string table;   // empty: of the whole shard

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -235,6 +236,23 @@ TEST_F(CoordinatorTest, PruningKeepsTheBaseOfWhatIsBeingWritten) {
   EXPECT_EQ(*coordinator_->Prune(1), Steps{1});
 }
 
+// 4 cannot be read for a moment: that is no reason to remove what it stands on.
+TEST_F(CoordinatorTest, PruningThatCannotReadACheckpointIsAnError) {
+  ASSERT_TRUE(Write(1).ok());
+  world_.Clean();
+  for (uint64_t step : {2, 3}) ASSERT_TRUE(Write(step).ok());
+  ASSERT_TRUE(Write(4, 1).ok());
+  for (int number = 0; List() != (Steps{4, 1}); ++number) {
+    files_.FailOnce(files_.operations() + number,
+                    absl::PermissionDeniedError("not now"));
+    (void)coordinator_->Prune(1);
+    files_.FailOnce(-1, absl::OkStatus());
+    const auto found = FindLastGood(&files_, Thoroughness::kQuick);
+    ASSERT_TRUE(found.ok()) << number << found.status();
+    ASSERT_EQ(found->chain.newest().attempt.step, 4u) << number;
+  }
+}
+
 TEST_F(CoordinatorTest, AFileThatIsNotOursStays) {
   files_.Plant("step-0000000007/notes.txt", "mine");
   files_.Plant("step-0000000007/shard-00000-0000000000000001", "left");
@@ -248,6 +266,40 @@ TEST_F(CoordinatorTest, AFileThatIsNotOursStays) {
   EXPECT_EQ(files.size(), 4u);  // with the lock
   EXPECT_TRUE(List().empty());
   EXPECT_TRUE(Write(7).ok());
+}
+
+// Where something happens as soon as a folder has been listed.
+class BusyFiles : public MemoryFiles {
+ public:
+  absl::StatusOr<std::vector<FolderEntry>> List(
+      absl::string_view folder) override {
+    auto entries = MemoryFiles::List(folder);
+    if (folder == "step-0000000001") then();
+    return entries;
+  }
+  std::function<void()> then = [] {};
+};
+
+// Servers of a run before, which are not told that it is over.
+TEST(CoordinatorOpenTest, ServersThatStillWriteAndRemoveHarmNothing) {
+  BusyFiles files;
+  World world;
+  files.Plant("step-0000000001/shard-00000-0000000000000001", "left");
+  files.then = [&] {
+    files.Plant("step-0000000001/shard-00001-0000000000000001", "late");
+  };
+  auto coordinator = Coordinator::Open(&files);
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  files.then = [] {};
+  ASSERT_TRUE(world.Write(&files, coordinator->get(), 1, 2).ok());
+  // Now there is a checkpoint, and a shard that is not its own.
+  const char kLeft[] = "step-0000000001/shard-00007-0000000000000001";
+  files.Plant(kLeft, "left");
+  files.then = [&] { files.Remove(kLeft).IgnoreError(); };
+  coordinator->reset();
+  coordinator = Coordinator::Open(&files);
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  EXPECT_TRUE(FindLastGood(&files, Thoroughness::kFull).ok());
 }
 
 TEST_F(CoordinatorTest, ARunThatGoesOnFromAnOlderOneDiscardsTheNewer) {
