@@ -44,10 +44,10 @@ absl::Status CheckGradient(const GradientView& gradient, tensor::DType value,
                            const Workers& workers);
 
 // Scales the gradients, which together are one vector, so that its Euclidean
-// norm is at most `max_norm`, and returns the norm that it had. Returns
-// INVALID_ARGUMENT, and changes nothing, if `max_norm` is not positive and
-// finite, if an element is NaN or infinite - the message names the gradient by
-// its index, and the element - or if the norm is.
+// norm is at most `max_norm`, but for rounding, and returns the norm that it
+// had. Returns INVALID_ARGUMENT, and changes nothing, if `max_norm` is not
+// positive and finite, if an element is NaN or infinite - the message names the
+// gradient by its index, and the element - or if the norm is.
 //
 // For a worker, of all its gradients before it pushes: a server has only a part
 // of them. Sums squares in f64 in an order of its own, so the same gradients

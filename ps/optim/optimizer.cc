@@ -79,6 +79,11 @@ absl::Status CheckRule(const OptimizerConfig& config) {
   return absl::InvalidArgumentError("rule is none of the known ones");
 }
 
+absl::Status CheckClip(const OptimizerConfig& config) {
+  if (config.clip_value == 0) return absl::OkStatus();
+  return CheckRange("clip_value", config.clip_value, kSmallestF32, kLargestF32);
+}
+
 // Of all rates that the schedule gives, the largest.
 double LargestRate(const Schedule& schedule) {
   return schedule.kind == Schedule::Kind::kCosine
@@ -150,7 +155,7 @@ absl::StatusOr<std::shared_ptr<const Optimizer>> Optimizer::Create(
   const absl::Status status = First({
       config.schedule.Check(),
       CheckRule(config),
-      CheckRange("clip_value", config.clip_value, 0, kLargestF32),
+      CheckClip(config),
       CheckDecay(config),
   });
   if (!status.ok()) {

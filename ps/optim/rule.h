@@ -25,8 +25,7 @@ enum class Rule {
   kAdamW,  // Loshchilov and Hutter, ICLR 2019: w *= 1 - r decay;  then Adam
   // McMahan et al., KDD 2013, algorithm 1; r is its alpha:
   //   s = (sqrt(n + g^2) - sqrt(n)) / r;  z += g - s w;  n += g^2
-  //   w = 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r +
-  //   l2)
+  //   w = (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l2);  0 where |z| <= l1
   // The value follows from the slots: one that began as another is forgotten.
   kFtrl,
 };

@@ -163,6 +163,46 @@ TEST(ApplyDenseTest, TheMeanIsSummedByRankAndDividedOnce) {
   EXPECT_EQ(F32At(third.value(), 0), -1.0F / 3);
 }
 
+TEST(ApplyDenseTest, TheMeanIsOfHoweverManyGradients) {
+  const Workers workers(1);
+  OptimizerConfig config;
+  config.schedule.learning_rate = 1;
+  const auto sgd = Optimizer::Create(config).value();
+  for (DType dtype : kTypes) {
+    std::vector<std::vector<float>> sent;
+    std::vector<GradientView> views;
+    for (float each = 1; each < 10; ++each) {
+      sent.push_back({each, -8 * each, 0});
+      views.push_back({DType::kF32, sent.back().data(), 3});
+      Variable variable(sgd, dtype, {0, 0, 1});
+      ASSERT_TRUE(variable.Step(views, workers).ok());
+      const float mean = (1 + each) / 2;
+      EXPECT_EQ(variable.value(), Encoded(dtype, {-mean, 8 * mean, 1}));
+    }
+  }
+}
+
+TEST(ApplyDenseTest, InPlaceGivesTheSame) {
+  std::mt19937_64 random(NewSeed());
+  const Workers workers;
+  for (size_t count : {0, 1, 2047, 70'000, 3'000'001}) {
+    const auto first = RandomValues<float>(count, &random);
+    const auto gradient = RandomValues<float>(count, &random);
+    const GradientView view = {DType::kF32, gradient.data(), count};
+    const auto adam = Make(Rule::kAdam);
+    const Scalars scalars = adam->ScalarsOf(1);
+    Variable apart(adam, DType::kF32, first),
+        in_place(adam, DType::kF32, first);
+    DenseStep step = in_place.StepOf({&view, 1}, &scalars);
+    Bytes value = in_place.value();
+    step.value = step.updated = value.data();
+    ASSERT_TRUE(ApplyDense({step}, workers).ok());
+    ASSERT_TRUE(apart.Step({view}, workers).ok());
+    EXPECT_EQ(value, apart.value()) << count;
+    EXPECT_EQ(in_place.slots(), apart.slots()) << count;
+  }
+}
+
 TEST(ApplyDenseTest, SmallStepsOfNarrowValuesAddUpInTheMaster) {
   const Workers workers(1);
   OptimizerConfig config;
@@ -256,6 +296,9 @@ TEST(ApplyDenseTest, WhatIsWrongIsToldBeforeAnythingChanges) {
             "step 1: there are 2 slots, to be 3");
   EXPECT_EQ(message([](DenseStep* step) { step->slots = {}; }),
             "step 1: there are 0 slots, to be 2");
+  std::vector<void*> three(3);
+  EXPECT_EQ(message([&](DenseStep* step) { step->slots = three; }),
+            "step 1: there are 3 slots, to be 2");
 }
 
 TEST(DenseSlotsTest, NarrowValuesHaveAMasterAndWideOnesWideSlots) {

@@ -162,6 +162,17 @@ TYPED_TEST(OptimizerOfTest, FiniteGradientsNeverMakeANaN) {
   }
 }
 
+TEST(OptimizerTest, Step0CountsAsTheFirst) {
+  for (Rule rule : kAll) {
+    const auto optimizer = Optimizer::Create(FullConfig(rule)).value();
+    State<double> zeroth(*optimizer, {1, 2}), first(*optimizer, {1, 2});
+    zeroth.Apply(*optimizer, 0, {3, 4}, 0, 2);
+    first.Apply(*optimizer, 1, {3, 4}, 0, 2);
+    EXPECT_TRUE(zeroth == first) << Name(rule);
+    EXPECT_TRUE(std::isfinite(zeroth.value[0])) << Name(rule);
+  }
+}
+
 TEST(OptimizerTest, FtrlMakesWeightsZeroThatGradientsDoNotNeed) {
   OptimizerConfig config;
   config.rule = Rule::kFtrl;
@@ -215,6 +226,8 @@ TEST(OptimizerTest, WhatIsWrongIsRefusedByName) {
   const Wrong wrong[] = {
       {Rule::kSgd, &C::weight_decay, negative, "weight_decay"},
       {Rule::kSgd, &C::clip_value, negative, "clip_value"},
+      // As an f32 it would be 0, and clip all that there is.
+      {Rule::kSgd, &C::clip_value, {1e-60}, "clip_value"},
       {Rule::kMomentum, &C::momentum, decays, "momentum"},
       {Rule::kNesterov, &C::momentum, decays, "momentum"},
       {Rule::kAdagrad, &C::epsilon, not_positive, "epsilon"},
