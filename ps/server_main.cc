@@ -7,9 +7,11 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 
@@ -23,9 +25,8 @@
 #include "penstock/penstock.h"
 #include "penstock/record.h"
 #include "ps/cluster.h"
-#include "ps/optimizer.h"
-#include "ps/server.h"
-#include "ps/service.h"
+#include "ps/server/server.h"
+#include "ps/service/service.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/calls.h"
@@ -38,9 +39,11 @@ struct Flags {
   std::string record;    // empty: not recorded
   std::string listen;    // empty: not given
   unsigned workers = 0;  // 0: not given
-  double learning_rate = 0.1;
   double lease_seconds = 10;
   double assemble_seconds = 60;
+  double wait_seconds = 600;
+  uint64_t memory = uint64_t{16} << 30;
+  uint64_t held_gradients = uint64_t{4} << 30;
   penstock::ps::TlsFiles tls;
   bool off = false;
   bool quiet = false;
@@ -69,6 +72,12 @@ std::string CheckSeconds(const std::string& text) {
 
 // "ps_server"; or "penstock ps serve", if that command runs it.
 std::string OwnName() { return program_invocation_short_name; }
+
+// Nobody is to know which ids fall into one shard.
+uint64_t RandomSeed() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
 
 int Fail(const std::string& what) {
   std::cerr << OwnName() << ": " << what << "\n";
@@ -138,6 +147,27 @@ std::unique_ptr<grpc::Server> Listen(
   return builder.BuildAndStart();
 }
 
+penstock::ps::Server::Options OptionsOf(const Flags& flags) {
+  penstock::ps::Server::Options options;
+  options.membership.expected_workers = flags.workers;
+  options.membership.lease = absl::Seconds(flags.lease_seconds);
+  options.membership.assemble_timeout = absl::Seconds(flags.assemble_seconds);
+  options.max_wait = absl::Seconds(flags.wait_seconds);
+  options.max_held_bytes = flags.held_gradients;
+  options.tables.max_dense_bytes = flags.memory;
+  options.tables.hash_seed = RandomSeed();
+  if (flags.quiet) options.log = [](const std::string&) {};
+  return options;
+}
+
+void PrintSummary(const penstock::ps::ServerReport& report) {
+  std::cerr << absl::StrCat(OwnName(), ": stopped at version ", report.version,
+                            "; pushes counted ", report.pushes.counted,
+                            ", repeated or late ", report.pushes.not_counted,
+                            ", refused ", report.pushes.refused,
+                            "; workers lost ", report.workers_lost, "\n");
+}
+
 int Run(Flags flags) {
   absl::Status complete = CompleteFromEnvironment(&flags);
   if (!complete.ok()) return Fail(std::string(complete.message()));
@@ -148,19 +178,12 @@ int Run(Flags flags) {
   }
   auto security = penstock::ps::ServerSecurity(flags.tls);
   if (!security.ok()) return Fail(std::string(security.status().message()));
-  // Variables, from their first update on, are pulled where they lie.
+  // Values are pulled where they lie.
   if (!flags.off) {
     namespace tensor = penstock::tensor;
     tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
   }
-  auto optimizer = penstock::ps::MakeSgd(flags.learning_rate);
-  if (!optimizer.ok()) return Fail(optimizer.status().ToString());
-  penstock::ps::Server::Options options;
-  options.barrier.expected_workers = flags.workers;
-  options.barrier.lease = absl::Seconds(flags.lease_seconds);
-  options.barrier.assemble_timeout = absl::Seconds(flags.assemble_seconds);
-  if (flags.quiet) options.log = [](const std::string&) {};
-  penstock::ps::Server core(options, *std::move(optimizer));
+  penstock::ps::Server core(OptionsOf(flags));
   std::unique_ptr<grpc::Service> service = penstock::ps::MakeService(&core);
   int port = 0;
   std::unique_ptr<grpc::Server> server =
@@ -176,13 +199,7 @@ int Run(Flags flags) {
   core.Drain();
   server->Shutdown(penstock::tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();
-  if (flags.quiet) return 0;
-  penstock::ps::Server::Report report = core.report();
-  std::cerr << absl::StrCat(OwnName(), ": stopped at version ", report.version,
-                            "; pushes counted ", report.pushes_counted,
-                            ", repeated or late ", report.pushes_not_counted,
-                            ", refused ", report.pushes_refused,
-                            "; workers lost ", report.workers_lost, "\n");
+  if (!flags.quiet) PrintSummary(core.report());
   return 0;
 }
 
@@ -191,14 +208,13 @@ int Run(Flags flags) {
 int main(int argc, char** argv) {
   penstock::ps::KeepTlsAtExit();
   Flags flags;
-  CLI::App app("Penstock parameter server: synchronous SGD");
+  CLI::App app("Penstock parameter server");
   app.add_option("--listen", flags.listen,
                  "address; port 0 takes a free one; else this task's in "
                  "TF_CONFIG, else 127.0.0.1:0");
   app.add_option("--workers", flags.workers,
                  "workers that the start waits for; else those in TF_CONFIG")
       ->check(CLI::Range(1u, kMaxWorkers));
-  app.add_option("--learning-rate", flags.learning_rate)->capture_default_str();
   app.add_option("--lease", flags.lease_seconds,
                  "seconds of silence after which a worker counts as dead")
       ->check(CheckSeconds)
@@ -208,6 +224,20 @@ int main(int argc, char** argv) {
                  "rest")
       ->check(CheckSeconds)
       ->capture_default_str();
+  app.add_option("--wait", flags.wait_seconds,
+                 "seconds after which a call that waits for other workers ends")
+      ->check(CheckSeconds)
+      ->capture_default_str();
+  app.add_option("--memory", flags.memory,
+                 "bytes that dense variables may take, such as 64GiB: their "
+                 "values twice, and the optimizer's slots")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("16GiB");
+  app.add_option("--held-gradients", flags.held_gradients,
+                 "bytes of gradients that wait until they are applied: a "
+                 "synchronous step needs those of all workers")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("4GiB");
   app.add_option("--record", flags.record,
                  "record the traffic to this file, to be replayed");
   app.add_option("--ca", flags.tls.ca,

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "examples/digits/dataset.h"
 #include "examples/digits/model.h"
-#include "ps/optimizer.h"
+#include "ps/optim/optimizer.h"
 
 namespace penstock::digits {
 namespace {
@@ -25,15 +25,17 @@ struct Flags {
   unsigned seeds = 3;
 };
 
-absl::Status Step(const Images& batch, ps::Optimizer* optimizer,
-                  tensor::Bundle* values) {
+absl::Status Step(const Images& batch, const ps::optim::Optimizer& optimizer,
+                  uint64_t step, tensor::Bundle* values) {
   absl::StatusOr<Gradients> gradients = ComputeGradients(*values, batch);
   if (!gradients.ok()) return gradients.status();
   for (size_t at = 0; at < values->tensors.size(); ++at) {
-    tensor::NamedTensor& variable = values->tensors[at];
-    absl::Status status = optimizer->Apply(
-        variable.name, gradients->bundle.tensors[at].tensor, &variable.tensor);
-    if (!status.ok()) return status;
+    auto gradient = gradients->bundle.tensors[at].tensor.flat<float>();
+    auto value = values->tensors[at].tensor.mutable_flat<float>();
+    if (!gradient.ok()) return gradient.status();
+    if (!value.ok()) return value.status();
+    optimizer.Apply(optimizer.ScalarsOf(step), gradient->data(), value->data(),
+                    value->data(), nullptr, value->size());
   }
   return absl::OkStatus();
 }
@@ -42,7 +44,9 @@ absl::Status Step(const Images& batch, ps::Optimizer* optimizer,
 absl::Status Try(const Flags& flags, double rate, unsigned seed) {
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), seed);
   if (!digits.ok()) return digits.status();
-  auto optimizer = ps::MakeSgd(rate);
+  ps::optim::OptimizerConfig config;
+  config.schedule.learning_rate = rate;
+  auto optimizer = ps::optim::Optimizer::Create(config);
   if (!optimizer.ok()) return optimizer.status();
   absl::StatusOr<tensor::Bundle> values = InitialValues(flags.hidden, seed);
   if (!values.ok()) return values.status();
@@ -50,8 +54,8 @@ absl::Status Try(const Flags& flags, double rate, unsigned seed) {
   for (unsigned until : flags.steps) {
     for (; done < until; ++done) {
       absl::Status status =
-          Step(BatchOf(digits->train, done, 0, 1, flags.batch),
-               optimizer->get(), &*values);
+          Step(BatchOf(digits->train, done, 0, 1, flags.batch), **optimizer,
+               done + 1, &*values);
       if (!status.ok()) return status;
     }
     auto accuracy = Accuracy(*values, digits->validation);

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "ps/reader.h"
+#include "ps/client/reader.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::digits {
@@ -16,17 +16,18 @@ namespace penstock::digits {
 struct EvaluatorOptions {
   uint64_t steps = 0;    // the length of the training
   uint64_t every = 100;  // least number of steps between evaluations
-  // How often to check whether the workers have left before the last step.
+  // How often to check how far the workers are, and whether they have left.
   absl::Duration check_interval = absl::Seconds(2);
-  // How long to wait for a new version before the training counts as hung.
+  // How long to wait for a step before the training counts as hung.
   absl::Duration patience = absl::Minutes(5);
 };
 
-// Evaluates one version. An error ends Evaluate(), which returns it.
+// Evaluates what so many steps have made, or more. An error ends Evaluate(),
+// which returns it.
 using EvaluateFn =
-    std::function<absl::Status(uint64_t version, const tensor::Bundle&)>;
+    std::function<absl::Status(uint64_t steps, const tensor::Bundle&)>;
 
-// Calls `evaluate` with a version now and then, and with the last one. Returns
+// Calls `evaluate` now and then, and with the last values. Returns
 // when the training ends: at its last step, or when no worker is left. Returns
 // DEADLINE_EXCEEDED after `patience`, or if a server cannot be reached.
 absl::Status Evaluate(const EvaluatorOptions& options, ps::Reader* reader,

@@ -46,10 +46,10 @@ class View {
   absl::StatusOr<View> Check() {
     const tensor::Shape& first = tensors_[0].shape();
     int64_t hidden = first.size() == 2 ? first[1] : 0;
-    std::vector<ps::VariableSpec> specs = Variables(hidden);
+    const std::vector<Variable> wanted = Variables(hidden);
     for (size_t at = 0; at < kVariables; ++at) {
-      if (tensors_[at].dtype() != specs[at].dtype ||
-          tensors_[at].shape() != specs[at].shape || hidden == 0) {
+      if (tensors_[at].dtype() != tensor::DType::kF32 ||
+          tensors_[at].shape() != wanted[at].shape || hidden == 0) {
         return absl::InvalidArgumentError(absl::StrCat(
             "model: ", kNames[at], " is ", tensors_[at].ToString()));
       }
@@ -130,7 +130,7 @@ Matrix Backward(const Matrix& delta, const ConstMap& weight,
 
 }  // namespace
 
-std::vector<ps::VariableSpec> Variables(int64_t hidden) {
+std::vector<Variable> Variables(int64_t hidden) {
   const std::array<tensor::Shape, kVariables> shapes = {
       tensor::Shape{kPixels, hidden},
       {hidden},
@@ -138,27 +138,42 @@ std::vector<ps::VariableSpec> Variables(int64_t hidden) {
       {hidden},
       {hidden, kClasses},
       {kClasses}};
-  std::vector<ps::VariableSpec> specs;
+  std::vector<Variable> variables;
+  variables.reserve(kVariables);
   for (size_t at = 0; at < kVariables; ++at) {
-    specs.push_back({kNames[at], tensor::DType::kF32, shapes[at]});
+    variables.push_back({kNames[at], shapes[at]});
   }
-  return specs;
+  return variables;
+}
+
+ps::Model ModelOf(int64_t hidden, const TrainingOptions& options) {
+  ps::Model model;
+  for (Variable& variable : Variables(hidden)) {
+    ps::TableSpec table;
+    table.name = std::move(variable.name);
+    table.rows = ps::DenseSpec{tensor::DType::kF32, std::move(variable.shape)};
+    table.optimizer.rule = ps::optim::Rule::kSgd;
+    table.optimizer.schedule.learning_rate = options.learning_rate;
+    table.staleness = options.staleness;
+    model.tables.push_back(std::move(table));
+  }
+  return model;
 }
 
 absl::StatusOr<tensor::Bundle> InitialValues(int64_t hidden, uint32_t seed) {
   std::mt19937 random(seed);
   tensor::Bundle bundle;
-  for (const ps::VariableSpec& spec : Variables(hidden)) {
-    auto tensor = tensor::Tensor::Allocate(spec.dtype, spec.shape);
+  for (const Variable& variable : Variables(hidden)) {
+    auto tensor = tensor::Tensor::Allocate(tensor::DType::kF32, variable.shape);
     if (!tensor.ok()) return tensor.status();
     auto values = tensor->mutable_flat<float>();
     if (!values.ok()) return values.status();
-    bool is_bias = spec.shape.size() == 1;
+    bool is_bias = variable.shape.size() == 1;
     float deviation =
-        is_bias ? 0 : std::sqrt(2.0F / static_cast<float>(spec.shape[0]));
+        is_bias ? 0 : std::sqrt(2.0F / static_cast<float>(variable.shape[0]));
     std::normal_distribution<float> normal(0, 1);
     for (float& value : *values) value = deviation * normal(random);
-    bundle.tensors.push_back({spec.name, *std::move(tensor)});
+    bundle.tensors.push_back({variable.name, *std::move(tensor)});
   }
   return bundle;
 }

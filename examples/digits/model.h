@@ -4,11 +4,12 @@
 #define PENSTOCK_EXAMPLES_DIGITS_MODEL_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "examples/digits/dataset.h"
-#include "ps/placement.h"
+#include "ps/model/model.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::digits {
@@ -18,7 +19,22 @@ namespace penstock::digits {
 //
 //   w1 [64,hidden] b1 [hidden] w2 [hidden,hidden] b2 [hidden]
 //   w3 [hidden,10] b3 [10]
-std::vector<ps::VariableSpec> Variables(int64_t hidden);
+struct Variable {
+  std::string name;
+  tensor::Shape shape;
+};
+std::vector<Variable> Variables(int64_t hidden);
+
+// How they are trained: by plain gradient descent.
+struct TrainingOptions {
+  double learning_rate = 0.4;  // README.md tells how it was chosen
+  // By how many steps a worker may be ahead of the slowest: 0 is synchronous
+  // training. ps::ConsistencyPolicy::kUnlimited: asynchronous.
+  int64_t staleness = 0;
+};
+
+// Returns the variables as tables of a parameter server.
+ps::Model ModelOf(int64_t hidden, const TrainingOptions& options);
 
 // Draws the weights as K. He et al., "Delving Deep into Rectifiers", 2015:
 // normal, with variance 2 / inputs. Biases are zero. The same seed gives the

@@ -25,8 +25,7 @@ constexpr int kSilenceLimitMs = 60 * 1000;
 std::vector<std::string> ServerFlags(const RunOptions& options) {
   std::vector<std::string> flags = {
       "--listen=127.0.0.1:0", "--quiet",
-      absl::StrCat("--workers=", options.workers),
-      absl::StrCat("--learning-rate=", options.learning_rate)};
+      absl::StrCat("--workers=", options.workers)};
   if (options.stock) flags.push_back("--stock");
   return flags;
 }
@@ -40,6 +39,8 @@ std::vector<std::string> WorkerFlags(const RunOptions& options, unsigned rank,
       absl::StrCat("--steps=", options.steps),
       absl::StrCat("--batch=", options.batch),
       absl::StrCat("--hidden=", options.hidden),
+      absl::StrCat("--learning-rate=", options.learning_rate),
+      absl::StrCat("--staleness=", options.staleness),
       absl::StrCat("--seed=", options.seed),
       "--gate"};
   if (options.stock) flags.push_back("--stock");

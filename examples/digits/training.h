@@ -20,7 +20,8 @@ struct RunOptions {
   unsigned steps = 1500;
   unsigned batch = 32;
   int hidden = 512;
-  double learning_rate = 0.4;  // README.md tells how it was chosen
+  double learning_rate = 0.4;   // README.md tells how it was chosen
+  std::string staleness = "0";  // as digits_worker takes it
   unsigned seed = 1;
   bool stock = false;  // stock gRPC over TCP instead of Penstock
 };

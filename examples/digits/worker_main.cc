@@ -29,10 +29,11 @@
 #include "examples/digits/evaluator.h"
 #include "examples/digits/model.h"
 #include "penstock/penstock.h"
-#include "ps/client.h"
+#include "ps/client/connection.h"
+#include "ps/client/define.h"
+#include "ps/client/reader.h"
+#include "ps/client/worker.h"
 #include "ps/cluster.h"
-#include "ps/reach.h"
-#include "ps/reader.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/pool_allocator.h"
@@ -50,6 +51,7 @@ struct Flags {
   unsigned every = 100;
   unsigned batch = 32;
   int hidden = 512;
+  TrainingOptions training;
   unsigned seed = 1;
   ps::TlsFiles tls;
   bool stock = false;
@@ -116,32 +118,36 @@ absl::Status TrainStep(const Flags& flags, const Part& part,
                        const Images& train, ps::Worker* worker,
                        uint64_t* step) {
   Lap lap;
-  absl::StatusOr<ps::Worker::Pulled> pulled = worker->Pull(*step);
+  absl::StatusOr<ps::Pulled> pulled = worker->Pull(*step);
   int64_t pull = lap();
   if (!pulled.ok()) return pulled.status();
+  *step = pulled->clock();  // later, if the others have gone on without us
   Images batch = BatchOf(train, *step, part.rank, part.workers, flags.batch);
   absl::StatusOr<Gradients> gradients =
-      ComputeGradients(pulled->variables, batch);
+      ComputeGradients(pulled->AllDense(), batch);
   if (!gradients.ok()) return gradients.status();
   lap();
-  auto pushed = worker->Push(*step, gradients->bundle);
+  auto pushed = worker->Push(*step, {gradients->bundle, {}});
   int64_t push = lap();
   if (!pushed.ok()) return pushed.status();
-  absl::Status awaited = worker->Await(*step + 1);
+  ps::PullSpec nothing;
+  nothing.all_dense = false;
+  auto awaited = worker->Pull(*step + 1, nothing);
   int64_t wait = lap();
-  if (!awaited.ok()) return awaited;
+  if (!awaited.ok()) return awaited.status();
   printf("step %llu %.9g %lld %lld %lld\n",
          static_cast<unsigned long long>(*step), gradients->loss,
          static_cast<long long>(pull), static_cast<long long>(push),
          static_cast<long long>(wait));
   fflush(stdout);
-  *step = std::max(*step + 1, pushed->version);
+  ++*step;
   return absl::OkStatus();
 }
 
 void PrintPaths(const ps::Worker& worker) {
-  for (size_t i = 0; i < worker.channels().size(); ++i) {
-    printf("path %zu %s\n", i, DescribePath(*worker.channels()[i]).c_str());
+  const ps::Connection::Channels& channels = worker.connection().channels();
+  for (size_t i = 0; i < channels.size(); ++i) {
+    printf("path %zu %s\n", i, DescribePath(*channels[i]).c_str());
   }
 }
 
@@ -161,11 +167,12 @@ absl::StatusOr<uint64_t> PassGate(uint64_t step) {
 
 absl::Status PrintResult(const Flags& flags, const Dataset& digits,
                          ps::Worker* worker) {
-  absl::StatusOr<ps::Worker::Pulled> final = worker->Pull(flags.steps);
+  absl::StatusOr<ps::Pulled> final = worker->Pull(flags.steps);
   if (!final.ok()) return final.status();
-  auto accuracy = Accuracy(final->variables, digits.test);
+  const tensor::Bundle variables = final->AllDense();
+  auto accuracy = Accuracy(variables, digits.test);
   if (!accuracy.ok()) return accuracy.status();
-  auto gradients = ComputeGradients(final->variables, digits.train);
+  auto gradients = ComputeGradients(variables, digits.train);
   if (!gradients.ok()) return gradients.status();
   printf("result %.9g %.9g\n", *accuracy, gradients->loss);
   return absl::OkStatus();
@@ -174,7 +181,7 @@ absl::Status PrintResult(const Flags& flags, const Dataset& digits,
 absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
                       ps::Worker* worker) {
   uint64_t limit = flags.gate ? 0 : flags.steps;
-  for (uint64_t step = 0; step < flags.steps;) {
+  for (uint64_t step = worker->clock(); step < flags.steps;) {
     while (step >= limit) {
       absl::StatusOr<uint64_t> passed = PassGate(step);
       if (!passed.ok()) return passed.status();
@@ -186,20 +193,34 @@ absl::Status TrainAll(const Flags& flags, const Part& part, const Images& train,
   return flags.gate ? PassGate(flags.steps).status() : absl::OkStatus();
 }
 
+// The chief says what is trained; the others wait until it has.
+absl::StatusOr<std::unique_ptr<ps::Worker>> Join(const Flags& flags,
+                                                 const Part& part) {
+  ps::Worker::Options options;
+  options.rank = part.rank;
+  if (part.rank != 0) {
+    auto connection = ps::Connection::Open({part.channels});
+    if (!connection.ok()) return connection.status();
+    options.connection = *connection;
+    return ps::Worker::Join(std::move(options));
+  }
+  auto defined = ps::Define(
+      {part.channels, part.servers, ModelOf(flags.hidden, flags.training)});
+  if (!defined.ok()) return defined.status();
+  options.connection = defined->connection;
+  auto worker = ps::Worker::Join(std::move(options));
+  if (!worker.ok() || !defined->wants_values) return worker;
+  auto values = InitialValues(flags.hidden, flags.seed);
+  if (!values.ok()) return values.status();
+  absl::Status status = (*worker)->Initialize(*values);
+  if (!status.ok()) return status;
+  return worker;
+}
+
 absl::Status RunWorker(const Flags& flags, const Part& part,
                        const Dataset& digits) {
-  ps::Worker::Options options;
-  options.servers = part.channels;
-  options.variables = Variables(flags.hidden);
-  options.rank = part.rank;
-  auto worker = ps::Worker::Join(std::move(options));
+  auto worker = Join(flags, part);
   if (!worker.ok()) return worker.status();
-  if (part.rank == 0) {
-    auto values = InitialValues(flags.hidden, flags.seed);
-    if (!values.ok()) return values.status();
-    absl::Status status = (*worker)->Initialize(*values);
-    if (!status.ok()) return status;
-  }
   absl::Status status = TrainAll(flags, part, digits.train, worker->get());
   if (!status.ok()) return status;
   PrintPaths(**worker);
@@ -211,9 +232,9 @@ absl::Status RunWorker(const Flags& flags, const Part& part,
 absl::Status RunEvaluator(const Flags& flags, const Part& part,
                           const Dataset& digits) {
   EvaluatorOptions options;
-  absl::Status reached = ps::AwaitServers(part.channels, options.patience);
-  if (!reached.ok()) return reached;
-  ps::Reader reader(part.channels, Variables(flags.hidden));
+  auto connection = ps::Connection::Open({part.channels, options.patience});
+  if (!connection.ok()) return connection.status();
+  ps::Reader reader(*connection);
   options.steps = flags.steps;
   options.every = flags.every;
   return Evaluate(options, &reader,
@@ -225,6 +246,22 @@ absl::Status RunEvaluator(const Flags& flags, const Part& part,
                     fflush(stdout);
                     return absl::OkStatus();
                   });
+}
+
+constexpr char kUnlimited[] = "unlimited";
+
+int64_t StalenessIn(const std::string& text) {
+  int64_t steps = ps::ConsistencyPolicy::kUnlimited;
+  if (text != kUnlimited && !absl::SimpleAtoi(text, &steps)) return -1;
+  return steps;
+}
+
+// For CLI11: returns what is wrong with it, or "".
+std::string CheckStaleness(const std::string& text) {
+  return StalenessIn(text) >= 0
+             ? ""
+             : absl::StrCat(text, " is no number of steps, and not '",
+                            kUnlimited, "'");
 }
 
 absl::Status Run(const Flags& flags) {
@@ -252,7 +289,7 @@ absl::Status Run(const Flags& flags) {
 int main(int argc, char** argv) {
   penstock::ps::KeepTlsAtExit();
   penstock::digits::Flags flags;
-  CLI::App app("Digits: one worker of synchronous training");
+  CLI::App app("Digits: one worker of a training");
   auto* servers = app.add_option("--servers", flags.servers,
                                  "addresses, with commas; else TF_CONFIG");
   app.add_option("--rank", flags.rank, "0 is the chief")->needs(servers);
@@ -267,6 +304,18 @@ int main(int argc, char** argv) {
   app.add_option("--batch", flags.batch, "images a step and worker")
       ->check(CLI::PositiveNumber);
   app.add_option("--hidden", flags.hidden)->check(CLI::Range(1, 32768));
+  app.add_option("--learning-rate", flags.training.learning_rate)
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--staleness",
+         [&flags](const std::string& text) {
+           flags.training.staleness = penstock::digits::StalenessIn(text);
+         },
+         "steps that a worker may be ahead of the slowest: 0 (synchronous), a "
+         "number, or 'unlimited' (asynchronous)")
+      ->check(penstock::digits::CheckStaleness)
+      ->default_str("0");
   app.add_option("--seed", flags.seed);
   app.add_option("--ca", flags.tls.ca,
                  "use TLS, and trust servers whom this PEM file vouches for")

@@ -12,17 +12,19 @@
 
 namespace penstock::ps {
 
-// How long a server may close each connection before that counts as a refusal,
-// and not as the end of a process that is started anew, or as a proxy whose
+// A server that closes each connection for so long refuses them. For a shorter
+// time it may be a process that ends and is started anew, or a proxy whose
 // server is not up yet.
 constexpr absl::Duration kClosedLimit = absl::Seconds(5);
 
-// Blocks until each server has answered. Waits for those that are not up yet.
-// Errors name the server by its place, what is wrong, and the remedy:
-// UNAUTHENTICATED, at once, if TLS does not come about; UNAVAILABLE if a server
-// closes each connection for kClosedLimit, as one with TLS does that does not
-// trust this side's certificate, or gets none; DEADLINE_EXCEEDED after
-// `timeout`.
+// Blocks until each server has answered. Asks one after another, and waits for
+// each that is not up yet before it asks the next. Errors name the server by
+// its place, what is wrong, and the remedy:
+//   UNAUTHENTICATED    the TLS handshake fails; returned at once
+//   UNAVAILABLE        the server has closed each connection for kClosedLimit:
+//                      one with TLS does so that gets no certificate, or one
+//                      that it does not trust
+//   DEADLINE_EXCEEDED  `timeout` is over
 absl::Status AwaitServers(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers,
     absl::Duration timeout);

@@ -15,10 +15,10 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
-#include "ps/client.h"
-#include "ps/optimizer.h"
-#include "ps/server.h"
-#include "ps/service.h"
+#include "ps/client/define.h"
+#include "ps/client/worker.h"
+#include "ps/server/server.h"
+#include "ps/service/service.h"
 #include "tensor_service/status.h"
 
 namespace penstock::digits {
@@ -33,7 +33,7 @@ class EvaluatorTest : public testing::Test {
   EvaluatorTest() {
     ps::Server::Options options;
     options.log = [](const std::string&) {};
-    core_ = std::make_unique<ps::Server>(options, *ps::MakeSgd(1));
+    core_ = std::make_unique<ps::Server>(options);
     service_ = ps::MakeService(core_.get());
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -54,9 +54,16 @@ class EvaluatorTest : public testing::Test {
   }
 
   std::unique_ptr<ps::Worker> JoinAndInitialize() {
+    ps::TableSpec table;
+    table.name = "a";
+    table.rows = ps::DenseSpec{tensor::DType::kF32, {1}};
+    table.optimizer.schedule.learning_rate = 1;
+    auto defined = ps::Define(
+        {Channels(), {absl::StrCat("127.0.0.1:", port_)}, {{table}}});
+    EXPECT_TRUE(defined.ok()) << defined.status();
+    connection_ = defined->connection;
     ps::Worker::Options options;
-    options.servers = Channels();
-    options.variables = specs_;
+    options.connection = connection_;
     auto worker = ps::Worker::Join(std::move(options));
     EXPECT_TRUE(worker.ok()) << worker.status();
     EXPECT_TRUE((*worker)->Initialize(Value(10)).ok());
@@ -64,8 +71,8 @@ class EvaluatorTest : public testing::Test {
   }
 
   static void Step(ps::Worker* worker, uint64_t step) {
-    ASSERT_TRUE(worker->Push(step, Value(1)).ok());
-    ASSERT_TRUE(worker->Await(step + 1).ok());
+    ASSERT_TRUE(worker->Push(step, {Value(1), {}}).ok());
+    ASSERT_TRUE(worker->Pull(step + 1).ok());
   }
 
   static Bundle Value(float value) {
@@ -74,8 +81,7 @@ class EvaluatorTest : public testing::Test {
     return bundle;
   }
 
-  const std::vector<ps::VariableSpec> specs_ = {
-      {"a", tensor::DType::kF32, {1}}};
+  std::shared_ptr<const ps::Connection> connection_;
   std::unique_ptr<ps::Server> core_;
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -84,7 +90,7 @@ class EvaluatorTest : public testing::Test {
 
 TEST_F(EvaluatorTest, EvaluatesNowAndThenAndEndsWithTheLastStep) {
   auto worker = JoinAndInitialize();
-  ps::Reader reader(Channels(), specs_);
+  ps::Reader reader(connection_);
   EvaluatorOptions options;
   options.steps = 5;
   options.every = 2;
@@ -113,7 +119,7 @@ TEST_F(EvaluatorTest, EndsWhenTheWorkersLeaveBeforeTheLastStep) {
   auto worker = JoinAndInitialize();
   Step(worker.get(), 0);
   worker->Leave();
-  ps::Reader reader(Channels(), specs_);
+  ps::Reader reader(connection_);
   EvaluatorOptions options;
   options.steps = 1000;
   std::vector<uint64_t> versions;
@@ -128,7 +134,7 @@ TEST_F(EvaluatorTest, EndsWhenTheWorkersLeaveBeforeTheLastStep) {
 
 TEST_F(EvaluatorTest, TrainingThatHangsIsGivenUp) {
   auto worker = JoinAndInitialize();
-  ps::Reader reader(Channels(), specs_);
+  ps::Reader reader(connection_);
   EvaluatorOptions options;
   options.steps = 1;
   options.check_interval = absl::Milliseconds(10);
@@ -143,7 +149,7 @@ TEST_F(EvaluatorTest, TrainingThatHangsIsGivenUp) {
 TEST_F(EvaluatorTest, ErrorOfAnEvaluationEndsIt) {
   auto worker = JoinAndInitialize();
   Step(worker.get(), 0);
-  ps::Reader reader(Channels(), specs_);
+  ps::Reader reader(connection_);
   EvaluatorOptions options;
   options.steps = 1;
   absl::Status status = Evaluate(options, &reader, [](uint64_t, const Bundle&) {

@@ -209,6 +209,55 @@ TEST(ServerTest, ModelThatDoesNotFitNamesTheLimit) {
       AllOf(HasSubstr("4 workers"), HasSubstr("800 bytes")));
 }
 
+TEST(ServerTest, FirstValueThatIsNotFiniteIsRefusedByName) {
+  for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+    SmallServer server;
+    ASSERT_TRUE(server.Define({{DenseTable("bad", {3})}}).ok());
+    const auto refused =
+        server->Initialize(kView, kChief, {{Floats("bad", {3}, {1, 2, bad})}});
+    EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(refused.status().message()),
+                AllOf(HasSubstr("worker 0"), HasSubstr("variable bad"),
+                      HasSubstr("element 2")));
+    EXPECT_THAT(server.log(),
+                ElementsAre(std::string(refused.status().message())));
+    EXPECT_FALSE(server->has_values());
+    EXPECT_TRUE(
+        server->Initialize(kView, kChief, {{Floats("bad", {3}, {1, 2, 3})}})
+            .ok());
+    EXPECT_TRUE(server->has_values());
+  }
+}
+
+TEST(ServerTest, OnlyTheChiefInitializes) {
+  SmallServer server;
+  ASSERT_TRUE(server.Define({{DenseTable("w", {1})}}).ok());
+  EXPECT_EQ(server->Initialize(kView, kOther, {{Floats("w", {1}, {1})}})
+                .status()
+                .code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST(ServerTest, NameThatAWorkerHasChosenForgesNoLogLine) {
+  SmallServer server;
+  ASSERT_TRUE(server.Define({{DenseTable("w\n\x1b[2J", {1})}}).ok());
+  ASSERT_FALSE(
+      server
+          ->Initialize(kView, kChief, {{Floats("w\n\x1b[2J", {1}, {INFINITY})}})
+          .ok());
+  ASSERT_EQ(server.log().size(), 1u);
+  EXPECT_THAT(server.log()[0], HasSubstr(R"(variable w\x0a\x1b[2J)"));
+}
+
+TEST(ServerTest, ValuesDoNotKeepTheMessageThatTheyCameIn) {
+  SmallServer server;
+  ASSERT_TRUE(server.Define({{DenseTable("w", {2})}}).ok());
+  tensor::NamedTensor value = Floats("w", {2}, {1, 2});
+  const std::weak_ptr<tensor::Buffer> memory = value.tensor.buffer();
+  ASSERT_TRUE(server->Initialize(kView, kChief, {{std::move(value)}}).ok());
+  EXPECT_TRUE(memory.expired());
+}
+
 TEST(ServerTest, WaitForValuesEndsWithThem) {
   SmallServer server;
   Answer<int> early;

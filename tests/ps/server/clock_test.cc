@@ -7,15 +7,15 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "ps/optimizer.h"
-#include "ps/server.h"
+#include "tests/ps/server/small_server.h"
 #include "tests/transport/base/set_clock.h"
 
 namespace penstock::ps {
 namespace {
 
-constexpr MemberId kFirst = {0, 1};
-constexpr MemberId kSecond = {1, 1};
+constexpr View kView = SmallServer::kView;
+constexpr WorkerId kFirst = {0, 1};
+constexpr WorkerId kSecond = {1, 1};
 
 class ClockTest : public testing::Test {
  protected:
@@ -23,32 +23,46 @@ class ClockTest : public testing::Test {
 
   std::unique_ptr<Server> MakeServer(absl::Duration lease) {
     Server::Options options;
-    options.barrier.expected_workers = 2;
-    options.barrier.lease = lease;
+    options.membership.expected_workers = 2;
+    options.membership.lease = lease;
     options.max_wait = absl::Milliseconds(1);
     options.log = [this](const std::string& note) {
       if (absl::StrContains(note, "lost") && !lost_.HasBeenNotified()) {
         lost_.Notify();
       }
     };
-    return std::make_unique<Server>(options, *MakeSgd(1));
+    auto server = std::make_unique<Server>(options);
+    TableSpec rows = SparseTable("e", 1);
+    absl::get<SparseSpec>(rows.rows).time_to_live = absl::Minutes(10);
+    EXPECT_TRUE(server->Define(SmallServer::Definition({{rows}})).ok());
+    return server;
   }
 
   absl::Notification lost_;
 };
 
-TEST_F(ClockTest, SetForwardDropsNoLivingWorker) {
+TEST_F(ClockTest, SetForwardDropsNoLivingWorkerAndNoRow) {
   const auto server = MakeServer(absl::Minutes(10));
-  ASSERT_TRUE(server->Join(kFirst).ok());
-  ASSERT_TRUE(server->Join(kSecond).ok());
+  ASSERT_TRUE(server->Join(kView, kFirst).ok());
+  ASSERT_TRUE(server->Join(kView, kSecond).ok());
+  for (const WorkerId& worker : {kFirst, kSecond}) {
+    Answer<Server::PushVerdict> pushed;
+    server->Push(kView, worker, 0, {{Ids("e", {5}), Floats("e", {1, 1}, {1})}},
+                 pushed.callback());
+    ASSERT_TRUE(pushed.Wait().ok());
+  }
+  ASSERT_TRUE(server->TakeSnapshot(1, {}, absl::Seconds(60)).ok());
   SetClockBy(absl::Hours(1));
-  ASSERT_TRUE(server->Heartbeat(kFirst).ok());
+  ASSERT_TRUE(server->Heartbeat(kView.run, kFirst).ok());
   // What ends this wait is the look at the clock that ends memberships too.
-  absl::Notification looked;
-  server->Wait({1, false, {}}, [&](const auto& result) { looked.Notify(); });
-  looked.WaitForNotification();
+  Answer<Server::Pulled> pulled;
+  Server::PullSpec spec;
+  spec.clock = 7;
+  server->Pull(kView, spec, pulled.callback());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(pulled.Wait().status()));
   EXPECT_FALSE(lost_.HasBeenNotified());
   EXPECT_EQ(server->report().live_workers, 2u);
+  EXPECT_EQ(server->report().tables[0].rows, 1u);
 }
 
 // The server's thread waits for the end of the lease by the true time of day,
@@ -56,7 +70,7 @@ TEST_F(ClockTest, SetForwardDropsNoLivingWorker) {
 TEST_F(ClockTest, SetBackKeepsNoDeadWorker) {
   SetClockBy(absl::Hours(1));
   const auto server = MakeServer(absl::Milliseconds(1));
-  ASSERT_TRUE(server->Join(kFirst).ok());
+  ASSERT_TRUE(server->Join(kView, kFirst).ok());
   EXPECT_TRUE(lost_.WaitForNotificationWithTimeout(absl::Seconds(30)));
   EXPECT_EQ(server->report().live_workers, 0u);
 }
