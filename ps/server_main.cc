@@ -24,6 +24,8 @@
 #include "grpcpp/server_builder.h"
 #include "penstock/penstock.h"
 #include "penstock/record.h"
+#include "ps/access/access.h"
+#include "ps/access/policy.h"
 #include "ps/cluster.h"
 #include "ps/server/server.h"
 #include "ps/service/service.h"
@@ -45,6 +47,7 @@ struct Flags {
   uint64_t memory = uint64_t{16} << 30;
   uint64_t held_gradients = uint64_t{4} << 30;
   penstock::ps::TlsFiles tls;
+  penstock::ps::AccessFiles access;
   bool off = false;
   bool quiet = false;
 };
@@ -176,6 +179,8 @@ int Run(Flags flags) {
     const absl::Status status = penstock::RecordCalls(flags.record);
     if (!status.ok()) return Fail(std::string(status.message()));
   }
+  auto policy = penstock::ps::ReadAccessPolicy(flags.access, flags.tls.given());
+  if (!policy.ok()) return Fail(std::string(policy.status().message()));
   auto security = penstock::ps::ServerSecurity(flags.tls);
   if (!security.ok()) return Fail(std::string(security.status().message()));
   // Values are pulled where they lie.
@@ -184,7 +189,9 @@ int Run(Flags flags) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
   }
   penstock::ps::Server core(OptionsOf(flags));
-  std::unique_ptr<grpc::Service> service = penstock::ps::MakeService(&core);
+  penstock::ps::Access access(*std::move(policy), flags.tls.given());
+  std::unique_ptr<grpc::Service> service =
+      penstock::ps::MakeService(&core, {&access});
   int port = 0;
   std::unique_ptr<grpc::Server> server =
       Listen(flags, *security, service.get(), &port);
@@ -246,6 +253,14 @@ int main(int argc, char** argv) {
   app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)")
       ->check(CLI::ExistingFile);
   app.add_option("--key", flags.tls.key, "its private key (PEM)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--access", flags.access.rules,
+                 "who may read, train or administer, by names in certificates: "
+                 "a file of rules; see docs/ps.md")
+      ->check(CLI::ExistingFile);
+  app.add_option("--secret", flags.access.secret,
+                 "a file with the secret that each call has to have, where "
+                 "there is no TLS")
       ->check(CLI::ExistingFile);
   app.add_flag("--stock", flags.off, "stock gRPC, without Penstock");
   app.add_flag("--quiet", flags.quiet, "no log lines");

@@ -247,6 +247,7 @@ LAYERS = {
         "tensor_service",
         "ps/optim",
         "ps/model",
+        "ps/access",
         "ps/client",
         "ps",
     ],

@@ -3,19 +3,22 @@
 #include "absl/strings/str_join.h"
 #include "grpcpp/create_channel.h"
 #include "penstock/penstock.h"
+#include "ps/access/send_secret.h"
 #include "tensor_service/status.h"
 
 namespace penstock::digits {
 
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
-    const std::shared_ptr<grpc::ChannelCredentials>& security, bool stock) {
+    const std::shared_ptr<grpc::ChannelCredentials>& security,
+    const std::string& secret, bool stock) {
   Options options;
   if (stock) options.policy = Policy::kOff;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (const std::string& server : servers) {
-    channels.push_back(grpc::CreateCustomChannel(
-        server, Credentials(security, options), tensor::UnlimitedMessages()));
+    channels.push_back(grpc::experimental::CreateCustomChannelWithInterceptors(
+        server, Credentials(security, options), tensor::UnlimitedMessages(),
+        ps::SendSecret(secret)));
   }
   return channels;
 }

@@ -13,9 +13,11 @@
 namespace penstock::digits {
 
 // Makes a channel to each address, over Penstock, or with `stock` without it.
+// Calls carry the secret, unless that is empty.
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
-    const std::shared_ptr<grpc::ChannelCredentials>& security, bool stock);
+    const std::shared_ptr<grpc::ChannelCredentials>& security,
+    const std::string& secret, bool stock);
 
 // Returns "shm (ring 1 MiB)", "tcp: ..." with the reason, or "http2". If a
 // channel has several live connections, joins them by " + ".

@@ -29,6 +29,7 @@
 #include "examples/digits/evaluator.h"
 #include "examples/digits/model.h"
 #include "penstock/penstock.h"
+#include "ps/access/send_secret.h"
 #include "ps/client/connection.h"
 #include "ps/client/define.h"
 #include "ps/client/reader.h"
@@ -54,6 +55,7 @@ struct Flags {
   TrainingOptions training;
   unsigned seed = 1;
   ps::TlsFiles tls;
+  std::string secret;  // the path of a file
   bool stock = false;
   bool gate = false;
 };
@@ -272,7 +274,9 @@ absl::Status Run(const Flags& flags) {
   if (!tls.ok()) return tls;
   auto security = ps::ClientSecurity(flags.tls);
   if (!security.ok()) return security.status();
-  part->channels = Connect(part->servers, *security, flags.stock);
+  auto secret = ps::ReadSecretToSend(flags.secret);
+  if (!secret.ok()) return secret.status();
+  part->channels = Connect(part->servers, *security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
   // Gradients are sent from where they are computed.
@@ -323,6 +327,9 @@ int main(int argc, char** argv) {
   app.add_option("--cert", flags.tls.cert, "the certificate to show (PEM)")
       ->check(CLI::ExistingFile);
   app.add_option("--key", flags.tls.key, "its private key (PEM)")
+      ->check(CLI::ExistingFile);
+  app.add_option("--secret", flags.secret,
+                 "a file with the secret that the servers ask for")
       ->check(CLI::ExistingFile);
   app.add_flag("--stock", flags.stock, "stock gRPC, without Penstock");
   app.add_flag("--gate", flags.gate,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/compression/decompress.h"
 #include "ps/optim/gradient.h"
 #include "ps/server/row_tensors.h"
 #include "ps/server/tables.h"
@@ -85,14 +86,18 @@ absl::StatusOr<Gradients> Tables::Check(const tensor::Bundle& push,
 
 absl::StatusOr<DenseGradient> Tables::CheckDense(size_t part,
                                                  NamedTensors named) const {
-  if (named.size() != 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable ", Shown(named[0].name), ": ", named.size(),
-                     " tensors are no gradient"));
+  std::vector<tensor::Tensor> list;
+  list.reserve(named.size());
+  for (const tensor::NamedTensor& each : named) list.push_back(each.tensor);
+  auto gradient = compression::Decompress(parts_[part].shape, list, workers_);
+  if (!gradient.ok()) {
+    return absl::Status(gradient.status().code(),
+                        absl::StrCat("variable ", Shown(named[0].name), ": ",
+                                     gradient.status().message()));
   }
-  absl::Status status = dense_[part]->Check(named[0].tensor);
+  absl::Status status = dense_[part]->Check(*gradient);
   if (!status.ok()) return status;
-  return DenseGradient{part, named[0].tensor};
+  return DenseGradient{part, *std::move(gradient)};
 }
 
 absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,

@@ -104,8 +104,8 @@ class ServiceImpl final : public Base {
 
   absl::Status Check(const CallbackServerContext& context,
                      Permission permission) const {
-    if (!options_.check) return absl::OkStatus();
-    return options_.check(context, permission);
+    if (options_.access == nullptr) return absl::OkStatus();
+    return options_.access->Check(context, permission);
   }
 
   absl::Status HandleDefine(const v1::DefineRequest& request,

@@ -3,27 +3,17 @@
 #ifndef PENSTOCK_PS_SERVICE_SERVICE_H_
 #define PENSTOCK_PS_SERVICE_SERVICE_H_
 
-#include <functional>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "grpcpp/impl/codegen/service_type.h"
-#include "grpcpp/server_context.h"
+#include "ps/access/access.h"
 #include "ps/server/server.h"
 
 namespace penstock::ps {
 
-// What a call wants to do.
-enum class Permission {
-  kRead,        // the model, values, reports
-  kTrain,       // define, join, push; and all of kRead
-  kAdminister,  // checkpoints; and all of kTrain
-};
-
 struct ServiceOptions {
-  // Returns OK if the caller may do it. Called on any thread. Empty: everybody
-  // may do everything.
-  std::function<absl::Status(const grpc::ServerContextBase&, Permission)> check;
+  // Who may call what; outlives the gRPC server. Null: everybody everything.
+  Access* access = nullptr;
 };
 
 // Makes a service. Register it with a ServerBuilder that went through
