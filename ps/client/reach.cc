@@ -16,12 +16,12 @@ namespace {
 
 constexpr absl::Duration kTryEvery = absl::Milliseconds(250);
 
-// Of gRPC's messages, which say it in words only.
+// Why this side has broken off a TLS handshake, which it would do again. gRPC
+// tells it by words in its message only.
 struct Refusal {
   const char* said;
   const char* means;  // and the remedy
 };
-// A handshake that this side has broken off, which it would do again.
 constexpr Refusal kBrokenOff[] = {
     {"wrong version number",
      "the server does not use TLS: give it --ca, --cert and --key, or leave "
@@ -51,8 +51,8 @@ const char* WhyBrokenOff(absl::string_view message) {
   return nullptr;
 }
 
-// With TLS 1.3 a client has ended its handshake when the server looks at its
-// certificate.
+// What a server's refusal of this side's certificate looks like: with TLS 1.3
+// the client's handshake has succeeded by then.
 bool IsClosed(absl::string_view message) {
   for (const char* said :
        {"Socket closed", "onnection reset", "ndpoint closing"}) {
@@ -79,7 +79,7 @@ grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
 
 absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
                          const std::string& name, absl::Time limit) {
-  absl::Time answered = base::SteadyNow();  // other than by a close
+  absl::Time not_closed = base::SteadyNow();  // when an attempt last ended so
   while (true) {
     const grpc::Status status = Try(server, limit - base::SteadyNow());
     const std::string& said = status.error_message();
@@ -89,8 +89,8 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
       return absl::UnauthenticatedError(
           absl::StrCat(name, ": no TLS: ", why, " (", said, ")"));
     }
-    if (!IsClosed(said)) answered = now;
-    if (now - answered >= kClosedLimit) {
+    if (!IsClosed(said)) not_closed = now;
+    if (now - not_closed >= kClosedLimit) {
       return absl::UnavailableError(
           absl::StrCat(name, ": ", kCloses, " (", said, ")"));
     }

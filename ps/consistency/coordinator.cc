@@ -224,8 +224,8 @@ void Coordinator::Settle(Membership::Changes changes, Outcome* outcome) {
   ReleasePulls(outcome);
 }
 
-// All calls of the rank that are held were made by the member that is one no
-// more: others are not held.
+// All held calls of the rank were made by the member that has gone: only a
+// member's are held.
 void Coordinator::RefuseCallsOf(uint32_t rank, Outcome* outcome) {
   const Verdict verdict =
       membership_.HasMember(rank) ? Verdict::kSuperseded : Verdict::kNotMember;

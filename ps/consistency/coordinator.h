@@ -40,10 +40,14 @@ namespace penstock::ps {
 // answer was lost, counts once, and a step that is left out (e < c) never comes
 // afterwards.
 //
-// A call that cannot be answered yet is held, for max_wait at most. All answers
-// are in the outcomes, those of the call itself too. A worker has at most one
-// push that is held (a later one replaces it), and max_held_pulls pulls; so
-// have all pullers together that are no workers.
+// A push for clock c is never ahead if a pull for c of all policies was
+// answered. One of some policies says nothing about the others.
+//
+// A call that cannot be answered yet is held, for max_wait at most. Its answer
+// is in the outcome of a later call; that of a call which need not be held is
+// in its own. At most one push of each worker is held (a later one replaces
+// it), and at most max_held_pulls pulls of each worker, and of all readers
+// together.
 //
 // Pure: no clock, no thread, no I/O. The caller passes the time, by a monotonic
 // clock, holds its own lock in every call, and keeps the gradients, by PushId
@@ -76,8 +80,8 @@ class Coordinator {
     Verdict verdict = Verdict::kAccepted;
     // Of a push that was accepted or is late: which policies count it.
     std::vector<bool> counted = {};
-    // Of a pull that was accepted: the clock that a push may have which is
-    // computed on these values, so that it is not late already.
+    // Of a pull that was accepted: the clock for a push that is computed on
+    // these values. It may be above the pull's, whose step may be over.
     uint64_t clock = 0;
     // Of a pull that timed out, for people: whom it was waiting for.
     std::string reason = {};
@@ -90,7 +94,7 @@ class Coordinator {
   };
 
   struct Outcome {
-    // Of Join() and Heartbeat() only.
+    // Of Join() and Heartbeat(). Those of pushes and pulls are in `answers`.
     Verdict verdict = Verdict::kAccepted;
     // Of Join(): the clock to begin at.
     uint64_t clock = 0;

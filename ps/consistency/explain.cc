@@ -9,8 +9,8 @@
 namespace penstock::ps {
 namespace {
 
-// A line that names thousands of workers helps nobody, and takes as long as
-// there are calls that have waited.
+// A line that names thousands of workers helps nobody, and is made for each
+// call that has waited too long, under the server's lock.
 constexpr size_t kMostNamed = 8;
 constexpr size_t kMostCounted = 1000;
 

@@ -43,9 +43,8 @@ struct RankClock {
 //   any         drain  -                          draining
 // clang-format on
 //
-// In every state but draining, joins, heartbeats, leaves, losses and leases
-// that are over change who is a member; all other events leave the state as it
-// is.
+// All other events leave the state as it is. Who is a member changes by joins,
+// heartbeats, leaves, losses and leases that end, in every state but draining.
 //
 // A member is waited for from step `required_from` on. Its progress is the
 // larger of that and its clock: no step before it is waited for. The floor, the
@@ -98,8 +97,8 @@ class Membership {
     kDraining,
   };
 
-  // The steps that the tables are at; see above. Where a call's is nullopt,
-  // they have no steps in common, and both are the floor.
+  // The steps that the synchronous tables are at; see above. nullopt in a call:
+  // there are no such tables, and the floor stands for both.
   struct Steps {
     uint64_t oldest = 0;
     uint64_t newest = 0;
@@ -107,7 +106,7 @@ class Membership {
 
   struct Changes {
     std::vector<std::string> notes;  // lines for the log: joins, deaths, starts
-    std::vector<uint32_t> departed;  // ranks whose member is one no more
+    std::vector<uint32_t> departed;  // ranks that have lost their member
   };
 
   // Returns INVALID_ARGUMENT, which names the option.
@@ -117,8 +116,8 @@ class Membership {
   // superseded itself is refused.
   Standing Join(const WorkerId& worker, absl::Time now,
                 const absl::optional<Steps>& steps, Changes* changes);
-  // Renews the lease. Of no member it is a join, unless its rank is taken or it
-  // has left.
+  // Renews the lease of a member. Lets a worker join that is none, unless
+  // another has its rank or it has left.
   Standing Heartbeat(const WorkerId& worker, absl::Time now,
                      const absl::optional<Steps>& steps, Changes* changes);
   // An orderly good-bye. Like Lost(), it does nothing if `worker` is no member.

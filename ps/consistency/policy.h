@@ -19,7 +19,7 @@
 
 namespace penstock::ps {
 
-// Of one worker, with which it ends its step `clock`.
+// Names the push by which a worker ends its step `clock`.
 struct PushId {
   uint32_t rank = 0;
   uint64_t clock = 0;
@@ -57,22 +57,21 @@ struct PushId {
 //
 // With staleness 0, version v is what v steps have made of the values. Step v
 // computes on version v. All its pushes that were taken in time are applied as
-// one, and make version v + 1. k backup workers: it does not wait for the k
-// slowest; their pushes are late (Chen et al., "Revisiting Distributed
+// one, and make version v + 1. With k backup workers it does not wait for the k
+// slowest, whose pushes are late (Chen et al., "Revisiting Distributed
 // Synchronous SGD", 2016). With any other staleness each push is applied by
 // itself, in the order in which they were taken, and version counts them.
 //
-// A push for clock c is, by a worker whose clock is not above c:
-//   ahead   c > limit(): no pull for c can have been answered
+// A push for clock c, by a worker whose clock is not above c, is
+//   ahead   c > Limit(): no pull for c of these values was answered
 //   busy    (not with staleness 0) one of its rank is not applied yet
 //   late    (staleness 0) step c is over, or being applied
 //   taken   otherwise; it is applied exactly once
 // So there is at most one push of each rank that is not applied.
 //
-// A pull for clock c is due if c <= horizon(). Its values then have all pushes
-// of steps < c - staleness that were ever taken, and no member was to be waited
-// for that had not done those steps. The pull never waits for the apply of any
-// other push.
+// A pull for clock c is due if c <= Horizon(). Its values then have all pushes
+// of steps < c - staleness that were ever taken, and all members that are
+// waited for have done those steps. It waits for no other push to be applied.
 //
 // Pure: no clock, no thread, no I/O.
 class ConsistencyPolicy {

@@ -37,7 +37,7 @@ class DensePart {
     std::string name;  // for messages: the variable, and its rows
     std::shared_ptr<const optim::Optimizer> optimizer;
     const optim::Workers* workers = nullptr;  // outlives the part
-    // Of the value's versions; outlives all readers. Null:
+    // Of all versions of the value but the first; outlives all readers. Null:
     // tensor::DefaultAllocator(). Slots are on the heap: nobody sends them.
     tensor::Allocator* allocator = nullptr;
   };
@@ -66,7 +66,7 @@ class DensePart {
   VersionedTensor::Version Current() const { return value_.Current(); }
 
   // Returns INVALID_ARGUMENT, which names the part, unless `gradient` has its
-  // shape, a floating-point type and finite elements.
+  // shape, and a type and elements that optim::CheckGradient() allows.
   absl::Status Check(const tensor::Tensor& gradient) const;
 
   // Returns the bytes of all versions that are in use, of memory for the next,
