@@ -128,6 +128,7 @@ TEST_F(PolicyTest, BackupWorkersAreNotWaitedFor) {
   EXPECT_EQ(Next(), Ranks{});
   Push(0, 0);
   EXPECT_EQ(Next(), (Ranks{0, 2}));
+  EXPECT_EQ(WaitsFor(1), Ranks{});  // but for the apply
   policy_.Applied();
   EXPECT_EQ(Push(1, 0), Judgement::kLate);
   EXPECT_EQ(Push(1, 1), Judgement::kTake);
@@ -177,6 +178,7 @@ TEST_F(PolicyTest, BoundedStalenessLetsWorkersBeThatFarAhead) {
   EXPECT_EQ(WaitsFor(3), (Ranks{1, 2}));
   EXPECT_EQ(Push(0, 3), Judgement::kAhead);
   Push(1, 0);
+  EXPECT_EQ(WaitsFor(3), Ranks{2});  // has not done the first step
   Push(2, 0);
   // Both are taken, and neither is in the values yet.
   EXPECT_EQ(policy_.Limit(members_), 3u);

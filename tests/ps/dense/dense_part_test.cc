@@ -167,6 +167,14 @@ TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   const auto part = NewPart(Rule::kMomentum, F32({}));
   ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
   EXPECT_EQ(part->steps(), 1u);
+  // A tensor without elements may have no buffer, either.
+  DensePart::Snapshot empty = part->TakeSnapshot();
+  empty.value = Tensor();
+  empty.slots[0].tensor = Tensor();
+  const auto again =
+      *DensePart::Restore(OptionsOf(Rule::kMomentum), std::move(empty));
+  ASSERT_TRUE(Step(again.get(), {Tensor()}).ok());
+  EXPECT_EQ(again->steps(), 2u);
 }
 
 // Gives memory so often, and then no more.
@@ -211,6 +219,9 @@ TEST(DensePartTest, CountsWhatItHolds) {
   }
   EXPECT_LE(part->held_bytes(), 6 * 12u);  // what is held, and up to two more
   EXPECT_GE(part->held_bytes(), 4 * 12u);
+  const auto again =
+      *DensePart::Restore(OptionsOf(Rule::kAdam), part->TakeSnapshot());
+  EXPECT_EQ(again->held_bytes(), 3 * 12u);
 }
 
 // For each rule and type: what was restored goes on bit for bit.
