@@ -43,8 +43,9 @@ void RowIndex::Erase(uint32_t tag, uint32_t row) {
 
 bool RowIndex::Grow() {
   const size_t places = bytes_to_grow() / sizeof(Entry);
-  void* const memory =
-      memory_->Allocate(places * sizeof(Entry), /*huge=*/false);
+  // All of it is written at once, so huge pages waste nothing, and each look-up
+  // is somewhere else.
+  void* const memory = memory_->Allocate(places * sizeof(Entry), /*huge=*/true);
   if (memory == nullptr) return false;
   Entry* const old = entries_;
   const size_t old_places = this->places();

@@ -120,7 +120,7 @@ class Table {
   // So many rows at most are worked on before the shard's lock is free again.
   static constexpr size_t kRowsPerLock = 256;
   // So many misses of the cache at once.
-  static constexpr size_t kPrefetch = 32;
+  static constexpr size_t kPrefetch = 64;
 
   struct alignas(64) Part {
     Part(const Options* options, const InitialValue* initial,
