@@ -171,6 +171,18 @@ void Server::BecomeReadyLocked(Due* due) {
   pending_ready_.clear();
 }
 
+absl::Status Server::CheckView(const View& view) const {
+  absl::MutexLock lock(&mu_);
+  return CheckViewLocked(view);
+}
+
+absl::StatusOr<std::vector<RankClock>> Server::AppliedClocks() const {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = CheckServingLocked();
+  if (!status.ok()) return status;
+  return coordinator_->AppliedClocks();
+}
+
 std::shared_ptr<const Server::Training> Server::training() const {
   absl::MutexLock lock(&mu_);
   return training_;

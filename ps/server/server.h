@@ -118,6 +118,12 @@ class Server {
   // that cannot be; and what a restore returns.
   absl::StatusOr<Defined> Define(Definition definition);
 
+  // Returns an error, as ps.proto says, unless a request of `view` is for what
+  // this server serves.
+  absl::Status CheckView(const View& view) const;
+  // Returns the clocks of all ranks, less the pushes that are not applied; what
+  // pulls return while there are no values, or no more.
+  absl::StatusOr<std::vector<RankClock>> AppliedClocks() const;
   // Returns what is served; null before Define().
   std::shared_ptr<const Training> training() const;
   bool has_values() const;
@@ -149,12 +155,14 @@ class Server {
 
   // Returns the values as they are between two steps; those of synchronous
   // tables as `version` steps have made them, if it is given. Blocks until they
-  // are there. Returns OUT_OF_RANGE if they have taken more steps already,
-  // DEADLINE_EXCEEDED after `timeout`, and RESOURCE_EXHAUSTED or
-  // FAILED_PRECONDITION as sparse::Table::BeginSnapshot() does.
+  // are there; `on_wait` is told a ticket for Cancel(), before that. Returns
+  // OUT_OF_RANGE if they have taken more steps already, DEADLINE_EXCEEDED after
+  // `timeout`, and RESOURCE_EXHAUSTED or FAILED_PRECONDITION as
+  // sparse::Table::BeginSnapshot() does.
   absl::StatusOr<ModelSnapshot> TakeSnapshot(
       absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
-      absl::Duration timeout);
+      absl::Duration timeout,
+      const std::function<void(uint64_t ticket)>& on_wait = nullptr);
 
   // Ends every wait, and refuses what comes later. Still finishes a step that
   // is being applied. May be called again.

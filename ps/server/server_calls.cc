@@ -219,6 +219,12 @@ void Server::Cancel(uint64_t ticket) {
         callback(status);
       });
       pending_ready_.erase(ready);
+    } else if (auto snapshot = pending_snapshots_.find(ticket);
+               snapshot != pending_snapshots_.end()) {
+      due.push_back([callback = std::move(snapshot->second.callback), status] {
+        callback(status);
+      });
+      pending_snapshots_.erase(snapshot);
     }
   }
   Run(due);

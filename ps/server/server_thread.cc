@@ -211,7 +211,8 @@ absl::StatusOr<ModelSnapshot> Server::Snapshot(
 
 absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
     absl::optional<uint64_t> version, const SparseSnapshotOptions& options,
-    absl::Duration timeout) {
+    absl::Duration timeout,
+    const std::function<void(uint64_t ticket)>& on_wait) {
   // Outlives the wait, if that ends before the answer.
   struct Result {
     absl::Notification is_there;
@@ -231,6 +232,7 @@ absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
         }};
     wake_thread_.Signal();
   }
+  if (on_wait) on_wait(ticket);
   if (!result->is_there.WaitForNotificationWithTimeout(timeout)) {
     absl::MutexLock lock(&mu_);
     if (pending_snapshots_.erase(ticket) > 0) {

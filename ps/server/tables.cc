@@ -126,6 +126,23 @@ absl::Status Tables::Initialize(const tensor::Bundle& values) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<DensePart::Snapshot> Tables::MakeRoom(size_t part) const {
+  const Part& layout = parts_[part];
+  DensePart::Snapshot room;
+  auto value =
+      tensor::Tensor::Allocate(layout.dtype, layout.shape, options_.allocator);
+  if (!value.ok()) return value.status();
+  room.value = *std::move(value);
+  for (const optim::DenseSlot& slot :
+       optim::DenseSlotsOf(*optimizers_[layout.table], layout.dtype)) {
+    auto memory = tensor::Tensor::Allocate(slot.dtype, layout.shape,
+                                           tensor::HeapAllocator());
+    if (!memory.ok()) return memory.status();
+    room.slots.push_back({std::string(slot.name), *std::move(memory)});
+  }
+  return room;
+}
+
 absl::Status Tables::Restore(size_t part, DensePart::Snapshot snapshot) {
   absl::MutexLock lock(&setup_mu_);
   auto made = DensePart::Restore(OptionsOf(part), std::move(snapshot));

@@ -76,12 +76,17 @@ class Tables {
 
   const LocalModel& model() const { return model_; }
   const PlacementMap& placement() const { return *placement_; }
+  // This server's place among those of the placement.
+  uint32_t server() const { return server_; }
   const std::vector<Part>& parts() const { return parts_; }
 
   // Takes first values of parts, by their names, and copies them. Returns
   // INVALID_ARGUMENT, which names the part, if it is not here, of another type
   // or shape, or not finite. A part that has a value keeps it.
   absl::Status Initialize(const tensor::Bundle& values);
+  // Returns memory for a part's value and slots, with arbitrary elements, to be
+  // filled for Restore(). Returns RESOURCE_EXHAUSTED if there is none.
+  absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
   // Takes a part as a checkpoint has it.
   absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
   // Whether all parts have values. From then on they can be read and trained.

@@ -1,0 +1,304 @@
+#include "ps/server/checkpoint_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/manifest.h"
+#include "ps/checkpoint/names.h"
+#include "ps/server/checkpoint_model.h"
+#include "transport/base/log.h"
+
+namespace penstock::ps {
+namespace {
+
+using checkpoint::StepFolder;
+using checkpoint::WorkerClock;
+
+// Shards that later ones may go on from: the last committed one, and those
+// of which this server does not know whether they were committed.
+constexpr size_t kMostBases = 3;
+constexpr size_t kLeastCopyBytes = 1 << 20;
+
+absl::Status Refused(absl::string_view why) {
+  return absl::FailedPreconditionError(absl::StrCat("checkpoint: ", why));
+}
+
+std::vector<WorkerClock> ToRecords(const std::vector<RankClock>& clocks) {
+  std::vector<WorkerClock> records;
+  records.reserve(clocks.size());
+  for (const RankClock& each : clocks) {
+    records.push_back({each.worker.rank, each.worker.incarnation, each.clock});
+  }
+  return records;
+}
+
+uint64_t Highest(const std::vector<WorkerClock>& clocks) {
+  uint64_t highest = 0;
+  for (const WorkerClock& each : clocks) {
+    highest = std::max(highest, each.clock);
+  }
+  return highest;
+}
+
+bool SameSteps(const std::vector<WorkerClock>& a,
+               const std::vector<WorkerClock>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const WorkerClock& one, const WorkerClock& other) {
+                      return one.rank == other.rank && one.clock == other.clock;
+                    });
+}
+
+// The highest of each rank: so no step is taken twice at any server.
+std::vector<WorkerClock> Merge(
+    const std::vector<CheckpointWriter::Shard>& shards) {
+  std::map<uint32_t, WorkerClock> by_rank;
+  for (const CheckpointWriter::Shard& shard : shards) {
+    for (const WorkerClock& clock : shard.clocks) {
+      const auto [entry, is_new] = by_rank.insert({clock.rank, clock});
+      if (!is_new && clock.clock > entry->second.clock) entry->second = clock;
+    }
+  }
+  std::vector<WorkerClock> merged;
+  merged.reserve(by_rank.size());
+  for (const auto& [rank, clock] : by_rank) merged.push_back(clock);
+  return merged;
+}
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(checkpoint::Files* files, Server* server,
+                                   Options options)
+    : files_(files), server_(server), options_(std::move(options)) {}
+
+absl::StatusOr<CheckpointWriter::Attempt> CheckpointWriter::Begin(
+    bool incremental, size_t keep) {
+  absl::MutexLock lock(&mu_);
+  const auto applied = server_->AppliedClocks();
+  if (!applied.ok()) return applied.status();
+  const Training training = server_->training();
+  if (training->server != 0) {
+    return Refused(absl::StrCat("this is server ", training->server,
+                                "; server 0 begins and commits them"));
+  }
+  absl::Status status = Open();
+  if (!status.ok()) return status;
+  const Clocks clocks = ToRecords(*applied);
+  if (newest_step_ > 0 && SameSteps(clocks, newest_clocks_)) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("checkpoint: no step was taken since ",
+                     StepFolder(newest_step_), ", which has everything"));
+  }
+  coordinator_->Abort();
+  attempt_.reset();
+  auto wanted = Describe(*training, clocks);
+  if (!wanted.ok()) return wanted.status();
+  if (incremental && last_step_ > 0) wanted->base_step = last_step_;
+  auto begun = coordinator_->Begin(*wanted);
+  if (absl::IsFailedPrecondition(begun.status()) &&
+      wanted->base_step.has_value()) {
+    wanted->base_step.reset();
+    begun = coordinator_->Begin(*wanted);
+  }
+  if (!begun.ok()) return begun.status();
+  attempt_ = {begun->step, begun->id, wanted->base_step};
+  keep_ = keep;
+  return *attempt_;
+}
+
+absl::Status CheckpointWriter::Open() {
+  if (coordinator_ != nullptr) return absl::OkStatus();
+  auto opened = checkpoint::Coordinator::Open(files_);
+  if (!opened.ok()) return opened.status();
+  coordinator_ = *std::move(opened);
+  absl::Status status = OpenFolder();
+  if (!status.ok()) coordinator_ = nullptr;
+  return status;
+}
+
+absl::Status CheckpointWriter::OpenFolder() {
+  const uint64_t restored = server_->report().restored_step;
+  if (restored > 0) {
+    const auto manifest = checkpoint::ReadManifest(files_, restored);
+    if (!manifest.ok()) return manifest.status();
+    newest_step_ = restored;
+    newest_clocks_ = manifest->clocks;
+    return coordinator_->DiscardNewer(restored);
+  }
+  const auto steps = checkpoint::ListSteps(files_);
+  if (!steps.ok()) return steps.status();
+  if (steps->empty()) return absl::OkStatus();
+  return Refused(absl::StrCat(
+      "the folder has ", StepFolder(steps->front()),
+      ", and this training does not go on from it: restore it, or use another "
+      "folder"));
+}
+
+absl::StatusOr<checkpoint::NewCheckpoint> CheckpointWriter::Describe(
+    const Server::Training& training, const Clocks& clocks) const {
+  const Tables& tables = *training.tables;
+  auto model = CheckpointModelOf(tables.model().model());
+  if (!model.ok()) return model.status();
+  checkpoint::NewCheckpoint wanted;
+  wanted.step = std::max(Highest(clocks), newest_step_ + 1);
+  wanted.model = *std::move(model);
+  wanted.placement_epoch = tables.placement().epoch();
+  wanted.shards = tables.placement().servers().size();
+  wanted.created_unix_seconds = absl::ToUnixSeconds(absl::Now());
+  wanted.max_depth = options_.max_depth;
+  return wanted;
+}
+
+absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
+    const Attempt& attempt, absl::optional<uint64_t> version,
+    Cancellation* cancellation) {
+  absl::MutexLock lock(&mu_);
+  const Training training = server_->training();
+  if (training == nullptr) return Refused("this server has no model");
+  Tables& tables = *training->tables;
+  auto base = FindBase(attempt, &tables);
+  if (!base.ok()) return base.status();
+  auto snapshot =
+      TakeSnapshot(version, SparseOptions(tables, *base), cancellation);
+  if (!snapshot.ok()) return snapshot.status();
+  Written written;
+  written.attempt = {attempt.step, attempt.id};
+  for (const DensePart::Snapshot& part : snapshot->parts) {
+    written.part_steps.push_back(part.steps);
+  }
+  for (const ModelSnapshot::Sparse& table : snapshot->tables) {
+    written.epochs.push_back(table.rows->epoch());
+  }
+  auto shard =
+      WriteShard(attempt, *training, *base, *std::move(snapshot), cancellation);
+  if (!shard.ok()) return shard.status();
+  written_.push_back(std::move(written));
+  if (written_.size() > kMostBases) written_.pop_front();
+  return shard;
+}
+
+// That a manifest names the base's attempt proves that it was committed: so
+// what came before it is not needed any more.
+absl::StatusOr<const CheckpointWriter::Written*> CheckpointWriter::FindBase(
+    const Attempt& attempt, Tables* tables) {
+  if (!attempt.base_step.has_value()) return nullptr;
+  const auto manifest = checkpoint::ReadManifest(files_, *attempt.base_step);
+  const auto base =
+      std::find_if(written_.begin(), written_.end(), [&](const Written& each) {
+        return manifest.ok() && each.attempt.step == manifest->attempt.step &&
+               each.attempt.id == manifest->attempt.id;
+      });
+  if (base == written_.end()) {
+    return Refused(absl::StrCat(
+        "this server cannot go on from ", StepFolder(*attempt.base_step), ": ",
+        manifest.ok() ? "it has not written its shard in this process"
+                      : manifest.status().message(),
+        "; take a full one"));
+  }
+  written_.erase(written_.begin(), base);
+  for (size_t i = 0; i < written_.front().epochs.size(); ++i) {
+    tables->table(i).ForgetRemovals(written_.front().epochs[i]);
+  }
+  return &written_.front();
+}
+
+// A table gets its share by its size.
+SparseSnapshotOptions CheckpointWriter::SparseOptions(
+    const Tables& tables, const Written* base) const {
+  std::vector<double> bytes(tables.model().rows().size());
+  double all = 1;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<double>(tables.table(i).counters().bytes);
+    all += bytes[i];
+  }
+  SparseSnapshotOptions options(bytes.size());
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const double share =
+        bytes[i] / all * static_cast<double>(options_.copy_bytes);
+    options[i].copy_bytes = kLeastCopyBytes + static_cast<size_t>(share);
+    if (base != nullptr) options[i].since = base->epochs[i];
+  }
+  return options;
+}
+
+absl::StatusOr<ModelSnapshot> CheckpointWriter::TakeSnapshot(
+    absl::optional<uint64_t> version, const SparseSnapshotOptions& sparse,
+    Cancellation* cancellation) const {
+  return server_->TakeSnapshot(
+      version, sparse, options_.max_wait, [&](uint64_t ticket) {
+        if (cancellation == nullptr) return;
+        cancellation->EndWaitWith(
+            [server = server_, ticket] { server->Cancel(ticket); });
+      });
+}
+
+absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
+    const Attempt& attempt, const Server::Training& training,
+    const Written* base, ModelSnapshot snapshot,
+    const Cancellation* cancellation) const {
+  const auto model = CheckpointModelOf(training.tables->model().model());
+  if (!model.ok()) return model.status();
+  Shard shard;
+  shard.clocks = ToRecords(snapshot.clocks);
+  auto writer = checkpoint::ShardWriter::Create(
+      files_, &*model, {attempt.step, attempt.id}, training.server);
+  if (!writer.ok()) return writer.status();
+  absl::optional<PartSteps> part_steps;
+  if (base != nullptr) part_steps = base->part_steps;
+  absl::Status status =
+      WriteSnapshot(*training.tables, *model, part_steps, cancellation,
+                    std::move(snapshot), writer->get());
+  if (!status.ok()) return status;
+  auto info = (*writer)->Finish(shard.clocks);
+  if (!info.ok()) return info.status();
+  shard.info = *info;
+  return shard;
+}
+
+absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
+    const Attempt& attempt, std::vector<Shard> shards) {
+  absl::MutexLock lock(&mu_);
+  if (!attempt_.has_value() || attempt_->step != attempt.step ||
+      attempt_->id != attempt.id) {
+    return Refused(absl::StrCat(
+        StepFolder(attempt.step),
+        " is not being written, or another attempt has been begun since"));
+  }
+  attempt_.reset();
+  std::vector<checkpoint::ShardInfo> infos;
+  infos.reserve(shards.size());
+  Clocks first;  // server 0's, which Begin() looks at
+  for (const Shard& shard : shards) {
+    infos.push_back(shard.info);
+    if (shard.info.shard == 0) first = shard.clocks;
+  }
+  absl::Status status = coordinator_->Commit(std::move(infos), Merge(shards));
+  if (!status.ok()) return status;
+  newest_step_ = attempt.step;
+  newest_clocks_ = std::move(first);
+  last_step_ = attempt.step;
+  return Prune();
+}
+
+// The checkpoint is there, whatever happens to old ones.
+std::vector<uint64_t> CheckpointWriter::Prune() {
+  if (keep_ == 0) return {};
+  auto removed = coordinator_->Prune(keep_);
+  if (removed.ok()) return *std::move(removed);
+  Log(absl::StrCat("checkpoint: old ones are still there: ",
+                   removed.status().message()));
+  return {};
+}
+
+void CheckpointWriter::Log(const std::string& line) const {
+  if (options_.log) {
+    options_.log(line);
+  } else {
+    base::LogWarning("ps: " + line);
+  }
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,156 @@
+// A server's side of checkpoints: its shards, and at server 0 their beginning
+// and their end.
+
+#ifndef PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
+#define PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "ps/checkpoint/coordinator.h"
+#include "ps/checkpoint/files.h"
+#include "ps/checkpoint/records.h"
+#include "ps/checkpoint/shard_writer.h"
+#include "ps/server/cancellation.h"
+#include "ps/server/checkpoint_shard.h"
+#include "ps/server/server.h"
+
+namespace penstock::ps {
+
+// A checkpoint is taken so: server 0 Begin()s, each server Write()s its shard,
+// server 0 Commit()s. Until then there is none. All use one folder, which their
+// hosts share. What is written is a server's state between two steps; training
+// goes on meanwhile, and never fails because of a checkpoint.
+//
+// An incremental checkpoint goes on from one that this server 0 has committed
+// and of which each server has written its shard. A server that was started
+// anew has not, so the first checkpoint of a process is a full one.
+//
+// Thread-safe; one call works, and the others wait. A call takes as long as the
+// disk does.
+class CheckpointWriter {
+ public:
+  struct Options {
+    // Memory for rows that change while they are written, of all sparse tables
+    // together, and 1 MiB for each. If they need more, the checkpoint fails.
+    // A second of pushes that each change other rows.
+    size_t copy_bytes = size_t{1} << 30;
+    // How long Write() waits for a version.
+    absl::Duration max_wait = absl::Minutes(1);
+    // See checkpoint::NewCheckpoint.
+    uint32_t max_depth = 16;
+    // Called with a line that a person should see. If empty, the lines go to
+    // Penstock's log.
+    std::function<void(const std::string&)> log;
+  };
+  struct Attempt {
+    uint64_t step = 0;
+    uint64_t id = 0;
+    absl::optional<uint64_t> base_step;  // of an incremental one
+  };
+  struct Shard {
+    checkpoint::ShardInfo info;
+    std::vector<checkpoint::WorkerClock> clocks;
+  };
+
+  // `files` and `server` outlive it.
+  CheckpointWriter(checkpoint::Files* files, Server* server, Options options);
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // Begins a checkpoint, and gives up one that was begun before. Takes an
+  // incremental one if that is wanted and can be. Commit() will remove all but
+  // the newest `keep` ones; 0: none. Its step is the highest clock that is
+  // applied, or the last checkpoint's plus one if workers of lower clocks alone
+  // have gone on.
+  //
+  // The first one removes the checkpoints newer than what was restored.
+  //
+  // Returns FAILED_PRECONDITION if this is not server 0, another process has
+  // the folder, or the folder has checkpoints of another training;
+  // ALREADY_EXISTS if no step was taken since the last one.
+  absl::StatusOr<Attempt> Begin(bool incremental, size_t keep);
+
+  // Writes this server's shard; see Server::TakeSnapshot() for `version`.
+  // Returns FAILED_PRECONDITION if it cannot go on from the base: begin a full
+  // one; OUT_OF_RANGE if the version has passed; DEADLINE_EXCEEDED if it does
+  // not come; RESOURCE_EXHAUSTED if the disk, or the memory for rows that
+  // change, is full; CANCELLED once `cancellation`, if any, is cancelled.
+  absl::StatusOr<Shard> Write(const Attempt& attempt,
+                              absl::optional<uint64_t> version,
+                              Cancellation* cancellation = nullptr);
+
+  // Makes it a checkpoint, of all servers' shards. Returns the steps that were
+  // removed. Returns FAILED_PRECONDITION if the attempt is not the last one
+  // that was begun, and DATA_LOSS if a shard is missing; then it is given up.
+  absl::StatusOr<std::vector<uint64_t>> Commit(const Attempt& attempt,
+                                               std::vector<Shard> shards);
+
+  // Returns the step of the last one that was committed here; 0: none. Does not
+  // wait.
+  uint64_t last_step() const { return last_step_; }
+
+ private:
+  // A shard of this process, which an incremental one may go on from.
+  struct Written {
+    checkpoint::Attempt attempt;
+    PartSteps part_steps;
+    std::vector<uint32_t> epochs;  // by place in LocalModel::rows()
+  };
+  using Clocks = std::vector<checkpoint::WorkerClock>;
+  using Training = std::shared_ptr<const Server::Training>;
+
+  absl::Status Open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status OpenFolder() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<checkpoint::NewCheckpoint> Describe(
+      const Server::Training& training, const Clocks& clocks) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::StatusOr<const Written*> FindBase(const Attempt& attempt,
+                                          Tables* tables)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  SparseSnapshotOptions SparseOptions(const Tables& tables,
+                                      const Written* base) const;
+  absl::StatusOr<ModelSnapshot> TakeSnapshot(
+      absl::optional<uint64_t> version, const SparseSnapshotOptions& sparse,
+      Cancellation* cancellation) const;
+  absl::StatusOr<Shard> WriteShard(const Attempt& attempt,
+                                   const Server::Training& training,
+                                   const Written* base, ModelSnapshot snapshot,
+                                   const Cancellation* cancellation) const;
+  std::vector<uint64_t> Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Log(const std::string& line) const;
+
+  checkpoint::Files* const files_;
+  Server* const server_;
+  const Options options_;
+  std::atomic<uint64_t> last_step_{0};
+
+  absl::Mutex mu_;
+  // The oldest first.
+  std::deque<Written> written_ ABSL_GUARDED_BY(mu_);
+
+  // Of server 0, from the first Begin() on.
+  std::unique_ptr<checkpoint::Coordinator> coordinator_ ABSL_GUARDED_BY(mu_);
+  absl::optional<Attempt> attempt_ ABSL_GUARDED_BY(mu_);
+  size_t keep_ ABSL_GUARDED_BY(mu_) = 0;
+  // The newest checkpoint of this training, be it from before a restore, and
+  // the clocks that server 0 had in it.
+  uint64_t newest_step_ ABSL_GUARDED_BY(mu_) = 0;
+  Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_

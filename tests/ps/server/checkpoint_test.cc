@@ -1,0 +1,335 @@
+// Checkpoints of servers: what they are of, what is refused, what may fail.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/names.h"
+#include "ps/server/checkpoint_model.h"
+#include "ps/server/checkpoint_writer.h"
+#include "tests/ps/checkpoint/memory_files.h"
+#include "tests/ps/server/small_server.h"
+#include "tests/ps/server/small_training.h"
+
+namespace penstock::ps {
+namespace {
+
+using checkpoint::Loss;
+using checkpoint::MemoryFiles;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+optim::OptimizerConfig Adam() {
+  optim::OptimizerConfig config;
+  config.rule = optim::Rule::kAdam;
+  return config;
+}
+
+// Two tables that are packed, one that is not, and a sparse one; synchronous.
+Model SmallModel() {
+  Model model;
+  model.tables = {DenseTable("a", {3}), DenseTable("b", {2, 2}),
+                  DenseTable("large", {100, 50}), SparseTable("e", 2)};
+  for (TableSpec& table : model.tables) table.optimizer = Adam();
+  return model;
+}
+
+// Gradients of all tables, which differ by step.
+TableValues Gradients(uint64_t step) {
+  const float x = 1 + static_cast<float>(step);
+  TableValues values;
+  values.dense["a"] = {x, -x, 2};
+  values.dense["b"] = {1, x, 1, -x};
+  values.dense["large"].assign(5000, x);
+  values.rows["e"] = {{step, {x, -1}}, {1000, {1, x}}, {~step, {3, x}}};
+  return values;
+}
+
+class CheckpointTest : public testing::Test {
+ protected:
+  static SmallTraining::Options Of(size_t servers, bool restore = false) {
+    SmallTraining::Options options;
+    options.servers = servers;
+    options.restore = restore;
+    return options;
+  }
+
+  static void Start(SmallTraining* training) {
+    ASSERT_TRUE(training->Define().ok());
+    const absl::Status begun = training->Begin();
+    ASSERT_TRUE(begun.ok()) << begun;
+  }
+  static void Step(SmallTraining* training) {
+    absl::Status status = training->Push(0, Gradients(training->clock(0)));
+    if (status.ok()) status = training->Settle();
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  // Returns what a new training restores onto so many servers.
+  TrainingState Restored(size_t servers, uint64_t step = 0) {
+    SmallTraining::Options options = Of(servers, true);
+    options.step = step;
+    SmallTraining training(SmallModel(), &files_, options);
+    const auto restored = training.Define();
+    EXPECT_TRUE(restored.ok()) << restored.status();
+    return restored.ok() ? training.State() : TrainingState();
+  }
+
+  MemoryFiles files_;
+};
+
+TEST_F(CheckpointTest, ModelHasTheSlotsOfEachOptimizer) {
+  Model model = SmallModel();
+  model.tables[0].rows = DenseSpec{tensor::DType::kBF16, {3}};
+  model.tables[1].optimizer.rule = optim::Rule::kSgd;
+  const auto described = CheckpointModelOf(model);
+  ASSERT_TRUE(described.ok());
+  const auto slots = [&](size_t table) {
+    std::vector<std::string> names;
+    for (const auto& slot : described->tables[table].slots) {
+      names.push_back(absl::StrCat(slot.name, " ", tensor::Name(slot.dtype)));
+    }
+    return names;
+  };
+  EXPECT_THAT(slots(0), ElementsAre("m f32", "v f32", "master f32"));
+  EXPECT_THAT(slots(1), IsEmpty());
+  EXPECT_THAT(slots(3), ElementsAre("m f32", "v f32"));
+  EXPECT_EQ(described->tables[0].dtype, tensor::DType::kBF16);
+  EXPECT_THAT(described->tables[2].shape, ElementsAre(100, 50));
+  EXPECT_THAT(described->tables[3].shape, ElementsAre(2));
+}
+
+TEST_F(CheckpointTest, EverythingComesBackOntoAnyNumberOfServers) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  for (int i = 0; i < 3; ++i) Step(&training);
+  const auto step = training.Checkpoint();
+  ASSERT_TRUE(step.ok()) << step.status();
+  EXPECT_EQ(*step, 3u);
+  EXPECT_EQ(training.writer(0).last_step(), 3u);
+  const TrainingState state = training.State();
+  EXPECT_EQ(state.rows.at("e").size(), 7u);
+  for (size_t servers = 1; servers <= 3; ++servers) {
+    EXPECT_TRUE(Restored(servers) == state) << servers << " servers";
+  }
+}
+
+TEST_F(CheckpointTest, WithoutAStepThereIsNothingToWrite) {
+  {
+    SmallTraining training(SmallModel(), &files_, Of(1));
+    Start(&training);
+    ASSERT_TRUE(training.Checkpoint().ok());  // of first values
+    EXPECT_TRUE(absl::IsAlreadyExists(training.Checkpoint().status()));
+    Step(&training);
+    Step(&training);
+    EXPECT_EQ(*training.Checkpoint(), 2u);
+  }
+  SmallTraining next(SmallModel(), &files_, Of(1, true));
+  Start(&next);
+  EXPECT_TRUE(absl::IsAlreadyExists(next.writer(0).Begin(false, 0).status()));
+}
+
+TEST_F(CheckpointTest, IncrementalOnesHaveWhatHasChanged) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint(true).ok());  // a full one: it is the first
+  TableValues rows_only;
+  rows_only.rows["e"] = {{7, {1, 1}}};
+  ASSERT_TRUE(training.Push(0, rows_only).ok());
+  ASSERT_TRUE(training.Settle().ok());
+  ASSERT_EQ(*training.Checkpoint(true), 2u);
+  const auto chain = checkpoint::OpenChain(&files_, 2);
+  ASSERT_TRUE(chain.ok()) << chain.status();
+  ASSERT_EQ(chain->links.size(), 2u);
+  uint64_t rows = 0;
+  for (const checkpoint::Footer& footer : chain->links[0].footers) {
+    for (const checkpoint::Part& part : footer.parts) {
+      EXPECT_EQ(part.kind, checkpoint::TableKind::kSparse);
+      rows += part.rows;
+    }
+  }
+  EXPECT_EQ(rows, 1u);
+  EXPECT_TRUE(Restored(3) == training.State());
+}
+
+TEST_F(CheckpointTest, AnAttemptThatFailedIsNoBase) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  Step(&training);
+  const auto given_up = training.writer(0).Begin(true, 0);
+  ASSERT_TRUE(given_up.ok());
+  ASSERT_TRUE(training.writer(1).Write(*given_up, {}).ok());
+  Step(&training);
+  const auto attempt = training.writer(0).Begin(true, 0);
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  EXPECT_EQ(attempt->base_step, 1u);
+  auto shards = training.WriteShards(*attempt);
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      training.writer(0).Commit(*given_up, *shards).status()));
+  ASSERT_TRUE(training.writer(0).Commit(*attempt, *shards).ok());
+  EXPECT_TRUE(Restored(1) == training.State());
+}
+
+// The two attempts have the same step, and so the same folder.
+TEST_F(CheckpointTest, AShardOfAnAttemptThatCameLateIsNoBase) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Step(&training);
+  const auto given_up = training.writer(0).Begin(false, 0);
+  ASSERT_EQ(*training.Checkpoint(), 1u);
+  Step(&training);
+  ASSERT_TRUE(training.writer(0).Write(*given_up, {}).ok());
+  Step(&training);
+  ASSERT_EQ(*training.Checkpoint(true), 3u);
+  ASSERT_EQ(checkpoint::OpenChain(&files_, 3)->links.size(), 2u);
+  EXPECT_TRUE(Restored(1) == training.State());
+}
+
+TEST_F(CheckpointTest, AServerThatDidNotWriteTheBaseRefuses) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  Step(&training);
+  const auto attempt = training.writer(0).Begin(true, 0);
+  ASSERT_TRUE(attempt.ok());
+  CheckpointWriter started_anew(&files_, &training.server(1), {});
+  const absl::Status status = started_anew.Write(*attempt, {}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("take a full one"));
+}
+
+TEST_F(CheckpointTest, VersionThatHasPassedOrNeverComesIsAnError) {
+  SmallTraining::Options options = Of(1);
+  options.checkpoints.max_wait = absl::Milliseconds(20);
+  SmallTraining training(SmallModel(), &files_, options);
+  Start(&training);
+  Step(&training);
+  Step(&training);
+  const auto attempt = training.writer(0).Begin(false, 0);
+  CheckpointWriter& writer = training.writer(0);
+  EXPECT_TRUE(absl::IsOutOfRange(writer.Write(*attempt, 1).status()));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(writer.Write(*attempt, 3).status()));
+  EXPECT_TRUE(writer.Write(*attempt, 2).ok());
+}
+
+TEST_F(CheckpointTest, CallThatIsCancelledEndsItsWait) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  const auto attempt = training.writer(0).Begin(false, 0);
+  Cancellation before;
+  before.Cancel();
+  CheckpointWriter& writer = training.writer(0);
+  EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, 9, &before).status()));
+  EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, {}, &before).status()));
+  Cancellation during;
+  std::thread caller([&] {
+    EXPECT_TRUE(absl::IsCancelled(writer.Write(*attempt, 9, &during).status()));
+  });
+  during.Cancel();
+  caller.join();
+  EXPECT_TRUE(writer.Write(*attempt, {}).ok());
+}
+
+TEST_F(CheckpointTest, OnlyServer0BeginsAndOneProcessHasTheFolder) {
+  SmallTraining training(SmallModel(), &files_, Of(2));
+  Start(&training);
+  const absl::Status status = training.writer(1).Begin(false, 0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("server 0"));
+  ASSERT_TRUE(training.Checkpoint().ok());
+  CheckpointWriter other(&files_, &training.server(0), {});
+  EXPECT_TRUE(absl::IsFailedPrecondition(other.Begin(false, 0).status()));
+}
+
+TEST_F(CheckpointTest, FolderOfAnotherTrainingIsNotWrittenTo) {
+  {
+    SmallTraining training(SmallModel(), &files_, Of(1));
+    Start(&training);
+    ASSERT_TRUE(training.Checkpoint().ok());
+  }
+  SmallTraining other(SmallModel(), &files_, Of(1));
+  Start(&other);
+  const absl::Status status = other.Checkpoint().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("restore it, or"));
+}
+
+TEST_F(CheckpointTest, GoingOnFromAnOlderOneDiscardsTheNewer) {
+  {
+    SmallTraining training(SmallModel(), &files_, Of(1));
+    Start(&training);
+    for (int i = 0; i < 3; ++i) {
+      Step(&training);
+      ASSERT_TRUE(training.Checkpoint().ok());
+    }
+  }
+  SmallTraining::Options options = Of(2, true);
+  options.step = 1;
+  SmallTraining training(SmallModel(), &files_, options);
+  ASSERT_EQ(*training.Define(), 1u);
+  ASSERT_TRUE(training.Begin().ok());
+  Step(&training);
+  ASSERT_EQ(*training.Checkpoint(), 2u);
+  EXPECT_THAT(*checkpoint::ListSteps(&files_), ElementsAre(2, 1));
+  EXPECT_TRUE(Restored(1) == training.State());
+}
+
+TEST_F(CheckpointTest, OldOnesAreRemoved) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  for (int i = 0; i < 4; ++i) {
+    Step(&training);
+    ASSERT_TRUE(training.Checkpoint(false, 2).ok());
+  }
+  EXPECT_THAT(*checkpoint::ListSteps(&files_), ElementsAre(4, 3));
+}
+
+TEST_F(CheckpointTest, AnotherModelIsRefusedByName) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  Model model = SmallModel();
+  model.tables[1].optimizer.rule = optim::Rule::kSgd;
+  SmallTraining other(model, &files_, Of(1, true));
+  const absl::Status status = other.Define().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'b' has slots m f32"));
+}
+
+TEST_F(CheckpointTest, StepThatIsNotThereIsAnErrorAndNoNewBeginning) {
+  SmallTraining::Options options = Of(1, true);
+  EXPECT_EQ(*SmallTraining(SmallModel(), &files_, options).Define(), 0u);
+  options.step = 5;
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      SmallTraining(SmallModel(), &files_, options).Define().status()));
+}
+
+TEST_F(CheckpointTest, DamagedOneIsPassedOver) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  const TrainingState first = training.State();
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  for (const auto& [path, bytes] : files_.Contents()) {
+    if (path.find("step-0000000002/shard") != 0) continue;
+    (*files_.Bytes(path))[bytes.size() / 2] ^= 1;
+  }
+  EXPECT_TRUE(Restored(2) == first);
+}
+
+}  // namespace
+}  // namespace penstock::ps
