@@ -8,6 +8,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "ps/model/wire.h"
 #include "ps/service/attend.h"
+#include "ps/service/checkpoint_calls.h"
 #include "ps/service/convert.h"
 #include "ps/service/ticket_reactor.h"
 #include "ps/wire/ps.grpc.pb.h"
@@ -24,6 +25,10 @@ using grpc::CallbackServerContext;
 using grpc::ServerUnaryReactor;
 using v1::ParameterServer;
 
+using CheckpointBase = ParameterServer::WithCallbackMethod_BeginCheckpoint<
+    ParameterServer::WithCallbackMethod_WriteShard<
+        ParameterServer::WithCallbackMethod_CommitCheckpoint<
+            ParameterServer::Service>>>;
 // Methods that carry tensors are raw: they bypass protobuf's parser.
 using Base = ParameterServer::WithRawCallbackMethod_Initialize<
     ParameterServer::WithRawCallbackMethod_Push<
@@ -33,7 +38,7 @@ using Base = ParameterServer::WithRawCallbackMethod_Initialize<
                     ParameterServer::WithCallbackMethod_Join<
                         ParameterServer::WithCallbackMethod_Attend<
                             ParameterServer::WithCallbackMethod_Describe<
-                                ParameterServer::Service>>>>>>>>;
+                                CheckpointBase>>>>>>>>;
 
 class ServiceImpl final : public Base {
  public:
@@ -90,8 +95,40 @@ class ServiceImpl final : public Base {
                                const v1::DescribeRequest* request,
                                v1::ServerReport* reply) override {
     absl::Status status = Check(*context, Permission::kRead);
-    if (status.ok()) *reply = ToMessage(server_->report());
+    if (status.ok()) {
+      *reply = ToMessage(server_->report());
+      if (options_.checkpoints != nullptr) {
+        reply->set_last_checkpoint_step(options_.checkpoints->last_step());
+      }
+    }
     return Finish(context, status);
+  }
+
+  ServerUnaryReactor* BeginCheckpoint(CallbackServerContext* context,
+                                      const v1::BeginCheckpointRequest* request,
+                                      v1::CheckpointAttempt* reply) override {
+    return StartCheckpointCall(context, request->view(), [=](Cancellation*) {
+      return ps::BeginCheckpoint(options_.checkpoints, *request, reply);
+    });
+  }
+
+  ServerUnaryReactor* WriteShard(CallbackServerContext* context,
+                                 const v1::WriteShardRequest* request,
+                                 v1::ShardInfo* reply) override {
+    return StartCheckpointCall(
+        context, request->view(), [=](Cancellation* cancellation) {
+          return ps::WriteShard(options_.checkpoints, *request, cancellation,
+                                reply);
+        });
+  }
+
+  ServerUnaryReactor* CommitCheckpoint(
+      CallbackServerContext* context,
+      const v1::CommitCheckpointRequest* request,
+      v1::CommitCheckpointReply* reply) override {
+    return StartCheckpointCall(context, request->view(), [=](Cancellation*) {
+      return ps::CommitCheckpoint(options_.checkpoints, *request, reply);
+    });
   }
 
  private:
@@ -108,12 +145,22 @@ class ServiceImpl final : public Base {
     return options_.access->Check(context, permission);
   }
 
+  ServerUnaryReactor* StartCheckpointCall(CallbackServerContext* context,
+                                          const v1::View& view,
+                                          CheckpointCalls::Work work) {
+    absl::Status status = Check(*context, Permission::kAdminister);
+    if (status.ok()) status = server_->CheckView(ViewIn(view));
+    if (!status.ok()) return Finish(context, status);
+    return checkpoint_calls_.Start(std::move(work));
+  }
+
   absl::Status HandleDefine(const v1::DefineRequest& request,
                             v1::DefineReply* reply);
   absl::Status HandleInitialize(const ByteBuffer& request, ByteBuffer* reply);
 
   Server* const server_;
   const ServiceOptions options_;
+  CheckpointCalls checkpoint_calls_;
 };
 
 absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,

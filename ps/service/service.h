@@ -7,6 +7,7 @@
 
 #include "grpcpp/impl/codegen/service_type.h"
 #include "ps/access/access.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
 
 namespace penstock::ps {
@@ -14,6 +15,8 @@ namespace penstock::ps {
 struct ServiceOptions {
   // Who may call what; outlives the gRPC server. Null: everybody everything.
   Access* access = nullptr;
+  // Outlives the service. Null: the server has no folder for checkpoints.
+  CheckpointWriter* checkpoints = nullptr;
 };
 
 // Makes a service. Register it with a ServerBuilder that went through

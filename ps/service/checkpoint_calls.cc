@@ -1,0 +1,156 @@
+#include "ps/service/checkpoint_calls.h"
+
+#include <utility>
+#include <vector>
+
+#include "tensor_service/status.h"
+
+namespace penstock::ps {
+namespace {
+
+absl::Status NoFolder() {
+  return absl::FailedPreconditionError(
+      "checkpoint: this server has no folder for them: start all servers with "
+      "--checkpoints=DIR, of a folder that their hosts share");
+}
+
+v1::CheckpointAttempt ToMessage(const CheckpointWriter::Attempt& attempt) {
+  v1::CheckpointAttempt message;
+  message.set_step(attempt.step);
+  message.set_id(attempt.id);
+  message.set_incremental(attempt.base_step.has_value());
+  message.set_base_step(attempt.base_step.value_or(0));
+  return message;
+}
+
+CheckpointWriter::Attempt AttemptIn(const v1::CheckpointAttempt& message) {
+  CheckpointWriter::Attempt attempt;
+  attempt.step = message.step();
+  attempt.id = message.id();
+  if (message.incremental()) attempt.base_step = message.base_step();
+  return attempt;
+}
+
+v1::ShardInfo ToMessage(const CheckpointWriter::Shard& shard) {
+  v1::ShardInfo message;
+  message.set_shard(shard.info.shard);
+  message.set_bytes(shard.info.bytes);
+  message.set_checksum(shard.info.checksum);
+  for (const checkpoint::WorkerClock& clock : shard.clocks) {
+    v1::WorkerClock* const added = message.add_clocks();
+    added->mutable_worker()->set_rank(clock.rank);
+    added->mutable_worker()->set_incarnation(clock.incarnation);
+    added->set_clock(clock.clock);
+  }
+  return message;
+}
+
+CheckpointWriter::Shard ShardIn(const v1::ShardInfo& message) {
+  CheckpointWriter::Shard shard;
+  shard.info = {message.shard(), message.bytes(), message.checksum()};
+  shard.clocks.reserve(static_cast<size_t>(message.clocks_size()));
+  for (const v1::WorkerClock& clock : message.clocks()) {
+    shard.clocks.push_back(
+        {clock.worker().rank(), clock.worker().incarnation(), clock.clock()});
+  }
+  return shard;
+}
+
+}  // namespace
+
+// gRPC learns of it when it is returned, and keeps an earlier Finish().
+class CheckpointCalls::Call final : public grpc::ServerUnaryReactor {
+ public:
+  explicit Call(Work work) : work_(std::move(work)) {}
+
+  // Nothing may touch the call afterwards.
+  void Run() {
+    const absl::Status status =
+        cancellation_.is_cancelled()
+            ? absl::CancelledError("checkpoint: the caller has given up")
+            : work_(&cancellation_);
+    Finish(tensor::ToGrpc(status));
+  }
+
+  void OnCancel() override { cancellation_.Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  const Work work_;
+  Cancellation cancellation_;
+};
+
+CheckpointCalls::~CheckpointCalls() {
+  std::thread thread;
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    thread = std::move(thread_);
+  }
+  if (thread.joinable()) thread.join();
+}
+
+grpc::ServerUnaryReactor* CheckpointCalls::Start(Work work) {
+  auto* const call = new Call(std::move(work));
+  Enqueue(call);
+  return call;
+}
+
+void CheckpointCalls::Enqueue(Call* call) {
+  absl::MutexLock lock(&mu_);
+  calls_.push_back(call);
+  if (!thread_.joinable()) thread_ = std::thread([this] { ThreadLoop(); });
+}
+
+void CheckpointCalls::ThreadLoop() {
+  while (true) {
+    Call* call = nullptr;
+    {
+      absl::MutexLock lock(&mu_);
+      mu_.Await(absl::Condition(this, &CheckpointCalls::HasWorkLocked));
+      if (calls_.empty()) return;
+      call = calls_.front();
+      calls_.pop_front();
+    }
+    call->Run();
+  }
+}
+
+absl::Status BeginCheckpoint(CheckpointWriter* writer,
+                             const v1::BeginCheckpointRequest& request,
+                             v1::CheckpointAttempt* reply) {
+  if (writer == nullptr) return NoFolder();
+  const auto attempt = writer->Begin(request.incremental(), request.keep());
+  if (!attempt.ok()) return attempt.status();
+  *reply = ToMessage(*attempt);
+  return absl::OkStatus();
+}
+
+absl::Status WriteShard(CheckpointWriter* writer,
+                        const v1::WriteShardRequest& request,
+                        Cancellation* cancellation, v1::ShardInfo* reply) {
+  if (writer == nullptr) return NoFolder();
+  const auto shard = writer->Write(AttemptIn(request.attempt()),
+                                   request.version(), cancellation);
+  if (!shard.ok()) return shard.status();
+  *reply = ToMessage(*shard);
+  return absl::OkStatus();
+}
+
+absl::Status CommitCheckpoint(CheckpointWriter* writer,
+                              const v1::CommitCheckpointRequest& request,
+                              v1::CommitCheckpointReply* reply) {
+  if (writer == nullptr) return NoFolder();
+  std::vector<CheckpointWriter::Shard> shards;
+  shards.reserve(static_cast<size_t>(request.shards_size()));
+  for (const v1::ShardInfo& shard : request.shards()) {
+    shards.push_back(ShardIn(shard));
+  }
+  const auto removed =
+      writer->Commit(AttemptIn(request.attempt()), std::move(shards));
+  if (!removed.ok()) return removed.status();
+  for (const uint64_t step : *removed) reply->add_removed_steps(step);
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::ps
