@@ -3,7 +3,8 @@
 // They are counted whether or not somebody reads them: what the connections
 // carried and over which path, why not over a better one, how long messages and
 // RPCs took, and what memory and devices say. docs/operations.md has the table
-// of them. They name no peer and hold nothing that a peer has said.
+// of them. They name no peer and hold nothing that a peer has said. A program
+// may add its own.
 //
 // PENSTOCK_METRICS=[HOST:]PORT serves them without a line of code, from the
 // first channel or server over Penstock on. All functions in this file are
@@ -12,7 +13,11 @@
 #ifndef PENSTOCK_METRICS_H_
 #define PENSTOCK_METRICS_H_
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -35,6 +40,32 @@ absl::StatusOr<int> ServeMetrics(const std::string& address);
 // 0.0.4), for programs that serve them in a way of their own. Waits for the
 // locks of the connections: do not call it where calls must not wait.
 std::string MetricsText();
+
+// Series of one name. Prometheus' conventions say what to call them.
+struct MetricFamily {
+  enum class Type { kCounter, kGauge };
+  struct Series {
+    std::vector<std::pair<std::string, std::string>> labels;  // {name, value}
+    double value = 0;
+  };
+  std::string name;  // "myserver_requests_total"
+  std::string help;  // one line
+  Type type = Type::kGauge;
+  std::vector<Series> series;
+};
+
+// Shows what `collect` returns in each answer, behind Penstock's own, until the
+// last copy of the returned handle is gone. Its destructor waits for a call
+// that is under way, so what `collect` uses may be destroyed after it.
+//
+// `collect` is called on the threads that answer, one call at a time. It must
+// not block for long, throw, call a function of this file or let go of the
+// handle. Names and values are UTF-8 text. A family whose name, or that of a
+// label, Prometheus does not allow is left out. No two families of a process
+// may have the same name; how many series there are is for `collect` to bound.
+// The child of a fork shows none of its parent's.
+[[nodiscard]] std::shared_ptr<void> AddMetrics(
+    std::function<std::vector<MetricFamily>()> collect);
 
 }  // namespace penstock
 

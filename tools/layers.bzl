@@ -111,6 +111,7 @@ LAYERS = {
     ],
     # Shows what the process counts.
     "transport/monitoring": [
+        "penstock/metrics.h",
         "transport/base",
         "transport/metrics",
         "transport/progress",

@@ -1,8 +1,11 @@
 #include "penstock/metrics.h"
 
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "transport/monitoring/added.h"
 #include "transport/monitoring/exposition.h"
 #include "transport/monitoring/http_port.h"
 #include "transport/settings/http_address.h"
@@ -21,5 +24,10 @@ absl::StatusOr<int> ServeMetrics(const std::string& address) {
 }
 
 std::string MetricsText() { return monitoring::MetricsAsText(); }
+
+std::shared_ptr<void> AddMetrics(
+    std::function<std::vector<MetricFamily>()> collect) {
+  return monitoring::Add(std::move(collect));
+}
 
 }  // namespace penstock

@@ -10,6 +10,7 @@
 #include "transport/metrics/histogram.h"
 #include "transport/metrics/registry.h"
 #include "transport/metrics/table.h"
+#include "transport/monitoring/added.h"
 #include "transport/progress/aside.h"
 
 namespace penstock {
@@ -126,8 +127,16 @@ std::vector<prometheus::MetricFamily> ToFamilies(
   return families;
 }
 
+std::vector<prometheus::MetricFamily> AllFamilies() {
+  std::vector<prometheus::MetricFamily> families = ToFamilies(CollectAll());
+  for (prometheus::MetricFamily& family : AddedFamilies()) {
+    families.push_back(std::move(family));
+  }
+  return families;
+}
+
 std::string MetricsAsText() {
-  return prometheus::TextSerializer().Serialize(ToFamilies(CollectAll()));
+  return prometheus::TextSerializer().Serialize(AllFamilies());
 }
 
 }  // namespace monitoring

@@ -22,7 +22,10 @@ metrics::Snapshot CollectAll();
 std::vector<prometheus::MetricFamily> ToFamilies(
     const metrics::Snapshot& snapshot);
 
-// Returns CollectAll() in Prometheus' text format, version 0.0.4.
+// Returns those of CollectAll(), and behind them what the program has added.
+std::vector<prometheus::MetricFamily> AllFamilies();
+
+// Returns AllFamilies() in Prometheus' text format, version 0.0.4.
 std::string MetricsAsText();
 
 }  // namespace monitoring

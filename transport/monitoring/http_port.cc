@@ -27,7 +27,7 @@ namespace {
 class ThisProcess : public prometheus::Collectable {
  public:
   std::vector<prometheus::MetricFamily> Collect() const override {
-    return ToFamilies(CollectAll());
+    return AllFamilies();
   }
 };
 

@@ -1,0 +1,128 @@
+#include "transport/monitoring/added.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "prometheus/check_names.h"
+#include "transport/base/mutex.h"
+
+namespace penstock {
+namespace monitoring {
+namespace {
+
+using Collect = std::function<std::vector<MetricFamily>()>;
+
+bool IsAllowed(const MetricFamily& family) {
+  if (!prometheus::CheckMetricName(family.name)) return false;
+  for (const MetricFamily::Series& series : family.series) {
+    for (const auto& [name, value] : series.labels) {
+      if (!prometheus::CheckLabelName(name)) return false;
+    }
+  }
+  return true;
+}
+
+prometheus::MetricFamily ToPrometheus(MetricFamily family) {
+  const bool is_counter = family.type == MetricFamily::Type::kCounter;
+  prometheus::MetricFamily result;
+  result.name = std::move(family.name);
+  result.help = std::move(family.help);
+  // It is to stay one line.
+  std::replace(result.help.begin(), result.help.end(), '\n', ' ');
+  result.type = is_counter ? prometheus::MetricType::Counter
+                           : prometheus::MetricType::Gauge;
+  result.metric.reserve(family.series.size());
+  for (MetricFamily::Series& series : family.series) {
+    prometheus::ClientMetric metric;
+    for (auto& [name, value] : series.labels) {
+      metric.label.push_back({std::move(name), std::move(value)});
+    }
+    (is_counter ? metric.counter.value : metric.gauge.value) = series.value;
+    result.metric.push_back(std::move(metric));
+  }
+  return result;
+}
+
+// Functions are called with the lock held: who removes one waits for its call.
+class Functions {
+ public:
+  uint64_t Insert(Collect collect) {
+    base::MutexLock lock(&mu_);
+    functions_[next_] = std::move(collect);
+    return next_++;
+  }
+
+  void Remove(uint64_t id) {
+    base::MutexLock lock(&mu_);
+    functions_.erase(id);
+  }
+
+  std::vector<prometheus::MetricFamily> Call() {
+    std::vector<prometheus::MetricFamily> families;
+    base::MutexLock lock(&mu_);
+    for (const auto& [id, collect] : functions_) {
+      for (MetricFamily& family : collect()) {
+        if (family.series.empty() || !IsAllowed(family)) continue;
+        families.push_back(ToPrometheus(std::move(family)));
+      }
+    }
+    return families;
+  }
+
+ private:
+  base::Mutex mu_;
+  std::map<uint64_t, Collect> functions_ ABSL_GUARDED_BY(mu_);
+  uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// Of this process, not of its parent, whose lock may have been held as it
+// forked. Never destroyed: it may be answering as the process ends.
+std::atomic<Functions*> current{nullptr};
+
+void ForgetInChild() { current.store(nullptr); }
+
+Functions* Current() {
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetInChild);
+  (void)registered;  // fails only if there is no memory
+  Functions* functions = current.load();
+  if (functions != nullptr) return functions;
+  auto* const made = new Functions;
+  if (current.compare_exchange_strong(functions, made)) return made;
+  delete made;
+  return functions;
+}
+
+class Handle {
+ public:
+  Handle(Functions* functions, uint64_t id) : functions_(functions), id_(id) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() {
+    if (functions_ == current.load()) functions_->Remove(id_);
+  }
+
+ private:
+  Functions* const functions_;
+  const uint64_t id_;
+};
+
+}  // namespace
+
+std::shared_ptr<void> Add(std::function<std::vector<MetricFamily>()> collect) {
+  Functions* const functions = Current();
+  return std::make_shared<Handle>(functions,
+                                  functions->Insert(std::move(collect)));
+}
+
+std::vector<prometheus::MetricFamily> AddedFamilies() {
+  return Current()->Call();
+}
+
+}  // namespace monitoring
+}  // namespace penstock
