@@ -170,6 +170,7 @@ LAYERS = {
         "ps/model",
     ],
     "ps/service": [
+        "penstock/metrics.h",
         "transport/base",
         "tensor_service",
         "ps/consistency",
