@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "cli/top/parameter_server.h"
 #include "cli/top/rates.h"
 #include "cli/top/view.h"
 #include "nlohmann/json.hpp"
@@ -86,6 +87,8 @@ std::string ViewJson(const Sample& before, const Sample& after,
       view["connections"].push_back(ConnectionJson(rates, *each));
     }
   }
+  json server = ParameterServerJson(rates, after);
+  if (!server.is_null()) view["parameter_server"] = std::move(server);
   return view.dump(-1, ' ', /*ensure_ascii=*/true,
                    json::error_handler_t::replace) +
          "\n";

@@ -1,11 +1,12 @@
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "cli/text/units.h"
+#include "cli/top/figures.h"
+#include "cli/top/parameter_server.h"
 #include "cli/top/rates.h"
 #include "cli/top/table.h"
 #include "cli/top/view.h"
@@ -20,23 +21,6 @@ constexpr char kDecisions[] = "penstock_path_decisions_total";
 constexpr size_t kMaxConnections = 20;
 constexpr size_t kMaxPeerBytes = 30;
 constexpr size_t kMaxReasonBytes = 160;
-
-// "12.3k", as many digits as a column has room for.
-std::string Count(double value) {
-  static const char* const kUnits[] = {"", "k", "M", "G", "T"};
-  size_t unit = 0;
-  while (value >= 9999.5 && unit + 1 < sizeof kUnits / sizeof *kUnits) {
-    value /= 1000;
-    ++unit;
-  }
-  const bool is_whole =
-      unit == 0 && (value >= 100 || value == std::floor(value));
-  return absl::StrFormat("%.*f%s", is_whole ? 0 : 1, value, kUnits[unit]);
-}
-
-std::string Bytes(double value) {
-  return BytesText(static_cast<uint64_t>(std::llround(value)));
-}
 
 // An empty one is no time.
 std::string Time(absl::Duration time) {
@@ -225,6 +209,7 @@ std::string ViewText(const Sample& before, const Sample& after,
     absl::StrAppend(&text, Heading(out, "Connections"),
                     Connections(rates, after, out));
   }
+  text += ParameterServerText(rates, after, out);
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/top/sample.h"
 #include "cli/top/view.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace penstock::cli {
 namespace {
@@ -117,6 +118,86 @@ TEST(ViewTest, NarrowTerminalsGetTheColumnsThatFit) {
       EXPECT_NE(text.find(part), std::string::npos) << part << text;
     }
   }
+}
+
+// A parameter server whose tables have taken so many steps.
+Sample Server(int seconds, int steps) {
+  const std::string count = std::to_string(steps);
+  Sample sample = After(seconds, 0);
+  sample.metrics =
+      Parsed("penstock_ps_ready 1\npenstock_ps_version " + count +
+             "\npenstock_ps_workers 3\npenstock_ps_workers_expected 4\n"
+             "penstock_ps_slowest_worker_behind 17\npenstock_ps_tables 2\n"
+             "penstock_ps_pushes_total{verdict=\"counted\"} " +
+             count +
+             "\npenstock_ps_held_limit_bytes 4096\n"
+             "penstock_ps_table_bytes{table=\"bias\",type=\"dense\"} 16\n"
+             "penstock_ps_table_bytes{table=\"us\x1b"
+             "ers\",type=\"sparse\"} 2048\n"
+             "penstock_ps_table_rows{table=\"us\x1b"
+             "ers\",type=\"sparse\"} 77\n"
+             "penstock_ps_table_hits_total{table=\"us\x1b"
+             "ers\",type=\"sparse\"} " +
+             std::to_string(3 * steps) +
+             "\npenstock_ps_table_misses_total{table=\"us\x1b"
+             "ers\",type=\"sparse\"} " +
+             count +
+             "\npenstock_ps_table_steps_total{table=\"bias\",type=\"dense\"} " +
+             count + "\n");
+  return sample;
+}
+
+TEST(ViewTest, TheTablesOfAParameterServerAreBelowItsConnections) {
+  const Output out(-1, Display());
+  const std::string text = ViewText(Server(10, 1000), Server(12, 1500), out);
+  const size_t begin = text.find("Parameter server\n");
+  ASSERT_NE(begin, std::string::npos) << text;
+  EXPECT_GT(begin, text.find("Connections")) << text;
+  for (const char* part :
+       {"serving, version 1500\n", "workers: 3 of 4", "slowest 17 steps",
+        "pushes: 250/s, 0/s", "gradients held: 0 B of 4 KiB",
+        "\nus\\x1bers                  sparse        0        0       77    "
+        "  2 KiB   75%         0\n",
+        "\nbias                       dense      1500      250        0       "
+        "16 B     -         -\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
+  EXPECT_LT(text.find("us\\x1bers"), text.find("\nbias")) << text;
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(ViewText(After(10, 1), After(12, 2), out).find("Parameter"),
+            std::string::npos);
+}
+
+TEST(ViewTest, TheTablesFitANarrowTerminal) {
+  for (const size_t width : {60, 80}) {
+    Display display;
+    display.width = width;
+    Sample after = Server(12, 1500);
+    after.has_connections = false;
+    const std::string text =
+        ViewText(Server(10, 1000), after, Output(-1, display));
+    for (absl::string_view line : absl::StrSplit(text, '\n')) {
+      EXPECT_LE(line.size(), width) << line;
+    }
+    EXPECT_NE(text.find("steps/s"), std::string::npos) << text;
+  }
+}
+
+TEST(ViewTest, JsonHasTheTables) {
+  const auto view = nlohmann::json::parse(
+      ViewJson(Server(10, 1000), Server(12, 1500), absl::UnixEpoch()));
+  const auto& server = view["parameter_server"];
+  EXPECT_EQ(server["pushes_counted_per_second"], 250);
+  ASSERT_EQ(server["tables"].size(), 2u);
+  EXPECT_EQ(server["tables"][0]["table"],
+            "us\x1b"
+            "ers");
+  EXPECT_EQ(server["tables"][0]["misses_per_second"], 250);
+  EXPECT_EQ(server["tables"][1]["steps"], 1500);
+  EXPECT_EQ(nlohmann::json::parse(
+                ViewJson(After(10, 1), After(12, 2), absl::UnixEpoch()))
+                .count("parameter_server"),
+            0u);
 }
 
 TEST(ViewTest, WhatBecameLessIsNoRate) {
