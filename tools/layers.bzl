@@ -195,9 +195,11 @@ LAYERS = {
         "penstock",
         "transport/base",
         "tensor_service",
+        "ps/checkpoint",
         "ps/access",
         "ps/server",
         "ps/service",
+        "ps/client",
     ],
     "python": ["penstock", "tensor_service"],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.

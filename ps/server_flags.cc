@@ -1,0 +1,151 @@
+#include "ps/server_flags.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "ps/cluster.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr char kAnyLocalPort[] = "127.0.0.1:0";
+constexpr char kNewest[] = "newest";
+constexpr unsigned kMaxWorkers = 65'536;  // ranks that a server remembers
+constexpr double kMinSeconds = 0.1;
+constexpr double kMaxSeconds = 86'400;
+
+// For CLI11: each returns what is wrong with the text, or "". CLI::Range takes
+// NaN.
+std::string CheckSeconds(const std::string& text) {
+  double seconds = 0;
+  return absl::SimpleAtod(text, &seconds) && seconds >= kMinSeconds &&
+                 seconds <= kMaxSeconds
+             ? ""
+             : absl::StrCat(text, " is no time from ", kMinSeconds, " to ",
+                            kMaxSeconds, " seconds");
+}
+
+std::string CheckStep(const std::string& text) {
+  uint64_t step = 0;
+  return text == kNewest || (absl::SimpleAtoi(text, &step) && step > 0)
+             ? ""
+             : absl::StrCat(text, " is no step, and not '", kNewest, "'");
+}
+
+void DeclareLimits(CLI::App* app, ServerFlags* flags) {
+  app->add_option("--lease", flags->lease_seconds,
+                  "seconds of silence after which a worker counts as dead")
+      ->check(CheckSeconds)
+      ->capture_default_str();
+  app->add_option("--assemble", flags->assemble_seconds,
+                  "seconds from the first worker until the start without the "
+                  "rest")
+      ->check(CheckSeconds)
+      ->capture_default_str();
+  app->add_option("--wait", flags->wait_seconds,
+                  "seconds after which a call that waits for other workers "
+                  "ends")
+      ->check(CheckSeconds)
+      ->capture_default_str();
+  app->add_option("--memory", flags->memory,
+                  "bytes that dense variables may take, such as 64GiB: their "
+                  "values twice, and the optimizer's slots")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("16GiB");
+  app->add_option("--held-gradients", flags->held_gradients,
+                  "bytes of gradients that wait until they are applied: a "
+                  "synchronous step needs those of all workers")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("4GiB");
+}
+
+void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
+  auto* const folder =
+      app->add_option("--checkpoints", flags->checkpoints,
+                      "the folder of checkpoints, which all servers share")
+          ->check(CLI::ExistingDirectory);
+  app->add_option("--restore", flags->restore,
+                  "begin with the newest good checkpoint ('newest'), or with "
+                  "that of a step; without any, as if this were not given")
+      ->check(CheckStep)
+      ->needs(folder);
+  auto* const every =
+      app->add_option("--checkpoint-every", flags->checkpoint_every_seconds,
+                      "seconds between two checkpoints; the first server has "
+                      "all of them write. Else as 'penstock ps checkpoint' "
+                      "says")
+          ->check(CheckSeconds)
+          ->needs(folder);
+  app->add_option("--keep-checkpoints", flags->keep_checkpoints,
+                  "of those: older ones are removed; 0 keeps all")
+      ->needs(every)
+      ->capture_default_str();
+  app->add_flag("--incremental", flags->incremental,
+                "of those: only what has changed, where that can be")
+      ->needs(every);
+}
+
+void DeclareSecurity(CLI::App* app, ServerFlags* flags) {
+  app->add_option("--ca", flags->tls.ca,
+                  "use TLS, and admit workers whom this PEM file vouches for")
+      ->check(CLI::ExistingFile);
+  app->add_option("--cert", flags->tls.cert, "the certificate to show (PEM)")
+      ->check(CLI::ExistingFile);
+  app->add_option("--key", flags->tls.key, "its private key (PEM)")
+      ->check(CLI::ExistingFile);
+  app->add_option("--access", flags->access.rules,
+                  "who may read, train or administer, by names in "
+                  "certificates: a file of rules; see docs/ps.md")
+      ->check(CLI::ExistingFile);
+  app->add_option("--secret", flags->access.secret,
+                  "a file with the secret that each call has to have, where "
+                  "there is no TLS")
+      ->check(CLI::ExistingFile);
+}
+
+}  // namespace
+
+void DeclareFlags(CLI::App* app, ServerFlags* flags) {
+  app->add_option("--listen", flags->listen,
+                  "address; port 0 takes a free one; else this task's in "
+                  "TF_CONFIG, else 127.0.0.1:0");
+  app->add_option("--workers", flags->workers,
+                  "workers that the start waits for; else those in TF_CONFIG")
+      ->check(CLI::Range(1u, kMaxWorkers));
+  DeclareLimits(app, flags);
+  DeclareCheckpoints(app, flags);
+  DeclareSecurity(app, flags);
+  app->add_option("--record", flags->record,
+                  "record the traffic to this file, to be replayed");
+  app->add_flag("--stock", flags->stock, "stock gRPC, without Penstock");
+  app->add_flag("--quiet", flags->quiet, "no log lines");
+}
+
+absl::Status CompleteFromEnvironment(ServerFlags* flags) {
+  absl::Status tls = flags->tls.Check();
+  if (!tls.ok()) return tls;
+  if (flags->listen.empty() || flags->workers == 0) {
+    auto cluster = ClusterFromEnvironment();
+    if (cluster.ok() && cluster->role != Role::kServer) {
+      return absl::InvalidArgumentError(
+          "task.type in TF_CONFIG is not ps, but this is a parameter server");
+    }
+    if (cluster.ok()) {
+      if (flags->listen.empty()) {
+        flags->listen = cluster->peers()[cluster->index];
+      }
+      if (flags->workers == 0) {
+        flags->workers = static_cast<unsigned>(cluster->workers.size());
+      }
+    } else if (!absl::IsNotFound(cluster.status())) {
+      return cluster.status();
+    }
+  }
+  if (flags->workers == 0) {
+    return absl::InvalidArgumentError(
+        "no cluster: give --workers (and --listen), or set TF_CONFIG");
+  }
+  if (flags->listen.empty()) flags->listen = kAnyLocalPort;
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::ps

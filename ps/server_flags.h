@@ -1,0 +1,45 @@
+// The command line of ps_server.
+
+#ifndef PENSTOCK_PS_SERVER_FLAGS_H_
+#define PENSTOCK_PS_SERVER_FLAGS_H_
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "ps/access/policy.h"
+#include "ps/tls.h"
+
+namespace penstock::ps {
+
+struct ServerFlags {
+  std::string record;    // empty: not recorded
+  std::string listen;    // empty: not given
+  unsigned workers = 0;  // 0: not given
+  double lease_seconds = 10;
+  double assemble_seconds = 60;
+  double wait_seconds = 600;
+  uint64_t memory = uint64_t{16} << 30;         // bytes
+  uint64_t held_gradients = uint64_t{4} << 30;  // bytes
+  std::string checkpoints;                      // the folder; empty: none
+  std::string restore;                  // "newest" or a step; empty: not
+  double checkpoint_every_seconds = 0;  // 0: never
+  unsigned keep_checkpoints = 3;
+  bool incremental = false;
+  TlsFiles tls;
+  AccessFiles access;
+  bool stock = false;
+  bool quiet = false;
+};
+
+// Adds the flags, which are parsed into `flags`.
+void DeclareFlags(CLI::App* app, ServerFlags* flags);
+
+// Checks the flags against each other, and fills in what they leave open: from
+// TF_CONFIG, in which the server is a task of type "ps".
+absl::Status CompleteFromEnvironment(ServerFlags* flags);
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_SERVER_FLAGS_H_
