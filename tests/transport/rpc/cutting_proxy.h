@@ -43,6 +43,11 @@ class CuttingProxy {
   }
 
   int port() const { return port_; }
+  // How many there have been.
+  size_t connections() {
+    std::lock_guard<std::mutex> lock(mu_);
+    return threads_.size();
+  }
   // For connections from now on: where they go, and how many bytes they carry
   // in both directions together before they break.
   void Set(int target, size_t bytes) {
