@@ -88,7 +88,7 @@ void PushQueue::Wait(Pending* push) {
       {puller_.connection->channels()[server_],
        absl::StrCat(kServicePath, "Pull"), *std::move(bytes), push->deadline,
        nullptr},
-      puller_.rejoin(server_), [this, push](CallLoop::Reply reply, int) {
+      puller_.rejoin(server_), [this, push](const CallLoop::Reply& reply, int) {
         tensor::Message<v1::PullReplyHeader> answer;
         absl::Status status = reply.status();
         if (status.ok()) status = tensor::Decode(*reply, &answer);
@@ -116,7 +116,7 @@ void PushQueue::Send(Pending* push) {
                       absl::StrCat(kServicePath, "Push"), *std::move(bytes),
                       push->deadline, nullptr},
                      puller_.rejoin(server_),
-                     [this, push](CallLoop::Reply reply, int attempts) {
+                     [this, push](const CallLoop::Reply& reply, int attempts) {
                        absl::StatusOr<PushVerdict> verdict =
                            Read(reply, attempts);
                        if (!verdict.ok())

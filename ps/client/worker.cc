@@ -84,7 +84,7 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
 }
 
 PatientCall::Rejoin Worker::RejoinAt(size_t server) {
-  return [this, server](std::function<void(absl::Status)> done) {
+  return [this, server](const std::function<void(absl::Status)>& done) {
     v1::JoinRequest request;
     *request.mutable_view() = connection_->view();
     *request.mutable_worker() = id_;
