@@ -57,10 +57,11 @@ struct Transport {
 class Cluster {
  public:
   explicit Cluster(size_t servers, uint32_t workers = 1,
-                   Transport transport = {})
+                   Transport transport = {},
+                   absl::Duration lease = absl::Seconds(30))
       : transport_(std::move(transport)), nodes_(servers) {
     options_.membership.expected_workers = workers;
-    options_.membership.lease = absl::Seconds(30);
+    options_.membership.lease = lease;
     options_.max_wait = absl::Minutes(1);
     options_.log = [](const std::string&) {};
     for (size_t i = 0; i < servers; ++i) Start(i);

@@ -4,13 +4,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "ps/client/awaited.h"
 #include "ps/client/reader.h"
 #include "tests/ps/client/cluster.h"
 
@@ -103,6 +108,233 @@ TEST_F(WorkerTest, StepsOfAllTablesGoThereAndBack) {
   }
   worker->Leave();
   EXPECT_EQ(cluster_.core(0).report().workers_lost, 0u);
+}
+
+TEST_F(WorkerTest, TheNextPullOverlapsAndIsThereWhenItIsWanted) {
+  auto worker = Chief(TestModel(), 0);
+  Awaited<absl::StatusOr<Pulled>> last;
+  const auto on_last = last.Callback();
+  // Each callback starts the next step: nothing here waits in between.
+  std::function<void(uint64_t, const Pulled&)> step =
+      [&](uint64_t at, const Pulled& pulled) {
+        ExpectAll(pulled, -1.0f * at);
+        worker->StartPush(at, {Values(1), {}}, [](const auto& pushed) {
+          EXPECT_TRUE(pushed.ok() && pushed->counted());
+        });
+        worker->StartPull(at + 1, {}, [&, at](absl::StatusOr<Pulled> next) {
+          if (!next.ok() || at == 4) return on_last(std::move(next));
+          step(at + 1, *next);
+        });
+      };
+  step(0, *worker->Pull(0));
+  auto pulled = last.Wait();
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  ExpectAll(*pulled, -5);
+}
+
+TEST_F(WorkerTest, ManyPushesWaitForOneAnother) {
+  auto worker = Chief(TestModel(ConsistencyPolicy::kUnlimited), 0);
+  constexpr int kSteps = 20;
+  std::vector<uint64_t> order;
+  absl::Notification all;
+  for (uint64_t step = 0; step < kSteps; ++step) {
+    worker->StartPush(step, {Values(1), {}}, [&, step](const auto& pushed) {
+      EXPECT_TRUE(pushed.ok() && pushed->counted()) << pushed.status();
+      order.push_back(step);
+      if (order.size() == kSteps) all.Notify();
+    });
+  }
+  all.WaitForNotification();
+  for (uint64_t step = 0; step < kSteps; ++step) EXPECT_EQ(order[step], step);
+  for (size_t server = 0; server < 2; ++server) {
+    EXPECT_EQ(cluster_.core(server).report().pushes.counted, kSteps);
+  }
+}
+
+TEST_F(WorkerTest, HalfOfThePrecisionIsHalfOfTheBytes) {
+  auto worker = Chief(TestModel(), 3);
+  PullSpec spec;
+  spec.dtype = tensor::DType::kBF16;
+  spec.rows = {{"rows", {1, 1}}};
+  auto pulled = worker->Pull(0, spec);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  for (const tensor::NamedTensor& named : pulled->AllDense().tensors) {
+    ASSERT_EQ(named.tensor.dtype(), tensor::DType::kBF16) << named.name;
+    for (size_t i = 0; i < named.tensor.byte_size(); i += 2) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, named.tensor.bytes().data() + i, 2);
+      ASSERT_EQ(bits, 0x4040);  // 3
+    }
+  }
+  EXPECT_EQ(pulled->Rows(0).ToString(), "bf16[2,2]");
+}
+
+TEST_F(WorkerTest, OnlyWhatIsAskedForComes) {
+  auto worker = Chief(TestModel(), 3);
+  PullSpec spec;
+  spec.all_dense = false;
+  spec.dense = {"bias"};
+  auto pulled = worker->Pull(0, spec);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(Elements(*pulled->Dense("bias")), std::vector<float>(3, 3));
+  EXPECT_TRUE(absl::IsNotFound(pulled->Dense("kernel").status()));
+  spec.dense = {"no such"};
+  EXPECT_TRUE(absl::IsInvalidArgument(worker->Pull(0, spec).status()));
+  spec.dense = {};
+  EXPECT_TRUE(worker->Pull(0, spec).ok());  // waits only
+}
+
+TEST_F(WorkerTest, WhatDoesNotFitIsRefusedByName) {
+  auto worker = Chief(TestModel(), 3);
+  const auto refused = [&](StepGradients gradients, const char* why) {
+    const absl::Status status = worker->Push(0, gradients).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_NE(status.message().find(why), std::string::npos) << status;
+  };
+  refused({{{{"bias", Filled({4}, 1)}}}, {}}, "f32[3], and was given f32[4]");
+  refused({{{{"bia", Filled({3}, 1)}}}, {}}, "table bia: the model has no");
+  refused(
+      {{{{"kernel", Filled({100, 100}, 1)}, {"kernel", Filled({100, 100}, 1)}}},
+       {}},
+      "kernel: it was given twice");
+  refused({{}, {{"rows", {1, 2}, Filled({2, 3}, 1)}}}, "shape [2,2]");
+  refused({{}, {{"rows", {1}, Filled({1, 2}, 1)}, {"rows", {}, {}}}}, "twice");
+  refused({{}, {{"bias", {1}, Filled({1, 2}, 1)}}}, "no sparse table");
+  EXPECT_TRUE(worker->Push(0, {Values(1), {}})->counted());
+}
+
+TEST_F(WorkerTest, TwoWorkersAreAveraged) {
+  Cluster cluster(2, 2);
+  auto defined = Define(cluster.DefinitionOf(TestModel()));
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  const auto run = [&](uint32_t rank, float gradient) {
+    Worker::Options options;
+    options.rank = rank;
+    options.connection = defined->connection;
+    if (rank != 0) {  // as another process, which waits for the chief
+      Connection::Options open;
+      open.servers = cluster.Channels();
+      auto opened = Connection::Open(open);
+      ASSERT_TRUE(opened.ok()) << opened.status();
+      options.connection = *opened;
+    }
+    auto worker = *Worker::Join(std::move(options));
+    if (rank == 0) {
+      ASSERT_TRUE(worker->Initialize(Values(10)).ok());
+    }
+    for (uint64_t step = worker->clock(); step < 3; ++step) {
+      auto pulled = worker->Pull(step);
+      ASSERT_TRUE(pulled.ok()) << pulled.status();
+      ExpectAll(*pulled, 10 - 2.0f * step);
+      auto pushed = worker->Push(step, {Values(gradient), {}});
+      ASSERT_TRUE(pushed.ok() && pushed->counted()) << pushed.status();
+    }
+    worker->Leave();
+  };
+  std::thread other([&] { run(1, 3); });
+  run(0, 1);
+  other.join();
+  Reader reader(defined->connection);
+  auto pulled = reader.Pull(3, {}, absl::Minutes(1));
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  ExpectAll(*pulled, 4);
+}
+
+TEST_F(WorkerTest, AChiefThatComesAgainGoesOn) {
+  auto worker = Chief(TestModel(), 5);
+  ASSERT_TRUE(worker->Push(0, {Values(1), {}})->counted());
+  worker = nullptr;
+  auto defined = Define(cluster_.DefinitionOf(TestModel()));
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  EXPECT_TRUE(defined->is_adopted);
+  EXPECT_FALSE(defined->wants_values);
+  Worker::Options options;
+  options.connection = defined->connection;
+  worker = *Worker::Join(std::move(options));
+  EXPECT_EQ(worker->clock(), 1u);
+  ASSERT_TRUE(worker->Initialize(Values(77)).ok());
+  auto pulled = worker->Pull(1);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  ExpectAll(*pulled, 4);
+
+  Model other = TestModel();
+  other.tables[1].optimizer.schedule.learning_rate = 2;
+  const absl::Status status = Define(cluster_.DefinitionOf(other)).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_NE(status.message().find("bias"), std::string::npos) << status;
+}
+
+TEST_F(WorkerTest, AServerThatWasStartedAnewIsNamed) {
+  auto worker = Chief(TestModel(), 5);
+  cluster_.Stop(1);
+  cluster_.Start(1);
+  const std::string name = absl::StrCat("server 1 (", cluster_.Address(1), ")");
+  for (const absl::Status& status :
+       {worker->Pull(0).status(), worker->Push(0, {Values(1), {}}).status(),
+        Connection::Open({cluster_.Channels(), absl::Seconds(60), false})
+            .status(),
+        Define(cluster_.DefinitionOf(TestModel())).status()}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(status.message().find(name), std::string::npos) << status;
+    EXPECT_NE(status.message().find("anew"), std::string::npos) << status;
+  }
+}
+
+TEST_F(WorkerTest, ChannelsInAnotherOrderAreNoticed) {
+  auto worker = Chief(TestModel(), 5);
+  Connection::Channels channels = cluster_.Channels();
+  std::swap(channels[0], channels[1]);
+  absl::Status status = Connection::Open({channels}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  channels.pop_back();
+  status = Connection::Open({channels}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST_F(WorkerTest, ABlockingCallInACallbackIsRefused) {
+  auto worker = Chief(TestModel(), 5);
+  Awaited<absl::Status> inner;
+  worker->StartPull(0, {}, [&](absl::StatusOr<Pulled>) {
+    inner.Callback()(worker->Pull(0).status());
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(inner.Wait()));
+}
+
+TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
+  auto worker = Chief(TestModel(), 5);
+  std::vector<absl::Status> ends;
+  // Nobody does the steps before it.
+  for (int i = 0; i < 5; ++i) {
+    worker->StartPull(
+        7, {}, [&](const auto& pulled) { ends.push_back(pulled.status()); });
+  }
+  // The push of a step that was not pulled waits for that.
+  worker->StartPush(9, {Values(1), {}}, [&](const auto& pushed) {
+    ends.push_back(pushed.status());
+  });
+  worker = nullptr;
+  ASSERT_EQ(ends.size(), 6u);
+  for (const absl::Status& end : ends) {
+    EXPECT_TRUE(absl::IsCancelled(end)) << end;
+  }
+}
+
+// Heartbeats have a thread of their own.
+TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
+  Cluster cluster(1, 1, {}, absl::Milliseconds(300));
+  auto defined = Define(cluster.DefinitionOf(TestModel()));
+  Worker::Options options;
+  options.connection = defined->connection;
+  auto worker = *Worker::Join(std::move(options));
+  ASSERT_TRUE(worker->Initialize(Values(1)).ok());
+  absl::Notification lease_is_over_thrice;
+  worker->StartPull(0, {}, [&](absl::StatusOr<Pulled>) {
+    // The time has to pass: it is what is tested.
+    absl::SleepFor(absl::Milliseconds(900));
+    lease_is_over_thrice.Notify();
+  });
+  lease_is_over_thrice.WaitForNotification();
+  EXPECT_EQ(cluster.core(0).report().workers_lost, 0u);
 }
 
 }  // namespace

@@ -1,0 +1,259 @@
+// What a worker repeats, and what it gives up: against a server that answers
+// as it is told.
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "ps/client/worker.h"
+#include "ps/model/wire.h"
+#include "ps/placement/wire.h"
+#include "tensor_service/calls.h"
+#include "tensor_service/message.h"
+#include "tests/ps/client/scripted_server.h"
+
+namespace penstock::ps {
+namespace {
+
+using Answer = ScriptedServer::Answer;
+
+Model OneTable() {
+  TableSpec table;
+  table.name = "w";
+  table.rows = DenseSpec{tensor::DType::kF32, {2}};
+  table.staleness = ConsistencyPolicy::kUnlimited;
+  return {{table}};
+}
+
+v1::GetModelReply Description() {
+  const Model model = OneTable();
+  v1::GetModelReply reply;
+  reply.set_run(5);
+  reply.set_has_values(true);
+  *reply.mutable_model() = ToMessage(model);
+  *reply.mutable_placement() = ToMessage(
+      *PlacementMap::Make({*LayoutOf(model.tables[0])}, {"ps0:7000"}, {}));
+  v1::Part* const part = reply.add_parts();
+  part->set_name("w");
+  part->set_dtype(tensor::v1::DTYPE_F32);
+  part->add_shape(2);
+  part->add_pieces()->set_table("w");
+  part->mutable_pieces(0)->set_rows(2);
+  return reply;
+}
+
+Answer Fails(grpc::StatusCode code, const char* message = "told to") {
+  return {grpc::Status(code, message), {}};
+}
+Answer Verdict(v1::PushReply::Verdict verdict) {
+  v1::PushReply reply;
+  reply.set_verdict(verdict);
+  return {grpc::Status::OK, tensor::FromProto(reply)};
+}
+
+class PatienceTest : public testing::Test {
+ protected:
+  PatienceTest()
+      : server_(
+            [this](const std::string& method, const grpc::ByteBuffer& request) {
+              return OnCall(method, request);
+            }) {}
+
+  std::unique_ptr<Worker> Join(absl::Duration timeout = absl::Minutes(1)) {
+    auto connection = Connection::Open({{server_.Channel()}});
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    Worker::Options options;
+    options.connection = *connection;
+    options.push_timeout = timeout;
+    options.pull_timeout = timeout;
+    auto worker = Worker::Join(std::move(options));
+    EXPECT_TRUE(worker.ok()) << worker.status();
+    return *std::move(worker);
+  }
+
+  absl::optional<Answer> OnCall(const std::string& method,
+                                const grpc::ByteBuffer& request) {
+    absl::MutexLock lock(&mu_);
+    if (method == "Describe") {
+      return Answer{grpc::Status::OK, tensor::FromProto(v1::ServerReport())};
+    }
+    if (method == "GetModel") {
+      return Answer{grpc::Status::OK, tensor::FromProto(Description())};
+    }
+    if (method == "Attend") return absl::nullopt;
+    if (method == "Join") {
+      ++joins_;
+      v1::JoinReply reply;
+      reply.set_lease_us(60 * 1000 * 1000);
+      if (!join_status_.ok()) return Answer{join_status_, {}};
+      return Answer{grpc::Status::OK, tensor::FromProto(reply)};
+    }
+    grpc::Slice bytes;
+    (void)request.DumpToSingleSlice(&bytes);
+    requests_.emplace_back(reinterpret_cast<const char*>(bytes.begin()),
+                           bytes.size());
+    if (script_.empty()) return absl::nullopt;
+    absl::optional<Answer> answer = script_.front();
+    script_.pop_front();
+    return answer;
+  }
+
+  void Script(std::deque<absl::optional<Answer>> answers) {
+    absl::MutexLock lock(&mu_);
+    script_ = std::move(answers);
+  }
+
+  static StepGradients Ones() {
+    return {{{{"w", *tensor::Tensor::Of<float>({2}, {1, 1})}}}, {}};
+  }
+  std::vector<std::string> requests() {
+    absl::MutexLock lock(&mu_);
+    return requests_;
+  }
+  int joins() {
+    absl::MutexLock lock(&mu_);
+    return joins_;
+  }
+
+  absl::Mutex mu_;
+  std::deque<absl::optional<Answer>> script_;
+  std::vector<std::string> requests_;
+  grpc::Status join_status_;
+  int joins_ = 0;
+  ScriptedServer server_;  // the last: its calls use the others
+};
+
+TEST_F(PatienceTest, APushIsRepeatedWithTheSameBytesAndCountsOnce) {
+  auto worker = Join();
+  Script({Fails(grpc::UNAVAILABLE), Fails(grpc::RESOURCE_EXHAUSTED),
+          Fails(grpc::UNAVAILABLE), Verdict(v1::PushReply::DUPLICATE)});
+  auto pushed = worker->Push(3, Ones());
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_TRUE(pushed->counted());
+  const auto sent = requests();
+  ASSERT_EQ(sent.size(), 4u);
+  for (const std::string& bytes : sent) EXPECT_EQ(bytes, sent[0]);
+}
+
+TEST_F(PatienceTest, ADuplicateAtFirstIsNotThisPush) {
+  auto worker = Join();
+  Script({Verdict(v1::PushReply::DUPLICATE), Verdict(v1::PushReply::LATE)});
+  EXPECT_EQ(worker->Push(3, Ones())->verdicts[0], PushVerdict::kDuplicate);
+  EXPECT_EQ(worker->Push(4, Ones())->verdicts[0], PushVerdict::kLate);
+}
+
+TEST_F(PatienceTest, AWorkerThatIsNoMemberAnyMoreJoinsAgain) {
+  auto worker = Join();
+  Script({Fails(grpc::FAILED_PRECONDITION), Verdict(v1::PushReply::COUNTED)});
+  EXPECT_TRUE(worker->Push(0, Ones())->counted());
+  EXPECT_EQ(joins(), 2);
+}
+
+TEST_F(PatienceTest, AWorkerWhoseRankIsTakenStops) {
+  auto worker = Join();
+  Script({Fails(grpc::FAILED_PRECONDITION)});
+  {
+    absl::MutexLock lock(&mu_);
+    join_status_ = grpc::Status(grpc::ABORTED, "another one");
+  }
+  EXPECT_TRUE(absl::IsAborted(worker->Push(0, Ones()).status()));
+  EXPECT_EQ(requests().size(), 1u);
+}
+
+TEST_F(PatienceTest, RejoiningForEverEnds) {
+  auto worker = Join();
+  Script(std::deque<absl::optional<Answer>>(
+      20, Fails(grpc::FAILED_PRECONDITION, "epoch")));
+  const absl::Status status = worker->Push(0, Ones()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_EQ(requests().size(), 11u);
+}
+
+TEST_F(PatienceTest, OtherErrorsEndItAndNameAll) {
+  auto worker = Join();
+  Script({Fails(grpc::INVALID_ARGUMENT, "not finite")});
+  absl::Status status = worker->Push(8, Ones()).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message().rfind("push of step 8: server 0 (ps0:7000): ", 0),
+            0u)
+      << status;
+  EXPECT_NE(status.message().find("not finite"), std::string::npos);
+  Script({Fails(grpc::DATA_LOSS)});
+  status = worker->Pull(8).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_NE(status.message().find("has lost run 5; start"), std::string::npos)
+      << status;
+}
+
+TEST_F(PatienceTest, AMessageAboveALimitIsNotRepeated) {
+  auto worker = Join();
+  Script({Fails(grpc::RESOURCE_EXHAUSTED,
+                "Received message larger than max (7 vs. 4)")});
+  EXPECT_TRUE(absl::IsResourceExhausted(worker->Push(0, Ones()).status()));
+  EXPECT_EQ(requests().size(), 1u);
+}
+
+TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
+  auto worker = Join(absl::Milliseconds(200));
+  Script(std::deque<absl::optional<Answer>>(
+      1000, Fails(grpc::RESOURCE_EXHAUSTED, "full; come again")));
+  absl::Status status = worker->Push(0, Ones()).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_NE(status.message().find("gave up after"), std::string::npos);
+  Script({});  // no answer
+  status = worker->Pull(1).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+TEST_F(PatienceTest, AServerHasOnePushAtATime) {
+  auto worker = Join();
+  absl::Notification first;
+  worker->StartPush(0, Ones(), [&](const auto& pushed) {
+    EXPECT_TRUE(absl::IsCancelled(pushed.status()));
+    first.Notify();
+  });
+  // The first is not answered, so the second is not sent.
+  worker->StartPush(1, Ones(), [](const auto& pushed) {
+    EXPECT_TRUE(absl::IsCancelled(pushed.status()));
+  });
+  auto pulled = std::make_shared<absl::Notification>();
+  worker->StartPull(0, {}, [pulled](const auto&) { pulled->Notify(); });
+  {
+    absl::MutexLock lock(&mu_);
+    const auto two = [this] { return requests_.size() == 2; };
+    mu_.Await(absl::Condition(&two));  // the push, and the pull behind it
+  }
+  worker = nullptr;
+  EXPECT_TRUE(first.HasBeenNotified());
+  EXPECT_TRUE(pulled->HasBeenNotified());
+  EXPECT_EQ(requests().size(), 2u);
+}
+
+TEST_F(PatienceTest, AnAnswerThatIsNotWhatWasAskedForIsAnError) {
+  auto worker = Join();
+  const auto answer = [](tensor::Bundle bundle) {
+    tensor::Message<v1::PullReplyHeader> message;
+    message.bundle = std::move(bundle);
+    return Answer{grpc::Status::OK, *tensor::Encode(message)};
+  };
+  grpc::Slice nonsense("\xff\xff\xff");
+  Script({answer({}), answer({{{"w", *tensor::Tensor::Of<float>({1}, {1})}}}),
+          answer({{{"w", *tensor::Tensor::Of<double>({2}, {1, 1})}}}),
+          Answer{grpc::Status::OK, grpc::ByteBuffer(&nonsense, 1)},
+          answer({{{"w", *tensor::Tensor::Of<float>({2}, {1, 1})}}})});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(absl::IsInternal(worker->Pull(0).status())) << i;
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(worker->Pull(0).status()));
+  EXPECT_TRUE(worker->Pull(0).ok());
+}
+
+}  // namespace
+}  // namespace penstock::ps
