@@ -48,7 +48,10 @@ struct PatientCall::State : std::enable_shared_from_this<State> {
   }
 
   void OnReply(CallLoop::Reply reply) {
-    if (reply.ok() || loop->stopped()) return done(std::move(reply), attempts);
+    if (reply.ok()) return done(std::move(reply), attempts);
+    if (loop->stopped()) {
+      return done(absl::CancelledError("its caller ends"), attempts);
+    }
     if (IsTransient(reply.status())) return Again(reply.status());
     const bool may_rejoin = absl::IsFailedPrecondition(reply.status()) &&
                             rejoin && rejoins < kMaxRejoins;

@@ -125,7 +125,9 @@ void PushQueue::Send(Pending* push) {
                      });
 }
 
-// A duplicate of an attempt whose answer was lost is the same push.
+// After a lost answer, a duplicate may be of the attempt that was lost. But a
+// worker whose connection breaks is no member for a while, and joins at the
+// step of the others, so its step may as well have been forgone.
 absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
                                             int attempts) const {
   if (!reply.ok()) return reply.status();
@@ -136,7 +138,7 @@ absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
     case v1::PushReply::COUNTED:
       return PushVerdict::kCounted;
     case v1::PushReply::DUPLICATE:
-      return attempts > 1 ? PushVerdict::kCounted : PushVerdict::kDuplicate;
+      return attempts > 1 ? PushVerdict::kUnknown : PushVerdict::kDuplicate;
     case v1::PushReply::LATE:
       return PushVerdict::kLate;
     default:

@@ -23,15 +23,18 @@ namespace penstock::ps {
 
 enum class PushVerdict {
   kCounted,
-  kDuplicate,  // the server had a push of this step, or a later one, already
+  kDuplicate,  // the step was done or forgone already; it changes nothing
   kLate,       // the others had ended the step; it changes nothing
+  // An answer was lost, and the next one says only that the step is over: by
+  // this push, or because the worker was away while the others ended it.
+  kUnknown,
 };
 
 // How all servers have taken a push.
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
-  bool counted() const;  // at every server
+  bool counted() const;  // at every server, for sure
 };
 
 // Knows the clock of the worker at this server, which may not be its own step:

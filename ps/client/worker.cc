@@ -28,7 +28,10 @@ struct PushResult {
 
 // What was refused is not applied later.
 bool IsRefused(const absl::StatusOr<PushVerdict>& verdict) {
-  if (verdict.ok()) return *verdict != PushVerdict::kCounted;
+  if (verdict.ok()) {
+    return *verdict == PushVerdict::kDuplicate ||
+           *verdict == PushVerdict::kLate;
+  }
   return absl::IsInvalidArgument(verdict.status()) ||
          absl::IsResourceExhausted(verdict.status());
 }
@@ -45,7 +48,8 @@ Worker::Worker(Options options)
                                                 : options_.incarnation);
 }
 
-Worker::~Worker() = default;
+// Before the heartbeats end, whereupon servers refuse what is under way.
+Worker::~Worker() { loop_.Stop(); }
 
 Puller Worker::AsPuller() {
   return {connection_, &loop_, id_, hash_,

@@ -46,10 +46,10 @@ namespace penstock::ps {
 // worker was away, or others have not waited for it. Each gets the clock that
 // it has answered with.
 //
-// What is repeated, and with which result, is PatientCall's to say: a push that
-// is acknowledged counts once, even if the connection broke in between and the
-// worker had to join again. After an error of a push nobody knows whether a
-// server has counted it; repeating it is safe.
+// What is repeated is PatientCall's to say. A push counts at most once, however
+// often it is sent, and once if the verdict says so, even if the connection
+// broke in between and the worker had to join again. After an error of a push
+// nobody knows whether a server has counted it; repeating it is safe.
 //
 // Errors name the call, the server and the remedy. Beside those of ps.proto:
 // DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the worker is
