@@ -10,9 +10,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/chain.h"
+#include "ps/checkpoint/little_endian.h"
+#include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/names.h"
 #include "ps/server/checkpoint_model.h"
 #include "ps/server/checkpoint_writer.h"
+#include "tensor_service/checksum.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/server/small_server.h"
 #include "tests/ps/server/small_training.h"
@@ -20,7 +23,6 @@
 namespace penstock::ps {
 namespace {
 
-using checkpoint::Loss;
 using checkpoint::MemoryFiles;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -224,6 +226,21 @@ TEST_F(CheckpointTest, VersionThatHasPassedOrNeverComesIsAnError) {
   EXPECT_TRUE(writer.Write(*attempt, 2).ok());
 }
 
+TEST_F(CheckpointTest, VersionIsWaitedFor) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Step(&training);
+  const auto attempt = training.writer(0).Begin(false, 0);
+  absl::StatusOr<CheckpointWriter::Shard> shard;
+  std::thread caller([&] { shard = training.writer(0).Write(*attempt, 3); });
+  Step(&training);
+  Step(&training);
+  caller.join();
+  ASSERT_TRUE(shard.ok()) << shard.status();
+  ASSERT_TRUE(training.writer(0).Commit(*attempt, {*shard}).ok());
+  EXPECT_TRUE(Restored(1) == training.State());
+}
+
 TEST_F(CheckpointTest, CallThatIsCancelledEndsItsWait) {
   SmallTraining training(SmallModel(), &files_, Of(1));
   Start(&training);
@@ -314,6 +331,33 @@ TEST_F(CheckpointTest, StepThatIsNotThereIsAnErrorAndNoNewBeginning) {
   options.step = 5;
   EXPECT_TRUE(absl::IsFailedPrecondition(
       SmallTraining(SmallModel(), &files_, options).Define().status()));
+}
+
+// Puts the version 2 into a manifest, with the checksum that it needs.
+std::string OfNewerFormat(std::string bytes) {
+  bytes[8] = 2;
+  std::string sum;
+  checkpoint::Put(
+      checkpoint::Digest(
+          tensor::ChecksumOf(bytes.substr(checkpoint::kManifestHeaderBytes)),
+          bytes.substr(0, 16)),
+      &sum);
+  return bytes.replace(16, 8, sum);
+}
+
+TEST_F(CheckpointTest, NewerFormatIsAnErrorAndNotPassedOver) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  for (int i = 0; i < 2; ++i) {
+    Step(&training);
+    ASSERT_TRUE(training.Checkpoint().ok());
+  }
+  std::string* const manifest = files_.Bytes(checkpoint::ManifestPath(2));
+  *manifest = OfNewerFormat(*manifest);
+  const absl::Status status =
+      SmallTraining(SmallModel(), &files_, Of(1, true)).Define().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("version 2"));
 }
 
 TEST_F(CheckpointTest, DamagedOneIsPassedOver) {
