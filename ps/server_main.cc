@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -31,7 +32,7 @@
 #include "ps/access/policy.h"
 #include "ps/access/send_secret.h"
 #include "ps/checkpoint/posix_files.h"
-#include "ps/periodic_checkpoints.h"
+#include "ps/client/periodic_checkpoints.h"
 #include "ps/server/checkpoint_restore.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
@@ -106,28 +107,46 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files) {
   return options;
 }
 
-// Null if none are asked for.
-absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
-    const ServerFlags& flags, Server* server) {
-  if (flags.checkpoint_every_seconds == 0) return nullptr;
+// Returns what makes a channel to each server, if this is server 0 and has
+// values.
+absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
+    const ServerFlags& flags, const Server* server) {
   auto security = ClientSecurity(flags.tls);
   if (!security.ok()) return security.status();
   auto secret = ReadSecretToSend(flags.access.secret);
   if (!secret.ok()) return secret.status();
+  return [server, security = *security, secret = *secret] {
+    Connection::Channels channels;
+    const auto training = server->training();
+    if (training == nullptr || training->server != 0 || !server->has_values()) {
+      return channels;
+    }
+    for (const std::string& address :
+         training->tables->placement().servers()) {
+      channels.push_back(
+          grpc::experimental::CreateCustomChannelWithInterceptors(
+              address, Credentials(security, {}), tensor::UnlimitedMessages(),
+              SendSecret(secret)));
+    }
+    return channels;
+  };
+}
+
+// Null if none are asked for.
+absl::StatusOr<std::unique_ptr<PeriodicCheckpoints>> StartCheckpoints(
+    const ServerFlags& flags, const Server* server) {
+  if (flags.checkpoint_every_seconds == 0) return nullptr;
+  auto channels = ToAllServers(flags, server);
+  if (!channels.ok()) return channels.status();
   PeriodicCheckpoints::Options options;
   options.interval = absl::Seconds(flags.checkpoint_every_seconds);
   options.checkpoint.incremental = flags.incremental;
   options.checkpoint.keep = flags.keep_checkpoints;
-  options.connect = [security = *security,
-                     secret = *secret](const std::string& address) {
-    return grpc::experimental::CreateCustomChannelWithInterceptors(
-        address, Credentials(security, {}), tensor::UnlimitedMessages(),
-        SendSecret(secret));
-  };
+  options.channels = *std::move(channels);
   options.log = [quiet = flags.quiet](const std::string& line) {
     if (!quiet) base::LogInfo("ps: " + line);
   };
-  return std::make_unique<PeriodicCheckpoints>(server, std::move(options));
+  return std::make_unique<PeriodicCheckpoints>(std::move(options));
 }
 
 std::unique_ptr<grpc::Server> Listen(

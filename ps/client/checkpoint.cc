@@ -27,7 +27,7 @@ class Attempts {
   absl::StatusOr<CheckpointResult> Run() {
     absl::Status last;
     for (int attempt = 1; attempt <= kMaxAttempts; ++attempt) {
-      absl::StatusOr<CheckpointResult> result = Try(LeadOf(attempt));
+      absl::StatusOr<CheckpointResult> result = Try();
       if (!absl::IsOutOfRange(result.status())) return result;
       last = result.status();
       Say(absl::StrCat("begins again: ", last.message()));
@@ -40,13 +40,7 @@ class Attempts {
   }
 
  private:
-  // How many steps ahead of the servers to ask for. None at first: they may be
-  // idle. Servers that have got ahead are not, and do more steps soon.
-  static uint64_t LeadOf(int attempt) {
-    return attempt == 1 ? 0 : uint64_t{1} << (2 * (attempt - 1));
-  }
-
-  absl::StatusOr<CheckpointResult> Try(uint64_t lead) {
+  absl::StatusOr<CheckpointResult> Try() {
     v1::BeginCheckpointRequest begin;
     *begin.mutable_view() = connection_.view();
     begin.set_incremental(options_.incremental);
@@ -57,7 +51,6 @@ class Attempts {
     const v1::CheckpointAttempt& attempt = attempts->front();
     absl::StatusOr<uint64_t> version = LargestVersion();
     if (!version.ok()) return version.status();
-    *version += lead;
     Say(absl::StrCat(
         "step ", attempt.step(), ": writes version ", *version,
         attempt.incremental() ? ", what has changed since " : ", all of it",
