@@ -21,16 +21,31 @@ class Attempts {
       : connection_(connection),
         options_(options),
         limit_(base::SteadyNow() + options.timeout),
+        incremental_(options.incremental),
         all_(connection.channels()),
         coordinator_({connection.channels()[0]}) {}
 
   absl::StatusOr<CheckpointResult> Run() {
+    absl::StatusOr<CheckpointResult> result = TryUntilInTime();
+    if (!incremental_ || !absl::IsFailedPrecondition(result.status())) {
+      return result;
+    }
+    // A server has not, or not any more, what it would go on from.
+    Say(absl::StrCat("takes a full one: ", result.status().message()));
+    incremental_ = false;
+    return TryUntilInTime();
+  }
+
+ private:
+  absl::StatusOr<CheckpointResult> TryUntilInTime() {
     absl::Status last;
     for (int attempt = 1; attempt <= kMaxAttempts; ++attempt) {
       absl::StatusOr<CheckpointResult> result = Try();
       if (!absl::IsOutOfRange(result.status())) return result;
       last = result.status();
       Say(absl::StrCat("begins again: ", last.message()));
+      absl::Status set = SetAhead();
+      if (!set.ok()) return set;
     }
     return absl::OutOfRangeError(
         absl::StrCat("checkpoint: in ", kMaxAttempts,
@@ -39,11 +54,18 @@ class Attempts {
                      last.message()));
   }
 
- private:
+  // Steps are shorter than a call takes: asks for a step that is to come.
+  absl::Status SetAhead() {
+    const auto version = LargestVersion();
+    if (!version.ok()) return version.status();
+    ahead_ = 2 * (*version - asked_for_) + 1;
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<CheckpointResult> Try() {
     v1::BeginCheckpointRequest begin;
     *begin.mutable_view() = connection_.view();
-    begin.set_incremental(options_.incremental);
+    begin.set_incremental(incremental_);
     begin.set_keep(options_.keep);
     auto attempts =
         Ask<v1::CheckpointAttempt>(&coordinator_, "BeginCheckpoint", begin);
@@ -51,11 +73,12 @@ class Attempts {
     const v1::CheckpointAttempt& attempt = attempts->front();
     absl::StatusOr<uint64_t> version = LargestVersion();
     if (!version.ok()) return version.status();
+    asked_for_ = *version + ahead_;
     Say(absl::StrCat(
-        "step ", attempt.step(), ": writes version ", *version,
+        "step ", attempt.step(), ": writes version ", asked_for_,
         attempt.incremental() ? ", what has changed since " : ", all of it",
         attempt.incremental() ? absl::StrCat(attempt.base_step()) : ""));
-    auto shards = WriteShards(attempt, *version);
+    auto shards = WriteShards(attempt, asked_for_);
     if (!shards.ok()) return shards.status();
     return Commit(attempt, *shards);
   }
@@ -128,6 +151,9 @@ class Attempts {
   const Connection& connection_;
   const CheckpointOptions& options_;
   const absl::Time limit_;
+  bool incremental_;
+  uint64_t asked_for_ = 0;  // the version
+  uint64_t ahead_ = 0;      // of the largest one
   Fanout all_;
   Fanout coordinator_;
 };

@@ -1,0 +1,51 @@
+#include "ps/client/periodic_checkpoints.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+
+PeriodicCheckpoints::PeriodicCheckpoints(Options options)
+    : options_(std::move(options)), thread_([this] { ThreadLoop(); }) {}
+
+PeriodicCheckpoints::~PeriodicCheckpoints() {
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    wake_.Signal();
+  }
+  thread_.join();
+}
+
+void PeriodicCheckpoints::ThreadLoop() {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      const absl::Time next = base::SteadyNow() + options_.interval;
+      while (!stop_ && base::SteadyNow() < next) wake_.WaitUntil(&mu_, next);
+      if (stop_) return;
+    }
+    TakeOne();
+  }
+}
+
+void PeriodicCheckpoints::TakeOne() const {
+  Connection::Options to;
+  to.servers = options_.channels();
+  if (to.servers.empty()) return;
+  to.wait_for_values = false;
+  const auto connection = Connection::Open(to);
+  if (!connection.ok()) return LogError(connection.status());
+  const auto taken = TakeCheckpoint(**connection, options_.checkpoint);
+  if (absl::IsAlreadyExists(taken.status())) return;
+  if (!taken.ok()) return LogError(taken.status());
+  options_.log(absl::StrCat("checkpoint of step ", taken->step, ": ",
+                            taken->bytes, " bytes"));
+}
+
+void PeriodicCheckpoints::LogError(const absl::Status& status) const {
+  options_.log(absl::StrCat("no checkpoint: ", status.message()));
+}
+
+}  // namespace penstock::ps

@@ -1,0 +1,58 @@
+// Has checkpoints taken at intervals.
+
+#ifndef PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_
+#define PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_
+
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "ps/client/checkpoint.h"
+#include "ps/client/connection.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+
+// Takes a checkpoint each interval, from a thread of its own; server 0 keeps
+// one. If no step was taken since the last one, takes none. An error is logged,
+// and tried again at the next interval.
+//
+// Thread-safe.
+class PeriodicCheckpoints {
+ public:
+  struct Options {
+    absl::Duration interval = absl::Minutes(10);
+    CheckpointOptions checkpoint;
+    // Returns a channel to each server, or none while there is no model, or
+    // this process is not the one that takes checkpoints.
+    std::function<Connection::Channels()> channels;
+    // Called with a line for people, on the thread.
+    std::function<void(const std::string&)> log;
+  };
+
+  explicit PeriodicCheckpoints(Options options);
+  // Waits for a checkpoint that is being taken: drain the servers first.
+  ~PeriodicCheckpoints();
+  PeriodicCheckpoints(const PeriodicCheckpoints&) = delete;
+  PeriodicCheckpoints& operator=(const PeriodicCheckpoints&) = delete;
+
+ private:
+  void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
+  void TakeOne() const;
+  void LogError(const absl::Status& status) const;
+
+  const Options options_;
+  absl::Mutex mu_;
+  base::SteadyCondVar wake_;
+  bool stop_ ABSL_GUARDED_BY(mu_) = false;
+  std::thread thread_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_CLIENT_PERIODIC_CHECKPOINTS_H_

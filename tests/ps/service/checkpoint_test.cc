@@ -1,0 +1,385 @@
+// Checkpoints of servers of this process, over stock gRPC and on a real disk.
+
+#include "ps/client/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "ps/checkpoint/posix_files.h"
+#include "ps/client/define.h"
+#include "ps/client/periodic_checkpoints.h"
+#include "ps/client/worker.h"
+#include "ps/server/checkpoint_restore.h"
+#include "ps/service/service.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "tensor_service/status.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::HasSubstr;
+
+// One server of a training.
+class Node {
+ public:
+  struct Options {
+    checkpoint::Files* files = nullptr;
+    bool restore = false;
+    ServiceOptions service;
+  };
+
+  explicit Node(const Options& options) {
+    Server::Options server;
+    server.log = [](const std::string&) {};
+    if (options.restore) server.restore = RestoreFrom(options.files);
+    core_ = std::make_unique<Server>(server);
+    ServiceOptions service = options.service;
+    if (options.files != nullptr) {
+      CheckpointWriter::Options checkpoints;
+      checkpoints.max_wait = absl::Hours(1);
+      writer_ = std::make_unique<CheckpointWriter>(options.files, core_.get(),
+                                                   checkpoints);
+      service.checkpoints = writer_.get();
+    }
+    service_ = MakeService(core_.get(), service);
+    grpc::ServerBuilder builder;
+    tensor::AllowUnlimitedMessages(&builder);
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+  }
+  ~Node() {
+    core_->Drain();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  Server& core() { return *core_; }
+  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
+  std::shared_ptr<grpc::Channel> Connect() const {
+    return grpc::CreateCustomChannel(address(),
+                                     grpc::InsecureChannelCredentials(),
+                                     tensor::UnlimitedMessages());
+  }
+
+ private:
+  int port_ = 0;
+  std::unique_ptr<Server> core_;
+  std::unique_ptr<CheckpointWriter> writer_;
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+tensor::Tensor Filled(tensor::Shape shape, float value) {
+  auto tensor = *tensor::Tensor::Allocate(tensor::DType::kF32, shape);
+  for (float& element : *tensor.mutable_flat<float>()) element = value;
+  return tensor;
+}
+
+// A table of so many rows, a scalar, and rows; Adagrad.
+Model TestModel(int64_t rows_of_big) {
+  Model model;
+  model.tables.resize(3);
+  model.tables[0].name = "big";
+  model.tables[0].rows = DenseSpec{tensor::DType::kF32, {rows_of_big, 1000}};
+  model.tables[1].name = "scalar";
+  model.tables[1].rows = DenseSpec{tensor::DType::kF32, {}};
+  model.tables[2].name = "rows";
+  SparseSpec rows;
+  rows.dim = 2;
+  model.tables[2].rows = rows;
+  for (TableSpec& table : model.tables) {
+    table.optimizer.rule = optim::Rule::kAdagrad;
+  }
+  return model;
+}
+
+class CheckpointServiceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "/checkpoints-XXXXXX";
+    ASSERT_NE(mkdtemp(&root_[0]), nullptr);
+    files_ = *checkpoint::OpenFolder(root_);
+  }
+  void TearDown() override {
+    worker_ = nullptr;
+    nodes_.clear();
+    std::filesystem::remove_all(root_);
+  }
+
+  // Starts so many servers, in place of those before, and their chief.
+  void Start(size_t servers, Node::Options options) {
+    worker_ = nullptr;
+    nodes_.clear();
+    Definition definition;
+    for (size_t i = 0; i < servers; ++i) {
+      nodes_.push_back(std::make_unique<Node>(options));
+      definition.servers.push_back(nodes_.back()->Connect());
+      definition.addresses.push_back(nodes_.back()->address());
+    }
+    definition.model = TestModel(rows_of_big_);
+    auto defined = Define(definition);
+    ASSERT_TRUE(defined.ok()) << defined.status();
+    defined_ = *std::move(defined);
+    Worker::Options worker;
+    worker.connection = defined_.connection;
+    auto joined = Worker::Join(worker);
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    worker_ = *std::move(joined);
+    if (!defined_.wants_values) return;
+    tensor::Bundle first;
+    first.tensors = {{"big", Filled({rows_of_big_, 1000}, 1)},
+                     {"scalar", Filled({}, 2)}};
+    const absl::Status taken = worker_->Initialize(first);
+    ASSERT_TRUE(taken.ok()) << taken;
+  }
+
+  void Step(uint64_t step) {
+    StepGradients gradients;
+    const auto x = static_cast<float>(step + 1);
+    gradients.dense.tensors = {{"big", Filled({rows_of_big_, 1000}, x)},
+                               {"scalar", Filled({}, -x)}};
+    gradients.rows = {{"rows", {step, 77}, Filled({2, 2}, x)}};
+    const auto pushed = worker_->Push(step, gradients);
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+  }
+
+  // Returns all that step `clock` begins with, as bytes.
+  std::string ValuesAt(uint64_t clock) {
+    PullSpec spec;
+    spec.rows = {{"rows", {0, 1, 2, 3, 4, 77}}};
+    const auto pulled = worker_->Pull(clock, spec);
+    EXPECT_TRUE(pulled.ok()) << pulled.status();
+    if (!pulled.ok()) return "";
+    return absl::StrCat(pulled->Dense("big")->bytes(),
+                        pulled->Dense("scalar")->bytes(),
+                        pulled->Rows(0).bytes());
+  }
+
+  absl::StatusOr<CheckpointResult> Take(bool incremental = false) {
+    CheckpointOptions options;
+    options.incremental = incremental;
+    options.timeout = absl::Minutes(1);
+    return TakeCheckpoint(*defined_.connection, options);
+  }
+
+  v1::View view() const { return defined_.connection->view(); }
+  std::unique_ptr<v1::ParameterServer::Stub> Stub(size_t server) {
+    return v1::ParameterServer::NewStub(nodes_[server]->Connect());
+  }
+  v1::CheckpointAttempt Begin() {
+    v1::BeginCheckpointRequest request;
+    *request.mutable_view() = view();
+    grpc::ClientContext context;
+    v1::CheckpointAttempt attempt;
+    const auto status = Stub(0)->BeginCheckpoint(&context, request, &attempt);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return attempt;
+  }
+  grpc::Status WriteShard(size_t server, const v1::CheckpointAttempt& attempt,
+                          uint64_t version, absl::Duration timeout) {
+    v1::WriteShardRequest request;
+    *request.mutable_view() = view();
+    *request.mutable_attempt() = attempt;
+    request.set_version(version);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    v1::ShardInfo shard;
+    return Stub(server)->WriteShard(&context, request, &shard);
+  }
+  Node::Options WithFolder() {
+    Node::Options options;
+    options.files = files_.get();
+    return options;
+  }
+
+  int64_t rows_of_big_ = 2000;  // 8 MB, which are split
+  std::string root_;
+  std::unique_ptr<checkpoint::Files> files_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  Defined defined_;
+  std::unique_ptr<Worker> worker_;
+};
+
+TEST_F(CheckpointServiceTest, TrainingGoesOnAtMoreServers) {
+  Start(2, WithFolder());
+  for (uint64_t step = 0; step < 2; ++step) Step(step);
+  ASSERT_TRUE(worker_->Pull(2).ok());
+  auto full = Take(true);
+  ASSERT_TRUE(full.ok()) << full.status();
+  EXPECT_EQ(full->step, 2u);
+  EXPECT_FALSE(full->is_incremental);
+  Step(2);
+  ASSERT_TRUE(worker_->Pull(3).ok());
+  const auto second = Take(true);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->is_incremental);
+  const auto report =
+      Describe(defined_.connection->channels()[0], absl::Seconds(10));
+  ASSERT_TRUE(report.ok());
+  EXPECT_EQ(report->last_checkpoint_step(), 3u);
+  for (uint64_t step = 3; step < 5; ++step) Step(step);
+  const std::string uncut = ValuesAt(5);
+
+  Node::Options options = WithFolder();
+  options.restore = true;
+  Start(3, options);
+  EXPECT_EQ(defined_.restored_step, 3u);
+  ASSERT_FALSE(defined_.wants_values);
+  ASSERT_EQ(worker_->clock(), 3u);
+  for (uint64_t step = 3; step < 5; ++step) Step(step);
+  EXPECT_TRUE(ValuesAt(5) == uncut);
+}
+
+TEST_F(CheckpointServiceTest, ServerWithoutAFolderNamesTheFlag) {
+  Start(1, {});
+  const absl::Status status = Take().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--checkpoints=DIR"));
+}
+
+TEST_F(CheckpointServiceTest, OnlyAnAdministratorMay) {
+  Node::Options options = WithFolder();
+  options.service.check = [](const grpc::ServerContextBase&,
+                             Permission wanted) {
+    return wanted == Permission::kAdminister
+               ? absl::PermissionDeniedError("not you")
+               : absl::OkStatus();
+  };
+  Start(1, options);
+  EXPECT_TRUE(absl::IsPermissionDenied(Take().status()));
+  EXPECT_EQ(WriteShard(0, {}, 0, absl::Minutes(1)).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(CheckpointServiceTest, RequestOfAnotherRunIsRefused) {
+  Start(1, WithFolder());
+  v1::BeginCheckpointRequest request;
+  request.mutable_view()->set_run(view().run() + 1);
+  grpc::ClientContext context;
+  v1::CheckpointAttempt attempt;
+  EXPECT_EQ(Stub(0)->BeginCheckpoint(&context, request, &attempt).error_code(),
+            grpc::StatusCode::ABORTED);
+}
+
+// The server would wait for an hour, and does nothing else meanwhile.
+TEST_F(CheckpointServiceTest, CallerWhoGivesUpFreesTheServer) {
+  Start(1, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  const v1::CheckpointAttempt attempt = Begin();
+  EXPECT_EQ(WriteShard(0, attempt, 1000, absl::Milliseconds(50)).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+  const auto taken = Take();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+}
+
+TEST_F(CheckpointServiceTest, VersionThatHasPassedIsOutOfRange) {
+  Start(1, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  EXPECT_EQ(WriteShard(0, Begin(), 0, absl::Minutes(1)).error_code(),
+            grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(CheckpointServiceTest, DrainEndsTheWaitForAVersion) {
+  Start(1, WithFolder());
+  const v1::CheckpointAttempt attempt = Begin();
+  std::thread caller([&] {
+    EXPECT_EQ(WriteShard(0, attempt, 1000, absl::Minutes(1)).error_code(),
+              grpc::StatusCode::UNAVAILABLE);
+  });
+  nodes_[0]->core().Drain();
+  caller.join();
+}
+
+TEST_F(CheckpointServiceTest, AttemptThatIsLeftIsGivenUpByTheNext) {
+  Start(2, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  ASSERT_TRUE(WriteShard(0, Begin(), 1, absl::Minutes(1)).ok());
+  const auto taken = Take(true);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  const std::string values = ValuesAt(1);
+  Node::Options options = WithFolder();
+  options.restore = true;
+  Start(1, options);
+  EXPECT_EQ(defined_.restored_step, taken->step);
+  EXPECT_TRUE(ValuesAt(1) == values);
+}
+
+// It has written so many shards since, that it has forgotten the base.
+TEST_F(CheckpointServiceTest, FullOneIsTakenIfAServerCannotGoOn) {
+  Start(2, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  ASSERT_TRUE(Take(true).ok());
+  Step(1);
+  ASSERT_TRUE(worker_->Pull(2).ok());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(WriteShard(1, Begin(), 2, absl::Minutes(1)).ok());
+  }
+  const auto taken = Take(true);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_FALSE(taken->is_incremental);
+}
+
+// Each server is past a version by the time that it hears of it.
+TEST_F(CheckpointServiceTest, StepsMayBeShorterThanACall) {
+  rows_of_big_ = 1;
+  Start(2, WithFolder());
+  std::atomic<bool> is_over{false};
+  std::thread trainer([&] {
+    for (uint64_t step = 0; !is_over; ++step) {
+      Step(step);
+      ASSERT_TRUE(worker_->Pull(step + 1).ok());
+    }
+  });
+  for (int i = 0; i < 5; ++i) {
+    const auto taken = Take(true);
+    if (absl::IsAlreadyExists(taken.status())) continue;
+    EXPECT_TRUE(taken.ok()) << taken.status();
+  }
+  is_over = true;
+  trainer.join();
+}
+
+TEST_F(CheckpointServiceTest, CheckpointsComeAtIntervals) {
+  Start(2, WithFolder());
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  absl::Notification taken;
+  std::string said;
+  PeriodicCheckpoints::Options options;
+  options.interval = absl::Milliseconds(1);
+  options.channels = [&] { return defined_.connection->channels(); };
+  options.log = [&](const std::string& line) {
+    if (!taken.HasBeenNotified()) {
+      said = line;
+      taken.Notify();
+    }
+  };
+  const PeriodicCheckpoints checkpoints(options);
+  taken.WaitForNotification();
+  EXPECT_THAT(said, HasSubstr("checkpoint of step 1"));
+}
+
+}  // namespace
+}  // namespace penstock::ps
