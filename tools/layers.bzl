@@ -265,7 +265,7 @@ LAYERS = {
         "ps/compression",
         "bench/rpc/statistics.h",
     ],
-    "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint"],
+    "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint", "ps/server"],
     "bench/ps/sparse": ["ps/sparse"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],

@@ -21,6 +21,10 @@ for kind in '' --sparse; do
   for row in write read; do
     grep -q "$row" <<<"$said"
   done
+  # shellcheck disable=SC2086  # none, or one word
+  said=$(bench/ps/checkpoint/during_pushes --folder="$folder" --megabytes=2 \
+    --rounds=1 $kind)
+  grep -q 'slowed: median' <<<"$said"
 done
 # They clean up, and refuse what they do not know.
 [[ -z $(ls -A "$folder") ]]
