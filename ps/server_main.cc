@@ -121,8 +121,7 @@ absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
     if (training == nullptr || training->server != 0 || !server->has_values()) {
       return channels;
     }
-    for (const std::string& address :
-         training->tables->placement().servers()) {
+    for (const std::string& address : training->tables->placement().servers()) {
       channels.push_back(
           grpc::experimental::CreateCustomChannelWithInterceptors(
               address, Credentials(security, {}), tensor::UnlimitedMessages(),

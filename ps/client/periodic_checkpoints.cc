@@ -36,15 +36,15 @@ void PeriodicCheckpoints::TakeOne() const {
   if (to.servers.empty()) return;
   to.wait_for_values = false;
   const auto connection = Connection::Open(to);
-  if (!connection.ok()) return LogError(connection.status());
+  if (!connection.ok()) return Report(connection.status());
   const auto taken = TakeCheckpoint(**connection, options_.checkpoint);
   if (absl::IsAlreadyExists(taken.status())) return;
-  if (!taken.ok()) return LogError(taken.status());
+  if (!taken.ok()) return Report(taken.status());
   options_.log(absl::StrCat("checkpoint of step ", taken->step, ": ",
                             taken->bytes, " bytes"));
 }
 
-void PeriodicCheckpoints::LogError(const absl::Status& status) const {
+void PeriodicCheckpoints::Report(const absl::Status& status) const {
   options_.log(absl::StrCat("no checkpoint: ", status.message()));
 }
 

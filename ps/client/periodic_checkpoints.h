@@ -44,7 +44,7 @@ class PeriodicCheckpoints {
  private:
   void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
   void TakeOne() const;
-  void LogError(const absl::Status& status) const;
+  void Report(const absl::Status& status) const;
 
   const Options options_;
   absl::Mutex mu_;

@@ -125,9 +125,8 @@ void PushQueue::Send(Pending* push) {
                      });
 }
 
-// After a lost answer, a duplicate may be of the attempt that was lost. But a
-// worker whose connection breaks is no member for a while, and joins at the
-// step of the others, so its step may as well have been forgone.
+// After a lost answer, a duplicate is of the attempt that was lost, which has
+// counted.
 absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
                                             int attempts) const {
   if (!reply.ok()) return reply.status();
@@ -138,7 +137,7 @@ absl::StatusOr<PushVerdict> PushQueue::Read(const CallLoop::Reply& reply,
     case v1::PushReply::COUNTED:
       return PushVerdict::kCounted;
     case v1::PushReply::DUPLICATE:
-      return attempts > 1 ? PushVerdict::kUnknown : PushVerdict::kDuplicate;
+      return attempts > 1 ? PushVerdict::kCounted : PushVerdict::kDuplicate;
     case v1::PushReply::LATE:
       return PushVerdict::kLate;
     default:

@@ -23,18 +23,15 @@ namespace penstock::ps {
 
 enum class PushVerdict {
   kCounted,
-  kDuplicate,  // the step was done or forgone already; it changes nothing
-  kLate,       // the others had ended the step; it changes nothing
-  // An answer was lost, and the next one says only that the step is over: by
-  // this push, or because the worker was away while the others ended it.
-  kUnknown,
+  kDuplicate,  // an earlier push of the step has counted; it changes nothing
+  kLate,       // the step has ended without it; it changes nothing
 };
 
 // How all servers have taken a push.
 struct Pushed {
   std::vector<PushVerdict> verdicts;  // by server
 
-  bool counted() const;  // at every server, for sure
+  bool counted() const;  // at every server
 };
 
 // Knows the clock of the worker at this server, which may not be its own step:

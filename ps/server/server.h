@@ -86,7 +86,11 @@ class Server {
     absl::Duration lease;
     uint64_t clock = 0;
   };
-  enum class PushVerdict { kCounted, kDuplicate, kLate };
+  enum class PushVerdict {
+    kCounted,
+    kDuplicate,  // this push of the worker, or a later one, has counted
+    kLate,       // the step has ended without it
+  };
   struct PullSpec {
     absl::optional<WorkerId> worker;
     uint64_t clock = 0;
@@ -173,6 +177,7 @@ class Server {
  private:
   enum class State { kEmpty, kDefined, kServing, kFailed, kDraining };
   struct PendingPush {
+    WorkerId worker;
     PushId id;
     Gradients gradients;
     size_t held_bytes = 0;
@@ -209,7 +214,8 @@ class Server {
   absl::Status CheckServingLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<std::shared_ptr<Training>> ServingLocked(
       const View& view) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  bool IsRepeatedLocked(const WorkerId& worker, uint64_t clock) const
+  absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
+                                                      uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::StatusOr<Gradients> CheckPush(const WorkerId& worker, uint64_t clock,
                                       const tensor::Bundle& bundle,
@@ -259,6 +265,9 @@ class Server {
   uint64_t restored_step_ ABSL_GUARDED_BY(mu_) = 0;
   absl::optional<Coordinator> coordinator_ ABSL_GUARDED_BY(mu_);
   HeldGradients held_ ABSL_GUARDED_BY(mu_);
+  // The last push of each rank that counted: who repeats it has to know that it
+  // did, and not only that its step is over.
+  std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);
   size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);

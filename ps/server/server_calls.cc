@@ -11,11 +11,20 @@ namespace penstock::ps {
 using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
 
-// A push that is repeated is known by its clock, before anything is looked at
+// A push whose step is over is known by its clock, before anything is looked at
 // that it may have filled itself.
-bool Server::IsRepeatedLocked(const WorkerId& worker, uint64_t clock) const {
+absl::optional<Server::PushVerdict> Server::VerdictOnRepeatedLocked(
+    const WorkerId& worker, uint64_t clock) const {
   const Membership& members = coordinator_->membership();
-  return members.IsMember(worker) && clock < members.ClockOf(worker.rank);
+  if (!members.IsMember(worker) || clock >= members.ClockOf(worker.rank)) {
+    return absl::nullopt;
+  }
+  const auto last = last_counted_.find(worker.rank);
+  const bool has_counted =
+      last != last_counted_.end() &&
+      last->second.worker.incarnation == worker.incarnation &&
+      clock <= last->second.clock;
+  return has_counted ? PushVerdict::kDuplicate : PushVerdict::kLate;
 }
 
 absl::StatusOr<Gradients> Server::CheckPush(const WorkerId& worker,
@@ -48,19 +57,17 @@ absl::StatusOr<Gradients> Server::CheckPush(const WorkerId& worker,
 uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
                       const tensor::Bundle& bundle, PushCallback callback) {
   absl::StatusOr<std::shared_ptr<Training>> training;
-  bool is_repeated = false;
+  absl::optional<PushVerdict> repeated;
   uint64_t ticket = 0;
   {
     absl::MutexLock lock(&mu_);
     ticket = next_ticket_++;
     training = ServingLocked(view);
-    if (training.ok() && IsRepeatedLocked(worker, clock)) {
-      is_repeated = true;
-      ++counts_.not_counted;
-    }
+    if (training.ok()) repeated = VerdictOnRepeatedLocked(worker, clock);
+    if (repeated.has_value()) ++counts_.not_counted;
   }
-  if (is_repeated) {
-    callback(PushVerdict::kDuplicate);
+  if (repeated.has_value()) {
+    callback(*repeated);
     return ticket;
   }
   if (!training.ok()) {
@@ -73,6 +80,7 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
     return ticket;
   }
   PendingPush push;
+  push.worker = worker;
   push.id = {worker.rank, clock};
   push.held_bytes = gradients->held_bytes();
   push.gradients = *std::move(gradients);
@@ -154,11 +162,12 @@ void Server::AnswerPushLocked(PendingPush push, Coordinator::Answer answer,
     result = status;
   } else if (answer.verdict == Verdict::kAccepted) {
     ++counts_.counted;
+    last_counted_[push.id.rank] = {push.worker, push.id.clock};
     held_.Keep(push.id, std::move(push.gradients), answer.counted);
   } else {
     ++counts_.not_counted;
-    result = answer.verdict == Verdict::kLate ? PushVerdict::kLate
-                                              : PushVerdict::kDuplicate;
+    result = VerdictOnRepeatedLocked(push.worker, push.id.clock)
+                 .value_or(PushVerdict::kLate);
   }
   // What is not kept is destroyed without the lock.
   auto dropped = std::make_shared<Gradients>(std::move(push.gradients));

@@ -55,7 +55,7 @@ std::string TfConfig(const std::string& server, const std::string& task) {
 absl::StatusOr<Process> StartServer(const std::string& config) {
   auto program = FindProgram("ps_server", "../../ps/ps_server");
   if (!program.ok()) return program.status();
-  return Process::Start(*program, {"--quiet", "--learning-rate=0.1"}, {config});
+  return Process::Start(*program, {"--quiet"}, {config});
 }
 
 absl::StatusOr<Process> StartWorker(const std::string& config,

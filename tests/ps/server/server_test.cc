@@ -98,6 +98,30 @@ TEST(ServerTest, RepeatedPushCountsOnce) {
   EXPECT_EQ(server->report().pushes.not_counted, 2u);
 }
 
+// Its answer was lost with its connection, or it was on its way when that
+// broke: the worker that comes back is told which.
+TEST(ServerTest, WorkerThatWasAwayLearnsWhetherItsPushHasCounted) {
+  SmallServer server(ForWorkers(2));
+  Start(&server);
+  ASSERT_TRUE(server->Join(kView, kOther).ok());
+  ASSERT_EQ(*server.Push(kOther, 0, {{Floats("w", {2}, {1, 1})}}),
+            Verdict::kCounted);
+  server->Lost(kOther);
+  ASSERT_EQ(*server.Push(kChief, 0, {{Floats("w", {2}, {1, 1})}}),
+            Verdict::kCounted);
+  ASSERT_TRUE(server.Pull(kChief, 1).ok());
+  // The step of clock 1 goes on without it.
+  ASSERT_EQ(*server.Push(kChief, 1, {}), Verdict::kCounted);
+  ASSERT_TRUE(server.Pull(kChief, 2).ok());
+  ASSERT_EQ(server->Join(kView, kOther)->clock, 2u);
+  EXPECT_EQ(*server.Push(kOther, 0, {{Floats("w", {2}, {1, 1})}}),
+            Verdict::kDuplicate);
+  EXPECT_EQ(*server.Push(kOther, 1, {{Floats("w", {2}, {1, 1})}}),
+            Verdict::kLate);
+  EXPECT_THAT(ElementsOf(server.Pull(kChief, 2)->bundle.tensors[0].tensor),
+              ElementsAre(9, 19));
+}
+
 TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
   SmallServer server;
   Start(&server);
