@@ -259,7 +259,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
 }
 
 absl::StatusOr<std::vector<uint64_t>> CheckpointWriter::Commit(
-    const Attempt& attempt, std::vector<Shard> shards) {
+    const Attempt& attempt, const std::vector<Shard>& shards) {
   absl::MutexLock lock(&mu_);
   if (!attempt_.has_value() || attempt_->step != attempt.step ||
       attempt_->id != attempt.id) {

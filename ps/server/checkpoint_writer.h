@@ -95,8 +95,8 @@ class CheckpointWriter {
   // Makes it a checkpoint, of all servers' shards. Returns the steps that were
   // removed. Returns FAILED_PRECONDITION if the attempt is not the last one
   // that was begun, and DATA_LOSS if a shard is missing; then it is given up.
-  absl::StatusOr<std::vector<uint64_t>> Commit(const Attempt& attempt,
-                                               std::vector<Shard> shards);
+  absl::StatusOr<std::vector<uint64_t>> Commit(
+      const Attempt& attempt, const std::vector<Shard>& shards);
 
   // Returns the step of the last one that was committed here; 0: none. Does not
   // wait.

@@ -146,8 +146,7 @@ absl::Status CommitCheckpoint(CheckpointWriter* writer,
   for (const v1::ShardInfo& shard : request.shards()) {
     shards.push_back(ShardIn(shard));
   }
-  const auto removed =
-      writer->Commit(AttemptIn(request.attempt()), std::move(shards));
+  const auto removed = writer->Commit(AttemptIn(request.attempt()), shards);
   if (!removed.ok()) return removed.status();
   for (const uint64_t step : *removed) reply->add_removed_steps(step);
   return absl::OkStatus();

@@ -237,7 +237,7 @@ absl::StatusOr<uint64_t> SmallTraining::Checkpoint(bool incremental,
     return Checkpoint(false, keep);
   }
   if (!shards.ok()) return shards.status();
-  const auto removed = writers_[0]->Commit(*attempt, *std::move(shards));
+  const auto removed = writers_[0]->Commit(*attempt, *shards);
   if (!removed.ok()) return removed.status();
   return attempt->step;
 }
