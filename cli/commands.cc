@@ -21,6 +21,10 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(MakeTop());
   commands.push_back(MakeBench());
   commands.push_back(MakePsServe());
+  commands.push_back(MakePsStatus());
+  commands.push_back(MakePsCheckpoint());
+  commands.push_back(MakePsInspect());
+  commands.push_back(MakePsVerify());
   commands.push_back(MakeCompletion());
   commands.push_back(MakeMan());
   return commands;

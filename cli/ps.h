@@ -1,4 +1,4 @@
-// penstock ps: the parameter server.
+// penstock ps: parameter servers and their checkpoints.
 
 #ifndef PENSTOCK_CLI_PS_H_
 #define PENSTOCK_CLI_PS_H_
@@ -10,6 +10,10 @@
 namespace penstock::cli {
 
 std::unique_ptr<Command> MakePsServe();
+std::unique_ptr<Command> MakePsStatus();
+std::unique_ptr<Command> MakePsCheckpoint();
+std::unique_ptr<Command> MakePsInspect();
+std::unique_ptr<Command> MakePsVerify();
 
 }  // namespace penstock::cli
 

@@ -153,6 +153,10 @@ absl::Status TlsFiles::Check() const {
   return absl::OkStatus();
 }
 
+absl::Status CheckTarget(absl::string_view name) {
+  return HasScheme(name) ? absl::OkStatus() : CheckHostAndPort(name);
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxFileBytes, '\0');
@@ -192,8 +196,8 @@ void Target::Declare(CLI::App* app, bool is_required) {
 }
 
 absl::Status Target::Check() {
-  if (option_->count() > 0 && !HasScheme(name_)) {
-    absl::Status status = CheckHostAndPort(name_);
+  if (option_->count() > 0) {
+    absl::Status status = CheckTarget(name_);
     if (!status.ok()) return status;
   }
   if (!server_name_.empty() && !WithTls()) {

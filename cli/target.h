@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
 #include "penstock/penstock.h"
@@ -23,6 +24,10 @@ struct TlsFiles {
 
   absl::Status Check() const;
 };
+
+// Returns INVALID_ARGUMENT, with what to write instead, for what names no
+// server: a name without a port, a URL.
+absl::Status CheckTarget(absl::string_view name);
 
 // Returns a file's text, at most 16 MiB. The error names the file.
 absl::StatusOr<std::string> ReadFile(const std::string& path);

@@ -237,14 +237,28 @@ LAYERS = {
         "transport/monitoring/status_client.h",
         "cli/text",
     ],
+    # What parameter servers say of themselves, for people and for programs.
+    "cli/ps": [
+        "transport/base",
+        "ps/wire",
+        "cli/text",
+        "cli/top/figures.h",
+        "cli/top/table.h",
+    ],
     "cli": [
         "penstock",
         "transport/base",
         "transport/settings",
         "preload",
+        "ps/checkpoint",
+        "ps/access",
+        "ps/wire",
+        "ps/client",
+        "ps/tls.h",
         "cli/text",
         "cli/doctor",
         "cli/top",
+        "cli/ps",
     ],
     "examples/digits": [
         "penstock",

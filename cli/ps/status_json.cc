@@ -1,0 +1,79 @@
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/ps/status_view.h"
+#include "nlohmann/json.hpp"
+
+namespace penstock::cli {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+json TableJson(const ps::v1::TableReport& table) {
+  json all = {{"name", table.name()},
+              {"type", table.sparse() ? "sparse" : "dense"},
+              {"steps", table.steps()},
+              {"rows", table.rows()},
+              {"bytes", table.bytes()}};
+  if (!table.sparse()) return all;
+  all["limit_bytes"] = table.budget_bytes();
+  all["hits"] = table.hits();
+  all["misses"] = table.misses();
+  all["evicted_rows"] = table.evicted_rows();
+  all["not_admitted"] = table.not_admitted();
+  all["refused_pushes"] = table.refused_pushes();
+  return all;
+}
+
+json ReportJson(const ps::v1::ServerReport& report) {
+  json all = {// Not a number: programs that read JSON may round one of 64 bits.
+              {"run", absl::StrFormat("%016x", report.run())},
+              {"epoch", report.epoch()},
+              {"server", report.server()},
+              {"servers", report.servers()},
+              {"has_model", report.run() != 0},
+              {"has_values", report.has_values()},
+              {"version", report.version()},
+              {"live_workers", report.live_workers()},
+              {"expected_workers", report.expected_workers()},
+              {"workers_lost", report.workers_lost()},
+              {"pushes_counted", report.pushes_counted()},
+              {"pushes_not_counted", report.pushes_not_counted()},
+              {"pushes_refused", report.pushes_refused()},
+              {"held_bytes", report.held_bytes()},
+              {"held_limit_bytes", report.held_bytes_limit()},
+              {"restored_step", report.restored_step()},
+              {"last_checkpoint_step", report.last_checkpoint_step()},
+              {"failure", report.failure()},
+              {"workers", json::array()},
+              {"tables", json::array()}};
+  for (const ps::v1::WorkerReport& worker : report.workers()) {
+    all["workers"].push_back({{"rank", worker.rank()},
+                              {"clock", worker.clock()},
+                              {"is_member", worker.is_member()},
+                              {"behind", worker.behind()}});
+  }
+  for (const ps::v1::TableReport& table : report.tables()) {
+    all["tables"].push_back(TableJson(table));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string StatusJson(const std::vector<ServerStatus>& servers) {
+  json all = {{"problems", Problems(servers)}, {"servers", json::array()}};
+  for (const ServerStatus& each : servers) {
+    json server = {{"name", each.name}, {"answers", each.status.ok()}};
+    if (each.status.ok()) {
+      server.update(ReportJson(each.report));
+    } else {
+      server["error"] = std::string(each.status.message());
+    }
+    all["servers"].push_back(std::move(server));
+  }
+  return absl::StrCat(
+      all.dump(2, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace),
+      "\n");
+}
+
+}  // namespace penstock::cli

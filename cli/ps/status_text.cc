@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "cli/ps/status_view.h"
+#include "cli/top/figures.h"
+#include "cli/top/table.h"
+#include "transport/base/printable.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr size_t kMaxWorkers = 20;
+constexpr size_t kMaxTables = 50;
+constexpr int kNameColumns = 26;
+
+std::string Heading(const Output& out, absl::string_view text) {
+  return absl::StrCat(out.Styled(Style::kBold, text), "\n");
+}
+
+double Number(uint64_t value) { return static_cast<double>(value); }
+
+std::string StateOf(const ServerStatus& server) {
+  if (!server.status.ok()) return "no answer";
+  const ps::v1::ServerReport& report = server.report;
+  if (report.run() == 0) return "no model";
+  if (!report.failure().empty()) return "has ended";
+  return report.has_values() ? "serves" : "no values";
+}
+
+std::string ServerRow(const ServerStatus& server, const Table& table) {
+  const std::string name = base::Printable(server.name, kNameColumns);
+  const std::string state = StateOf(server);
+  const ps::v1::ServerReport& report = server.report;
+  if (report.run() == 0) {
+    return table.Row({name, state, "-", "-", "-", "-", "-", "-", "-", "-"});
+  }
+  return table.Row(
+      {name, state, absl::StrCat(report.version()),
+       absl::StrCat(report.live_workers(), "/", report.expected_workers()),
+       Count(Number(report.workers_lost())),
+       Count(Number(report.pushes_counted())),
+       Count(Number(report.pushes_not_counted())),
+       Count(Number(report.pushes_refused())),
+       absl::StrCat(Bytes(Number(report.held_bytes())), " of ",
+                    Bytes(Number(report.held_bytes_limit()))),
+       report.last_checkpoint_step() == 0
+           ? "-"
+           : absl::StrCat(report.last_checkpoint_step())});
+}
+
+std::string Servers(const std::vector<ServerStatus>& servers,
+                    const Output& out) {
+  const Table table({{"server", -kNameColumns},
+                     {"state", -9},
+                     {"version", 9},
+                     {"workers", 8},
+                     {"lost", 5, 2},
+                     {"pushes", 7, 3},
+                     {"late", 6, 4},
+                     {"refused", 7, 1},
+                     {"gradients held", 20, 5},
+                     {"checkpoint", 10, 6}},
+                    out.width());
+  std::string text = table.Header();
+  for (const ServerStatus& each : servers) text += ServerRow(each, table);
+  return text + table.LeftOut();
+}
+
+// A worker, as the servers together see it.
+struct Worker {
+  uint32_t rank = 0;
+  uint64_t clock = 0;   // the least
+  uint64_t behind = 0;  // the most
+  int member_of = 0;    // servers
+};
+
+std::vector<Worker> SlowestWorkers(const std::vector<ServerStatus>& servers) {
+  std::map<uint32_t, Worker> by_rank;
+  for (const ServerStatus& server : servers) {
+    for (const ps::v1::WorkerReport& each : server.report.workers()) {
+      const auto [found, is_new] = by_rank.emplace(each.rank(), Worker());
+      Worker& worker = found->second;
+      worker.rank = each.rank();
+      worker.clock =
+          is_new ? each.clock() : std::min(worker.clock, each.clock());
+      worker.behind = std::max(worker.behind, each.behind());
+      if (each.is_member()) ++worker.member_of;
+    }
+  }
+  std::vector<Worker> workers;
+  workers.reserve(by_rank.size());
+  for (const auto& [rank, worker] : by_rank) workers.push_back(worker);
+  std::stable_sort(workers.begin(), workers.end(),
+                   [](const Worker& left, const Worker& right) {
+                     return left.behind > right.behind;
+                   });
+  return workers;
+}
+
+// What is to be said of a worker that is no member at all servers that answer.
+std::string NoteOn(const Worker& worker,
+                   const std::vector<ServerStatus>& servers) {
+  const auto answering =
+      std::count_if(servers.begin(), servers.end(),
+                    [](const auto& server) { return server.status.ok(); });
+  if (worker.member_of == 0) return "left, or lost";
+  if (worker.member_of == answering) return "";
+  return absl::StrCat("member at ", worker.member_of, " of ", answering);
+}
+
+std::string Workers(const std::vector<ServerStatus>& servers) {
+  const std::vector<Worker> workers = SlowestWorkers(servers);
+  if (workers.empty()) return "none\n";
+  std::string text =
+      absl::StrFormat("%6s %9s %8s\n", "worker", "step", "behind");
+  for (size_t i = 0; i < std::min(workers.size(), kMaxWorkers); ++i) {
+    const Worker& each = workers[i];
+    const std::string note = NoteOn(each, servers);
+    absl::StrAppend(
+        &text,
+        absl::StrFormat("%6d %9d %8d", each.rank, each.clock, each.behind),
+        note.empty() ? "" : "  ", note, "\n");
+  }
+  if (workers.size() > kMaxWorkers) {
+    absl::StrAppend(&text, "and ", workers.size() - kMaxWorkers,
+                    " that are behind by less\n");
+  }
+  return text;
+}
+
+// A table, as the servers together have it.
+struct TableSum {
+  std::string name;
+  bool is_sparse = false;
+  uint64_t steps = 0;  // the most
+  double rows = 0;
+  double bytes = 0;
+  double hits = 0;
+  double asked = 0;
+  double evicted = 0;
+};
+
+std::vector<TableSum> LargestTables(const std::vector<ServerStatus>& servers) {
+  std::map<std::string, TableSum> by_name;
+  for (const ServerStatus& server : servers) {
+    for (const ps::v1::TableReport& each : server.report.tables()) {
+      TableSum& sum = by_name[each.name()];
+      sum.name = each.name();
+      sum.is_sparse = each.sparse();
+      sum.steps = std::max<uint64_t>(sum.steps, each.steps());
+      sum.rows += Number(each.rows());
+      sum.bytes += Number(each.bytes());
+      sum.hits += Number(each.hits());
+      sum.asked += Number(each.hits()) + Number(each.misses());
+      sum.evicted += Number(each.evicted_rows());
+    }
+  }
+  std::vector<TableSum> tables;
+  tables.reserve(by_name.size());
+  for (auto& [name, sum] : by_name) tables.push_back(std::move(sum));
+  std::stable_sort(tables.begin(), tables.end(),
+                   [](const TableSum& left, const TableSum& right) {
+                     return left.bytes > right.bytes;
+                   });
+  return tables;
+}
+
+std::string Tables(const std::vector<ServerStatus>& servers,
+                   const Output& out) {
+  const std::vector<TableSum> tables = LargestTables(servers);
+  if (tables.empty()) return "none\n";
+  const Table table({{"table", -kNameColumns},
+                     {"type", -6, 2},
+                     {"steps", 8},
+                     {"rows", 8, 1},
+                     {"bytes", 10},
+                     {"hits", 5, 3},
+                     {"evicted", 8, 4}},
+                    out.width());
+  std::string text = table.Header();
+  for (size_t i = 0; i < std::min(tables.size(), kMaxTables); ++i) {
+    const TableSum& each = tables[i];
+    text += table.Row({base::Printable(each.name, kNameColumns),
+                       each.is_sparse ? "sparse" : "dense",
+                       Count(Number(each.steps)), Count(each.rows),
+                       Bytes(each.bytes), Percent(each.hits, each.asked),
+                       each.is_sparse ? Count(each.evicted) : "-"});
+  }
+  if (tables.size() > kMaxTables) {
+    absl::StrAppend(&text, "and ", tables.size() - kMaxTables,
+                    " smaller ones\n");
+  }
+  return text + table.LeftOut();
+}
+
+}  // namespace
+
+std::string StatusText(const std::vector<ServerStatus>& servers,
+                       const Output& out) {
+  std::string text =
+      absl::StrCat(Heading(out, "Servers"), Servers(servers, out), "\n",
+                   Heading(out, "Workers"), Workers(servers), "\n",
+                   Heading(out, "Tables, on these servers together"),
+                   Tables(servers, out), "\n", Heading(out, "What is wrong"));
+  const std::vector<std::string> problems = Problems(servers);
+  for (const std::string& each : problems) {
+    absl::StrAppend(&text, Wrapped(each, 0, out.columns()), "\n");
+  }
+  return text + (problems.empty() ? "nothing\n" : "");
+}
+
+}  // namespace penstock::cli

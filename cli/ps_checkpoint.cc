@@ -1,0 +1,127 @@
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/ps.h"
+#include "cli/ps_servers.h"
+#include "cli/text/units.h"
+#include "nlohmann/json.hpp"
+#include "ps/client/checkpoint.h"
+#include "ps/client/connection.h"
+#include "transport/base/printable.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr size_t kMaxTextBytes = 400;
+
+std::string ResultText(const ps::CheckpointResult& result) {
+  std::string text =
+      absl::StrCat("checkpoint of step ", result.step, ": ",
+                   result.is_incremental ? "incremental" : "full", ", ",
+                   BytesText(result.bytes), "\n");
+  if (!result.removed_steps.empty()) {
+    absl::StrAppend(&text, "removed: those of step ",
+                    absl::StrJoin(result.removed_steps, ", "), "\n");
+  }
+  return text;
+}
+
+std::string ResultJson(const ps::CheckpointResult& result) {
+  const nlohmann::ordered_json json = {{"step", result.step},
+                                       {"incremental", result.is_incremental},
+                                       {"bytes", result.bytes},
+                                       {"removed_steps", result.removed_steps}};
+  return json.dump(2) + "\n";
+}
+
+// To a terminal only: what scripts read is the result.
+void ShowProgress(absl::string_view line) {
+  if (isatty(STDERR_FILENO) != 1) return;
+  Output(STDERR_FILENO)
+      .Write(absl::StrCat(base::Printable(line, kMaxTextBytes), "\n"));
+}
+
+class PsCheckpoint final : public Command {
+ public:
+  Manual manual() const override {
+    return {
+        "ps checkpoint",
+        "has the servers of a training write a checkpoint",
+        "All servers of the training are to be named, in the order of the "
+        "training. They write side by side while training goes on, each into "
+        "the folder of its --checkpoints. Ends when the checkpoint is complete "
+        "and safe on disk; if it fails there is none, and older ones stay as "
+        "they were.\n\nTo begin with a checkpoint, start the servers with "
+        "penstock ps serve --checkpoints=DIR --restore=newest.",
+        {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full one"},
+         {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
+          "what has changed since the last one; the newest five stay"}},
+        "it is written",
+        "there is none; the line above says why"};
+  }
+
+  void Declare(CLI::App* app) override {
+    servers_.Declare(app);
+    app->add_flag("--incremental", options_.incremental,
+                  "only what has changed since the newest one, if that can be "
+                  "the base");
+    app->add_option("--keep", options_.keep,
+                    "remove all but the newest N (default: remove none)")
+        ->type_name("N");
+    app->add_option("--within", within_text_,
+                    "give up after this time (default 600s)")
+        ->type_name("TIME");
+    app->add_flag("--json", json_, "print one JSON object");
+  }
+
+  absl::Status Check() override {
+    const absl::StatusOr<absl::Duration> within = ParseDuration(within_text_);
+    if (!within.ok() || *within == absl::ZeroDuration()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--within: ", within.ok() ? "must be above 0"
+                                                 : within.status().message()));
+    }
+    options_.timeout = *within;
+    return servers_.Check();
+  }
+
+  absl::StatusOr<int> Run(const Context& context) override {
+    auto channels = servers_.Open();
+    if (!channels.ok()) return channels.status();
+    ps::Connection::Options how;
+    how.servers = *std::move(channels);
+    how.timeout = servers_.timeout();
+    how.wait_for_values = false;
+    const auto connection = ps::Connection::Open(how);
+    if (!connection.ok()) return Printable(connection.status());
+    options_.progress = &ShowProgress;
+    const auto result = ps::TakeCheckpoint(**connection, options_);
+    if (!result.ok()) return Printable(result.status());
+    context.out->Write(json_ ? ResultJson(*result) : ResultText(*result));
+    return kOk;
+  }
+
+ private:
+  static absl::Status Printable(const absl::Status& status) {
+    return {status.code(), base::Printable(status.message(), kMaxTextBytes)};
+  }
+
+  PsServers servers_;
+  ps::CheckpointOptions options_;
+  std::string within_text_ = "600s";
+  bool json_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePsCheckpoint() {
+  return std::make_unique<PsCheckpoint>();
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,171 @@
+// penstock ps inspect, penstock ps verify.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "cli/interrupt.h"
+#include "cli/ps.h"
+#include "cli/text/units.h"
+#include "ps/checkpoint/posix_files.h"
+#include "ps/checkpoint/report.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::cli {
+namespace {
+
+namespace checkpoint = ps::checkpoint;
+
+constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
+
+// A folder of checkpoints, as the two commands name it.
+class Folder {
+ public:
+  void Declare(CLI::App* app, const std::string& without_step) {
+    app->add_option("folder", path_, "the folder of the servers' --checkpoints")
+        ->type_name("DIR")
+        ->required();
+    given_step_ = app->add_option(
+        "--step", step_,
+        absl::StrCat("the checkpoint of this step (default: ", without_step,
+                     ")"));
+    given_step_->type_name("N");
+    app->add_flag("--json", json_, "print one JSON object");
+  }
+
+  absl::StatusOr<std::unique_ptr<checkpoint::Files>> Open() const {
+    return checkpoint::OpenFolder(path_);
+  }
+  absl::optional<uint64_t> step() const {
+    if (given_step_->count() == 0) return absl::nullopt;
+    return step_;
+  }
+  checkpoint::Form form() const {
+    return json_ ? checkpoint::Form::kJson : checkpoint::Form::kText;
+  }
+
+ private:
+  std::string path_;
+  CLI::Option* given_step_ = nullptr;
+  uint64_t step_ = 0;
+  bool json_ = false;
+};
+
+// How far it is, on a terminal and nowhere else: one line of standard error
+// that is written over, and wiped in the end.
+class ProgressLine {
+ public:
+  ProgressLine() : is_shown_(isatty(STDERR_FILENO) == 1) {}
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() {
+    if (is_drawn_) out_.Write("\r\x1b[K");
+  }
+
+  void Show(uint64_t done, uint64_t total) {
+    const absl::Time now = base::SteadyNow();
+    if (!is_shown_ || now < next_ || total == 0) return;
+    next_ = now + kProgressInterval;
+    is_drawn_ = true;
+    const double share = static_cast<double>(done) / static_cast<double>(total);
+    const auto filled = static_cast<size_t>(share * kColumns);
+    out_.Write(absl::StrFormat(
+        "\r[%s%s] %3.0f%% of %s\x1b[K", std::string(filled, '#'),
+        std::string(kColumns - filled, ' '), 100 * share, BytesText(total)));
+  }
+
+ private:
+  static constexpr size_t kColumns = 40;
+  const bool is_shown_;
+  Output out_{STDERR_FILENO, Display()};
+  bool is_drawn_ = false;
+  absl::Time next_ = base::SteadyNow() + kProgressInterval;
+};
+
+absl::StatusOr<int> Show(const absl::StatusOr<checkpoint::Report>& report,
+                         const Context& context) {
+  if (!report.ok()) return report.status();
+  context.out->Write(report->text);
+  return report->is_good ? kOk : kFailed;
+}
+
+class PsInspect final : public Command {
+ public:
+  Manual manual() const override {
+    return {"ps inspect",
+            "lists the checkpoints in a folder, or what is in one",
+            "Without --step, all checkpoints, the newest first: when each was "
+            "taken, whether it is full or stands on another, and its size. "
+            "With it, the tables, shards and clocks of one. Reads manifests "
+            "and the ends of shards only, and changes nothing: penstock ps "
+            "verify reads every byte.",
+            {{"penstock ps inspect /data/checkpoints", "lists them"},
+             {"penstock ps inspect /data/checkpoints --step=1200",
+              "what that one holds"}},
+            "all that was looked at is good",
+            "a checkpoint is damaged, or there is none of that step"};
+  }
+  void Declare(CLI::App* app) override {
+    folder_.Declare(app, "list them all");
+  }
+  absl::StatusOr<int> Run(const Context& context) override {
+    const auto files = folder_.Open();
+    if (!files.ok()) return files.status();
+    return Show(
+        checkpoint::Inspect(files->get(), folder_.step(), folder_.form()),
+        context);
+  }
+
+ private:
+  Folder folder_;
+};
+
+class PsVerify final : public Command {
+ public:
+  Manual manual() const override {
+    return {"ps verify",
+            "reads every byte of a checkpoint, and says what is damaged",
+            "Reads the newest checkpoint, or that of --step, with those that "
+            "it stands on, and compares all of it with its checksums. Changes "
+            "nothing, and may run beside the servers. Ctrl-C ends it.",
+            {{"penstock ps verify /data/checkpoints", "the newest"},
+             {"penstock ps verify /data/checkpoints --step=1200 --json",
+              "another one, for a program"}},
+            "it is good: a restore will succeed",
+            "it is damaged, there is none, or it was ended"};
+  }
+  void Declare(CLI::App* app) override { folder_.Declare(app, "the newest"); }
+  absl::StatusOr<int> Run(const Context& context) override {
+    WatchInterrupts();
+    const auto files = folder_.Open();
+    if (!files.ok()) return files.status();
+    return Show(Verify(files->get()), context);
+  }
+
+ private:
+  absl::StatusOr<checkpoint::Report> Verify(checkpoint::Files* files) const {
+    ProgressLine line;
+    return checkpoint::VerifyAndReport(files, folder_.step(), folder_.form(),
+                                       [&](uint64_t done, uint64_t total) {
+                                         line.Show(done, total);
+                                         return !Interrupted();
+                                       });
+  }
+
+  Folder folder_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> MakePsInspect() {
+  return std::make_unique<PsInspect>();
+}
+
+std::unique_ptr<Command> MakePsVerify() { return std::make_unique<PsVerify>(); }
+
+}  // namespace penstock::cli

@@ -1,0 +1,46 @@
+// Parameter servers to ask: what commands with SERVER... share.
+
+#ifndef PENSTOCK_CLI_PS_SERVERS_H_
+#define PENSTOCK_CLI_PS_SERVERS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cli/ps/status_view.h"
+#include "grpcpp/channel.h"
+#include "ps/tls.h"
+
+namespace penstock::cli {
+
+class PsServers {
+ public:
+  // Adds SERVER..., --timeout, --secret and the options of TLS.
+  void Declare(CLI::App* app);
+  // Returns INVALID_ARGUMENT for a server without a port, and so on.
+  absl::Status Check();
+  // Returns a new channel over stock gRPC to each: a look-up needs no faster
+  // path, and this process none of its server's settings.
+  absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Open() const;
+  // Asks all of them at once, and returns what they say of
+  // themselves, in the order in which they were given. Returns an error if a
+  // file cannot be used.
+  absl::StatusOr<std::vector<ServerStatus>> Describe() const;
+
+  absl::Duration timeout() const { return timeout_; }
+
+ private:
+  std::vector<std::string> names_;
+  std::string timeout_text_ = "5s";
+  absl::Duration timeout_ = absl::Seconds(5);
+  ps::TlsFiles files_;
+  std::string secret_file_;
+};
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_PS_SERVERS_H_

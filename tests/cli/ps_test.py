@@ -1,0 +1,215 @@
+#!/usr/bin/python3 -B
+"""penstock ps status, inspect and verify, and a parameter server in top."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+import urllib.request
+
+from penstock_test import CommandTest, clean_environment, run
+
+SERVER = os.environ.get("PARAMETER_SERVER", "tests/cli/parameter_server")
+TRAINER = os.environ.get("TRAINER", "tests/ps/checkpoint/trainer")
+
+
+class ServersTest(CommandTest):
+
+    def server(self, training=7, tables=2):
+        """Starts a server; returns its address, and its metrics'."""
+        server = subprocess.Popen(
+            [SERVER, str(training), str(tables)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env=clean_environment())
+        for release in (server.stdout.close, server.wait, server.stdin.close):
+            self.addCleanup(release)
+        ports = server.stdout.readline().split()
+        return [f"127.0.0.1:{port}" for port in ports]
+
+    def status(self, *arguments):
+        return run("ps", "status", *arguments, "--timeout=30")
+
+
+class StatusTest(ServersTest):
+
+    def test_it_says_how_the_server_its_workers_and_its_tables_are(self):
+        address, _ = self.server()
+        done = self.status(address)
+        self.check(done, 0)
+        self.assertRegex(done.stdout, rf"\n{address} +serves +\d+ +2/2 ")
+        # The slow one is first.
+        self.assertRegex(done.stdout, r"\n +1 +0 +3 *\n +0 +3 +0 *\n")
+        self.assertRegex(done.stdout, r"\nkernel +dense ")
+        self.assertRegex(done.stdout, r'\nus\\x1b\[31m"ers +sparse ')
+        self.assertTrue(done.stdout.endswith("\nnothing\n"), done.stdout)
+
+    def test_json_has_each_report_in_full(self):
+        address, _ = self.server()
+        done = self.status(address, "--json")
+        self.check(done, 0)
+        said = json.loads(done.stdout)
+        self.assertEqual(said["problems"], [])
+        server, = said["servers"]
+        self.assertEqual(server["name"], address)
+        self.assertEqual(server["run"], f"{7:016x}")
+        self.assertEqual((server["pushes_counted"], server["has_values"]),
+                         (3, True))
+        self.assertEqual([(each["rank"], each["behind"])
+                          for each in server["workers"]], [(0, 0), (1, 3)])
+        kernel, users = server["tables"]
+        self.assertEqual((kernel["rows"], kernel["type"]), (2, "dense"))
+        self.assertEqual(users["name"], 'us\x1b[31m"ers')
+        self.assertEqual(users["evicted_rows"], 0)
+
+    def test_a_server_that_does_not_answer_is_a_problem(self):
+        address, _ = self.server()
+        done = self.status(address, "127.0.0.1:1")
+        self.check(done, 1)
+        self.assertRegex(done.stdout, r"\n127\.0\.0\.1:1 +no answer ")
+        self.assertIn("nothing listens there", done.stdout)
+        self.assertRegex(done.stdout, rf"\n{address} +serves ")
+
+    def test_one_that_has_lost_its_model_is_a_problem(self):
+        address, _ = self.server()
+        empty, _ = self.server(training=0)
+        done = self.status(empty, address)
+        self.check(done, 1)
+        self.assertRegex(done.stdout, rf"\n{empty} +no model ")
+        self.assertRegex(done.stdout, rf"{empty} has no model, and {address}")
+
+    def test_one_without_a_model_yet_is_none(self):
+        empty, _ = self.server(training=0)
+        done = self.status(empty)
+        self.check(done, 0)
+        self.assertIn("no model", done.stdout)
+
+    def test_one_of_another_training_is_a_problem(self):
+        (first, _), (second, _) = self.server(7), self.server(8)
+        done = self.status(first, second)
+        self.check(done, 1)
+        self.assertIn(f"{second} is of another training than {first}",
+                      " ".join(done.stdout.split()))
+
+    def test_one_server_by_two_names_is_found(self):
+        address, _ = self.server()
+        done = self.status(address, address.replace("127.0.0.1", "localhost"))
+        self.check(done, 1)
+        self.assertIn("are both server 0", " ".join(done.stdout.split()))
+
+    def test_a_server_of_another_kind_is_named_as_such(self):
+        done = self.status(self.serve())
+        self.check(done, 1)
+        self.assertIn("no parameter server", done.stdout)
+
+    def test_wrong_command_lines_are_refused(self):
+        for arguments, said in [
+                ([], "SERVER... is missing"),
+                (["ps0"], "such as ps0:50051"),
+                (["ps0:1", "--timeout=x"], "--timeout"),
+                (["ps0:1", "--ca=x"], "--ca, --cert and --key")]:
+            with self.subTest(arguments):
+                done = run("ps", "status", *arguments)
+                self.check(done, 2)
+                self.assertIn(said, done.stderr)
+
+    def test_files_of_tls_that_are_not_there_are_named(self):
+        done = self.status("ps0:1", "--ca=/no/ca", "--cert=/no/c", "--key=/k")
+        self.check(done, 1)
+        self.assertIn("/no/ca", done.stderr)
+
+
+class MetricsTest(ServersTest):
+
+    def test_the_port_shows_the_servers_figures(self):
+        _, metrics = self.server()
+        with urllib.request.urlopen(f"http://{metrics}/metrics") as answer:
+            text = answer.read().decode()
+        for line in ("penstock_ps_ready 1", "penstock_ps_workers 2",
+                     "penstock_ps_slowest_worker_behind 3",
+                     'penstock_ps_pushes_total{verdict="counted"} 3',
+                     'penstock_ps_table_rows{table="kernel",type="dense"} 2'):
+            self.assertIn(f"\n{line}\n", text)
+        self.assertIn('table="us\x1b[31m\\"ers"', text)
+        self.assertIn("\npenstock_sessions{", text)
+
+    def test_thousands_of_tables_are_bounded(self):
+        _, metrics = self.server(tables=1200)
+        with urllib.request.urlopen(f"http://{metrics}/metrics") as answer:
+            text = answer.read().decode()
+        self.assertIn("\npenstock_ps_tables_left_out 200\n", text)
+        self.assertEqual(len(re.findall(r"\npenstock_ps_table_bytes{", text)),
+                         1000)
+
+    def test_top_shows_the_tables(self):
+        _, metrics = self.server()
+        done = run("top", metrics, "--count=1", "--interval=100ms")
+        self.check(done, 0)
+        self.assertRegex(done.stdout, r"Parameter server\nserving, version ")
+        self.assertRegex(done.stdout, r"\nkernel +dense +\d")
+
+
+class CheckpointsTest(CommandTest):
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = folder.name
+        subprocess.run([TRAINER, cls.folder, "-1"], check=True,
+                       capture_output=True)
+
+    def steps(self):
+        done = run("ps", "inspect", self.folder, "--json")
+        self.check(done, 0)
+        return [each["step"] for each in json.loads(done.stdout)["checkpoints"]]
+
+    def test_inspect_lists_them_the_newest_first(self):
+        steps = self.steps()
+        self.assertGreater(len(steps), 1)
+        self.assertEqual(steps, sorted(steps, reverse=True))
+        done = run("ps", "inspect", self.folder)
+        self.check(done, 0)
+        self.assertEqual(len(done.stdout.splitlines()), len(steps))
+
+    def test_inspect_tells_what_is_in_one(self):
+        step = self.steps()[0]
+        done = run("ps", "inspect", self.folder, f"--step={step}")
+        self.check(done, 0)
+        self.assertRegex(done.stdout, r"\n  \w+: (dense|sparse) ")
+
+    def test_verify_reads_the_newest_one_without_a_bar_where_no_terminal_is(self):
+        done = run("ps", "verify", self.folder)
+        self.check(done, 0)
+        self.assertRegex(done.stdout, rf"\Astep-0*{self.steps()[0]}: good, ")
+        self.assertEqual(done.stderr, "")
+
+    def test_damage_is_found_and_sets_the_exit_code(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["cp", "-r", f"{self.folder}/.", folder], check=True)
+            step = self.steps()[0]
+            shard = max(pathlib.Path(folder, f"step-{step:010}").iterdir(),
+                        key=lambda path: path.stat().st_size)
+            content = bytearray(shard.read_bytes())
+            content[len(content) // 3] ^= 1
+            shard.write_bytes(content)
+            done = run("ps", "verify", folder, "--json")
+            self.check(done, 1)
+            said = json.loads(done.stdout)
+            self.assertEqual((said["step"], said["good"]), (step, False))
+            self.assertEqual(run("ps", "verify", folder).returncode, 1)
+
+    def test_what_is_not_there_is_an_error(self):
+        for arguments, said in [(["/no/folder"], "/no/folder"),
+                                ([self.folder, "--step=987654"], "987654")]:
+            for command in ("inspect", "verify"):
+                with self.subTest([command, *arguments]):
+                    done = run("ps", command, *arguments)
+                    self.check(done, 1)
+                    self.assertIn(said, done.stderr)
+                    self.assertEqual(done.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()
