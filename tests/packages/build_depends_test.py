@@ -13,10 +13,12 @@ HELPERS = {"debhelper", "dh-python"}
 LIBRARIES = {
     "absl": "libabsl-dev", "cli11": "libcli11-dev", "crypto": "libssl-dev",
     "curl": "libcurl4-openssl-dev", "dlpack": "libdlpack-dev",
-    "grpc++": "libgrpc++-dev", "json": "nlohmann-json3-dev",
+    "grpc++": "libgrpc++-dev", "hwy": "libhwy-dev",
+    "json": "nlohmann-json3-dev",
     "prometheus": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
     "pybind11": "pybind11-dev", "spdlog": "libspdlog-dev",
-    "ssl": "libssl-dev", "xxhash": "libxxhash-dev", "zlib": "zlib1g-dev"}
+    "ssl": "libssl-dev", "tbb": "libtbb-dev", "xxhash": "libxxhash-dev",
+    "zlib": "zlib1g-dev"}
 
 
 def read(path):

@@ -15,6 +15,7 @@ _FUNCTION = re.compile(
     r"\s*\((?P<parameters>.*)\)\s*(?P<const>const)?$", re.DOTALL)
 # What declares no function that a library defines.
 _OTHERS = re.compile(r"(using|typedef|friend|static_assert|template|extern)\b")
+_ATTRIBUTE = re.compile(r"\[\[[^\]]*\]\]\s*")
 _GIVEN = re.compile(r"=\s*(default|delete|0)$")
 
 
@@ -33,6 +34,7 @@ def functions_of(header):
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.DOTALL)
     text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.MULTILINE)
     text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', text)
+    text = _ATTRIBUTE.sub("", text)
     found = []
     _scan(text, "", None, found)
     return found

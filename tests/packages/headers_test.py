@@ -86,6 +86,7 @@ class ScannerTest(unittest.TestCase):
             int Free(const E& e = {}, std::map<int, E> m = Map(1, 2));
             inline int Inline() { return 1; }
             std::ostream& operator<<(std::ostream& o, E e);
+            [[nodiscard]] int Attributed();
             struct S : public T { S() = default; int x() const; int y_ = 0;
                 int z() const { return 0; } private: void Hidden(); };
             class C final { void Hidden(); friend void F();
@@ -97,6 +98,7 @@ class ScannerTest(unittest.TestCase):
                      "const E& e, std::map<int, E> m", False, False),
             Function("a::b", "operator<<", "std::ostream&",
                      "std::ostream& o, E e", False, False),
+            Function("a::b", "Attributed", "int", "", False, False),
             Function("a::b::S", "x", "int", "", True, True),
             Function("a::b::C", "Make", "C*", "", False, False),
             Function("a::b::C", "~C", "", "", True, False)])
