@@ -19,8 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "ps/access/access.h"
+#include "ps/access/policy.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/define.h"
 #include "ps/client/periodic_checkpoints.h"
@@ -29,6 +33,7 @@
 #include "ps/service/service.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/status.h"
+#include "tests/ps/access/certificates.h"
 
 namespace penstock::ps {
 namespace {
@@ -41,15 +46,22 @@ class Node {
   struct Options {
     checkpoint::Files* files = nullptr;
     bool restore = false;
-    ServiceOptions service;
+    Access* access = nullptr;
+    // Of the server and of those who connect to it.
+    std::shared_ptr<grpc::ServerCredentials> security =
+        grpc::InsecureServerCredentials();
+    std::shared_ptr<grpc::ChannelCredentials> peers_security =
+        grpc::InsecureChannelCredentials();
   };
 
-  explicit Node(const Options& options) {
+  explicit Node(const Options& options)
+      : peers_security_(options.peers_security) {
     Server::Options server;
     server.log = [](const std::string&) {};
     if (options.restore) server.restore = RestoreFrom(options.files);
     core_ = std::make_unique<Server>(server);
-    ServiceOptions service = options.service;
+    ServiceOptions service;
+    service.access = options.access;
     if (options.files != nullptr) {
       CheckpointWriter::Options checkpoints;
       checkpoints.max_wait = absl::Hours(1);
@@ -60,8 +72,7 @@ class Node {
     service_ = MakeService(core_.get(), service);
     grpc::ServerBuilder builder;
     tensor::AllowUnlimitedMessages(&builder);
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                             &port_);
+    builder.AddListeningPort("127.0.0.1:0", options.security, &port_);
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
   }
@@ -74,12 +85,13 @@ class Node {
   Server& core() { return *core_; }
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
   std::shared_ptr<grpc::Channel> Connect() const {
-    return grpc::CreateCustomChannel(address(),
-                                     grpc::InsecureChannelCredentials(),
-                                     tensor::UnlimitedMessages());
+    grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
+    arguments.SetSslTargetNameOverride("server.test");
+    return grpc::CreateCustomChannel(address(), peers_security_, arguments);
   }
 
  private:
+  const std::shared_ptr<grpc::ChannelCredentials> peers_security_;
   int port_ = 0;
   std::unique_ptr<Server> core_;
   std::unique_ptr<CheckpointWriter> writer_;
@@ -256,14 +268,24 @@ TEST_F(CheckpointServiceTest, ServerWithoutAFolderNamesTheFlag) {
 }
 
 TEST_F(CheckpointServiceTest, OnlyAnAdministratorMay) {
+  AccessPolicy policy;
+  policy.rules = *ParseRules("train dns:trainer.test", "a test's");
+  Access access(policy, true);
+  const Authority authority;
+  const Bearer server = authority.Issue({"", {}, {"server.test"}});
+  const Bearer trainer = authority.Issue({"", {}, {"trainer.test"}});
+  grpc::SslServerCredentialsOptions tls(
+      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = authority.certificate();
+  tls.pem_key_cert_pairs.push_back({server.key, server.certificate});
+
   Node::Options options = WithFolder();
-  options.service.check = [](const grpc::ServerContextBase&,
-                             Permission wanted) {
-    return wanted == Permission::kAdminister
-               ? absl::PermissionDeniedError("not you")
-               : absl::OkStatus();
-  };
+  options.access = &access;
+  options.security = grpc::SslServerCredentials(tls);
+  options.peers_security = grpc::SslCredentials(
+      {authority.certificate(), trainer.key, trainer.certificate});
   Start(1, options);
+  Step(0);
   EXPECT_TRUE(absl::IsPermissionDenied(Take().status()));
   EXPECT_EQ(WriteShard(0, {}, 0, absl::Minutes(1)).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
