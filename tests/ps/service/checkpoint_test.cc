@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -18,90 +19,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "grpcpp/create_channel.h"
+#include "absl/types/span.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "ps/access/access.h"
 #include "ps/access/policy.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/client/define.h"
 #include "ps/client/periodic_checkpoints.h"
 #include "ps/client/worker.h"
-#include "ps/server/checkpoint_restore.h"
 #include "ps/service/service.h"
 #include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/status.h"
 #include "tests/ps/access/certificates.h"
+#include "tests/ps/service/node.h"
 
 namespace penstock::ps {
 namespace {
 
 using ::testing::HasSubstr;
 
-// One server of a training.
-class Node {
- public:
-  struct Options {
-    checkpoint::Files* files = nullptr;
-    bool restore = false;
-    Access* access = nullptr;
-    // Of the server and of those who connect to it.
-    std::shared_ptr<grpc::ServerCredentials> security =
-        grpc::InsecureServerCredentials();
-    std::shared_ptr<grpc::ChannelCredentials> peers_security =
-        grpc::InsecureChannelCredentials();
-  };
-
-  explicit Node(const Options& options)
-      : peers_security_(options.peers_security) {
-    Server::Options server;
-    server.log = [](const std::string&) {};
-    if (options.restore) server.restore = RestoreFrom(options.files);
-    core_ = std::make_unique<Server>(server);
-    ServiceOptions service;
-    service.access = options.access;
-    if (options.files != nullptr) {
-      CheckpointWriter::Options checkpoints;
-      checkpoints.max_wait = absl::Hours(1);
-      writer_ = std::make_unique<CheckpointWriter>(options.files, core_.get(),
-                                                   checkpoints);
-      service.checkpoints = writer_.get();
-    }
-    service_ = MakeService(core_.get(), service);
-    grpc::ServerBuilder builder;
-    tensor::AllowUnlimitedMessages(&builder);
-    builder.AddListeningPort("127.0.0.1:0", options.security, &port_);
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-  }
-  ~Node() {
-    core_->Drain();
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
-
-  Server& core() { return *core_; }
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-  std::shared_ptr<grpc::Channel> Connect() const {
-    grpc::ChannelArguments arguments = tensor::UnlimitedMessages();
-    arguments.SetSslTargetNameOverride("server.test");
-    return grpc::CreateCustomChannel(address(), peers_security_, arguments);
-  }
-
- private:
-  const std::shared_ptr<grpc::ChannelCredentials> peers_security_;
-  int port_ = 0;
-  std::unique_ptr<Server> core_;
-  std::unique_ptr<CheckpointWriter> writer_;
-  std::unique_ptr<grpc::Service> service_;
-  std::unique_ptr<grpc::Server> server_;
-};
-
-tensor::Tensor Filled(tensor::Shape shape, float value) {
+tensor::Tensor Filled(const tensor::Shape& shape, float value) {
   auto tensor = *tensor::Tensor::Allocate(tensor::DType::kF32, shape);
-  for (float& element : *tensor.mutable_flat<float>()) element = value;
+  const absl::Span<float> elements = *tensor.mutable_flat<float>();
+  std::fill(elements.begin(), elements.end(), value);
   return tensor;
 }
 
@@ -137,7 +78,7 @@ class CheckpointServiceTest : public testing::Test {
   }
 
   // Starts so many servers, in place of those before, and their chief.
-  void Start(size_t servers, Node::Options options) {
+  void Start(size_t servers, const Node::Options& options) {
     worker_ = nullptr;
     nodes_.clear();
     Definition definition;
