@@ -36,7 +36,7 @@ absl::Time Server::RowNow() const {
   return row_epoch_ + (SteadyNow() - absl::UnixEpoch());
 }
 
-absl::StatusOr<Server::Defined> Server::Define(Definition definition) {
+absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
   absl::MutexLock one_at_a_time(&define_mu_);
   if (training() != nullptr) {
     absl::Status same = CheckSame(definition);

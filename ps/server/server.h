@@ -120,7 +120,7 @@ class Server {
   // See ps.proto. Returns FAILED_PRECONDITION, with the difference, if the
   // server has another model, or other servers; INVALID_ARGUMENT for a model
   // that cannot be; and what a restore returns.
-  absl::StatusOr<Defined> Define(Definition definition);
+  absl::StatusOr<Defined> Define(const Definition& definition);
 
   // Returns an error, as ps.proto says, unless a request of `view` is for what
   // this server serves.
@@ -153,7 +153,7 @@ class Server {
   // for Cancel(), and may call back before they return.
   uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
                 const tensor::Bundle& gradients, PushCallback callback);
-  uint64_t Pull(const View& view, PullSpec spec, PullCallback callback);
+  uint64_t Pull(const View& view, const PullSpec& spec, PullCallback callback);
   // Ends the wait with CANCELLED, if it has not ended.
   void Cancel(uint64_t ticket);
 
@@ -224,8 +224,8 @@ class Server {
   // Does what follows from an event.
   void HandleLocked(Outcome outcome, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void AnswerPushLocked(PendingPush push, Coordinator::Answer answer, Due* due)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AnswerPushLocked(PendingPush push, const Coordinator::Answer& answer,
+                        Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status StatusOfLocked(const PushId& push,

@@ -96,7 +96,8 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
   return ticket;
 }
 
-uint64_t Server::Pull(const View& view, PullSpec spec, PullCallback callback) {
+uint64_t Server::Pull(const View& view, const PullSpec& spec,
+                      PullCallback callback) {
   absl::StatusOr<std::shared_ptr<Training>> training;
   uint64_t ticket = 0;
   {
@@ -138,7 +139,7 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
         push != pending_pushes_.end()) {
       PendingPush pending = std::move(push->second);
       pending_pushes_.erase(push);
-      AnswerPushLocked(std::move(pending), std::move(answer), due);
+      AnswerPushLocked(std::move(pending), answer, due);
     } else if (auto pull = pending_pulls_.find(answer.ticket);
                pull != pending_pulls_.end()) {
       PendingPull pending = std::move(pull->second);
@@ -152,8 +153,8 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
   wake_thread_.Signal();  // a step, or perhaps an earlier deadline
 }
 
-void Server::AnswerPushLocked(PendingPush push, Coordinator::Answer answer,
-                              Due* due) {
+void Server::AnswerPushLocked(PendingPush push,
+                              const Coordinator::Answer& answer, Due* due) {
   pending_bytes_ -= push.held_bytes;
   absl::StatusOr<PushVerdict> result = PushVerdict::kCounted;
   const absl::Status status = StatusOfLocked(push.id, answer);

@@ -43,7 +43,7 @@ using Base = ParameterServer::WithRawCallbackMethod_Initialize<
 class ServiceImpl final : public Base {
  public:
   ServiceImpl(Server* server, ServiceOptions options)
-      : server_(server), options_(std::move(options)) {}
+      : server_(server), options_(options) {}
 
   ServerUnaryReactor* Define(CallbackServerContext* context,
                              const v1::DefineRequest* request,
@@ -173,7 +173,7 @@ absl::Status ServiceImpl::HandleDefine(const v1::DefineRequest& request,
   definition.server = request.server();
   definition.run = request.run();
   definition.restore_step = request.restore_step();
-  const auto defined = server_->Define(std::move(definition));
+  const auto defined = server_->Define(definition);
   if (!defined.ok()) return defined.status();
   reply->set_taken(defined->taken);
   reply->set_run(defined->run);
@@ -270,7 +270,7 @@ ServerUnaryReactor* ServiceImpl::Pull(CallbackServerContext* context,
 
 std::unique_ptr<grpc::Service> MakeService(Server* server,
                                            ServiceOptions options) {
-  return std::make_unique<ServiceImpl>(server, std::move(options));
+  return std::make_unique<ServiceImpl>(server, options);
 }
 
 }  // namespace penstock::ps
