@@ -23,6 +23,9 @@ namespace penstock::digits {
 namespace {
 
 constexpr double kGoodAccuracy = 0.95;
+// What chance may take from it where the order of pushes is chance: some two
+// and a half standard errors on 360 held-out digits.
+constexpr double kNoise = 0.03;
 constexpr char kBoundedStaleness[] = "2";
 
 absl::Status Named(const char* name, const absl::Status& status) {
@@ -92,14 +95,14 @@ void PrintTable(const RunResult& ours, const RunResult& stock) {
          b.push_us / a.push_us);
 }
 
-absl::StatusOr<RunResult> Finish(Side* side) {
+absl::StatusOr<RunResult> Finish(Side* side, double least_accuracy) {
   absl::StatusOr<RunResult> result = side->training->Finish();
   if (!result.ok()) return Named(side->name, result.status());
   printf("%-8s: accuracy %.2f %% on held-out digits, loss %.4f\n", side->name,
          result->accuracy * 100, result->final_loss);
-  if (result->accuracy < kGoodAccuracy) {
+  if (result->accuracy < least_accuracy) {
     return absl::InternalError(absl::StrCat(side->name, ": accuracy is below ",
-                                            kGoodAccuracy * 100, " %"));
+                                            least_accuracy * 100, " %"));
   }
   return result;
 }
@@ -123,7 +126,7 @@ absl::Status TrainLoosely(RunOptions options, const char* name,
   absl::Status status = PlayRound(&*side, options.steps, options.steps);
   if (!status.ok()) return status;
   if (isatty(STDOUT_FILENO) != 0) printf("\r\033[K");
-  return Finish(&*side).status();
+  return Finish(&*side, kGoodAccuracy - kNoise).status();
 }
 
 absl::Status Run(const RunOptions& options, unsigned rounds) {
@@ -140,9 +143,9 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
   if (!stock.ok()) return stock.status();
   absl::Status status = TakeTurns(options, rounds, &*ours, &*stock);
   if (!status.ok()) return status;
-  auto our_result = Finish(&*ours);
+  auto our_result = Finish(&*ours, kGoodAccuracy);
   if (!our_result.ok()) return our_result.status();
-  auto stock_result = Finish(&*stock);
+  auto stock_result = Finish(&*stock, kGoodAccuracy);
   if (!stock_result.ok()) return stock_result.status();
   PrintTable(*our_result, *stock_result);
   printf(
