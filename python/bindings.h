@@ -14,6 +14,9 @@ void BindCredentials(pybind11::module_& module);
 void BindPaths(pybind11::module_& module);
 void BindServer(pybind11::module_& module);
 void BindClient(pybind11::module_& module);
+void BindPending(pybind11::module_& module);
+void BindPsReader(pybind11::module_& module);
+void BindPsWorker(pybind11::module_& module);
 
 // Stops all servers that run.
 void StopServers();

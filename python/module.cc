@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 
 #include "python/bindings.h"
+#include "python/closable.h"
 #include "python/gil.h"
 
 PYBIND11_MODULE(_penstock, module) {
@@ -15,7 +16,13 @@ PYBIND11_MODULE(_penstock, module) {
   python::BindPaths(module);
   python::BindServer(module);
   python::BindClient(module);
+  python::BindPending(module);
+  python::BindPsReader(module);
+  python::BindPsWorker(module);
   module.attr("_knows_numpy_2") =
       PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
-  python::PrepareForExit(python::StopServers);
+  python::PrepareForExit([] {
+    python::CloseAll();
+    python::StopServers();
+  });
 }

@@ -201,7 +201,16 @@ LAYERS = {
         "ps/service",
         "ps/client",
     ],
-    "python": ["penstock", "tensor_service"],
+    "python": [
+        "penstock",
+        "tensor_service",
+        "ps/optim",
+        "ps/compression",
+        "ps/model",
+        "ps/access",
+        "ps/client",
+        "ps",
+    ],
     # Below transport/grpc only: TensorFlow brings a gRPC of its own.
     "frameworks/tensorflow": [
         "transport/base",

@@ -28,3 +28,30 @@ def server():
         yield f"127.0.0.1:{int(process.stdout.readline())}"
         process.stdin.close()
         assert process.wait(timeout=30) == 0
+
+
+@contextlib.contextmanager
+def ps_server(*flags, workers=1):
+    """The program ps_server; yields its address."""
+    process = subprocess.Popen(
+        ["ps/ps_server", f"--workers={workers}", "--quiet", *flags], text=True,
+        stdout=subprocess.PIPE)
+    with process:
+        word, port = process.stdout.readline().split()
+        assert word == "port"
+        try:
+            yield f"127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            assert process.wait(timeout=30) == 0
+
+
+def mapping_of(array):
+    """The line of /proc/self/maps that has the array's memory."""
+    at = array.__array_interface__["data"][0]
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+            if begin <= at < end:
+                return line
+    return ""

@@ -1,0 +1,78 @@
+// A client that several Python threads use, and one of them closes.
+
+#ifndef PENSTOCK_PYTHON_OWNED_H_
+#define PENSTOCK_PYTHON_OWNED_H_
+
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+
+namespace penstock::python {
+
+// Thread-safe. Call all functions Unlocked.
+template <typename Client>
+class Owned {
+ public:
+  // `name` is the client's in messages.
+  Owned(std::string name, std::unique_ptr<Client> client)
+      : name_(std::move(name)), client_(std::move(client)) {}
+  // The threads of a client are not in a child of its process: it leaks there.
+  ~Owned() {
+    if (IsForked()) (void)client_.release();
+  }
+
+  // Calls `use(client)`, at the same time as others, or as the only one.
+  // Returns FAILED_PRECONDITION instead, with the remedy, if the client was
+  // closed, or is that of a parent process.
+  template <typename Use>
+  absl::Status Share(const Use& use) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (IsForked()) return Forked();
+    absl::ReaderMutexLock lock(&mu_);
+    if (client_ == nullptr) return Closed();
+    use(*client_);
+    return absl::OkStatus();
+  }
+  template <typename Use>
+  absl::Status Alone(const Use& use) ABSL_LOCKS_EXCLUDED(mu_) {
+    if (IsForked()) return Forked();
+    absl::MutexLock lock(&mu_);
+    if (client_ == nullptr) return Closed();
+    use(*client_);
+    return absl::OkStatus();
+  }
+
+  // Closes it. Returns null if it was closed, or is a parent's.
+  std::unique_ptr<Client> Take() ABSL_LOCKS_EXCLUDED(mu_) {
+    if (IsForked()) return nullptr;
+    absl::MutexLock lock(&mu_);
+    return std::move(client_);
+  }
+
+ private:
+  bool IsForked() const { return getpid() != process_; }
+  absl::Status Closed() const {
+    return absl::FailedPreconditionError(
+        absl::StrCat(name_, ": it is closed; make another one"));
+  }
+  absl::Status Forked() const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name_, ": process ", process_, " has made it, and this one was forked ",
+        "from that: make another one here, in a process that was spawned"));
+  }
+
+  const std::string name_;
+  const pid_t process_ = getpid();
+  absl::Mutex mu_;
+  std::unique_ptr<Client> client_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_OWNED_H_

@@ -1,0 +1,43 @@
+// Ways to parameter servers.
+
+#ifndef PENSTOCK_PYTHON_PS_CONNECT_H_
+#define PENSTOCK_PYTHON_PS_CONNECT_H_
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "ps/client/connection.h"
+#include "ps/tls.h"
+
+namespace penstock::python {
+
+struct PsServers {
+  std::vector<std::string> addresses;
+  ps::TlsFiles tls;
+  std::string secret;  // the path of a file; empty: none
+  bool stock = false;  // stock gRPC, without Penstock
+};
+
+// Takes a dict of what penstock/ps.py calls so. Throws what names the argument.
+PsServers PsServersOf(const pybind11::dict& arguments);
+
+// Makes a channel to each, of which describe_paths() reports. Reads the files,
+// and returns errors as ClientSecurity() and ReadSecretToSend() do. Call it
+// without the GIL.
+absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers);
+
+// Has a connection's servers write a checkpoint. Returns (step, whether it is
+// incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
+pybind11::tuple TakeCheckpoint(
+    const std::shared_ptr<const ps::Connection>& connection,
+    pybind11::handle incremental, pybind11::handle keep,
+    pybind11::handle timeout);
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_PS_CONNECT_H_

@@ -1,0 +1,237 @@
+#include <pybind11/pybind11.h>
+
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "ps/client/define.h"
+#include "ps/client/worker.h"
+#include "python/arguments.h"
+#include "python/bindings.h"
+#include "python/closable.h"
+#include "python/errors.h"
+#include "python/gil.h"
+#include "python/owned.h"
+#include "python/pending.h"
+#include "python/ps_connect.h"
+#include "python/ps_model.h"
+#include "python/ps_values.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+constexpr uint64_t kMostRank = 65535;
+constexpr uint64_t kMostStep = std::numeric_limits<uint64_t>::max();
+
+// What a worker is made of. No Python objects.
+struct Start {
+  PsServers servers;
+  std::optional<ps::Model> model;  // the chief's
+  tensor::Bundle values;
+  absl::Duration timeout;
+  ps::Worker::Options options;  // without a connection
+};
+
+struct Started {
+  // Nobody wants it, after Ctrl-C: then nobody shall wait for it.
+  ~Started() {
+    if (worker != nullptr) worker->Leave();
+  }
+
+  std::shared_ptr<const ps::Connection> connection;
+  std::unique_ptr<ps::Worker> worker;
+  uint64_t restored_step = 0;
+};
+
+Start StartOf(const py::dict& arguments) {
+  Start start;
+  start.servers = PsServersOf(arguments);
+  ps::Worker::Options& options = start.options;
+  options.rank =
+      static_cast<uint32_t>(WholeOf(arguments["rank"], "rank", kMostRank));
+  const py::object model = arguments["model"];
+  if (!model.is_none()) start.model = ModelOf(model);
+  start.values = BundleOf(arguments["values"], "values");
+  if (options.rank != 0 && (start.model || !arguments["values"].is_none())) {
+    Throw(absl::InvalidArgumentError(absl::StrCat(
+        start.model ? "model" : "values", ": the worker of rank 0 gives it, ",
+        "and this is rank ", options.rank)));
+  }
+  start.timeout = SecondsOf(arguments["timeout"], "timeout");
+  options.join_timeout = start.timeout;
+  options.pull_timeout = SecondsOf(arguments["pull_timeout"], "pull_timeout");
+  options.push_timeout = SecondsOf(arguments["push_timeout"], "push_timeout");
+  options.coder = CodersOf(arguments["compression"], options.rank);
+  return start;
+}
+
+// Defines the model, or waits for the chief's.
+absl::StatusOr<ps::Defined> Connected(const Start& start) {
+  auto channels = Connect(start.servers);
+  if (!channels.ok()) return channels.status();
+  if (start.model) {
+    return ps::Define(
+        {*channels, start.servers.addresses, *start.model, start.timeout});
+  }
+  auto connection = ps::Connection::Open({*channels, start.timeout});
+  if (!connection.ok()) return connection.status();
+  ps::Defined defined;
+  defined.connection = *std::move(connection);
+  return defined;
+}
+
+absl::Status CheckCompression(const ps::Model& model,
+                              const std::vector<std::string>& tables) {
+  for (const std::string& name : tables) {
+    const ps::TableSpec* table = model.Find(name);
+    if (table != nullptr && table->is_dense()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compression of ", name, ": the model has no dense table of that ",
+        "name; gradients of sparse ones are sent as they are"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<Started>> Run(
+    Start start, const std::vector<std::string>& compressed) {
+  absl::StatusOr<ps::Defined> defined = Connected(start);
+  if (!defined.ok()) return defined.status();
+  absl::Status status =
+      CheckCompression(defined->connection->model(), compressed);
+  if (!status.ok()) return status;
+  start.options.connection = defined->connection;
+  auto worker = ps::Worker::Join(std::move(start.options));
+  if (!worker.ok()) return worker.status();
+  auto started = std::make_shared<Started>();
+  started->connection = defined->connection;
+  started->worker = *std::move(worker);
+  started->restored_step = defined->restored_step;
+  if (start.model && defined->wants_values) {
+    status = started->worker->Initialize(start.values);
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("values: ", status.message()));
+    }
+  }
+  return started;
+}
+
+// Python's _PsWorker.
+class PsWorker final : public Closable {
+ public:
+  PsWorker(const std::string& name, Started* started)
+      : connection_(started->connection),
+        clock_(started->worker->clock()),
+        restored_step_(started->restored_step),
+        worker_(name, std::move(started->worker)) {}
+  ~PsWorker() override {
+    Close();
+    Unlocked unlocked;
+    connection_.reset();
+  }
+  PsWorker(const PsWorker&) = delete;
+  PsWorker& operator=(const PsWorker&) = delete;
+
+  std::shared_ptr<Pending> StartPull(py::handle step, py::handle dense,
+                                     py::handle rows, py::handle dtype,
+                                     uint64_t number) {
+    const uint64_t clock = WholeOf(step, "step", kMostStep);
+    const ps::PullSpec spec = PullSpecOf(dense, rows, dtype);
+    auto pending = std::make_shared<Pending>(number);
+    Check([&] {
+      return worker_.Share([&](ps::Worker& worker) {
+        worker.StartPull(clock, spec, EndPull(pending, spec));
+      });
+    });
+    return pending;
+  }
+
+  std::shared_ptr<Pending> StartPush(py::handle step, py::handle gradients,
+                                     py::handle rows, uint64_t number) {
+    const uint64_t clock = WholeOf(step, "step", kMostStep);
+    const ps::StepGradients all = GradientsOf(gradients, rows);
+    auto pending = std::make_shared<Pending>(number);
+    // Pushes are for one thread at a time.
+    Check([&] {
+      return worker_.Alone([&](ps::Worker& worker) {
+        worker.StartPush(clock, all, EndPush(pending));
+      });
+    });
+    return pending;
+  }
+
+  uint64_t clock() const { return clock_; }
+  uint64_t restored_step() const { return restored_step_; }
+  py::tuple Tables() const { return TablesOf(connection_->model()); }
+  py::tuple Checkpoint(py::handle incremental, py::handle keep,
+                       py::handle timeout) const {
+    return TakeCheckpoint(connection_, incremental, keep, timeout);
+  }
+
+  // Tells the servers, so that nobody waits for this worker.
+  void Close() override {
+    Unlocked unlocked;
+    const std::unique_ptr<ps::Worker> worker = worker_.Take();
+    if (worker != nullptr) worker->Leave();
+  }
+
+ private:
+  template <typename Call>
+  static void Check(const Call& call) {
+    const absl::Status status = [&call] {
+      Unlocked unlocked;
+      return call();
+    }();
+    if (!status.ok()) Throw(status);
+  }
+
+  std::shared_ptr<const ps::Connection> connection_;
+  const uint64_t clock_;
+  const uint64_t restored_step_;
+  Owned<ps::Worker> worker_;
+};
+
+std::shared_ptr<PsWorker> Join(const py::dict& arguments) {
+  Start start = StartOf(arguments);
+  std::vector<std::string> compressed;
+  const py::object compression = arguments["compression"];
+  if (!compression.is_none()) {
+    compressed = StrsOf(DictOf(compression, "compression"), "compression");
+  }
+  const std::string name =
+      absl::StrCat("worker ", start.options.rank, " of ",
+                   absl::StrJoin(start.servers.addresses, ","));
+  const auto started = ValueOf(
+      RunInterruptibly([start = std::move(start), compressed]() mutable {
+        return Run(std::move(start), compressed);
+      }));
+  auto worker = std::make_shared<PsWorker>(name, started.get());
+  CloseAtExit(worker);
+  return worker;
+}
+
+}  // namespace
+
+void BindPsWorker(py::module_& module) {
+  py::class_<PsWorker, std::shared_ptr<PsWorker>>(module, "_PsWorker")
+      .def(py::init(&Join), py::arg("arguments"))
+      .def("start_pull", &PsWorker::StartPull)
+      .def("start_push", &PsWorker::StartPush)
+      .def("clock", &PsWorker::clock)
+      .def("restored_step", &PsWorker::restored_step)
+      .def("tables", &PsWorker::Tables)
+      .def("checkpoint", &PsWorker::Checkpoint)
+      .def("close", &PsWorker::Close);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,175 @@
+#!/usr/bin/python3 -B
+"""Ctrl-C, forks, and the end of the interpreter while a worker or a reader has
+something under way."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import run_pytest
+
+import peer
+import pytest
+
+BEGIN = """
+import os, sys, threading
+import numpy as np
+import penstock
+from penstock import ps
+address = sys.argv[1]
+def join():
+    worker = ps.Worker([address], rank=0, values={"w": np.zeros(1000, "f4")},
+                       model=[ps.Dense("w", "f32", 1000,
+                                       optimizer=ps.Sgd(1.0))])
+    worker.pull(0)
+    return worker
+def wait_for_the_other(worker):
+    worker.push(0, {"w": np.ones(1000)})
+    return worker.pull_async(1)
+"""
+
+# Each ends while something lives, or runs. The training has two workers, of
+# which only one comes.
+ENDS = {
+    "objects are alive": """
+worker = join()
+reader = ps.Reader([address])
+array = reader.pull()["w"]
+""",
+    "a cycle has them": "l = [join()]; l.append(l)",
+    "a future waits": "future = wait_for_the_other(join())",
+    "a thread waits": """
+worker = join()
+future = wait_for_the_other(worker)
+threading.Thread(target=worker.pull, args=[1], daemon=True).start()
+threading.Thread(target=future.result, daemon=True).start()
+""",
+    "an object is used after the module": """
+class Late:
+    def __init__(self): self.worker = join()
+    def __del__(self): self.worker.close()
+sys.late = Late()
+""",
+    "a callback at exit uses them": """
+import atexit
+atexit.register(join().pull, 0)
+""",
+}
+
+
+def run(program, address, **options):
+    return subprocess.run([sys.executable, "-B", "-c", BEGIN + program, address],
+                          text=True, capture_output=True, timeout=60,
+                          check=False, **options)
+
+
+@pytest.fixture(name="address")
+def make_address():
+    with peer.ps_server("--assemble=0.1", workers=1) as address:
+        yield address
+
+
+@pytest.fixture(name="half")
+def make_half():
+    """A server whose training lacks a worker."""
+    with peer.ps_server(workers=2) as address:
+        yield address
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_interpreter_ends_in_peace_while(end, half):
+    ended = run(ENDS[end], half)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", ""), ended
+
+
+WAITS = {
+    "a pull": "begin(); worker.pull(1)",
+    "a future": "begin(); future.result()",
+    "a chief": "begin(); ps.Worker([deaf], rank=1)",
+    "a reader's servers": "begin(); ps.Reader([deaf])",
+}
+
+
+@pytest.mark.parametrize("what", WAITS)
+def test_ctrl_c_ends_the_wait_for(what, half):
+    program = BEGIN + f"""
+import socket
+listens = socket.create_server(("127.0.0.1", 0))  # and never answers
+deaf = f"127.0.0.1:{{listens.getsockname()[1]}}"
+worker = join()
+future = wait_for_the_other(worker)
+def begin():
+    print("begins", flush=True)
+try:
+    {WAITS[what]}
+except KeyboardInterrupt:
+    other = ps.Worker([address], rank=1)
+    other.push(0, {{"w": np.ones(1000)}})
+    assert future.result().clock == 1  # all goes on
+    print("interrupted")
+"""
+    process = subprocess.Popen([sys.executable, "-B", "-c", program, half],
+                               text=True, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "begins\n"
+        # Whether it waits already or not.
+        os.kill(process.pid, signal.SIGINT)
+        assert process.communicate(timeout=30)[0] == "interrupted\n"
+        assert process.returncode == 0
+    finally:
+        process.kill()
+
+
+def test_a_child_of_a_fork_is_told_so_and_harms_nothing(address):
+    ended = run("""
+worker = join()
+reader = ps.Reader([address])
+if os.fork() == 0:
+    for client in (worker, reader):
+        try:
+            client.pull(1)
+        except penstock.FailedPrecondition as error:
+            assert "forked" in str(error), error
+        client.close()
+    print("told", flush=True)
+    sys.exit()
+assert os.wait()[1] == 0
+worker.push(0, {"w": np.ones(1000)})
+print(worker.pull(1)["w"][0])
+""", address)
+    assert (ended.returncode, ended.stdout) == (0, "told\n-1.0\n"), ended
+
+
+def test_an_array_that_was_pushed_is_let_go_of(address):
+    ended = run("""
+import time, weakref
+worker = join()
+for step in range(1, 20):
+    array = np.ones(1000, "f4")
+    gone = weakref.ref(array)
+    worker.push(step - 1, {"w": array})
+    worker.pull(step)
+    del array
+    while gone() is not None:
+        time.sleep(0.001)
+print("freed")
+""", address, env={**os.environ, "PYTHONMALLOC": "debug"})
+    assert (ended.returncode, ended.stdout) == (0, "freed\n"), ended
+
+
+def test_nobody_waits_for_a_worker_whose_process_has_ended(half):
+    with_other = """
+worker = join()
+other = ps.Worker([address], rank=1)
+other.pull(0)
+"""
+    ended = run(with_other, half)
+    assert ended.returncode == 0, ended
+    ended = run("print(wait_for_the_other(join()).result(timeout=20).clock)",
+                half)
+    assert (ended.returncode, ended.stdout) == (0, "1\n"), ended
+
+
+if __name__ == "__main__":
+    run_pytest.main(__file__)
