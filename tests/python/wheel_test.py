@@ -15,6 +15,8 @@ import pytest
 USE = """
 import numpy as np
 import penstock
+from penstock import ps
+assert ps.Worker and ps.Reader
 with penstock.TensorServer() as server:
     with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
         client.put({"x": np.arange(5000)})
@@ -43,8 +45,8 @@ def test_it_has_what_the_package_has_and_no_more(wheel):
              if ".dist-info/" not in name}
     assert names == {
         "penstock/" + name for name in (
-            "__init__.py", "_errors.py", "_types.py", "_penstock.pyi",
-            "py.typed",
+            "__init__.py", "_errors.py", "_penstock.pyi", "_ps_calls.py",
+            "_ps_model.py", "_types.py", "ps.py", "py.typed",
             "_penstock" + sysconfig.get_config_var("EXT_SUFFIX"))}
 
 
