@@ -89,7 +89,7 @@ std::string PathOf(py::handle value, const std::string& name) {
     PyErr_Clear();
     ThrowType(value, name, "the path of a file");
   }
-  const std::string text = StrOf(path, name);
+  std::string text = StrOf(path, name);
   if (text.empty()) ThrowValue(value, name, "the path of a file, or None");
   return text;
 }

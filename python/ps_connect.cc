@@ -81,15 +81,15 @@ absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers) {
   return channels;
 }
 
-py::tuple TakeCheckpoint(
-    const std::shared_ptr<const ps::Connection>& connection,
-    py::handle incremental, py::handle keep, py::handle timeout) {
+py::tuple TakeCheckpoint(std::shared_ptr<const ps::Connection> connection,
+                         py::handle incremental, py::handle keep,
+                         py::handle timeout) {
   ps::CheckpointOptions options;
   options.incremental = FlagOf(incremental, "incremental");
   options.keep = WholeOf(keep, "keep", std::numeric_limits<uint64_t>::max());
   options.timeout = SecondsOf(timeout, "timeout");
   const ps::CheckpointResult result =
-      ValueOf(RunInterruptibly([connection, options] {
+      ValueOf(RunInterruptibly([connection = std::move(connection), options] {
         return ps::TakeCheckpoint(*connection, options);
       }));
   py::list removed;

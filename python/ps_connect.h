@@ -33,10 +33,9 @@ absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers);
 
 // Has a connection's servers write a checkpoint. Returns (step, whether it is
 // incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
-pybind11::tuple TakeCheckpoint(
-    const std::shared_ptr<const ps::Connection>& connection,
-    pybind11::handle incremental, pybind11::handle keep,
-    pybind11::handle timeout);
+pybind11::tuple TakeCheckpoint(std::shared_ptr<const ps::Connection> connection,
+                               pybind11::handle incremental,
+                               pybind11::handle keep, pybind11::handle timeout);
 
 }  // namespace penstock::python
 

@@ -209,8 +209,8 @@ ps::TableSpec TableOf(py::handle table, size_t at) {
     spec.rows = SparseOf(fields);
   }
   spec.optimizer = OptimizerOf(fields);
-  spec.staleness = static_cast<int64_t>(
-      fields.Whole("staleness", kMostStaleness));
+  spec.staleness =
+      static_cast<int64_t>(fields.Whole("staleness", kMostStaleness));
   spec.backup_workers =
       static_cast<uint32_t>(fields.Whole("backup_workers", kMost32));
   return spec;

@@ -26,18 +26,21 @@ namespace {
 
 namespace py = pybind11;
 
+// Destroy it Unlocked.
+struct Viewer {
+  explicit Viewer(std::shared_ptr<const ps::Connection> to)
+      : connection(std::move(to)), reader(connection) {}
+
+  const std::shared_ptr<const ps::Connection> connection;
+  ps::Reader reader;
+};
+
 // Python's _PsReader.
 class PsReader final : public Closable {
  public:
-  PsReader(std::shared_ptr<const ps::Connection> connection,
-           const std::string& name)
-      : connection_(std::move(connection)),
-        reader_(name, std::make_unique<ps::Reader>(connection_)) {}
-  ~PsReader() override {
-    Close();
-    Unlocked unlocked;
-    connection_.reset();
-  }
+  PsReader(const std::string& name, std::unique_ptr<Viewer> viewer)
+      : model_(viewer->connection->model()), viewer_(name, std::move(viewer)) {}
+  ~PsReader() override { Close(); }
   PsReader(const PsReader&) = delete;
   PsReader& operator=(const PsReader&) = delete;
 
@@ -49,46 +52,54 @@ class PsReader final : public Closable {
     const ps::PullSpec spec = PullSpecOf(dense, rows, dtype);
     const absl::Duration limit = SecondsOf(timeout, "timeout");
     auto pending = std::make_shared<Pending>(number);
-    const absl::Status status = [&] {
-      Unlocked unlocked;
-      return reader_.Share([&](ps::Reader& reader) {
-        reader.StartPull(clock, spec, limit, EndPull(pending, spec));
-      });
-    }();
-    if (!status.ok()) Throw(status);
+    Share([&](Viewer& viewer) {
+      viewer.reader.StartPull(clock, spec, limit, EndPull(pending, spec));
+    });
     return pending;
   }
 
-  py::tuple Tables() const { return TablesOf(connection_->model()); }
+  py::tuple Tables() const { return TablesOf(model_); }
   py::tuple Checkpoint(py::handle incremental, py::handle keep,
-                       py::handle timeout) const {
-    return TakeCheckpoint(connection_, incremental, keep, timeout);
+                       py::handle timeout) {
+    std::shared_ptr<const ps::Connection> connection;
+    Share([&](const Viewer& viewer) { connection = viewer.connection; });
+    return TakeCheckpoint(std::move(connection), incremental, keep, timeout);
   }
 
   void Close() override {
     Unlocked unlocked;
-    reader_.Take().reset();
+    viewer_.Take().reset();
   }
 
  private:
-  std::shared_ptr<const ps::Connection> connection_;
-  Owned<ps::Reader> reader_;
+  // Calls `use` Unlocked, or throws if the reader is closed.
+  template <typename Use>
+  void Share(const Use& use) {
+    const absl::Status status = [&] {
+      Unlocked unlocked;
+      return viewer_.Share(use);
+    }();
+    if (!status.ok()) Throw(status);
+  }
+
+  const ps::Model model_;
+  Owned<Viewer> viewer_;
 };
 
 std::shared_ptr<PsReader> Open(const py::dict& arguments) {
   const PsServers servers = PsServersOf(arguments);
   const absl::Duration timeout = SecondsOf(arguments["timeout"], "timeout");
   const bool wait = FlagOf(arguments["wait_for_values"], "wait_for_values");
-  auto connection = ValueOf(RunInterruptibly(
-      [servers, timeout,
-       wait]() -> absl::StatusOr<std::shared_ptr<const ps::Connection>> {
+  auto viewer = ValueOf(RunInterruptibly(
+      [servers, timeout, wait]() -> absl::StatusOr<std::unique_ptr<Viewer>> {
         auto channels = Connect(servers);
         if (!channels.ok()) return channels.status();
-        return ps::Connection::Open({*channels, timeout, wait});
+        auto connection = ps::Connection::Open({*channels, timeout, wait});
+        if (!connection.ok()) return connection.status();
+        return std::make_unique<Viewer>(*std::move(connection));
       }));
   auto reader = std::make_shared<PsReader>(
-      std::move(connection),
-      "reader of " + absl::StrJoin(servers.addresses, ","));
+      "reader of " + absl::StrJoin(servers.addresses, ","), std::move(viewer));
   CloseAtExit(reader);
   return reader;
 }

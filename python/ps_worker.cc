@@ -42,9 +42,10 @@ struct Start {
   ps::Worker::Options options;  // without a connection
 };
 
-struct Started {
-  // Nobody wants it, after Ctrl-C: then nobody shall wait for it.
-  ~Started() {
+// A worker that has joined, and leaves when it is destroyed: others shall not
+// wait for it, also if Ctrl-C came while it joined. Destroy it Unlocked.
+struct Member {
+  ~Member() {
     if (worker != nullptr) worker->Leave();
   }
 
@@ -102,7 +103,7 @@ absl::Status CheckCompression(const ps::Model& model,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<Started>> Run(
+absl::StatusOr<std::unique_ptr<Member>> Run(
     Start start, const std::vector<std::string>& compressed) {
   absl::StatusOr<ps::Defined> defined = Connected(start);
   if (!defined.ok()) return defined.status();
@@ -112,33 +113,29 @@ absl::StatusOr<std::shared_ptr<Started>> Run(
   start.options.connection = defined->connection;
   auto worker = ps::Worker::Join(std::move(start.options));
   if (!worker.ok()) return worker.status();
-  auto started = std::make_shared<Started>();
-  started->connection = defined->connection;
-  started->worker = *std::move(worker);
-  started->restored_step = defined->restored_step;
+  auto member = std::make_unique<Member>();
+  member->connection = defined->connection;
+  member->worker = *std::move(worker);
+  member->restored_step = defined->restored_step;
   if (start.model && defined->wants_values) {
-    status = started->worker->Initialize(start.values);
+    status = member->worker->Initialize(start.values);
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("values: ", status.message()));
     }
   }
-  return started;
+  return member;
 }
 
 // Python's _PsWorker.
 class PsWorker final : public Closable {
  public:
-  PsWorker(const std::string& name, Started* started)
-      : connection_(started->connection),
-        clock_(started->worker->clock()),
-        restored_step_(started->restored_step),
-        worker_(name, std::move(started->worker)) {}
-  ~PsWorker() override {
-    Close();
-    Unlocked unlocked;
-    connection_.reset();
-  }
+  PsWorker(const std::string& name, std::unique_ptr<Member> member)
+      : model_(member->connection->model()),
+        clock_(member->worker->clock()),
+        restored_step_(member->restored_step),
+        member_(name, std::move(member)) {}
+  ~PsWorker() override { Close(); }
   PsWorker(const PsWorker&) = delete;
   PsWorker& operator=(const PsWorker&) = delete;
 
@@ -149,8 +146,8 @@ class PsWorker final : public Closable {
     const ps::PullSpec spec = PullSpecOf(dense, rows, dtype);
     auto pending = std::make_shared<Pending>(number);
     Check([&] {
-      return worker_.Share([&](ps::Worker& worker) {
-        worker.StartPull(clock, spec, EndPull(pending, spec));
+      return member_.Share([&](Member& member) {
+        member.worker->StartPull(clock, spec, EndPull(pending, spec));
       });
     });
     return pending;
@@ -163,8 +160,8 @@ class PsWorker final : public Closable {
     auto pending = std::make_shared<Pending>(number);
     // Pushes are for one thread at a time.
     Check([&] {
-      return worker_.Alone([&](ps::Worker& worker) {
-        worker.StartPush(clock, all, EndPush(pending));
+      return member_.Alone([&](Member& member) {
+        member.worker->StartPush(clock, all, EndPush(pending));
       });
     });
     return pending;
@@ -172,17 +169,20 @@ class PsWorker final : public Closable {
 
   uint64_t clock() const { return clock_; }
   uint64_t restored_step() const { return restored_step_; }
-  py::tuple Tables() const { return TablesOf(connection_->model()); }
+  py::tuple Tables() const { return TablesOf(model_); }
   py::tuple Checkpoint(py::handle incremental, py::handle keep,
-                       py::handle timeout) const {
-    return TakeCheckpoint(connection_, incremental, keep, timeout);
+                       py::handle timeout) {
+    std::shared_ptr<const ps::Connection> connection;
+    Check([&] {
+      return member_.Share(
+          [&](const Member& member) { connection = member.connection; });
+    });
+    return TakeCheckpoint(std::move(connection), incremental, keep, timeout);
   }
 
-  // Tells the servers, so that nobody waits for this worker.
   void Close() override {
     Unlocked unlocked;
-    const std::unique_ptr<ps::Worker> worker = worker_.Take();
-    if (worker != nullptr) worker->Leave();
+    member_.Take().reset();
   }
 
  private:
@@ -195,10 +195,10 @@ class PsWorker final : public Closable {
     if (!status.ok()) Throw(status);
   }
 
-  std::shared_ptr<const ps::Connection> connection_;
+  const ps::Model model_;
   const uint64_t clock_;
   const uint64_t restored_step_;
-  Owned<ps::Worker> worker_;
+  Owned<Member> member_;
 };
 
 std::shared_ptr<PsWorker> Join(const py::dict& arguments) {
@@ -211,11 +211,11 @@ std::shared_ptr<PsWorker> Join(const py::dict& arguments) {
   const std::string name =
       absl::StrCat("worker ", start.options.rank, " of ",
                    absl::StrJoin(start.servers.addresses, ","));
-  const auto started = ValueOf(
+  auto member = ValueOf(
       RunInterruptibly([start = std::move(start), compressed]() mutable {
         return Run(std::move(start), compressed);
       }));
-  auto worker = std::make_shared<PsWorker>(name, started.get());
+  auto worker = std::make_shared<PsWorker>(name, std::move(member));
   CloseAtExit(worker);
   return worker;
 }

@@ -59,8 +59,8 @@ atexit.register(join().pull, 0)
 
 
 def run(program, address, **options):
-    return subprocess.run([sys.executable, "-B", "-c", BEGIN + program, address],
-                          text=True, capture_output=True, timeout=60,
+    return subprocess.run([sys.executable, "-B", "-c", BEGIN + program,
+                           address], text=True, capture_output=True, timeout=60,
                           check=False, **options)
 
 
@@ -127,10 +127,13 @@ worker = join()
 reader = ps.Reader([address])
 if os.fork() == 0:
     for client in (worker, reader):
-        try:
-            client.pull(1)
-        except penstock.FailedPrecondition as error:
-            assert "forked" in str(error), error
+        for call in (lambda: client.pull(1), client.checkpoint):
+            try:
+                call()
+            except penstock.FailedPrecondition as error:
+                assert "forked" in str(error), error
+            else:
+                raise AssertionError(call)
         client.close()
     print("told", flush=True)
     sys.exit()
@@ -143,7 +146,7 @@ print(worker.pull(1)["w"][0])
 
 def test_an_array_that_was_pushed_is_let_go_of(address):
     ended = run("""
-import time, weakref
+import weakref
 worker = join()
 for step in range(1, 20):
     array = np.ones(1000, "f4")
@@ -151,8 +154,8 @@ for step in range(1, 20):
     worker.push(step - 1, {"w": array})
     worker.pull(step)
     del array
-    while gone() is not None:
-        time.sleep(0.001)
+    while gone() is not None:  # by a call soon, see README.md
+        worker.pull(step)
 print("freed")
 """, address, env={**os.environ, "PYTHONMALLOC": "debug"})
     assert (ended.returncode, ended.stdout) == (0, "freed\n"), ended
