@@ -11,6 +11,8 @@ from ._types import Entry
 class SupportsDLPack(Protocol):
     def __dlpack__(self) -> object: ...
 
+_knows_numpy_2: bool
+
 Source = Union["Tensor", SupportsDLPack, ArrayLike]
 
 @final

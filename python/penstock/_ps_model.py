@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple, Union
+from typing import ClassVar, NamedTuple
 
 UNLIMITED = 2**63 - 1
 """A staleness: no pull waits for other workers."""
 
 
+class Schedule:
+    """A learning rate by steps: Constant, Step or Cosine."""
+
+
 @dataclass(frozen=True)
-class Constant:
+class Constant(Schedule):
     """A learning rate, after a linear warm-up over the first steps."""
 
     learning_rate: float
@@ -24,7 +28,7 @@ class Constant:
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Schedule):
     """learning_rate * factor ** floor((step - 1) / every), after a warm-up."""
 
     learning_rate: float
@@ -35,7 +39,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(Schedule):
     """Half a cosine down to final_rate after `every` steps and a warm-up."""
 
     learning_rate: float
@@ -45,25 +49,28 @@ class Cosine:
     kind: ClassVar[str] = "cosine"
 
 
-Rate = Union[float, Constant, Step, Cosine]
-
-
 @dataclass(frozen=True)
-class _Optimizer:
-    learning_rate: Rate
+class Optimizer:
+    """What gradients do to a value: Sgd, Adam and so on.
+
+    Elements of a gradient beyond +-`clip_value` become that; then
+    `weight_decay` times the value is added. 0 is none.
+    """
+
+    learning_rate: float | Schedule
     weight_decay: float = field(default=0.0, kw_only=True)
     clip_value: float = field(default=0.0, kw_only=True)
 
 
 @dataclass(frozen=True)
-class Sgd(_Optimizer):
+class Sgd(Optimizer):
     """w -= rate * gradient."""
 
     rule: ClassVar[str] = "sgd"
 
 
 @dataclass(frozen=True)
-class Momentum(_Optimizer):
+class Momentum(Optimizer):
     """Sgd along a moving sum of the gradients."""
 
     momentum: float = field(default=0.9, kw_only=True)
@@ -71,7 +78,7 @@ class Momentum(_Optimizer):
 
 
 @dataclass(frozen=True)
-class Nesterov(_Optimizer):
+class Nesterov(Optimizer):
     """Momentum that looks one step ahead."""
 
     momentum: float = field(default=0.9, kw_only=True)
@@ -79,7 +86,7 @@ class Nesterov(_Optimizer):
 
 
 @dataclass(frozen=True)
-class Adagrad(_Optimizer):
+class Adagrad(Optimizer):
     """Sgd divided by the root of the sum of squares so far."""
 
     epsilon: float = field(default=1e-8, kw_only=True)
@@ -88,7 +95,7 @@ class Adagrad(_Optimizer):
 
 
 @dataclass(frozen=True)
-class RmsProp(_Optimizer):
+class RmsProp(Optimizer):
     """Sgd divided by the root of a moving mean of squares."""
 
     decay: float = field(default=0.99, kw_only=True)
@@ -97,7 +104,7 @@ class RmsProp(_Optimizer):
 
 
 @dataclass(frozen=True)
-class Adam(_Optimizer):
+class Adam(Optimizer):
     """Adam (Kingma and Ba), with the correction of both biases."""
 
     beta1: float = field(default=0.9, kw_only=True)
@@ -107,7 +114,7 @@ class Adam(_Optimizer):
 
 
 @dataclass(frozen=True)
-class AdamW(_Optimizer):
+class AdamW(Optimizer):
     """Adam, with a weight_decay that shrinks the value itself."""
 
     beta1: float = field(default=0.9, kw_only=True)
@@ -117,7 +124,7 @@ class AdamW(_Optimizer):
 
 
 @dataclass(frozen=True)
-class Ftrl(_Optimizer):
+class Ftrl(Optimizer):
     """FTRL-proximal (McMahan et al.); learning_rate, a float, is its alpha."""
 
     ftrl_beta: float = field(default=1.0, kw_only=True)
@@ -127,18 +134,19 @@ class Ftrl(_Optimizer):
     rule: ClassVar[str] = "ftrl"
 
 
-Optimizer = Union[Sgd, Momentum, Nesterov, Adagrad, RmsProp, Adam, AdamW, Ftrl]
+class Initial:
+    """What rows begin as: Zeros, Uniform or Normal."""
 
 
 @dataclass(frozen=True)
-class Zeros:
+class Zeros(Initial):
     """Rows begin as zeros."""
 
     kind: ClassVar[str] = "zeros"
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Initial):
     """Elements of rows begin from `low`, below `high`, by seed and id."""
 
     low: float
@@ -147,7 +155,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Normal:
+class Normal(Initial):
     """Elements of rows begin normally distributed, by seed and id."""
 
     mean: float = 0.0
@@ -155,11 +163,12 @@ class Normal:
     kind: ClassVar[str] = "normal"
 
 
-Initial = Union[Zeros, Uniform, Normal]
+class TableSpec:
+    """A table of a model: Dense or Sparse."""
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(TableSpec):
     """A tensor that is trained as a whole.
 
     `dtype` is "f32", "f64", "f16" or "bf16", or NumPy's. With `staleness` 0 it
@@ -178,13 +187,14 @@ class Dense:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class Sparse(TableSpec):
     """Rows of `dim` floats by 64-bit ids, such as embeddings.
 
     A row is there once its id was pushed `min_count` times. It goes when it was
-    not used for `time_to_live` seconds; and when there are more than `max_rows`,
-    or `budget_bytes` of memory at a server are used, and `above_budget` is
-    "evict". With "refuse" such a push raises ResourceExhausted. 0 is no limit.
+    not used for `time_to_live` seconds; and when there are more than `max_rows`
+    at a server, or they take more than `budget_bytes` of its memory, and
+    `above_budget` is "evict". With "refuse" such a push raises
+    ResourceExhausted. 0 is no limit.
     """
 
     name: str
@@ -202,8 +212,12 @@ class Sparse:
     kind: ClassVar[str] = "sparse"
 
 
+class Compression:
+    """How gradients are sent: Half, TopK, RandomK or Int8."""
+
+
 @dataclass(frozen=True)
-class Half:
+class Half(Compression):
     """Sends each element of a gradient rounded to "bf16" or "f16"."""
 
     dtype: object = "bf16"
@@ -211,7 +225,7 @@ class Half:
 
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(Compression):
     """Sends the largest elements, `ratio` of all; the others come later."""
 
     ratio: float = 0.01
@@ -220,7 +234,7 @@ class TopK:
 
 
 @dataclass(frozen=True)
-class RandomK:
+class RandomK(Compression):
     """Sends random elements, `ratio` of all; the others come later.
 
     Workers with the same seed choose the same ones.
@@ -233,7 +247,7 @@ class RandomK:
 
 
 @dataclass(frozen=True)
-class Int8:
+class Int8(Compression):
     """Sends each element rounded at random to one of 255 numbers.
 
     Without a seed each rank draws other numbers.
@@ -241,9 +255,6 @@ class Int8:
 
     seed: int | None = None
     kind: ClassVar[str] = "int8"
-
-
-Compression = Union[Half, TopK, RandomK, Int8]
 
 
 class Table(NamedTuple):

@@ -26,15 +26,17 @@ from numpy.typing import ArrayLike
 from . import _penstock
 from ._ps_calls import Checkpoint, Pulled, Pushed, futures, pulled_of
 from ._ps_model import (UNLIMITED, Adagrad, Adam, AdamW, Compression, Constant,
-                        Cosine, Dense, Ftrl, Half, Int8, Momentum, Nesterov,
-                        Normal, RandomK, RmsProp, Sgd, Sparse, Step, Table,
-                        TopK, Uniform, Zeros)
+                        Cosine, Dense, Ftrl, Half, Initial, Int8, Momentum,
+                        Nesterov, Normal, Optimizer, RandomK, RmsProp,
+                        Schedule, Sgd, Sparse, Step, Table, TableSpec, TopK,
+                        Uniform, Zeros)
 
 __all__ = [
-    "UNLIMITED", "Adagrad", "Adam", "AdamW", "Checkpoint", "Constant", "Cosine",
-    "Dense", "Ftrl", "Half", "Int8", "Momentum", "Nesterov", "Normal", "Pulled",
-    "Pushed", "RandomK", "Reader", "RmsProp", "Sgd", "Sparse", "Step", "Table",
-    "TlsFiles", "TopK", "Uniform", "Worker", "Zeros",
+    "UNLIMITED", "Adagrad", "Adam", "AdamW", "Checkpoint", "Compression",
+    "Constant", "Cosine", "Dense", "Ftrl", "Half", "Initial", "Int8",
+    "Momentum", "Nesterov", "Normal", "Optimizer", "Pulled", "Pushed",
+    "RandomK", "Reader", "RmsProp", "Schedule", "Sgd", "Sparse", "Step",
+    "Table", "TableSpec", "TlsFiles", "TopK", "Uniform", "Worker", "Zeros",
 ]
 
 Path = Union[str, "os.PathLike[str]"]
@@ -73,7 +75,7 @@ class Worker:
     """
 
     def __init__(self, servers: Iterable[str], *, rank: int,
-                 model: Iterable[Dense | Sparse] | None = None,
+                 model: Iterable[TableSpec] | None = None,
                  values: Mapping[str, Any] | None = None,
                  compression: Mapping[str, Compression] | None = None,
                  timeout: float = 60.0, pull_timeout: float = 900.0,
@@ -133,7 +135,8 @@ class Worker:
         sparse table; those of ids that repeat are added up. Tables without
         gradients may be left out. Arrays are sent from where they lie: do not
         write to them before this has returned, nor after an error of it other
-        than InvalidArgument.
+        than InvalidArgument. After such an error it may have counted; pushed
+        again, it may count as one step more.
         """
         return Pushed(
             self._worker.start_push(step, gradients, rows, 0).wait())
@@ -150,8 +153,9 @@ class Worker:
                    timeout: float = 600.0) -> Checkpoint:
         """Has all servers write a checkpoint, and waits for it.
 
-        An incremental one has what changed since the newest. `keep` removes all
-        but so many; 0: none.
+        Training goes on meanwhile. A push that was acknowledged may not be in
+        it before a pull() has shown it. An incremental one has what changed
+        since the newest. `keep` removes all but so many; 0: none.
         """
         return Checkpoint(
             *self._worker.checkpoint(incremental, keep, timeout))

@@ -3,8 +3,11 @@
 certificates of TLS are used."""
 
 import ast
+import importlib.util
 import pathlib
+import re
 import subprocess
+import sys
 
 import run_pytest
 
@@ -46,6 +49,60 @@ def test_the_stub_of_each_class_is_right(name):
 
 def test_the_package_is_typed():
     assert (PACKAGE / "py.typed").exists()
+
+
+USES = """
+from concurrent.futures import Future
+from typing import assert_type
+import numpy as np
+import penstock
+from penstock import ps
+
+model = [ps.Dense("w", "f32", [64, 10], optimizer=ps.Adam(ps.Cosine(0.1, 9))),
+         ps.Sparse("emb", 64, optimizer=ps.Adagrad(0.1), initial=ps.Normal())]
+how = {"w": ps.TopK(0.01), "v": ps.Int8()}
+ps.Dense("w", "f32", [64, 10])  # wrong
+ps.Dense("w", "f32", [64, 10], optimizer="sgd")  # wrong
+ps.Sgd("fast")  # wrong
+with ps.Worker(["ps0:7000"], rank=0, model=model, values={"w": np.zeros(1)},
+               compression=how, secret="file") as worker:
+    assert_type(worker, ps.Worker)
+    for step in worker.steps(10):
+        pulled = worker.pull(step, dense=["w"], rows={"emb": [1, 2]})
+        gradient = pulled["w"] * 2
+        pushed = worker.push(step, {"w": gradient, "v": pulled.tensor("w")},
+                             rows={"emb": ([1, 2], np.ones((2, 64)))})
+        assert_type(pushed.counted, bool)
+    assert_type(worker.pull_async(0), Future[ps.Pulled])
+    assert_type(worker.push_async(0).result(), ps.Pushed)
+    assert_type(worker.checkpoint(keep=3).step, int)
+    assert_type(worker.tables, tuple[ps.Table, ...])
+    worker.pull("0")  # wrong
+    worker.pull(0, rows=[1])  # wrong
+    worker.push(0, rows={"emb": 1})  # wrong
+    pulled["w"] = gradient  # wrong
+ps.Worker(["ps0:7000"])  # wrong
+ps.Worker(["ps0:7000"], rank=0, compression={"w": "half"})  # wrong
+with ps.Reader(["ps0:7000"], tls=ps.TlsFiles("ca", "cert", "key")) as reader:
+    assert_type(reader.pull().tensor("w"), penstock.Tensor)
+    reader.push(0, {})  # wrong
+"""
+
+
+def test_mypy_finds_the_package_right_and_wrong_uses_wrong(tmp_path):
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("no mypy here: apt-get install mypy")
+    program = tmp_path / "uses.py"
+    program.write_text(USES)
+    told = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path,
+         program, *PACKAGE.glob("*.py"), *PACKAGE.glob("*.pyi")], text=True,
+        capture_output=True, check=False)
+    wrong = {number for number, line in enumerate(USES.splitlines(), 1)
+             if line.endswith("# wrong")}
+    errors = re.findall(r"(\S+?):(\d+): error", told.stdout)
+    assert {(file, int(line)) for file, line in errors} == {
+        (str(program), line) for line in wrong}, told
 
 
 @pytest.mark.parametrize("name", penstock.__all__)
