@@ -77,7 +77,8 @@ class _Futures:
     that calls come back on never enter Python."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Taken again where a destructor that runs under it starts a call.
+        self._lock = threading.RLock()
         self._numbers = itertools.count(1)
         # With what has begun each, which keeps its worker or reader alive.
         self._calls: dict[int, tuple[Future[Any], Any, Any, Any]] = {}
@@ -104,7 +105,10 @@ class _Futures:
 
     def _end(self, number: int) -> None:
         with self._lock:
-            future, pending, convert, _ = self._calls.pop(number)
+            call = self._calls.pop(number, None)
+        if call is None:
+            return  # Ctrl-C came as it began: nobody has its future
+        future, pending, convert, _ = call
         try:
             result = convert(pending.wait())
         except BaseException as error:

@@ -125,12 +125,24 @@ def test_a_wrong_field_of_a_table_is_named(table, error, text):
         ps.Worker(["127.0.0.1:1"], rank=0, model=[table])
 
 
+@pytest.fixture(name="address", scope="module")
+def make_address():
+    with peer.ps_server() as address:
+        yield address
+
+
 @pytest.fixture(name="worker", scope="module")
-def make_worker():
-    with peer.ps_server() as address, ps.Worker(
-            [address], rank=0, model=[dense(), sparse()],
-            values=VALUES) as worker:
+def make_worker(address):
+    with ps.Worker([address], rank=0, model=[dense(), sparse()],
+                   values=VALUES) as worker:
         yield worker
+
+
+@pytest.fixture(name="reader", scope="module")
+def make_reader(address, worker):
+    del worker  # which is the chief
+    with ps.Reader([address]) as reader:
+        yield reader
 
 
 WRONG_CALLS = [
@@ -165,6 +177,10 @@ WRONG_CALLS = [
      "emb"),
     (lambda w: w.push(0, rows={"emb": ([1], ["x"])}), ValueError,
      "rows of emb: gradients"),
+    (lambda w: w.push(0, rows={"emb": ([1], np.ones((1, 8)))}), ValueError,
+     "table emb: .* f64"),
+    (lambda w: w.push_async(0, rows={"v": ([1], np.ones((1, 8)))}).result(),
+     ValueError, "table v"),
     (lambda w: w.checkpoint(incremental=1), TypeError, "incremental"),
     (lambda w: w.checkpoint(keep=-1), ValueError, "keep"),
     (lambda w: w.checkpoint(timeout=0), ValueError, "timeout"),
@@ -178,14 +194,28 @@ def test_a_wrong_argument_of_a_call_is_named(worker, number):
         call(worker)
 
 
-def test_a_wrong_argument_of_a_reader_is_named(worker):
-    del worker
+def test_a_wrong_argument_of_a_reader_is_named():
     for wrong, error, text in [
             ({"wait_for_values": 1}, TypeError, "wait_for_values"),
             ({"timeout": -1}, ValueError, "timeout"),
+            ({"tls": "ca.pem"}, TypeError, "tls"),
+            ({"secret": 1}, TypeError, "secret"),
+            ({"stock": 1}, TypeError, "stock"),
             ({"servers": 1}, TypeError, "servers")]:
         with pytest.raises(error, match=text):
             ps.Reader(**{"servers": ["127.0.0.1:1"], **wrong})
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda r: r.pull("0"), TypeError, "step is '0'"),
+    (lambda r: r.pull(timeout=0), ValueError, "timeout"),
+    (lambda r: r.pull(dense=["v"]), ValueError, "v"),
+    (lambda r: r.pull(rows={"emb": [1.5]}), TypeError, "rows of emb: ids"),
+    (lambda r: r.pull_async(dtype="f32"), ValueError, "dtype"),
+    (lambda r: r.checkpoint(keep=-1), ValueError, "keep")])
+def test_a_wrong_argument_of_a_readers_call_is_named(reader, call, error, text):
+    with pytest.raises(error, match=text):
+        call(reader)
 
 
 def test_compression_of_a_table_that_is_not_there_is_refused():
@@ -193,8 +223,16 @@ def test_compression_of_a_table_that_is_not_there_is_refused():
         with pytest.raises(ValueError, match="compression of emb"):
             ps.Worker([address], rank=0, model=[dense(), sparse()],
                       values=VALUES, compression={"emb": ps.Half()})
-        with pytest.raises(ValueError, match="values: "):
-            ps.Worker([address], rank=0, model=[dense(), sparse()])
+
+
+@pytest.mark.parametrize("values, text", [
+    (None, "values: .*0 of 1"),
+    ({"w": np.zeros((4, 3))}, "values: table w: .*f64"),
+    ({"w": np.zeros((3, 4), "f4")}, r"values: table w: .*\[3,4\]"),
+    ({**VALUES, "v": np.zeros(1)}, "values: .*v")])
+def test_values_that_are_not_the_models_are_refused(values, text):
+    with peer.ps_server() as address, pytest.raises(ValueError, match=text):
+        ps.Worker([address], rank=0, model=[dense()], values=values)
 
 
 def test_nobody_there_is_a_timeout():

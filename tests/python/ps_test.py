@@ -1,10 +1,7 @@
 #!/usr/bin/python3 -B
 """Workers and readers of parameter servers: values, copies, waits."""
 
-import concurrent.futures
-import contextlib
-import subprocess
-import sys
+import re
 import threading
 
 import run_pytest
@@ -12,33 +9,12 @@ import run_pytest
 import numpy as np
 import peer
 import pytest
+from teams import RATE, dense, sparse, workers
 
 import penstock
-from penstock import ps
+from penstock import _ps_calls, ps
 
-RATE = np.float32(0.125)
 BIG = 1_000_000  # elements; sent by reference
-
-
-@contextlib.contextmanager
-def workers(model, values, count=1, servers=1, **options):
-    """All workers of a training, the chief first."""
-    with contextlib.ExitStack() as stack:
-        addresses = [stack.enter_context(peer.ps_server(workers=count))
-                     for _ in range(servers)]
-        yield [stack.enter_context(
-            ps.Worker(addresses, rank=rank, model=None if rank else model,
-                      values=None if rank else values, **options))
-               for rank in range(count)]
-
-
-def dense(name="w", shape=(4, 3), **options):
-    return ps.Dense(name, "f32", shape, optimizer=ps.Sgd(float(RATE)),
-                    **options)
-
-
-def sparse(name="emb", dim=8, **options):
-    return ps.Sparse(name, dim, optimizer=ps.Sgd(float(RATE)), **options)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -73,7 +49,7 @@ def test_rows_are_what_numpy_makes_of_the_sums(seed):
     draw = np.random.default_rng(seed)
     ids = draw.integers(-2**63, 2**63 - 1, size=50)
     rows = {id_: np.zeros(8, "f4") for id_ in ids.tolist()}
-    with workers([sparse(staleness=ps.UNLIMITED)], {}, servers=2) as (worker,):
+    with workers([sparse()], {}, servers=2) as (worker,):
         for step in worker.steps(20):
             some = draw.choice(ids, size=draw.integers(1, 60))
             pulled = worker.pull(step, rows={"emb": some})["emb"]
@@ -86,33 +62,23 @@ def test_rows_are_what_numpy_makes_of_the_sums(seed):
                 rows[id_] -= RATE * gradient
 
 
-def test_asynchronous_workers_lose_no_push():
-    def train(worker):
-        for step in worker.steps(30):
-            worker.pull(step)
-            assert worker.push(step, {"w": np.ones(5)}).counted
-    table = dense(shape=5, staleness=ps.UNLIMITED)
-    with workers([table], {"w": np.zeros(5, "f4")}, count=3) as team:
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
-            for done in [pool.submit(train, worker) for worker in team]:
-                done.result(timeout=60)
-        np.testing.assert_array_equal(team[0].pull(30)["w"],
-                                      np.full(5, -90 * RATE))
-
-
 def test_what_was_pulled_is_shown_where_it_was_received():
-    with workers([dense(shape=BIG)], {"w": np.arange(BIG, dtype="f4")}
-                 ) as (worker,):
-        pulled = worker.pull(0)
+    model = [dense(shape=BIG), dense("small", shape=5), sparse(dim=64)]
+    values = {"w": np.arange(BIG, dtype="f4"), "small": np.ones(5, "f4")}
+    with workers(model, values) as (worker,):
+        pulled = worker.pull(0, rows={"emb": np.arange(5000)})
+        for name in pulled:
+            array = pulled[name]
+            assert not array.flags.writeable
+            # Memory of the server's, which this process may not write to.
+            assert re.search(" r--s .* /memfd:", peer.mapping_of(array)), name
+            lent = np.from_dlpack(pulled.tensor(name))
+            for other in (pulled[name], lent):
+                assert other.ctypes.data == array.ctypes.data
         array = pulled["w"]
-        assert not array.flags.writeable
-        assert "memfd" in peer.mapping_of(array), peer.mapping_of(array)
-        lent = np.from_dlpack(pulled.tensor("w"))
-        for other in (pulled["w"], lent):
-            assert other.ctypes.data == array.ctypes.data
-        del pulled, lent
+        del pulled, lent, other
         worker.close()
-        np.testing.assert_array_equal(array, np.arange(BIG, dtype="f4"))
+        np.testing.assert_array_equal(array, values["w"])
 
 
 def test_gradients_in_the_pool_are_sent_from_there():
@@ -141,6 +107,51 @@ def test_pytorch_takes_what_was_pulled_and_gives_gradients():
         assert value.data_ptr() == pulled["w"].ctypes.data
         worker.push(0, {"w": torch.full((BIG,), 2.0)})
         assert worker.pull(1)["w"][0] == 1 - 2 * RATE
+
+
+class OnlyDlpack:
+    """What another package's tensor has."""
+
+    def __init__(self, array):
+        self._array = array
+
+    def __dlpack__(self, stream=None):
+        return self._array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("make", [
+    np.asarray, np.asfortranarray, OnlyDlpack, penstock.Tensor,
+    lambda array: np.repeat(array, 2, axis=1)[:, ::2]])
+def test_gradients_and_values_may_be_of_any_make(make):
+    gradient = np.arange(12, dtype="f4").reshape(4, 3)
+    with workers([dense(), sparse(dim=3)], {"w": make(gradient)}) as (worker,):
+        np.testing.assert_array_equal(worker.pull(0)["w"], gradient)
+        worker.push(0, {"w": make(gradient)},
+                    rows={"emb": (range(4), make(gradient))})
+        pulled = worker.pull(1, rows={"emb": list(range(4))})
+        np.testing.assert_array_equal(pulled["w"], gradient * (1 - RATE))
+        np.testing.assert_array_equal(pulled["emb"], gradient * -RATE)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+def test_tables_of_each_type_are_trained_in_it(dtype):
+    table = ps.Dense("w", dtype, (2, 3), optimizer=ps.Sgd(0.5))
+
+    def tensor_of(numbers):
+        array = np.array(numbers, "f4").reshape(2, 3)
+        if dtype == "bf16":  # its upper half
+            return penstock.Tensor.from_bits(
+                (array.view("u4") >> 16).astype("u2"), dtype)
+        return penstock.Tensor(array.astype(f"f{int(dtype[1:]) // 8}"))
+    with workers([table], {"w": tensor_of([1, 2, 3, 4, 5, 6])}) as (worker,):
+        worker.push(0, {"w": tensor_of([1, 2, 4, 8, 2, 4])})
+        tensor = worker.pull(1).tensor("w")
+        expected = tensor_of([0.5, 1, 1, 0, 4, 4])
+        assert tensor.dtype == expected.dtype == dtype
+        np.testing.assert_array_equal(tensor.bits(), expected.bits())
 
 
 def test_values_come_in_a_shorter_type_if_asked_for():
@@ -208,70 +219,6 @@ def test_compressed_gradients_add_up_to_what_was_pushed(how, tolerance):
         assert left.mean() < tolerance * RATE * 10
 
 
-DIES = """
-import os, signal, sys
-import numpy as np
-from penstock import ps
-worker = ps.Worker([sys.argv[1]], rank=1)
-worker.pull(0)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_the_others_go_on_when_a_worker_dies_and_it_may_come_again():
-    with peer.ps_server("--lease=1", workers=2) as address:
-        with ps.Worker([address], rank=0, model=[dense()],
-                       values={"w": np.zeros((4, 3), "f4")}) as worker:
-            died = subprocess.run([sys.executable, "-B", "-c", DIES, address],
-                                  check=False, timeout=60)
-            assert died.returncode == -9
-            for step in worker.steps(3):
-                worker.pull(step)
-                worker.push(step, {"w": np.ones((4, 3))})
-            assert worker.pull(3)["w"][0, 0] == -3 * RATE
-            with ps.Worker([address], rank=1) as again:
-                # The step under way, or the next one.
-                assert again.pull(again.clock).clock >= 3
-
-
-def test_a_chief_that_is_started_anew_goes_on():
-    values = {"w": np.ones((4, 3), "f4")}
-    with peer.ps_server() as address:
-        for expected in (0, 1):
-            with ps.Worker([address], rank=0, model=[dense()],
-                           values=values) as worker:
-                assert (worker.clock, worker.restored_step) == (expected, 0)
-                worker.pull(worker.clock)
-                worker.push(worker.clock, {"w": np.ones((4, 3))})
-        with pytest.raises(penstock.FailedPrecondition, match="another model"):
-            ps.Worker([address], rank=0, model=[dense(shape=7)], values=values)
-
-
-def test_threads_may_share_a_worker():
-    model = [dense(staleness=ps.UNLIMITED), sparse(staleness=ps.UNLIMITED)]
-    ends = threading.Event()
-
-    def read():
-        count = 0
-        while not ends.is_set() or count == 0:
-            pulled = worker.pull(0, rows={"emb": [1, 2]})
-            # Each push changes all elements by the same.
-            assert len(np.unique(pulled["emb"])) == 1
-            count += 1
-        return count
-    with workers(model, {"w": np.zeros((4, 3), "f4")}) as (worker,), \
-            concurrent.futures.ThreadPoolExecutor(4) as pool:
-        readers = [pool.submit(read) for _ in range(4)]
-        try:
-            for step in worker.steps(50):
-                worker.push(step, {"w": np.ones((4, 3))},
-                            rows={"emb": ([1, 2], np.ones((2, 8), "f4"))})
-        finally:
-            ends.set()
-        assert all(reader.result(timeout=60) for reader in readers)
-        assert worker.pull(50)["w"][0, 0] == -50 * RATE
-
-
 def test_futures_of_many_calls_come_in_the_order_in_which_they_end():
     with workers([dense()], {"w": np.zeros((4, 3), "f4")}, count=2) as team:
         for worker in team:
@@ -287,6 +234,23 @@ def test_futures_of_many_calls_come_in_the_order_in_which_they_end():
         assert on_end.wait(timeout=60)
         assert waits.result().waited > 0
         assert waits.result()["w"][0, 0] == -RATE / 2
+
+
+def test_what_happens_as_a_call_begins_costs_no_other_its_future():
+    with workers([dense()], {"w": np.zeros((4, 3), "f4")}) as (worker,):
+        def interrupted(number):
+            worker._worker.start_pull(0, None, None, None, number)
+            raise KeyboardInterrupt
+
+        def calls_another(number):  # as a destructor may
+            others.append(worker.pull_async(0))
+            return worker._worker.start_pull(0, None, None, None, number)
+        others = []
+        with pytest.raises(KeyboardInterrupt):
+            _ps_calls.futures.start(interrupted, _ps_calls.pulled_of)
+        one = _ps_calls.futures.start(calls_another, _ps_calls.pulled_of)
+        for future in (one, *others, worker.pull_async(0)):
+            assert future.result(timeout=60).clock == 0
 
 
 def test_a_closed_worker_says_so_and_ends_its_calls():
