@@ -73,6 +73,24 @@ with penstock.TensorServer() as server:
 """
 
 
+# The server is the command's package's.
+TRAINING = """
+import subprocess
+import numpy
+from penstock import ps
+with subprocess.Popen(["/usr/libexec/penstock/ps_server", "--workers=1",
+                       "--quiet"], text=True, stdout=subprocess.PIPE) as server:
+    address = "127.0.0.1:" + server.stdout.readline().split()[1]
+    with ps.Worker([address], rank=0, values={"w": numpy.zeros(3, "f4")},
+                   model=[ps.Dense("w", "f32", 3, optimizer=ps.Sgd(0.5))],
+                   ) as worker:
+        worker.pull(0)
+        worker.push(0, {"w": numpy.ones(3)})
+        print(*worker.pull(1)["w"])
+    server.terminate()
+"""
+
+
 def suite():
     return re.search(r"VERSION_CODENAME=(\S+)",
                      pathlib.Path("/etc/os-release").read_text())[1]
@@ -178,6 +196,11 @@ class PackagesTest(unittest.TestCase):
         (root.folder / "tmp/tensors.py").write_text(TENSORS)
         self.assertIn("shm", root.run("python3 /tmp/tensors.py",
                                       user="nobody"))
+
+    def test_the_python_package_trains(self):
+        (root.folder / "tmp/training.py").write_text(TRAINING)
+        self.assertIn("-0.5 -0.5 -0.5\n", root.run(
+            "python3 /tmp/training.py", user="nobody"))
 
     def test_the_command_finds_what_belongs_to_it(self):
         root.run(f"{INSTALL} python3-grpcio")
