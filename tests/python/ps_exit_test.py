@@ -94,8 +94,9 @@ WAITS = {
 }
 
 # The thread gets Python's lock, and so sends its signals, where the main thread
-# next gives it away: in the wait, as it does not for the sake of turns. Python's
-# own wait for a future may miss a signal at its very begin; so it gets others.
+# next gives it away: in the wait, as it does not for the sake of turns. A wait
+# for a future, which is Python's, may miss a signal that comes as it begins; so
+# it gets others.
 INTERRUPTED = """
 import signal, socket
 listens = socket.create_server(("127.0.0.1", 0))  # and never answers
