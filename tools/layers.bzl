@@ -269,6 +269,7 @@ LAYERS = {
         "cli/top",
         "cli/ps",
     ],
+    "examples/common": ["penstock", "tensor_service", "ps/access"],
     "examples/digits": [
         "penstock",
         "tensor_service",
@@ -277,6 +278,7 @@ LAYERS = {
         "ps/access",
         "ps/client",
         "ps",
+        "examples/common",
     ],
     "examples/greeter": ["penstock"],
     "examples/tensors": ["penstock", "tensor_service"],

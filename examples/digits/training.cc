@@ -47,7 +47,7 @@ std::vector<std::string> WorkerFlags(const RunOptions& options, unsigned rank,
   return flags;
 }
 
-absl::StatusOr<std::string> ReadAddress(Process* server) {
+absl::StatusOr<std::string> ReadAddress(examples::Process* server) {
   absl::optional<std::string> line;
   while (!(line = server->NextLine()).has_value()) {
     if (!server->ReadSome()) {
@@ -173,7 +173,7 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
       // poll() passes over negative descriptors.
       polls.push_back({running[i] ? workers_[i].output() : -1, POLLIN, 0});
     }
-    for (Process& server : servers_) {
+    for (examples::Process& server : servers_) {
       polls.push_back({server.output(), POLLIN, 0});
     }
     if (poll(polls.data(), polls.size(), kSilenceLimitMs) <= 0) {
@@ -182,7 +182,7 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
     for (size_t i = 0; i < polls.size(); ++i) {
       if (polls[i].revents == 0) continue;
       bool is_worker = i < workers_.size();
-      Process& process =
+      examples::Process& process =
           is_worker ? workers_[i] : servers_[i - workers_.size()];
       bool more = process.ReadSome();
       while (absl::optional<std::string> line = process.NextLine()) {
@@ -204,10 +204,10 @@ absl::Status Training::Follow(bool to_end, Ledger* ledger) {
 }
 
 absl::Status Training::StartServers(std::vector<std::string>* addresses) {
-  auto program = FindProgram("ps_server", "../../ps/ps_server");
+  auto program = examples::FindProgram("ps_server", "../../ps/ps_server");
   if (!program.ok()) return program.status();
   for (unsigned i = 0; i < options_.servers; ++i) {
-    auto process = Process::Start(*program, ServerFlags(options_));
+    auto process = examples::Process::Start(*program, ServerFlags(options_));
     if (!process.ok()) return process.status();
     servers_.push_back(*std::move(process));
     auto address = ReadAddress(&servers_.back());
@@ -218,11 +218,11 @@ absl::Status Training::StartServers(std::vector<std::string>* addresses) {
 }
 
 absl::Status Training::StartWorkers(const std::vector<std::string>& addresses) {
-  auto program = FindProgram("digits_worker", "digits_worker");
+  auto program = examples::FindProgram("digits_worker", "digits_worker");
   if (!program.ok()) return program.status();
   for (unsigned rank = 0; rank < options_.workers; ++rank) {
-    auto process =
-        Process::Start(*program, WorkerFlags(options_, rank, addresses));
+    auto process = examples::Process::Start(
+        *program, WorkerFlags(options_, rank, addresses));
     if (!process.ok()) return process.status();
     workers_.push_back(*std::move(process));
   }
@@ -230,7 +230,7 @@ absl::Status Training::StartWorkers(const std::vector<std::string>& addresses) {
 }
 
 absl::Status Training::Tell(const std::string& line) {
-  for (Process& worker : workers_) {
+  for (examples::Process& worker : workers_) {
     absl::Status status = worker.Tell(line);
     if (!status.ok()) return status;
   }
@@ -267,8 +267,8 @@ absl::StatusOr<RunResult> Training::Finish() {
   Ledger ledger(workers_.size(), ignore);
   status = Follow(/*to_end=*/true, &ledger);
   if (!status.ok()) return status;
-  for (Process& process : servers_) process.Terminate();
-  for (Process& process : servers_) {
+  for (examples::Process& process : servers_) process.Terminate();
+  for (examples::Process& process : servers_) {
     absl::Status ended = process.Wait();
     if (!ended.ok()) return ended;
   }

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "examples/digits/process.h"
+#include "examples/common/process.h"
 
 namespace penstock::digits {
 
@@ -89,8 +89,8 @@ class Training {
   absl::Status Follow(bool to_end, Ledger* ledger);
 
   const RunOptions options_;
-  std::vector<Process> servers_;
-  std::vector<Process> workers_;
+  std::vector<examples::Process> servers_;
+  std::vector<examples::Process> workers_;
   std::vector<StepTimes> rounds_;
 };
 

@@ -24,7 +24,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "examples/digits/connection.h"
+#include "examples/common/connection.h"
 #include "examples/digits/dataset.h"
 #include "examples/digits/evaluator.h"
 #include "examples/digits/model.h"
@@ -149,7 +149,7 @@ absl::Status TrainStep(const Flags& flags, const Part& part,
 void PrintPaths(const ps::Worker& worker) {
   const ps::Connection::Channels& channels = worker.connection().channels();
   for (size_t i = 0; i < channels.size(); ++i) {
-    printf("path %zu %s\n", i, DescribePath(*channels[i]).c_str());
+    printf("path %zu %s\n", i, examples::DescribePath(*channels[i]).c_str());
   }
 }
 
@@ -276,7 +276,8 @@ absl::Status Run(const Flags& flags) {
   if (!security.ok()) return security.status();
   auto secret = ps::ReadSecretToSend(flags.secret);
   if (!secret.ok()) return secret.status();
-  part->channels = Connect(part->servers, *security, *secret, flags.stock);
+  part->channels =
+      examples::Connect(part->servers, *security, *secret, flags.stock);
   absl::StatusOr<Dataset> digits = LoadDigits(EmbeddedCsv(), flags.seed);
   if (!digits.ok()) return digits.status();
   // Gradients are sent from where they are computed.

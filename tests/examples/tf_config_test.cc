@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/optional.h"
-#include "examples/digits/process.h"
+#include "examples/common/process.h"
 
 namespace penstock::digits {
 namespace {
@@ -52,24 +52,24 @@ std::string TfConfig(const std::string& server, const std::string& task) {
                       task, R"(", "index": 0}})");
 }
 
-absl::StatusOr<Process> StartServer(const std::string& config) {
-  auto program = FindProgram("ps_server", "../../ps/ps_server");
+absl::StatusOr<examples::Process> StartServer(const std::string& config) {
+  auto program = examples::FindProgram("ps_server", "../../ps/ps_server");
   if (!program.ok()) return program.status();
-  return Process::Start(*program, {"--quiet"}, {config});
+  return examples::Process::Start(*program, {"--quiet"}, {config});
 }
 
-absl::StatusOr<Process> StartWorker(const std::string& config,
-                                    const std::vector<std::string>& more = {}) {
-  auto program =
-      FindProgram("digits_worker", "../../examples/digits/digits_worker");
+absl::StatusOr<examples::Process> StartWorker(
+    const std::string& config, const std::vector<std::string>& more = {}) {
+  auto program = examples::FindProgram("digits_worker",
+                                       "../../examples/digits/digits_worker");
   if (!program.ok()) return program.status();
   std::vector<std::string> flags = {"--steps=60", "--hidden=64"};
   flags.insert(flags.end(), more.begin(), more.end());
-  return Process::Start(*program, flags, {config});
+  return examples::Process::Start(*program, flags, {config});
 }
 
 // The next line that starts with `prefix`; nothing once the output ends.
-absl::optional<std::string> FindLine(Process* process,
+absl::optional<std::string> FindLine(examples::Process* process,
                                      absl::string_view prefix) {
   while (true) {
     while (absl::optional<std::string> line = process->NextLine()) {
@@ -90,7 +90,7 @@ TEST(TfConfigTest, ServerTakesItsOwnAddress) {
 
 TEST(TfConfigTest, ChiefWorkerServerAndEvaluatorTrainToTheEnd) {
   constexpr int kAttempts = 5;
-  absl::optional<Process> server;
+  absl::optional<examples::Process> server;
   std::string address;
   for (int i = 0; i < kAttempts && !server.has_value(); ++i) {
     // TF_CONFIG needs the port beforehand; somebody may snatch it meanwhile.

@@ -1,7 +1,7 @@
 // Child processes of the demo.
 
-#ifndef PENSTOCK_EXAMPLES_DIGITS_PROCESS_H_
-#define PENSTOCK_EXAMPLES_DIGITS_PROCESS_H_
+#ifndef PENSTOCK_EXAMPLES_COMMON_PROCESS_H_
+#define PENSTOCK_EXAMPLES_COMMON_PROCESS_H_
 
 #include <sys/types.h>
 
@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 
-namespace penstock::digits {
+namespace penstock::examples {
 
 // Returns the path of the program `name`, next to this one or else at
 // `elsewhere`, a path relative to this program's folder. Returns NOT_FOUND,
@@ -70,6 +70,6 @@ class Process {
   std::string pending_;  // read, and not yet returned
 };
 
-}  // namespace penstock::digits
+}  // namespace penstock::examples
 
-#endif  // PENSTOCK_EXAMPLES_DIGITS_PROCESS_H_
+#endif  // PENSTOCK_EXAMPLES_COMMON_PROCESS_H_

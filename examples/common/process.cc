@@ -1,4 +1,4 @@
-#include "examples/digits/process.h"
+#include "examples/common/process.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
-namespace penstock::digits {
+namespace penstock::examples {
 namespace {
 
 std::string OwnFolder() {
@@ -198,4 +198,4 @@ absl::Status Process::Wait() {
           : absl::StrCat(name_, " exited with ", WEXITSTATUS(status)));
 }
 
-}  // namespace penstock::digits
+}  // namespace penstock::examples

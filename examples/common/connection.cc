@@ -1,4 +1,4 @@
-#include "examples/digits/connection.h"
+#include "examples/common/connection.h"
 
 #include "absl/strings/str_join.h"
 #include "grpcpp/create_channel.h"
@@ -6,7 +6,7 @@
 #include "ps/access/send_secret.h"
 #include "tensor_service/status.h"
 
-namespace penstock::digits {
+namespace penstock::examples {
 
 std::vector<std::shared_ptr<grpc::Channel>> Connect(
     const std::vector<std::string>& servers,
@@ -33,4 +33,4 @@ std::string DescribePath(grpc::Channel& channel) {
       });
 }
 
-}  // namespace penstock::digits
+}  // namespace penstock::examples

@@ -1,7 +1,7 @@
 // Makes channels to the parameter servers, and tells what carries them.
 
-#ifndef PENSTOCK_EXAMPLES_DIGITS_CONNECTION_H_
-#define PENSTOCK_EXAMPLES_DIGITS_CONNECTION_H_
+#ifndef PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
+#define PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
 
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/security/credentials.h"
 
-namespace penstock::digits {
+namespace penstock::examples {
 
 // Makes a channel to each address, over Penstock, or with `stock` without it.
 // Calls carry the secret, unless that is empty.
@@ -23,6 +23,6 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
 // channel has several live connections, joins them by " + ".
 std::string DescribePath(grpc::Channel& channel);
 
-}  // namespace penstock::digits
+}  // namespace penstock::examples
 
-#endif  // PENSTOCK_EXAMPLES_DIGITS_CONNECTION_H_
+#endif  // PENSTOCK_EXAMPLES_COMMON_CONNECTION_H_
