@@ -15,6 +15,7 @@ std::vector<std::shared_ptr<grpc::Channel>> Connect(
   Options options;
   if (stock) options.policy = Policy::kOff;
   std::vector<std::shared_ptr<grpc::Channel>> channels;
+  channels.reserve(servers.size());
   for (const std::string& server : servers) {
     channels.push_back(grpc::experimental::CreateCustomChannelWithInterceptors(
         server, Credentials(security, options), tensor::UnlimitedMessages(),

@@ -1,0 +1,77 @@
+#include "examples/common/sparse_training.h"
+
+#include <xxhash.h>
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "examples/common/connection.h"
+#include "grpcpp/security/credentials.h"
+#include "ps/client/connection.h"
+#include "ps/client/define.h"
+#include "ps/consistency/policy.h"
+
+namespace penstock::examples {
+namespace {
+
+constexpr absl::Duration kReadTimeout = absl::Minutes(1);
+
+ps::Connection::Channels ChannelsTo(const std::vector<std::string>& servers) {
+  return Connect(servers, grpc::InsecureChannelCredentials(), /*secret=*/"",
+                 /*stock=*/false);
+}
+
+}  // namespace
+
+uint64_t IdOf(absl::string_view name) {
+  return XXH3_64bits(name.data(), name.size());
+}
+
+absl::StatusOr<int64_t> StalenessOf(absl::string_view text) {
+  if (text == "unlimited") return ps::ConsistencyPolicy::kUnlimited;
+  int64_t steps;
+  if (absl::SimpleAtoi(text, &steps) && steps >= 0) return steps;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--staleness=", text, " is no number of steps, and not 'unlimited'"));
+}
+
+absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
+    const std::vector<std::string>& servers, uint32_t rank,
+    const ps::Model& model) {
+  ps::Worker::Options options;
+  options.rank = rank;
+  if (rank != 0) {
+    auto connection = ps::Connection::Open({ChannelsTo(servers)});
+    if (!connection.ok()) return connection.status();
+    options.connection = *std::move(connection);
+    return ps::Worker::Join(std::move(options));
+  }
+  auto defined = ps::Define({ChannelsTo(servers), servers, model});
+  if (!defined.ok()) return defined.status();
+  options.connection = defined->connection;
+  auto worker = ps::Worker::Join(std::move(options));
+  if (!worker.ok() || !defined->wants_values) return worker;
+  // Rows begin by the model; this says that the chief is ready.
+  absl::Status status = (*worker)->Initialize({});
+  if (!status.ok()) return status;
+  return worker;
+}
+
+absl::StatusOr<tensor::Tensor> ReadRows(const std::vector<std::string>& servers,
+                                        const std::string& table,
+                                        const std::vector<uint64_t>& ids,
+                                        uint64_t step) {
+  auto connection = ps::Connection::Open({ChannelsTo(servers)});
+  if (!connection.ok()) return connection.status();
+  ps::Reader reader(*std::move(connection));
+  ps::PullSpec spec;
+  spec.rows.push_back({table, ids});
+  auto pulled = reader.Pull(step, spec, kReadTimeout);
+  if (!pulled.ok()) return pulled.status();
+  return pulled->Rows(0).Copy();
+}
+
+}  // namespace penstock::examples
