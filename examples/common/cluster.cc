@@ -32,23 +32,48 @@ absl::StatusOr<std::string> ReadAddress(Process* server) {
   return absl::StrCat("127.0.0.1:", port);
 }
 
-// Waits until a process has output, or has ended.
-absl::Status Await(const std::vector<Process*>& running,
-                   std::vector<Process*>* ready) {
+// A process that has not ended.
+struct Running {
+  Process* process;
+  absl::optional<unsigned> rank;  // none for a server
+};
+
+// Waits until some of them have output, or have ended.
+absl::StatusOr<std::vector<Running>> Await(
+    const std::vector<Running>& running) {
   std::vector<pollfd> polls;
   polls.reserve(running.size());
-  for (const Process* process : running) {
-    polls.push_back({process->output(), POLLIN, 0});
+  for (const Running& one : running) {
+    polls.push_back({one.process->output(), POLLIN, 0});
   }
   if (poll(polls.data(), polls.size(), kSilenceLimitMs) <= 0) {
     return absl::DeadlineExceededError(
-        "no worker has said a word for a minute");
+        "no worker has printed a line for a minute: they hang, or a step takes "
+        "more than two seconds");
   }
-  ready->clear();
+  std::vector<Running> ready;
   for (size_t i = 0; i < polls.size(); ++i) {
-    if (polls[i].revents != 0) ready->push_back(running[i]);
+    if (polls[i].revents != 0) ready.push_back(running[i]);
   }
-  return absl::OkStatus();
+  return ready;
+}
+
+// Takes what it has printed. Returns whether it goes on; its end is an error,
+// unless it is a worker that has done well.
+absl::StatusOr<bool> Follow(const Running& running,
+                            const OnProgress& on_progress) {
+  const bool more = running.process->ReadSome();
+  while (absl::optional<std::string> line = running.process->NextLine()) {
+    if (!running.rank.has_value()) continue;
+    auto progress = ReadProgress(*line);
+    if (!progress.ok()) return progress.status();
+    if (*running.rank == 0) on_progress(progress->step, progress->loss);
+  }
+  if (more) return true;
+  absl::Status status = running.process->Wait();
+  if (!status.ok()) return status;
+  if (running.rank.has_value()) return false;
+  return absl::InternalError("a ps_server ended before the workers");
 }
 
 }  // namespace
@@ -71,13 +96,10 @@ absl::StatusOr<std::unique_ptr<Cluster>> Cluster::Start(unsigned servers,
   return cluster;
 }
 
-absl::Status Cluster::RunWorkers(const std::string& program,
-                                 const std::vector<std::string>& flags,
-                                 const OnLine& on_line) {
+absl::StatusOr<std::vector<Process>> Cluster::StartWorkers(
+    const std::string& program, const std::vector<std::string>& flags) const {
   std::vector<Process> workers;
   workers.reserve(workers_);
-  std::vector<Process*> running;
-  for (Process& server : servers_) running.push_back(&server);
   for (unsigned rank = 0; rank < workers_; ++rank) {
     std::vector<std::string> all = flags;
     all.push_back(absl::StrCat("--servers=", absl::StrJoin(addresses_, ",")));
@@ -85,22 +107,32 @@ absl::Status Cluster::RunWorkers(const std::string& program,
     auto process = Process::Start(program, all);
     if (!process.ok()) return process.status();
     workers.push_back(*std::move(process));
-    running.push_back(&workers.back());
   }
-  std::vector<Process*> ready;
+  return workers;
+}
+
+absl::Status Cluster::RunWorkers(const std::string& program,
+                                 const std::vector<std::string>& flags,
+                                 const OnProgress& on_progress) {
+  auto workers = StartWorkers(program, flags);
+  if (!workers.ok()) return workers.status();
+  std::vector<Running> running;
+  running.reserve(servers_.size() + workers->size());
+  for (Process& server : servers_) running.push_back({&server, absl::nullopt});
+  for (unsigned rank = 0; rank < workers_; ++rank) {
+    running.push_back({&(*workers)[rank], rank});
+  }
   while (running.size() > servers_.size()) {
-    absl::Status status = Await(running, &ready);
-    if (!status.ok()) return status;
-    for (Process* process : ready) {
-      const bool more = process->ReadSome();
-      while (absl::optional<std::string> line = process->NextLine()) {
-        status = on_line(process - workers.data(), *line);
-        if (!status.ok()) return status;
-      }
-      if (more) continue;
-      status = process->Wait();
-      if (!status.ok()) return status;
-      running.erase(std::find(running.begin(), running.end(), process));
+    const auto ready = Await(running);
+    if (!ready.ok()) return ready.status();
+    for (const Running& one : *ready) {
+      const auto goes_on = Follow(one, on_progress);
+      if (!goes_on.ok()) return goes_on.status();
+      if (*goes_on) continue;
+      running.erase(std::find_if(running.begin(), running.end(),
+                                 [&one](const Running& other) {
+                                   return other.process == one.process;
+                                 }));
     }
   }
   return absl::OkStatus();

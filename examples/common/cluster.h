@@ -3,7 +3,6 @@
 #ifndef PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_
 #define PENSTOCK_EXAMPLES_COMMON_CLUSTER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,12 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "examples/common/process.h"
+#include "examples/common/progress.h"
 
 namespace penstock::examples {
-
-// A line that a worker has printed. An error ends the training.
-using OnLine =
-    std::function<absl::Status(unsigned rank, const std::string& line)>;
 
 // No process outlives the object. Not thread-safe.
 class Cluster {
@@ -30,17 +26,20 @@ class Cluster {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
   // Runs the workers to their end: `program`, with `flags` and --servers and
-  // --rank. Returns INTERNAL, which names it, if a process fails or dies, and
-  // DEADLINE_EXCEEDED if nobody prints a line for a minute.
+  // --rank. Its lines are those of a ProgressPrinter; `on_progress` is called
+  // with what rank 0 says. Returns INTERNAL, which names it, if a process fails
+  // or dies, and DEADLINE_EXCEEDED if nobody prints a line for a minute.
   absl::Status RunWorkers(const std::string& program,
                           const std::vector<std::string>& flags,
-                          const OnLine& on_line);
+                          const OnProgress& on_progress);
 
   // Ends the servers in good order.
   absl::Status Stop();
 
  private:
   explicit Cluster(unsigned workers) : workers_(workers) {}
+  absl::StatusOr<std::vector<Process>> StartWorkers(
+      const std::string& program, const std::vector<std::string>& flags) const;
 
   const unsigned workers_;
   std::vector<Process> servers_;

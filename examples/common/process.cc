@@ -99,7 +99,8 @@ absl::StatusOr<std::string> FindProgram(const std::string& name,
   std::string other = absl::StrCat(OwnFolder(), "/", elsewhere);
   if (access(other.c_str(), X_OK) == 0) return other;
   return absl::NotFoundError(
-      absl::StrCat("no program at ", beside, " nor at ", other));
+      absl::StrCat("no program at ", beside, " nor at ", other,
+                   "; `bazel run` builds it with this one"));
 }
 
 absl::StatusOr<Process> Process::Start(

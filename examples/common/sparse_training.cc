@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> StalenessOf(absl::string_view text) {
   int64_t steps;
   if (absl::SimpleAtoi(text, &steps) && steps >= 0) return steps;
   return absl::InvalidArgumentError(absl::StrCat(
-      "--staleness=", text, " is no number of steps, and not 'unlimited'"));
+      "staleness '", text, "' is neither a number of steps nor 'unlimited'"));
 }
 
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(

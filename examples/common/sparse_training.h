@@ -13,6 +13,7 @@
 #include "ps/client/reader.h"
 #include "ps/client/worker.h"
 #include "ps/model/model.h"
+#include "tensor_service/tensor.h"
 
 namespace penstock::examples {
 

@@ -5,33 +5,30 @@
 
 #include <CLI/CLI.hpp>
 
+#include "examples/common/flags.h"
 #include "examples/income/training.h"
 
 namespace penstock::income {
 
 inline void AddFlags(TrainingOptions* options, CLI::App* app) {
-  app->add_option("--workers", options->workers)
-      ->check(CLI::Range(1u, 64u))
-      ->capture_default_str();
+  examples::AddWorkers(&options->workers, app);
+  examples::AddStaleness(&options->staleness, app);
   app->add_option("--steps", options->steps,
-                  "of each worker; 0: as many as make three passes");
+                  "of each worker; 0: as many as make three passes")
+      ->capture_default_str();
   app->add_option("--batch", options->batch, "examples of a worker's step")
-      ->check(CLI::Range(1u, 1u << 20))
+      ->check(CLI::Range(1U, 1U << 14))
       ->capture_default_str();
-  app->add_option("--staleness", options->staleness,
-                  "steps that a worker may be ahead of the slowest: 0 "
-                  "(synchronous), a number, or 'unlimited' (asynchronous)")
-      ->capture_default_str();
-  app->add_option("--alpha", options->alpha, "FTRL's learning rate")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app->add_option("--beta", options->beta, "FTRL's")->capture_default_str();
-  app->add_option("--lambda1", options->lambda1, "L1: makes weights 0")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app->add_option("--lambda2", options->lambda2, "L2")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  const auto add = [app](const char* name, double* value, double least,
+                         const char* what) {
+    app->add_option(name, *value, what)
+        ->check(CLI::Range(least, 1e6))
+        ->capture_default_str();
+  };
+  add("--alpha", &options->alpha, 1e-6, "FTRL's learning rate");
+  add("--beta", &options->beta, 0, "FTRL's; larger: smaller first steps");
+  add("--lambda1", &options->lambda1, 0, "L1; larger: more weights are 0");
+  add("--lambda2", &options->lambda2, 0, "L2; larger: smaller weights");
 }
 
 }  // namespace penstock::income

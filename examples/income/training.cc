@@ -1,13 +1,12 @@
 #include "examples/income/training.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "examples/common/cluster.h"
+#include "examples/common/process.h"
+#include "examples/common/progress.h"
 #include "examples/common/sparse_training.h"
 #include "examples/income/logistic.h"
 #include "ps/client/worker.h"
@@ -20,7 +19,6 @@ namespace {
 
 constexpr char kTable[] = "weights";
 constexpr unsigned kPasses = 3;
-constexpr uint64_t kStepsOfALine = 25;
 
 absl::StatusOr<ps::Model> ModelOf(const TrainingOptions& options) {
   auto staleness = examples::StalenessOf(options.staleness);
@@ -127,46 +125,28 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
   auto worker = examples::Join(servers, rank, *model);
   if (!worker.ok()) return worker.status();
   const unsigned steps = StepsOf(options, train.size());
-  double sum = 0;
-  uint64_t summed = 0;
+  examples::ProgressPrinter printer;
   for (uint64_t step = (*worker)->clock(); step < steps;) {
     auto loss =
         TakeStep(BatchOf(train, step, rank, options.workers, options.batch),
                  worker->get(), &step);
     if (!loss.ok()) return loss.status();
-    sum += *loss;
-    if (++summed < kStepsOfALine) continue;
-    printf("step %llu %.9g\n", static_cast<unsigned long long>(step),
-           sum / static_cast<double>(std::exchange(summed, 0)));
-    fflush(stdout);
-    sum = 0;
+    printer.Add(step, *loss);
   }
   (*worker)->Leave();
   return absl::OkStatus();
 }
 
-absl::StatusOr<Weights> Train(
-    const TrainingOptions& options, const Dataset& dataset,
-    const std::function<void(unsigned step, double loss)>& progress) {
+absl::StatusOr<Weights> Train(const TrainingOptions& options,
+                              const Dataset& dataset,
+                              const examples::OnProgress& on_progress) {
   auto program = examples::FindProgram("income_worker",
                                        "../../examples/income/income_worker");
   if (!program.ok()) return program.status();
   auto cluster = examples::Cluster::Start(options.servers, options.workers);
   if (!cluster.ok()) return cluster.status();
-  absl::Status status = (*cluster)->RunWorkers(
-      *program, WorkerFlags(options),
-      [&](unsigned rank, const std::string& line) -> absl::Status {
-        const std::vector<std::string> words = absl::StrSplit(line, ' ');
-        unsigned step;
-        double loss;
-        if (words.size() != 3 || words[0] != "step" ||
-            !absl::SimpleAtoi(words[1], &step) ||
-            !absl::SimpleAtod(words[2], &loss)) {
-          return absl::InternalError(absl::StrCat("a worker said: ", line));
-        }
-        if (rank == 0) progress(step, loss);
-        return absl::OkStatus();
-      });
+  absl::Status status =
+      (*cluster)->RunWorkers(*program, WorkerFlags(options), on_progress);
   if (!status.ok()) return status;
   auto weights = ReadAll((*cluster)->addresses(), dataset,
                          StepsOf(options, dataset.train.size()));

@@ -5,13 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "examples/common/progress.h"
 #include "examples/income/dataset.h"
 
 namespace penstock::income {
@@ -51,10 +51,10 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
                        absl::Span<const Example> train);
 
 // Starts servers and workers (`income_worker`), and returns what they have
-// trained. `progress` is called with what rank 0 has printed.
-absl::StatusOr<Weights> Train(
-    const TrainingOptions& options, const Dataset& dataset,
-    const std::function<void(unsigned step, double loss)>& progress);
+// trained. `on_progress` is called with what rank 0 has printed.
+absl::StatusOr<Weights> Train(const TrainingOptions& options,
+                              const Dataset& dataset,
+                              const examples::OnProgress& on_progress);
 
 }  // namespace penstock::income
 

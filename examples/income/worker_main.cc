@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "examples/income/dataset.h"
 #include "examples/income/flags.h"
 #include "examples/income/training.h"
