@@ -287,6 +287,13 @@ LAYERS = {
         "ps",
         "examples/common",
     ],
+    "examples/embeddings": [
+        "tensor_service",
+        "ps/optim",
+        "ps/model",
+        "ps/client",
+        "examples/common",
+    ],
     "examples/greeter": ["penstock"],
     "examples/income": [
         "tensor_service",
