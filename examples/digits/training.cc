@@ -218,7 +218,8 @@ absl::Status Training::StartServers(std::vector<std::string>* addresses) {
 }
 
 absl::Status Training::StartWorkers(const std::vector<std::string>& addresses) {
-  auto program = examples::FindProgram("digits_worker", "digits_worker");
+  auto program = examples::FindProgram("digits_worker",
+                                       "../../examples/digits/digits_worker");
   if (!program.ok()) return program.status();
   for (unsigned rank = 0; rank < options_.workers; ++rank) {
     auto process = examples::Process::Start(
