@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -168,32 +169,37 @@ absl::Status Run(const RunOptions& options, unsigned rounds) {
 }  // namespace penstock::digits
 
 int main(int argc, char** argv) {
+  // The log has lines for each connection; the table at the end has it in one.
+  setenv("PENSTOCK_LOG", "warning", /*overwrite=*/0);
   penstock::digits::RunOptions options;
   unsigned rounds = 4;
   bool quick = false;
   CLI::App app("Trains handwritten digits over Penstock and over stock gRPC");
-  auto* steps = app.add_option("--steps", options.steps)
-                    ->check(CLI::PositiveNumber)
-                    ->capture_default_str();
+  auto* steps =
+      app.add_option("--steps", options.steps, "of each worker and training")
+          ->check(CLI::Range(1U, 1000000U))
+          ->capture_default_str();
   app.add_option("--hidden", options.hidden,
                  "width of the hidden layers; wider moves more bytes")
       ->check(CLI::Range(1, 32768))
       ->capture_default_str();
   app.add_option("--batch", options.batch, "images a step and worker")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1U, 1U << 14))
       ->capture_default_str();
-  app.add_option("--workers", options.workers)
+  app.add_option("--workers", options.workers, "processes that train")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--servers", options.servers)
+  app.add_option("--servers", options.servers,
+                 "parameter servers, a process each")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--learning-rate", options.learning_rate)
-      ->check(CLI::PositiveNumber)
+  app.add_option("--learning-rate", options.learning_rate, "of SGD")
+      ->check(CLI::Range(1e-6, 1e3))
       ->capture_default_str();
-  app.add_option("--seed", options.seed)->capture_default_str();
+  app.add_option("--seed", options.seed, "of first values and batches")
+      ->capture_default_str();
   app.add_option("--rounds", rounds, "turns of each of the two")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1U, 1000U))
       ->capture_default_str();
   app.add_flag("--quick", quick, "few steps: a few seconds in all");
   CLI11_PARSE(app, argc, argv);
