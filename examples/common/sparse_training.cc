@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -58,6 +57,15 @@ absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
   absl::Status status = (*worker)->Initialize({});
   if (!status.ok()) return status;
   return worker;
+}
+
+absl::Status Finish(uint64_t steps, ps::Worker* worker) {
+  ps::PullSpec nothing;
+  nothing.all_dense = false;
+  auto awaited = worker->Pull(steps, nothing);
+  if (!awaited.ok()) return awaited.status();
+  worker->Leave();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<tensor::Tensor> ReadRows(const std::vector<std::string>& servers,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "ps/client/reader.h"
@@ -30,6 +31,11 @@ absl::StatusOr<int64_t> StalenessOf(absl::string_view text);
 absl::StatusOr<std::unique_ptr<ps::Worker>> Join(
     const std::vector<std::string>& servers, uint32_t rank,
     const ps::Model& model);
+
+// Ends a training of `steps` steps: waits until all servers allow that many,
+// and leaves. A worker that left at once might be gone before another has come,
+// and servers first wait until all they expect are there together.
+absl::Status Finish(uint64_t steps, ps::Worker* worker);
 
 // Returns the rows of `ids`, [ids, dim], as they are once `step` steps have
 // been made. Takes no part in the training. Its elements can be accessed.

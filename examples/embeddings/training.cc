@@ -147,8 +147,7 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
     if (!loss.ok()) return loss.status();
     printer.Add(step, *loss);
   }
-  (*worker)->Leave();
-  return absl::OkStatus();
+  return examples::Finish(options.steps, worker->get());
 }
 
 absl::StatusOr<tensor::Tensor> Train(const TrainingOptions& options,

@@ -133,8 +133,7 @@ absl::Status RunWorker(const std::vector<std::string>& servers, unsigned rank,
     if (!loss.ok()) return loss.status();
     printer.Add(step, *loss);
   }
-  (*worker)->Leave();
-  return absl::OkStatus();
+  return examples::Finish(steps, worker->get());
 }
 
 absl::StatusOr<Weights> Train(const TrainingOptions& options,

@@ -214,6 +214,17 @@ TEST(IncomeTest, AsynchronousWorkersLearnAsWell) {
   EXPECT_GT(Auc(Income().test, predicted), 0.87);
 }
 
+// A worker that was done and gone before the other had come left the servers
+// waiting for both, in one of five runs.
+TEST(IncomeTest, AShortTrainingEndsWhoeverComesLate) {
+  TrainingOptions options;
+  options.steps = 1;
+  for (int run = 0; run < 8; ++run) {
+    const auto weights = Train(options, Income(), [](unsigned, double) {});
+    ASSERT_TRUE(weights.ok()) << "run " << run << ": " << weights.status();
+  }
+}
+
 TEST(IncomeTest, AStalenessThatIsNoneIsRefused) {
   TrainingOptions options;
   options.staleness = "-1";
