@@ -313,6 +313,18 @@ LAYERS = {
     ],
     "bench/ps/checkpoint": ["tensor_service", "ps/checkpoint", "ps/server"],
     "bench/ps/sparse": ["ps/sparse"],
+    "bench/ps/training": [
+        "penstock",
+        "tensor_service",
+        "ps/optim",
+        "ps/random",
+        "ps/model",
+        "ps/server",
+        "ps/service",
+        "ps/client",
+        "bench/rpc",
+        "bench/tensors/sum.h",
+    ],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.

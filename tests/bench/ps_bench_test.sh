@@ -13,6 +13,16 @@ said=$(bench/ps/sparse/sparse --rows=2000 --batch=64 --seconds=0.01 --rounds=1)
 for row in table unordered_map; do
   grep -q "$row" <<<"$said"
 done
+for workload in dense dense4 small uniform zipf; do
+  said=$(bench/ps/training/training --workloads=$workload --elements=1000 \
+    --variables=10 --rows=1000 --batch=100 --rounds=2 --seconds=0.01 \
+    --json="$TEST_TMPDIR/training.json" 2>/dev/null)
+  for row in stock tcp shm 'stock / shm'; do
+    grep -Eq "^ *$row" <<<"$said"
+  done
+  [[ $workload != dense* ]] || grep -q 'shm / plain' <<<"$said"
+  grep -q '"shm"' "$TEST_TMPDIR/training.json"
+done
 folder=$(mktemp -d "$TEST_TMPDIR/XXXXXX")
 for kind in '' --sparse; do
   # shellcheck disable=SC2086  # none, or one word
@@ -29,7 +39,8 @@ done
 # They clean up, and refuse what they do not know.
 [[ -z $(ls -A "$folder") ]]
 for wrong in 'optimizers --rounds=0' 'compression --ratio=0' 'sparse/sparse --batch=0' \
-  'checkpoint/checkpoint --folder=/no/such/folder'; do
+  'checkpoint/checkpoint --folder=/no/such/folder' \
+  'training/training --contenders=none' 'training/training --zipf=1'; do
   # shellcheck disable=SC2086  # words
   if bench/ps/$wrong >/dev/null 2>&1; then exit 1; fi
 done

@@ -1,0 +1,21 @@
+// Reads and divides large values as a server does it.
+
+#ifndef PENSTOCK_BENCH_PS_TRAINING_READ_H_
+#define PENSTOCK_BENCH_PS_TRAINING_READ_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "ps/optim/workers.h"
+
+namespace penstock::bench {
+
+// Bytes of a task. Those of a server's steps are as long.
+inline constexpr size_t kTaskBytes = size_t{256} << 10;
+
+// Reads every byte, with all threads. Returns SumOf() of them.
+uint64_t ReadAll(absl::string_view bytes, const ps::optim::Workers& workers);
+
+}  // namespace penstock::bench
+
+#endif  // PENSTOCK_BENCH_PS_TRAINING_READ_H_
