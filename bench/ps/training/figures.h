@@ -12,8 +12,8 @@ namespace penstock::bench {
 
 // Medians of a round, in seconds. 0: this contender does not do that.
 struct Figures {
-  double pull = 0;  // until all values are at hand, each as a tensor
-  double read = 0;  // the same, and until each of their bytes is read
+  double pull = 0;  // until all values are here
+  double read = 0;  // the same, and until each is a tensor, and all is read
   double push = 0;  // until the push is acknowledged
   // From one pull's end to the next one's: values are read, gradients pushed
   // and applied, and the values that come of it are there.

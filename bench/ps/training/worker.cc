@@ -145,7 +145,6 @@ absl::Status Training::MeasureCalls(Figures* figures) {
     const double begin = Now();
     const auto pulled = Pull();
     if (!pulled.ok()) return pulled.status();
-    const tensor::Bundle values = pulled->AllDense();
     const double pulled_at = Now();
     Read(*pulled);
     const double read_at = Now();
