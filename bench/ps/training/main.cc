@@ -40,7 +40,7 @@ const std::vector<Contender>& AllContenders() {
       new std::vector<Contender>{{"stock", Transport::kTcp},
                                  {"tcp", Transport::kPenstockTcp},
                                  {"shm", Transport::kShm},
-                                 {"plain", absl::nullopt}};
+                                 {kPlain, absl::nullopt}};
   return *all;
 }
 

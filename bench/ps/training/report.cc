@@ -1,6 +1,7 @@
 #include "bench/ps/training/report.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "absl/strings/str_format.h"
 #include "bench/rpc/statistics.h"
@@ -36,66 +37,73 @@ std::vector<double> Ratios(const std::vector<double>& upper,
   return ratios;
 }
 
-template <typename Cell>
-void PrintLine(const std::string& label, Cell cell, std::ostream& out) {
+using Cells = std::function<std::vector<double>(Figure)>;
+
+void PrintLine(const std::string& label, const Cells& cells,
+               std::ostream& out) {
   out << absl::StrFormat("  %-22s", label);
   for (const FigureName& each : kFigures) {
-    out << absl::StrFormat("%26s", cell(each.figure));
+    out << absl::StrFormat("%26s", Quartiles(cells(each.figure)));
   }
   out << "\n";
+}
+
+void PrintHeading(const std::string& heading, std::ostream& out) {
+  out << absl::StrFormat("%-24s", heading);
+  for (const FigureName& each : kFigures) {
+    out << absl::StrFormat("%26s", each.name);
+  }
+  out << "\n";
+}
+
+void PrintRates(const Row& row, size_t ids, std::ostream& out) {
+  PrintLine(
+      "Mids/s, " + row.contender,
+      [&](Figure figure) {
+        std::vector<double> samples = Samples(row, figure);
+        for (double& sample : samples) {
+          sample = sample == 0 ? 0 : static_cast<double>(ids) / sample / 1e6;
+        }
+        return samples;
+      },
+      out);
+}
+
+void PrintRatio(const Row& upper, const Row& lower, std::ostream& out) {
+  PrintLine(
+      upper.contender + " / " + lower.contender,
+      [&](Figure figure) {
+        return Ratios(Samples(upper, figure), Samples(lower, figure));
+      },
+      out);
 }
 
 }  // namespace
 
 void PrintTable(const std::string& workload, size_t ids,
                 const std::vector<Row>& rows, std::ostream& out) {
-  out << absl::StrFormat("%-24s", workload + ", ms");
-  for (const FigureName& each : kFigures) {
-    out << absl::StrFormat("%26s", each.name);
-  }
-  out << "\n";
+  PrintHeading(workload + ", ms", out);
   for (const Row& row : rows) {
     PrintLine(
         row.contender,
         [&](Figure figure) {
           std::vector<double> samples = Samples(row, figure);
           for (double& sample : samples) sample *= 1e3;
-          return Quartiles(samples);
+          return samples;
         },
         out);
   }
   for (const Row& row : rows) {
-    if (ids == 0 || row.rounds.empty()) continue;
-    PrintLine(
-        "Mids/s, " + row.contender,
-        [&](Figure figure) {
-          std::vector<double> samples = Samples(row, figure);
-          for (double& sample : samples) {
-            sample = sample == 0 ? 0 : static_cast<double>(ids) / sample / 1e6;
-          }
-          return Quartiles(samples);
-        },
-        out);
+    if (ids > 0) PrintRates(row, ids, out);
   }
   for (size_t i = 1; i < rows.size(); ++i) {
-    const bool is_limit = rows[i].contender == "plain";
-    for (size_t other = 0; is_limit && other < i; ++other) {
-      PrintLine(
-          rows[other].contender + " / plain",
-          [&](Figure figure) {
-            return Quartiles(
-                Ratios(Samples(rows[other], figure), Samples(rows[i], figure)));
-          },
-          out);
+    if (rows[i].contender != kPlain) {
+      PrintRatio(rows[0], rows[i], out);
+      continue;
     }
-    if (is_limit) continue;
-    PrintLine(
-        rows[0].contender + " / " + rows[i].contender,
-        [&](Figure figure) {
-          return Quartiles(
-              Ratios(Samples(rows[0], figure), Samples(rows[i], figure)));
-        },
-        out);
+    for (size_t other = 0; other < i; ++other) {
+      PrintRatio(rows[other], rows[i], out);
+    }
   }
   out.flush();
 }

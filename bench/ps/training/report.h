@@ -12,12 +12,14 @@
 
 namespace penstock::bench {
 
+inline constexpr char kPlain[] = "plain";
+
 struct Row {
   std::string contender;
   std::vector<Figures> rounds;
 };
 
-// The first row is what others are compared with; a row named "plain", what
+// The first row is what others are compared with; a row named kPlain, what
 // their steps are compared with. Each figure is the median of the rounds, with
 // the quartiles behind it; so are ratios, each of which is of one round. If
 // `ids` is not 0, each step moves so many ids, and rates are shown as well.
