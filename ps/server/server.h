@@ -278,6 +278,8 @@ class Server {
   absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of the first step that failed
   PushCounts counts_ ABSL_GUARDED_BY(mu_);
   absl::Time next_maintenance_ ABSL_GUARDED_BY(mu_);
+  // Until when the thread waits, unless it is woken.
+  absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   // Applies steps, takes snapshots and watches deadlines.
   std::thread thread_;

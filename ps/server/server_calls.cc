@@ -150,7 +150,11 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
   for (Coordinator::Apply& apply : outcome.applies) {
     applies_.push_back(std::move(apply));
   }
-  wake_thread_.Signal();  // a step, or perhaps an earlier deadline
+  // Not for each call: to wake a thread for nothing may cost more than the
+  // call.
+  if (!applies_.empty() || NextDeadlineLocked() < wakes_at_) {
+    wake_thread_.Signal();
+  }
 }
 
 void Server::AnswerPushLocked(PendingPush push,

@@ -50,7 +50,8 @@ void Server::ThreadLoop() {
     {
       absl::MutexLock lock(&mu_);
       while (!HasWorkLocked(SteadyNow())) {
-        wake_thread_.WaitUntil(&mu_, NextDeadlineLocked());
+        wakes_at_ = NextDeadlineLocked();
+        wake_thread_.WaitUntil(&mu_, wakes_at_);
       }
       if (stop_) return;
       has_apply = !applies_.empty();

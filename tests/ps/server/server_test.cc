@@ -331,6 +331,22 @@ TEST(ServerTest, WaitThatTakesTooLongSaysForWhom) {
   EXPECT_THAT(std::string(late.status().message()), HasSubstr("worker 1"));
 }
 
+// Nothing else wakes the server's thread: rows would, each second.
+TEST(ServerTest, WaitEndsInTimeWhenNothingElseIsDueForLong) {
+  Server::Options options = ForWorkers(2);
+  options.membership.lease = options.membership.assemble_timeout =
+      absl::Hours(1);
+  options.max_wait = absl::Milliseconds(1);
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{DenseTable("w", {1})}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(*server->Initialize(kView, kChief, {{Floats("w", {1}, {10})}}));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(server.Pull(kChief, 1).status().code(),
+              StatusCode::kDeadlineExceeded);
+  }
+}
+
 TEST(ServerTest, PullInHalfPrecisionIsRounded) {
   SmallServer server;
   Start(&server);
