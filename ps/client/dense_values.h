@@ -67,6 +67,8 @@ class TableAssembly {
   // After Finish(): returns the tensor of one of the tables. It shares memory
   // with the part, of which it may be a view.
   tensor::Tensor Table(size_t table) const;
+  // The same of all of them.
+  tensor::Bundle Tables() const;
 
  private:
   TableAssembly() = default;
@@ -81,8 +83,9 @@ class TableAssembly {
   std::vector<bool> is_wanted_;  // by table
   std::vector<size_t> parts_;
   std::vector<tensor::Tensor> received_;  // by part
-  std::vector<tensor::Tensor> whole_;     // by table, of those that are split
-  std::vector<bool> is_abandoned_;        // by table
+  // By table, of those that are split; empty if none is.
+  std::vector<tensor::Tensor> whole_;
+  std::vector<bool> is_abandoned_;  // by table
 };
 
 }  // namespace penstock::ps

@@ -83,15 +83,7 @@ absl::StatusOr<Tensor> Pulled::Dense(absl::string_view table) const {
       "table ", base::Printable(table, kMaxNameBytesShown), " was not pulled"));
 }
 
-tensor::Bundle Pulled::AllDense() const {
-  tensor::Bundle bundle;
-  bundle.tensors.reserve(dense_.tables().size());
-  for (const size_t at : dense_.tables()) {
-    bundle.tensors.push_back(
-        {connection_->layout().tables()[at].name, dense_.Table(at)});
-  }
-  return bundle;
-}
+tensor::Bundle Pulled::AllDense() const { return dense_.Tables(); }
 
 // On the loop's thread, but for Start().
 struct PullCall::State : std::enable_shared_from_this<State> {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ps/client/dense_values.h"
@@ -18,7 +19,6 @@ absl::StatusOr<TableAssembly> TableAssembly::Create(
   assembly.narrow_ = narrow;
   assembly.tables_ = std::move(tables);
   assembly.received_.resize(layout->parts().size());
-  assembly.whole_.resize(layout->tables().size());
   assembly.is_abandoned_.resize(layout->tables().size());
   assembly.is_wanted_.resize(layout->tables().size());
   std::vector<bool> is_wanted(layout->parts().size());
@@ -30,6 +30,8 @@ absl::StatusOr<TableAssembly> TableAssembly::Create(
     absl::StatusOr<Tensor> whole =
         Tensor::Allocate(assembly.Sent(table.dtype), table.shape);
     if (!whole.ok()) return whole.status();
+    // Most models have many tables, and split few.
+    assembly.whole_.resize(layout->tables().size());
     assembly.whole_[at] = *std::move(whole);
   }
   assembly.parts_.reserve(is_wanted.size());
@@ -53,6 +55,7 @@ const PartPiece& TableAssembly::At(const PieceAt& at) const {
 std::vector<tensor::Destination> TableAssembly::DestinationsOf(
     uint32_t server) const {
   std::vector<tensor::Destination> destinations;
+  if (whole_.empty()) return destinations;
   for (const size_t at : tables_) {
     if (whole_[at].byte_size() == 0) continue;
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
@@ -132,6 +135,34 @@ absl::Status TableAssembly::Finish() {
     }
   }
   return absl::OkStatus();
+}
+
+// Most buffers of views are made with others: there may be thousands.
+tensor::Bundle TableAssembly::Tables() const {
+  tensor::Bundle bundle;
+  bundle.tensors.reserve(tables_.size());
+  absl::optional<tensor::BufferParts> views;
+  const Tensor* pack = nullptr;  // that the views are of
+  for (const size_t at : tables_) {
+    const PlacedDense& table = layout_->tables()[at];
+    const PieceAt& first = table.pieces[0];
+    if (table.is_split() || !layout_->parts()[first.part].is_pack()) {
+      bundle.tensors.push_back({table.name, Table(at)});
+      continue;
+    }
+    const Tensor& part = received_[first.part];
+    if (std::exchange(pack, &part) != &part) {
+      views.emplace(part.buffer(), part.held_bytes());
+    }
+    const size_t size = tensor::ElementSize(part.dtype());
+    bundle.tensors.push_back(
+        {table.name,
+         *Tensor::FromBuffer(
+             part.dtype(), table.shape,
+             views->Share(part.bytes().data() + At(first).first * size,
+                          At(first).elements * size))});
+  }
+  return bundle;
 }
 
 Tensor TableAssembly::Table(size_t at) const {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "ps/client/awaited.h"
@@ -182,6 +183,40 @@ TEST_F(WorkerTest, OnlyWhatIsAskedForComes) {
   EXPECT_TRUE(absl::IsInvalidArgument(worker->Pull(0, spec).status()));
   spec.dense = {};
   EXPECT_TRUE(worker->Pull(0, spec).ok());  // waits only
+}
+
+// Their tensors are views of packs, made many at once.
+TEST_F(WorkerTest, EachOfManySmallTablesIsItself) {
+  constexpr int kTables = 100;
+  Model model;
+  Bundle values;
+  for (int i = 0; i < kTables; ++i) {
+    const std::string name = absl::StrCat("table ", i);
+    model.tables.push_back(DenseSpecOf(name, {i}));
+    values.tensors.push_back({name, Filled({i}, static_cast<float>(i))});
+  }
+  auto defined = Define(cluster_.DefinitionOf(model));
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  Worker::Options options;
+  options.connection = defined->connection;
+  auto worker = Worker::Join(std::move(options));
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  ASSERT_TRUE((*worker)->Initialize(values).ok());
+  auto pulled = (*worker)->Pull(0, {});
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  for (const tensor::NamedTensor& named : values.tensors) {
+    EXPECT_EQ(Elements(*pulled->Dense(named.name)), Elements(named.tensor));
+  }
+  const Bundle all = pulled->AllDense();
+  pulled = absl::CancelledError();  // they outlive what they came in
+  ASSERT_EQ(all.tensors.size(), values.tensors.size());
+  for (int i = 0; i < kTables; ++i) {
+    EXPECT_EQ(all.tensors[i].name, values.tensors[i].name);
+    EXPECT_EQ(all.tensors[i].tensor.ToString(),
+              values.tensors[i].tensor.ToString());
+    EXPECT_EQ(Elements(all.tensors[i].tensor),
+              Elements(values.tensors[i].tensor));
+  }
 }
 
 TEST_F(WorkerTest, WhatDoesNotFitIsRefusedByName) {
