@@ -5,19 +5,26 @@
 namespace penstock::ps {
 
 size_t Gradients::held_bytes() const {
-  // They have come in one message, which each of them may hold.
+  // They have come in one message, which each of them may hold. What was made
+  // of it, and only that, can be written to.
   size_t message = 0;
   size_t elements = 0;
+  size_t made = 0;
   for (const DenseGradient& each : dense) {
     message = std::max(message, each.gradient.held_bytes());
     elements += each.gradient.byte_size();
   }
-  size_t rows_bytes = 0;
   for (const RowGradients& each : rows) {
-    rows_bytes += each.ids.size() * sizeof(uint64_t);
-    rows_bytes += each.values.size() * sizeof(float);
+    made += each.ids.size() * sizeof(uint64_t);
+    if (each.values.byte_size() == 0) continue;
+    if (each.values.buffer()->writable()) {
+      made += each.values.byte_size();
+    } else {
+      message = std::max(message, each.values.held_bytes());
+      elements += each.values.byte_size();
+    }
   }
-  return std::max(message, elements) + rows_bytes;
+  return std::max(message, elements) + made;
 }
 
 }  // namespace penstock::ps

@@ -18,9 +18,10 @@ struct DenseGradient {
 };
 
 struct RowGradients {
-  size_t rows;                   // its place in LocalModel::rows()
-  std::vector<uint64_t> ids;     // each once
-  std::vector<float> values;     // a row for each id
+  size_t rows;                // its place in LocalModel::rows()
+  std::vector<uint64_t> ids;  // each once
+  // f32, aligned: a row for each id. It may lie in the message it came in.
+  tensor::Tensor values;
   sparse::Reservation reserved;  // room for the rows that they make
 };
 

@@ -32,8 +32,8 @@ absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named) {
   return ids;
 }
 
-absl::StatusOr<std::vector<float>> RowsIn(const tensor::NamedTensor& named,
-                                          size_t rows, size_t dim) {
+absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
+                                      size_t rows, size_t dim) {
   const tensor::Tensor& tensor = named.tensor;
   const tensor::Shape wanted = {static_cast<int64_t>(rows),
                                 static_cast<int64_t>(dim)};
@@ -45,14 +45,18 @@ absl::StatusOr<std::vector<float>> RowsIn(const tensor::NamedTensor& named,
         ", wanted ", tensor::Describe(tensor::DType::kF32, wanted),
         ", or f16 or bf16"));
   }
-  std::vector<float> values(tensor.num_elements());
+  if (dtype == tensor::DType::kF32) return tensor.Aligned();
+  auto values = tensor::Tensor::Allocate(tensor::DType::kF32, wanted,
+                                         tensor::HeapAllocator());
+  if (!values.ok()) return values;
+  auto* const to = reinterpret_cast<float*>(values->buffer()->mutable_data());
   optim::Scratch<float> piece;
-  for (size_t i = 0; i < values.size(); i += optim::kPiece) {
-    const size_t some = std::min(optim::kPiece, values.size() - i);
+  for (size_t i = 0; i < tensor.num_elements(); i += optim::kPiece) {
+    const size_t some = std::min(optim::kPiece, tensor.num_elements() - i);
     optim::GatherInto(piece.data, optim::Gather::kSet, dtype,
                       tensor.bytes().data() + i * tensor::ElementSize(dtype),
                       some);
-    std::copy_n(piece.data, some, values.data() + i);
+    std::copy_n(piece.data, some, to + i);
   }
   return values;
 }

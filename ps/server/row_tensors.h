@@ -18,10 +18,12 @@ namespace penstock::ps {
 // INVALID_ARGUMENT, which names the table, for another type or shape.
 absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named);
 
-// Returns the elements of a [rows, dim] of f32, f16 or bf16, as f32. Returns
-// INVALID_ARGUMENT, which names the table, for another type or shape.
-absl::StatusOr<std::vector<float>> RowsIn(const tensor::NamedTensor& named,
-                                          size_t rows, size_t dim);
+// Returns the elements of a [rows, dim] of f32, f16 or bf16, as f32 and
+// aligned; where they were received, if they are that. Returns
+// INVALID_ARGUMENT, which names the table, for another type or shape, and
+// RESOURCE_EXHAUSTED if there is no memory.
+absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
+                                      size_t rows, size_t dim);
 
 // A name that a peer may have chosen, for people.
 std::string Shown(absl::string_view table);

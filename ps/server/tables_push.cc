@@ -27,29 +27,69 @@ absl::Status Repeated(absl::string_view name) {
       absl::StrCat("variable ", Shown(name), ": it is in the push twice"));
 }
 
+absl::Span<const float> FloatsOf(const tensor::Tensor& aligned) {
+  return {reinterpret_cast<const float*>(aligned.bytes().data()),
+          aligned.num_elements()};
+}
+
+// The gradients of ids that may repeat, those of each id added up.
+absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
+                                      tensor::Tensor values, size_t dim,
+                                      const sparse::HashKey& hash) {
+  RowGradients gradients;
+  sparse::Unique unique = sparse::FindUnique(ids, hash);
+  if (unique.ids.size() == ids.size()) {
+    gradients.values = std::move(values);
+  } else {
+    auto sums = tensor::Tensor::Allocate(
+        tensor::DType::kF32,
+        {static_cast<int64_t>(unique.ids.size()), static_cast<int64_t>(dim)},
+        tensor::HeapAllocator());
+    if (!sums.ok()) return sums.status();
+    auto* const to = reinterpret_cast<float*>(sums->buffer()->mutable_data());
+    sparse::SumRows(unique, FloatsOf(values), dim,
+                    absl::MakeSpan(to, sums->num_elements()));
+    gradients.values = *std::move(sums);
+  }
+  gradients.ids = std::move(unique.ids);
+  return gradients;
+}
+
+// What a step does to one table.
+struct RowStep {
+  std::vector<uint64_t> ids;       // each once
+  absl::Span<const float> values;  // of the only push, or `means`
+  std::vector<float> means;
+  sparse::Reservation reserved;
+};
+
 // The rows of several pushes for one table, those of each id added up in the
-// order of the pushes, and divided by the number of pushes.
-RowGradients MeanOf(std::vector<RowGradients*> all, size_t dim,
-                    const sparse::HashKey& hash) {
-  RowGradients mean;
+// order of the pushes, and divided by the number of pushes, which outlive it.
+RowStep MeanOf(std::vector<RowGradients*> all, size_t dim,
+               const sparse::HashKey& hash) {
+  RowStep mean;
   if (all.size() == 1) {
-    mean = std::move(*all[0]);
+    mean.ids = std::move(all[0]->ids);
+    mean.values = FloatsOf(all[0]->values);
+    mean.reserved = std::move(all[0]->reserved);
     return mean;
   }
   std::vector<uint64_t> ids;
   std::vector<float> values;
   for (RowGradients* each : all) {
+    const absl::Span<const float> floats = FloatsOf(each->values);
     ids.insert(ids.end(), each->ids.begin(), each->ids.end());
-    values.insert(values.end(), each->values.begin(), each->values.end());
+    values.insert(values.end(), floats.begin(), floats.end());
     // All are of this table.
     (void)mean.reserved.Merge(std::move(each->reserved));
   }
   sparse::Unique unique = sparse::FindUnique(ids, hash);
-  mean.values.resize(unique.ids.size() * dim);
-  sparse::SumRows(unique, values, dim, absl::MakeSpan(mean.values));
+  mean.means.resize(unique.ids.size() * dim);
+  sparse::SumRows(unique, values, dim, absl::MakeSpan(mean.means));
   const auto count = static_cast<float>(all.size());
-  for (float& value : mean.values) value /= count;
+  for (float& value : mean.means) value /= count;
   mean.ids = std::move(unique.ids);
+  mean.values = mean.means;
   return mean;
 }
 
@@ -117,26 +157,19 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
   absl::Status here = CheckIds(rows, *ids);
   if (!here.ok()) return here;
   absl::Status finite = optim::CheckGradient(
-      {tensor::DType::kF32, values->data(), values->size()},
+      {tensor::DType::kF32, values->bytes().data(), values->num_elements()},
       tensor::DType::kF32, workers_);
   if (!finite.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("table ", Shown(named[0].name), ": ", finite.message(),
                      "; an id has ", dim, " elements"));
   }
-  RowGradients gradients;
-  gradients.rows = rows;
-  sparse::Unique unique = sparse::FindUnique(*ids, table.hash());
-  if (unique.ids.size() == ids->size()) {
-    gradients.values = *std::move(values);
-  } else {
-    gradients.values.resize(unique.ids.size() * dim);
-    sparse::SumRows(unique, *values, dim, absl::MakeSpan(gradients.values));
-  }
-  gradients.ids = std::move(unique.ids);
-  auto reserved = table.Reserve(gradients.ids, now);
+  auto gradients = OnceEach(*ids, *std::move(values), dim, table.hash());
+  if (!gradients.ok()) return gradients;
+  gradients->rows = rows;
+  auto reserved = table.Reserve(gradients->ids, now);
   if (!reserved.ok()) return reserved.status();
-  gradients.reserved = *std::move(reserved);
+  gradients->reserved = *std::move(reserved);
   return gradients;
 }
 
@@ -182,7 +215,7 @@ void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
   if (all.empty()) return;
   const size_t dim = sparse.table->options().dim;
   const size_t slots = sparse.table->options().slots();
-  RowGradients mean = MeanOf(std::move(all), dim, sparse.table->hash());
+  RowStep mean = MeanOf(std::move(all), dim, sparse.table->hash());
   const optim::Optimizer& optimizer = *sparse.optimizer;
   const optim::Scalars scalars = optimizer.ScalarsOf(sparse.steps + 1);
   const auto step = [&](const float* gradient, float* value, float* first) {

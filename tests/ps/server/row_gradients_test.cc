@@ -1,0 +1,82 @@
+// What a push of rows keeps, until it is applied.
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tensor_service/buffer.h"
+#include "tests/ps/server/small_server.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr WorkerId kChief = {0, 11};
+constexpr WorkerId kOther = {1, 12};
+constexpr size_t kMessageBytes = 10'000;
+
+// Of two workers: what one pushes is held until the other has pushed.
+class RowGradientsTest : public testing::Test {
+ protected:
+  RowGradientsTest() : server_(ForTwo()) {
+    EXPECT_TRUE(server_.Define({{SparseTable("e", 2)}}).ok());
+    EXPECT_TRUE(server_->Join(SmallServer::kView, kChief).ok());
+    EXPECT_TRUE(server_->Join(SmallServer::kView, kOther).ok());
+  }
+
+  static Server::Options ForTwo() {
+    Server::Options options;
+    options.membership.expected_workers = 2;
+    return options;
+  }
+
+  // Rows as they lie in a message, which is gone when `message_` is.
+  tensor::NamedTensor Received(const std::vector<float>& values) {
+    auto message = std::make_shared<std::vector<float>>(values);
+    message_ = message;
+    const size_t bytes = values.size() * sizeof(float);
+    return {"e", *tensor::Tensor::FromBuffer(
+                     tensor::DType::kF32,
+                     {static_cast<int64_t>(values.size() / 2), 2},
+                     tensor::Buffer::Share(message->data(), bytes, message,
+                                           kMessageBytes))};
+  }
+
+  void Push(const WorkerId& worker, tensor::Bundle bundle) {
+    const auto pushed = server_.Push(worker, 0, std::move(bundle));
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_EQ(*pushed, Server::PushVerdict::kCounted);
+  }
+
+  std::vector<float> Rows(const std::vector<int64_t>& ids) {
+    const auto pulled = server_.Pull(kChief, 1, {{Ids("e", ids)}});
+    EXPECT_TRUE(pulled.ok()) << pulled.status();
+    return ElementsOf(pulled->bundle.tensors[0].tensor);
+  }
+
+  SmallServer server_;
+  std::weak_ptr<std::vector<float>> message_;
+};
+
+TEST_F(RowGradientsTest, RowsStayWhereTheyWereReceivedAndHoldItAll) {
+  Push(kChief, {{Ids("e", {5, 6}), Received({1, 2, 3, 4})}});
+  EXPECT_FALSE(message_.expired());
+  EXPECT_EQ(server_->report().held_bytes, kMessageBytes + 2 * sizeof(uint64_t));
+  Push(kOther, {{Ids("e", {6}), Floats("e", {1, 2}, {1, 1})}});
+  EXPECT_EQ(Rows({5, 6}), (std::vector<float>{-0.5, -1, -2, -2.5}));
+  EXPECT_TRUE(message_.expired());
+  EXPECT_EQ(server_->report().held_bytes, 0u);
+}
+
+TEST_F(RowGradientsTest, RowsThatAreAddedUpLetGoOfTheMessage) {
+  Push(kChief, {{Ids("e", {5, 6, 5}), Received({1, 2, 3, 4, 5, 6})}});
+  EXPECT_TRUE(message_.expired());
+  EXPECT_EQ(server_->report().held_bytes,
+            2 * (2 * sizeof(float) + sizeof(uint64_t)));
+  Push(kOther, {});
+  EXPECT_EQ(Rows({5, 6}), (std::vector<float>{-6, -8, -3, -4}));
+}
+
+}  // namespace
+}  // namespace penstock::ps
