@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "ps/compression/decompress.h"
 #include "ps/optim/gradient.h"
@@ -25,6 +26,13 @@ NamedTensors FirstOfOneName(NamedTensors tensors) {
 absl::Status Repeated(absl::string_view name) {
   return absl::InvalidArgumentError(
       absl::StrCat("variable ", Shown(name), ": it is in the push twice"));
+}
+
+// For one call.
+auto RunOn(const optim::Workers& workers) {
+  return [&workers](size_t tasks, absl::FunctionRef<void(size_t)> task) {
+    workers.ForEach(tasks, task);
+  };
 }
 
 absl::Span<const float> FloatsOf(const tensor::Tensor& aligned) {
@@ -167,7 +175,7 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
   auto gradients = OnceEach(*ids, *std::move(values), dim, table.hash());
   if (!gradients.ok()) return gradients;
   gradients->rows = rows;
-  auto reserved = table.Reserve(gradients->ids, now);
+  auto reserved = table.Reserve(gradients->ids, now, RunOn(workers_));
   if (!reserved.ok()) return reserved.status();
   gradients->reserved = *std::move(reserved);
   return gradients;
@@ -225,7 +233,7 @@ void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
   };
   // The sizes fit, and there is room: it cannot fail.
   (void)sparse.table->Push(mean.ids, mean.values, now, step,
-                           std::move(mean.reserved));
+                           std::move(mean.reserved), RunOn(workers_));
   ++sparse.steps;
 }
 

@@ -82,8 +82,8 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
   return absl::OkStatus();
 }
 
-void Table::OnPieces(const Batch& batch, PieceWork work) {
-  for (size_t s = 0; s < batch.shards(); ++s) {
+void Table::OnPieces(const Batch& batch, ShardRange shards, PieceWork work) {
+  for (size_t s = shards.begin; s < shards.end; ++s) {
     Part& part = *parts_[s];
     const size_t end = batch.End(s);
     for (size_t begin = batch.Begin(s); begin < end; begin += kRowsPerLock) {
@@ -96,10 +96,12 @@ void Table::OnPieces(const Batch& batch, PieceWork work) {
 }
 
 absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
-                                              WouldMake would_make) {
+                                              WouldMake would_make,
+                                              RunTasks run) {
   Reservation reservation(this);
-  bool refused = false;
-  OnPieces(batch, [&](Shard& shard, size_t s, size_t begin, size_t end) {
+  std::atomic<bool> refused{false};
+  const auto reserve = [&](Shard& shard, size_t s, size_t begin, size_t end) {
+    if (refused) return false;
     size_t rows = end - begin;
     if (count == Count::kAlways || !shard.Reserve(rows)) {
       rows = 0;
@@ -109,10 +111,17 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
         }
         rows += would_make(shard, i);
       }
-      refused = !shard.Reserve(rows);
+      if (!shard.Reserve(rows)) {
+        refused = true;
+        return false;
+      }
     }
-    if (!refused) *reservation.OfShard(s) += rows;
-    return !refused;
+    *reservation.OfShard(s) += rows;
+    return true;
+  };
+  const size_t tasks = TasksOf(batch);
+  run(tasks, [&](size_t task) {
+    OnPieces(batch, ShardsOf(batch, task, tasks), reserve);
   });
   if (!refused) return reservation;
   ++refused_;
@@ -121,20 +130,21 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
 
 absl::StatusOr<Reservation> Table::ReserveUpdates(
     const Batch& batch, Count count, absl::Span<const uint64_t> ids,
-    uint32_t now) {
-  return ReserveFor(batch, count, [&](const Shard& shard, size_t place) {
+    uint32_t now, RunTasks run) {
+  const auto would_make = [&](const Shard& shard, size_t place) {
     return shard.UpdateWouldMake(ids[batch.position(place)], batch.tag(place),
                                  now);
-  });
+  };
+  return ReserveFor(batch, count, would_make, run);
 }
 
 absl::StatusOr<Reservation> Table::Reserve(absl::Span<const uint64_t> ids,
-                                           absl::Time now) {
+                                           absl::Time now, RunTasks run) {
   absl::Status status =
       CheckSizes(ids.size(), ids.size() * options_.dim, "gradients");
   if (!status.ok()) return status;
   return ReserveUpdates(Batch(ids, hash_, shard_bits_), Count::kAlways, ids,
-                        SecondsOf(now));
+                        SecondsOf(now), run);
 }
 
 size_t Table::Remove(absl::Span<const uint64_t> ids) {
@@ -167,11 +177,12 @@ absl::Status Table::Restore(const RowBlock& block) {
   const Gate::Visit visit(&gate_);
   const Batch batch(block.ids, hash_, shard_bits_);
   RemoveInside(block.removed);
+  const auto would_make = [&](const Shard& shard, size_t place) {
+    return shard.PutWouldMake(block.ids[batch.position(place)],
+                              batch.tag(place));
+  };
   absl::StatusOr<Reservation> reservation =
-      ReserveFor(batch, Count::kIfShort, [&](const Shard& shard, size_t place) {
-        return shard.PutWouldMake(block.ids[batch.position(place)],
-                                  batch.tag(place));
-      });
+      ReserveFor(batch, Count::kIfShort, would_make, InTurn);
   if (!reservation.ok()) return reservation.status();
   bool dropped = false;
   OnEach(batch, [&](Shard& shard, size_t place) {

@@ -21,6 +21,7 @@
 #include "ps/sparse/row_block.h"
 #include "ps/sparse/shard.h"
 #include "ps/sparse/snapshot.h"
+#include "ps/sparse/tasks.h"
 #include "transport/base/mutex.h"
 
 namespace penstock::ps::sparse {
@@ -32,6 +33,12 @@ struct PushResult {
   // lost them since, and there is neither room for new ones nor may anything be
   // evicted.
   size_t dropped = 0;
+
+  void Add(const PushResult& other) {
+    updated += other.updated;
+    not_admitted += other.not_admitted;
+    dropped += other.dropped;
+  }
 };
 
 // Of an id that has no row, the value is its initial one, wherever it is asked:
@@ -75,13 +82,20 @@ class Table {
   // returns RESOURCE_EXHAUSTED as Push() does. Push() then makes its rows there
   // and is not refused for want of room. Of pushes that are applied as one, the
   // reservations are merged. What is not used is given back.
+  //
+  // Both divide their work by shards into tasks for `run`, so `apply` may be
+  // called by several threads at once, each with rows of its own. What comes of
+  // it does not depend on who runs what. If the threads of `run` also pull, and
+  // pulls make rows, no snapshot may begin beside such a push: it would wait
+  // for the push, that for a thread, and the thread's pull for the snapshot.
   absl::StatusOr<Reservation> Reserve(absl::Span<const uint64_t> ids,
-                                      absl::Time now);
+                                      absl::Time now, RunTasks run = InTurn);
   template <typename Apply>
   absl::StatusOr<PushResult> Push(absl::Span<const uint64_t> ids,
                                   absl::Span<const float> gradients,
                                   absl::Time now, const Apply& apply,
-                                  Reservation reservation);
+                                  Reservation reservation,
+                                  RunTasks run = InTurn);
 
   // Returns how many of them had rows.
   size_t Remove(absl::Span<const uint64_t> ids);
@@ -135,11 +149,15 @@ class Table {
   // Calls work(shard, number, begin, end) for pieces of the batch, with the
   // shard locked, until it returns false.
   using PieceWork = absl::FunctionRef<bool(Shard&, size_t, size_t, size_t)>;
-  void OnPieces(const Batch& batch, PieceWork work);
+  void OnPieces(const Batch& batch, ShardRange shards, PieceWork work);
   // Calls work(shard, place) for each place of the batch, with the shard locked
   // and its rows on the way into the cache.
   template <typename Work>
-  void OnEach(const Batch& batch, const Work& work);
+  void OnEach(const Batch& batch, ShardRange shards, const Work& work);
+  template <typename Work>
+  void OnEach(const Batch& batch, const Work& work) {
+    OnEach(batch, {0, batch.shards()}, work);
+  }
 
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
   // Whether the id at a place of a batch needs a row that it has not.
@@ -148,17 +166,17 @@ class Table {
     kIfShort,  // all ids are given a row while there is room for so many
     kAlways,   // takes the time to look for those that need one
   };
-  // Asks shard by shard for a piece of the batch at a time: what does not fit
+  // Asks each shard for a piece of the batch at a time: what does not fit
   // leaves no index behind for all of it.
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
-                                         WouldMake would_make);
+                                         WouldMake would_make, RunTasks run);
   absl::StatusOr<Reservation> ReserveUpdates(const Batch& batch, Count count,
                                              absl::Span<const uint64_t> ids,
-                                             uint32_t now);
+                                             uint32_t now, RunTasks run);
   template <typename Apply>
   PushResult Update(const Batch& batch, absl::Span<const uint64_t> ids,
                     absl::Span<const float> gradients, uint32_t now,
-                    const Apply& apply, Reservation* reservation);
+                    const Apply& apply, Reservation* reservation, RunTasks run);
   size_t RemoveInside(absl::Span<const uint64_t> ids);
   void EndSnapshot();
 
@@ -180,8 +198,8 @@ class Table {
 uint32_t SecondsOf(absl::Time time);
 
 template <typename Work>
-void Table::OnEach(const Batch& batch, const Work& work) {
-  OnPieces(batch, [&](Shard& shard, size_t, size_t begin, size_t end) {
+void Table::OnEach(const Batch& batch, ShardRange shards, const Work& work) {
+  OnPieces(batch, shards, [&](Shard& shard, size_t, size_t begin, size_t end) {
     for (size_t i = begin; i < end; i += kPrefetch) {
       const size_t some = std::min(end, i + kPrefetch);
       shard.Prefetch(batch.hashes() + i, some - i);
@@ -200,45 +218,54 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
   absl::StatusOr<Reservation> reservation =
-      ReserveUpdates(batch, Count::kIfShort, ids, seconds);
+      ReserveUpdates(batch, Count::kIfShort, ids, seconds, InTurn);
   if (!reservation.ok()) return reservation.status();
-  return Update(batch, ids, gradients, seconds, apply, &*reservation);
+  return Update(batch, ids, gradients, seconds, apply, &*reservation, InTurn);
 }
 
 template <typename Apply>
 absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
                                        absl::Span<const float> gradients,
                                        absl::Time now, const Apply& apply,
-                                       Reservation reservation) {
+                                       Reservation reservation, RunTasks run) {
   absl::Status status = CheckSizes(ids.size(), gradients.size(), "gradients");
   if (status.ok()) status = reservation.CheckIsOf(this);
   if (!status.ok()) return status;
   const Batch batch(ids, hash_, shard_bits_);
-  return Update(batch, ids, gradients, SecondsOf(now), apply, &reservation);
+  return Update(batch, ids, gradients, SecondsOf(now), apply, &reservation,
+                run);
 }
 
 template <typename Apply>
 PushResult Table::Update(const Batch& batch, absl::Span<const uint64_t> ids,
                          absl::Span<const float> gradients, uint32_t now,
-                         const Apply& apply, Reservation* reservation) {
+                         const Apply& apply, Reservation* reservation,
+                         RunTasks run) {
   const size_t dim = options_.dim;
-  const Gate::Visit visit(&gate_);
-  PushResult result;
-  OnEach(batch, [&](Shard& shard, size_t place) {
-    const uint32_t position = batch.position(place);
-    bool dropped = false;
-    Row* const row =
-        shard.Update(ids[position], batch.tag(place), now,
-                     reservation->OfShard(batch.shard(place)), &dropped);
-    if (row == nullptr) {
-      ++(dropped ? result.dropped : result.not_admitted);
-      return;
-    }
-    float* const value = row->elements();
-    apply(gradients.data() + position * dim, value, value + dim);
-    ++result.updated;
+  const Gate::Visit visit(&gate_);  // of all tasks: a snapshot has all or none
+  std::vector<PushResult> results(TasksOf(batch));
+  run(results.size(), [&](size_t task) {
+    PushResult result;
+    const auto update = [&](Shard& shard, size_t place) {
+      const uint32_t position = batch.position(place);
+      bool dropped = false;
+      Row* const row =
+          shard.Update(ids[position], batch.tag(place), now,
+                       reservation->OfShard(batch.shard(place)), &dropped);
+      if (row == nullptr) {
+        ++(dropped ? result.dropped : result.not_admitted);
+        return;
+      }
+      float* const value = row->elements();
+      apply(gradients.data() + position * dim, value, value + dim);
+      ++result.updated;
+    };
+    OnEach(batch, ShardsOf(batch, task, results.size()), update);
+    results[task] = result;
   });
-  return result;
+  PushResult all;
+  for (const PushResult& result : results) all.Add(result);
+  return all;
 }
 
 }  // namespace penstock::ps::sparse

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "ps/sparse/table.h"
@@ -79,6 +82,72 @@ TEST(TableThreadsTest, NoPushIsLostAndNoPullIsTorn) {
   double sum = 0;
   for (size_t i = 0; i < all.size(); ++i) sum += out[i * kDim];
   EXPECT_EQ(sum, pushed);
+}
+
+// Takes tasks in no order, on all threads.
+void OnAllThreads(size_t tasks, absl::FunctionRef<void(size_t)> task) {
+  std::vector<size_t> order(tasks);
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(tasks));
+  std::atomic<size_t> next{0};
+  OnThreads([&](int) {
+    for (size_t i = next++; i < tasks; i = next++) task(order[i]);
+  });
+}
+
+// Sums in which the order of an id's gradients tells.
+TEST(TableThreadsTest, APushInTasksIsThatOfOneThread) {
+  Options options = SharedTable();
+  options.shards = 16;
+  options.max_rows = 16 * 400;
+  const auto table = *Table::Create(options);
+  const auto other = *Table::Create(options);
+  const auto apply = [](const float* gradient, float* value, float*) {
+    for (size_t k = 0; k < kDim; ++k) value[k] = value[k] * 0.9f + gradient[k];
+  };
+  std::mt19937_64 random(5);
+  std::unordered_map<uint64_t, float> model;
+  for (int push = 0; push < 20; ++push) {
+    Ids ids(5000);
+    Floats gradients;
+    for (uint64_t& id : ids) {
+      id = random() % 3000;
+      gradients.resize(gradients.size() + kDim, (random() % 1000) * 1e-3f);
+      model[id] = model[id] * 0.9f + gradients.back();
+    }
+    const absl::Time now = absl::UnixEpoch();
+    auto reserved = table->Reserve(ids, now, OnAllThreads);
+    ASSERT_TRUE(reserved.ok()) << reserved.status();
+    EXPECT_EQ(reserved->rows(), other->Reserve(ids, now)->rows());
+    const auto result = table->Push(ids, gradients, now, apply,
+                                    *std::move(reserved), OnAllThreads);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->updated, ids.size());
+    ASSERT_TRUE(other->Push(ids, gradients, now, apply).ok());
+  }
+  for (const auto& [id, value] : model) {
+    Floats out(kDim);
+    ASSERT_TRUE(table->Pull({id}, absl::UnixEpoch(), absl::MakeSpan(out)).ok());
+    ASSERT_EQ(out, Floats(kDim, value)) << id;
+  }
+  EXPECT_EQ(table->counters().rows, model.size());
+  EXPECT_EQ(table->counters().created, other->counters().created);
+  EXPECT_EQ(table->counters().hits,
+            other->counters().hits + model.size());  // of these pulls
+  EXPECT_EQ(table->counters().reserved, 0u);
+}
+
+TEST(TableThreadsTest, RoomThatIsRefusedInTasksIsGivenBack) {
+  Options options = SharedTable();
+  options.max_removals = 0;
+  options.budget_bytes = size_t{64} << 10;
+  const auto table = *Table::Create(options);
+  Ids ids(5000);
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto refused = table->Reserve(ids, absl::UnixEpoch(), OnAllThreads);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(table->counters().reserved, 0u);
+  EXPECT_EQ(table->counters().refused, 1u);
 }
 
 // Everything at once, on a table that evicts for each reason.
