@@ -217,9 +217,13 @@ class Server {
   absl::optional<PushVerdict> VerdictOnRepeatedLocked(const WorkerId& worker,
                                                       uint64_t clock) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<Gradients> CheckPush(const WorkerId& worker, uint64_t clock,
-                                      const tensor::Bundle& bundle,
-                                      Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether gradients of so many bytes may be held, too.
+  absl::Status CheckRoomLocked(size_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakePushLocked(uint64_t ticket, PendingPush* push, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void RefusePush(const PendingPush& push, const absl::Status& why)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // Does what follows from an event.
   void HandleLocked(Outcome outcome, Due* due)

@@ -27,31 +27,35 @@ absl::optional<Server::PushVerdict> Server::VerdictOnRepeatedLocked(
   return has_counted ? PushVerdict::kDuplicate : PushVerdict::kLate;
 }
 
-absl::StatusOr<Gradients> Server::CheckPush(const WorkerId& worker,
-                                            uint64_t clock,
-                                            const tensor::Bundle& bundle,
-                                            Tables* tables) {
-  auto gradients = tables->Check(bundle, RowNow());
-  absl::Status status = gradients.status();
-  {
-    absl::MutexLock lock(&mu_);
-    const size_t bytes = status.ok() ? gradients->held_bytes() : 0;
-    const size_t held = held_.bytes() + pending_bytes_;
-    if (status.ok() && bytes > options_.max_held_bytes - held) {
-      status = absl::ResourceExhaustedError(absl::StrCat(
-          "the server holds ", held,
-          " bytes of gradients that are not applied,"
-          " of ",
-          options_.max_held_bytes, ": come again, or raise its limit"));
-    }
-    if (status.ok()) return gradients;
-    ++counts_.refused;
+absl::Status Server::CheckRoomLocked(size_t bytes) const {
+  const size_t most = options_.max_held_bytes;
+  if (bytes > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its gradients take ", bytes, " bytes, and the server may hold ", most,
+        ": push less in a step, or raise its limit"));
   }
+  const size_t held = held_.bytes() + pending_bytes_;
+  if (held <= most - bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the server holds ", held,
+                   " bytes of gradients that are not applied, of ", most,
+                   ": come again, or raise its limit"));
+}
+
+void Server::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
+  const WorkerId worker = push->worker;
+  const uint64_t clock = push->id.clock;
+  pending_bytes_ += push->held_bytes;
+  pending_pushes_[ticket] = std::move(*push);
+  HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), due);
+}
+
+void Server::RefusePush(const PendingPush& push, const absl::Status& why) {
   const std::string refusal =
-      absl::StrCat("push of worker ", worker.rank, " for step ", clock,
-                   " refused: ", status.message());
+      absl::StrCat("push of worker ", push.worker.rank, " for step ",
+                   push.id.clock, " refused: ", why.message());
   Log({refusal});
-  return absl::Status(status.code(), refusal);
+  push.callback(absl::Status(why.code(), refusal));
 }
 
 uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
@@ -74,24 +78,27 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
     callback(training.status());
     return ticket;
   }
-  auto gradients = CheckPush(worker, clock, bundle, (*training)->tables.get());
-  if (!gradients.ok()) {
-    callback(gradients.status());
-    return ticket;
-  }
   PendingPush push;
   push.worker = worker;
   push.id = {worker.rank, clock};
-  push.held_bytes = gradients->held_bytes();
-  push.gradients = *std::move(gradients);
   push.callback = std::move(callback);
+  auto gradients = (*training)->tables->Check(bundle, RowNow());
+  absl::Status status = gradients.status();
+  if (status.ok()) {
+    push.held_bytes = gradients->held_bytes();
+    push.gradients = *std::move(gradients);
+  }
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    pending_bytes_ += push.held_bytes;
-    pending_pushes_[ticket] = std::move(push);
-    HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), &due);
+    if (status.ok()) status = CheckRoomLocked(push.held_bytes);
+    if (status.ok()) {
+      TakePushLocked(ticket, &push, &due);
+    } else {
+      ++counts_.refused;
+    }
   }
+  if (!status.ok()) RefusePush(push, status);
   Run(due);
   return ticket;
 }
@@ -134,7 +141,7 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
   if (!outcome.notes.empty()) {
     due->push_back([this, notes = std::move(outcome.notes)] { Log(notes); });
   }
-  for (Coordinator::Answer& answer : outcome.answers) {
+  for (const Coordinator::Answer& answer : outcome.answers) {
     if (auto push = pending_pushes_.find(answer.ticket);
         push != pending_pushes_.end()) {
       PendingPush pending = std::move(push->second);

@@ -253,7 +253,7 @@ ServerUnaryReactor* ServiceImpl::Pull(CallbackServerContext* context,
   if (!spec.ok()) return Finish(context, spec.status());
   return new TicketReactor(server_, [&](TicketReactor* reactor) {
     return server_->Pull(
-        ViewIn(message.header.view()), *std::move(spec),
+        ViewIn(message.header.view()), *spec,
         [reactor, reply,
          start = base::SteadyNow()](absl::StatusOr<Server::Pulled> pulled) {
           absl::Status answered = pulled.status();

@@ -1,0 +1,73 @@
+// What peers can make a server hold, and what it says then.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include "ps/server/server.h"
+#include "tests/ps/server/small_server.h"
+
+namespace penstock::ps {
+namespace {
+
+using absl::StatusCode;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr View kView = SmallServer::kView;
+constexpr WorkerId kChief = {0, 11};
+
+Server::Options ForWorkers(uint32_t workers) {
+  Server::Options options;
+  options.membership.expected_workers = workers;
+  return options;
+}
+
+// Each finds room when it is looked for, unless it is taken at once.
+TEST(BoundsTest, PushesThatComeTogetherStayWithinTheLimit) {
+  constexpr uint32_t kEach = 20;  // of the ranks of each of two threads
+  Server::Options options = ForWorkers(2 * kEach + 1);
+  options.max_held_bytes = kEach * (sizeof(uint64_t) + sizeof(float));
+  const tensor::Bundle push = {{Ids("e", {1}), Floats("e", {1, 1}, {1})}};
+  for (int round = 0; round < 1000; ++round) {
+    SmallServer server(options);
+    ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+    for (uint32_t rank = 0; rank < 2 * kEach; ++rank) {
+      ASSERT_TRUE(server->Join(kView, {rank, 1}).ok());
+    }
+    std::atomic<uint32_t> ready{0};
+    std::atomic<uint32_t> taken{0};
+    const auto push_all = [&](uint32_t first) {
+      for (++ready; ready < 2;) {
+      }
+      for (uint32_t rank = first; rank < first + kEach; ++rank) {
+        taken += server.Push({rank, 1}, 0, push).ok() ? 1 : 0;
+      }
+    };
+    std::thread other(push_all, kEach);
+    push_all(0);
+    other.join();
+    ASSERT_EQ(taken, kEach);
+    ASSERT_EQ(server->report().held_bytes, options.max_held_bytes);
+  }
+}
+
+TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
+  Server::Options options;
+  options.max_held_bytes = 10;
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  const auto refused =
+      server.Push(kChief, 0, {{Ids("e", {1}), Floats("e", {1, 1}, {1})}});
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              AllOf(HasSubstr("12 bytes"), HasSubstr("may hold 10")));
+  EXPECT_EQ(server->report().held_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace penstock::ps
