@@ -10,6 +10,11 @@ absl::Status Draining() {
   return absl::UnavailableError("the parameter server is shutting down");
 }
 
+absl::Status TooManyWait(size_t calls) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      calls, " calls wait at the parameter server already: come again"));
+}
+
 absl::Status HasNoModel(uint64_t run) {
   if (run == 0) {
     return absl::FailedPreconditionError(

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_PS_SERVER_REFUSALS_H_
 #define PENSTOCK_PS_SERVER_REFUSALS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -12,6 +13,8 @@
 namespace penstock::ps {
 
 absl::Status Draining();
+// For a call that would have to wait, beside so many.
+absl::Status TooManyWait(size_t calls);
 // A request of `run` to a server that has no model, or one of `ours`.
 absl::Status HasNoModel(uint64_t run);
 absl::Status OtherRun(uint64_t run, uint64_t ours);

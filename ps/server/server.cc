@@ -199,13 +199,17 @@ uint64_t Server::AwaitValues(ReadyCallback callback) {
   {
     absl::MutexLock lock(&mu_);
     ticket = next_ticket_++;
-    if (state_ == State::kEmpty || state_ == State::kDefined) {
+    const bool waits = state_ == State::kEmpty || state_ == State::kDefined;
+    if (waits && pending_ready_.size() >= options_.max_waiting_calls) {
+      status = TooManyWait(pending_ready_.size());
+    } else if (waits) {
       pending_ready_[ticket] = {std::move(callback),
                                 SteadyNow() + options_.max_wait};
       wake_thread_.Signal();
       return ticket;
+    } else {
+      status = CheckServingLocked();
     }
-    if (state_ != State::kServing) status = CheckServingLocked();
   }
   callback(status);
   return ticket;

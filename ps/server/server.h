@@ -59,6 +59,9 @@ class Server {
     absl::Duration max_wait = absl::Minutes(10);
     // Bounds the gradients that are taken and not applied.
     size_t max_held_bytes = size_t{4} << 30;
+    // Bounds the GetModel() calls that wait, and the pulls: one of each rank,
+    // and as many of readers.
+    size_t max_waiting_calls = 2 * size_t{kMaxRanks};
     // Puts the values of a checkpoint into the tables, of the newest if the
     // step is 0. Returns NOT_FOUND if there is none: then the chief's values
     // are waited for. Empty: nothing is restored.
@@ -131,8 +134,8 @@ class Server {
   // Returns what is served; null before Define().
   std::shared_ptr<const Training> training() const;
   bool has_values() const;
-  // Calls back once there are values, with OK, or when the server drains.
-  // Returns a ticket for Cancel().
+  // Calls back once there are values, with OK, or when the server drains; with
+  // RESOURCE_EXHAUSTED if too many wait. Returns a ticket for Cancel().
   uint64_t AwaitValues(ReadyCallback callback);
 
   // Makes `worker` a member, in place of an older incarnation of its rank.
@@ -276,6 +279,7 @@ class Server {
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
+  // In order of their deadlines: all may wait for as long.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingSnapshot> pending_snapshots_ ABSL_GUARDED_BY(mu_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 1;

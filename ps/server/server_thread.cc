@@ -26,8 +26,8 @@ absl::Time Server::NextDeadlineLocked() const {
   if (coordinator_.has_value()) {
     next = std::min(next, coordinator_->NextDeadline());
   }
-  for (const auto& [ticket, ready] : pending_ready_) {
-    next = std::min(next, ready.deadline);
+  if (!pending_ready_.empty()) {
+    next = std::min(next, pending_ready_.begin()->second.deadline);
   }
   if (training_ != nullptr && !training_->tables->model().rows().empty()) {
     next = std::min(next, next_maintenance_);
@@ -127,16 +127,14 @@ void Server::Tick() {
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    for (auto it = pending_ready_.begin(); it != pending_ready_.end();) {
-      if (it->second.deadline > now) {
-        ++it;
-        continue;
-      }
-      due.push_back([callback = std::move(it->second.callback)] {
+    while (!pending_ready_.empty() &&
+           pending_ready_.begin()->second.deadline <= now) {
+      const auto first = pending_ready_.begin();
+      due.push_back([callback = std::move(first->second.callback)] {
         callback(absl::DeadlineExceededError(
             "worker 0 has not initialised the variables"));
       });
-      it = pending_ready_.erase(it);
+      pending_ready_.erase(first);
     }
     if (coordinator_.has_value()) HandleLocked(coordinator_->Tick(now), &due);
     if (now >= next_maintenance_) {

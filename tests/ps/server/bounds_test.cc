@@ -69,5 +69,45 @@ TEST(BoundsTest, PushThatNeverFitsIsNotToldToComeAgain) {
   EXPECT_EQ(server->report().held_bytes, 0u);
 }
 
+Answer<int> StartToAwaitValues(SmallServer* server, uint64_t* ticket) {
+  Answer<int> answer;
+  *ticket = (*server)->AwaitValues(
+      [done = answer.callback()](const absl::Status& ready) {
+        done(ready.ok() ? absl::StatusOr<int>(1) : ready);
+      });
+  return answer;
+}
+
+TEST(BoundsTest, NoMoreMayWaitForValues) {
+  Server::Options options;
+  options.max_waiting_calls = 2;
+  SmallServer server(options);
+  uint64_t first = 0;
+  uint64_t ticket = 0;
+  auto cancelled = StartToAwaitValues(&server, &first);
+  auto second = StartToAwaitValues(&server, &ticket);
+  EXPECT_EQ(StartToAwaitValues(&server, &ticket).Wait().status().code(),
+            StatusCode::kResourceExhausted);
+  server->Cancel(first);
+  EXPECT_EQ(cancelled.Wait().status().code(), StatusCode::kCancelled);
+  auto third = StartToAwaitValues(&server, &ticket);
+  ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+  EXPECT_TRUE(second.Wait().ok());
+  EXPECT_TRUE(third.Wait().ok());
+}
+
+TEST(BoundsTest, EachWaitForValuesEndsInItsTime) {
+  Server::Options options;
+  options.max_wait = absl::Milliseconds(20);
+  SmallServer server(options);
+  for (int i = 0; i < 3; ++i) {
+    uint64_t ticket = 0;
+    auto earlier = StartToAwaitValues(&server, &ticket);
+    auto later = StartToAwaitValues(&server, &ticket);
+    EXPECT_EQ(later.Wait().status().code(), StatusCode::kDeadlineExceeded);
+    EXPECT_EQ(earlier.Wait().status().code(), StatusCode::kDeadlineExceeded);
+  }
+}
+
 }  // namespace
 }  // namespace penstock::ps
