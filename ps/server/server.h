@@ -62,6 +62,8 @@ class Server {
     // Bounds the GetModel() calls that wait, and the pulls: one of each rank,
     // and as many of readers.
     size_t max_waiting_calls = 2 * size_t{kMaxRanks};
+    // Bounds what those pulls have asked for: ids, above all.
+    size_t max_waiting_bytes = size_t{4} << 30;
     // Puts the values of a checkpoint into the tables, of the newest if the
     // step is 0. Returns NOT_FOUND if there is none: then the chief's values
     // are waited for. Empty: nothing is restored.
@@ -188,6 +190,7 @@ class Server {
   };
   struct PendingPull {
     Selection selection;
+    size_t bytes = 0;  // of the selection
     PullCallback callback;
   };
   struct PendingReady {
@@ -233,6 +236,11 @@ class Server {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPushLocked(PendingPush push, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  PendingPull TakePullLocked(std::map<uint64_t, PendingPull>::iterator pull)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Refuses the pull if it waits and too many do, or have asked for too much.
+  void BoundPullsLocked(uint64_t ticket, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status StatusOfLocked(const PushId& push,
@@ -279,6 +287,7 @@ class Server {
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
+  size_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pulls_
   // In order of their deadlines: all may wait for as long.
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingSnapshot> pending_snapshots_ ABSL_GUARDED_BY(mu_);

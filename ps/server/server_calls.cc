@@ -11,6 +11,18 @@ namespace penstock::ps {
 using base::SteadyNow;
 using Verdict = Coordinator::Verdict;
 
+namespace {
+
+size_t SizeOf(const Selection& selection) {
+  size_t bytes = selection.parts.size() * sizeof(size_t);
+  for (const Selection::Rows& rows : selection.rows) {
+    bytes += sizeof(rows) + rows.ids.size() * sizeof(uint64_t);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 // A push whose step is over is known by its clock, before anything is looked at
 // that it may have filled itself.
 absl::optional<Server::PushVerdict> Server::VerdictOnRepeatedLocked(
@@ -128,13 +140,38 @@ uint64_t Server::Pull(const View& view, const PullSpec& spec,
   Due due;
   {
     absl::MutexLock lock(&mu_);
-    pending_pulls_[ticket] = {*std::move(selection), std::move(callback)};
+    const size_t bytes = SizeOf(*selection);
+    waiting_bytes_ += bytes;
+    pending_pulls_[ticket] = {*std::move(selection), bytes,
+                              std::move(callback)};
     HandleLocked(coordinator_->Pull(ticket, spec.worker, spec.clock, policies,
                                     SteadyNow()),
                  &due);
+    BoundPullsLocked(ticket, &due);
   }
   Run(due);
   return ticket;
+}
+
+Server::PendingPull Server::TakePullLocked(
+    std::map<uint64_t, PendingPull>::iterator pull) {
+  PendingPull taken = std::move(pull->second);
+  waiting_bytes_ -= taken.bytes;
+  pending_pulls_.erase(pull);
+  return taken;
+}
+
+void Server::BoundPullsLocked(uint64_t ticket, Due* due) {
+  const auto pull = pending_pulls_.find(ticket);
+  if (pull == pending_pulls_.end()) return;
+  const size_t others = pending_pulls_.size() - 1;
+  if (others < options_.max_waiting_calls &&
+      waiting_bytes_ <= options_.max_waiting_bytes) {
+    return;
+  }
+  coordinator_->Cancel(ticket);
+  auto refused = std::make_shared<PendingPull>(TakePullLocked(pull));
+  due->push_back([refused, others] { refused->callback(TooManyWait(others)); });
 }
 
 void Server::HandleLocked(Outcome outcome, Due* due) {
@@ -149,9 +186,7 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
       AnswerPushLocked(std::move(pending), answer, due);
     } else if (auto pull = pending_pulls_.find(answer.ticket);
                pull != pending_pulls_.end()) {
-      PendingPull pending = std::move(pull->second);
-      pending_pulls_.erase(pull);
-      AnswerPullLocked(std::move(pending), answer, due);
+      AnswerPullLocked(TakePullLocked(pull), answer, due);
     }
   }
   for (Coordinator::Apply& apply : outcome.applies) {
@@ -230,10 +265,9 @@ void Server::Cancel(uint64_t ticket) {
       pending_pushes_.erase(push);
     } else if (auto pull = pending_pulls_.find(ticket);
                pull != pending_pulls_.end()) {
-      due.push_back([callback = std::move(pull->second.callback), status] {
+      due.push_back([callback = TakePullLocked(pull).callback, status] {
         callback(status);
       });
-      pending_pulls_.erase(pull);
     } else if (auto ready = pending_ready_.find(ticket);
                ready != pending_ready_.end()) {
       due.push_back([callback = std::move(ready->second.callback), status] {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "ps/server/server.h"
 #include "tests/ps/server/small_server.h"
@@ -106,6 +107,58 @@ TEST(BoundsTest, EachWaitForValuesEndsInItsTime) {
     auto later = StartToAwaitValues(&server, &ticket);
     EXPECT_EQ(later.Wait().status().code(), StatusCode::kDeadlineExceeded);
     EXPECT_EQ(earlier.Wait().status().code(), StatusCode::kDeadlineExceeded);
+  }
+}
+
+// A server of rows "e" that waits for a second worker, so that pulls for step 1
+// wait.
+void StartToWait(SmallServer* server) {
+  ASSERT_TRUE(server->Define({{SparseTable("e", 1)}}).ok());
+  ASSERT_TRUE((*server)->Join(kView, kChief).ok());
+}
+
+TEST(BoundsTest, NoMorePullsMayWait) {
+  Server::Options options = ForWorkers(2);
+  options.max_waiting_calls = 2;
+  SmallServer server(options);
+  StartToWait(&server);
+  // Of a worker, and of a reader.
+  auto first = server.StartPull(kChief, 1);
+  auto second = server.StartPull(absl::nullopt, 1);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(server.Pull(absl::nullopt, 1).status().code(),
+              StatusCode::kResourceExhausted);
+  }
+  // One that need not wait is answered.
+  EXPECT_TRUE(server.Pull(kChief, 0, {{Ids("e", {1, 2, 3})}}).ok());
+  EXPECT_FALSE(first.is_there());
+  EXPECT_FALSE(second.is_there());
+  server->Lost(kChief);
+  EXPECT_FALSE(first.Wait().ok());
+  auto third = server.StartPull(absl::nullopt, 1);
+  EXPECT_FALSE(third.is_there());
+  server->Drain();
+  EXPECT_EQ(third.Wait().status().code(), StatusCode::kUnavailable);
+}
+
+TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
+  Server::Options options = ForWorkers(2);
+  options.max_waiting_bytes = 10000;
+  SmallServer server(options);
+  StartToWait(&server);
+  const tensor::Bundle ids = {{Ids("e", std::vector<int64_t>(700))}};
+  for (int i = 0; i < 3; ++i) {
+    Server::PullSpec spec;
+    spec.clock = 1;
+    spec.ids = ids;
+    Answer<Server::Pulled> held;
+    const uint64_t ticket = server->Pull(kView, spec, held.callback());
+    EXPECT_FALSE(held.is_there());
+    EXPECT_EQ(server.Pull(kChief, 1, ids).status().code(),
+              StatusCode::kResourceExhausted);
+    EXPECT_TRUE(server.Pull(kChief, 0, ids).ok());
+    server->Cancel(ticket);
+    EXPECT_EQ(held.Wait().status().code(), StatusCode::kCancelled);
   }
 }
 
