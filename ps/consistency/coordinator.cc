@@ -107,7 +107,9 @@ absl::optional<Coordinator::Answer> Coordinator::JudgePush(const HeldPush& push,
   if (push.clock < membership_.ClockOf(push.worker.rank)) {
     return Answer{push.ticket, Verdict::kDuplicate};
   }
-  if (push.clock > Limit()) return Answer{push.ticket, Verdict::kAhead};
+  if (push.clock > Limit() || IsFarAhead(push.worker.rank, push.clock)) {
+    return Answer{push.ticket, Verdict::kAhead};
+  }
   const PushId id{push.worker.rank, push.clock};
   for (const ConsistencyPolicy& policy : policies_) {
     if (policy.Judge(id, membership_) == Judgement::kBusy) return absl::nullopt;
@@ -151,6 +153,10 @@ Coordinator::Outcome Coordinator::Pull(uint64_t ticket,
                   [this](size_t at) { return at < policies_.size(); });
   if (verdict == Verdict::kAccepted && (!is_known || clock >= kMaxClock)) {
     verdict = Verdict::kInvalid;
+  }
+  if (verdict == Verdict::kAccepted && worker.has_value() &&
+      IsFarAhead(worker->rank, clock)) {
+    verdict = Verdict::kAhead;
   }
   if (verdict != Verdict::kAccepted) {
     outcome.answers.push_back({ticket, verdict});
@@ -289,6 +295,13 @@ uint64_t Coordinator::Limit() const {
     limit = std::min(limit, policy.Limit(membership_));
   }
   return limit;
+}
+
+bool Coordinator::IsFarAhead(uint32_t rank, uint64_t clock) const {
+  uint64_t step = std::max(membership_.ClockOf(rank), membership_.floor());
+  const absl::optional<Membership::Steps> steps = StepsUnderWay();
+  if (steps.has_value()) step = std::max(step, steps->newest);
+  return clock > step + kMaxLead;
 }
 
 absl::Time Coordinator::NextDeadline() const {

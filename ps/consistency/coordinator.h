@@ -28,7 +28,9 @@ namespace penstock::ps {
 //   member whose clock is e
 //   ----------------------------  ----------  ---------------------------------
 //   c < e                         duplicate   nothing
-//   c is above a policy's limit   ahead       nothing
+//   c is above a policy's limit,  ahead       nothing
+//   or kMaxLead above the step
+//   that the member may be at
 //   a policy is busy with the     none yet:   nothing; it is judged again when
 //   rank                          it is held  the rank's push has been applied
 //   a policy takes it, or there   accepted    those that take it have it; the
@@ -43,6 +45,10 @@ namespace penstock::ps {
 // A push for clock c is never ahead if a pull for c of all policies was
 // answered. One of some policies says nothing about the others.
 //
+// The step that a member may be at is the largest of e, the floor and the
+// synchronous policies' versions. A pull of a member that is more than kMaxLead
+// above it is ahead, too. Else a single push could use up all clocks of a rank.
+//
 // A call that cannot be answered yet is held, for max_wait at most. Its answer
 // is in the outcome of a later call; that of a call which need not be held is
 // in its own. At most one push of each worker is held (a later one replaces
@@ -54,6 +60,10 @@ namespace penstock::ps {
 // and policy, until they are applied.
 class Coordinator {
  public:
+  // Far more steps than a worker leaves out, and so few that the clocks of a
+  // rank last for four thousand million pushes.
+  static constexpr uint64_t kMaxLead = 65536;
+
   struct Options {
     Membership::Options membership;
     std::vector<ConsistencyPolicy::Options> policies;
@@ -65,7 +75,7 @@ class Coordinator {
     kAccepted,
     kDuplicate,   // of a push: this step of the worker is done or forgone
     kLate,        // of a push: each table's step is over
-    kAhead,       // of a push: no pull for this clock can have been answered
+    kAhead,       // no pull for this clock can have been answered
     kNotMember,   // never joined, left, or lost
     kSuperseded,  // another process has taken the rank
     kReplaced,    // a later push of the same worker has come meanwhile
@@ -153,6 +163,7 @@ class Coordinator {
 
   absl::optional<Membership::Steps> StepsUnderWay() const;
   uint64_t Limit() const;
+  bool IsFarAhead(uint32_t rank, uint64_t clock) const;
   absl::optional<Answer> JudgePush(const HeldPush& push, absl::Time now);
   Answer TakePush(const HeldPush& push, absl::Time now);
   // Returns the first policy that a pull waits for; nullopt if it is due.

@@ -42,7 +42,9 @@ absl::Status Refusal(Verdict verdict, const WorkerId& worker,
       return absl::OkStatus();
     case Verdict::kAhead:
       return absl::FailedPreconditionError(absl::StrCat(
-          who, "its clock is ahead of all that was pulled; pull first"));
+          who,
+          "its clock is ahead of all that it can have pulled: pull first, from "
+          "the clock on that Join() returns"));
     case Verdict::kNotMember:
       return absl::FailedPreconditionError(
           absl::StrCat(who,

@@ -73,6 +73,34 @@ TEST(CoordinatorBoundsTest, HostileRanksAreRememberedOnlyOnce) {
   EXPECT_EQ(core.held_pushes(), 0u);
 }
 
+// A rank whose clock were at the end could not be trained with any more.
+TEST(CoordinatorBoundsTest, NoPushUsesUpTheClocksOfItsRank) {
+  for (const int64_t staleness : {kUnlimited, int64_t{1} << 40}) {
+    Coordinator::Options options;
+    options.policies = {{staleness}};
+    Coordinator core = *Coordinator::Create(options);
+    const absl::Time now = absl::UnixEpoch();
+    const WorkerId worker{0, 1};
+    core.Join(worker, now);
+    const auto push = [&](uint64_t clock) {
+      const auto verdict = core.Push(1, worker, clock, now).answers[0].verdict;
+      core.Applied(0, now);
+      return verdict;
+    };
+    using Verdict = Coordinator::Verdict;
+    for (uint64_t clock = kMaxClock - 1; clock > 100000; clock /= 2) {
+      EXPECT_EQ(push(clock), Verdict::kAhead) << clock;
+      EXPECT_EQ(core.Pull(2, worker, clock, {}, now).answers[0].verdict,
+                Verdict::kAhead);
+    }
+    EXPECT_EQ(push(0), Verdict::kAccepted);
+    // It may leave out some.
+    EXPECT_EQ(push(1 + Coordinator::kMaxLead), Verdict::kAccepted);
+    EXPECT_EQ(push(2 + 2 * Coordinator::kMaxLead), Verdict::kAccepted);
+    EXPECT_EQ(core.membership().ClockOf(0), 3 + 2 * Coordinator::kMaxLead);
+  }
+}
+
 // Each rank has a push that is not applied, and one that is held.
 TEST(CoordinatorBoundsTest, GivingUpHeldPushesTakesNoLongerTheMoreThereAre) {
   Coordinator::Options options;

@@ -290,7 +290,7 @@ TEST_F(CoordinatorTest, WhatIsOutOfBoundsIsRefused) {
   }
   EXPECT_EQ(PushNow({kMaxRanks, 1}, 0), Verdict::kInvalid);
   EXPECT_EQ(Pull(1, kFirst, 0, {1}).answers.at(0).verdict, Verdict::kInvalid);
-  EXPECT_EQ(PushNow(kFirst, kMaxClock - 1), Verdict::kAccepted);
+  EXPECT_EQ(PushNow(kFirst, kMaxClock - 1), Verdict::kAhead);
   EXPECT_EQ(core_->Join({5, 1}, now_).verdict, Verdict::kAccepted);
 }
 

@@ -167,6 +167,7 @@ absl::optional<Model::PushAnswer> Model::Push(const WorkerId& worker,
   for (size_t at = 0; at < tables_.size(); ++at) {
     if (clock > Limit(at)) return PushAnswer{Verdict::kAhead, {}};
   }
+  if (IsFarAhead(worker.rank, clock)) return PushAnswer{Verdict::kAhead, {}};
   for (size_t at = 0; at < tables_.size(); ++at) {
     if (options_.policies[at].staleness == 0) continue;
     for (const auto& push : Unapplied(at)) {
@@ -186,6 +187,13 @@ absl::optional<Model::PushAnswer> Model::Push(const WorkerId& worker,
   pushes_.push_back({worker.rank, clock});
   RaiseFloor();
   return answer;
+}
+
+bool Model::IsFarAhead(uint32_t rank, uint64_t clock) const {
+  std::vector<uint64_t> reached = SynchronousVersions();
+  reached.push_back(ClockOf(rank));
+  reached.push_back(floor_);
+  return clock > *std::max_element(reached.begin(), reached.end()) + 65536;
 }
 
 bool Model::IsDue(uint64_t clock, const std::vector<size_t>& policies) const {

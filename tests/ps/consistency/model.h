@@ -38,6 +38,9 @@ class Model {
   };
   absl::optional<PushAnswer> Push(const WorkerId& worker, uint64_t clock);
 
+  // Whether the clock is so high that no worker of the rank can be there.
+  bool IsFarAhead(uint32_t rank, uint64_t clock) const;
+
   // Whether a pull of a member's or of a reader's is to be answered.
   bool IsDue(uint64_t clock, const std::vector<size_t>& policies) const;
   Verdict Standing(const WorkerId& worker);

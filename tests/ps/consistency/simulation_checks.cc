@@ -126,9 +126,14 @@ void Simulation::CheckPullAnswer(const Coordinator::Answer& answer,
       return;
     case Verdict::kDraining:
       return;
+    case Verdict::kAhead:
+      if (!call.worker.has_value() ||
+          !model_->IsFarAhead(call.worker->rank, call.clock)) {
+        Fail("a pull is ahead and is not");
+      }
+      return;
     case Verdict::kDuplicate:
     case Verdict::kLate:
-    case Verdict::kAhead:
     case Verdict::kReplaced:
       Fail("a pull is answered like a push");
   }
