@@ -62,8 +62,13 @@ absl::StatusOr<LocalModel> LocalModel::Create(Model model,
       local.rows_.push_back({i, local.PolicyFor(table)});
     }
   }
-  if (local.policies_.empty()) local.policies_.emplace_back();
+  if (local.policies_.empty()) local.AddPoliciesOfOthers();
   return local;
+}
+
+void LocalModel::AddPoliciesOfOthers() {
+  for (const TableSpec& table : model_.tables) PolicyFor(table);
+  if (policies_.empty()) policies_.emplace_back();
 }
 
 void LocalModel::AddRanges(size_t table, const PlacedTable& placed,

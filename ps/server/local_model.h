@@ -45,7 +45,9 @@ class LocalModel {
 
   const Model& model() const { return model_; }
   const TableSpec& table(size_t at) const { return model_.tables[at]; }
-  // At least one, so that there is a clock to go by.
+  // Those of the server's tables; if it has none, those of the whole model, so
+  // that workers are as far apart here as elsewhere. At least one, so that there
+  // is a clock to go by.
   const std::vector<ConsistencyPolicy::Options>& policies() const {
     return policies_;
   }
@@ -67,6 +69,7 @@ class LocalModel {
   LocalModel() = default;
 
   size_t PolicyFor(const TableSpec& table);
+  void AddPoliciesOfOthers();
   void AddRanges(size_t table, const PlacedTable& placed, uint32_t server);
   absl::Status NotHere(absl::string_view table) const;
 

@@ -141,11 +141,18 @@ TEST(LocalModelTest, TablesOfOneRuleShareAPolicy) {
   EXPECT_EQ(local->ranges()[1].policy, local->rows()[0].policy);
 }
 
-TEST(LocalModelTest, AServerWithNothingHasAClockToo) {
-  const Model model = {{Dense("a", {3})}};
-  const auto local = LocalModel::Create(model, Place(model, 2, 1 << 20), 1);
+TEST(LocalModelTest, AServerWithNothingHasTheClockOfTheOthers) {
+  for (const int64_t staleness : {int64_t{0}, int64_t{4}}) {
+    const Model model = {{Dense("a", {3}, staleness)}};
+    const auto local = LocalModel::Create(model, Place(model, 2, 1 << 20), 1);
+    ASSERT_TRUE(local.ok()) << local.status();
+    EXPECT_TRUE(local->ranges().empty());
+    ASSERT_EQ(local->policies().size(), 1u);
+    EXPECT_EQ(local->policies()[0].staleness, staleness);
+  }
+  const Model empty;
+  const auto local = LocalModel::Create(empty, Place(empty, 2, 1 << 20), 1);
   ASSERT_TRUE(local.ok()) << local.status();
-  EXPECT_TRUE(local->ranges().empty());
   EXPECT_EQ(local->policies().size(), 1u);
 }
 
