@@ -46,8 +46,8 @@ class LocalModel {
   const Model& model() const { return model_; }
   const TableSpec& table(size_t at) const { return model_.tables[at]; }
   // Those of the server's tables; if it has none, those of the whole model, so
-  // that workers are as far apart here as elsewhere. At least one, so that there
-  // is a clock to go by.
+  // that workers are as far apart here as elsewhere. At least one, so that
+  // there is a clock to go by.
   const std::vector<ConsistencyPolicy::Options>& policies() const {
     return policies_;
   }
