@@ -186,10 +186,8 @@ void ExpectToSettle(Server* core) {
   }
 }
 
-absl::StatusOr<Server::Pulled> PullW(Server* core, uint64_t clock) {
+absl::StatusOr<Server::Pulled> PullW(Server* core) {
   Server::PullSpec spec;
-  spec.worker = kOwn;
-  spec.clock = clock;
   spec.parts = {PartOfW(*core)};
   Answer<Server::Pulled> answer;
   core->Pull(SmallServer::kView, spec, answer.callback());
@@ -211,7 +209,7 @@ void ExpectStep(Server* core) {
     if (absl::IsDeadlineExceeded(may.status())) continue;
     ASSERT_TRUE(may.ok()) << may.status();
     ExpectToSettle(core);
-    const auto before = PullW(core, may->clock);
+    const auto before = PullW(core);
     ASSERT_TRUE(before.ok()) << before.status();
     const std::vector<float> was = ElementsOf(before->bundle.tensors[0].tensor);
     Answer<Server::PushVerdict> pushed;
@@ -222,7 +220,7 @@ void ExpectStep(Server* core) {
     ASSERT_TRUE(verdict.ok()) << verdict.status();
     ASSERT_EQ(*verdict, Server::PushVerdict::kCounted);
     ExpectToSettle(core);
-    const auto after = PullW(core, may->clock);
+    const auto after = PullW(core);
     ASSERT_TRUE(after.ok()) << after.status();
     EXPECT_EQ(ElementsOf(after->bundle.tensors[0].tensor),
               (std::vector<float>{was[0] - 1, was[1] + 2}));
