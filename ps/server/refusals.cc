@@ -32,9 +32,11 @@ absl::Status OtherRun(uint64_t run, uint64_t ours) {
       absl::Hex(run), ": this process belongs to a training that has ended"));
 }
 
-absl::Status Refusal(Verdict verdict, const WorkerId& worker,
+absl::Status Refusal(Verdict verdict, const absl::optional<WorkerId>& worker,
                      absl::string_view call) {
-  const std::string who = absl::StrCat(call, " of worker ", worker.rank, ": ");
+  const std::string who =
+      worker.has_value() ? absl::StrCat(call, " of worker ", worker->rank, ": ")
+                         : absl::StrCat(call, " of a reader: ");
   switch (verdict) {
     case Verdict::kAccepted:
     case Verdict::kDuplicate:
@@ -51,9 +53,8 @@ absl::Status Refusal(Verdict verdict, const WorkerId& worker,
                        "it is not a member; it never joined, has left, or "
                        "its lease is over"));
     case Verdict::kSuperseded:
-      return absl::AbortedError(
-          absl::StrCat("worker ", worker.rank,
-                       " has been started anew; this one must stop"));
+      return absl::AbortedError(absl::StrCat(
+          who, "the worker has been started anew; this one must stop"));
     case Verdict::kReplaced:
       return absl::AbortedError(
           absl::StrCat(who, "a later push of the same worker has come"));
@@ -62,7 +63,7 @@ absl::Status Refusal(Verdict verdict, const WorkerId& worker,
           absl::StrCat(who, "it waited for too long"));
     case Verdict::kTooMany:
       return absl::ResourceExhaustedError(
-          absl::StrCat(who, "too many of its calls are waiting"));
+          absl::StrCat(who, "too many such calls are waiting"));
     case Verdict::kInvalid:
       return absl::InvalidArgumentError(
           absl::StrCat(who, "its rank or clock is out of bounds"));

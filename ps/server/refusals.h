@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "ps/consistency/coordinator.h"
 
 namespace penstock::ps {
@@ -19,9 +20,10 @@ absl::Status TooManyWait(size_t calls);
 absl::Status HasNoModel(uint64_t run);
 absl::Status OtherRun(uint64_t run, uint64_t ours);
 
-// Returns what `verdict` on a call means for its caller: OK if it was accepted,
-// is repeated or late.
-absl::Status Refusal(Coordinator::Verdict verdict, const WorkerId& worker,
+// Returns what `verdict` on a call ("push for step 3") means for its caller, a
+// worker or a reader: OK if it was accepted, is repeated or late.
+absl::Status Refusal(Coordinator::Verdict verdict,
+                     const absl::optional<WorkerId>& worker,
                      absl::string_view call);
 
 }  // namespace penstock::ps

@@ -17,6 +17,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -189,6 +190,7 @@ class Server {
     PushCallback callback;
   };
   struct PendingPull {
+    absl::optional<WorkerId> worker;
     Selection selection;
     size_t bytes = 0;  // of the selection
     PullCallback callback;
@@ -243,7 +245,8 @@ class Server {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPullLocked(PendingPull pull, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::Status StatusOfLocked(const PushId& push,
+  absl::Status StatusOfLocked(const absl::optional<WorkerId>& worker,
+                              absl::string_view call,
                               const Coordinator::Answer& answer) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   static void Run(const Due& due);

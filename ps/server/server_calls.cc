@@ -142,7 +142,7 @@ uint64_t Server::Pull(const View& view, const PullSpec& spec,
     absl::MutexLock lock(&mu_);
     const size_t bytes = SizeOf(*selection);
     waiting_bytes_ += bytes;
-    pending_pulls_[ticket] = {*std::move(selection), bytes,
+    pending_pulls_[ticket] = {spec.worker, *std::move(selection), bytes,
                               std::move(callback)};
     HandleLocked(coordinator_->Pull(ticket, spec.worker, spec.clock, policies,
                                     SteadyNow()),
@@ -203,7 +203,8 @@ void Server::AnswerPushLocked(PendingPush push,
                               const Coordinator::Answer& answer, Due* due) {
   pending_bytes_ -= push.held_bytes;
   absl::StatusOr<PushVerdict> result = PushVerdict::kCounted;
-  const absl::Status status = StatusOfLocked(push.id, answer);
+  const absl::Status status = StatusOfLocked(
+      push.worker, absl::StrCat("push for step ", push.id.clock), answer);
   if (!status.ok()) {
     ++counts_.refused;
     result = status;
@@ -224,7 +225,7 @@ void Server::AnswerPushLocked(PendingPush push,
 
 void Server::AnswerPullLocked(PendingPull pull,
                               const Coordinator::Answer& answer, Due* due) {
-  absl::Status status = StatusOfLocked({}, answer);
+  absl::Status status = StatusOfLocked(pull.worker, "pull", answer);
   if (!status.ok()) {
     due->push_back(
         [callback = std::move(pull.callback), status] { callback(status); });
@@ -238,7 +239,8 @@ void Server::AnswerPullLocked(PendingPull pull,
   });
 }
 
-absl::Status Server::StatusOfLocked(const PushId& push,
+absl::Status Server::StatusOfLocked(const absl::optional<WorkerId>& worker,
+                                    absl::string_view call,
                                     const Coordinator::Answer& answer) const {
   if (answer.verdict == Verdict::kDraining && !failure_.ok()) return failure_;
   if (answer.verdict == Verdict::kTimedOut) {
@@ -247,9 +249,7 @@ absl::Status Server::StatusOfLocked(const PushId& push,
         absl::FormatDuration(options_.max_wait),
         answer.reason.empty() ? "" : ": the call ", answer.reason));
   }
-  return Refusal(
-      answer.verdict, {push.rank, 0},
-      push.clock == 0 ? "call" : absl::StrCat("push for step ", push.clock));
+  return Refusal(answer.verdict, worker, call);
 }
 
 void Server::Cancel(uint64_t ticket) {

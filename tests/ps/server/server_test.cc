@@ -312,6 +312,15 @@ TEST(ServerTest, WaitForValuesEndsWithThem) {
   EXPECT_TRUE(early.Wait().ok());
 }
 
+TEST(ServerTest, WhoIsRefusedIsNamed) {
+  SmallServer server;
+  Start(&server);
+  EXPECT_THAT(std::string(server.Pull(kOther, 0).status().message()),
+              HasSubstr("pull of worker 1"));
+  EXPECT_THAT(std::string(server.Push(kOther, 0, {}).status().message()),
+              HasSubstr("push for step 0 of worker 1"));
+}
+
 TEST(ServerTest, DrainAnswersAllThatWaits) {
   SmallServer server(ForWorkers(2));
   Start(&server);
