@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ps/optim/dense.h"
 #include "transport/base/printable.h"
 
@@ -45,25 +46,28 @@ absl::Status Tables::MakeOptimizers() {
   return absl::OkStatus();
 }
 
-// A value, the next version of it, and the slots.
+// A value, the next version of it, and the slots. All of that may have more
+// bytes than an integer can count.
 absl::Status Tables::CheckDenseBytes() const {
-  size_t bytes = 0;
+  double bytes = 0;
   for (const Part& part : parts_) {
     auto value = tensor::ByteSize(part.dtype, part.shape);
     if (!value.ok()) return value.status();
-    const size_t elements = *value / tensor::ElementSize(part.dtype);
-    bytes += 2 * *value;
+    double per_element =
+        2 * static_cast<double>(tensor::ElementSize(part.dtype));
     for (const optim::DenseSlot& slot :
          optim::DenseSlotsOf(*optimizers_[part.table], part.dtype)) {
-      bytes += elements * tensor::ElementSize(slot.dtype);
+      per_element += static_cast<double>(tensor::ElementSize(slot.dtype));
     }
+    bytes += per_element * static_cast<double>(ElementsOf(part));
   }
-  if (bytes <= options_.max_dense_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the dense tables take ", bytes,
-      " bytes at this server, with their next "
-      "versions and slots, and it may use ",
-      options_.max_dense_bytes, ": add servers, or raise the limit"));
+  if (bytes <= static_cast<double>(options_.max_dense_bytes)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the dense tables take %.0f bytes at this server, with their next "
+      "versions and slots, and it may use %d: add servers, or raise the limit",
+      bytes, options_.max_dense_bytes));
 }
 
 absl::Status Tables::MakeSparseTables() {

@@ -162,5 +162,16 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
   }
 }
 
+// With its slots it has 2^64 bytes.
+TEST(BoundsTest, SizeOfAModelDoesNotOverflow) {
+  SmallServer server;
+  TableSpec table =
+      DenseTable("w", {int64_t{1} << 60}, ConsistencyPolicy::kUnlimited,
+                 tensor::DType::kF16);
+  table.optimizer.rule = optim::Rule::kAdam;
+  EXPECT_EQ(server.Define({{table}}).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
 }  // namespace
 }  // namespace penstock::ps
