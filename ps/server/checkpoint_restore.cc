@@ -238,8 +238,10 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(
   if (status.ok()) status = sink.Finish();
   const checkpoint::Manifest& manifest = chain->newest();
   if (!status.ok()) {
+    // NOT_FOUND would say that there is no checkpoint, and training would begin
+    // anew; what is missing is a file of one.
     return absl::Status(
-        status.code(),
+        absl::IsNotFound(status) ? absl::StatusCode::kDataLoss : status.code(),
         absl::StrCat("restore ", StepFolder(manifest.attempt.step), ": ",
                      status.message()));
   }

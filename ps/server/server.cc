@@ -55,6 +55,9 @@ absl::StatusOr<Server::Defined> Server::Define(const Definition& definition) {
       restored = *std::move(found);
     } else if (!absl::IsNotFound(found.status())) {
       return found.status();
+    } else {
+      training = MakeTraining(definition);  // whatever was put into it
+      if (!training.ok()) return training.status();
     }
   }
   absl::Status begun = Begin(*std::move(training), restored);
@@ -312,6 +315,11 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   {
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
+    // One that was not a member yet may be the chief.
+    if (status.ok() && coordinator_->membership().StandingOf(worker) ==
+                           Membership::Standing::kSuperseded) {
+      status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");
+    }
     if (!status.ok()) return status;
     if (state_ != State::kDefined) return false;
     training = training_;

@@ -1,0 +1,121 @@
+// How a training begins: who may define and initialise it, and what a restore
+// that fails leaves.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ps/server/server.h"
+#include "tests/ps/server/small_server.h"
+
+namespace penstock::ps {
+namespace {
+
+using absl::StatusCode;
+using ::testing::ElementsAre;
+
+constexpr View kView = SmallServer::kView;
+constexpr WorkerId kChief = {0, 11};
+constexpr WorkerId kNextChief = {0, 12};
+
+// Restores the first part with zeros, and then ends with `status`.
+Server::Options RestoresHalf(absl::Status status) {
+  Server::Options options;
+  options.restore = [status](uint64_t, Tables* tables) {
+    auto room = *tables->MakeRoom(0);
+    std::memset(room.value.buffer()->mutable_data(), 0, room.value.byte_size());
+    EXPECT_TRUE(tables->Restore(0, std::move(room)).ok());
+    return absl::StatusOr<RestoredModel>(status);
+  };
+  return options;
+}
+
+Model TwoParts() {
+  return {{DenseTable("v", {2}),
+           DenseTable("w", {2}, ConsistencyPolicy::kUnlimited)}};
+}
+
+TEST(BeginTest, HalfOfARestoreIsThrownAway) {
+  SmallServer server(RestoresHalf(absl::NotFoundError("no checkpoint")));
+  const auto defined = server.Define(TwoParts());
+  ASSERT_TRUE(defined.ok()) << defined.status();
+  EXPECT_TRUE(defined->wants_values);
+  ASSERT_TRUE(
+      server
+          ->Initialize(kView, kChief,
+                       {{Floats("v", {2}, {1, 2}), Floats("w", {2}, {3, 4})}})
+          .ok());
+  const auto pulled = server.Pull(absl::nullopt, 0);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_THAT(ElementsOf(pulled->bundle.tensors[0].tensor), ElementsAre(1, 2));
+  EXPECT_THAT(ElementsOf(pulled->bundle.tensors[1].tensor), ElementsAre(3, 4));
+}
+
+TEST(BeginTest, RestoreThatFailsLeavesTheServerWithoutAModel) {
+  SmallServer server(RestoresHalf(absl::DataLossError("damaged")));
+  EXPECT_EQ(server.Define(TwoParts()).status().code(), StatusCode::kDataLoss);
+  EXPECT_EQ(server->training(), nullptr);
+}
+
+TEST(BeginTest, ChiefThatWasSupersededDoesNotInitialise) {
+  SmallServer server;
+  ASSERT_TRUE(server.Define(TwoParts()).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(server->Join(kView, kNextChief).ok());
+  const tensor::Bundle value = {{Floats("v", {2}, {1, 2})}};
+  EXPECT_EQ(server->Initialize(kView, kChief, value).status().code(),
+            StatusCode::kAborted);
+  EXPECT_TRUE(server->Initialize(kView, kNextChief, value).ok());
+}
+
+TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
+  for (int round = 0; round < 20; ++round) {
+    SmallServer server;
+    std::vector<absl::StatusOr<Server::Defined>> defined(4);
+    std::vector<std::thread> chiefs;
+    for (size_t i = 0; i < defined.size(); ++i) {
+      chiefs.emplace_back([&, i] {
+        Server::Definition definition = SmallServer::Definition(TwoParts());
+        definition.run = 100 + i;
+        defined[i] = server->Define(definition);
+      });
+    }
+    for (std::thread& chief : chiefs) chief.join();
+    size_t taken = 0;
+    for (size_t i = 0; i < defined.size(); ++i) {
+      ASSERT_TRUE(defined[i].ok()) << defined[i].status();
+      EXPECT_EQ(defined[i]->run, server->training()->run);
+      EXPECT_EQ(defined[i]->taken, server->training()->run == 100 + i);
+      taken += defined[i]->taken ? 1 : 0;
+    }
+    EXPECT_EQ(taken, 1u);
+  }
+}
+
+TEST(BeginTest, IdsMayBeAnyNumberAndRepeat) {
+  SmallServer server;
+  ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> ids = {-1, 0, kLeast, -1, kMost, 1, -1};
+  ASSERT_TRUE(
+      server
+          .Push(kChief, 0,
+                {{Ids("e", ids), Floats("e", {7, 1}, {1, 2, 3, 4, 5, 6, 7})}})
+          .ok());
+  const auto pulled =
+      server.Pull(kChief, 1, {{Ids("e", {1, 0, -1, kLeast, kMost})}});
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_THAT(ElementsOf(pulled->bundle.tensors[0].tensor),
+              ElementsAre(-6, -2, -12, -3, -5));
+}
+
+}  // namespace
+}  // namespace penstock::ps
