@@ -315,7 +315,7 @@ absl::StatusOr<bool> Server::Initialize(const View& view,
   {
     absl::MutexLock lock(&mu_);
     absl::Status status = CheckViewLocked(view);
-    // One that was not a member yet may be the chief.
+    // One that has not joined may, unless another has.
     if (status.ok() && coordinator_->membership().StandingOf(worker) ==
                            Membership::Standing::kSuperseded) {
       status = Refusal(Coordinator::Verdict::kSuperseded, worker, "initialize");

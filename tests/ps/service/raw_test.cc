@@ -175,7 +175,9 @@ void Initialize(Server* core) {
     }
     values.tensors.push_back({part.name, value});
   }
-  const auto taken = core->Initialize(SmallServer::kView, {0, 1}, values);
+  constexpr WorkerId kChief = {0, 99};
+  ASSERT_TRUE(core->Join(SmallServer::kView, kChief).ok());
+  const auto taken = core->Initialize(SmallServer::kView, kChief, values);
   ASSERT_TRUE(taken.ok()) << taken.status();
 }
 
