@@ -1,5 +1,6 @@
 #include "ps/service/attend.h"
 
+#include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "ps/service/convert.h"
 #include "tensor_service/status.h"
@@ -9,7 +10,9 @@ namespace {
 
 class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
  public:
-  AttendReactor(Server* server, const absl::Status& allowed) : server_(server) {
+  AttendReactor(Server* server, Attendance* attendance,
+                const absl::Status& allowed)
+      : server_(server), attendance_(attendance) {
     if (allowed.ok()) {
       StartRead(&heartbeat_);
     } else {
@@ -20,13 +23,19 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   void OnReadDone(bool ok) override {
     if (!ok) return End(absl::OkStatus());
     const WorkerId worker = WorkerIn(heartbeat_.worker());
+    if (member_.has_value() && !IsMember(worker)) {
+      return End(absl::InvalidArgumentError(
+          absl::StrCat("attend: a heartbeat of worker ", worker.rank,
+                       " in the stream of worker ", member_->rank,
+                       ": open a stream for each")));
+    }
     if (heartbeat_.leaving()) {
       server_->Leave(worker);
-      member_.reset();
       return End(absl::OkStatus());
     }
     absl::Status alive = server_->Heartbeat(heartbeat_.run(), worker);
     if (!alive.ok()) return End(alive);
+    if (!member_.has_value()) attendance_->Begin(worker, this);
     member_ = worker;
     StartRead(&heartbeat_);
   }
@@ -34,22 +43,44 @@ class AttendReactor final : public grpc::ServerReadReactor<v1::Heartbeat> {
   void OnDone() override { delete this; }
 
  private:
+  bool IsMember(const WorkerId& worker) const {
+    return worker.rank == member_->rank &&
+           worker.incarnation == member_->incarnation;
+  }
+
   void End(const absl::Status& status) {
-    // If a stream ends without a good-bye, its worker counts as dead.
-    if (member_.has_value()) server_->Lost(*member_);
+    // If a stream ends without a good-bye, its worker counts as dead; who has
+    // left is none any more, and that changes nothing.
+    if (member_.has_value() && attendance_->End(*member_, this)) {
+      server_->Lost(*member_);
+    }
     Finish(tensor::ToGrpc(status));
   }
 
   Server* const server_;
+  Attendance* const attendance_;
   v1::Heartbeat heartbeat_;
   absl::optional<WorkerId> member_;
 };
 
 }  // namespace
 
+void Attendance::Begin(const WorkerId& worker, const void* stream) {
+  absl::MutexLock lock(&mu_);
+  streams_[{worker.rank, worker.incarnation}] = stream;
+}
+
+bool Attendance::End(const WorkerId& worker, const void* stream) {
+  absl::MutexLock lock(&mu_);
+  const auto newest = streams_.find({worker.rank, worker.incarnation});
+  if (newest == streams_.end() || newest->second != stream) return false;
+  streams_.erase(newest);
+  return true;
+}
+
 grpc::ServerReadReactor<v1::Heartbeat>* ServeAttend(
-    Server* server, const absl::Status& allowed) {
-  return new AttendReactor(server, allowed);
+    Server* server, Attendance* attendance, const absl::Status& allowed) {
+  return new AttendReactor(server, attendance, allowed);
 }
 
 }  // namespace penstock::ps

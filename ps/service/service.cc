@@ -73,7 +73,8 @@ class ServiceImpl final : public Base {
 
   grpc::ServerReadReactor<v1::Heartbeat>* Attend(
       CallbackServerContext* context, v1::AttendReply* reply) override {
-    return ServeAttend(server_, Check(*context, Permission::kTrain));
+    return ServeAttend(server_, &attendance_,
+                       Check(*context, Permission::kTrain));
   }
 
   ServerUnaryReactor* Initialize(CallbackServerContext* context,
@@ -160,6 +161,7 @@ class ServiceImpl final : public Base {
 
   Server* const server_;
   const ServiceOptions options_;
+  Attendance attendance_;
   CheckpointCalls checkpoint_calls_;
 };
 
