@@ -212,7 +212,9 @@ TEST(CheckpointTrainingTest, IsOfOnePointInTimeDuringAsynchronousPushes) {
     points.insert(taken);
     // The clocks are of the same point.
     uint64_t clocks = 0;
-    for (const auto& clock : checkpoint::ReadManifest(&files, *step)->clocks) {
+    const auto manifest = checkpoint::ReadManifest(&files, *step);
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    for (const auto& clock : manifest->clocks) {
       clocks += clock.clock;
     }
     EXPECT_EQ(clocks, taken);
