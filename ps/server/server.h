@@ -71,7 +71,8 @@ class Server {
     std::function<absl::StatusOr<RestoredModel>(uint64_t step, Tables* tables)>
         restore;
     // Called with one printable line for each join, death and refusal, on any
-    // thread. If empty, the lines go to Penstock's log.
+    // thread, and as often as peers cause them: it has to bound what it writes.
+    // If empty, the lines go to Penstock's log, which does.
     std::function<void(const std::string&)> log;
   };
 
