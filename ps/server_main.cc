@@ -38,6 +38,7 @@
 #include "ps/server/server.h"
 #include "ps/server_flags.h"
 #include "ps/service/metrics.h"
+#include "ps/service/protobuf_log.h"
 #include "ps/service/service.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
@@ -235,6 +236,7 @@ int Run(ServerFlags flags) {
 
 int Main(int argc, char** argv) {
   KeepTlsAtExit();
+  TakeProtobufLog();
   ServerFlags flags;
   CLI::App app("Penstock parameter server");
   DeclareFlags(&app, &flags);
