@@ -98,6 +98,27 @@ TEST(BeginTest, OneOfChiefsThatDefineAtOnceGivesTheRun) {
   }
 }
 
+// A worker pushes to all servers, whatever they have.
+TEST(BeginTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
+  Server::Options options;
+  options.membership.expected_workers = 2;
+  SmallServer server(options);
+  Server::Definition definition = SmallServer::Definition(
+      {{DenseTable("w", {2}, ConsistencyPolicy::kUnlimited)}});
+  definition.servers = {"ps0:2222", "ps1:2222"};
+  definition.server = 1;
+  ASSERT_TRUE(server->Define(definition).ok());
+  ASSERT_TRUE(server->training()->tables->parts().empty());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(server->Join(kView, WorkerId{1, 12}).ok());
+  for (uint64_t clock = 0; clock < 3; ++clock) {
+    const auto pushed = server.Push(kChief, clock, {});
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_EQ(*pushed, Server::PushVerdict::kCounted);
+  }
+  EXPECT_TRUE(server.Pull(kChief, 3).ok());
+}
+
 TEST(BeginTest, IdsMayBeAnyNumberAndRepeat) {
   SmallServer server;
   ASSERT_TRUE(server.Define({{SparseTable("e", 1)}}).ok());

@@ -85,25 +85,6 @@ TEST(ServerTest, AsynchronousPushIsAppliedByItself) {
               ElementsAre(7, 20));
 }
 
-// A worker pushes to all servers, whatever they have.
-TEST(ServerTest, ServerWithNothingDoesNotHoldBackAnAsynchronousWorker) {
-  SmallServer server(ForWorkers(2));
-  Server::Definition definition =
-      SmallServer::Definition({{DenseTable("w", {2}, kUnlimited)}});
-  definition.servers = {"ps0:2222", "ps1:2222"};
-  definition.server = 1;
-  ASSERT_TRUE(server->Define(definition).ok());
-  ASSERT_TRUE(server->training()->tables->parts().empty());
-  ASSERT_TRUE(server->Join(kView, kChief).ok());
-  ASSERT_TRUE(server->Join(kView, kOther).ok());
-  for (uint64_t clock = 0; clock < 3; ++clock) {
-    const auto pushed = server.Push(kChief, clock, {});
-    ASSERT_TRUE(pushed.ok()) << pushed.status();
-    EXPECT_EQ(*pushed, Verdict::kCounted);
-  }
-  EXPECT_TRUE(server.Pull(kChief, 3).ok());
-}
-
 TEST(ServerTest, RepeatedPushCountsOnce) {
   SmallServer server;
   Start(&server);
