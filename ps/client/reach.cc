@@ -77,14 +77,22 @@ grpc::Status Try(const std::shared_ptr<grpc::Channel>& server,
       &context, v1::DescribeRequest(), &report);
 }
 
+// Has gRPC try again at the next call: its own waits grow to two minutes, and
+// meanwhile it repeats what it said of the last attempt.
+void TryAgainSoon(const std::shared_ptr<grpc::Channel>& server) {
+  grpc::experimental::ChannelResetConnectionBackoff(server.get());
+}
+
 absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
                          const std::string& name, absl::Time limit) {
   absl::Time not_closed = base::SteadyNow();  // when an attempt last ended so
+  std::string last = "it has not answered";   // of what gRPC said of attempts
   while (true) {
     const grpc::Status status = Try(server, limit - base::SteadyNow());
-    const std::string& said = status.error_message();
-    const absl::Time now = base::SteadyNow();
     if (IsAnswer(status)) return absl::OkStatus();
+    const absl::Time now = base::SteadyNow();
+    const std::string& said = status.error_message();
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) last = said;
     if (const char* const why = WhyBrokenOff(said)) {
       return absl::UnauthenticatedError(
           absl::StrCat(name, ": no TLS: ", why, " (", said, ")"));
@@ -96,12 +104,13 @@ absl::Status AwaitServer(const std::shared_ptr<grpc::Channel>& server,
     }
     if (now >= limit) {
       return absl::DeadlineExceededError(
-          absl::StrCat(name, ": it was not reached in time (", said, ")"));
+          absl::StrCat(name, ": it was not reached in time (", last, ")"));
     }
     // Not asleep: a connection is made only while somebody waits in gRPC.
     const absl::Time next = std::min(now + kTryEvery, limit);
     server->WaitForStateChange(server->GetState(/*try_to_connect=*/true),
                                tensor::DeadlineAfter(next - now));
+    TryAgainSoon(server);
   }
 }
 

@@ -91,9 +91,8 @@ Authority::Certificate Authority::NewCertificate(EVP_PKEY* key,
   return made;
 }
 
-Authority::Authority()
-    : key_(EVP_EC_gen("P-256")),
-      self_(NewCertificate(key_.get(), "authority")) {
+Authority::Authority(const std::string& name)
+    : key_(EVP_EC_gen("P-256")), self_(NewCertificate(key_.get(), name)) {
   X509_set_issuer_name(self_.get(), X509_get_subject_name(self_.get()));
   MakeAuthority(self_.get());
   Require(X509_sign(self_.get(), key_.get(), EVP_sha256()) > 0, "sign");

@@ -28,7 +28,7 @@ struct Bearer {
 // Aborts if OpenSSL fails, as it does only without memory.
 class Authority {
  public:
-  Authority();
+  explicit Authority(const std::string& name = "authority");
 
   // Its own certificate, in PEM.
   const std::string& certificate() const { return certificate_; }
