@@ -5,7 +5,6 @@
 
 #include "grpcpp/client_context.h"
 #include "ps/wire/ps.grpc.pb.h"
-#include "tensor_service/calls.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -135,12 +134,13 @@ HeartbeatSender::HeartbeatSender(
     const std::vector<std::shared_ptr<grpc::Channel>>& servers, uint64_t run,
     const v1::WorkerId& worker, absl::Duration lease)
     : lease_(lease) {
+  streams_.reserve(servers.size());
   for (const std::shared_ptr<grpc::Channel>& server : servers) {
     streams_.push_back(
         std::make_unique<Stream>(server, run, worker, lease, &queue_));
   }
-  stop_.Set(&queue_, gpr_inf_future(GPR_CLOCK_MONOTONIC), this);
-  thread_ = std::thread([this] { ThreadLoop(); });
+  sender_ = std::thread([this] { SendLoop(); });
+  receiver_ = std::thread([this] { EventLoop(); });
 }
 
 HeartbeatSender::~HeartbeatSender() { Stop(/*say_good_bye=*/false); }
@@ -148,56 +148,62 @@ HeartbeatSender::~HeartbeatSender() { Stop(/*say_good_bye=*/false); }
 void HeartbeatSender::SayGoodBye() { Stop(/*say_good_bye=*/true); }
 
 void HeartbeatSender::Stop(bool say_good_bye) {
-  if (!thread_.joinable()) return;
-  say_good_bye_ = say_good_bye;
-  stop_.Cancel();
-  thread_.join();
+  if (!sender_.joinable()) return;
+  {
+    absl::MutexLock lock(&mu_);
+    stop_ = true;
+    say_good_bye_ = say_good_bye;
+    changed_.Signal();
+  }
+  sender_.join();
+  queue_.Shutdown();
+  receiver_.join();
 }
 
-bool HeartbeatSender::HandleEvent(absl::Time deadline) {
+void HeartbeatSender::EventLoop() {
   void* tag = nullptr;
   bool ok = false;
-  const grpc::CompletionQueue::NextStatus status = queue_.AsyncNext(
-      &tag, &ok, tensor::DeadlineAfter(deadline - base::SteadyNow()));
-  if (status != grpc::CompletionQueue::GOT_EVENT) return true;
-  if (tag == this) return false;
-  static_cast<Stream*>(tag)->OnEvent(ok);
-  return true;
+  while (queue_.Next(&tag, &ok)) {
+    absl::MutexLock lock(&mu_);
+    static_cast<Stream*>(tag)->OnEvent(ok);
+    if (stop_) changed_.Signal();
+  }
 }
 
-bool HeartbeatSender::AllEnded() const {
+bool HeartbeatSender::AllEndedLocked() const {
   return std::all_of(
       streams_.begin(), streams_.end(),
       [](const std::unique_ptr<Stream>& stream) { return stream->ended(); });
 }
 
-void HeartbeatSender::Attend() {
-  while (true) {
+void HeartbeatSender::AttendLocked() {
+  while (!stop_) {
     const absl::Time next = base::SteadyNow() + lease_ / 3;
     for (std::unique_ptr<Stream>& stream : streams_) stream->Beat();
-    while (base::SteadyNow() < next) {
-      if (!HandleEvent(next)) return;
-    }
+    while (!stop_ && base::SteadyNow() < next) changed_.WaitUntil(&mu_, next);
   }
 }
 
-void HeartbeatSender::Leave() {
+void HeartbeatSender::LeaveLocked() {
   const absl::Time limit = base::SteadyNow() + std::min(lease_, kGoodByeLimit);
   for (std::unique_ptr<Stream>& stream : streams_) stream->Leave();
-  while (!AllEnded() && base::SteadyNow() < limit) HandleEvent(limit);
+  while (!AllEndedLocked() && base::SteadyNow() < limit) {
+    changed_.WaitUntil(&mu_, limit);
+  }
 }
 
-void HeartbeatSender::BreakOff() {
+void HeartbeatSender::BreakOffLocked() {
   for (std::unique_ptr<Stream>& stream : streams_) stream->BreakOff();
-  while (!AllEnded()) HandleEvent(absl::InfiniteFuture());
+  while (!AllEndedLocked()) {
+    changed_.WaitUntil(&mu_, absl::InfiniteFuture());
+  }
 }
 
-void HeartbeatSender::ThreadLoop() {
-  Attend();
-  if (say_good_bye_) Leave();
-  BreakOff();
-  queue_.Shutdown();
-  HandleEvent(absl::InfiniteFuture());  // the queue's own end
+void HeartbeatSender::SendLoop() {
+  absl::MutexLock lock(&mu_);
+  AttendLocked();
+  if (say_good_bye_) LeaveLocked();
+  BreakOffLocked();
 }
 
 }  // namespace penstock::ps

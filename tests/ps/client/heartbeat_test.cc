@@ -1,0 +1,213 @@
+// A worker's heartbeats reach each server whatever the others do.
+
+#include "ps/client/heartbeat.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "ps/wire/ps.grpc.pb.h"
+#include "tests/transport/base/set_clock.h"
+
+namespace penstock::ps {
+namespace {
+
+// Also the time for a good-bye.
+constexpr absl::Duration kLease = absl::Milliseconds(600);
+constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr uint64_t kRun = 4711;
+constexpr uint32_t kRank = 3;
+
+// Counts what comes, and answers each stream with `status` after `limit` beats
+// of it. A heartbeat of another run or worker is not counted.
+class CountingService final : public v1::ParameterServer::Service {
+ public:
+  CountingService(int limit, grpc::Status status)
+      : limit_(limit), status_(std::move(status)) {}
+
+  grpc::Status Attend(grpc::ServerContext* context,
+                      grpc::ServerReader<v1::Heartbeat>* reader,
+                      v1::AttendReply* reply) override {
+    Count(&streams_);
+    v1::Heartbeat beat;
+    for (int i = 0; i < limit_ && reader->Read(&beat); ++i) {
+      if (beat.run() != kRun || beat.worker().rank() != kRank) continue;
+      Count(beat.leaving() ? &good_byes_ : &beats_);
+    }
+    return status_;
+  }
+
+  // Whether there were `count` of them within kPatience.
+  bool WaitForBeats(int count) { return WaitFor(count, &beats_); }
+  bool WaitForStreams(int count) { return WaitFor(count, &streams_); }
+
+  int streams() { return Get(&streams_); }
+  int beats() { return Get(&beats_); }
+  int good_byes() { return Get(&good_byes_); }
+
+ private:
+  void Count(int* counter) {
+    absl::MutexLock lock(&mu_);
+    ++*counter;
+  }
+  int Get(int* counter) {
+    absl::MutexLock lock(&mu_);
+    return *counter;
+  }
+  bool WaitFor(int count, int* counter) {
+    absl::MutexLock lock(&mu_);
+    const auto enough = [count, counter] { return *counter >= count; };
+    return mu_.AwaitWithTimeout(absl::Condition(&enough), kPatience);
+  }
+
+  const int limit_;
+  const grpc::Status status_;
+  absl::Mutex mu_;
+  int streams_ = 0;
+  int beats_ = 0;
+  int good_byes_ = 0;
+};
+
+class CountingServer {
+ public:
+  explicit CountingServer(int limit = 1 << 20,
+                          grpc::Status status = grpc::Status())
+      : service(limit, std::move(status)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(&service);
+    server_ = builder.BuildAndStart();
+  }
+  ~CountingServer() {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+
+  CountingService service;
+  int port = 0;
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// The kernel takes connections for it, and nobody ever says a word.
+class BlackHole {
+ public:
+  BlackHole() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(bind(socket_, generic, size), 0);
+    EXPECT_EQ(listen(socket_, 16), 0);
+    EXPECT_EQ(getsockname(socket_, generic, &size), 0);
+    port = ntohs(address.sin_port);
+  }
+
+  ~BlackHole() { close(socket_); }
+
+  int port = 0;
+
+ private:
+  const int socket_;
+};
+
+std::unique_ptr<HeartbeatSender> SendTo(const std::vector<int>& ports) {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int port : ports) {
+    channels.push_back(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
+                                           grpc::InsecureChannelCredentials()));
+  }
+  v1::WorkerId worker;
+  worker.set_rank(kRank);
+  return std::make_unique<HeartbeatSender>(channels, kRun, worker, kLease);
+}
+
+TEST(Heartbeat, ServerThatNeverAnswersHoldsUpNoOther) {
+  BlackHole black_hole;
+  CountingServer first;
+  CountingServer second;
+  const auto sender = SendTo({black_hole.port, first.port, second.port});
+  EXPECT_TRUE(first.service.WaitForBeats(4));
+  EXPECT_TRUE(second.service.WaitForBeats(4));
+  sender->SayGoodBye();
+  EXPECT_EQ(first.service.good_byes(), 1);
+  EXPECT_EQ(second.service.good_byes(), 1);
+}
+
+TEST(Heartbeat, StreamThatBreaksIsOpenedAnew) {
+  CountingServer server(
+      /*limit=*/1, grpc::Status(grpc::StatusCode::UNAVAILABLE, "for a moment"));
+  const auto sender = SendTo({server.port});
+  EXPECT_TRUE(server.service.WaitForStreams(3));
+}
+
+class EndTest : public testing::TestWithParam<grpc::StatusCode> {};
+
+// Another process has the rank, or the server has another training.
+TEST_P(EndTest, AServerThatHasEndedItForGoodGetsNoMore) {
+  CountingServer ending(/*limit=*/1, grpc::Status(GetParam(), "for good"));
+  CountingServer other;
+  const auto sender = SendTo({ending.port, other.port});
+  EXPECT_TRUE(ending.service.WaitForStreams(1));
+  EXPECT_TRUE(other.service.WaitForBeats(4));
+  sender->SayGoodBye();
+  EXPECT_EQ(ending.service.streams(), 1);
+  EXPECT_EQ(ending.service.good_byes(), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Codes, EndTest,
+                         testing::Values(grpc::StatusCode::ABORTED,
+                                         grpc::StatusCode::DATA_LOSS));
+
+TEST(Heartbeat, EndWithoutGoodByeBreaksOff) {
+  CountingServer server;
+  auto sender = SendTo({server.port});
+  EXPECT_TRUE(server.service.WaitForBeats(1));
+  sender = nullptr;
+  EXPECT_EQ(server.service.good_byes(), 0);
+}
+
+// The next heartbeat is not an hour away, as it would be by the time of day.
+TEST(Heartbeat, ClockThatIsSetBackStopsNone) {
+  CountingServer server;
+  const auto sender = SendTo({server.port});
+  EXPECT_TRUE(server.service.WaitForBeats(1));
+  SetClockBy(-absl::Hours(1));
+  EXPECT_TRUE(server.service.WaitForBeats(server.service.beats() + 3));
+  SetClockBy(absl::ZeroDuration());
+}
+
+// A clock that is ahead would have the stream wait beyond its patience.
+TEST(Heartbeat, ClockThatIsSetForwardBreaksNone) {
+  CountingServer server;
+  const auto sender = SendTo({server.port});
+  EXPECT_TRUE(server.service.WaitForBeats(1));
+  for (int hours = 1; hours <= 3; ++hours) {
+    SetClockBy(absl::Hours(hours));
+    EXPECT_TRUE(server.service.WaitForBeats(server.service.beats() + 1));
+  }
+  SetClockBy(absl::ZeroDuration());
+  sender->SayGoodBye();
+  EXPECT_EQ(server.service.streams(), 1);
+  EXPECT_EQ(server.service.good_byes(), 1);
+}
+
+}  // namespace
+}  // namespace penstock::ps
