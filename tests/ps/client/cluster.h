@@ -56,14 +56,15 @@ struct Transport {
 
 class Cluster {
  public:
-  explicit Cluster(size_t servers, uint32_t workers = 1,
-                   Transport transport = {},
-                   absl::Duration lease = absl::Seconds(30))
+  explicit Cluster(
+      size_t servers, uint32_t workers = 1, Transport transport = {},
+      absl::Duration lease = absl::Seconds(30),
+      std::function<void(const std::string&)> log = [](auto&) {})
       : transport_(std::move(transport)), nodes_(servers) {
     options_.membership.expected_workers = workers;
     options_.membership.lease = lease;
     options_.max_wait = absl::Minutes(1);
-    options_.log = [](const std::string&) {};
+    options_.log = std::move(log);
     for (size_t i = 0; i < servers; ++i) Start(i);
   }
   ~Cluster() {

@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "ps/client/awaited.h"
 #include "ps/client/reader.h"
 #include "tests/ps/client/cluster.h"
@@ -354,22 +355,38 @@ TEST_F(WorkerTest, DestroyingTheWorkerEndsEachCallOnce) {
   }
 }
 
-// Heartbeats have a thread of their own.
+// Heartbeats have a thread of their own. How long a callback has to take is
+// told by other members, which are silent: their leases end one after another.
 TEST_F(WorkerTest, AWorkerWhoseCallbackTakesLongStaysAMember) {
-  Cluster cluster(1, 1, {}, absl::Milliseconds(300));
+  constexpr uint32_t kSilent = 3;
+  absl::Mutex mu;
+  uint32_t lost = 0;
+  Cluster cluster(1, 1, {}, absl::Milliseconds(300),
+                  [&](const std::string& note) {
+                    absl::MutexLock lock(&mu);
+                    if (absl::StrContains(note, "lost")) ++lost;
+                  });
   auto defined = Define(cluster.DefinitionOf(TestModel()));
   Worker::Options options;
   options.connection = defined->connection;
   auto worker = *Worker::Join(std::move(options));
   ASSERT_TRUE(worker->Initialize(Values(1)).ok());
-  absl::Notification lease_is_over_thrice;
-  worker->StartPull(0, {}, [&](absl::StatusOr<Pulled>) {
-    // The time has to pass: it is what is tested.
-    absl::SleepFor(absl::Milliseconds(900));
-    lease_is_over_thrice.Notify();
+  Awaited<bool> all_lost;
+  worker->StartPull(0, {}, [&](const absl::StatusOr<Pulled>&) {
+    bool are_lost = true;
+    for (uint32_t rank = 1; rank <= kSilent && are_lost; ++rank) {
+      const View view = {defined->connection->run(), 1};
+      EXPECT_TRUE(cluster.core(0).Join(view, {rank, 1}).ok());
+      absl::MutexLock lock(&mu);
+      const auto is_lost = [&] { return lost >= rank; };
+      are_lost =
+          mu.AwaitWithTimeout(absl::Condition(&is_lost), absl::Seconds(30));
+    }
+    all_lost.Callback()(are_lost);
   });
-  lease_is_over_thrice.WaitForNotification();
-  EXPECT_EQ(cluster.core(0).report().workers_lost, 0u);
+  EXPECT_TRUE(all_lost.Wait());
+  EXPECT_EQ(cluster.core(0).report().workers_lost, kSilent);
+  EXPECT_EQ(cluster.core(0).report().live_workers, 1u);
 }
 
 }  // namespace
