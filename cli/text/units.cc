@@ -11,31 +11,6 @@
 #include "absl/strings/strip.h"
 
 namespace penstock::cli {
-namespace {
-
-struct Unit {
-  const char* name;
-  uint64_t bytes;
-};
-
-constexpr Unit kUnits[] = {{"GiB", uint64_t{1} << 30},
-                           {"MiB", uint64_t{1} << 20},
-                           {"KiB", uint64_t{1} << 10},
-                           {"B", 1}};
-
-}  // namespace
-
-std::string BytesText(uint64_t bytes) {
-  for (const Unit& unit : kUnits) {
-    if (bytes < unit.bytes) continue;
-    const double count =
-        static_cast<double>(bytes) / static_cast<double>(unit.bytes);
-    const bool is_whole = bytes % unit.bytes == 0 || count >= 100;
-    return absl::StrFormat("%.*f %s", is_whole ? 0 : 1, count, unit.name);
-  }
-  return "0 B";
-}
-
 std::string DurationText(absl::Duration duration) {
   double value = absl::ToDoubleMicroseconds(duration);
   const char* unit = "us";
@@ -53,7 +28,7 @@ std::string DurationText(absl::Duration duration) {
 absl::StatusOr<size_t> ParseSize(absl::string_view text) {
   absl::string_view digits = text;
   uint64_t unit_bytes = 1;
-  for (const Unit& unit : kUnits) {
+  for (const base::ByteUnit& unit : base::kByteUnits) {
     if (absl::ConsumeSuffix(&digits, unit.name)) {
       unit_bytes = unit.bytes;
       break;

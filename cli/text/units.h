@@ -11,11 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "transport/base/bytes_text.h"
 
 namespace penstock::cli {
 
-// Returns "8 B", "64 KiB", "1.5 MiB".
-std::string BytesText(uint64_t bytes);
+using base::BytesText;
 
 // Returns three digits and a unit: "12.3 us", "1.04 ms", "2.50 s".
 std::string DurationText(absl::Duration duration);

@@ -209,7 +209,7 @@ class PosixFiles : public Files {
     if (locked == 0) return std::make_unique<PosixLock>(*std::move(fd));
     if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
     return absl::FailedPreconditionError(
-        absl::StrCat("lock ", path,
+        absl::StrCat("lock the folder by its file ", path,
                      ": another process writes checkpoints to "
                      "this folder"));
   }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ps/checkpoint/names.h"
+#include "transport/base/bytes_text.h"
 #include "transport/base/printable.h"
 
 namespace penstock::ps::checkpoint {
@@ -18,6 +19,10 @@ using Json = nlohmann::ordered_json;
 
 std::string Printable(absl::string_view text) {
   return base::Printable(text, 400);
+}
+
+std::string Counted(uint64_t count, absl::string_view what) {
+  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
 }
 
 std::string Dump(const Json& json) { return json.dump(2) + "\n"; }
@@ -103,8 +108,8 @@ std::string OneLine(const Manifest& manifest) {
   }
   return absl::StrCat(StepFolder(manifest.attempt.step), "  ",
                       Time(manifest.created_unix_seconds), "  ", kind, "  ",
-                      manifest.shards.size(), " shards, ", Bytes(manifest),
-                      " bytes");
+                      Counted(manifest.shards.size(), "shard"), ", ",
+                      base::BytesText(Bytes(manifest)));
 }
 
 std::string OneLine(const TableDefinition& table, const Content& content) {
@@ -118,12 +123,13 @@ std::string OneLine(const TableDefinition& table, const Content& content) {
                     std::string(tensor::Name(slot.dtype)));
   }
   if (content.parts == 0) return line + ": unchanged since the base\n";
-  absl::StrAppend(&line, ": ", content.rows, " rows");
+  absl::StrAppend(&line, ": ", Counted(content.rows, "row"));
   if (content.removed > 0) {
     absl::StrAppend(&line, " and ", content.removed, " removed");
   }
-  return absl::StrCat(line, " in ", content.parts, " parts, ", content.bytes,
-                      " bytes, step ", content.least_step,
+  return absl::StrCat(line, " in ", Counted(content.parts, "part"), ", ",
+                      base::BytesText(content.bytes), ", step ",
+                      content.least_step,
                       content.least_step == content.most_step
                           ? ""
                           : absl::StrCat(" to ", content.most_step),
@@ -211,7 +217,8 @@ std::string ToText(uint64_t step, const Verification& found) {
   }
   return absl::StrCat(text, StepFolder(step), ": ",
                       found.damaged == 0 ? "good" : "DAMAGED", ", ",
-                      found.blocks, " blocks and ", found.bytes, " bytes read",
+                      Counted(found.blocks, "block"), " and ",
+                      base::BytesText(found.bytes), " read",
                       found.checkpoints > 1
                           ? absl::StrCat(", of a chain of ", found.checkpoints)
                           : "",

@@ -1,0 +1,29 @@
+// Sizes, as people read them.
+
+#ifndef PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
+#define PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace penstock {
+namespace base {
+
+struct ByteUnit {
+  const char* name;
+  uint64_t bytes;
+};
+
+// The largest first.
+inline constexpr ByteUnit kByteUnits[] = {{"GiB", uint64_t{1} << 30},
+                                          {"MiB", uint64_t{1} << 20},
+                                          {"KiB", uint64_t{1} << 10},
+                                          {"B", 1}};
+
+// Returns "8 B", "64 KiB", "1.5 MiB".
+std::string BytesText(uint64_t bytes);
+
+}  // namespace base
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
