@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "ps/client/fanout.h"
 #include "tensor_service/calls.h"
+#include "transport/base/bytes_text.h"
 #include "transport/base/steady_time.h"
 
 namespace penstock::ps {
@@ -22,8 +24,8 @@ class Attempts {
         options_(options),
         limit_(base::SteadyNow() + options.timeout),
         incremental_(options.incremental),
-        all_(connection.channels()),
-        coordinator_({connection.channels()[0]}) {}
+        all_(connection.channels(), connection.names()),
+        coordinator_({connection.channels()[0]}, {connection.NameOf(0)}) {}
 
   absl::StatusOr<CheckpointResult> Run() {
     absl::StatusOr<CheckpointResult> result = TryUntilInTime();
@@ -122,7 +124,8 @@ class Attempts {
     if (!replies.ok()) return replies.status();
     const auto& removed = replies->front().removed_steps();
     result.removed_steps.assign(removed.begin(), removed.end());
-    Say(absl::StrCat("step ", result.step, ": done, ", result.bytes, " bytes"));
+    Say(absl::StrCat("step ", result.step, ": done, ",
+                     base::BytesText(result.bytes)));
     return result;
   }
 
@@ -132,9 +135,12 @@ class Attempts {
       const google::protobuf::MessageLite& request) {
     auto bytes = servers->Call(method, request, limit_ - base::SteadyNow());
     if (!bytes.ok()) {
+      // Servers begin with the same word.
       return absl::Status(
           bytes.status().code(),
-          absl::StrCat("checkpoint: ", method, ": ", bytes.status().message()));
+          absl::StrCat("checkpoint: ",
+                       absl::StrReplaceAll(bytes.status().message(),
+                                           {{": checkpoint: ", ": "}})));
     }
     std::vector<Reply> replies(bytes->size());
     for (size_t i = 0; i < replies.size(); ++i) {

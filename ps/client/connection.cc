@@ -179,6 +179,13 @@ std::string Connection::NameOf(size_t server) const {
   return Named(server, placement_.servers()[server]);
 }
 
+std::vector<std::string> Connection::names() const {
+  std::vector<std::string> names;
+  names.reserve(servers());
+  for (size_t i = 0; i < servers(); ++i) names.push_back(NameOf(i));
+  return names;
+}
+
 absl::Status Connection::Explain(absl::string_view what, size_t server,
                                  const absl::Status& error) const {
   std::string remedy;

@@ -70,6 +70,8 @@ class Connection {
   v1::View view() const;
   // "server 1 (ps1:7000)".
   std::string NameOf(size_t server) const;
+  // Of all servers, in order.
+  std::vector<std::string> names() const;
   // Puts `what` and the server's name before an error's message, and the remedy
   // behind it, where it is this side that needs one.
   absl::Status Explain(absl::string_view what, size_t server,

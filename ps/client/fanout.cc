@@ -1,14 +1,35 @@
 #include "ps/client/fanout.h"
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace penstock::ps {
 namespace {
 
 constexpr char kService[] = "/penstock.ps.v1.ParameterServer/";
 
+// What the server has said: the message without "/SERVICE/METHOD at PEER: ",
+// which CallQueue puts before it. A peer has no blanks.
+absl::string_view WithoutCall(absl::string_view message) {
+  if (!absl::StartsWith(message, kService)) return message;
+  const size_t end = message.find(": ");
+  return end == absl::string_view::npos ? message : message.substr(end + 2);
+}
+
 }  // namespace
+
+absl::Status Fanout::Explain(size_t server, const absl::Status& error) const {
+  if (!names_.empty()) {
+    return absl::Status(
+        error.code(),
+        absl::StrCat(names_[server], ": ", WithoutCall(error.message())));
+  }
+  if (servers_.size() == 1) return error;
+  return absl::Status(error.code(),
+                      absl::StrCat("server ", server, ": ", error.message()));
+}
 
 absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
     const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
@@ -19,12 +40,7 @@ absl::StatusOr<std::vector<grpc::ByteBuffer>> Fanout::Call(
   }
   std::vector<grpc::ByteBuffer> replies;
   for (tensor::CallQueue::Result& result : calls_.Wait()) {
-    if (!result.status.ok()) {
-      if (servers_.size() == 1) return result.status;
-      return absl::Status(result.status.code(),
-                          absl::StrCat("server ", replies.size(), ": ",
-                                       result.status.message()));
-    }
+    if (!result.status.ok()) return Explain(replies.size(), result.status);
     replies.push_back(std::move(result.reply));
   }
   return replies;

@@ -3,11 +3,13 @@
 #ifndef PENSTOCK_PS_CLIENT_FANOUT_H_
 #define PENSTOCK_PS_CLIENT_FANOUT_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "google/protobuf/message_lite.h"
@@ -20,14 +22,16 @@ namespace penstock::ps {
 // Not thread-safe.
 class Fanout {
  public:
-  explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers)
-      : servers_(std::move(servers)) {}
+  // Errors begin with the server's name. Without names they have its place,
+  // unless it is the only one, and what gRPC knows of the call.
+  explicit Fanout(std::vector<std::shared_ptr<grpc::Channel>> servers,
+                  std::vector<std::string> names = {})
+      : servers_(std::move(servers)), names_(std::move(names)) {}
 
   // Sends requests[i] to server i; needs one request for each server. Blocks
   // until the last server has answered or `timeout` is over. Waits for servers
   // that are not up yet. Returns the replies in the order of the servers. The
-  // first error by that order wins and names the server, unless it is the only
-  // one.
+  // first error by that order wins.
   absl::StatusOr<std::vector<grpc::ByteBuffer>> Call(
       const std::string& method, const std::vector<grpc::ByteBuffer>& requests,
       absl::Duration timeout);
@@ -42,7 +46,10 @@ class Fanout {
   }
 
  private:
+  absl::Status Explain(size_t server, const absl::Status& error) const;
+
   const std::vector<std::shared_ptr<grpc::Channel>> servers_;
+  const std::vector<std::string> names_;
   tensor::CallQueue calls_;
 };
 

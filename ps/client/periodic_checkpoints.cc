@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "transport/base/bytes_text.h"
 
 namespace penstock::ps {
 
@@ -41,11 +43,12 @@ void PeriodicCheckpoints::TakeOne() const {
   if (absl::IsAlreadyExists(taken.status())) return;
   if (!taken.ok()) return Report(taken.status());
   options_.log(absl::StrCat("checkpoint of step ", taken->step, ": ",
-                            taken->bytes, " bytes"));
+                            base::BytesText(taken->bytes)));
 }
 
 void PeriodicCheckpoints::Report(const absl::Status& status) const {
-  options_.log(absl::StrCat("no checkpoint: ", status.message()));
+  options_.log(absl::StrCat(
+      "no checkpoint: ", absl::StripPrefix(status.message(), "checkpoint: ")));
 }
 
 }  // namespace penstock::ps

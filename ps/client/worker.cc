@@ -69,8 +69,12 @@ absl::Status Worker::JoinAll(absl::Duration timeout) {
   v1::JoinRequest request;
   *request.mutable_view() = connection_->view();
   *request.mutable_worker() = id_;
-  auto replies = Fanout(connection_->channels()).Call("Join", request, timeout);
-  if (!replies.ok()) return replies.status();
+  auto replies = Fanout(connection_->channels(), connection_->names())
+                     .Call("Join", request, timeout);
+  if (!replies.ok()) {
+    return absl::Status(replies.status().code(),
+                        absl::StrCat("join: ", replies.status().message()));
+  }
   absl::Duration lease = absl::InfiniteDuration();
   first_step_ = UINT64_MAX;
   for (size_t server = 0; server < replies->size(); ++server) {
