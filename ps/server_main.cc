@@ -190,7 +190,9 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   const std::unique_ptr<grpc::Service> service =
       MakeService(&core, {&access, writer.get()});
   const std::shared_ptr<void> metrics =
-      AddMetrics([&core] { return MetricsOf(core.report()); });
+      AddMetrics([&core, checkpoints = writer.get()] {
+        return MetricsOf(ReportOf(core, checkpoints));
+      });
   int port = 0;
   const std::unique_ptr<grpc::Server> server =
       Listen(flags, *security, service.get(), &port);

@@ -301,4 +301,10 @@ void CheckpointWriter::Log(const std::string& line) const {
   }
 }
 
+ServerReport ReportOf(const Server& server, const CheckpointWriter* writer) {
+  ServerReport report = server.report();
+  if (writer != nullptr) report.last_checkpoint_step = writer->last_step();
+  return report;
+}
+
 }  // namespace penstock::ps

@@ -151,6 +151,10 @@ class CheckpointWriter {
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
 
+// Returns the server's report, with the step of the last checkpoint. The writer
+// may be null.
+ServerReport ReportOf(const Server& server, const CheckpointWriter* writer);
+
 }  // namespace penstock::ps
 
 #endif  // PENSTOCK_PS_SERVER_CHECKPOINT_WRITER_H_

@@ -53,6 +53,9 @@ struct ServerReport {
   uint64_t held_bytes = 0;  // of pushes that are not applied
   uint64_t held_bytes_limit = 0;
   uint64_t restored_step = 0;
+  // That this process has committed; 0: none. A Server knows of none: who has
+  // the CheckpointWriter fills it in.
+  uint64_t last_checkpoint_step = 0;
   std::string failure;              // why training has ended; empty: it has not
   std::vector<TableReport> tables;  // in the order of the model
   std::vector<WorkerReport> workers;

@@ -128,6 +128,7 @@ v1::ServerReport ToMessage(const ServerReport& report) {
   message.set_held_bytes(report.held_bytes);
   message.set_held_bytes_limit(report.held_bytes_limit);
   message.set_restored_step(report.restored_step);
+  message.set_last_checkpoint_step(report.last_checkpoint_step);
   message.set_failure(report.failure);
   for (const TableReport& table : report.tables) {
     *message.add_tables() = ToMessage(table);

@@ -46,6 +46,10 @@ constexpr ServerFigure kServerFigures[] = {
     {"penstock_ps_restored_step", kGauge,
      "The checkpoint that the server began with; 0: none.",
      [](const ServerReport& all) { return double(all.restored_step); }},
+    {"penstock_ps_last_checkpoint_step", kGauge,
+     "The checkpoint that this process has completed last; 0: none. The first "
+     "server of a training completes them.",
+     [](const ServerReport& all) { return double(all.last_checkpoint_step); }},
     {"penstock_ps_workers", kGauge, "Workers that are members.",
      [](const ServerReport& all) { return double(all.live_workers); }},
     {"penstock_ps_workers_expected", kGauge,

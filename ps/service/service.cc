@@ -97,10 +97,7 @@ class ServiceImpl final : public Base {
                                v1::ServerReport* reply) override {
     absl::Status status = Check(*context, Permission::kRead);
     if (status.ok()) {
-      *reply = ToMessage(server_->report());
-      if (options_.checkpoints != nullptr) {
-        reply->set_last_checkpoint_step(options_.checkpoints->last_step());
-      }
+      *reply = ToMessage(ReportOf(*server_, options_.checkpoints));
     }
     return Finish(context, status);
   }

@@ -46,6 +46,7 @@ ServerReport SomeReport() {
   report.held_bytes = 8;
   report.held_bytes_limit = 9;
   report.restored_step = 20;
+  report.last_checkpoint_step = 21;
   report.tables = {Table("kernel", false), Table("users", true)};
   report.workers = {{0, 30, true, 0}, {1, 28, true, 2}, {2, 5, false, 25}};
   return report;
@@ -73,6 +74,7 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
       {"penstock_ps_failed{}", 0},
       {"penstock_ps_version{}", 1},
       {"penstock_ps_restored_step{}", 20},
+      {"penstock_ps_last_checkpoint_step{}", 21},
       {"penstock_ps_workers{}", 2},
       {"penstock_ps_workers_expected{}", 3},
       {"penstock_ps_workers_lost_total{}", 4},
