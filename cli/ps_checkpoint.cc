@@ -4,10 +4,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "cli/ps.h"
+#include "cli/ps/status_view.h"
 #include "cli/ps_servers.h"
 #include "cli/text/units.h"
 #include "nlohmann/json.hpp"
@@ -40,6 +43,35 @@ std::string ResultJson(const ps::CheckpointResult& result) {
   return json.dump(2) + "\n";
 }
 
+// Returns the channels in the order of the training. Returns an error, which
+// names the servers as they were given, if that cannot be.
+absl::StatusOr<PsServers::Channels> InOrder(
+    const PsServers::Channels& channels,
+    const std::vector<ServerStatus>& servers) {
+  const std::vector<std::string> problems = Problems(servers);
+  if (!problems.empty()) return absl::UnavailableError(problems.front());
+  PsServers::Channels in_order(servers.size());
+  for (size_t i = 0; i < servers.size(); ++i) {
+    const ps::v1::ServerReport& report = servers[i].report;
+    if (report.run() == 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(servers[i].name,
+                       " has no model yet: there is nothing to write before "
+                       "worker 0 has defined one"));
+    }
+    // Problems() has seen that no two are in one place.
+    if (report.servers() != servers.size() ||
+        report.server() >= servers.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          servers[i].name, " is one of ", report.servers(),
+          " servers of a training, and ", servers.size(),
+          servers.size() == 1 ? " was" : " were", " named: name all of them"));
+    }
+    in_order[report.server()] = channels[i];
+  }
+  return in_order;
+}
+
 // To a terminal only: what scripts read is the result.
 void ShowProgress(absl::string_view line) {
   if (isatty(STDERR_FILENO) != 1) return;
@@ -53,8 +85,8 @@ class PsCheckpoint final : public Command {
     return {
         "ps checkpoint",
         "has the servers of a training write a checkpoint",
-        "All servers of the training are to be named, in the order of the "
-        "training. They write side by side while training goes on, each into "
+        "All servers of the training are to be named, in any order. They "
+        "write side by side while training goes on, each into "
         "the folder of its --checkpoints. Ends when the checkpoint is complete "
         "and safe on disk; if it fails there is none, and older ones stay as "
         "they were.\n\nTo begin with a checkpoint, start the servers with "
@@ -92,10 +124,12 @@ class PsCheckpoint final : public Command {
   }
 
   absl::StatusOr<int> Run(const Context& context) override {
-    auto channels = servers_.Open();
+    const auto channels = servers_.Open();
     if (!channels.ok()) return channels.status();
+    auto in_order = InOrder(*channels, servers_.Describe(*channels));
+    if (!in_order.ok()) return in_order.status();
     ps::Connection::Options how;
-    how.servers = *std::move(channels);
+    how.servers = *std::move(in_order);
     how.timeout = servers_.timeout();
     how.wait_for_values = false;
     const auto connection = ps::Connection::Open(how);
@@ -109,7 +143,9 @@ class PsCheckpoint final : public Command {
 
  private:
   static absl::Status Printable(const absl::Status& status) {
-    return {status.code(), base::Printable(status.message(), kMaxTextBytes)};
+    const absl::string_view message =
+        absl::StripPrefix(status.message(), "checkpoint: ");
+    return {status.code(), base::Printable(message, kMaxTextBytes)};
   }
 
   PsServers servers_;

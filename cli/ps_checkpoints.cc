@@ -41,6 +41,7 @@ class Folder {
   absl::StatusOr<std::unique_ptr<checkpoint::Files>> Open() const {
     return checkpoint::OpenFolder(path_);
   }
+  const std::string& path() const { return path_; }
   absl::optional<uint64_t> step() const {
     if (given_step_->count() == 0) return absl::nullopt;
     return step_;
@@ -88,8 +89,11 @@ class ProgressLine {
 };
 
 absl::StatusOr<int> Show(const absl::StatusOr<checkpoint::Report>& report,
-                         const Context& context) {
-  if (!report.ok()) return report.status();
+                         const std::string& folder, const Context& context) {
+  if (!report.ok()) {
+    return absl::Status(report.status().code(),
+                        absl::StrCat(folder, ": ", report.status().message()));
+  }
   context.out->Write(report->text);
   return report->is_good ? kOk : kFailed;
 }
@@ -118,7 +122,7 @@ class PsInspect final : public Command {
     if (!files.ok()) return files.status();
     return Show(
         checkpoint::Inspect(files->get(), folder_.step(), folder_.form()),
-        context);
+        folder_.path(), context);
   }
 
  private:
@@ -144,7 +148,7 @@ class PsVerify final : public Command {
     WatchInterrupts();
     const auto files = folder_.Open();
     if (!files.ok()) return files.status();
-    return Show(Verify(files->get()), context);
+    return Show(Verify(files->get()), folder_.path(), context);
   }
 
  private:

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
-#include "absl/time/clock.h"
 #include "cli/target.h"
 #include "cli/text/units.h"
 #include "grpcpp/grpcpp.h"
@@ -57,6 +56,9 @@ std::string Explain(const grpc::Status& status, absl::Duration timeout) {
     return "is a gRPC server, and no parameter server; is it the right port?";
   }
   const std::string& text = status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
+    return absl::StrCat("refuses to answer: ", text, " (--secret=FILE)");
+  }
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
     for (const Meaning& each : kMeanings) {
       if (!absl::StrContains(text, each.part)) continue;
@@ -65,6 +67,13 @@ std::string Explain(const grpc::Status& status, absl::Duration timeout) {
     return absl::StrCat("cannot be reached: ", text);
   }
   return absl::StrCat("refuses to answer: ", text);
+}
+
+// By the steady clock: the system's may be set.
+gpr_timespec DeadlineAfter(absl::Duration timeout) {
+  return gpr_time_add(
+      gpr_now(GPR_CLOCK_MONOTONIC),
+      gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN));
 }
 
 // A call to one server. Does not move while it is under way.
@@ -113,8 +122,7 @@ absl::Status PsServers::Check() {
   return files_.Check();
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> PsServers::Open()
-    const {
+absl::StatusOr<PsServers::Channels> PsServers::Open() const {
   const auto security = ps::ClientSecurity(files_);
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);
@@ -124,7 +132,7 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> PsServers::Open()
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Two names of one server stay two.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  Channels channels;
   channels.reserve(names_.size());
   for (const std::string& name : names_) {
     channels.push_back(grpc::experimental::CreateCustomChannelWithInterceptors(
@@ -133,15 +141,13 @@ absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> PsServers::Open()
   return channels;
 }
 
-absl::StatusOr<std::vector<ServerStatus>> PsServers::Describe() const {
-  const auto channels = Open();
-  if (!channels.ok()) return channels.status();
+std::vector<ServerStatus> PsServers::Describe(const Channels& channels) const {
   std::vector<Call> calls(names_.size());
   absl::BlockingCounter under_way(static_cast<int>(calls.size()));
   for (size_t i = 0; i < calls.size(); ++i) {
     Call& call = calls[i];
-    call.stub = ps::v1::ParameterServer::NewStub((*channels)[i]);
-    call.context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
+    call.stub = ps::v1::ParameterServer::NewStub(channels[i]);
+    call.context.set_deadline(DeadlineAfter(timeout_));
     call.stub->async()->Describe(&call.context, &call.request, &call.reply,
                                  [&call, &under_way](grpc::Status status) {
                                    call.status = std::move(status);

@@ -19,17 +19,19 @@ namespace penstock::cli {
 
 class PsServers {
  public:
+  using Channels = std::vector<std::shared_ptr<grpc::Channel>>;
+
   // Adds SERVER..., --timeout, --secret and the options of TLS.
   void Declare(CLI::App* app);
   // Returns INVALID_ARGUMENT for a server without a port, and so on.
   absl::Status Check();
   // Returns a new channel over stock gRPC to each: a look-up needs no faster
   // path, and this process none of its server's settings.
-  absl::StatusOr<std::vector<std::shared_ptr<grpc::Channel>>> Open() const;
-  // Asks all of them at once, and returns what they say of
-  // themselves, in the order in which they were given. Returns an error if a
-  // file cannot be used.
-  absl::StatusOr<std::vector<ServerStatus>> Describe() const;
+  // Returns an error if a file cannot be used.
+  absl::StatusOr<Channels> Open() const;
+  // Asks all of them at once, over the channels of Open(). Returns what they
+  // say of themselves, in the order in which they were given.
+  std::vector<ServerStatus> Describe(const Channels& channels) const;
 
   absl::Duration timeout() const { return timeout_; }
 

@@ -39,11 +39,12 @@ class PsStatus final : public Command {
   absl::Status Check() override { return servers_.Check(); }
 
   absl::StatusOr<int> Run(const Context& context) override {
-    const auto servers = servers_.Describe();
-    if (!servers.ok()) return servers.status();
-    context.out->Write(json_ ? StatusJson(*servers)
-                             : StatusText(*servers, *context.out));
-    return Problems(*servers).empty() ? kOk : kFailed;
+    const auto channels = servers_.Open();
+    if (!channels.ok()) return channels.status();
+    const std::vector<ServerStatus> servers = servers_.Describe(*channels);
+    context.out->Write(json_ ? StatusJson(servers)
+                             : StatusText(servers, *context.out));
+    return Problems(servers).empty() ? kOk : kFailed;
   }
 
  private:

@@ -1,23 +1,29 @@
 // A parameter server with a model, whose figures are those of the arguments:
 // for the tests of `penstock ps` and `penstock top`.
 //
-// Usage: parameter_server RUN TABLES. RUN 0: it has no model. Two workers are
-// members; rank 0 is three steps ahead of rank 1. Prints "PORT METRICS_PORT",
-// and ends with its standard input.
+// Usage: parameter_server RUN TABLES [FLAG...], with --server=I --servers=N for
+// one of several and the flags of ps_server that follow. RUN 0: it has no
+// model. Two workers are members; rank 0 is three steps ahead of rank 1. Prints
+// "PORT METRICS_PORT", and ends with its standard input.
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "penstock/metrics.h"
 #include "penstock/penstock.h"
+#include "ps/access/access.h"
+#include "ps/access/policy.h"
+#include "ps/checkpoint/posix_files.h"
+#include "ps/server/checkpoint_writer.h"
 #include "ps/service/metrics.h"
 #include "ps/service/service.h"
+#include "ps/tls.h"
 #include "tests/ps/server/small_server.h"
 
 namespace penstock::ps {
@@ -43,48 +49,111 @@ Model SomeModel(int tables) {
   return model;
 }
 
-void Train(Server* server, uint64_t run, int tables) {
-  Server::Definition definition = SmallServer::Definition(SomeModel(tables));
-  definition.run = run;
+struct Flags {
+  uint64_t run = 0;
+  int tables = 0;
+  uint32_t server = 0;
+  uint32_t servers = 1;
+  std::string checkpoints;
+  TlsFiles tls;
+  AccessFiles access;
+};
+
+Flags Parse(int argc, char** argv) {
+  Flags flags;
+  CLI::App app;
+  app.add_option("run", flags.run)->required();
+  app.add_option("tables", flags.tables)->required();
+  app.add_option("--server", flags.server);
+  app.add_option("--servers", flags.servers);
+  app.add_option("--checkpoints", flags.checkpoints);
+  app.add_option("--ca", flags.tls.ca);
+  app.add_option("--cert", flags.tls.cert);
+  app.add_option("--key", flags.tls.key);
+  app.add_option("--access", flags.access.rules);
+  app.add_option("--secret", flags.access.secret);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    exit(app.exit(error));
+  }
+  return flags;
+}
+
+void Train(Server* server, const Flags& flags) {
+  Server::Definition definition =
+      SmallServer::Definition(SomeModel(flags.tables));
+  definition.run = flags.run;
+  definition.server = flags.server;
+  while (definition.servers.size() < flags.servers) {
+    definition.servers.push_back(
+        absl::StrCat("ps", definition.servers.size(), ":2222"));
+  }
   Check(server->Define(definition).status(), "define");
-  const View view = {run, 1};
+  const View view = {flags.run, 1};
   const WorkerId fast = {0, 1};
   const WorkerId slow = {1, 2};
   for (const WorkerId& worker : {fast, slow}) {
     Check(server->Join(view, worker).status(), "join");
   }
-  const tensor::Bundle values = {
-      {Floats("kernel", {2, 3}, {1, 2, 3, 4, 5, 6})}};
-  Check(server->Initialize(view, fast, values).status(), "initialize");
-  const auto push = [&](const WorkerId& worker, uint64_t clock) {
+  // The only dense table is small, and the first server's.
+  const bool is_first = flags.server == 0;
+  Check(server
+            ->Initialize(view, fast,
+                         is_first ? tensor::Bundle{{Floats("kernel", {2, 3},
+                                                           {1, 2, 3, 4, 5, 6})}}
+                                  : tensor::Bundle())
+            .status(),
+        "initialize");
+  for (uint64_t clock = 0; clock < 3; ++clock) {
     Answer<Server::PushVerdict> answer;
-    server->Push(view, worker, clock,
-                 {{Floats("kernel", {2, 3}, {0, 0, 0, 0, 0, 0})}},
-                 answer.callback());
+    server->Push(
+        view, fast, clock,
+        is_first
+            ? tensor::Bundle{{Floats("kernel", {2, 3}, {0, 0, 0, 0, 0, 0})}}
+            : tensor::Bundle(),
+        answer.callback());
     Check(answer.Wait().status(), "push");
-  };
-  for (uint64_t clock = 0; clock < 3; ++clock) push(fast, clock);
+  }
 }
 
-int Run(uint64_t run, int tables) {
+template <typename T>
+T Required(absl::StatusOr<T> made, const char* what) {
+  Check(made.status(), what);
+  return *std::move(made);
+}
+
+int Run(const Flags& flags) {
   Server::Options options;
   options.membership.expected_workers = 2;
   options.membership.lease = absl::Hours(1);
   options.log = [](const std::string&) {};
   Server core(options);
-  if (run != 0) Train(&core, run, tables);
-  const std::unique_ptr<grpc::Service> service = MakeService(&core);
+  if (flags.run != 0) Train(&core, flags);
+  Access access(
+      Required(ReadAccessPolicy(flags.access, flags.tls.given()), "access"),
+      flags.tls.given());
+  std::unique_ptr<checkpoint::Files> files;
+  std::unique_ptr<CheckpointWriter> writer;
+  if (!flags.checkpoints.empty()) {
+    files = Required(checkpoint::OpenFolder(flags.checkpoints), "folder");
+    writer = std::make_unique<CheckpointWriter>(files.get(), &core,
+                                                CheckpointWriter::Options());
+  }
+  const std::unique_ptr<grpc::Service> service =
+      MakeService(&core, {&access, writer.get()});
   grpc::ServerBuilder builder;
   penstock::Enable(&builder);
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port);
+  builder.AddListeningPort("127.0.0.1:0",
+                           Required(ServerSecurity(flags.tls), "TLS"), &port);
   builder.RegisterService(service.get());
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-  const auto metrics = AddMetrics([&core] { return MetricsOf(core.report()); });
-  const auto metrics_port = ServeMetrics("0");
-  Check(metrics_port.status(), "metrics");
-  printf("%d %d\n", port, *metrics_port);
+  const auto metrics = AddMetrics([&core, checkpoints = writer.get()] {
+    return MetricsOf(ReportOf(core, checkpoints));
+  });
+  const int metrics_port = Required(ServeMetrics("0"), "metrics");
+  printf("%d %d\n", port, metrics_port);
   fflush(stdout);
   while (getchar() != EOF) {
   }
@@ -97,12 +166,6 @@ int Run(uint64_t run, int tables) {
 }  // namespace penstock::ps
 
 int main(int argc, char** argv) {
-  uint64_t run = 0;
-  int tables = 0;
-  if (argc != 3 || !absl::SimpleAtoi(argv[1], &run) ||
-      !absl::SimpleAtoi(argv[2], &tables)) {
-    fprintf(stderr, "usage: parameter_server RUN TABLES\n");
-    return 2;
-  }
-  return penstock::ps::Run(run, tables);
+  penstock::ps::KeepTlsAtExit();
+  return penstock::ps::Run(penstock::ps::Parse(argc, argv));
 }

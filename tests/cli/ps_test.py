@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""penstock ps status, inspect and verify, and a parameter server in top."""
+"""The commands penstock ps, and a parameter server in top."""
 
 import json
 import os
@@ -18,11 +18,12 @@ TRAINER = os.environ.get("TRAINER", "tests/ps/checkpoint/trainer")
 
 class ServersTest(CommandTest):
 
-    def server(self, training=7, tables=2):
+    def server(self, training=7, tables=2, *flags):
         """Starts a server; returns its address, and its metrics'."""
         server = subprocess.Popen(
-            [SERVER, str(training), str(tables)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True, env=clean_environment())
+            [SERVER, str(training), str(tables), *flags],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=clean_environment())
         for release in (server.stdout.close, server.wait, server.stdin.close):
             self.addCleanup(release)
         ports = server.stdout.readline().split()
@@ -118,6 +119,167 @@ class StatusTest(ServersTest):
         done = self.status("ps0:1", "--ca=/no/ca", "--cert=/no/c", "--key=/k")
         self.check(done, 1)
         self.assertIn("/no/ca", done.stderr)
+
+
+def write_secret(path, text):
+    path.write_text(text)
+    path.chmod(0o600)
+    return path
+
+
+class Authority:
+    """Signs certificates in a folder, for 127.0.0.1 and a name."""
+
+    def __init__(self, folder, name):
+        self.folder = folder
+        self.name = name
+        self.run("req", "-x509", *self.new_key(name), "-days=1",
+                 f"-out={folder}/{name}.pem", f"-subj=/CN={name}")
+
+    def issue(self, name):
+        """Returns the options with a certificate of NAME.test."""
+        self.run("req", *self.new_key(name), f"-out={self.folder}/{name}.csr",
+                 f"-subj=/CN={name}")
+        names = pathlib.Path(self.folder, f"{name}.names")
+        names.write_text(f"subjectAltName=DNS:{name}.test,IP:127.0.0.1\n")
+        self.run("x509", "-req", f"-in={self.folder}/{name}.csr", "-days=1",
+                 f"-CA={self.folder}/{self.name}.pem", "-CAcreateserial",
+                 f"-CAkey={self.folder}/{self.name}.key", f"-extfile={names}",
+                 f"-out={self.folder}/{name}.pem")
+        return [f"--ca={self.folder}/{self.name}.pem",
+                f"--cert={self.folder}/{name}.pem",
+                f"--key={self.folder}/{name}.key"]
+
+    def new_key(self, name):
+        return ["-newkey=ec", "-pkeyopt=ec_paramgen_curve:P-256", "-nodes",
+                f"-keyout={self.folder}/{name}.key"]
+
+    @staticmethod
+    def run(command, *options):
+        parts = [part for option in options
+                 for part in option.split("=", maxsplit=1)]
+        subprocess.run(["openssl", command, *parts], check=True,
+                       capture_output=True)
+
+
+class CheckpointTest(ServersTest):
+    """penstock ps checkpoint, and who may."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.checkpoints = self.folder / "checkpoints"
+        self.checkpoints.mkdir()
+
+    def keeper(self, *flags, training=7):
+        """Starts a server that has a folder; returns its address."""
+        return self.server(training, 2, f"--checkpoints={self.checkpoints}",
+                           *flags)[0]
+
+    def checkpoint(self, *arguments):
+        return run("ps", "checkpoint", *arguments, "--timeout=30")
+
+    def fails(self, done, said):
+        """One line, which says it, and no result."""
+        self.check(done, 1)
+        self.assertEqual(done.stdout, "")
+        self.assertRegex(done.stderr, r"\Apenstock ps checkpoint: .*\n\Z")
+        self.assertIn(said, done.stderr)
+        # What it is comes once, and no name of gRPC's.
+        self.assertNotRegex(done.stderr, "checkpoint: checkpoint|/penstock.ps")
+
+    def test_servers_in_any_order_write_one_that_is_good(self):
+        servers = [self.keeper("--servers=2", f"--server={i}")
+                   for i in range(2)]
+        done = self.checkpoint(*reversed(servers))
+        self.check(done, 0)
+        self.assertRegex(done.stdout,
+                         r"\Acheckpoint of step 3: full, \d+ B\n\Z")
+        self.assertEqual(done.stderr, "")
+        verified = run("ps", "verify", str(self.checkpoints))
+        self.check(verified, 0)
+        said = json.loads(run("ps", "inspect", str(self.checkpoints),
+                              "--json").stdout)
+        self.assertEqual([each["step"] for each in said["checkpoints"]], [3])
+        status = json.loads(self.status(*servers, "--json").stdout)
+        self.assertEqual([each["last_checkpoint_step"]
+                          for each in status["servers"]], [3, 0])
+
+    def test_json_says_the_same_and_the_metrics_have_the_step(self):
+        server, metrics = self.server(7, 2,
+                                      f"--checkpoints={self.checkpoints}")
+        done = self.checkpoint(server, "--json", "--incremental", "--keep=2")
+        self.check(done, 0)
+        said = json.loads(done.stdout)
+        self.assertEqual((said["step"], said["incremental"],
+                          said["removed_steps"]), (3, False, []))
+        self.assertGreater(said["bytes"], 0)
+        with urllib.request.urlopen(f"http://{metrics}/metrics") as answer:
+            self.assertIn("\npenstock_ps_last_checkpoint_step 3\n",
+                          answer.read().decode())
+
+    def test_without_a_step_since_the_last_one_there_is_none(self):
+        server = self.keeper()
+        self.check(self.checkpoint(server), 0)
+        self.fails(self.checkpoint(server), "no step was taken since")
+
+    def test_a_server_without_a_folder_names_the_flag(self):
+        address, _ = self.server()
+        self.fails(self.checkpoint(address), "--checkpoints=DIR")
+
+    def test_no_server_and_one_without_a_model_are_named(self):
+        self.fails(self.checkpoint("127.0.0.1:1"),
+                   "127.0.0.1:1 cannot be reached: nothing listens there")
+        empty = self.keeper(training=0)
+        self.fails(self.checkpoint(empty), f"{empty} has no model yet")
+
+    def test_one_that_was_started_anew_or_is_missing_is_named(self):
+        first = self.keeper("--servers=2")
+        anew = self.keeper("--servers=2", "--server=1", training=0)
+        self.fails(self.checkpoint(first, anew),
+                   f"{anew} has no model, and {first} has one")
+        self.fails(self.checkpoint(first),
+                   f"{first} is one of 2 servers of a training, and 1 was")
+        other = self.keeper("--servers=2", "--server=1", training=8)
+        self.fails(self.checkpoint(first, other), "is of another training")
+
+    def test_by_a_secret(self):
+        right = write_secret(self.folder / "right", "x" * 44)
+        wrong = write_secret(self.folder / "wrong", "y" * 44)
+        server = self.keeper(f"--secret={right}")
+        self.check(self.status(server, f"--secret={right}"), 0)
+        self.check(self.checkpoint(server, f"--secret={right}"), 0)
+        for command in self.status, self.checkpoint:
+            for flags in [], [f"--secret={wrong}"]:
+                with self.subTest([command.__name__, *flags]):
+                    done = command(server, *flags)
+                    self.check(done, 1)
+                    said = " ".join((done.stdout + done.stderr).split())
+                    self.assertIn(f"{server} refuses to answer: ", said)
+                    self.assertIn("--secret=FILE", said)
+                    self.assertNotIn("yyyy", said)
+        wrong.chmod(0o644)
+        self.fails(self.checkpoint(server, f"--secret={wrong}"), "chmod 600")
+        self.fails(self.checkpoint(server, "--secret=/no/file"), "/no/file")
+
+    def test_by_certificates_and_permissions(self):
+        ours = Authority(self.folder, "ours")
+        chief, reader = ours.issue("chief"), ours.issue("reader")
+        others = Authority(self.folder, "others").issue("stranger")
+        rules = write_secret(self.folder / "rules",
+                             "administer dns:chief.test\n"
+                             "read dns:reader.test\n")
+        server = self.keeper(*ours.issue("server"), f"--access={rules}")
+        self.check(self.status(server, *reader), 0)
+        self.fails(self.checkpoint(server, *reader),
+                   "administer: refused to dns:reader.test")
+        self.fails(self.checkpoint(server, *others),
+                   "its certificate is not signed by the authority of --ca")
+        self.fails(self.checkpoint(server), "if it speaks TLS: --ca, --cert")
+        self.check(self.checkpoint(server, *chief), 0)
+        plain = self.keeper()
+        self.fails(self.checkpoint(plain, *chief), "does not speak TLS")
 
 
 class MetricsTest(ServersTest):
