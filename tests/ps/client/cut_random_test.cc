@@ -1,0 +1,219 @@
+// Random trainings whose connections break all the time, against a plain model
+// that applies each push once.
+//
+// clang-format off
+//   Table     Its gradients                 What its values say
+//   dense     ones                          how many steps were applied
+//   rows      twos, of rows of this push    whether this push was, and with how
+//             alone                         many others as a mean
+//   kernel N  small whole numbers, of which the sum of what was sent, which is
+//             error feedback sends some     that of all gradients in the end:
+//             later                         what was refused comes again
+// clang-format on
+//
+// The rate is 1, and all numbers are whole or halves: sums are exact.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ps/client/reader.h"
+#include "tests/ps/client/cluster.h"
+#include "tests/ps/client/trainee.h"
+#include "tests/ps/seeds.h"
+
+namespace penstock::ps {
+namespace {
+
+class Program {
+ public:
+  explicit Program(uint64_t seed)
+      : random_(seed),
+        staleness_(std::vector<int64_t>{
+            0, 2, ConsistencyPolicy::kUnlimited}[random_() % 3]),
+        workers_(1 + random_() % 2),
+        cluster_(1 + random_() % 3, workers_, {}, kLease) {
+    for (uint32_t rank = 0; rank < workers_; ++rank) {
+      trainees_.push_back(std::make_unique<Trainee>(cluster_, rank, seed));
+    }
+  }
+
+  void Run() {
+    Begin();
+    if (testing::Test::HasFatalFailure()) return;
+    std::vector<std::thread> threads;
+    threads.reserve(trainees_.size());
+    for (auto& trainee : trainees_) {
+      threads.emplace_back([worker = trainee.get()] { worker->Train(); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (!testing::Test::HasFailure()) Check();
+    for (auto& trainee : trainees_) connections_ += trainee->connections();
+  }
+
+  size_t connections() const { return connections_; }
+
+ private:
+  // Small tables share a pack, and are not compressed, unless their optimizers
+  // differ.
+  Model MakeModel() const {
+    Model model{{DenseSpecOf("dense", {kDense}, staleness_),
+                 SparseSpecOf("rows", 1, staleness_)}};
+    for (int64_t i = 0; i < kKernels; ++i) {
+      model.tables.push_back(DenseSpecOf(Kernel(i), {kElements}, staleness_));
+      model.tables.back().optimizer.clip_value = 1e6 + static_cast<double>(i);
+    }
+    return model;
+  }
+
+  void Begin() {
+    Definition definition = cluster_.DefinitionOf(MakeModel());
+    definition.servers = trainees_[0]->Channels();
+    auto defined = UntilItLasts([&] { return Define(definition); });
+    ASSERT_TRUE(defined.ok()) << defined.status();
+    for (auto& trainee : trainees_) {
+      trainee->Join();
+      if (testing::Test::HasFatalFailure()) return;
+    }
+    tensor::Bundle zeros{{{"dense", Filled({kDense}, kDense, 0)}}};
+    for (int64_t i = 0; i < kKernels; ++i) {
+      zeros.tensors.push_back({Kernel(i), Filled({kElements}, kElements, 0)});
+    }
+    trainees_[0]->Initialize(zeros);
+  }
+
+  void Check() {
+    for (size_t server = 0; server < cluster_.size(); ++server) {
+      while (cluster_.core(server).report().held_bytes > 0) {
+        std::this_thread::yield();
+      }
+    }
+    Connection::Options open;
+    open.servers = cluster_.Channels();
+    reader_ = std::make_unique<Reader>(*Connection::Open(open));
+    std::vector<uint64_t> applied(cluster_.size());
+    for (size_t server = 0; server < cluster_.size(); ++server) {
+      applied[server] = CheckCounts(server);
+    }
+    CheckRows(applied);
+    CheckDense(applied);
+  }
+
+  // Returns how many steps the server has applied.
+  uint64_t CheckCounts(size_t server) {
+    uint64_t counted = 0;
+    for (const auto& trainee : trainees_) {
+      for (const auto& step : trainee->counted()) counted += step[server];
+    }
+    const ServerReport report = cluster_.core(server).report();
+    EXPECT_EQ(report.pushes.counted, counted) << "server " << server;
+    return staleness_ == 0 ? report.version : counted;
+  }
+
+  // A synchronous step is the mean of those that count for it: one or two.
+  void CheckRows(const std::vector<uint64_t>& applied) {
+    std::vector<double> sums(cluster_.size());
+    for (uint32_t rank = 0; rank < workers_; ++rank) {
+      const auto& counted = trainees_[rank]->counted();
+      for (uint64_t step = 0; step < counted.size(); ++step) {
+        PullSpec spec;
+        spec.all_dense = false;
+        spec.rows = {
+            {"rows", Trainee::IdsOf(reader_->connection(), rank, step)}};
+        const auto pulled = Pull(spec);
+        ASSERT_TRUE(pulled.ok()) << pulled.status();
+        const std::vector<float> rows = Elements(pulled->Rows(0));
+        moved_[{rank, step}] = rows;
+        for (size_t server = 0; server < rows.size(); ++server) {
+          sums[server] += rows[server];
+          const bool is_right =
+              rows[server] == (counted[step][server] ? -2 : 0) ||
+              (staleness_ == 0 && counted[step][server] && workers_ == 2 &&
+               rows[server] == -1);
+          EXPECT_TRUE(is_right) << rows[server] << " by worker " << rank
+                                << ", step " << step << ", server " << server;
+        }
+      }
+    }
+    for (size_t server = 0; server < sums.size(); ++server) {
+      EXPECT_EQ(sums[server], -2.0 * static_cast<double>(applied[server]));
+    }
+  }
+
+  void CheckDense(const std::vector<uint64_t>& applied) {
+    const auto pulled = Pull({});
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    const Layout& layout = reader_->connection().layout();
+    const PlacedDense& dense = layout.tables()[*layout.Find("dense")];
+    const uint32_t server = layout.parts()[dense.pieces[0].part].server;
+    for (const float element : Elements(*pulled->Dense("dense"))) {
+      ASSERT_EQ(element, -static_cast<float>(applied[server]));
+    }
+    for (int64_t i = 0; i < kKernels; ++i) {
+      const PlacedDense& kernel = layout.tables()[*layout.Find(Kernel(i))];
+      CheckKernel(i, layout.parts()[kernel.pieces[0].part].server,
+                  Elements(*pulled->Dense(Kernel(i))));
+    }
+  }
+
+  // `moved_` tells the share that a push had in its step.
+  void CheckKernel(int64_t i, uint32_t server,
+                   const std::vector<float>& elements) {
+    std::vector<float> expected(kElements);
+    for (uint32_t rank = 0; rank < workers_; ++rank) {
+      const Trainee& trainee = *trainees_[rank];
+      std::vector<float> counted(kElements);
+      for (const auto& [step, sent] : trainee.sent(i)) {
+        const float moved = moved_[{rank, step}][server];
+        for (int64_t at = 0; at < kElements; ++at) {
+          expected[at] += sent[at] * moved / 2;
+          counted[at] += moved == 0 ? 0 : sent[at];
+        }
+      }
+      EXPECT_EQ(counted, trainee.kernel(i)) << Kernel(i) << ", worker " << rank;
+    }
+    EXPECT_EQ(elements, expected) << Kernel(i);
+  }
+
+  absl::StatusOr<Pulled> Pull(const PullSpec& spec) {
+    return reader_->Pull(0, spec, absl::Minutes(1));
+  }
+
+  std::mt19937_64 random_;
+  const int64_t staleness_;
+  const uint32_t workers_;
+  Cluster cluster_;
+  std::vector<std::unique_ptr<Trainee>> trainees_;
+  std::unique_ptr<Reader> reader_;  // whose connections do not break
+  // By rank and step: what the rows of a push have become, by server.
+  std::map<std::pair<uint32_t, uint64_t>, std::vector<float>> moved_;
+  size_t connections_ = 0;
+};
+
+TEST(CutRandomTest, EachPushThatCountsIsAppliedOnce) {
+  const Seeds& seeds = ChosenSeeds();
+  size_t connections = 0;
+  for (uint64_t seed = seeds.first; seed < seeds.end(); ++seed) {
+    SCOPED_TRACE(RepeatWith(seed));
+    Program program(seed);
+    program.Run();
+    if (HasFailure()) return;
+    connections += program.connections();
+  }
+  seeds.Print();
+  // They have broken, in the middle of what was going on.
+  EXPECT_GT(connections, 12 * seeds.count);
+}
+
+}  // namespace
+}  // namespace penstock::ps
+
+int main(int argc, char** argv) {
+  return penstock::ps::RunWithSeeds(argc, argv, 20);
+}
