@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ps/client/fanout.h"
 #include "ps/client/reach.h"
@@ -189,6 +190,13 @@ std::vector<std::string> Connection::names() const {
 absl::Status Connection::Explain(absl::string_view what, size_t server,
                                  const absl::Status& error) const {
   std::string remedy;
+  // gRPC's own words, which do not say why.
+  if (absl::IsDeadlineExceeded(error) &&
+      absl::StrContains(error.message(), "Deadline Exceeded")) {
+    remedy =
+        ": it has not answered in time; is it running and reachable, or does "
+        "it wait for a worker that is not?";
+  }
   if (absl::IsDataLoss(error)) {
     remedy = absl::StrCat(
         ": it was started anew and has lost run ", absl::Hex(run_),
