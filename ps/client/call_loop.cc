@@ -1,6 +1,5 @@
 #include "ps/client/call_loop.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "grpcpp/alarm.h"
@@ -18,9 +17,13 @@ struct CallLoop::UnaryCall final : Event {
   grpc::ByteBuffer reply;
   grpc::Status status;
   std::function<void(Reply)> done;
+  bool is_late = false;  // by the timer
 
   void Cancel() override { context.TryCancel(); }
   void Happen() override {
+    if (is_late && status.error_code() == grpc::StatusCode::CANCELLED) {
+      status = {grpc::StatusCode::DEADLINE_EXCEEDED, "Deadline Exceeded"};
+    }
     if (!status.ok()) return done(tensor::FromGrpc(status, context.peer()));
     done(std::move(reply));
   }
@@ -64,8 +67,13 @@ void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
                                        request.bytes, &queue_);
   if (request.posted != nullptr) request.posted->AttachTo(&call->context);
   call->reader->StartCall();
-  const bool is_late = Add(call);
-  if (is_late) call->Cancel();
+  // gRPC ends the call by itself, unless the system's clock was set back.
+  call->end = timer_.At(request.deadline, [call] {
+    call->is_late = true;
+    call->Cancel();
+  });
+  const bool has_stopped = Add(call);
+  if (has_stopped) call->Cancel();
   // The last: from here on the call may have ended.
   call->reader->Finish(&call->reply, &call->status, call);
 }
@@ -75,10 +83,13 @@ void CallLoop::At(absl::Time time, std::function<void()> done) {
   wait->done = std::move(done);
   absl::MutexLock lock(&mu_);  // Stop() can cancel only an alarm that is set
   events_.insert(wait);
-  const absl::Duration left =
-      stopped_ ? absl::ZeroDuration()
-               : std::max(time - base::SteadyNow(), absl::ZeroDuration());
-  wait->alarm.Set(&queue_, tensor::DeadlineAfter(left), wait);
+  const bool is_over = stopped_ || time <= base::SteadyNow();
+  wait->alarm.Set(&queue_,
+                  is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
+                          : gpr_inf_future(GPR_CLOCK_MONOTONIC),
+                  wait);
+  // Which makes its event.
+  if (!is_over) wait->end = timer_.At(time, [wait] { wait->Cancel(); });
 }
 
 void CallLoop::Post(std::function<void()> done) {
@@ -106,6 +117,12 @@ void CallLoop::Run() {
   bool ok;
   while (queue_.Next(&tag, &ok)) {
     auto* const event = static_cast<Event*>(tag);
+    SteadyTimer::Id end;
+    {
+      absl::MutexLock lock(&mu_);  // At() may still be about to write it
+      end = event->end;
+    }
+    timer_.Cancel(end);
     event->Happen();
     bool is_end = false;
     {

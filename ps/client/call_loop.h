@@ -16,6 +16,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "ps/client/steady_timer.h"
 #include "tensor_service/direct_receive.h"
 
 namespace penstock::ps {
@@ -27,6 +28,8 @@ namespace penstock::ps {
 // The destructor, and before it Stop(), ends all that is under way with
 // CANCELLED, and what is started afterwards, too: a callback that starts again
 // whatever is cancelled never lets it end.
+//
+// Times are those of the steady clock, whatever the system's is set to.
 //
 // Thread-safe, but for the destructor, which must not run on the loop's thread.
 class CallLoop {
@@ -64,6 +67,8 @@ class CallLoop {
     virtual ~Event() = default;
     virtual void Cancel() = 0;
     virtual void Happen() = 0;
+
+    SteadyTimer::Id end;  // of the timer's call, if there is one
   };
   struct UnaryCall;
   struct Wait;
@@ -77,6 +82,7 @@ class CallLoop {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
   bool is_closing_ ABSL_GUARDED_BY(mu_) = false;
   absl::flat_hash_set<Event*> events_ ABSL_GUARDED_BY(mu_);
+  SteadyTimer timer_;
   std::thread thread_;
 };
 

@@ -18,6 +18,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/message.h"
 #include "tests/ps/client/scripted_server.h"
+#include "tests/transport/base/set_clock.h"
 
 namespace penstock::ps {
 namespace {
@@ -211,6 +212,17 @@ TEST_F(PatienceTest, PatienceEndsWithTheTimeLimit) {
   Script({});  // no answer
   status = worker->Pull(1).status();
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+}
+
+// gRPC's own waits would take an hour more.
+TEST_F(PatienceTest, AClockThatIsSetBackMakesNoWaitLonger) {
+  auto worker = Join(absl::Milliseconds(300));
+  SetClockBy(absl::Hours(1));  // what has waited since before sees it set back
+  EXPECT_TRUE(absl::IsDeadlineExceeded(worker->Pull(0).status()));
+  Script({Fails(grpc::UNAVAILABLE), Fails(grpc::UNAVAILABLE),
+          Verdict(v1::PushReply::COUNTED)});
+  EXPECT_TRUE(worker->Push(0, Ones()).ok());
+  SetClockBy(absl::ZeroDuration());
 }
 
 TEST_F(PatienceTest, AServerHasOnePushAtATime) {
