@@ -31,6 +31,7 @@ using testing::HasSubstr;
 
 constexpr char kWorkerFlag[] = "--worker";
 constexpr char kServer[] = "ps/ps_server";
+constexpr char kForEver[] = "1000000000\n";  // steps
 // Of a call of a worker, so of all that somebody waits here.
 constexpr absl::Duration kTimeout = absl::Seconds(3);
 
@@ -151,7 +152,7 @@ class ProcessesTest : public testing::Test {
   // Has all workers train on. Returns why they have ended; "" for one that has
   // not.
   std::vector<std::string> TrainUntilTheyEnd() {
-    for (auto& worker : workers_) worker->Tell("1000000000\n");
+    for (auto& worker : workers_) worker->Tell(kForEver);
     std::vector<std::string> ends;
     ends.reserve(workers_.size());
     for (auto& worker : workers_) {
@@ -178,7 +179,10 @@ TEST_F(ProcessesTest, AWorkerThatIsStoppedIsNotWaitedForAndComesBack) {
   workers_[1]->Suspend();
   EXPECT_TRUE(TakeSteps({0}));
   workers_[1]->Resume();
-  EXPECT_TRUE(TakeSteps({0, 1}));
+  // They are not at one step any more: who has taken all of his would be waited
+  // for.
+  workers_[0]->Tell(kForEver);
+  EXPECT_TRUE(TakeSteps({1}));
 }
 
 // A worker may end first that waits for the one that waits for the server.
