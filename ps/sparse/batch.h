@@ -41,6 +41,11 @@ class Batch {
     }
   }
 
+  // The high bits; a shard's index uses the low ones.
+  static size_t ShardOf(uint64_t hash, int shard_bits) {
+    return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
+  }
+
   size_t shards() const { return ends_.size(); }
   size_t Begin(size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
   size_t End(size_t shard) const { return ends_[shard]; }
@@ -57,11 +62,6 @@ class Batch {
   uint32_t position(size_t place) const { return positions_[place]; }
 
  private:
-  // The high bits; a shard's index uses the low ones.
-  static size_t ShardOf(uint64_t hash, int shard_bits) {
-    return shard_bits == 0 ? 0 : hash >> (64 - shard_bits);
-  }
-
   std::vector<uint64_t> hashes_;
   std::vector<uint32_t> positions_;
   std::vector<uint32_t> ends_;

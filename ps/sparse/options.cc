@@ -72,12 +72,24 @@ absl::Status ValidateLimits(const Options& options) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateTier(const Options& options) {
+  const bool spills = options.above_budget == AboveBudget::kSpill;
+  if (spills != (options.tier != nullptr)) {
+    return Invalid(options, "a table has a tier if it spills, and only then");
+  }
+  if (!spills) return absl::OkStatus();
+  if (options.budget_bytes == 0) {
+    return Invalid(options, "a table that spills has a budget_bytes");
+  }
+  if (options.max_rows > 0) {
+    return Invalid(options, "a table that spills has no max_rows");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateBudget(const Options& options) {
   if (options.budget_bytes == 0) return absl::OkStatus();
-  const size_t row =
-      2 * sizeof(Row) + options.dim * (1 + options.slots()) * sizeof(float);
-  const size_t least =
-      (FixedBytesOfShard(options) + kFirstBytesOfShard + row) * options.shards;
+  const size_t least = LeastBudget(options);
   if (options.budget_bytes < least) {
     return Invalid(
         options, absl::StrCat("budget_bytes is at least ", least, " for ",
@@ -105,10 +117,17 @@ absl::Status Validate(const Options& options) {
   }
   if (options.memory == nullptr) return Invalid(options, "memory is null");
   for (const auto& validate :
-       {ValidateInitial, ValidateLimits, ValidateBudget}) {
+       {ValidateInitial, ValidateLimits, ValidateTier, ValidateBudget}) {
     if (absl::Status status = validate(options); !status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+size_t LeastBudget(const Options& options) {
+  const size_t row =
+      2 * sizeof(Row) + options.dim * (1 + options.slots()) * sizeof(float);
+  return (FixedBytesOfShard(options) + kFirstBytesOfShard + row) *
+         options.shards;
 }
 
 size_t FixedBytesOfShard(const Options& options) {

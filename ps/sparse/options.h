@@ -12,13 +12,15 @@
 #include "absl/time/time.h"
 #include "ps/sparse/initial_value.h"
 #include "ps/sparse/memory.h"
+#include "ps/sparse/tier.h"
 
 namespace penstock::ps::sparse {
 
 // What happens to a push that needs a row for which the budget has no room.
 enum class AboveBudget {
   kRefuse,  // refused as a whole, with RESOURCE_EXHAUSTED and a time to wait
-  kEvict,   // the rows that were not used for longest make room
+  kEvict,   // the rows that were not used for longest make room, and are lost
+  kSpill,   // they move to the tier; refused if that has no room either
 };
 
 struct Options {
@@ -49,6 +51,9 @@ struct Options {
   // the table holds a few percent less, or, of very small tables, a third.
   size_t budget_bytes = 0;
   AboveBudget above_budget = AboveBudget::kRefuse;
+  // Of this table alone, empty, and outlives it. kSpill has one, and no
+  // max_rows; the others have none.
+  Tier* tier = nullptr;
   // What a refused push is told to wait.
   absl::Duration retry_after = absl::Seconds(1);
 
@@ -61,12 +66,15 @@ struct Options {
   size_t slots() const { return initial_slots.size(); }
   bool KeepsOrder() const {
     return time_to_live < absl::InfiniteDuration() || max_rows > 0 ||
-           (budget_bytes > 0 && above_budget == AboveBudget::kEvict);
+           (budget_bytes > 0 && above_budget != AboveBudget::kRefuse);
   }
 };
 
 // Returns INVALID_ARGUMENT, with the field's name, for what cannot be.
 absl::Status Validate(const Options& options);
+
+// The smallest budget_bytes that a table can have.
+size_t LeastBudget(const Options& options);
 
 // What a shard takes of the budget for candidates and removals.
 size_t FixedBytesOfShard(const Options& options);

@@ -18,9 +18,13 @@ size_t RoundUp(size_t bytes, size_t unit) {
 
 }  // namespace
 
+size_t RowStore::StrideOf(size_t elements) {
+  return RoundUp(sizeof(Row) + elements * sizeof(float), 16);
+}
+
 RowStore::RowStore(size_t elements, Memory* memory)
     : memory_(memory),
-      stride_(RoundUp(sizeof(Row) + elements * sizeof(float), 16)),
+      stride_(StrideOf(elements)),
       rows_per_slab_(std::max<size_t>(kSlabBytes / stride_, 16)),
       slab_bytes_(std::max(kSlabBytes, rows_per_slab_ * stride_)),
       rows_per_commit_(std::max<size_t>(kPage / stride_, 1)) {

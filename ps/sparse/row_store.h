@@ -79,6 +79,7 @@ class RowStore {
   size_t bytes() const { return bytes_; }
   // Bytes from one row to the next.
   size_t stride() const { return stride_; }
+  static size_t StrideOf(size_t elements);
 
   // Chooses a slab to be drained if more than half of all rows are free. It
   // gives out no rows from then on, and goes back with the last of its rows.

@@ -32,6 +32,7 @@ size_t LimitOfRows(const Options& options) {
 
 void Counters::Add(const Counters& other) {
   rows += other.rows;
+  spilled_rows += other.spilled_rows;
   reserved += other.reserved;
   bytes += other.bytes;
   hits += other.hits;
@@ -44,10 +45,12 @@ void Counters::Add(const Counters& other) {
   over_capacity += other.over_capacity;
   over_budget += other.over_budget;
   removed += other.removed;
+  spilled += other.spilled;
+  fetched += other.fetched;
 }
 
 Shard::Shard(const Options* options, const InitialValue* initial,
-             const HashKey* hash)
+             const HashKey* hash, Spill* spill, uint32_t number)
     : options_(*options),
       initial_(*initial),
       hash_(*hash),
@@ -61,7 +64,10 @@ Shard::Shard(const Options* options, const InitialValue* initial,
       admission_(options->min_count, options->candidates / options->shards,
                  options->memory),
       removals_(options->max_removals / options->shards, options->memory),
-      copies_(rows_.stride(), options->memory) {}
+      copies_(rows_.stride(), options->memory),
+      spill_(spill),
+      number_(number),
+      fetched_(spill == nullptr ? 0 : spill->row_bytes()) {}
 
 size_t Shard::bytes() const {
   return rows_.bytes() + index_.bytes() + admission_.bytes() +
@@ -108,18 +114,31 @@ const Row* Shard::Read(uint64_t id, uint32_t tag, uint32_t now) {
   return row;
 }
 
+const Row* Shard::ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now) {
+  if (NumberOf(id, tag) == kNoRow && FindSpilled(id, now)) {
+    size_t reserved = 0;
+    if (Fetch(tag, &reserved, /*must=*/false) == kNoRow) {
+      ++counters_.hits;
+      return fetched_.row();
+    }
+  }
+  return Read(id, tag, now);
+}
+
 const Row* Shard::ReadOrMake(uint64_t id, uint32_t tag, uint32_t now) {
-  const Row* const row = Read(id, tag, now);
+  const Row* const row = ReadOrFetch(id, tag, now);
   if (row != nullptr) return row;
   FindAlive(id, tag, now);
   size_t reserved = 0;
-  const uint32_t number = Make(id, tag, now, &reserved);
+  const uint32_t number = Make(id, tag, now, &reserved, /*must=*/false);
   return number == kNoRow ? nullptr : rows_.At(number);
 }
 
 Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
                    bool* dropped) {
   uint32_t number = FindAlive(id, tag, now);
+  const bool is_spilled = number == kNoRow && FindSpilled(id, now);
+  if (is_spilled) number = Fetch(tag, reserved, /*must=*/true);
   if (number != kNoRow) {
     ++counters_.hits;
     Row* const row = rows_.At(number);
@@ -128,12 +147,17 @@ Row* Shard::Update(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
     row->updates += row->updates < std::numeric_limits<uint32_t>::max();
     return row;
   }
+  if (is_spilled) {
+    ++counters_.dropped;
+    *dropped = true;
+    return nullptr;
+  }
   ++counters_.misses;
   if (!admission_.Admit(id, tag)) {
     ++counters_.not_admitted;
     return nullptr;
   }
-  number = Make(id, tag, now, reserved);
+  number = Make(id, tag, now, reserved, /*must=*/true);
   if (number == kNoRow) {
     *dropped = !admission_.Return(id, tag);
     ++(*dropped ? counters_.dropped : counters_.not_admitted);
@@ -147,7 +171,8 @@ Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
                 bool* dropped) {
   uint32_t number = NumberOf(id, tag);
   if (number == kNoRow) {
-    number = Make(id, tag, last_use, reserved);
+    if (FindSpilled(id, /*now=*/0)) EraseSpilled(id);
+    number = Make(id, tag, last_use, reserved, /*must=*/true);
   } else {
     Preserve(number, rows_.At(number));
     if (keeps_order_) recency_.Use(number);
@@ -162,18 +187,21 @@ Row* Shard::Put(uint64_t id, uint32_t tag, uint32_t last_use, size_t* reserved,
 bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
   const uint32_t number = NumberOf(id, tag);
   if (number != kNoRow) return Expired(*rows_.At(number), now);
-  return admission_.WouldAdmit(id, tag);
+  // One too many, if the id is neither in the tier nor admitted.
+  return spilled_rows_ > 0 || admission_.WouldAdmit(id, tag);
 }
 
-bool Shard::HasRoomFor(size_t rows) {
+bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
     // Old and new index are there at once.
     const size_t bytes = rows_.bytes() + index_.bytes();
-    if (bytes + index_.bytes_to_grow() > byte_limit_ || !index_.Grow())
+    if (bytes + index_.bytes_to_grow() > byte_limit || !index_.Grow())
       return false;
   }
   while (rows_.available() < rows) {
-    if (rows_.AddRoom(byte_limit_ - index_.bytes())) continue;
+    if (rows_.AddRoom(byte_limit - std::min(index_.bytes(), byte_limit))) {
+      continue;
+    }
     if (!rows_.draining()) return false;
     rows_.StopDraining();
   }
@@ -182,10 +210,15 @@ bool Shard::HasRoomFor(size_t rows) {
 
 bool Shard::Reserve(size_t rows) {
   if (rows == 0) return true;
-  if (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()))) {
-    const bool may_evict = options_.above_budget == AboveBudget::kEvict &&
-                           keeps_order_ && (rows_.size() > 0 || HasRoomFor(1));
-    if (!may_evict) return false;
+  while (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
+                     byte_limit_)) {
+    if (!may_evict() || !keeps_order_) return false;
+    // Rows move to the tier now: later it may have no room.
+    if (spill_ != nullptr && EvictOldest(Reason::kBudget)) continue;
+    if (spill_ != nullptr && rows_.size() > 0) return false;
+    // Those that are reserved will make room for each other.
+    if (rows_.size() == 0 && !HasRoomFor(1, byte_limit_)) return false;
+    break;
   }
   rows_.Reserve(rows);
   return true;
@@ -193,35 +226,46 @@ bool Shard::Reserve(size_t rows) {
 
 bool Shard::EvictOldest(Reason reason) {
   if (!keeps_order_ || recency_.oldest() == kNoRow) return false;
+  if (spill_ != nullptr && reason == Reason::kBudget) {
+    return SpillRow(recency_.oldest());
+  }
   Evict(recency_.oldest(), reason);
   return true;
 }
 
 // What others have reserved is theirs, but where a row can be evicted for each.
-bool Shard::HasRoomForOne(bool is_reserved) {
-  const bool may_evict = options_.above_budget == AboveBudget::kEvict;
-  const size_t rows = is_reserved || may_evict
+bool Shard::HasRoomForOne(bool is_reserved, bool must) {
+  const size_t rows = is_reserved || may_evict()
                           ? 1
                           : std::min(rows_.reserved() + 1, below_max());
-  while (!HasRoomFor(rows)) {
-    if (!is_reserved && !may_evict) return false;
-    if (!EvictOldest(Reason::kBudget)) return false;
+  while (!HasRoomFor(rows, byte_limit_)) {
+    if (!is_reserved && !may_evict()) return false;
+    if (EvictOldest(Reason::kBudget)) continue;
+    return spill_ != nullptr && must && HasRoomFor(rows, kUnlimited);
   }
   return true;
 }
 
-uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now,
-                     size_t* reserved) {
+uint32_t Shard::NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must) {
   if (rows_.size() >= max_rows_) EvictOldest(Reason::kCapacity);
   const bool is_reserved = *reserved > 0;
-  if (!HasRoomForOne(is_reserved)) return kNoRow;
+  if (!HasRoomForOne(is_reserved, must)) return kNoRow;
   if (is_reserved) {
     --*reserved;
     rows_.Unreserve(1);
   }
   const uint32_t number = rows_.Take();
+  rows_.At(number)->id = id;
+  index_.Insert(tag, number);
+  if (keeps_order_) recency_.Add(number);
+  return number;
+}
+
+uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
+                     bool must) {
+  const uint32_t number = NewRow(id, tag, reserved, must);
+  if (number == kNoRow) return kNoRow;
   Row* const row = rows_.At(number);
-  row->id = id;
   row->last_use = now;
   row->changed = epoch_;
   float* elements = row->elements();
@@ -230,8 +274,6 @@ uint32_t Shard::Make(uint64_t id, uint32_t tag, uint32_t now,
     elements += options_.dim;
     std::fill_n(elements, options_.dim, first);
   }
-  index_.Insert(tag, number);
-  if (keeps_order_) recency_.Add(number);
   ++counters_.created;
   return number;
 }
@@ -240,9 +282,7 @@ void Shard::Evict(uint32_t number, Reason reason) {
   Row* const row = rows_.At(number);
   Preserve(number, row);
   removals_.Add(row->id, epoch_);
-  index_.Erase(static_cast<uint32_t>(hash_(row->id)), number);
-  if (keeps_order_) recency_.Remove(number);
-  rows_.Release(number);
+  Release(number);
   switch (reason) {
     case Reason::kExpired:
       ++counters_.expired;
@@ -259,9 +299,69 @@ void Shard::Evict(uint32_t number, Reason reason) {
   }
 }
 
+void Shard::Release(uint32_t number) {
+  index_.Erase(static_cast<uint32_t>(hash_(rows_.At(number)->id)), number);
+  if (keeps_order_) recency_.Remove(number);
+  rows_.Release(number);
+}
+
+bool Shard::SpillRow(uint32_t number) {
+  const Row& row = *rows_.At(number);
+  if (!spill_->Put(number_, row)) return false;
+  // The tier's rows of this point in time are without it.
+  CopyForSnapshot(number, row);
+  Release(number);
+  ++spilled_rows_;
+  ++counters_.spilled;
+  return true;
+}
+
+bool Shard::FindSpilled(uint64_t id, uint32_t now) {
+  if (spilled_rows_ == 0 || !spill_->Get(number_, id, fetched_.row())) {
+    return false;
+  }
+  if (!Expired(*fetched_.row(), now)) return true;
+  EraseSpilled(id);
+  removals_.Add(id, epoch_);
+  ++counters_.expired;
+  return false;
+}
+
+void Shard::EraseSpilled(uint64_t id) {
+  spill_->Erase(number_, id);
+  --spilled_rows_;
+}
+
+// A snapshot has the row from the tier, where it was when that began. So it has
+// to look like one that came later.
+uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
+  const Row& from = *fetched_.row();
+  const uint32_t number = NewRow(from.id, tag, reserved, must);
+  if (number == kNoRow) return kNoRow;
+  EraseSpilled(from.id);
+  Row* const row = rows_.At(number);
+  row->last_use = from.last_use;
+  row->updates = from.updates;
+  row->changed = plan_ != nullptr ? epoch_ : from.changed;
+  std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
+              row->elements());
+  ++counters_.fetched;
+  return number;
+}
+
+void Shard::ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now) {
+  if (NumberOf(id, tag) == kNoRow) FindSpilled(id, now);
+}
+
 bool Shard::Remove(uint64_t id, uint32_t tag) {
   const uint32_t number = NumberOf(id, tag);
-  if (number == kNoRow) return false;
+  if (number == kNoRow) {
+    if (!FindSpilled(id, /*now=*/0)) return false;
+    EraseSpilled(id);
+    removals_.Add(id, epoch_);
+    ++counters_.removed;
+    return true;
+  }
   Evict(number, Reason::kRemoved);
   return true;
 }
@@ -336,14 +436,14 @@ bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
   if (plan_->failed()) return false;
   size_t taken = 0;
   for (; taken < limit && copies_.Last() != nullptr; ++taken) {
-    Append(*copies_.Last(), block);
+    Append(options_, *copies_.Last(), block);
     copies_.Pop(plan_);
   }
   size_t looks = limit * kLooksPerRow;
   while (taken < limit && looks > 0 && cursor_ != kNoRow) {
     const uint32_t number = rows_.NextUsed(cursor_, &looks, &cursor_);
     if (number == kNoRow || !plan_->Has(*rows_.At(number))) continue;
-    Append(*rows_.At(number), block);
+    Append(options_, *rows_.At(number), block);
     ++taken;
   }
   return cursor_ != kNoRow || copies_.Last() != nullptr;
@@ -355,19 +455,20 @@ void Shard::EndSnapshot() {
   cursor_ = kNoRow;
 }
 
-void Shard::Append(const Row& row, RowBlock* block) const {
-  const float* const slots = row.elements() + options_.dim;
+void Shard::Append(const Options& options, const Row& row, RowBlock* block) {
+  const float* const slots = row.elements() + options.dim;
   block->ids.push_back(row.id);
   block->values.insert(block->values.end(), row.elements(), slots);
   block->slots.insert(block->slots.end(), slots,
-                      slots + options_.dim * options_.slots());
+                      slots + options.dim * options.slots());
   block->last_use.push_back(row.last_use);
   block->updates.push_back(row.updates);
 }
 
 Counters Shard::counters() const {
   Counters counters = counters_;
-  counters.rows = rows_.size();
+  counters.rows = rows_.size() + spilled_rows_;
+  counters.spilled_rows = spilled_rows_;
   counters.reserved = rows_.reserved();
   counters.bytes = bytes();
   return counters;

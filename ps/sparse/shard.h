@@ -17,16 +17,18 @@
 #include "ps/sparse/removals.h"
 #include "ps/sparse/row_block.h"
 #include "ps/sparse/row_store.h"
+#include "ps/sparse/spill.h"
 
 namespace penstock::ps::sparse {
 
 // What has happened since the table was made; of rows and bytes, what there is.
 struct Counters {
   uint64_t rows = 0;
-  uint64_t reserved = 0;  // rows that reservations hold
-  uint64_t bytes = 0;     // of rows, index, candidates, removals; no copies
-  uint64_t hits = 0;      // ids of pulls and pushes that had a row
-  uint64_t misses = 0;    // and that had none
+  uint64_t spilled_rows = 0;  // of them, those in the tier
+  uint64_t reserved = 0;      // rows that reservations hold
+  uint64_t bytes = 0;         // of rows, index, candidates, removals; no copies
+  uint64_t hits = 0;          // ids of pulls and pushes that had a row
+  uint64_t misses = 0;        // and that had none
   uint64_t created = 0;
   uint64_t not_admitted = 0;   // gradients without a row, as Admission says
   uint64_t refused = 0;        // pushes and reservations, as a whole
@@ -35,13 +37,14 @@ struct Counters {
   uint64_t over_capacity = 0;  // evicted: max_rows
   uint64_t over_budget = 0;    // evicted: budget_bytes, or no memory
   uint64_t removed = 0;        // by Remove()
+  uint64_t spilled = 0;        // moved to the tier
+  uint64_t fetched = 0;        // and back
 
   void Add(const Counters& other);
 };
 
-// A row that has moved out is gone for good; a tier below memory would begin in
-// Evict(), which sees each evicted row, and in Make(), which fills each new
-// one.
+// With a tier, the rows that were not used for longest are there: SpillRow()
+// moves one out, and Fetch() back when it is asked for.
 //
 // `tag` is always the low half of the id's hash. `now` is in seconds. Not
 // thread-safe.
@@ -50,15 +53,19 @@ class Shard {
   enum class Reason { kExpired, kCapacity, kBudget, kRemoved };
 
   // All outlive it. Of limits that `options` gives to the table it takes its
-  // share.
+  // share. `spill` is null without a tier, which knows the shard by `number`.
   Shard(const Options* options, const InitialValue* initial,
-        const HashKey* hash);
+        const HashKey* hash, Spill* spill, uint32_t number);
 
   // Fetches into the cache what the calls for these hashes will touch.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
   // Returns the row, used now; null if there is none, or its time is over.
+  // It does not look into the tier.
   const Row* Read(uint64_t id, uint32_t tag, uint32_t now);
+  // The same, but brings the row from the tier, if it is there. It stays until
+  // the next call.
+  const Row* ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now);
   // The same, but makes the row if there is room for it.
   const Row* ReadOrMake(uint64_t id, uint32_t tag, uint32_t now);
 
@@ -73,7 +80,8 @@ class Shard {
            bool* dropped);
 
   // Makes room for `rows` that Update() may have to make. Returns false, and
-  // has reserved nothing, if there is none and nothing may be evicted for it.
+  // has reserved nothing, if there is none and nothing may be evicted for it,
+  // or moved to the tier.
   bool Reserve(size_t rows);
   void Unreserve(size_t rows) { rows_.Unreserve(rows); }
   // Whether Update(), or Put(), would have to make a row.
@@ -81,6 +89,8 @@ class Shard {
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
     return NumberOf(id, tag) == kNoRow;
   }
+  // Of an id of the tier: removes it if its time is over.
+  void ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now);
 
   bool Remove(uint64_t id, uint32_t tag);
   // Removes rows whose time is over, and moves rows out of slabs that are all
@@ -96,6 +106,8 @@ class Shard {
   // there are more.
   bool ReadSnapshot(size_t limit, RowBlock* block);
   void EndSnapshot();
+  // Adds a row to a snapshot's block.
+  static void Append(const Options& options, const Row& row, RowBlock* block);
   bool KnowsRemovalsAfter(uint32_t epoch) const {
     return removals_.CompleteAfter(epoch);
   }
@@ -118,17 +130,40 @@ class Shard {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
-  bool HasRoomFor(size_t rows);
-  bool HasRoomForOne(bool is_reserved);
-  uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved);
+  bool HasRoomFor(size_t rows, size_t byte_limit);
+  bool HasRoomForOne(bool is_reserved, bool must);
+  // Returns a row of which only the id is set. If it `must` make one, what has
+  // no room in the tier either goes above the budget, since it has been
+  // promised. kNoRow: there is no room.
+  uint32_t NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must);
+  uint32_t Make(uint64_t id, uint32_t tag, uint32_t now, size_t* reserved,
+                bool must);
   void Evict(uint32_t number, Reason reason);
   bool EvictOldest(Reason reason);
+  void Release(uint32_t number);
+
+  bool may_evict() const {
+    return options_.above_budget != AboveBudget::kRefuse;
+  }
+  // Whether the id has a row in the tier, which is then in fetched_; none whose
+  // time is over.
+  bool FindSpilled(uint64_t id, uint32_t now);
+  // Forgets what FindSpilled() has found.
+  void EraseSpilled(uint64_t id);
+  // Moves what FindSpilled() has found into memory. kNoRow: there is no room.
+  uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
+  bool SpillRow(uint32_t number);
+
+  // Copies what a snapshot would not find any more.
+  void CopyForSnapshot(uint32_t number, const Row& row) {
+    if (plan_ != nullptr && number >= cursor_ && plan_->Has(row)) {
+      copies_.Add(row, plan_);
+    }
+  }
   // Call it before each change of a row.
   void Preserve(uint32_t number, Row* row) {
     if (row->changed == epoch_) return;
-    if (plan_ != nullptr && number >= cursor_ && plan_->Has(*row)) {
-      copies_.Add(*row, plan_);
-    }
+    CopyForSnapshot(number, *row);
     row->changed = epoch_;
   }
   void Use(uint32_t number, Row* row, uint32_t now) {
@@ -137,7 +172,6 @@ class Shard {
   }
   void Move(uint32_t number);
   bool Compact(size_t limit);
-  void Append(const Row& row, RowBlock* block) const;
 
   const Options& options_;
   const InitialValue& initial_;
@@ -159,6 +193,11 @@ class Shard {
   bool removed_taken_ = false;
   Copies copies_;
   Counters counters_;
+
+  Spill* const spill_;
+  const uint32_t number_;
+  size_t spilled_rows_ = 0;
+  RowBuffer fetched_;
 };
 
 }  // namespace penstock::ps::sparse

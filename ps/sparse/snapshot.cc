@@ -16,11 +16,29 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     if (!more) ++shard_;
     if (!block->ids.empty() || !block->removed.empty()) break;
   }
+  // Those in memory come first: until they are taken, their changes are copied.
+  if (block->ids.empty() && block->removed.empty()) AddSpilled(limit, block);
+  absl::Status tier = table_->TierStatus();
+  if (!tier.ok()) {
+    block->Clear();
+    return tier;
+  }
   if (plan_->failed()) {
     block->Clear();
     return Exhausted(table_->options(), plan_->failure.load());
   }
   return !block->ids.empty() || !block->removed.empty();
+}
+
+void Snapshot::AddSpilled(size_t limit, RowBlock* block) {
+  while (spilled_ != nullptr && block->ids.size() < limit) {
+    const Row* const row = spilled_->Next();
+    if (row == nullptr) {
+      spilled_.reset();
+    } else if (plan_->Has(*row)) {
+      Shard::Append(table_->options(), *row, block);
+    }
+  }
 }
 
 }  // namespace penstock::ps::sparse

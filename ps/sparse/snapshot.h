@@ -5,11 +5,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "ps/sparse/copies.h"
 #include "ps/sparse/row_block.h"
+#include "ps/sparse/spill.h"
 
 namespace penstock::ps::sparse {
 
@@ -42,7 +45,7 @@ class Snapshot {
   // each row once. Locks a shard for some microseconds for each hundred rows.
   //
   // RESOURCE_EXHAUSTED: the copies, or what is remembered of removed ids, had
-  // no room. All later calls return that, too.
+  // no room. DATA_LOSS: the tier has failed. All later calls return that, too.
   absl::StatusOr<bool> Next(size_t limit, RowBlock* block);
 
   // Of this point in time; see SnapshotOptions::since.
@@ -52,10 +55,16 @@ class Snapshot {
 
  private:
   friend class Table;
-  Snapshot(Table* table, SnapshotPlan* plan) : table_(table), plan_(plan) {}
+  Snapshot(Table* table, SnapshotPlan* plan,
+           std::unique_ptr<Spill::Walk> spilled)
+      : table_(table), plan_(plan), spilled_(std::move(spilled)) {}
+
+  // Adds rows that were in the tier.
+  void AddSpilled(size_t limit, RowBlock* block);
 
   Table* const table_;
   SnapshotPlan* const plan_;
+  std::unique_ptr<Spill::Walk> spilled_;  // null: there are no more
   size_t shard_ = 0;
 };
 

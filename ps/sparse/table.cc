@@ -10,6 +10,8 @@ namespace {
 
 // So many rows of a shard Maintain() removes or moves.
 constexpr size_t kRowsPerMaintenance = 1024;
+// So many rows of the tier Maintain() looks at.
+constexpr size_t kRowsPerSweep = 4096;
 
 int Log2(size_t power) {
   int log = 0;
@@ -34,9 +36,17 @@ Table::Table(const Options& options)
     : options_(options),
       hash_(options.hash_seed),
       initial_(options.initial, options.seed, options.name),
-      shard_bits_(Log2(options.shards)) {
-  for (size_t i = 0; i < options.shards; ++i) {
-    parts_.push_back(std::make_unique<Part>(&options_, &initial_, &hash_));
+      shard_bits_(Log2(options.shards)),
+      spill_(
+          options.tier == nullptr
+              ? nullptr
+              : std::make_unique<Spill>(
+                    options.name, options.tier,
+                    RowStore::StrideOf(options.dim * (1 + options.slots())))) {
+  parts_.reserve(options.shards);
+  for (uint32_t i = 0; i < options.shards; ++i) {
+    parts_.push_back(
+        std::make_unique<Part>(&options_, &initial_, &hash_, spill_.get(), i));
   }
 }
 
@@ -69,6 +79,12 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
       const uint32_t i = batch.position(place);
       read(shard.ReadOrMake(ids[i], batch.tag(place), seconds), i);
     });
+  } else if (spill_ != nullptr) {
+    const Gate::Visit visit(&gate_);
+    OnEach(batch, [&](Shard& shard, size_t place) {
+      const uint32_t i = batch.position(place);
+      read(shard.ReadOrFetch(ids[i], batch.tag(place), seconds), i);
+    });
   } else {
     OnEach(batch, [&](Shard& shard, size_t place) {
       const uint32_t i = batch.position(place);
@@ -79,7 +95,7 @@ absl::Status Table::Pull(absl::Span<const uint64_t> ids, absl::Time now,
   for (const uint32_t i : missing) {
     initial_.Fill(ids[i], dim, out.data() + i * dim);
   }
-  return absl::OkStatus();
+  return TierStatus();
 }
 
 void Table::OnPieces(const Batch& batch, ShardRange shards, PieceWork work) {
@@ -123,9 +139,16 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
   run(tasks, [&](size_t task) {
     OnPieces(batch, ShardsOf(batch, task, tasks), reserve);
   });
+  absl::Status tier = TierStatus();
+  if (!tier.ok()) return tier;
   if (!refused) return reservation;
   ++refused_;
-  return Exhausted(options_, "there is no room for more rows");
+  return Exhausted(
+      options_,
+      spill_ == nullptr
+          ? "there is no room for more rows"
+          : absl::StrCat("there is no room for more rows, nor on disk: ",
+                         spill_->no_room().message()));
 }
 
 absl::StatusOr<Reservation> Table::ReserveUpdates(
@@ -198,8 +221,10 @@ absl::Status Table::Restore(const RowBlock& block) {
     std::copy_n(block.values.data() + i * dim, dim, value);
     std::copy_n(block.slots.data() + i * slots, slots, value + dim);
   });
-  return dropped ? Exhausted(options_, "memory failed while rows were restored")
-                 : absl::OkStatus();
+  if (dropped) {
+    return Exhausted(options_, "memory failed while rows were restored");
+  }
+  return TierStatus();
 }
 
 void Table::FinishRestore() {
@@ -217,7 +242,33 @@ bool Table::Maintain(absl::Time now) {
     base::MutexLock lock(&part->mu);
     more |= part->shard.Maintain(seconds, kRowsPerMaintenance);
   }
-  return more;
+  const bool sweeps =
+      spill_ != nullptr && options_.time_to_live < absl::InfiniteDuration();
+  return (sweeps && Sweep(seconds)) || more;
+}
+
+bool Table::Sweep(uint32_t now) {
+  base::MutexLock lock(&sweep_mu_);
+  if (sweep_ == nullptr) {
+    if (now < next_sweep_) return false;
+    sweep_ = spill_->Begin();
+    // A row may stay an eighth of its time too long.
+    next_sweep_ = SecondsOf(absl::FromUnixSeconds(now) + absl::Seconds(1) +
+                            options_.time_to_live / 8);
+  }
+  for (size_t i = 0; i < kRowsPerSweep && sweep_ != nullptr; ++i) {
+    const Row* const row = sweep_->Next();
+    if (row == nullptr) {
+      sweep_.reset();
+      return false;
+    }
+    const uint64_t hash = hash_(row->id);
+    Part& part = *parts_[Batch::ShardOf(hash, shard_bits_)];
+    const Gate::Visit visit(&gate_);
+    base::MutexLock part_lock(&part.mu);
+    part.shard.ExpireSpilled(row->id, static_cast<uint32_t>(hash), now);
+  }
+  return sweep_ != nullptr;
 }
 
 absl::StatusOr<std::unique_ptr<Snapshot>> Table::BeginSnapshot(
@@ -234,6 +285,7 @@ absl::StatusOr<std::unique_ptr<Snapshot>> Table::BeginSnapshot(
   plan->since = since;
   plan->at = epoch_;
   plan->copy_limit = options.copy_bytes;
+  std::unique_ptr<Spill::Walk> spilled;
   gate_.Close();
   bool knows_removals = true;
   for (const auto& part : parts_) {
@@ -245,13 +297,15 @@ absl::StatusOr<std::unique_ptr<Snapshot>> Table::BeginSnapshot(
     base::MutexLock part_lock(&part->mu);
     part->shard.BeginSnapshot(plan.get());
   }
+  if (knows_removals && spill_ != nullptr) spilled = spill_->Begin();
   gate_.Open();
   if (!knows_removals) {
     return failed("ids that were removed since then are forgotten; take all");
   }
   ++epoch_;
   plan_ = std::move(plan);
-  return std::unique_ptr<Snapshot>(new Snapshot(this, plan_.get()));
+  return std::unique_ptr<Snapshot>(
+      new Snapshot(this, plan_.get(), std::move(spilled)));
 }
 
 void Table::EndSnapshot() {

@@ -21,6 +21,7 @@
 #include "ps/sparse/row_block.h"
 #include "ps/sparse/shard.h"
 #include "ps/sparse/snapshot.h"
+#include "ps/sparse/spill.h"
 #include "ps/sparse/tasks.h"
 #include "transport/base/mutex.h"
 
@@ -50,11 +51,17 @@ struct PushResult {
 // snapshots, which have all of a push or nothing. Pushes, pulls and snapshots
 // go on side by side.
 //
+// A table with a tier loses no row for want of room: those that were not used
+// for longest move there, and come back when they are asked for. If the tier
+// has no room, pushes that need more rows are refused, as if there were none.
+// If it fails (a row cannot be read again), so does each later call, with
+// DATA_LOSS.
+//
 // Time is passed in, by a clock of the caller's choice, from 1970 to 2106, and
 // counts in whole seconds. If it goes back, rows live that much longer.
 //
-// Thread-safe. No clock, no I/O, no thread of its own: call Maintain() now and
-// then.
+// Thread-safe. No clock, no I/O but the tier's, no thread of its own: call
+// Maintain() now and then.
 class Table {
  public:
   // Returns what Validate() returns for options that cannot be.
@@ -138,8 +145,8 @@ class Table {
 
   struct alignas(64) Part {
     Part(const Options* options, const InitialValue* initial,
-         const HashKey* hash)
-        : shard(options, initial, hash) {}
+         const HashKey* hash, Spill* spill, uint32_t number)
+        : shard(options, initial, hash, spill, number) {}
     mutable base::Mutex mu;
     Shard shard ABSL_GUARDED_BY(mu);
   };
@@ -159,6 +166,14 @@ class Table {
     OnEach(batch, {0, batch.shards()}, work);
   }
 
+  // What a call returns that has done its work, unless the tier has failed.
+  absl::Status TierStatus() const {
+    return spill_ == nullptr ? absl::OkStatus() : spill_->status();
+  }
+  // Removes rows of the tier whose time is over, a part of all at a time;
+  // returns whether there are more to look at.
+  bool Sweep(uint32_t now);
+
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
   // Whether the id at a place of a batch needs a row that it has not.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
@@ -174,9 +189,11 @@ class Table {
                                              absl::Span<const uint64_t> ids,
                                              uint32_t now, RunTasks run);
   template <typename Apply>
-  PushResult Update(const Batch& batch, absl::Span<const uint64_t> ids,
-                    absl::Span<const float> gradients, uint32_t now,
-                    const Apply& apply, Reservation* reservation, RunTasks run);
+  absl::StatusOr<PushResult> Update(const Batch& batch,
+                                    absl::Span<const uint64_t> ids,
+                                    absl::Span<const float> gradients,
+                                    uint32_t now, const Apply& apply,
+                                    Reservation* reservation, RunTasks run);
   size_t RemoveInside(absl::Span<const uint64_t> ids);
   void EndSnapshot();
 
@@ -184,6 +201,7 @@ class Table {
   const HashKey hash_;
   const InitialValue initial_;
   const int shard_bits_;
+  const std::unique_ptr<Spill> spill_;  // null without a tier
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
@@ -192,6 +210,10 @@ class Table {
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;
   std::unique_ptr<SnapshotPlan> plan_ ABSL_GUARDED_BY(snapshot_mu_);
+
+  base::Mutex sweep_mu_;
+  std::unique_ptr<Spill::Walk> sweep_ ABSL_GUARDED_BY(sweep_mu_);
+  uint32_t next_sweep_ ABSL_GUARDED_BY(sweep_mu_) = 0;
 };
 
 // Returns `time` as rows keep it.
@@ -217,8 +239,10 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
   if (!status.ok()) return status;
   const uint32_t seconds = SecondsOf(now);
   const Batch batch(ids, hash_, shard_bits_);
-  absl::StatusOr<Reservation> reservation =
-      ReserveUpdates(batch, Count::kIfShort, ids, seconds, InTurn);
+  // Where room costs a way to the tier, none is made that is not needed.
+  absl::StatusOr<Reservation> reservation = ReserveUpdates(
+      batch, spill_ == nullptr ? Count::kIfShort : Count::kAlways, ids, seconds,
+      InTurn);
   if (!reservation.ok()) return reservation.status();
   return Update(batch, ids, gradients, seconds, apply, &*reservation, InTurn);
 }
@@ -237,10 +261,12 @@ absl::StatusOr<PushResult> Table::Push(absl::Span<const uint64_t> ids,
 }
 
 template <typename Apply>
-PushResult Table::Update(const Batch& batch, absl::Span<const uint64_t> ids,
-                         absl::Span<const float> gradients, uint32_t now,
-                         const Apply& apply, Reservation* reservation,
-                         RunTasks run) {
+absl::StatusOr<PushResult> Table::Update(const Batch& batch,
+                                         absl::Span<const uint64_t> ids,
+                                         absl::Span<const float> gradients,
+                                         uint32_t now, const Apply& apply,
+                                         Reservation* reservation,
+                                         RunTasks run) {
   const size_t dim = options_.dim;
   const Gate::Visit visit(&gate_);  // of all tasks: a snapshot has all or none
   std::vector<PushResult> results(TasksOf(batch));
@@ -263,6 +289,8 @@ PushResult Table::Update(const Batch& batch, absl::Span<const uint64_t> ids,
     OnEach(batch, ShardsOf(batch, task, results.size()), update);
     results[task] = result;
   });
+  absl::Status status = TierStatus();
+  if (!status.ok()) return status;
   PushResult all;
   for (const PushResult& result : results) all.Add(result);
   return all;

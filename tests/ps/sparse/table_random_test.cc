@@ -13,6 +13,7 @@
 
 #include "ps/sparse/table.h"
 #include "tests/ps/sparse/failing_memory.h"
+#include "tests/ps/sparse/memory_tier.h"
 #include "tests/ps/sparse/table_model.h"
 
 namespace penstock::ps::sparse {
@@ -46,6 +47,9 @@ class Program {
     Compare();
   }
 
+  // How often a row came back from the tier.
+  uint64_t fetched() const { return table_->counters().fetched; }
+
  private:
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   bool Once(int in) { return Below(in) == 0; }
@@ -74,8 +78,23 @@ class Program {
       options.max_rows = 1 + Below(200);
     }
     options.memory = &memory_;
+    if (options.max_rows == 0 && Once(2)) LetSpill(&options);
     return options;
   }
+
+  // With room for some rows of each shard, and all others in the tier.
+  void LetSpill(Options* options) {
+    options->time_to_live = absl::InfiniteDuration();
+    options->max_removals = 1 << 14;
+    options->candidates = 1 << 10;
+    options->above_budget = AboveBudget::kSpill;
+    options->tier = tier_.get();
+    const size_t row =
+        RowStore::StrideOf(options->dim * (1 + options->slots()));
+    options->budget_bytes =
+        LeastBudget(*options) + Below(60) * row * options->shards;
+  }
+  bool spills() const { return options_.tier != nullptr; }
 
   void Step() {
     switch (Below(28)) {
@@ -152,6 +171,11 @@ class Program {
     ASSERT_TRUE(reservation.ok()) << reservation.status();
     held.reservation = *std::move(reservation);
     for (const uint64_t id : held.ids) held.rows += model_.WouldMake(id, now_);
+    // Whether a row is in the tier is not looked up then.
+    if (spills()) {
+      ASSERT_GE(held.reservation.rows(), held.rows);
+      held.rows = held.reservation.rows();
+    }
     ASSERT_EQ(held.reservation.rows(), held.rows);
     held_.push_back(std::move(held));
   }
@@ -235,6 +259,8 @@ class Program {
   void Compare() {
     const Counters counters = table_->counters();
     ASSERT_EQ(counters.rows, model_.rows().size());
+    ASSERT_EQ(counters.spilled_rows, tier_->size());
+    ASSERT_EQ(counters.spilled - counters.fetched >= tier_->size(), true);
     size_t reserved = 0;
     for (const Held& held : held_) reserved += held.rows;
     ASSERT_EQ(counters.reserved, reserved);
@@ -307,7 +333,12 @@ class Program {
     const Counters before = table_->counters();
     Options options = options_;
     options.hash_seed = random_();
-    if (options.max_rows == 0) options.shards = size_t{1} << Below(4);
+    auto tier = std::make_unique<MemoryTier>();
+    if (spills()) {
+      options.tier = tier.get();
+    } else if (options.max_rows == 0) {
+      options.shards = size_t{1} << Below(4);
+    }
     auto table = *Table::Create(options);
     RowBlock block;
     while (*snapshot->Next(1 + Below(80), &block)) {
@@ -320,6 +351,7 @@ class Program {
     if (options_.max_rows > 0) return;
     held_.clear();
     table_ = std::move(table);
+    tier_ = std::move(tier);
     // Counts of a new table begin anew.
     model_.ForgetCounts();
     restored_ = before.rows;
@@ -328,6 +360,7 @@ class Program {
 
   std::mt19937_64 random_;
   FailingMemory memory_;
+  std::unique_ptr<MemoryTier> tier_ = std::make_unique<MemoryTier>();
   const Options options_;
   std::unique_ptr<Table> table_;
   TableModel model_;
@@ -353,11 +386,16 @@ TEST(TableRandomTest, ProgramsDoWhatTheyDoToTheModel) {
   const uint64_t first = FromEnvironment("SPARSE_SEED", std::random_device()());
   const uint64_t seeds = FromEnvironment(
       "SPARSE_SEEDS", std::getenv("SPARSE_SEED") == nullptr ? 50 : 1);
+  uint64_t fetched = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     SCOPED_TRACE(testing::Message() << "SPARSE_SEED=" << seed);
-    Program(seed).Run(400);
+    Program program(seed);
+    program.Run(400);
     if (HasFailure()) return;
+    fetched += program.fetched();
   }
+  // Of fewer programs it may be that none has a tier.
+  if (seeds >= 20) EXPECT_GT(fetched, 0u);
 }
 
 }  // namespace

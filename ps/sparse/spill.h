@@ -1,0 +1,87 @@
+// The rows that a table has moved to its tier.
+
+#ifndef PENSTOCK_PS_SPARSE_SPILL_H_
+#define PENSTOCK_PS_SPARSE_SPILL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "ps/sparse/row_store.h"
+#include "ps/sparse/tier.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::ps::sparse {
+
+// Memory for one row outside of a RowStore.
+class RowBuffer {
+ public:
+  explicit RowBuffer(size_t bytes) : words_((bytes + 7) / 8) {}
+  Row* row() { return reinterpret_cast<Row*>(words_.data()); }
+
+ private:
+  std::vector<uint64_t> words_;
+};
+
+// A Tier as the shards of one table use it: with rows, and with the first error
+// that nobody can undo. A row is either in memory or here. Thread-safe as Tier
+// is.
+class Spill {
+ public:
+  // The tier outlives it. `row_bytes` are RowStore's stride.
+  Spill(std::string table, Tier* tier, size_t row_bytes)
+      : table_(std::move(table)), tier_(tier), row_bytes_(row_bytes) {}
+
+  // Returns false if the tier has no room: the row stays where it is.
+  bool Put(uint32_t shard, const Row& row);
+  // Copies the row to `*row`; its neighbours mean nothing. Returns false if it
+  // is not here, or could not be read.
+  bool Get(uint32_t shard, uint64_t id, Row* row);
+  void Erase(uint32_t shard, uint64_t id);
+
+  // All rows of one point in time, for a snapshot or a sweep.
+  class Walk {
+   public:
+    // Returns null at the end, or if the tier failed. The row stays until the
+    // next call.
+    const Row* Next();
+
+   private:
+    friend class Spill;
+    Walk(Spill* spill, std::unique_ptr<Tier::Walk> rows)
+        : spill_(spill), rows_(std::move(rows)), row_(spill->row_bytes_) {}
+
+    Spill* const spill_;
+    const std::unique_ptr<Tier::Walk> rows_;
+    RowBuffer row_;
+  };
+  // Null if the tier failed.
+  std::unique_ptr<Walk> Begin();
+
+  size_t row_bytes() const { return row_bytes_; }
+  // OK, or DATA_LOSS with the first failure and the remedy: rows are lost.
+  absl::Status status() const;
+  // Why a Put() failed last, for messages.
+  absl::Status no_room() const;
+
+ private:
+  void Fail(const char* what, const absl::Status& why);
+
+  const std::string table_;
+  Tier* const tier_;
+  const size_t row_bytes_;
+  mutable base::Mutex mu_;
+  std::atomic<bool> failed_{false};
+  absl::Status status_ ABSL_GUARDED_BY(mu_);
+  absl::Status no_room_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace penstock::ps::sparse
+
+#endif  // PENSTOCK_PS_SPARSE_SPILL_H_
