@@ -143,6 +143,8 @@ LAYERS = {
     # Gradients in fewer bytes.
     "ps/compression": ["tensor_service", "ps/optim", "ps/random"],
     "ps/sparse": ["transport/base", "ps/random"],
+    # Its rows that have no room in memory, on a disk.
+    "ps/tier": ["transport/base", "ps/sparse"],
     "ps/checkpoint": ["transport/base", "tensor_service"],
     "ps/placement": ["tensor_service"],
     # The tables of a model, and what each of these wants to know of them.

@@ -6,9 +6,6 @@
 namespace penstock::ps::sparse {
 namespace {
 
-// So many rows one call may look at, so that the shard's lock is not held long.
-constexpr size_t kLooksPerRow = 16;
-
 uint32_t WholeSeconds(absl::Duration duration) {
   constexpr uint32_t kEver = std::numeric_limits<uint32_t>::max();
   const int64_t seconds = absl::ToInt64Seconds(duration);
@@ -112,17 +109,6 @@ const Row* Shard::Read(uint64_t id, uint32_t tag, uint32_t now) {
   Row* const row = rows_.At(number);
   Use(number, row, now);
   return row;
-}
-
-const Row* Shard::ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now) {
-  if (NumberOf(id, tag) == kNoRow && FindSpilled(id, now)) {
-    size_t reserved = 0;
-    if (Fetch(tag, &reserved, /*must=*/false) == kNoRow) {
-      ++counters_.hits;
-      return fetched_.row();
-    }
-  }
-  return Read(id, tag, now);
 }
 
 const Row* Shard::ReadOrMake(uint64_t id, uint32_t tag, uint32_t now) {
@@ -305,54 +291,6 @@ void Shard::Release(uint32_t number) {
   rows_.Release(number);
 }
 
-bool Shard::SpillRow(uint32_t number) {
-  const Row& row = *rows_.At(number);
-  if (!spill_->Put(number_, row)) return false;
-  // The tier's rows of this point in time are without it.
-  CopyForSnapshot(number, row);
-  Release(number);
-  ++spilled_rows_;
-  ++counters_.spilled;
-  return true;
-}
-
-bool Shard::FindSpilled(uint64_t id, uint32_t now) {
-  if (spilled_rows_ == 0 || !spill_->Get(number_, id, fetched_.row())) {
-    return false;
-  }
-  if (!Expired(*fetched_.row(), now)) return true;
-  EraseSpilled(id);
-  removals_.Add(id, epoch_);
-  ++counters_.expired;
-  return false;
-}
-
-void Shard::EraseSpilled(uint64_t id) {
-  spill_->Erase(number_, id);
-  --spilled_rows_;
-}
-
-// A snapshot has the row from the tier, where it was when that began. So it has
-// to look like one that came later.
-uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
-  const Row& from = *fetched_.row();
-  const uint32_t number = NewRow(from.id, tag, reserved, must);
-  if (number == kNoRow) return kNoRow;
-  EraseSpilled(from.id);
-  Row* const row = rows_.At(number);
-  row->last_use = from.last_use;
-  row->updates = from.updates;
-  row->changed = plan_ != nullptr ? epoch_ : from.changed;
-  std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
-              row->elements());
-  ++counters_.fetched;
-  return number;
-}
-
-void Shard::ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now) {
-  if (NumberOf(id, tag) == kNoRow) FindSpilled(id, now);
-}
-
 bool Shard::Remove(uint64_t id, uint32_t tag) {
   const uint32_t number = NumberOf(id, tag);
   if (number == kNoRow) {
@@ -416,53 +354,6 @@ void Shard::Sort() {
   });
   recency_.Clear();
   for (const uint32_t number : numbers) recency_.Add(number);
-}
-
-void Shard::BeginSnapshot(SnapshotPlan* plan) {
-  epoch_ = plan->at + 1;
-  plan_ = plan;
-  cursor_ = 0;
-  removed_taken_ = false;
-}
-
-bool Shard::ReadSnapshot(size_t limit, RowBlock* block) {
-  if (!removed_taken_ && plan_->since > 0) {
-    if (!removals_.CompleteAfter(plan_->since)) {
-      plan_->Fail("more ids were removed than max_removals has room for");
-    }
-    removals_.Append(plan_->since, plan_->at, &block->removed);
-  }
-  removed_taken_ = true;
-  if (plan_->failed()) return false;
-  size_t taken = 0;
-  for (; taken < limit && copies_.Last() != nullptr; ++taken) {
-    Append(options_, *copies_.Last(), block);
-    copies_.Pop(plan_);
-  }
-  size_t looks = limit * kLooksPerRow;
-  while (taken < limit && looks > 0 && cursor_ != kNoRow) {
-    const uint32_t number = rows_.NextUsed(cursor_, &looks, &cursor_);
-    if (number == kNoRow || !plan_->Has(*rows_.At(number))) continue;
-    Append(options_, *rows_.At(number), block);
-    ++taken;
-  }
-  return cursor_ != kNoRow || copies_.Last() != nullptr;
-}
-
-void Shard::EndSnapshot() {
-  copies_.Clear(plan_);
-  plan_ = nullptr;
-  cursor_ = kNoRow;
-}
-
-void Shard::Append(const Options& options, const Row& row, RowBlock* block) {
-  const float* const slots = row.elements() + options.dim;
-  block->ids.push_back(row.id);
-  block->values.insert(block->values.end(), row.elements(), slots);
-  block->slots.insert(block->slots.end(), slots,
-                      slots + options.dim * options.slots());
-  block->last_use.push_back(row.last_use);
-  block->updates.push_back(row.updates);
 }
 
 Counters Shard::counters() const {

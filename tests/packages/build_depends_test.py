@@ -16,7 +16,7 @@ LIBRARIES = {
     "grpc++": "libgrpc++-dev", "hwy": "libhwy-dev",
     "json": "nlohmann-json3-dev",
     "prometheus": "prometheus-cpp-dev", "protobuf": "libprotobuf-dev",
-    "pybind11": "pybind11-dev", "spdlog": "libspdlog-dev",
+    "pybind11": "pybind11-dev", "rocksdb": "librocksdb-dev", "spdlog": "libspdlog-dev",
     "ssl": "libssl-dev", "tbb": "libtbb-dev", "xxhash": "libxxhash-dev",
     "zlib": "zlib1g-dev"}
 

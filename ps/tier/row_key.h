@@ -1,0 +1,37 @@
+// The names of rows in the database.
+
+#ifndef PENSTOCK_PS_TIER_ROW_KEY_H_
+#define PENSTOCK_PS_TIER_ROW_KEY_H_
+
+#include <cstdint>
+
+#include "ps/sparse/tier.h"
+
+namespace penstock::ps {
+
+// Table, shard and id, big-endian: in the order of bytes a table's rows are
+// together.
+struct RowKey {
+  char bytes[16];
+
+  static RowKey Of(uint32_t table, sparse::Tier::Key key) {
+    RowKey name;
+    Store(name.bytes, table, 4);
+    Store(name.bytes + 4, key.shard, 4);
+    Store(name.bytes + 8, key.id, 8);
+    return name;
+  }
+  // Not behind any row of the table, and behind all rows of those before it.
+  static RowKey FirstOf(uint32_t table) { return Of(table, {0, 0}); }
+
+ private:
+  static void Store(char* to, uint64_t number, int bytes) {
+    for (int i = bytes - 1; i >= 0; --i, number >>= 8) {
+      to[i] = static_cast<char>(number);
+    }
+  }
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_TIER_ROW_KEY_H_

@@ -1,0 +1,90 @@
+#include "ps/tier/scratch_folder.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace penstock::ps {
+namespace {
+
+namespace fs = std::filesystem;
+using base::UniqueFd;
+
+constexpr char kPrefix[] = "penstock-rows-";
+constexpr char kLock[] = "/lock";
+constexpr int kAttempts = 3;
+
+absl::Status Error(int error, const std::string& what) {
+  return absl::Status(
+      absl::ErrnoToStatusCode(error),
+      absl::StrCat("rows on disk: ", what, ": ",
+                   std::error_code(error, std::generic_category()).message()));
+}
+
+// Returns the open lock of a folder, or none if somebody has it, or none is
+// there.
+UniqueFd Lock(const std::string& folder, int flags) {
+  UniqueFd lock(
+      open((folder + kLock).c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
+  if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return UniqueFd();
+  }
+  return lock;
+}
+
+// A folder without a lock may be one that is just being made: it stays.
+void RemoveLeftOver(const std::string& parent) {
+  std::error_code error;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    if (!absl::StartsWith(entry->path().filename().string(), kPrefix) ||
+        !entry->is_directory(ignored) || entry->is_symlink(ignored)) {
+      continue;
+    }
+    const UniqueFd lock = Lock(entry->path().string(), O_NOFOLLOW);
+    if (lock.valid()) fs::remove_all(entry->path(), ignored);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make(
+    const std::string& parent) {
+  std::error_code error;
+  fs::create_directories(parent, error);
+  if (error) return Error(error.value(), absl::StrCat("make ", parent));
+  RemoveLeftOver(parent);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string path = absl::StrCat(parent, "/", kPrefix, "XXXXXX");
+    if (mkdtemp(path.data()) == nullptr) {
+      return Error(errno, absl::StrCat("make a folder in ", parent));
+    }
+    // Another process may have taken the lock at once, to remove the folder.
+    UniqueFd lock = Lock(path, O_CREAT);
+    if (lock.valid()) {
+      return std::unique_ptr<ScratchFolder>(
+          new ScratchFolder(std::move(path), std::move(lock)));
+    }
+  }
+  return absl::UnavailableError(
+      absl::StrCat("rows on disk: ", parent,
+                   ": flock() does not work there; give a folder "
+                   "of a local disk"));
+}
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+}  // namespace penstock::ps
