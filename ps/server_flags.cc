@@ -58,6 +58,19 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
       ->default_str("4GiB");
 }
 
+void DeclareSpill(CLI::App* app, ServerFlags* flags) {
+  auto* const folder = app->add_option(
+      "--spill", flags->spill,
+      "a folder on a local disk, for rows of sparse tables that spill above "
+      "their budget");
+  app->add_option("--spill-limit", flags->spill_limit,
+                  "bytes that such rows may take there, such as 1TiB; RocksDB "
+                  "takes more for a while. 0: what the disk has")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("0")
+      ->needs(folder);
+}
+
 void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
   auto* const folder =
       app->add_option("--checkpoints", flags->checkpoints,
@@ -112,6 +125,7 @@ void DeclareFlags(CLI::App* app, ServerFlags* flags) {
                   "workers that the start waits for; else those in TF_CONFIG")
       ->check(CLI::Range(1u, kMaxWorkers));
   DeclareLimits(app, flags);
+  DeclareSpill(app, flags);
   DeclareCheckpoints(app, flags);
   DeclareSecurity(app, flags);
   app->add_option("--record", flags->record,

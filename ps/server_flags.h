@@ -22,8 +22,10 @@ struct ServerFlags {
   double wait_seconds = 600;
   uint64_t memory = uint64_t{16} << 30;         // bytes
   uint64_t held_gradients = uint64_t{4} << 30;  // bytes
-  std::string checkpoints;                      // the folder; empty: none
-  std::string restore;                  // "newest" or a step; empty: not
+  std::string spill;         // the folder of rows without room; empty: none
+  uint64_t spill_limit = 0;  // bytes; 0: what the disk has
+  std::string checkpoints;   // the folder; empty: none
+  std::string restore;       // "newest" or a step; empty: not
   double checkpoint_every_seconds = 0;  // 0: never
   unsigned keep_checkpoints = 3;
   bool incremental = false;

@@ -40,6 +40,7 @@
 #include "ps/service/metrics.h"
 #include "ps/service/protobuf_log.h"
 #include "ps/service/service.h"
+#include "ps/tier/disk_tiers.h"
 #include "ps/tls.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/calls.h"
@@ -90,7 +91,8 @@ uint64_t RandomSeed() {
   return static_cast<uint64_t>(device()) << 32 | device();
 }
 
-Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files) {
+Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
+                          DiskTiers* spill) {
   Server::Options options;
   options.membership.expected_workers = flags.workers;
   options.membership.lease = absl::Seconds(flags.lease_seconds);
@@ -99,6 +101,9 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files) {
   options.max_held_bytes = flags.held_gradients;
   options.tables.max_dense_bytes = flags.memory;
   options.tables.hash_seed = RandomSeed();
+  if (spill != nullptr) {
+    options.tables.new_tier = [spill] { return spill->NewTier(); };
+  }
   if (!flags.restore.empty()) {
     uint64_t step = 0;
     const bool is_step = absl::SimpleAtoi(flags.restore, &step);
@@ -106,6 +111,15 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files) {
   }
   if (flags.quiet) options.log = [](const std::string&) {};
   return options;
+}
+
+// Null without a folder.
+absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
+  if (flags.spill.empty()) return nullptr;
+  DiskOptions options;
+  options.folder = flags.spill;
+  options.max_bytes = flags.spill_limit;
+  return DiskTiers::Open(options);
 }
 
 // Returns what makes a channel to each server, if this is server 0 and has
@@ -180,7 +194,9 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   if (!policy.ok()) return policy.status();
   auto security = ServerSecurity(flags.tls);
   if (!security.ok()) return security.status();
-  Server core(OptionsOf(flags, files));
+  auto spill = OpenSpill(flags);
+  if (!spill.ok()) return spill.status();
+  Server core(OptionsOf(flags, files, spill->get()));
   Access access(*std::move(policy), flags.tls.given());
   std::unique_ptr<CheckpointWriter> writer;
   if (files != nullptr) {

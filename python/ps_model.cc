@@ -191,7 +191,8 @@ ps::SparseSpec SparseOf(const Fields& fields) {
   spec.above_budget =
       Choice<sparse::AboveBudget>(fields, "above_budget",
                                   {{"refuse", sparse::AboveBudget::kRefuse},
-                                   {"evict", sparse::AboveBudget::kEvict}});
+                                   {"evict", sparse::AboveBudget::kEvict},
+                                   {"spill", sparse::AboveBudget::kSpill}});
   return spec;
 }
 

@@ -202,6 +202,7 @@ LAYERS = {
         "ps/server",
         "ps/service",
         "ps/client",
+        "ps/tier",
     ],
     "python": [
         "penstock",

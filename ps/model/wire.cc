@@ -129,12 +129,11 @@ v1::SparseTable ToMessage(const SparseSpec& spec) {
   }
   message.set_max_rows(spec.max_rows);
   message.set_budget_bytes(spec.budget_bytes);
-  message.set_evicts_above_budget(spec.above_budget ==
-                                  sparse::AboveBudget::kEvict);
+  message.set_above_budget(static_cast<v1::AboveBudget>(spec.above_budget));
   return message;
 }
 
-SparseSpec FromMessage(const v1::SparseTable& message) {
+absl::StatusOr<SparseSpec> FromMessage(const v1::SparseTable& message) {
   SparseSpec spec;
   spec.dim = message.dim();
   spec.initial = FromMessage(message.initial());
@@ -149,9 +148,11 @@ SparseSpec FromMessage(const v1::SparseTable& message) {
   }
   spec.max_rows = message.max_rows();
   spec.budget_bytes = message.budget_bytes();
-  spec.above_budget = message.evicts_above_budget()
-                          ? sparse::AboveBudget::kEvict
-                          : sparse::AboveBudget::kRefuse;
+  if (!v1::AboveBudget_IsValid(message.above_budget())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        message.above_budget(), " is nothing that happens above a budget"));
+  }
+  spec.above_budget = static_cast<sparse::AboveBudget>(message.above_budget());
   return spec;
 }
 
@@ -194,9 +195,12 @@ absl::Status ReadRows(const v1::Table& message, TableSpec* table) {
       table->rows = *std::move(dense);
       return absl::OkStatus();
     }
-    case v1::Table::kSparse:
-      table->rows = FromMessage(message.sparse());
+    case v1::Table::kSparse: {
+      auto sparse = FromMessage(message.sparse());
+      if (!sparse.ok()) return sparse.status();
+      table->rows = *std::move(sparse);
       return absl::OkStatus();
+    }
     case v1::Table::ROWS_NOT_SET:
       break;
   }

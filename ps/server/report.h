@@ -21,8 +21,9 @@ struct TableReport {
   std::string name;
   bool is_sparse = false;
   uint64_t steps = 0;
-  uint64_t bytes = 0;  // held here
-  uint64_t rows = 0;   // here
+  uint64_t bytes = 0;         // held here
+  uint64_t rows = 0;          // here
+  uint64_t spilled_rows = 0;  // of them, those on disk
   // Of a sparse table; since the server began.
   uint64_t budget_bytes = 0;
   uint64_t hits = 0;    // ids that were asked for or pushed and had a row

@@ -75,6 +75,16 @@ absl::Status Tables::MakeSparseTables() {
     const size_t table = model_.rows()[i].table;
     sparse::Options options = ps::OptionsOf(model_.table(table));
     options.hash_seed = options_.hash_seed;
+    if (options.above_budget == sparse::AboveBudget::kSpill) {
+      if (options_.new_tier == nullptr) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "table ", base::Printable(options.name, 100),
+            ": its rows go to disk above its budget, and this server has no "
+            "folder for them: start it with --spill=DIR"));
+      }
+      sparse_[i].tier = options_.new_tier();
+      options.tier = sparse_[i].tier.get();
+    }
     auto made = sparse::Table::Create(options);
     if (!made.ok()) return made.status();
     sparse_[i].table = *std::move(made);
@@ -177,6 +187,7 @@ std::vector<TableReport> Tables::Report() const {
     report.steps = sparse_[i].steps;
     report.bytes = counters.bytes;
     report.rows = counters.rows;
+    report.spilled_rows = counters.spilled_rows;
     report.budget_bytes = sparse_[i].table->options().budget_bytes;
     report.hits = counters.hits;
     report.misses = counters.misses;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "ps/server/parts.h"
 #include "ps/server/report.h"
 #include "ps/sparse/table.h"
+#include "ps/sparse/tier.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/tensor.h"
 
@@ -62,14 +64,18 @@ class Tables {
     uint64_t hash_seed = 0;
     // Bounds the dense values, their next versions and slots.
     size_t max_dense_bytes = size_t{16} << 30;
+    // Returns a place for the rows of one sparse table that have no room in
+    // memory; what it refers to outlives the tables. Null: there is none.
+    std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
   // The most that a call may ask for in rows. A peer that sends 8 bytes asks
   // for a whole row.
   static constexpr size_t kMaxRowBytesPerCall = size_t{1} << 30;
 
-  // Returns RESOURCE_EXHAUSTED above max_dense_bytes, and INVALID_ARGUMENT if
-  // the placement is not of this model.
+  // Returns RESOURCE_EXHAUSTED above max_dense_bytes, FAILED_PRECONDITION for a
+  // table that spills without new_tier, and INVALID_ARGUMENT if the placement
+  // is not of this model.
   static absl::StatusOr<std::unique_ptr<Tables>> Create(
       Model model, std::shared_ptr<const PlacementMap> placement,
       uint32_t server, const Options& options);
@@ -141,6 +147,7 @@ class Tables {
 
  private:
   struct SparseTable {
+    std::unique_ptr<sparse::Tier> tier;  // null: its rows stay in memory
     std::unique_ptr<sparse::Table> table;
     std::shared_ptr<const optim::Optimizer> optimizer;
     std::atomic<uint64_t> steps{0};
@@ -165,8 +172,8 @@ class Tables {
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
                                           absl::Time now);
   absl::Status ApplyParts(size_t policy, absl::Span<Gradients* const> pushes);
-  void ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
-                 absl::Time now);
+  absl::Status ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
+                         absl::Time now);
 
   const LocalModel model_;
   const std::shared_ptr<const PlacementMap> placement_;

@@ -187,7 +187,10 @@ absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
   absl::Status status = ApplyParts(policy, pushes);
   if (!status.ok()) return status;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
-    if (model_.rows()[rows].policy == policy) ApplyRows(rows, pushes, now);
+    if (model_.rows()[rows].policy == policy) {
+      status = ApplyRows(rows, pushes, now);
+      if (!status.ok()) return status;
+    }
   }
   return absl::OkStatus();
 }
@@ -211,8 +214,8 @@ absl::Status Tables::ApplyParts(size_t policy,
   return DensePart::Apply(steps, workers_, &readers_mu_);
 }
 
-void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
-                       absl::Time now) {
+absl::Status Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
+                               absl::Time now) {
   SparseTable& sparse = sparse_[rows];
   std::vector<RowGradients*> all;
   for (Gradients* push : pushes) {
@@ -220,7 +223,7 @@ void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
       if (each.rows == rows) all.push_back(&each);
     }
   }
-  if (all.empty()) return;
+  if (all.empty()) return absl::OkStatus();
   const size_t dim = sparse.table->options().dim;
   const size_t slots = sparse.table->options().slots();
   RowStep mean = MeanOf(std::move(all), dim, sparse.table->hash());
@@ -231,10 +234,12 @@ void Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
     for (size_t i = 0; i < slots; ++i) slot[i] = first + i * dim;
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
-  // The sizes fit, and there is room: it cannot fail.
-  (void)sparse.table->Push(mean.ids, mean.values, now, step,
-                           std::move(mean.reserved), RunOn(workers_));
   ++sparse.steps;
+  // The sizes fit, and there is room: only a disk can fail.
+  return sparse.table
+      ->Push(mean.ids, mean.values, now, step, std::move(mean.reserved),
+             RunOn(workers_))
+      .status();
 }
 
 }  // namespace penstock::ps

@@ -88,6 +88,8 @@ constexpr TableFigure kTableFigures[] = {
      &TableReport::bytes, kGauge, false},
     {"penstock_ps_table_rows", "Rows that are here.", &TableReport::rows,
      kGauge, false},
+    {"penstock_ps_table_spilled_rows", "Of those rows, the ones on disk.",
+     &TableReport::spilled_rows, kGauge, true},
     {"penstock_ps_table_limit_bytes",
      "Memory that a sparse table may take here.", &TableReport::budget_bytes,
      kGauge, true},

@@ -72,12 +72,8 @@ absl::Status ValidateLimits(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status ValidateTier(const Options& options) {
-  const bool spills = options.above_budget == AboveBudget::kSpill;
-  if (spills != (options.tier != nullptr)) {
-    return Invalid(options, "a table has a tier if it spills, and only then");
-  }
-  if (!spills) return absl::OkStatus();
+absl::Status ValidateSpill(const Options& options) {
+  if (options.above_budget != AboveBudget::kSpill) return absl::OkStatus();
   if (options.budget_bytes == 0) {
     return Invalid(options, "a table that spills has a budget_bytes");
   }
@@ -117,7 +113,7 @@ absl::Status Validate(const Options& options) {
   }
   if (options.memory == nullptr) return Invalid(options, "memory is null");
   for (const auto& validate :
-       {ValidateInitial, ValidateLimits, ValidateTier, ValidateBudget}) {
+       {ValidateInitial, ValidateLimits, ValidateSpill, ValidateBudget}) {
     if (absl::Status status = validate(options); !status.ok()) return status;
   }
   return absl::OkStatus();

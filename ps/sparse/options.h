@@ -17,6 +17,7 @@
 namespace penstock::ps::sparse {
 
 // What happens to a push that needs a row for which the budget has no room.
+// As the numbers of ps/model/model.proto.
 enum class AboveBudget {
   kRefuse,  // refused as a whole, with RESOURCE_EXHAUSTED and a time to wait
   kEvict,   // the rows that were not used for longest make room, and are lost
@@ -51,8 +52,8 @@ struct Options {
   // the table holds a few percent less, or, of very small tables, a third.
   size_t budget_bytes = 0;
   AboveBudget above_budget = AboveBudget::kRefuse;
-  // Of this table alone, empty, and outlives it. kSpill has one, and no
-  // max_rows; the others have none.
+  // Of this table alone, empty, and outlives it. kSpill has one, and a budget,
+  // and no max_rows; the others have none.
   Tier* tier = nullptr;
   // What a refused push is told to wait.
   absl::Duration retry_after = absl::Seconds(1);
@@ -70,7 +71,8 @@ struct Options {
   }
 };
 
-// Returns INVALID_ARGUMENT, with the field's name, for what cannot be.
+// Returns INVALID_ARGUMENT, with the field's name, for what cannot be. It does
+// not ask for the tier.
 absl::Status Validate(const Options& options);
 
 // The smallest budget_bytes that a table can have.

@@ -5,6 +5,7 @@
 namespace penstock::ps::sparse {
 
 bool Spill::Put(uint32_t shard, const Row& row) {
+  if (failed_) return false;
   const absl::Status status = tier_->Put(
       {shard, row.id}, {reinterpret_cast<const char*>(&row), row_bytes_});
   if (status.ok()) return true;
@@ -14,6 +15,7 @@ bool Spill::Put(uint32_t shard, const Row& row) {
 }
 
 bool Spill::Get(uint32_t shard, uint64_t id, Row* row) {
+  if (failed_) return false;
   const auto found =
       tier_->Get({shard, id}, reinterpret_cast<char*>(row), row_bytes_);
   if (!found.ok()) Fail("read a row", found.status());
@@ -21,6 +23,7 @@ bool Spill::Get(uint32_t shard, uint64_t id, Row* row) {
 }
 
 void Spill::Erase(uint32_t shard, uint64_t id) {
+  if (failed_) return;
   const absl::Status status = tier_->Erase({shard, id});
   if (!status.ok()) Fail("remove a row", status);
 }

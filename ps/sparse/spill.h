@@ -30,8 +30,8 @@ class RowBuffer {
 };
 
 // A Tier as the shards of one table use it: with rows, and with the first error
-// that nobody can undo. A row is either in memory or here. Thread-safe as Tier
-// is.
+// that nobody can undo, after which it has none and takes none. A row is either
+// in memory or here. Thread-safe as Tier is.
 class Spill {
  public:
   // The tier outlives it. `row_bytes` are RowStore's stride.

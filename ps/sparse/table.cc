@@ -29,6 +29,12 @@ uint32_t SecondsOf(absl::Time time) {
 
 absl::StatusOr<std::unique_ptr<Table>> Table::Create(const Options& options) {
   if (absl::Status status = Validate(options); !status.ok()) return status;
+  const bool spills = options.above_budget == AboveBudget::kSpill;
+  if (spills != (options.tier != nullptr)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sparse table '", options.name,
+                     "': a table has a tier if it spills, and only then"));
+  }
   return std::unique_ptr<Table>(new Table(options));
 }
 

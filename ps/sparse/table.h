@@ -64,7 +64,7 @@ struct PushResult {
 // Maintain() now and then.
 class Table {
  public:
-  // Returns what Validate() returns for options that cannot be.
+  // Returns INVALID_ARGUMENT for options that cannot be.
   static absl::StatusOr<std::unique_ptr<Table>> Create(const Options& options);
 
   // Writes the values of `ids` to `out`, dim floats for each, in their order.

@@ -194,7 +194,8 @@ class Sparse(TableSpec):
     not used for `time_to_live` seconds; and when there are more than `max_rows`
     at a server, or they take more than `budget_bytes` of its memory, and
     `above_budget` is "evict". With "refuse" such a push raises
-    ResourceExhausted. 0 is no limit.
+    ResourceExhausted. With "spill" rows go to the servers' disks, if they were
+    started with --spill, and nothing is lost. 0 is no limit.
     """
 
     name: str

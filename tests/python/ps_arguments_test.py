@@ -115,7 +115,8 @@ WRONG_TABLES = [
     (sparse(max_rows=-1), ValueError, "table emb: max_rows"),
     (sparse(budget_bytes="1"), TypeError, "table emb: budget_bytes"),
     (sparse(above_budget="drop"), ValueError,
-     "table emb: above_budget is 'drop': give \"evict\" or \"refuse\""),
+     "table emb: above_budget is 'drop': give \"evict\" or \"refuse\" "
+     "or \"spill\""),
 ]
 
 

@@ -50,7 +50,7 @@ constexpr char kFull[] = R"(
     sparse {
       dim: 16 initial { uniform { low: -0.5 high: 0.5 } } seed: 99
       min_count: 3 time_to_live_seconds: 3600 max_rows: 100000
-      budget_bytes: 1000000000 evicts_above_budget: true
+      budget_bytes: 1000000000 above_budget: EVICT
     }
     optimizer {
       rule: "ftrl" schedule { kind: "constant" learning_rate: 0.5 }
@@ -184,6 +184,12 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
            sgd,
        "low < high"},
       {"name: 'a' sparse { dim: 4 budget_bytes: 1 } " + sgd, "budget_bytes"},
+      {"name: 'a' sparse { dim: 4 above_budget: SPILL } " + sgd,
+       "budget_bytes"},
+      {"name: 'a' sparse { dim: 4 above_budget: SPILL budget_bytes: 99999999 "
+       "max_rows: 9999 } " +
+           sgd,
+       "max_rows"},
   };
   for (const Refused& each : all) {
     SCOPED_TRACE(each.said);

@@ -45,6 +45,7 @@ SmallTraining::SmallTraining(Model model, checkpoint::Files* files,
     Server::Options server;
     server.membership.expected_workers = options.workers;
     server.log = [](const std::string&) {};
+    server.tables.new_tier = options.new_tier;
     if (options.restore) server.restore = RestoreFrom(files);
     servers_.push_back(std::make_unique<Server>(server));
     writers_.push_back(std::make_unique<CheckpointWriter>(

@@ -5,6 +5,7 @@
 #define PENSTOCK_TESTS_PS_SERVER_SMALL_TRAINING_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,6 +46,7 @@ class SmallTraining {
     bool restore = false;
     uint64_t step = 0;  // to restore; 0: the newest
     CheckpointWriter::Options checkpoints;
+    std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };
 
   // Tables are of f32. `files` outlive it.

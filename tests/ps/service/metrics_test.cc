@@ -25,6 +25,7 @@ TableReport Table(const std::string& name, bool is_sparse) {
   table.steps = 10;
   table.bytes = 11;
   table.rows = 12;
+  table.spilled_rows = 19;
   table.budget_bytes = 13;
   table.hits = 14;
   table.misses = 15;
@@ -99,6 +100,7 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
     wanted[absl::StrCat("penstock_ps_table_", name,
                         "{table=users,type=sparse}")] = value++;
   }
+  wanted["penstock_ps_table_spilled_rows{table=users,type=sparse}"] = 19;
   EXPECT_EQ(Figures(SomeReport()), wanted);
 }
 

@@ -211,10 +211,10 @@ TEST(SpillTest, RemovedOnDiskIsRemovedAndRestoredIsReplaced) {
 TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   MemoryTier tier;
   Options options = SpillOptions(nullptr);
-  EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Table::Create(options).status()));
   options = BudgetOptions(AboveBudget::kEvict);
   options.tier = &tier;
-  EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
+  EXPECT_TRUE(absl::IsInvalidArgument(Table::Create(options).status()));
   options = SpillOptions(&tier);
   EXPECT_TRUE(Validate(options).ok());
   options.max_rows = 1000;

@@ -218,6 +218,7 @@ TEST_F(DiskTiersTest, ATableLosesNothing) {
   options.tier = tier.get();
   const auto table = *sparse::Table::Create(options);
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int thread = 0; thread < 2; ++thread) {
     threads.emplace_back([&, thread] {
       std::mt19937_64 random(thread);
