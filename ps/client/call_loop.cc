@@ -41,11 +41,15 @@ CallLoop::CallLoop() : thread_([this] { Run(); }) {}
 
 CallLoop::~CallLoop() {
   Stop();
+  auto* const last = new Wait;
+  last->done = [] {};
   {
     absl::MutexLock lock(&mu_);
     is_closing_ = true;
+    // Wakes the thread, which may have nothing to wait for. Under the same
+    // lock, so that it does not shut the queue down before that is in it.
+    StartLocked(last, absl::InfinitePast());
   }
-  Post([] {});  // wakes the thread, which may have nothing to wait for
   thread_.join();
 }
 
@@ -82,6 +86,10 @@ void CallLoop::At(absl::Time time, std::function<void()> done) {
   auto* const wait = new Wait;
   wait->done = std::move(done);
   absl::MutexLock lock(&mu_);  // Stop() can cancel only an alarm that is set
+  StartLocked(wait, time);
+}
+
+void CallLoop::StartLocked(Wait* wait, absl::Time time) {
   events_.insert(wait);
   const bool is_over = stopped_ || time <= base::SteadyNow();
   wait->alarm.Set(&queue_,

@@ -75,6 +75,8 @@ class CallLoop {
 
   // Returns whether the loop has stopped: then `event` is to be cancelled.
   bool Add(Event* event);
+  void StartLocked(Wait* wait, absl::Time time)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Run();
 
   grpc::CompletionQueue queue_;
