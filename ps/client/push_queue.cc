@@ -63,7 +63,9 @@ void PushQueue::Push(uint64_t step, const tensor::Bundle& gradients,
     const bool must_wait =
         may_be_ahead_ && !(was_pulled && pulled->second.waited_for_all);
     pulled_.erase(pulled_.begin(), pulled_.upper_bound(step));
-    next_ = std::max(next_, clock + 1);
+    // A repeated push gets the clock of the first when its turn comes.
+    if (last_step_ != step) next_ = std::max(next_, clock + 1);
+    last_step_ = step;
     pending_.push_back(
         {step, clock, must_wait, gradients, deadline, std::move(done)});
     if (pending_.size() == 1) first = &pending_.front();
@@ -72,6 +74,13 @@ void PushQueue::Push(uint64_t step, const tensor::Bundle& gradients,
 }
 
 void PushQueue::Begin(Pending* push) {
+  {
+    absl::MutexLock lock(&mu_);
+    if (sent_.has_value() && sent_->step == push->step) {
+      push->clock = sent_->clock;
+      push->must_wait = false;
+    }
+  }
   if (push->must_wait) return Wait(push);
   Send(push);
 }
@@ -109,6 +118,10 @@ absl::StatusOr<grpc::ByteBuffer> PushQueue::Encode(const Pending& push) const {
 }
 
 void PushQueue::Send(Pending* push) {
+  {
+    absl::MutexLock lock(&mu_);
+    sent_ = {push->step, push->clock};
+  }
   auto bytes = Encode(*push);
   if (!bytes.ok()) return Fail(*push, bytes.status());
   PatientCall::Start(puller_.loop,

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "ps/client/gradients.h"
 #include "ps/client/pull.h"
 #include "ps/wire/ps.pb.h"
@@ -40,6 +41,8 @@ struct Pushed {
 //                         last push had
 //   the push of step s    has what the first pull for s was answered with; if
 //                         there was none, what a pull would ask for
+//   a repeated push of s  has what the last push had, if that was of s; so it
+//                         counts once
 //
 // A server refuses a push that is ahead of what can have been pulled. If no
 // pull for the step has waited for all that the server may wait for, the queue
@@ -65,6 +68,10 @@ class PushQueue {
             Done done);
 
  private:
+  struct PushClock {
+    uint64_t step;
+    uint64_t clock;
+  };
   struct Pending {
     uint64_t step;
     uint64_t clock;
@@ -94,6 +101,9 @@ class PushQueue {
   uint64_t next_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PullAnswer> pulled_ ABSL_GUARDED_BY(mu_);  // by step
   std::deque<Pending> pending_ ABSL_GUARDED_BY(mu_);
+  // Of the last push that was handed over, and that was sent.
+  absl::optional<uint64_t> last_step_ ABSL_GUARDED_BY(mu_);
+  absl::optional<PushClock> sent_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace penstock::ps

@@ -49,7 +49,8 @@ namespace penstock::ps {
 // What is repeated is PatientCall's to say. A push counts at most once, however
 // often it is sent, and once if the verdict says so, even if the connection
 // broke in between and the worker had to join again. After an error of a push
-// nobody knows whether a server has counted it; repeating it is safe.
+// nobody knows whether a server has counted it; repeating it before the push of
+// another step is safe.
 //
 // Errors name the call, the server and the remedy. Beside those of ps.proto:
 // DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the worker is

@@ -135,8 +135,8 @@ class Worker:
         sparse table; those of ids that repeat are added up. Tables without
         gradients may be left out. Arrays are sent from where they lie: do not
         write to them before this has returned, nor after an error of it other
-        than InvalidArgument. After such an error it may have counted; pushed
-        again, it may count as one step more.
+        than InvalidArgument. After such an error it may have counted: push the
+        same step again, before another one, and it counts once.
         """
         return Pushed(
             self._worker.start_push(step, gradients, rows, 0).wait())
