@@ -27,6 +27,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/span.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/server/checkpoint_writer.h"
 #include "ps/server/server.h"
@@ -123,7 +124,8 @@ class Training {
     if (gradient_.byte_size() == 0) {
       gradient_ = *tensor::Tensor::Allocate(tensor::DType::kF32,
                                             {rows_ / kVariables, kDim});
-      for (float& each : *gradient_.mutable_flat<float>()) {
+      const absl::Span<float> elements = *gradient_.mutable_flat<float>();
+      for (float& each : elements) {
         each = static_cast<float>(random_()) * 1e-10F;
       }
       for (int i = 0; i < kVariables; ++i) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "ps/client/reader.h"
 #include "ps/client/worker.h"
 #include "tests/ps/client/cluster.h"
@@ -30,7 +31,8 @@ constexpr int kSteps = 200;
 
 Tensor Ones(tensor::Shape shape) {
   Tensor tensor = *Tensor::Allocate(tensor::DType::kF32, std::move(shape));
-  for (float& element : *tensor.mutable_flat<float>()) element = 1;
+  const absl::Span<float> elements = *tensor.mutable_flat<float>();
+  for (float& element : elements) element = 1;
   return tensor;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "penstock/allocator.h"
 #include "penstock/penstock.h"
 #include "ps/client/worker.h"
@@ -49,7 +50,8 @@ class TransportTest : public testing::TestWithParam<Fabric> {
           {"small", 10},
           {"tiny", 3}}) {
       Tensor tensor = *Tensor::Allocate(tensor::DType::kF32, {rows, 2});
-      for (float& element : *tensor.mutable_flat<float>()) element = value;
+      const absl::Span<float> elements = *tensor.mutable_flat<float>();
+      for (float& element : elements) element = value;
       bundle.tensors.push_back({name, std::move(tensor)});
     }
     return bundle;
@@ -76,12 +78,14 @@ TEST_P(TransportTest, ATrainingGoesOverIt) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     for (const tensor::NamedTensor& named : pulled->AllDense().tensors) {
       const Tensor aligned = *named.tensor.Aligned();
-      for (const float element : *aligned.flat<float>()) {
+      const absl::Span<const float> aligned_elements = *aligned.flat<float>();
+      for (const float element : aligned_elements) {
         ASSERT_EQ(element, 10.0f - step) << named.name;
       }
     }
     Tensor ones = *Tensor::Allocate(tensor::DType::kF32, {500, 64});
-    for (float& element : *ones.mutable_flat<float>()) element = 1;
+    const absl::Span<float> ones_elements = *ones.mutable_flat<float>();
+    for (float& element : ones_elements) element = 1;
     const Tensor rows = *pulled->Rows(0).Aligned();
     const absl::Span<const float> elements = *rows.flat<float>();
     for (size_t i = 0; i < elements.size(); ++i) {
