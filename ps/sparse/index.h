@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "ps/sparse/memory.h"
+#include "ps/sparse/prefetch.h"
 
 namespace penstock::ps::sparse {
 
@@ -42,9 +43,7 @@ class RowIndex {
     }
   }
 
-  void Prefetch(uint32_t tag) const {
-    __builtin_prefetch(entries_ + (tag & mask_));
-  }
+  void Prefetch(uint32_t tag) const { FetchLine(entries_ + (tag & mask_)); }
 
   // Adds a row. Asks for room: size() < limit().
   void Insert(uint32_t tag, uint32_t row);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ps/sparse/index.h"
+#include "ps/sparse/prefetch.h"
 #include "ps/sparse/row_store.h"
 
 namespace penstock::ps::sparse {
@@ -51,8 +52,8 @@ class Recency {
   // Fetches what Use() will write.
   void Prefetch(uint32_t number) const {
     const Row* const row = rows_->At(number);
-    if (row->newer != kNoRow) __builtin_prefetch(rows_->At(row->newer), 1);
-    if (row->older != kNoRow) __builtin_prefetch(rows_->At(row->older), 1);
+    if (row->newer != kNoRow) FetchLineToWrite(rows_->At(row->newer));
+    if (row->older != kNoRow) FetchLineToWrite(rows_->At(row->older));
   }
 
   void Clear() { oldest_ = newest_ = kNoRow; }

@@ -9,6 +9,7 @@
 
 #include "ps/sparse/index.h"
 #include "ps/sparse/memory.h"
+#include "ps/sparse/prefetch.h"
 
 namespace penstock::ps::sparse {
 
@@ -56,7 +57,7 @@ class RowStore {
     const char* const memory = reinterpret_cast<const char*>(At(row));
     // Of a long row the processor's own prefetcher finds the rest.
     const size_t bytes = stride_ < 1024 ? stride_ : 1024;
-    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(memory + i);
+    for (size_t i = 0; i < bytes; i += 64) FetchLine(memory + i);
   }
 
   // Makes more rows available. Returns false if there is no memory, or bytes()

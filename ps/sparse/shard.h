@@ -167,7 +167,8 @@ class Shard {
     row->changed = epoch_;
   }
   void Use(uint32_t number, Row* row, uint32_t now) {
-    row->last_use = std::max(row->last_use, now);
+    // Most uses are of the second that is there: they leave the line clean.
+    if (row->last_use < now) row->last_use = now;
     if (keeps_order_) recency_.Use(number);
   }
   void Move(uint32_t number);
