@@ -5,58 +5,90 @@
 namespace penstock::ps::sparse {
 
 RowIndex::~RowIndex() {
-  if (entries_ != nullptr) memory_->Free(entries_, bytes());
+  if (buckets_ != nullptr) memory_->Free(buckets_, bytes());
 }
 
 void RowIndex::Insert(uint32_t tag, uint32_t row) {
   size_t i = tag & mask_;
-  while (entries_[i].row != kNoRow) i = (i + 1) & mask_;
-  entries_[i] = {tag, row};
+  while (buckets_[i].full()) i = (i + 1) & mask_;
+  Bucket& bucket = buckets_[i];
+  const size_t end = bucket.size();
+  bucket.tags[end] = tag;
+  bucket.rows[end] = row;
   ++size_;
 }
 
-size_t RowIndex::PlaceOf(uint32_t tag, uint32_t row) const {
-  size_t i = tag & mask_;
-  while (entries_[i].row != row) i = (i + 1) & mask_;
-  return i;
+RowIndex::Place RowIndex::PlaceOf(uint32_t tag, uint32_t row) const {
+  for (size_t i = tag & mask_;; i = (i + 1) & mask_) {
+    const uint32_t places = PlacesOf(row, buckets_[i].rows);
+    if (places != 0) return {i, static_cast<size_t>(__builtin_ctz(places))};
+  }
 }
 
 void RowIndex::Replace(uint32_t tag, uint32_t row, uint32_t by) {
-  entries_[PlaceOf(tag, row)].row = by;
+  const Place place = PlaceOf(tag, row);
+  buckets_[place.bucket].rows[place.i] = by;
 }
 
-// Closes the gap: of the run behind it, each entry that may lie as far ahead
-// moves into it and leaves the next one (D. Knuth, TAOCP 6.4, algorithm R).
-void RowIndex::Erase(uint32_t tag, uint32_t row) {
-  size_t gap = PlaceOf(tag, row);
-  for (size_t i = (gap + 1) & mask_; entries_[i].row != kNoRow;
-       i = (i + 1) & mask_) {
-    const size_t from_home = (i - entries_[i].tag) & mask_;
-    if (from_home >= ((i - gap) & mask_)) {
-      entries_[gap] = entries_[i];
-      gap = i;
+// The last entry takes its place.
+void RowIndex::TakeOut(Place place) {
+  Bucket& bucket = buckets_[place.bucket];
+  const size_t last = bucket.size() - 1;
+  bucket.tags[place.i] = bucket.tags[last];
+  bucket.rows[place.i] = bucket.rows[last];
+  bucket.rows[last] = kNoRow;
+}
+
+// Returns whether an entry behind the bucket may lie in it: its home is there
+// or before.
+bool RowIndex::FindBehind(size_t bucket, Place* place) const {
+  for (size_t i = (bucket + 1) & mask_;; i = (i + 1) & mask_) {
+    const Bucket& other = buckets_[i];
+    for (size_t j = 0; j < other.size(); ++j) {
+      if (FromHome(other.tags[j], i) >= ((i - bucket) & mask_)) {
+        *place = {i, j};
+        return true;
+      }
     }
+    if (!other.full()) return false;
   }
-  entries_[gap].row = kNoRow;
+}
+
+// Look-ups pass full buckets only. So one that was full is filled again, if an
+// entry has passed it, and so on with the bucket of that one (D. Knuth, TAOCP
+// 6.4, algorithm R, by buckets).
+void RowIndex::Erase(uint32_t tag, uint32_t row) {
+  Place gap = PlaceOf(tag, row);
   --size_;
+  while (true) {
+    const size_t bucket = gap.bucket;
+    const bool was_full = buckets_[bucket].full();
+    TakeOut(gap);
+    if (!was_full || !FindBehind(bucket, &gap)) return;
+    const Bucket& from = buckets_[gap.bucket];
+    buckets_[bucket].tags[kPlaces - 1] = from.tags[gap.i];
+    buckets_[bucket].rows[kPlaces - 1] = from.rows[gap.i];
+  }
 }
 
 bool RowIndex::Grow() {
-  const size_t places = bytes_to_grow() / sizeof(Entry);
+  const size_t bytes = bytes_to_grow();
   // All of it is written at once, so huge pages waste nothing, and each look-up
   // is somewhere else.
-  void* const memory = memory_->Allocate(places * sizeof(Entry), /*huge=*/true);
+  void* const memory = memory_->Allocate(bytes, /*huge=*/true);
   if (memory == nullptr) return false;
-  Entry* const old = entries_;
-  const size_t old_places = this->places();
-  entries_ = static_cast<Entry*>(memory);
-  mask_ = places - 1;
+  Bucket* const old = buckets_;
+  const size_t old_buckets = buckets();
+  buckets_ = static_cast<Bucket*>(memory);
+  mask_ = bytes / sizeof(Bucket) - 1;
   size_ = 0;
-  std::fill_n(entries_, places, Entry{0, kNoRow});
-  for (size_t i = 0; i < old_places; ++i) {
-    if (old[i].row != kNoRow) Insert(old[i].tag, old[i].row);
+  std::memset(memory, 0xff, bytes);
+  static_assert(kNoRow == 0xffffffff, "all are free");
+  for (size_t i = 0; i < old_buckets; ++i) {
+    const size_t size = old[i].size();
+    for (size_t j = 0; j < size; ++j) Insert(old[i].tags[j], old[i].rows[j]);
   }
-  if (old != nullptr) memory_->Free(old, old_places * sizeof(Entry));
+  if (old != nullptr) memory_->Free(old, old_buckets * sizeof(Bucket));
   return true;
 }
 
@@ -64,9 +96,10 @@ size_t RowIndex::LongestRun() const {
   size_t longest = 0;
   size_t run = 0;
   // Twice around, for the run that goes over the end.
-  for (size_t i = 0; i < 2 * places(); ++i) {
-    run = entries_[i & mask_].row == kNoRow ? 0 : run + 1;
-    longest = std::max(longest, run);
+  for (size_t i = 0; i < 2 * buckets(); ++i) {
+    const Bucket& bucket = buckets_[i & mask_];
+    longest = std::max(longest, run + bucket.size());
+    run = bucket.full() ? run + kPlaces : 0;
   }
   return longest;
 }

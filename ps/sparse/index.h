@@ -3,8 +3,11 @@
 #ifndef PENSTOCK_PS_SPARSE_INDEX_H_
 #define PENSTOCK_PS_SPARSE_INDEX_H_
 
+#include <emmintrin.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "ps/sparse/memory.h"
 #include "ps/sparse/prefetch.h"
@@ -15,10 +18,13 @@ namespace penstock::ps::sparse {
 constexpr uint32_t kNoRow = 0xffffffff;
 
 // Maps 32 bits of a hash, the tag, to the number of a row; rows may share a
-// tag. Open addressing with linear probing: an entry's place is its tag, modulo
-// the size. So 8 bytes of one cache line tell all that can be known without the
-// row, which has the id and is read in any case; growing reads no row; and
-// erasing leaves no tombstone, since later entries move up.
+// tag. Open addressing by buckets of eight, each of them a cache line whose
+// tags are compared at once: a loop over entries would end where the processor
+// does not expect it, which costs as much as half of a look-up. An entry lies
+// in its home, the bucket of its tag, or behind it if all between are full. So
+// one cache line tells nearly always what can be known without the row, which
+// has the id and is read in any case; growing reads no row; and erasing leaves
+// no tombstone, since later entries move up.
 //
 // Why not absl::flat_hash_map: it has no way to survive a failed allocation,
 // takes two cache lines for a look-up, and 17 bytes for an entry of an id and a
@@ -36,14 +42,18 @@ class RowIndex {
   template <typename IsIt>
   uint32_t Find(uint32_t tag, const IsIt& is_it) const {
     if (size_ == 0) return kNoRow;
-    for (size_t i = tag & mask_;; i = (i + 1) & mask_) {
-      const Entry& entry = entries_[i];
-      if (entry.row == kNoRow) return kNoRow;
-      if (entry.tag == tag && is_it(entry.row)) return entry.row;
+    for (size_t home = tag & mask_;; home = (home + 1) & mask_) {
+      const Bucket& bucket = buckets_[home];
+      for (uint32_t equal = PlacesOf(tag, bucket.tags); equal != 0;
+           equal &= equal - 1) {
+        const uint32_t row = bucket.rows[__builtin_ctz(equal)];
+        if (row != kNoRow && is_it(row)) return row;
+      }
+      if (!bucket.full()) return kNoRow;
     }
   }
 
-  void Prefetch(uint32_t tag) const { FetchLine(entries_ + (tag & mask_)); }
+  void Prefetch(uint32_t tag) const { FetchLine(buckets_ + (tag & mask_)); }
 
   // Adds a row. Asks for room: size() < limit().
   void Insert(uint32_t tag, uint32_t row);
@@ -56,31 +66,58 @@ class RowIndex {
 
   size_t size() const { return size_; }
   // So many rows it can have before it must grow: three quarters of its places.
-  // Runs are a few entries long then.
-  size_t limit() const { return places() / 4 * 3; }
-  size_t bytes() const { return places() * sizeof(Entry); }
+  // One entry in 30 is not at home then.
+  size_t limit() const { return buckets() * kPlaces / 4 * 3; }
+  size_t bytes() const { return buckets() * sizeof(Bucket); }
   // What Grow() asks for.
   size_t bytes_to_grow() const {
-    return (places() == 0 ? kFirstPlaces : places() * 2) * sizeof(Entry);
+    return (buckets() == 0 ? kFirstBuckets : buckets() * 2) * sizeof(Bucket);
   }
 
-  // Returns the longest run of entries, which bounds each look-up. Walks all of
-  // them.
+  // Returns the longest run of full buckets, in entries, which bounds each
+  // look-up. Walks all of them.
   size_t LongestRun() const;
 
  private:
-  static constexpr size_t kFirstPlaces = 64;
+  static constexpr size_t kPlaces = 8;
+  static constexpr size_t kFirstBuckets = 8;
 
-  struct Entry {
-    uint32_t tag;
-    uint32_t row;  // kNoRow: free
+  // Its entries come first.
+  struct alignas(64) Bucket {
+    uint32_t tags[kPlaces];
+    uint32_t rows[kPlaces];  // kNoRow: free
+
+    bool full() const { return rows[kPlaces - 1] != kNoRow; }
+    size_t size() const {
+      return full() ? kPlaces : __builtin_ctz(PlacesOf(kNoRow, rows));
+    }
+  };
+  struct Place {
+    size_t bucket;
+    size_t i;
   };
 
-  size_t places() const { return entries_ == nullptr ? 0 : mask_ + 1; }
-  size_t PlaceOf(uint32_t tag, uint32_t row) const;
+  // Returns a bit for each of the eight that is `value`.
+  static uint32_t PlacesOf(uint32_t value, const uint32_t* eight) {
+    const __m128i values = _mm_set1_epi32(static_cast<int>(value));
+    const auto* from = reinterpret_cast<const __m128i*>(eight);
+    const __m128i low = _mm_cmpeq_epi32(_mm_load_si128(from), values);
+    const __m128i high = _mm_cmpeq_epi32(_mm_load_si128(from + 1), values);
+    const __m128i words = _mm_packs_epi32(low, high);
+    return _mm_movemask_epi8(_mm_packs_epi16(words, words)) & 0xff;
+  }
+
+  size_t buckets() const { return buckets_ == nullptr ? 0 : mask_ + 1; }
+  // How far `bucket` is behind the home of `tag`.
+  size_t FromHome(uint32_t tag, size_t bucket) const {
+    return (bucket - tag) & mask_;
+  }
+  Place PlaceOf(uint32_t tag, uint32_t row) const;
+  void TakeOut(Place place);
+  bool FindBehind(size_t bucket, Place* place) const;
 
   Memory* const memory_;
-  Entry* entries_ = nullptr;
+  Bucket* buckets_ = nullptr;
   size_t mask_ = 0;
   size_t size_ = 0;
 };

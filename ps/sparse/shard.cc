@@ -72,12 +72,11 @@ size_t Shard::bytes() const {
 }
 
 void Shard::Prefetch(const uint64_t* hashes, size_t count) const {
-  constexpr size_t kMost = 64;
-  count = std::min(count, kMost);
+  count = std::min(count, kMaxPrefetch);
   for (size_t i = 0; i < count; ++i) {
     index_.Prefetch(static_cast<uint32_t>(hashes[i]));
   }
-  uint32_t numbers[kMost];
+  uint32_t numbers[kMaxPrefetch];
   for (size_t i = 0; i < count; ++i) {
     // The tag alone says nearly always which row it is.
     numbers[i] = index_.Find(static_cast<uint32_t>(hashes[i]),

@@ -57,7 +57,9 @@ class Shard {
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
-  // Fetches into the cache what the calls for these hashes will touch.
+  static constexpr size_t kMaxPrefetch = 128;
+  // Fetches into the cache what the calls for these hashes will touch, for
+  // kMaxPrefetch of them at most.
   void Prefetch(const uint64_t* hashes, size_t count) const;
 
   // Returns the row, used now; null if there is none, or its time is over.

@@ -140,8 +140,9 @@ class Table {
 
   // So many rows at most are worked on before the shard's lock is free again.
   static constexpr size_t kRowsPerLock = 256;
-  // So many misses of the cache at once.
-  static constexpr size_t kPrefetch = 64;
+  // So many rows are on the way into the cache at once. Less than that leaves
+  // the memory idle, and no more fits into the first level.
+  static constexpr size_t kPrefetch = Shard::kMaxPrefetch;
 
   struct alignas(64) Part {
     Part(const Options* options, const InitialValue* initial,
