@@ -15,7 +15,10 @@ SteadyTimer::Id SteadyTimer::At(absl::Time time, std::function<void()> call) {
   absl::MutexLock lock(&mu_);
   const Id id = {time, ++last_};
   calls_.emplace(id, std::move(call));
-  if (calls_.begin()->first == id) changed_.Signal();
+  if (time < wakes_at_) {
+    wakes_at_ = time;
+    changed_.Signal();
+  }
   return id;
 }
 
@@ -27,10 +30,10 @@ void SteadyTimer::Cancel(const Id& id) {
 void SteadyTimer::ThreadLoop() {
   absl::MutexLock lock(&mu_);
   while (!stop_) {
-    const absl::Time next =
+    wakes_at_ =
         calls_.empty() ? absl::InfiniteFuture() : calls_.begin()->first.first;
-    if (base::SteadyNow() < next) {
-      changed_.WaitUntil(&mu_, next);
+    if (base::SteadyNow() < wakes_at_) {
+      changed_.WaitUntil(&mu_, wakes_at_);
       continue;
     }
     calls_.begin()->second();

@@ -45,6 +45,9 @@ class SteadyTimer {
   base::SteadyCondVar changed_;
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   uint64_t last_ ABSL_GUARDED_BY(mu_) = 0;
+  // When the thread looks again. It is not woken for what comes later, and if
+  // all is cancelled by then, has woken in vain: most calls are, soon.
+  absl::Time wakes_at_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   std::map<Id, std::function<void()>> calls_ ABSL_GUARDED_BY(mu_);
   std::thread thread_;
 };

@@ -43,6 +43,23 @@ TEST(SteadyTimerTest, WhatIsCancelledNeverBegins) {
   EXPECT_FALSE(was_called);
 }
 
+// The thread still wakes for what was cancelled, and must see what has come
+// since: sooner or later than that.
+TEST(SteadyTimerTest, CallsComeBesideTheTimesOfCancelledOnes) {
+  for (const int cancelled : {10, 30, 3600000}) {
+    SteadyTimer timer;
+    absl::Notification waits;  // once the thread lets go of the timer again
+    timer.At(base::SteadyNow(), [&] { waits.Notify(); });
+    waits.WaitForNotification();
+    absl::Notification called;
+    const absl::Time now = base::SteadyNow();
+    timer.Cancel(timer.At(now + absl::Milliseconds(cancelled), [] {}));
+    timer.At(now + absl::Milliseconds(20), [&] { called.Notify(); });
+    ASSERT_TRUE(called.WaitForNotificationWithTimeout(kPatience)) << cancelled;
+    EXPECT_GE(base::SteadyNow(), now + absl::Milliseconds(20));
+  }
+}
+
 TEST(SteadyTimerTest, AClockThatIsSetMovesNothing) {
   for (const absl::Duration by : {absl::Hours(1), -absl::Hours(1)}) {
     SteadyTimer timer;
