@@ -48,12 +48,13 @@ TEST(SteadyTimerTest, WhatIsCancelledNeverBegins) {
 TEST(SteadyTimerTest, CallsComeBesideTheTimesOfCancelledOnes) {
   for (const int cancelled : {10, 30, 3600000}) {
     SteadyTimer timer;
-    absl::Notification waits;  // once the thread lets go of the timer again
-    timer.At(base::SteadyNow(), [&] { waits.Notify(); });
-    waits.WaitForNotification();
+    absl::Notification waits;  // for that one, once it lets go of the timer
     absl::Notification called;
     const absl::Time now = base::SteadyNow();
-    timer.Cancel(timer.At(now + absl::Milliseconds(cancelled), [] {}));
+    const auto first = timer.At(now + absl::Milliseconds(cancelled), [] {});
+    timer.At(now, [&] { waits.Notify(); });
+    ASSERT_TRUE(waits.WaitForNotificationWithTimeout(kPatience)) << cancelled;
+    timer.Cancel(first);
     timer.At(now + absl::Milliseconds(20), [&] { called.Notify(); });
     ASSERT_TRUE(called.WaitForNotificationWithTimeout(kPatience)) << cancelled;
     EXPECT_GE(base::SteadyNow(), now + absl::Milliseconds(20));
