@@ -27,11 +27,12 @@ absl::string_view BytesOf(const std::vector<float>& floats, size_t first,
 class SnapshotWriter {
  public:
   SnapshotWriter(const Tables& tables, const checkpoint::Model& model,
-                 const Cancellation* cancellation,
+                 const Cancellation* cancellation, Pace* pace,
                  checkpoint::ShardWriter* writer)
       : tables_(tables),
         model_(model),
         cancellation_(cancellation),
+        pace_(pace),
         writer_(writer) {}
 
   absl::Status WriteRows(size_t rows, const ModelSnapshot::Sparse& snapshot);
@@ -51,6 +52,7 @@ class SnapshotWriter {
   const Tables& tables_;
   const checkpoint::Model& model_;
   const Cancellation* const cancellation_;
+  Pace* const pace_;
   checkpoint::ShardWriter* const writer_;
 };
 
@@ -67,6 +69,7 @@ absl::Status SnapshotWriter::WriteRows(size_t rows,
     if (!more.ok()) return more.status();
     if (!*more) break;
     status = WriteBlock(block, dim);
+    snapshot.rows->is_short_of_room() ? pace_->Hurry() : pace_->Rest();
   }
   return status;
 }
@@ -128,6 +131,7 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
     for (const tensor::NamedTensor& slot : snapshot.slots) add(slot.tensor);
     status = writer_->AddDense(rows);
     if (!status.ok()) return status;
+    pace_->Rest();
   }
   return absl::OkStatus();
 }
@@ -136,10 +140,10 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
 
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
-                           const Cancellation* cancellation,
+                           const Cancellation* cancellation, Pace* pace,
                            ModelSnapshot snapshot,
                            checkpoint::ShardWriter* writer) {
-  SnapshotWriter to(tables, model, cancellation, writer);
+  SnapshotWriter to(tables, model, cancellation, pace, writer);
   std::vector<size_t> changed;
   for (size_t part = 0; part < snapshot.parts.size(); ++part) {
     if (!base.has_value() || (*base)[part] != snapshot.parts[part].steps) {

@@ -12,6 +12,7 @@
 #include "ps/checkpoint/shard_writer.h"
 #include "ps/server/cancellation.h"
 #include "ps/server/model_snapshot.h"
+#include "ps/server/pace.h"
 #include "ps/server/tables.h"
 
 namespace penstock::ps {
@@ -29,10 +30,11 @@ using PartSteps = std::vector<uint64_t>;
 //
 // `model` is CheckpointModelOf() the tables' model. Returns CANCELLED soon
 // after `cancellation`, which may be null, is cancelled, and what `writer` and
-// the snapshot return.
+// the snapshot return. Keeps to `pace` unless rows that change have taken half
+// of the memory that the snapshot has for them.
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
-                           const Cancellation* cancellation,
+                           const Cancellation* cancellation, Pace* pace,
                            ModelSnapshot snapshot,
                            checkpoint::ShardWriter* writer);
 

@@ -10,6 +10,7 @@
 #include "ps/checkpoint/manifest.h"
 #include "ps/checkpoint/names.h"
 #include "ps/server/checkpoint_model.h"
+#include "ps/server/pace.h"
 #include "transport/base/log.h"
 
 namespace penstock::ps {
@@ -248,8 +249,10 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
   if (!writer.ok()) return writer.status();
   absl::optional<PartSteps> part_steps;
   if (base != nullptr) part_steps = base->part_steps;
+  Pace pace(ShareOfOne(options_.share),
+            [&] { return server_->push_counts().counted; });
   absl::Status status =
-      WriteSnapshot(*training.tables, *model, part_steps, cancellation,
+      WriteSnapshot(*training.tables, *model, part_steps, cancellation, &pace,
                     std::move(snapshot), writer->get());
   if (!status.ok()) return status;
   auto info = (*writer)->Finish(shard.clocks);

@@ -47,6 +47,8 @@ class CheckpointWriter {
     // together, and 1 MiB for each. If they need more, the checkpoint fails.
     // A second of pushes that each change other rows.
     size_t copy_bytes = size_t{1} << 30;
+    // Of the processors' time while training goes on; see Pace.
+    double share = 0.05;
     // How long Write() waits for a version.
     absl::Duration max_wait = absl::Minutes(1);
     // See checkpoint::NewCheckpoint.

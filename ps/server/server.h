@@ -180,6 +180,8 @@ class Server {
   void Drain();
 
   ServerReport report() const;
+  // The report's, at less cost.
+  PushCounts push_counts() const;
 
  private:
   enum class State { kEmpty, kDefined, kServing, kFailed, kDraining };

@@ -244,6 +244,11 @@ absl::StatusOr<ModelSnapshot> Server::TakeSnapshot(
   return std::move(result->snapshot);
 }
 
+PushCounts Server::push_counts() const {
+  absl::MutexLock lock(&mu_);
+  return counts_;
+}
+
 ServerReport Server::report() const {
   ServerReport report;
   std::shared_ptr<Training> training;

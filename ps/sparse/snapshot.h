@@ -52,6 +52,10 @@ class Snapshot {
   uint32_t epoch() const { return plan_->at; }
   // Bytes that copies take now.
   size_t copied_bytes() const { return plan_->copied; }
+  // Whether they take more than half of the room that they have.
+  bool is_short_of_room() const {
+    return plan_->copied > plan_->copy_limit / 2;
+  }
 
  private:
   friend class Table;
