@@ -263,6 +263,7 @@ class Server {
                                       Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   void Tick() ABSL_LOCKS_EXCLUDED(mu_);
+  void Maintain(Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
   void TakeSnapshots() ABSL_LOCKS_EXCLUDED(mu_);
   static absl::StatusOr<ModelSnapshot> Snapshot(
       const PendingSnapshot& wanted, Tables& tables,
@@ -298,7 +299,7 @@ class Server {
   std::map<uint64_t, PendingReady> pending_ready_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingSnapshot> pending_snapshots_ ABSL_GUARDED_BY(mu_);
   uint64_t next_ticket_ ABSL_GUARDED_BY(mu_) = 1;
-  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // of the first step that failed
+  absl::Status failure_ ABSL_GUARDED_BY(mu_);  // why training has ended
   PushCounts counts_ ABSL_GUARDED_BY(mu_);
   absl::Time next_maintenance_ ABSL_GUARDED_BY(mu_);
   // Until when the thread waits, unless it is woken.

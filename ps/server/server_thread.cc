@@ -143,7 +143,17 @@ void Server::Tick() {
     }
   }
   Run(due);
-  if (training != nullptr) training->tables->Maintain(RowNow());
+  if (training != nullptr) Maintain(training->tables.get());
+}
+
+// A disk may fail while nobody pushes: a pull finds that, and here it ends the
+// training.
+void Server::Maintain(Tables* tables) {
+  tables->Maintain(RowNow());
+  const absl::Status tiers = tables->CheckTiers();
+  if (tiers.ok()) return;
+  Fail(absl::Status(tiers.code(),
+                    absl::StrCat("training has ended: ", tiers.message())));
 }
 
 absl::optional<uint64_t> Server::VersionLocked() const {

@@ -205,4 +205,12 @@ bool Tables::Maintain(absl::Time now) {
   return has_more;
 }
 
+absl::Status Tables::CheckTiers() const {
+  for (const SparseTable& sparse : sparse_) {
+    absl::Status status = sparse.table->TierStatus();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace penstock::ps

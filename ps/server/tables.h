@@ -109,7 +109,7 @@ class Tables {
   // Returns the values, by the names of parts and tables, in the order of the
   // selection. Parts share the server's memory, and are of one point in time,
   // but for those of different policies. Returns RESOURCE_EXHAUSTED if there is
-  // no memory.
+  // no memory, and DATA_LOSS as CheckTiers() does.
   absl::StatusOr<tensor::Bundle> Read(const Selection& selection,
                                       absl::Time now);
 
@@ -130,6 +130,10 @@ class Tables {
   // Removes rows whose time is over. Returns soon, and whether there is more to
   // do.
   bool Maintain(absl::Time now);
+
+  // Returns DATA_LOSS if rows that were on disk are lost: no call reads or
+  // changes that table any more.
+  absl::Status CheckTiers() const;
 
   // Returns what there is to tell of each table, in the order of the model.
   std::vector<TableReport> Report() const;

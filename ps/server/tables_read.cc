@@ -144,13 +144,17 @@ absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
   if (!values.ok() || count == 0) return values;
   auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
   const absl::Span<const uint64_t> ids = rows.ids;
-  workers_.ForEach((count + kRowsPerTask - 1) / kRowsPerTask, [&](size_t i) {
+  // The sizes fit: only a disk can fail.
+  std::vector<absl::Status> pulled((count + kRowsPerTask - 1) / kRowsPerTask);
+  workers_.ForEach(pulled.size(), [&](size_t i) {
     const auto some = ids.subspan(i * kRowsPerTask, kRowsPerTask);
-    // The sizes fit, so it cannot fail.
-    (void)table.Pull(
+    pulled[i] = table.Pull(
         some, now,
         absl::MakeSpan(out + i * kRowsPerTask * dim, some.size() * dim));
   });
+  for (const absl::Status& each : pulled) {
+    if (!each.ok()) return each;
+  }
   return values;
 }
 

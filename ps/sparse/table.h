@@ -131,6 +131,10 @@ class Table {
   // For FindUnique() on what comes from outside.
   const HashKey& hash() const { return hash_; }
   Counters counters() const;
+  // OK, or DATA_LOSS once the tier has failed: what each call returns then.
+  absl::Status TierStatus() const {
+    return spill_ == nullptr ? absl::OkStatus() : spill_->status();
+  }
   // The longest run of each shard's index bounds each look-up.
   size_t LongestRun() const;
 
@@ -167,10 +171,6 @@ class Table {
     OnEach(batch, {0, batch.shards()}, work);
   }
 
-  // What a call returns that has done its work, unless the tier has failed.
-  absl::Status TierStatus() const {
-    return spill_ == nullptr ? absl::OkStatus() : spill_->status();
-  }
   // Removes rows of the tier whose time is over, a part of all at a time;
   // returns whether there are more to look at.
   bool Sweep(uint32_t now);

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <numeric>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -101,6 +102,23 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsTheTraining) {
   EXPECT_TRUE(absl::IsDataLoss(ended)) << ended;
   EXPECT_THAT(std::string(ended.message()),
               HasSubstr("start the servers anew from a checkpoint"));
+}
+
+// Initial values instead of the lost ones would look like an answer.
+TEST(ServerSpillTest, ADiskThatCannotBeReadEndsATrainingThatIsOnlyRead) {
+  std::unique_ptr<SmallServer> server;
+  MemoryTier* tier = nullptr;
+  Begin(&server, &tier);
+  ASSERT_TRUE(server->Push(kWorker, 0, Gradients()).ok());
+  ASSERT_TRUE(server->Pull(kWorker, 1).ok());
+  tier->Break();
+  const absl::Status lost =
+      server->Pull(absl::nullopt, 1, {{Ids("words", {0})}}).status();
+  ASSERT_TRUE(absl::IsDataLoss(lost)) << lost;
+  while ((*server)->report().failure.empty()) std::this_thread::yield();
+  EXPECT_THAT((*server)->report().failure,
+              testing::AllOf(HasSubstr("training has ended"),
+                             HasSubstr("'words': cannot read a row")));
 }
 
 TEST(ServerSpillTest, CheckpointsHaveTheRowsOnDisk) {
