@@ -164,7 +164,17 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
     return shard.UpdateWouldMake(ids[batch.position(place)], batch.tag(place),
                                  now);
   };
-  return ReserveFor(batch, count, would_make, run);
+  if (spill_ == nullptr) return ReserveFor(batch, count, would_make, run);
+  // Rows move to the tier, so no snapshot begins meanwhile. Each task visits
+  // for itself: between them their threads may do what visits, too.
+  const auto visit_and_run = [&](size_t tasks,
+                                 absl::FunctionRef<void(size_t)> task) {
+    run(tasks, [&](size_t i) {
+      const Gate::Visit visit(&gate_);
+      task(i);
+    });
+  };
+  return ReserveFor(batch, count, would_make, visit_and_run);
 }
 
 absl::StatusOr<Reservation> Table::Reserve(absl::Span<const uint64_t> ids,

@@ -93,8 +93,9 @@ class Table {
   // Both divide their work by shards into tasks for `run`, so `apply` may be
   // called by several threads at once, each with rows of its own. What comes of
   // it does not depend on who runs what. If the threads of `run` also pull, and
-  // pulls make rows, no snapshot may begin beside such a push: it would wait
-  // for the push, that for a thread, and the thread's pull for the snapshot.
+  // pulls make rows or fetch them from a tier, no snapshot may begin beside
+  // such a push: it would wait for the push, that for a thread, and the
+  // thread's pull for the snapshot. Beside Reserve() it may.
   absl::StatusOr<Reservation> Reserve(absl::Span<const uint64_t> ids,
                                       absl::Time now, RunTasks run = InTurn);
   template <typename Apply>
@@ -206,7 +207,7 @@ class Table {
   std::vector<std::unique_ptr<Part>> parts_;
   std::atomic<uint64_t> refused_{0};
 
-  // Whoever makes, changes or removes rows is inside.
+  // Whoever makes, changes, moves or removes rows is inside.
   Gate gate_;
   base::Mutex snapshot_mu_;
   uint32_t epoch_ ABSL_GUARDED_BY(snapshot_mu_) = 1;

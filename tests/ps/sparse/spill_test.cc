@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "ps/sparse/table.h"
 #include "tests/ps/sparse/memory_tier.h"
 #include "tests/ps/sparse/small_table.h"
@@ -222,6 +225,36 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   options.max_rows = 0;
   options.budget_bytes = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
+}
+
+// Lets something else happen while a snapshot begins.
+class InterruptedTier : public MemoryTier {
+ public:
+  absl::StatusOr<std::unique_ptr<Walk>> Begin() override {
+    if (meanwhile) meanwhile();
+    return MemoryTier::Begin();
+  }
+  std::function<void()> meanwhile;
+};
+
+// What it moves to the tier is else given twice, as a copy and from there.
+TEST(SpillTest, ReservingBesideTheBeginOfASnapshotMovesNoRow) {
+  InterruptedTier tier;
+  const auto table = Make(SpillOptions(&tier));
+  ASSERT_TRUE(Push(table.get(), Range(0, 5000)).ok());
+  absl::Notification is_reserved;
+  std::thread other;
+  tier.meanwhile = [&] {
+    other = std::thread([&] {
+      EXPECT_TRUE(table->Reserve(Range(5000, 5500), At(0)).ok());
+      is_reserved.Notify();
+    });
+    // It has to wait, so this gives it a moment to go wrong.
+    is_reserved.WaitForNotificationWithTimeout(absl::Milliseconds(200));
+  };
+  auto snapshot = *table->BeginSnapshot({});
+  other.join();
+  EXPECT_EQ(RowsOf(snapshot.get(), 248).size(), 5000u);
 }
 
 // Many threads, while rows go to and fro and snapshots are taken: each snapshot
