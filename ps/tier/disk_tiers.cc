@@ -7,6 +7,7 @@
 #include <rocksdb/slice.h>
 #include <rocksdb/sst_file_manager.h>
 #include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/tier/erased_rows.h"
 #include "ps/tier/row_key.h"
 #include "ps/tier/scratch_folder.h"
 
@@ -38,6 +40,12 @@ rocksdb::Slice SliceOf(const RowKey& key) {
   return {key.bytes, sizeof key.bytes};
 }
 
+RowKey NameIn(const rocksdb::Slice& key) {
+  RowKey name;
+  std::memcpy(name.bytes, key.data(), sizeof name.bytes);
+  return name;
+}
+
 absl::Status CopyRow(const rocksdb::Slice& row, char* bytes, size_t size) {
   if (row.size() != size) {
     return absl::InternalError(
@@ -57,10 +65,12 @@ rocksdb::WriteOptions Unlogged() {
 
 class RocksWalk : public sparse::Tier::Walk {
  public:
-  RocksWalk(rocksdb::DB* db, uint32_t table)
+  // Without rows that are `erased`.
+  RocksWalk(rocksdb::DB* db, uint32_t table, ErasedRows::Set erased)
       : begin_(RowKey::FirstOf(table)),
         end_(RowKey::FirstOf(table + 1)),
-        end_slice_(SliceOf(end_)) {
+        end_slice_(SliceOf(end_)),
+        erased_(std::move(erased)) {
     rocksdb::ReadOptions options;
     options.iterate_upper_bound = &end_slice_;
     options.fill_cache = false;
@@ -70,6 +80,9 @@ class RocksWalk : public sparse::Tier::Walk {
   }
 
   absl::StatusOr<bool> Next(char* bytes, size_t size) override {
+    while (rows_->Valid() && erased_.contains(NameIn(rows_->key()))) {
+      rows_->Next();
+    }
     if (!rows_->Valid()) {
       absl::Status status = StatusOf(rows_->status());
       if (!status.ok()) return status;
@@ -85,6 +98,7 @@ class RocksWalk : public sparse::Tier::Walk {
   const RowKey begin_;
   const RowKey end_;
   const rocksdb::Slice end_slice_;
+  const ErasedRows::Set erased_;
   std::unique_ptr<rocksdb::Iterator> rows_;
 };
 
@@ -132,8 +146,11 @@ class RocksTier : public sparse::Tier {
     absl::Status status = tiers_->TakeRoom(bytes.size());
     if (!status.ok()) return status;
     const RowKey name = RowKey::Of(table_, key);
-    status = StatusOf(
-        db()->Put(Unlogged(), SliceOf(name), {bytes.data(), bytes.size()}));
+    status = WriteErased();  // it may be one of them
+    if (status.ok()) {
+      status = StatusOf(
+          db()->Put(Unlogged(), SliceOf(name), {bytes.data(), bytes.size()}));
+    }
     if (status.ok()) {
       row_bytes_ = bytes.size();
       bytes_ += bytes.size();
@@ -145,6 +162,7 @@ class RocksTier : public sparse::Tier {
 
   absl::StatusOr<bool> Get(Key key, char* bytes, size_t size) override {
     const RowKey name = RowKey::Of(table_, key);
+    if (erased_.Has(name)) return false;
     rocksdb::PinnableSlice row;
     const rocksdb::Status found =
         db()->Get(rocksdb::ReadOptions(), db()->DefaultColumnFamily(),
@@ -161,21 +179,37 @@ class RocksTier : public sparse::Tier {
     const RowKey name = RowKey::Of(table_, key);
     absl::Status status =
         StatusOf(db()->SingleDelete(Unlogged(), SliceOf(name)));
-    if (!status.ok()) return status;
+    if (absl::IsResourceExhausted(status)) {
+      erased_.Add(name);
+    } else if (!status.ok()) {
+      return status;
+    }
     bytes_ -= row_bytes_;
     tiers_->GiveRoom(row_bytes_);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<sparse::Tier::Walk>> Begin() override {
-    return std::unique_ptr<sparse::Tier::Walk>(new RocksWalk(db(), table_));
+    std::unique_ptr<sparse::Tier::Walk> walk;
+    erased_.Look([&](const ErasedRows::Set& erased) {
+      walk = std::make_unique<RocksWalk>(db(), table_, erased);
+    });
+    return walk;
   }
 
  private:
   rocksdb::DB* db() const { return tiers_->db(); }
+  absl::Status WriteErased() {
+    return erased_.Write([this](const ErasedRows::Set& rows) {
+      rocksdb::WriteBatch batch;
+      for (const RowKey& row : rows) batch.SingleDelete(SliceOf(row));
+      return StatusOf(db()->Write(Unlogged(), &batch));
+    });
+  }
 
   RocksTiers* const tiers_;
   const uint32_t table_;
+  ErasedRows erased_;
   std::atomic<uint64_t> row_bytes_{0};
   std::atomic<uint64_t> bytes_{0};
 };

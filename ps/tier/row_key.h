@@ -4,7 +4,9 @@
 #define PENSTOCK_PS_TIER_ROW_KEY_H_
 
 #include <cstdint>
+#include <utility>
 
+#include "absl/strings/string_view.h"
 #include "ps/sparse/tier.h"
 
 namespace penstock::ps {
@@ -23,6 +25,15 @@ struct RowKey {
   }
   // Not behind any row of the table, and behind all rows of those before it.
   static RowKey FirstOf(uint32_t table) { return Of(table, {0, 0}); }
+
+  absl::string_view view() const { return {bytes, sizeof bytes}; }
+  friend bool operator==(const RowKey& a, const RowKey& b) {
+    return a.view() == b.view();
+  }
+  template <typename H>
+  friend H AbslHashValue(H hash, const RowKey& name) {
+    return H::combine(std::move(hash), name.view());
+  }
 
  private:
   static void Store(char* to, uint64_t number, int bytes) {

@@ -1,0 +1,64 @@
+// Rows that were erased while the disk was full.
+
+#ifndef PENSTOCK_PS_TIER_ERASED_ROWS_H_
+#define PENSTOCK_PS_TIER_ERASED_ROWS_H_
+
+#include <atomic>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "ps/tier/row_key.h"
+
+namespace penstock::ps {
+
+// A database on a full disk takes no deletion either, and whoever erases a row
+// cannot wait: the row is in memory again, and changes. So the database keeps
+// such rows for a while, and these are their names, 20 bytes or so for each.
+// Nothing else is written before their deletions are.
+//
+// Thread-safe.
+class ErasedRows {
+ public:
+  using Set = absl::flat_hash_set<RowKey>;
+
+  bool Has(const RowKey& row) const {
+    if (is_empty_) return false;
+    absl::MutexLock lock(&mu_);
+    return rows_.contains(row);
+  }
+  void Add(const RowKey& row) {
+    absl::MutexLock lock(&mu_);
+    rows_.insert(row);
+    is_empty_ = false;
+  }
+  // Forgets them if `write` returns OK, which deletes them from the database;
+  // asks it for nothing if there are none.
+  absl::Status Write(absl::FunctionRef<absl::Status(const Set&)> write) {
+    if (is_empty_) return absl::OkStatus();
+    absl::MutexLock lock(&mu_);
+    if (rows_.empty()) return absl::OkStatus();
+    absl::Status status = write(rows_);
+    if (!status.ok()) return status;
+    rows_ = {};
+    is_empty_ = true;
+    return absl::OkStatus();
+  }
+  // Calls `look`, which no Write() runs beside.
+  void Look(absl::FunctionRef<void(const Set&)> look) const {
+    absl::MutexLock lock(&mu_);
+    look(rows_);
+  }
+
+ private:
+  mutable absl::Mutex mu_;
+  Set rows_ ABSL_GUARDED_BY(mu_);
+  // Most of the time, which costs no lock then.
+  std::atomic<bool> is_empty_{true};
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_TIER_ERASED_ROWS_H_
