@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -30,15 +31,26 @@ absl::Status Error(int error, const std::string& what) {
                    std::error_code(error, std::generic_category()).message()));
 }
 
-// Returns the open lock of a folder, or none if somebody has it, or none is
-// there.
-UniqueFd Lock(const std::string& folder, int flags) {
-  UniqueFd lock(
-      open((folder + kLock).c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
-  if (!lock.valid() || flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return UniqueFd();
+// Returns the open lock of a folder. An error: somebody has it, none is there,
+// or there can be none.
+absl::StatusOr<UniqueFd> Lock(const std::string& folder, int flags) {
+  const std::string path = folder + kLock;
+  UniqueFd lock(open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0600));
+  if (lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  return Error(errno, absl::StrCat("lock ", path));
+}
+
+// The lock goes last: if this is cut short, the next process can tell that the
+// rest may go, too.
+void Remove(const fs::path& folder) {
+  std::error_code error;
+  fs::directory_iterator entry(folder, error);
+  while (!error && entry != fs::directory_iterator()) {
+    const fs::path path = entry->path();
+    if (path != folder.string() + kLock) fs::remove_all(path, error);
+    if (!error) entry.increment(error);
   }
-  return lock;
+  if (!error) fs::remove_all(folder, error);
 }
 
 // A folder without a lock may be one that is just being made: it stays.
@@ -51,8 +63,8 @@ void RemoveLeftOver(const std::string& parent) {
         !entry->is_directory(ignored) || entry->is_symlink(ignored)) {
       continue;
     }
-    const UniqueFd lock = Lock(entry->path().string(), O_NOFOLLOW);
-    if (lock.valid()) fs::remove_all(entry->path(), ignored);
+    const auto lock = Lock(entry->path().string(), O_NOFOLLOW);
+    if (lock.ok()) Remove(entry->path());
   }
 }
 
@@ -64,27 +76,27 @@ absl::StatusOr<std::unique_ptr<ScratchFolder>> ScratchFolder::Make(
   fs::create_directories(parent, error);
   if (error) return Error(error.value(), absl::StrCat("make ", parent));
   RemoveLeftOver(parent);
+  absl::Status why;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string path = absl::StrCat(parent, "/", kPrefix, "XXXXXX");
     if (mkdtemp(path.data()) == nullptr) {
       return Error(errno, absl::StrCat("make a folder in ", parent));
     }
     // Another process may have taken the lock at once, to remove the folder.
-    UniqueFd lock = Lock(path, O_CREAT);
-    if (lock.valid()) {
+    auto lock = Lock(path, O_CREAT);
+    if (lock.ok()) {
       return std::unique_ptr<ScratchFolder>(
-          new ScratchFolder(std::move(path), std::move(lock)));
+          new ScratchFolder(std::move(path), *std::move(lock)));
     }
+    unlink((path + kLock).c_str());
+    rmdir(path.c_str());
+    why = lock.status();
   }
-  return absl::UnavailableError(
-      absl::StrCat("rows on disk: ", parent,
-                   ": flock() does not work there; give a folder "
-                   "of a local disk"));
+  return absl::Status(why.code(), absl::StrCat(why.message(),
+                                               "; give a folder of a local "
+                                               "disk"));
 }
 
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
+ScratchFolder::~ScratchFolder() { Remove(path_); }
 
 }  // namespace penstock::ps

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +177,40 @@ TEST_F(DiskTiersTest, WhatAKilledProcessLeftIsRemovedAndNothingElse) {
   const auto tier = living->NewTier();
   ASSERT_TRUE(tier->Put({0, 1}, RowOf(1)).ok());
   ExpectRow(tier.get(), {0, 1});
+}
+
+// So nothing stays for ever, if somebody is killed who removes it.
+TEST_F(DiskTiersTest, TheLockIsRemovedLast) {
+  auto tiers = Open();
+  const std::string folder =
+      fs::directory_iterator(options_.folder)->path().string();
+  const int events = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  ASSERT_GE(inotify_add_watch(events, folder.c_str(), IN_DELETE), 0);
+  tiers.reset();
+  alignas(inotify_event) char buffer[4096];
+  const ssize_t bytes = read(events, buffer, sizeof buffer);
+  std::vector<std::string> removed;
+  for (ssize_t at = 0; at < bytes;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+    if ((event->mask & IN_DELETE) != 0) removed.emplace_back(event->name);
+    at += static_cast<ssize_t>(sizeof *event + event->len);
+  }
+  EXPECT_THAT(removed, testing::ElementsAre("db", "lock"));
+  close(events);
+}
+
+TEST_F(DiskTiersTest, WhyThereIsNoLockIsSaidAndNothingIsLeft) {
+  rlimit files;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+  rlimit none = files;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Status refused = DiskTiers::Open(options_).status();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(HasSubstr("rows on disk: lock " + options_.folder),
+                             HasSubstr("Too many open files")));
+  EXPECT_EQ(Entries(), 0u);
 }
 
 TEST_F(DiskTiersTest, AFolderThatCannotBeIsSaid) {
