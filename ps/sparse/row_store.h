@@ -64,6 +64,11 @@ class RowStore {
   // would be above `limit`.
   bool AddRoom(size_t limit);
 
+  // Rows that so many bytes have room for, at least.
+  size_t RowsIn(size_t bytes) const {
+    return bytes / (rows_per_commit_ * stride_) * rows_per_commit_;
+  }
+
   // Returns a row, with nothing in it but `used`. Asks for available() > 0.
   uint32_t Take();
   void Release(uint32_t row);

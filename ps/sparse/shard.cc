@@ -180,8 +180,11 @@ bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
     // Old and new index are there at once.
     const size_t bytes = rows_.bytes() + index_.bytes();
-    if (bytes + index_.bytes_to_grow() > byte_limit || !index_.Grow())
-      return false;
+    if (bytes + index_.bytes_to_grow() > byte_limit) return false;
+    // What it finds has to have room beside it: more rows than are in memory at
+    // once may be reserved, and an index never gets smaller.
+    const size_t left = byte_limit - index_.bytes_to_grow();
+    if (rows_.RowsIn(left) <= index_.limit() || !index_.Grow()) return false;
   }
   while (rows_.available() < rows) {
     if (rows_.AddRoom(byte_limit - std::min(index_.bytes(), byte_limit))) {

@@ -88,6 +88,21 @@ TEST(SpillTest, APushMayBeLargerThanTheMemory) {
   EXPECT_EQ(table->counters().reserved, 0u);
 }
 
+// An index for all of them would leave no room for one.
+TEST(SpillTest, TheSmallestMemoryTakesAPushOfAnySize) {
+  MemoryTier tier;
+  Options options = SpillOptions(&tier);
+  options.dim = 1;
+  options.budget_bytes = LeastBudget(options);
+  const auto table = Make(options);
+  for (int pushes = 1; pushes <= 2; ++pushes) {
+    const auto pushed = Push(table.get(), Range(0, 5000));
+    ASSERT_TRUE(pushed.ok()) << pushed.status();
+    EXPECT_EQ(Pull(table.get(), Range(0, 5000)), Floats(5000, pushes));
+    EXPECT_LE(table->counters().bytes, options.budget_bytes);
+  }
+}
+
 TEST(SpillTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
