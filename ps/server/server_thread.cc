@@ -11,8 +11,10 @@
 namespace penstock::ps {
 namespace {
 
-// Rows whose time is over are removed so often.
+// Rows whose time is over are removed so often, and so soon again while there
+// are more of them. Steps are taken in between.
 constexpr absl::Duration kMaintenanceInterval = absl::Seconds(1);
+constexpr absl::Duration kNextMaintenance = absl::Milliseconds(20);
 // A step for which there is no memory is tried again after so long: readers may
 // have let go of old versions meanwhile.
 constexpr absl::Duration kMemoryInterval = absl::Milliseconds(20);
@@ -149,7 +151,10 @@ void Server::Tick() {
 // A disk may fail while nobody pushes: a pull finds that, and here it ends the
 // training.
 void Server::Maintain(Tables* tables) {
-  tables->Maintain(RowNow());
+  if (tables->Maintain(RowNow())) {
+    absl::MutexLock lock(&mu_);
+    next_maintenance_ = SteadyNow() + kNextMaintenance;
+  }
   const absl::Status tiers = tables->CheckTiers();
   if (tiers.ok()) return;
   Fail(absl::Status(tiers.code(),

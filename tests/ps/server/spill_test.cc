@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "ps/server/checkpoint_writer.h"
 #include "tests/ps/checkpoint/memory_files.h"
 #include "tests/ps/server/small_server.h"
@@ -119,6 +120,48 @@ TEST(ServerSpillTest, ADiskThatCannotBeReadEndsATrainingThatIsOnlyRead) {
   EXPECT_THAT((*server)->report().failure,
               testing::AllOf(HasSubstr("training has ended"),
                              HasSubstr("'words': cannot read a row")));
+}
+
+class EmptiedTier : public MemoryTier {
+ public:
+  explicit EmptiedTier(absl::Notification* is_empty) : is_empty_(is_empty) {}
+  absl::Status Erase(Key key) override {
+    absl::Status status = MemoryTier::Erase(key);
+    if (size() == 0 && !is_empty_->HasBeenNotified()) is_empty_->Notify();
+    return status;
+  }
+
+ private:
+  absl::Notification* const is_empty_;
+};
+
+// One look at some thousands of them in a second would take a minute, and keep
+// all that time what a disk has replaced since.
+TEST(ServerSpillTest, RowsOnDiskExpireSoonHoweverManyThereAre) {
+  constexpr size_t kMany = 250'000;
+  absl::Notification is_empty;
+  Server::Options options;
+  options.membership.expected_workers = 1;
+  options.tables.new_tier = [&] {
+    return std::make_unique<EmptiedTier>(&is_empty);
+  };
+  TableSpec table = SparseTable("words", 1);
+  auto& rows = absl::get<SparseSpec>(table.rows);
+  rows.time_to_live = absl::Seconds(1);
+  rows.above_budget = sparse::AboveBudget::kSpill;
+  rows.budget_bytes = 1;
+  rows.budget_bytes = sparse::LeastBudget(OptionsOf(table));
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{table}}).ok());
+  ASSERT_TRUE(server->Join(SmallServer::kView, kWorker).ok());
+  std::vector<int64_t> ids(kMany);
+  std::iota(ids.begin(), ids.end(), 0);
+  const auto pushed = server.Push(
+      kWorker, 0,
+      {{Ids("words", ids), Floats("words", {static_cast<int64_t>(kMany), 1},
+                                  std::vector<float>(kMany, 1))}});
+  ASSERT_TRUE(pushed.ok()) << pushed.status();
+  EXPECT_TRUE(is_empty.WaitForNotificationWithTimeout(absl::Seconds(30)));
 }
 
 TEST(ServerSpillTest, CheckpointsHaveTheRowsOnDisk) {
