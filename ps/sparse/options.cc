@@ -131,7 +131,12 @@ size_t FixedBytesOfShard(const Options& options) {
       options.min_count > 1
           ? Admission::BytesFor(options.candidates / options.shards)
           : 0;
-  return candidates + Removals::BytesFor(options.max_removals / options.shards);
+  const size_t fetched =
+      options.above_budget == AboveBudget::kSpill
+          ? RowStore::StrideOf(options.dim * (1 + options.slots()))
+          : 0;
+  return candidates + fetched +
+         Removals::BytesFor(options.max_removals / options.shards);
 }
 
 absl::Status Exhausted(const Options& options, const std::string& why) {

@@ -47,9 +47,10 @@ struct Options {
   absl::Duration time_to_live = absl::InfiniteDuration();  // whole seconds
   size_t max_rows = 0;                                     // 0: any number
 
-  // Bytes of rows, index, candidates and removals; 0: any number. It is divided
-  // among the shards, and so is max_rows. The hash spreads ids so evenly that
-  // the table holds a few percent less, or, of very small tables, a third.
+  // Bytes of rows, index, candidates and removals, and with a tier of a row
+  // that each shard reads from there; 0: any number. It is divided among the
+  // shards, and so is max_rows. The hash spreads ids so evenly that the table
+  // holds a few percent less, or, of very small tables, a third.
   size_t budget_bytes = 0;
   AboveBudget above_budget = AboveBudget::kRefuse;
   // Of this table alone, empty, and outlives it. kSpill has one, and a budget,
@@ -78,7 +79,8 @@ absl::Status Validate(const Options& options);
 // The smallest budget_bytes that a table can have.
 size_t LeastBudget(const Options& options);
 
-// What a shard takes of the budget for candidates and removals.
+// What a shard takes of the budget for candidates and removals, and for the row
+// that it reads from the tier.
 size_t FixedBytesOfShard(const Options& options);
 
 // How long to wait before a push is repeated that was refused with `status`;

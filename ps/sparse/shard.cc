@@ -18,8 +18,7 @@ size_t ShareOf(size_t limit, size_t shards) {
   return limit == 0 ? kUnlimited : limit / shards;
 }
 
-// Candidates and removals are paid for at once, since they cannot wait for room
-// later.
+// The rest is paid for at once, since it cannot wait for room later.
 size_t LimitOfRows(const Options& options) {
   const size_t share = ShareOf(options.budget_bytes, options.shards);
   return share == kUnlimited ? share : share - FixedBytesOfShard(options);
@@ -68,7 +67,7 @@ Shard::Shard(const Options* options, const InitialValue* initial,
 
 size_t Shard::bytes() const {
   return rows_.bytes() + index_.bytes() + admission_.bytes() +
-         removals_.bytes();
+         removals_.bytes() + fetched_.bytes();
 }
 
 void Shard::Prefetch(const uint64_t* hashes, size_t count) const {

@@ -26,7 +26,7 @@ struct Counters {
   uint64_t rows = 0;
   uint64_t spilled_rows = 0;  // of them, those in the tier
   uint64_t reserved = 0;      // rows that reservations hold
-  uint64_t bytes = 0;         // of rows, index, candidates, removals; no copies
+  uint64_t bytes = 0;         // as Options::budget_bytes counts; no copies
   uint64_t hits = 0;          // ids of pulls and pushes that had a row
   uint64_t misses = 0;        // and that had none
   uint64_t created = 0;

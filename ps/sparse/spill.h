@@ -24,6 +24,7 @@ class RowBuffer {
  public:
   explicit RowBuffer(size_t bytes) : words_((bytes + 7) / 8) {}
   Row* row() { return reinterpret_cast<Row*>(words_.data()); }
+  size_t bytes() const { return words_.size() * sizeof(uint64_t); }
 
  private:
   std::vector<uint64_t> words_;

@@ -60,6 +60,20 @@ TEST(SpillTest, NoRowIsLostAndTheBudgetHolds) {
   EXPECT_EQ(table->counters().created, 10000u);
 }
 
+TEST(SpillTest, TheRowThatAShardReadsCountsInTheBudget) {
+  MemoryTier tier;
+  Options options = SpillOptions(&tier);
+  options.dim = 100'000;
+  options.budget_bytes = LeastBudget(options);
+  const auto table = Make(options);
+  const size_t row = options.dim * sizeof(float);
+  EXPECT_GE(table->counters().bytes, options.shards * row);
+  ASSERT_TRUE(Push(table.get(), Range(0, 40)).ok());
+  EXPECT_EQ(Pull(table.get(), Range(0, 40)), Floats(40, 1));
+  EXPECT_GE(table->counters().bytes, 2 * options.shards * row);
+  EXPECT_LE(table->counters().bytes, options.budget_bytes);
+}
+
 TEST(SpillTest, WhatIsUsedStaysInMemory) {
   MemoryTier tier;
   const auto table = Make(SpillOptions(&tier));
