@@ -137,6 +137,7 @@ struct TableSum {
   bool is_sparse = false;
   uint64_t steps = 0;  // the most
   double rows = 0;
+  double spilled = 0;  // of them, those on disk
   double bytes = 0;
   double hits = 0;
   double asked = 0;
@@ -152,6 +153,7 @@ std::vector<TableSum> LargestTables(const std::vector<ServerStatus>& servers) {
       sum.is_sparse = each.sparse();
       sum.steps = std::max<uint64_t>(sum.steps, each.steps());
       sum.rows += Number(each.rows());
+      sum.spilled += Number(each.spilled_rows());
       sum.bytes += Number(each.bytes());
       sum.hits += Number(each.hits());
       sum.asked += Number(each.hits()) + Number(each.misses());
@@ -168,26 +170,38 @@ std::vector<TableSum> LargestTables(const std::vector<ServerStatus>& servers) {
   return tables;
 }
 
+std::vector<std::string> CellsOf(const TableSum& table, bool has_spilled) {
+  std::vector<std::string> cells = {
+      base::Printable(table.name, kNameColumns),
+      table.is_sparse ? "sparse" : "dense",
+      Count(Number(table.steps)),
+      Count(table.rows),
+      Bytes(table.bytes),
+      Percent(table.hits, table.asked),
+      table.is_sparse ? Count(table.evicted) : "-"};
+  if (has_spilled) {
+    cells.push_back(table.is_sparse ? Percent(table.spilled, table.rows) : "-");
+  }
+  return cells;
+}
+
 std::string Tables(const std::vector<ServerStatus>& servers,
                    const Output& out) {
   const std::vector<TableSum> tables = LargestTables(servers);
   if (tables.empty()) return "none\n";
-  const Table table({{"table", -kNameColumns},
-                     {"type", -6, 2},
-                     {"steps", 8},
-                     {"rows", 8, 1},
-                     {"bytes", 10},
-                     {"hits", 5, 3},
-                     {"evicted", 8, 4}},
-                    out.width());
+  std::vector<Column> columns = {
+      {"table", -kNameColumns}, {"type", -6, 2}, {"steps", 8},
+      {"rows", 8, 1},           {"bytes", 10},   {"hits", 5, 3},
+      {"evicted", 8, 4}};
+  // Few have some, and 80 columns have no room for it beside the others.
+  const bool has_spilled =
+      std::any_of(tables.begin(), tables.end(),
+                  [](const TableSum& each) { return each.spilled > 0; });
+  if (has_spilled) columns.push_back({"on disk", 7, 1});
+  const Table table(std::move(columns), out.width());
   std::string text = table.Header();
   for (size_t i = 0; i < std::min(tables.size(), kMaxTables); ++i) {
-    const TableSum& each = tables[i];
-    text += table.Row({base::Printable(each.name, kNameColumns),
-                       each.is_sparse ? "sparse" : "dense",
-                       Count(Number(each.steps)), Count(each.rows),
-                       Bytes(each.bytes), Percent(each.hits, each.asked),
-                       each.is_sparse ? Count(each.evicted) : "-"});
+    text += table.Row(CellsOf(tables[i], has_spilled));
   }
   if (tables.size() > kMaxTables) {
     absl::StrAppend(&text, "and ", tables.size() - kMaxTables,

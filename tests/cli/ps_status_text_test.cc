@@ -1,0 +1,44 @@
+// What `penstock ps status` shows of tables.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/ps/status_view.h"
+#include "cli/text/output.h"
+
+namespace penstock::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Of two servers, one of which has all spilled rows.
+std::vector<ServerStatus> Servers(uint64_t spilled_rows) {
+  std::vector<ServerStatus> servers(2);
+  for (ServerStatus& server : servers) {
+    server.report.set_run(7);
+    ps::v1::TableReport* const table = server.report.add_tables();
+    table->set_name("words");
+    table->set_sparse(true);
+    table->set_rows(1000);
+  }
+  servers[0].report.mutable_tables(0)->set_spilled_rows(spilled_rows);
+  return servers;
+}
+
+TEST(StatusTextTest, ThePartOfTheRowsThatIsOnDiskIsShown) {
+  const std::string text = StatusText(Servers(750), Output(-1, Display()));
+  EXPECT_THAT(text, HasSubstr("evicted on disk\n"));
+  EXPECT_THAT(text, HasSubstr("     38%\n"));
+}
+
+TEST(StatusTextTest, WhereNoRowsAreOnDiskThatIsNoColumn) {
+  EXPECT_THAT(StatusText(Servers(0), Output(-1, Display())),
+              Not(HasSubstr("on disk")));
+}
+
+}  // namespace
+}  // namespace penstock::cli
