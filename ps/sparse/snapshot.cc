@@ -3,6 +3,12 @@
 #include "ps/sparse/table.h"
 
 namespace penstock::ps::sparse {
+namespace {
+
+// For each row that a call may return, so many of the tier it looks at.
+constexpr size_t kLooksPerRow = 16;
+
+}  // namespace
 
 Snapshot::~Snapshot() { table_->EndSnapshot(); }
 
@@ -27,11 +33,13 @@ absl::StatusOr<bool> Snapshot::Next(size_t limit, RowBlock* block) {
     block->Clear();
     return Exhausted(table_->options(), plan_->failure.load());
   }
-  return !block->ids.empty() || !block->removed.empty();
+  return spilled_ != nullptr || !block->ids.empty() || !block->removed.empty();
 }
 
 void Snapshot::AddSpilled(size_t limit, RowBlock* block) {
-  while (spilled_ != nullptr && block->ids.size() < limit) {
+  size_t looks = limit * kLooksPerRow;
+  for (; spilled_ != nullptr && block->ids.size() < limit && looks > 0;
+       --looks) {
     const Row* const row = spilled_->Next();
     if (row == nullptr) {
       spilled_.reset();

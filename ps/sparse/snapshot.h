@@ -42,7 +42,9 @@ class Snapshot {
 
   // Clears `block` and fills it with up to `limit` rows of one shard; the
   // shards come in turn. Returns false, with an empty block, when it has given
-  // each row once. Locks a shard for some microseconds for each hundred rows.
+  // each row once. Before that a block may be empty, too: of rows that are not
+  // in the snapshot, a call does not read all of the tier. Locks a shard for
+  // some microseconds for each hundred rows.
   //
   // RESOURCE_EXHAUSTED: the copies, or what is remembered of removed ids, had
   // no room. DATA_LOSS: the tier has failed. All later calls return that, too.

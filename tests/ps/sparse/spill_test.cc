@@ -256,6 +256,20 @@ TEST(SpillTest, OptionsThatDoNotFitEachOtherAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(Validate(options)));
 }
 
+// So whoever waits for it can be told that it is not wanted any more.
+TEST(SpillTest, ACallForRowsOfASnapshotReadsFewThatItDoesNotHave) {
+  MemoryTier tier;
+  const auto table = Make(SpillOptions(&tier));
+  ASSERT_TRUE(Push(table.get(), Range(0, 5000)).ok());
+  SnapshotOptions since;
+  since.since = (*table->BeginSnapshot({}))->epoch();
+  auto snapshot = *table->BeginSnapshot(since);
+  RowBlock block;
+  size_t calls = 0;
+  for (; *snapshot->Next(10, &block); ++calls) EXPECT_TRUE(block.ids.empty());
+  EXPECT_GT(calls, 10u);
+}
+
 // Lets something else happen while a snapshot begins.
 class InterruptedTier : public MemoryTier {
  public:
