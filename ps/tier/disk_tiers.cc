@@ -55,8 +55,8 @@ absl::Status CopyRow(const rocksdb::Slice& row, char* bytes, size_t size) {
   return absl::OkStatus();
 }
 
-// Nothing is synced, and there is no log: what is not in memory any more is in
-// the kernel's, and all of it ends with the process.
+// There is no log, and nobody waits until a row is on the disk: all of it ends
+// with the process.
 rocksdb::WriteOptions Unlogged() {
   rocksdb::WriteOptions options;
   options.disableWAL = true;
