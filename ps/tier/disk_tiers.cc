@@ -221,6 +221,10 @@ rocksdb::Options RocksTiers::OptionsOfDatabase() {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
+  // In pieces of some KiB. A file has one of each else, half a MiB together: if
+  // the cache has no room for all of them, each look-up reads that.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
 
   rocksdb::Options options;
   options.create_if_missing = true;

@@ -144,6 +144,32 @@ TEST_F(DiskTiersTest, RandomProgramsDoWhatTheyDoToAMap) {
   EXPECT_EQ(tiers->bytes(), rows.size() * kRow);
 }
 
+// What this thread has read of files.
+uint64_t BytesRead() {
+  std::ifstream io("/proc/thread-self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+// Not all that tells where rows are, for which memory has no room.
+TEST_F(DiskTiersTest, ARowIsFoundByAFewBlocks) {
+  const auto tiers = Open();
+  const auto tier = tiers->NewTier();
+  constexpr uint64_t kRows = 70'000;
+  for (uint64_t i = 0; i < kRows; ++i) {
+    const uint64_t id = i * 7919 % kRows;
+    ASSERT_TRUE(tier->Put({0, id}, RowOf(id)).ok());
+  }
+  std::mt19937_64 random(1);
+  constexpr int kReads = 200;
+  const uint64_t before = BytesRead();
+  for (int i = 0; i < kReads; ++i) ExpectRow(tier.get(), {0, random() % kRows});
+  EXPECT_LT((BytesRead() - before) / kReads, 64u << 10);
+}
+
 TEST_F(DiskTiersTest, RowsGoWithTheirTableAndFilesWithTheProcess) {
   auto tiers = Open();
   auto tier = tiers->NewTier();
