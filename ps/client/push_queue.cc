@@ -170,11 +170,22 @@ void PushQueue::End(absl::StatusOr<PushVerdict> verdict) {
   {
     absl::MutexLock lock(&mu_);
     done = std::move(pending_.front().done);
+    const bool is_last = pending_.size() == 1;
+    if (is_last && absl::IsInvalidArgument(verdict.status())) {
+      ForgetLocked(pending_.front());
+    }
     pending_.pop_front();
     if (!pending_.empty()) next = &pending_.front();
   }
   if (next != nullptr) Begin(next);
   done(std::move(verdict));
+}
+
+// Else a pull for the step would be one for the next, and wait for this worker.
+void PushQueue::ForgetLocked(const Pending& push) {
+  next_ = push.clock;
+  last_step_.reset();
+  sent_.reset();
 }
 
 absl::Status PushQueue::Explain(const Pending& push,

@@ -44,6 +44,9 @@ struct Pushed {
 //   a repeated push of s  has what the last push had, if that was of s; so it
 //                         counts once
 //
+// A push that was refused as INVALID_ARGUMENT has ended no step: if none has
+// been handed over behind it, all is as if it had not been.
+//
 // A server refuses a push that is ahead of what can have been pulled. If no
 // pull for the step has waited for all that the server may wait for, the queue
 // makes one, without values, before the push.
@@ -88,6 +91,7 @@ class PushQueue {
   void Send(Pending* push);
   void Fail(const Pending& push, const absl::Status& error);
   void End(absl::StatusOr<PushVerdict> verdict);
+  void ForgetLocked(const Pending& push) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   absl::StatusOr<grpc::ByteBuffer> Encode(const Pending& push) const;
   absl::StatusOr<PushVerdict> Read(const CallLoop::Reply& reply,

@@ -50,7 +50,9 @@ namespace penstock::ps {
 // often it is sent, and once if the verdict says so, even if the connection
 // broke in between and the worker had to join again. After an error of a push
 // nobody knows whether a server has counted it; repeating it before the push of
-// another step is safe.
+// another step is safe. At a server that refuses it (INVALID_ARGUMENT: it is
+// not finite, say) the step has not ended, and others wait: push it again, with
+// other gradients or none.
 //
 // Errors name the call, the server and the remedy. Beside those of ps.proto:
 // DEADLINE_EXCEEDED after a call's time limit, and CANCELLED if the worker is

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -50,6 +51,40 @@ TEST(RepeatedPushTest, OfAStepCountsOnce) {
     ASSERT_TRUE(pulled.ok()) << pulled.status();
     EXPECT_EQ(pulled->clock(), 3u);
     EXPECT_EQ((*pulled->Dense("w")->flat<float>())[3], 7);
+    worker->Leave();
+  }
+}
+
+// The values are those that it was computed on, and nobody is waited for.
+TEST(RepeatedPushTest, AStepThatWasRefusedMayBePulledAgain) {
+  for (const int64_t staleness : {int64_t{0}, ConsistencyPolicy::kUnlimited}) {
+    SCOPED_TRACE(staleness);
+    Cluster cluster(1);
+    auto defined =
+        Define(cluster.DefinitionOf(Model{{DenseSpecOf("w", {4}, staleness)}}));
+    ASSERT_TRUE(defined.ok()) << defined.status();
+    Worker::Options options;
+    options.connection = defined->connection;
+    options.pull_timeout = absl::Seconds(30);
+    auto worker = *Worker::Join(std::move(options));
+    ASSERT_TRUE(worker->Initialize(Values(10)).ok());
+    for (uint64_t step = 0; step < 3; ++step) {
+      ASSERT_TRUE(worker->Pull(step).ok());
+      const auto refused = worker->Push(step, {Values(std::nanf("")), {}});
+      ASSERT_TRUE(absl::IsInvalidArgument(refused.status()));
+      const auto pulled = worker->Pull(step);
+      ASSERT_TRUE(pulled.ok()) << pulled.status();
+      EXPECT_EQ(pulled->clock(), step);
+      const auto pushed = worker->Push(step, {Values(1), {}});
+      ASSERT_TRUE(pushed.ok()) << pushed.status();
+      EXPECT_TRUE(pushed->counted());
+    }
+    const auto pulled = worker->Pull(3);
+    ASSERT_TRUE(pulled.ok()) << pulled.status();
+    if (staleness == 0) {
+      EXPECT_EQ((*pulled->Dense("w")->flat<float>())[3], 7);
+    }
+    EXPECT_EQ(cluster.core(0).report().pushes.counted, 3u);
     worker->Leave();
   }
 }
