@@ -197,11 +197,6 @@ absl::Status Connection::Explain(absl::string_view what, size_t server,
         ": it has not answered in time; is it running and reachable, or does "
         "it wait for a worker that is not?";
   }
-  if (absl::IsDataLoss(error)) {
-    remedy = absl::StrCat(
-        ": it was started anew and has lost run ", absl::Hex(run_),
-        "; start the training anew, or all servers from a checkpoint");
-  }
   return absl::Status(
       error.code(),
       absl::StrCat(what, ": ", NameOf(server), ": ", error.message(), remedy));
