@@ -276,6 +276,7 @@ absl::Status Server::Heartbeat(uint64_t run, const WorkerId& worker) {
     if (state_ == State::kDraining) return Draining();
     if (training_ == nullptr) return HasNoModel(run);
     if (run != training_->run) return OtherRun(run, training_->run);
+    if (state_ == State::kFailed) return failure_;
     outcome = coordinator_->Heartbeat(worker, SteadyNow());
     HandleLocked(outcome, &due);
   }
@@ -353,11 +354,7 @@ void Server::Drain() {
           [callback = std::move(ready.callback)] { callback(Draining()); });
     }
     pending_ready_.clear();
-    for (auto& [ticket, snapshot] : pending_snapshots_) {
-      due.push_back(
-          [callback = std::move(snapshot.callback)] { callback(Draining()); });
-    }
-    pending_snapshots_.clear();
+    EndSnapshotsLocked(Draining(), &due);
     if (coordinator_.has_value()) HandleLocked(coordinator_->Drain(), &due);
   }
   Run(due);

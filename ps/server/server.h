@@ -268,6 +268,8 @@ class Server {
   static absl::StatusOr<ModelSnapshot> Snapshot(
       const PendingSnapshot& wanted, Tables& tables,
       absl::optional<uint64_t> version, const std::vector<RankClock>& clocks);
+  void EndSnapshotsLocked(const absl::Status& why, Due* due)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool IsDueLocked(const PendingSnapshot& snapshot) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::optional<uint64_t> VersionLocked() const

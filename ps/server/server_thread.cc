@@ -82,9 +82,13 @@ void Server::ApplyNext() {
   absl::Status status = ApplyWhenThereIsMemory(apply, absl::MakeSpan(pushes),
                                                training->tables.get());
   if (!status.ok()) {
+    // Clients come again for room, and none will be made.
+    const absl::StatusCode code = absl::IsResourceExhausted(status)
+                                      ? absl::StatusCode::kAborted
+                                      : status.code();
     return Fail(absl::Status(
-        status.code(), absl::StrCat("training has ended: step ", apply.version,
-                                    " failed: ", status.message())));
+        code, absl::StrCat("training has ended: step ", apply.version,
+                           " failed: ", status.message())));
   }
   std::vector<Gradients> dropped;  // destroyed without the lock
   Due due;
@@ -117,6 +121,7 @@ void Server::Fail(const absl::Status& status) {
     if (state_ != State::kServing) return;
     failure_ = status;
     state_ = State::kFailed;
+    EndSnapshotsLocked(status, &due);
     HandleLocked(coordinator_->Drain(), &due);
   }
   Log({std::string(status.message())});
@@ -197,6 +202,14 @@ void Server::TakeSnapshots() {
     }
   }
   Run(due);
+}
+
+void Server::EndSnapshotsLocked(const absl::Status& why, Due* due) {
+  for (auto& [ticket, snapshot] : pending_snapshots_) {
+    due->push_back(
+        [callback = std::move(snapshot.callback), why] { callback(why); });
+  }
+  pending_snapshots_.clear();
 }
 
 absl::StatusOr<ModelSnapshot> Server::Snapshot(

@@ -1,0 +1,95 @@
+// Steps for which there is no memory: they are tried again, until that takes
+// too long.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/synchronization/notification.h"
+#include "ps/server/server.h"
+#include "tensor_service/allocator.h"
+#include "tests/ps/server/small_server.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr View kView = SmallServer::kView;
+constexpr WorkerId kChief = {0, 11};
+
+class SmallMemory final : public tensor::Allocator {
+ public:
+  absl::StatusOr<std::shared_ptr<tensor::Buffer>> Allocate(
+      size_t bytes) override {
+    if (!is_full_) return tensor::HeapAllocator()->Allocate(bytes);
+    if (!was_asked_.HasBeenNotified()) was_asked_.Notify();
+    return absl::ResourceExhaustedError("no memory");
+  }
+
+  void SetFull(bool is_full) { is_full_ = is_full; }
+  // When it is full; by the one thread that applies.
+  void WaitUntilAsked() { was_asked_.WaitForNotification(); }
+
+ private:
+  std::atomic<bool> is_full_{false};
+  absl::Notification was_asked_;
+};
+
+class MemoryTest : public testing::Test {
+ protected:
+  // Begins a training of one worker, whose first push finds no memory.
+  void PushWithoutMemory(absl::Duration max_wait) {
+    Server::Options options;
+    options.membership.expected_workers = 1;
+    options.max_wait = max_wait;
+    options.tables.allocator = &memory_;
+    server_ = std::make_unique<SmallServer>(options);
+    ASSERT_TRUE(server_->Define({{DenseTable("w", {2})}}).ok());
+    ASSERT_TRUE((*server_)->Join(kView, kChief).ok());
+    ASSERT_TRUE((*server_)
+                    ->Initialize(kView, kChief, {{Floats("w", {2}, {10, 20})}})
+                    .ok());
+    memory_.SetFull(true);
+    ASSERT_TRUE(server_->Push(kChief, 0, {{Floats("w", {2}, {1, 2})}}).ok());
+    memory_.WaitUntilAsked();
+  }
+
+  SmallMemory memory_;
+  std::unique_ptr<SmallServer> server_;
+};
+
+TEST_F(MemoryTest, AStepWaitsForMemory) {
+  ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Minutes(10)));
+  memory_.SetFull(false);
+  const auto pulled = server_->Pull(kChief, 1);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_THAT(ElementsOf(pulled->bundle.tensors[0].tensor), ElementsAre(9, 18));
+}
+
+// At RESOURCE_EXHAUSTED a client would come again, until its own time is over.
+TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
+  ASSERT_NO_FATAL_FAILURE(PushWithoutMemory(absl::Milliseconds(200)));
+  // Waits for a step that never comes.
+  const auto snapshot = (*server_)->TakeSnapshot(1, {}, absl::Minutes(10));
+  EXPECT_EQ(snapshot.status().code(), absl::StatusCode::kAborted)
+      << snapshot.status();
+  memory_.SetFull(false);
+  for (const absl::Status& ended : {server_->Pull(kChief, 1).status(),
+                                    server_->Push(kChief, 1, {}).status(),
+                                    (*server_)->Join(kView, kChief).status(),
+                                    (*server_)->Heartbeat(kView.run, kChief)}) {
+    EXPECT_EQ(ended.code(), absl::StatusCode::kAborted) << ended;
+    EXPECT_THAT(std::string(ended.message()),
+                AllOf(HasSubstr("training has ended: step 0"),
+                      HasSubstr("variable w"), HasSubstr("no memory")));
+  }
+}
+
+}  // namespace
+}  // namespace penstock::ps
