@@ -135,14 +135,17 @@ absl::Status DensePart::CheckSlots() {
 
 absl::Status DensePart::Check(const Tensor& gradient) const {
   const Tensor value = Current().value;
-  if (gradient.shape() != value.shape()) {
+  if (gradient.shape() != value.shape() ||
+      !optim::IsFloating(gradient.dtype())) {
     return Refuse(absl::InvalidArgumentError(
         absl::StrCat("its gradient is ", gradient.ToString(), ", it is ",
                      value.ToString())));
   }
   absl::Status finite =
       optim::CheckGradient(ViewOf(gradient), value.dtype(), *options_.workers);
-  return finite.ok() ? finite : Refuse(finite);
+  if (finite.ok()) return finite;
+  return Refuse(absl::InvalidArgumentError(
+      absl::StrCat(finite.message(), optim::kSmallerGradients)));
 }
 
 DensePart::Snapshot DensePart::TakeSnapshot() const {

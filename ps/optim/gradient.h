@@ -42,6 +42,9 @@ inline constexpr double kMostInF32 = 1e18;
 // no other one's step suffers. Reads the gradient once, by all workers.
 absl::Status CheckGradient(const GradientView& gradient, tensor::DType value,
                            const Workers& workers);
+// What to do about such an element, to be added to that message.
+inline constexpr char kSmallerGradients[] =
+    "; clip the gradients, or lower the learning rate";
 
 // Scales the gradients, which together are one vector, so that its Euclidean
 // norm is at most `max_norm`, but for rounding, and returns the norm that it

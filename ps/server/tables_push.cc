@@ -35,6 +35,19 @@ auto RunOn(const optim::Workers& workers) {
   };
 }
 
+// `what` are the values, in the message.
+absl::Status CheckElements(absl::string_view table, absl::string_view what,
+                           const tensor::Tensor& values, size_t dim,
+                           const optim::Workers& workers) {
+  const absl::Status status = optim::CheckGradient(
+      {tensor::DType::kF32, values.bytes().data(), values.num_elements()},
+      tensor::DType::kF32, workers);
+  if (status.ok()) return status;
+  return absl::InvalidArgumentError(
+      absl::StrCat("table ", Shown(table), ": ", what, status.message(),
+                   "; an id has ", dim, " elements", optim::kSmallerGradients));
+}
+
 absl::Span<const float> FloatsOf(const tensor::Tensor& aligned) {
   return {reinterpret_cast<const float*>(aligned.bytes().data()),
           aligned.num_elements()};
@@ -164,16 +177,16 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
   if (!values.ok()) return values.status();
   absl::Status here = CheckIds(rows, *ids);
   if (!here.ok()) return here;
-  absl::Status finite = optim::CheckGradient(
-      {tensor::DType::kF32, values->bytes().data(), values->num_elements()},
-      tensor::DType::kF32, workers_);
-  if (!finite.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table ", Shown(named[0].name), ": ", finite.message(),
-                     "; an id has ", dim, " elements"));
-  }
+  absl::Status finite =
+      CheckElements(named[0].name, "", *values, dim, workers_);
+  if (!finite.ok()) return finite;
   auto gradients = OnceEach(*ids, *std::move(values), dim, table.hash());
   if (!gradients.ok()) return gradients;
+  if (gradients->ids.size() < ids->size()) {
+    finite = CheckElements(named[0].name, "of the sums of ids that repeat, ",
+                           gradients->values, dim, workers_);
+    if (!finite.ok()) return finite;
+  }
   gradients->rows = rows;
   auto reserved = table.Reserve(gradients->ids, now, RunOn(workers_));
   if (!reserved.ok()) return reserved.status();

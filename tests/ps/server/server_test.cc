@@ -131,7 +131,8 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
     std::string says;
   };
   const std::vector<Case> cases = {
-      {{{Floats("w", {2}, {1, kNan})}}, "element 1"},
+      {{{Floats("w", {2}, {1, kNan})}},
+       "variable w: element 1 is nan; clip the gradients"},
       {{{Floats("w", {1}, {1})}}, "f32[1]"},
       {{{Ids("w", {1, 2})}}, "i"},
       {{{Floats("v", {1}, {1})}}, "table v"},
@@ -143,6 +144,8 @@ TEST(ServerTest, WhatIsNoGradientIsRefusedByNameWorkerAndStep) {
       {{{Ids("e", {1}), Floats("e", {2}, {1, 2})}}, "f32[2]"},
       {{{Floats("e", {1}, {1}), Floats("e", {1, 2}, {1, 2})}}, "int64 [n]"},
       {{{Ids("e", {1}), Floats("e", {1, 2}, {1, INFINITY})}}, "element 1"},
+      {{{Ids("e", {1, 1}), Floats("e", {2, 2}, {1, 1e18F, 1, 1e18F})}},
+       "ids that repeat, element 1"},
   };
   for (const Case& each : cases) {
     const auto refused = server.Push(kChief, 0, each.push);
