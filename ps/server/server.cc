@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ps/model/wire.h"
+#include "ps/server/checkpoint_model.h"
 #include "ps/server/refusals.h"
 #include "transport/base/log.h"
 #include "transport/base/printable.h"
@@ -86,6 +87,8 @@ absl::StatusOr<std::shared_ptr<Server::Training>> Server::MakeTraining(
       definition.server, options_.tables);
   if (!tables.ok()) return tables.status();
   status = CheckHeldBytes(**tables);
+  // Nobody is to find out at the first checkpoint.
+  if (status.ok()) status = CheckpointModelOf(definition.model).status();
   if (!status.ok()) return status;
   auto training = std::make_shared<Training>();
   training->run = definition.run;

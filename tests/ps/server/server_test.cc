@@ -219,6 +219,11 @@ TEST(ServerTest, ModelThatCannotBeIsRefused) {
   definition.run = 0;
   EXPECT_EQ(server->Define(definition).status().code(),
             StatusCode::kInvalidArgument);
+  TableSpec wide = SparseTable("wide", 1 << 20);
+  wide.optimizer.rule = optim::Rule::kAdam;
+  EXPECT_THAT(std::string(server.Define({{wide}}).status().message()),
+              AllOf(HasSubstr("wide"), HasSubstr("8 MiB")))
+      << "there would be no checkpoint of it";
 }
 
 TEST(ServerTest, ModelThatDoesNotFitNamesTheLimit) {
