@@ -14,7 +14,7 @@ constexpr double kMinSeconds = 0.1;
 constexpr double kMaxSeconds = 86'400;
 
 // For CLI11: each returns what is wrong with the text, or "". CLI::Range takes
-// NaN.
+// NaN, and CLI::AsSizeValue "-1" for 2^64 - 1.
 std::string CheckSeconds(const std::string& text) {
   double seconds = 0;
   return absl::SimpleAtod(text, &seconds) && seconds >= kMinSeconds &&
@@ -22,6 +22,13 @@ std::string CheckSeconds(const std::string& text) {
              ? ""
              : absl::StrCat(text, " is no time from ", kMinSeconds, " to ",
                             kMaxSeconds, " seconds");
+}
+
+std::string CheckSize(const std::string& text) {
+  uint64_t bytes = 0;
+  return absl::SimpleAtoi(text, &bytes)
+             ? ""
+             : absl::StrCat(text, " is no size, such as 64GiB");
 }
 
 std::string CheckStep(const std::string& text) {
@@ -50,11 +57,13 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
                   "bytes that dense variables may take, such as 64GiB: their "
                   "values twice, and the optimizer's slots")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
       ->default_str("16GiB");
   app->add_option("--held-gradients", flags->held_gradients,
                   "bytes of gradients that wait until they are applied: a "
                   "synchronous step needs those of all workers")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
       ->default_str("4GiB");
 }
 
@@ -67,6 +76,7 @@ void DeclareSpill(CLI::App* app, ServerFlags* flags) {
                   "bytes that such rows may take there, such as 1TiB; RocksDB "
                   "takes more for a while. 0: what the disk has")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
       ->default_str("0")
       ->needs(folder);
 }

@@ -214,7 +214,9 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
       Listen(flags, *security, service.get(), &port);
   if (server == nullptr || port == 0) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", flags.listen));
+        absl::StrCat("cannot listen on ", flags.listen,
+                     ": is the port in use (see: ss -ltnp), or the address "
+                     "another machine's? Port 0 takes a free one"));
   }
   auto checkpoints = StartCheckpoints(flags, &core);
   if (!checkpoints.ok()) return checkpoints.status();

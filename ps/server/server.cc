@@ -111,7 +111,7 @@ absl::Status Server::CheckHeldBytes(const Tables& tables) const {
       "define: a synchronous step holds the gradients of ", workers,
       " workers, of ", bytes, " bytes each, and this server may hold ",
       options_.max_held_bytes,
-      " bytes of gradients: add servers, or raise its limit"));
+      " bytes of gradients: add servers, or raise --held-gradients"));
 }
 
 absl::Status Server::CheckSame(const Definition& definition) const {

@@ -44,14 +44,14 @@ absl::Status Server::CheckRoomLocked(size_t bytes) const {
   if (bytes > most) {
     return absl::InvalidArgumentError(absl::StrCat(
         "its gradients take ", bytes, " bytes, and the server may hold ", most,
-        ": push less in a step, or raise its limit"));
+        ": push less in a step, or raise its --held-gradients"));
   }
   const size_t held = held_.bytes() + pending_bytes_;
   if (held <= most - bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("the server holds ", held,
                    " bytes of gradients that are not applied, of ", most,
-                   ": come again, or raise its limit"));
+                   ": come again, or raise its --held-gradients"));
 }
 
 void Server::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {

@@ -66,7 +66,7 @@ absl::Status Tables::CheckDenseBytes() const {
   }
   return absl::ResourceExhaustedError(absl::StrFormat(
       "the dense tables take %.0f bytes at this server, with their next "
-      "versions and slots, and it may use %d: add servers, or raise the limit",
+      "versions and slots, and it may use %d: add servers, or raise --memory",
       bytes, options_.max_dense_bytes));
 }
 

@@ -25,6 +25,10 @@ refused 'give --workers .* or set TF_CONFIG' "$server"
 refused 'give --servers .* or set TF_CONFIG' "$worker"
 refused 'rank=2 is out of range' "$worker" --servers=x:1 --rank=2 --workers=2
 refused '--servers' "$worker" --rank=1
+for size in --memory --held-gradients --spill-limit; do
+  refused "$size: -1 is no size" "$server" --workers=1 --spill=/tmp "$size=-1"
+  refused "$size" "$server" --workers=1 --spill=/tmp "$size=much"
+done
 
 export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
   "task": {"type": "worker", "index": 0}}'
@@ -32,7 +36,7 @@ refused 'is not ps' "$server"
 export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
   "task": {"type": "ps", "index": 0}}'
 refused 'run ps_server' "$worker"
-refused 'cannot listen on nowhere.invalid:1' "$server"
+refused 'cannot listen on nowhere.invalid:1: is the port in use' "$server"
 TF_CONFIG='{' refused 'not valid JSON' "$server"
 
 # --listen wins over the address in TF_CONFIG, whose workers still count; with
