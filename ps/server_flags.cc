@@ -117,7 +117,8 @@ void DeclareSecurity(CLI::App* app, ServerFlags* flags) {
       ->check(CLI::ExistingFile);
   app->add_option("--access", flags->access.rules,
                   "who may read, train or administer, by names in "
-                  "certificates: a file of rules; see docs/ps.md")
+                  "certificates: a file of rules, see docs/ps.md; read again "
+                  "at SIGHUP, as that of --secret is")
       ->check(CLI::ExistingFile);
   app->add_option("--secret", flags->access.secret,
                   "a file with the secret that each call has to have, where "

@@ -1,4 +1,5 @@
-// ps_server: runs one parameter server until SIGTERM or SIGINT.
+// ps_server: runs one parameter server until SIGTERM or SIGINT. At SIGHUP reads
+// the files again that say who may do what.
 //
 // The address and the number of workers come from flags. What the flags leave
 // open comes from TF_CONFIG, in which the server is a task of type "ps".
@@ -75,12 +76,13 @@ int WrongFlags(const std::string& what) {
 }
 
 // Blocks the signals in this thread and those that it starts, so that only the
-// sigwait() in Serve() receives them.
-sigset_t BlockSignals() {
+// sigwait() in AwaitEnd() receives them.
+sigset_t BlockSignals(const ServerFlags& flags) {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  if (flags.access.given()) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
 }
@@ -130,7 +132,10 @@ absl::StatusOr<std::function<Connection::Channels()>> ToAllServers(
   if (!security.ok()) return security.status();
   auto secret = ReadSecretToSend(flags.access.secret);
   if (!secret.ok()) return secret.status();
-  return [server, security = *security, secret = *secret] {
+  return [server, security = *security, secret = *secret,
+          path = flags.access.secret]() mutable {
+    // It may be another one by now. One that cannot be read says so at SIGHUP.
+    secret = ReadSecretToSend(path).value_or(secret);
     Connection::Channels channels;
     const auto training = server->training();
     if (training == nullptr || training->server != 0 || !server->has_values()) {
@@ -188,6 +193,21 @@ void PrintSummary(const ServerReport& report) {
                             "; workers lost ", report.workers_lost, "\n");
 }
 
+// If a file is wrong, what holds goes on to hold.
+void AwaitEnd(const ServerFlags& flags, const sigset_t& signals,
+              Access* access) {
+  int signal = 0;
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+    auto policy = ReadAccessPolicy(flags.access, flags.tls.given());
+    if (policy.ok()) {
+      access->Replace(*std::move(policy));
+    } else {
+      base::LogWarning(absl::StrCat("access: not read anew, and as it was: ",
+                                    policy.status().message()));
+    }
+  }
+}
+
 absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
                    checkpoint::Files* files) {
   auto policy = ReadAccessPolicy(flags.access, flags.tls.given());
@@ -223,8 +243,7 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   // A parent that has started us on port 0 reads this line.
   printf("port %d\n", port);
   fflush(stdout);
-  int signal = 0;
-  sigwait(&signals, &signal);
+  AwaitEnd(flags, signals, &access);
   core.Drain();
   server->Shutdown(tensor::DeadlineAfter(kShutdownGrace));
   server->Wait();
@@ -235,7 +254,8 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
 int Run(ServerFlags flags) {
   absl::Status complete = CompleteFromEnvironment(&flags);
   if (!complete.ok()) return Fail(complete.message());
-  const sigset_t signals = BlockSignals();  // before there are other threads
+  const sigset_t signals =
+      BlockSignals(flags);  // before there are other threads
   if (!flags.record.empty()) {
     const absl::Status status = RecordCalls(flags.record);
     if (!status.ok()) return Fail(status.message());

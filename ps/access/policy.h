@@ -59,6 +59,8 @@ struct AccessPolicy {
 struct AccessFiles {
   std::string rules;   // read as ParseRules() says
   std::string secret;  // read as ReadSecrets() says
+
+  bool given() const { return !rules.empty() || !secret.empty(); }
 };
 
 // Reads what is given. `mutual_tls` says whether peers show certificates that
