@@ -152,7 +152,8 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
   return Exhausted(
       options_,
       spill_ == nullptr
-          ? "there is no room for more rows"
+          ? "there is no room for more rows: give it a larger budget_bytes, "
+            "or let it evict or spill"
           : absl::StrCat("there is no room for more rows, nor on disk: ",
                          spill_->no_room().message()));
 }

@@ -193,9 +193,10 @@ class Sparse(TableSpec):
     A row is there once its id was pushed `min_count` times. It goes when it was
     not used for `time_to_live` seconds; and when there are more than `max_rows`
     at a server, or they take more than `budget_bytes` of its memory, and
-    `above_budget` is "evict". With "refuse" such a push raises
-    ResourceExhausted. With "spill" rows go to the servers' disks, if they were
-    started with --spill, and nothing is lost. 0 is no limit.
+    `above_budget` is "evict". With "refuse" a push that finds no room is tried
+    again, and raises ResourceExhausted when `push_timeout` is over. With
+    "spill" rows go to the servers' disks, if they were started with --spill,
+    and nothing is lost. 0 is no limit.
     """
 
     name: str

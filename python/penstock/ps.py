@@ -67,7 +67,8 @@ class Worker:
     `timeout` limits, in seconds, the wait for servers and chief; `pull_timeout`
     and `push_timeout` each call, with its waits for other workers and for
     servers that are gone. `secret` is the path of a file. `stock` uses gRPC
-    without Penstock. `compression` says by table how gradients are sent.
+    without Penstock. `compression` says by table how gradients are sent, but
+    for small tables that share a message.
 
     Threads may share a worker. Ctrl-C ends a wait; the call itself goes on, and
     nobody hears of its result. Close a worker, or use it in `with`: then others
@@ -133,10 +134,13 @@ class Worker:
 
         `gradients` has an array by dense table, `rows` a pair (ids, array) by
         sparse table; those of ids that repeat are added up. Tables without
-        gradients may be left out. Arrays are sent from where they lie: do not
-        write to them before this has returned, nor after an error of it other
-        than InvalidArgument. After such an error it may have counted: push the
-        same step again, before another one, and it counts once.
+        gradients may be left out; but of small ones that share a message give
+        all or none, or zeros: the error names them. Arrays are sent from where
+        they lie: do not write to them before this has returned, nor after an
+        error of it other than InvalidArgument. After such an error it may have
+        counted: push the same step again, before another one, and it counts
+        once. After InvalidArgument, as of a gradient that is NaN, others wait
+        for the step: push it again, with other gradients or none.
         """
         return Pushed(
             self._worker.start_push(step, gradients, rows, 0).wait())

@@ -253,6 +253,20 @@ def test_what_happens_as_a_call_begins_costs_no_other_its_future():
             assert future.result(timeout=60).clock == 0
 
 
+def test_a_push_without_room_is_tried_again_until_its_time_is_over():
+    # Of 25 MB, 17 of which are not the rows'. So little that an attempt takes
+    # no time, and the end of all comes between two.
+    few, many = 300, 150_000
+    with workers([sparse(budget_bytes=25 * 10**6)], {}, push_timeout=2
+                 ) as (worker,):
+        with pytest.raises(MemoryError, match="'emb'.*gave up after") as raised:
+            for step in range(many // few):
+                ids = np.arange(step * few, (step + 1) * few)
+                worker.push(step, rows={"emb": (ids, np.ones((few, 8), "f4"))})
+        assert isinstance(raised.value, penstock.ResourceExhausted)
+        assert "budget_bytes" in str(raised.value)
+
+
 def test_a_closed_worker_says_so_and_ends_its_calls():
     with workers([dense()], {"w": np.zeros((4, 3), "f4")}, count=2) as team:
         for worker in team:
