@@ -15,7 +15,7 @@ namespace penstock::ps {
 // again with later ones, where the kind has error feedback. Encode() returns
 // errors as compression::Compressor does, those of the spec at its first call.
 //
-//   options.coder = [](const std::string& table) {
+//   options.coder = [](const std::string& table, const PlacedPart&) {
 //     return table == "kernel" ? MakeCompressionCoder(table, kTopK) : nullptr;
 //   };
 std::unique_ptr<GradientCoder> MakeCompressionCoder(
