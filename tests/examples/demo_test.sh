@@ -1,6 +1,7 @@
 #!/bin/sh
 # The demo as users run it, only shorter: both runs must train, agree to the
-# last bit, and say what carried them. A demo that cannot train must fail.
+# last bit, and say what carried them; the bounded and the asynchronous one must
+# train, too. A demo that cannot train must fail.
 set -eu
 demo=examples/digits/demo
 
@@ -8,6 +9,8 @@ demo=examples/digits/demo
 grep -q '^Penstock ' "$TEST_TMPDIR/out"
 grep -q "^stock .* http2$" "$TEST_TMPDIR/out"
 grep -q "^stock / ours" "$TEST_TMPDIR/out"
+grep -q '^bounded : accuracy' "$TEST_TMPDIR/out"
+grep -q '^async   : accuracy' "$TEST_TMPDIR/out"
 
 if "$demo" --steps 2 > /dev/null 2> "$TEST_TMPDIR/error"; then
   echo "two steps should not suffice" >&2
