@@ -231,6 +231,31 @@ def test_a_training_goes_on_from_a_checkpoint(before, after, tmp_path):
         assert kept[:2] + kept[3:] == (5, True, (3,))
 
 
+def test_servers_take_checkpoints_by_themselves(tmp_path):
+    secret, folder = tmp_path / "secret", tmp_path / "checkpoints"
+    secret.write_text("a" * 44 + "\n")
+    secret.chmod(0o600)
+    folder.mkdir()
+    flags = [f"--checkpoints={folder}", "--checkpoint-every=0.1",
+             "--keep-checkpoints=1", f"--secret={secret}"]
+    with contextlib.ExitStack() as stack:
+        servers = [stack.enter_context(peer.ps_server(*flags))
+                   for _ in range(2)]
+        worker = stack.enter_context(
+            ps.Worker(servers, rank=0, model=[dense(), sparse()],
+                      values={"w": np.zeros((4, 3), "f4")}, secret=secret))
+
+        def taken():
+            return {path.parent for path in folder.glob("step-*/manifest")}
+
+        step, first = 0, set()
+        while not first or first & taken():  # until others have taken its place
+            train(worker, step, step + 1)
+            step += 1
+            first = first or taken()
+        assert taken()
+
+
 def test_a_closed_client_takes_no_checkpoint():
     with workers([dense()], {"w": np.zeros((4, 3), "f4")}) as (worker,):
         worker.close()
