@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ps/optim/dense.h"
+#include "ps/optim/gradient.h"
 #include "transport/base/printable.h"
 
 namespace penstock::ps {
@@ -116,6 +117,27 @@ void Tables::SetPart(size_t at, std::unique_ptr<DensePart> part) {
   --missing_parts_;
 }
 
+absl::Status Tables::NameTable(const absl::Status& status, size_t part,
+                               const tensor::Tensor& elements,
+                               tensor::DType dtype,
+                               absl::string_view remedy) const {
+  const Part& pack = parts_[part];
+  if (pack.pieces.size() < 2 || elements.shape() != pack.shape) return status;
+  const size_t size = tensor::ElementSize(elements.dtype());
+  for (const Part::Piece& piece : pack.pieces) {
+    const absl::Status found = optim::CheckGradient(
+        {elements.dtype(), elements.bytes().data() + piece.first * size,
+         piece.elements},
+        dtype, workers_);
+    if (found.ok()) continue;
+    return absl::Status(
+        status.code(),
+        absl::StrCat("variable ", model_.ranges()[piece.range].name, ": ",
+                     found.message(), remedy));
+  }
+  return status;
+}
+
 absl::Status Tables::Initialize(const tensor::Bundle& values) {
   absl::MutexLock lock(&setup_mu_);
   for (const tensor::NamedTensor& named : values.tensors) {
@@ -134,7 +156,10 @@ absl::Status Tables::Initialize(const tensor::Bundle& values) {
     auto copy = named.tensor.Copy(options_.allocator);
     if (!copy.ok()) return copy.status();
     auto made = DensePart::Create(OptionsOf(*at), *std::move(copy));
-    if (!made.ok()) return made.status();
+    if (!made.ok()) {
+      return NameTable(made.status(), *at, named.tensor, tensor::DType::kF64,
+                       "");
+    }
     SetPart(*at, *std::move(made));
   }
   return absl::OkStatus();

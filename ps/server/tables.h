@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -168,6 +169,12 @@ class Tables {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
   absl::StatusOr<size_t> FindPart(const std::string& name) const;
+  // Returns `status`, of a part's values or gradient with an element that is
+  // not finite, or above the limit of `dtype`; of a pack by the table's name,
+  // which is what users know.
+  absl::Status NameTable(const absl::Status& status, size_t part,
+                         const tensor::Tensor& elements, tensor::DType dtype,
+                         absl::string_view remedy) const;
   absl::Status CheckIds(size_t rows, absl::Span<const uint64_t> ids) const;
   absl::StatusOr<DenseGradient> CheckDense(
       size_t part, absl::Span<const tensor::NamedTensor> named) const;

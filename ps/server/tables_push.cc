@@ -157,7 +157,10 @@ absl::StatusOr<DenseGradient> Tables::CheckDense(size_t part,
                                      gradient.status().message()));
   }
   absl::Status status = dense_[part]->Check(*gradient);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    return NameTable(status, part, *gradient, parts_[part].dtype,
+                     optim::kSmallerGradients);
+  }
   return DenseGradient{part, *std::move(gradient)};
 }
 
