@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "ps/client/fanout.h"
 #include "ps/client/random_id.h"
 #include "ps/client/reach.h"
@@ -74,16 +75,19 @@ absl::StatusOr<v1::DefineReply> DefineAt(const Definition& definition,
   request.set_server(static_cast<uint32_t>(server));
   request.set_run(run);
   request.set_restore_step(restore_step);
-  auto replies = Fanout({definition.servers[server]})
+  const std::string name =
+      absl::StrCat("server ", server, " (", definition.addresses[server], ")");
+  auto replies = Fanout({definition.servers[server]}, {name})
                      .Call("Define", request, definition.timeout);
   v1::DefineReply reply;
   absl::Status status = replies.status();
   if (status.ok()) status = tensor::ToProto(replies->front(), &reply);
   if (status.ok()) return reply;
+  // Servers begin with the same word.
   return absl::Status(
       status.code(),
-      absl::StrCat("define at server ", server, " (",
-                   definition.addresses[server], "): ", status.message()));
+      absl::StrCat("define: ", absl::StrReplaceAll(status.message(),
+                                                   {{": define: ", ": "}})));
 }
 
 }  // namespace

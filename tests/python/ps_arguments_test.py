@@ -236,6 +236,13 @@ def test_values_that_are_not_the_models_are_refused(values, text):
         ps.Worker([address], rank=0, model=[dense()], values=values)
 
 
+def test_a_model_that_does_not_fit_names_the_server_and_the_flag():
+    with peer.ps_server("--memory=10B") as address:
+        said = rf"\Adefine: server 0 \({address}\): the dense .* --memory\Z"
+        with pytest.raises(MemoryError, match=said):
+            ps.Worker([address], rank=0, model=[dense()], values=VALUES)
+
+
 def test_nobody_there_is_a_timeout():
     with penstock.TensorServer() as server:
         address = f"127.0.0.1:{server.port}"
