@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "ps/optim/dense.h"
 #include "transport/base/printable.h"
 
@@ -25,8 +26,12 @@ absl::Status CheckRows(const TableSpec& table) {
     return trainable.ok() ? LayoutOf(table).status() : trainable;
   }
   sparse::Options options = OptionsOf(table);
-  options.name = "rows";  // the caller names the table
-  return sparse::Validate(options);
+  options.name = "rows";
+  const absl::Status status = sparse::Validate(options);
+  // The caller names the table.
+  return absl::Status(
+      status.code(),
+      absl::StripPrefix(status.message(), "sparse table 'rows': "));
 }
 
 absl::Status CheckTable(const TableSpec& table) {

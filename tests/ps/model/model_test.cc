@@ -179,11 +179,12 @@ TEST(ModelTest, WhatCannotBeServedIsRefusedByName) {
       {"name: 'a' staleness: -2 " + dense + sgd, "staleness is -2"},
       {"name: 'a' staleness: 1 backup_workers: 1 " + dense + sgd,
        "backup_workers"},
-      {"name: 'a' sparse { } " + sgd, "dim"},
+      {"name: 'a' sparse { } " + sgd, "table a: dim"},
       {"name: 'a' sparse { dim: 4 initial { uniform { low: 2 high: 1 } } } " +
            sgd,
        "low < high"},
-      {"name: 'a' sparse { dim: 4 budget_bytes: 1 } " + sgd, "budget_bytes"},
+      {"name: 'a' sparse { dim: 4 budget_bytes: 1 } " + sgd,
+       "table a: budget_bytes"},
       {"name: 'a' sparse { dim: 4 above_budget: SPILL } " + sgd,
        "budget_bytes"},
       {"name: 'a' sparse { dim: 4 above_budget: SPILL budget_bytes: 99999999 "
