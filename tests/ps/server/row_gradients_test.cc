@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "tensor_service/buffer.h"
 #include "tests/ps/server/small_server.h"
 
@@ -31,10 +33,13 @@ class RowGradientsTest : public testing::Test {
     return options;
   }
 
-  // Rows as they lie in a message, which is gone when `message_` is.
+  // Rows as they lie in a message. Once nobody holds it, `gone_` says so.
   tensor::NamedTensor Received(const std::vector<float>& values) {
-    auto message = std::make_shared<std::vector<float>>(values);
-    message_ = message;
+    const std::shared_ptr<std::vector<float>> message(
+        new std::vector<float>(values), [this](std::vector<float>* held) {
+          delete held;
+          gone_.Notify();
+        });
     const size_t bytes = values.size() * sizeof(float);
     return {"e", *tensor::Tensor::FromBuffer(
                      tensor::DType::kF32,
@@ -55,23 +60,24 @@ class RowGradientsTest : public testing::Test {
     return ElementsOf(pulled->bundle.tensors[0].tensor);
   }
 
+  absl::Notification gone_;
   SmallServer server_;
-  std::weak_ptr<std::vector<float>> message_;
 };
 
 TEST_F(RowGradientsTest, RowsStayWhereTheyWereReceivedAndHoldItAll) {
   Push(kChief, {{Ids("e", {5, 6}), Received({1, 2, 3, 4})}});
-  EXPECT_FALSE(message_.expired());
+  EXPECT_FALSE(gone_.HasBeenNotified());
   EXPECT_EQ(server_->report().held_bytes, kMessageBytes + 2 * sizeof(uint64_t));
   Push(kOther, {{Ids("e", {6}), Floats("e", {1, 2}, {1, 1})}});
   EXPECT_EQ(Rows({5, 6}), (std::vector<float>{-0.5, -1, -2, -2.5}));
-  EXPECT_TRUE(message_.expired());
+  // The pull may be answered before that.
+  EXPECT_TRUE(gone_.WaitForNotificationWithTimeout(absl::Seconds(20)));
   EXPECT_EQ(server_->report().held_bytes, 0u);
 }
 
 TEST_F(RowGradientsTest, RowsThatAreAddedUpLetGoOfTheMessage) {
   Push(kChief, {{Ids("e", {5, 6, 5}), Received({1, 2, 3, 4, 5, 6})}});
-  EXPECT_TRUE(message_.expired());
+  EXPECT_TRUE(gone_.HasBeenNotified());
   EXPECT_EQ(server_->report().held_bytes,
             2 * (2 * sizeof(float) + sizeof(uint64_t)));
   Push(kOther, {});
