@@ -29,8 +29,8 @@ namespace penstock::ps {
 // changed where they are, unless a snapshot still holds them: then they are
 // copied first.
 //
-// Thread-safe: Current(), Check(), held_bytes() and steps(). The others: one
-// thread at a time.
+// Thread-safe: Current(), Check(), held_bytes(), versions and steps(). The
+// others: one thread at a time.
 class DensePart {
  public:
   struct Options {
@@ -71,7 +71,10 @@ class DensePart {
 
   // Returns the bytes of all versions that are in use, of memory for the next,
   // and of the slots.
-  size_t held_bytes() const { return value_.held_bytes() + slot_bytes_; }
+  size_t held_bytes() const { return version_bytes() + slot_bytes_; }
+  // Of them, those of the value's versions; see VersionedTensor.
+  size_t version_bytes() const { return value_.held_bytes(); }
+  void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }
 

@@ -8,7 +8,9 @@ namespace penstock::ps {
 using tensor::Tensor;
 
 VersionedTensor::VersionedTensor(Tensor first, tensor::Allocator* allocator)
-    : allocator_(allocator), current_{0, std::move(first)} {}
+    : allocator_(allocator),
+      current_{0, std::move(first)},
+      held_bytes_(current_.value.byte_size()) {}
 
 VersionedTensor::Version VersionedTensor::Current() const {
   absl::MutexLock lock(&mu_);
@@ -46,6 +48,11 @@ void VersionedTensor::Publish(Tensor next) {
   TrimLocked();
 }
 
+void VersionedTensor::Trim() {
+  absl::MutexLock lock(&mu_);
+  TrimLocked();
+}
+
 void VersionedTensor::TrimLocked() {
   if (first_.buffer().use_count() == 1) first_ = Tensor();
   bool has_spare = false;
@@ -54,13 +61,9 @@ void VersionedTensor::TrimLocked() {
   };
   earlier_.erase(std::remove_if(earlier_.begin(), earlier_.end(), is_too_many),
                  earlier_.end());
-}
-
-size_t VersionedTensor::held_bytes() const {
-  absl::MutexLock lock(&mu_);
-  size_t bytes = current_.value.held_bytes() + first_.held_bytes();
-  for (const Tensor& earlier : earlier_) bytes += earlier.held_bytes();
-  return bytes;
+  size_t bytes = current_.value.byte_size() + first_.byte_size();
+  for (const Tensor& earlier : earlier_) bytes += earlier.byte_size();
+  held_bytes_ = bytes;
 }
 
 }  // namespace penstock::ps

@@ -4,6 +4,7 @@
 #ifndef PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
 #define PENSTOCK_PS_DENSE_VERSIONED_TENSOR_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -19,7 +20,8 @@ namespace penstock::ps {
 // A new version is written to memory that nobody reads, and then takes the
 // place of the current one. So no reader waits for a writer, and none sees a
 // version that is half written. The memory of one version that nobody holds any
-// more is used for a later one; that of others is freed by the next Publish().
+// more is used for a later one; that of others is freed by the next Publish()
+// or Trim().
 //
 // Thread-safe, but for one writer at a time: Next() and Publish().
 class VersionedTensor {
@@ -45,13 +47,15 @@ class VersionedTensor {
   // Next() to forgo the version.
   void Publish(tensor::Tensor next);
 
-  // Returns the bytes of the current version, of those that were still read
-  // when it was published, and of memory for the next.
-  size_t held_bytes() const;
+  // Frees the memory of versions that nobody reads any more, but for one.
+  void Trim();
+
+  // Returns the bytes of the current version, of those that were still read at
+  // the last Publish() or Trim(), and of memory for the next. Does not lock.
+  size_t held_bytes() const { return held_bytes_; }
 
  private:
-  // Drops the memory of versions that nobody reads, but for one that a later
-  // version can use.
+  // Keeps memory of one version that a later one can use.
   void TrimLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   tensor::Allocator* const allocator_;
@@ -59,6 +63,7 @@ class VersionedTensor {
   Version current_ ABSL_GUARDED_BY(mu_);
   tensor::Tensor first_ ABSL_GUARDED_BY(mu_);  // once it is not current
   std::vector<tensor::Tensor> earlier_ ABSL_GUARDED_BY(mu_);  // all others
+  std::atomic<size_t> held_bytes_;
 };
 
 }  // namespace penstock::ps

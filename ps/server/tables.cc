@@ -49,20 +49,23 @@ absl::Status Tables::MakeOptimizers() {
 
 // A value, the next version of it, and the slots. All of that may have more
 // bytes than an integer can count.
-absl::Status Tables::CheckDenseBytes() const {
-  double bytes = 0;
+absl::Status Tables::CheckDenseBytes() {
+  double values = 0;  // and their next versions
+  double slots = 0;
   for (const Part& part : parts_) {
     auto value = tensor::ByteSize(part.dtype, part.shape);
     if (!value.ok()) return value.status();
-    double per_element =
-        2 * static_cast<double>(tensor::ElementSize(part.dtype));
+    const auto elements = static_cast<double>(ElementsOf(part));
+    values += 2 * elements * tensor::ElementSize(part.dtype);
     for (const optim::DenseSlot& slot :
          optim::DenseSlotsOf(*optimizers_[part.table], part.dtype)) {
-      per_element += static_cast<double>(tensor::ElementSize(slot.dtype));
+      slots += elements * tensor::ElementSize(slot.dtype);
     }
-    bytes += per_element * static_cast<double>(ElementsOf(part));
   }
-  if (bytes <= static_cast<double>(options_.max_dense_bytes)) {
+  const auto most = static_cast<double>(options_.max_dense_bytes);
+  const double bytes = values + slots;
+  if (bytes <= most) {
+    max_version_bytes_ = std::max(most - slots, 2 * values);
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrFormat(
@@ -228,6 +231,28 @@ bool Tables::Maintain(absl::Time now) {
   bool has_more = false;
   for (SparseTable& sparse : sparse_) has_more |= sparse.table->Maintain(now);
   return has_more;
+}
+
+size_t Tables::VersionBytes() const {
+  size_t bytes = 0;
+  for (const auto& part : dense_) bytes += part->version_bytes();
+  return bytes;
+}
+
+absl::Status Tables::CheckVersions() {
+  const auto fits = [this](size_t bytes) {
+    return static_cast<double>(bytes) <= max_version_bytes_;
+  };
+  if (fits(VersionBytes())) return absl::OkStatus();
+  for (const auto& part : dense_) part->TrimVersions();
+  const size_t bytes = VersionBytes();
+  if (fits(bytes)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "versions of the dense values take %d bytes, as those who have pulled "
+      "older ones keep them, or do not read the answers, and may take %.0f: "
+      "let "
+      "go of what was pulled, or raise --memory",
+      bytes, max_version_bytes_));
 }
 
 absl::Status Tables::CheckTiers() const {

@@ -63,7 +63,9 @@ class Tables {
     tensor::Allocator* allocator = nullptr;
     // Of the hashes of ids. A secret: draw it at random.
     uint64_t hash_seed = 0;
-    // Bounds the dense values, their next versions and slots.
+    // Bounds the dense values, their next versions and slots. Older versions,
+    // which readers keep, have the rest, or as much as the values and their
+    // next versions if that is more.
     size_t max_dense_bytes = size_t{16} << 30;
     // Returns a place for the rows of one sparse table that have no room in
     // memory; what it refers to outlives the tables. Null: there is none.
@@ -110,7 +112,8 @@ class Tables {
   // Returns the values, by the names of parts and tables, in the order of the
   // selection. Parts share the server's memory, and are of one point in time,
   // but for those of different policies. Returns RESOURCE_EXHAUSTED if there is
-  // no memory, and DATA_LOSS as CheckTiers() does.
+  // no memory, or if older versions of dense values take all that they may;
+  // and DATA_LOSS as CheckTiers() does.
   absl::StatusOr<tensor::Bundle> Read(const Selection& selection,
                                       absl::Time now);
 
@@ -163,11 +166,13 @@ class Tables {
 
   absl::Status MakeOptimizers();
   absl::Status MakeSparseTables();
-  absl::Status CheckDenseBytes() const;
+  absl::Status CheckDenseBytes();
   DensePart::Options OptionsOf(size_t part) const;
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
+  size_t VersionBytes() const;
+  absl::Status CheckVersions();
   absl::StatusOr<size_t> FindPart(const std::string& name) const;
   // Returns `status`, of a part's values or gradient with an element that is
   // not finite, or above the limit of `dtype`; of a pack by the table's name,
@@ -190,6 +195,7 @@ class Tables {
   const std::shared_ptr<const PlacementMap> placement_;
   const uint32_t server_;
   const Options options_;
+  double max_version_bytes_ = 0;  // of the values of all parts
   const std::vector<Part> parts_;
   const optim::Workers workers_;
   absl::flat_hash_map<std::string, size_t> part_of_;

@@ -109,7 +109,9 @@ absl::StatusOr<tensor::Bundle> Tables::Read(const Selection& selection,
                                             absl::Time now) {
   tensor::Bundle bundle;
   bundle.tensors.reserve(selection.parts.size() + selection.rows.size());
-  {
+  if (!selection.parts.empty()) {
+    absl::Status status = CheckVersions();
+    if (!status.ok()) return status;
     absl::MutexLock lock(&readers_mu_);
     for (const size_t part : selection.parts) {
       bundle.tensors.push_back(

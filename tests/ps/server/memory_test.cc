@@ -1,12 +1,15 @@
 // Steps for which there is no memory: they are tried again, until that takes
-// too long.
+// too long. And values that readers keep, which must not take all of it.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "ps/server/server.h"
@@ -89,6 +92,50 @@ TEST_F(MemoryTest, WithoutMemoryForTooLongTheTrainingEndsForAll) {
                 AllOf(HasSubstr("training has ended: step 0"),
                       HasSubstr("variable w"), HasSubstr("no memory")));
   }
+}
+
+// Of a variable of 8 bytes: its value, the next one, and as much again.
+TEST(VersionsTest, ReadersThatKeepThemGetNoMoreThanThereIsMemoryFor) {
+  Server::Options options;
+  options.membership.expected_workers = 1;
+  options.tables.max_dense_bytes = 16;
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{DenseTable("w", {2})}}).ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  ASSERT_TRUE(
+      server->Initialize(kView, kChief, {{Floats("w", {2}, {0, 0})}}).ok());
+  std::vector<Server::Pulled> kept;
+  absl::Status refused;
+  uint64_t step = 0;
+  for (; refused.ok() && step < 10; ++step) {
+    auto pulled = server.Pull(kChief, step);
+    refused = pulled.status();
+    if (pulled.ok()) kept.push_back(*std::move(pulled));
+    ASSERT_TRUE(server.Push(kChief, step, {{Floats("w", {2}, {1, 1})}}).ok());
+  }
+  EXPECT_EQ(kept.size(), 4u);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      AllOf(HasSubstr("let go of what was pulled"), HasSubstr("--memory")));
+  // Training goes on without those who read: this pull asks for no values.
+  for (; step < 20; ++step) {
+    Server::PullSpec step_is_there;
+    step_is_there.clock = step;
+    Answer<Server::Pulled> answer;
+    server->Pull(kView, step_is_there, answer.callback());
+    ASSERT_TRUE(answer.Wait().ok());
+    ASSERT_TRUE(server.Push(kChief, step, {{Floats("w", {2}, {1, 1})}}).ok());
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_EQ(ElementsOf(kept[i].bundle.tensors[0].tensor)[0], -1.0 * i);
+  }
+  EXPECT_LE(server->report().tables[0].bytes, 48u);
+  // No step is needed for it to find that they are gone.
+  kept.clear();
+  const auto pulled = server.Pull(kChief, step);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(ElementsOf(pulled->bundle.tensors[0].tensor)[0], -1.0 * step);
 }
 
 }  // namespace
