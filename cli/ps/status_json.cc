@@ -21,6 +21,7 @@ json TableJson(const ps::v1::TableReport& table) {
   all["evicted_rows"] = table.evicted_rows();
   all["not_admitted"] = table.not_admitted();
   all["refused_pushes"] = table.refused_pushes();
+  all["dropped_gradients"] = table.dropped_gradients();
   all["spilled_rows"] = table.spilled_rows();
   return all;
 }

@@ -31,6 +31,7 @@ struct TableReport {
   uint64_t evicted_rows = 0;
   uint64_t not_admitted = 0;
   uint64_t refused_pushes = 0;
+  uint64_t dropped_gradients = 0;  // of ids, after their push was acknowledged
 };
 
 struct WorkerReport {

@@ -223,6 +223,7 @@ std::vector<TableReport> Tables::Report() const {
         counters.expired + counters.over_capacity + counters.over_budget;
     report.not_admitted = counters.not_admitted;
     report.refused_pushes = counters.refused;
+    report.dropped_gradients = counters.dropped;
   }
   return reports;
 }

@@ -251,7 +251,8 @@ absl::Status Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
     optimizer.Apply(scalars, gradient, value, value, slot, dim);
   };
   ++sparse.steps;
-  // The sizes fit, and there is room: only a disk can fail.
+  // The sizes fit, and there is room: only a disk can fail. What is dropped,
+  // the table counts.
   return sparse.table
       ->Push(mean.ids, mean.values, now, step, std::move(mean.reserved),
              RunOn(workers_))

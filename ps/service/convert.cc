@@ -22,6 +22,7 @@ v1::TableReport ToMessage(const TableReport& report) {
   message.set_evicted_rows(report.evicted_rows);
   message.set_not_admitted(report.not_admitted);
   message.set_refused_pushes(report.refused_pushes);
+  message.set_dropped_gradients(report.dropped_gradients);
   message.set_spilled_rows(report.spilled_rows);
   return message;
 }

@@ -107,7 +107,10 @@ constexpr TableFigure kTableFigures[] = {
      &TableReport::not_admitted, kCounter, true},
     {"penstock_ps_table_refused_pushes_total",
      "Pushes for which the table had no room.", &TableReport::refused_pushes,
-     kCounter, true}};
+     kCounter, true},
+    {"penstock_ps_table_dropped_gradients_total",
+     "Ids whose gradient was lost after its push had been acknowledged.",
+     &TableReport::dropped_gradients, kCounter, true}};
 
 MetricFamily PushesOf(const PushCounts& counts) {
   MetricFamily family;

@@ -32,6 +32,7 @@ TableReport Table(const std::string& name, bool is_sparse) {
   table.evicted_rows = 16;
   table.not_admitted = 17;
   table.refused_pushes = 18;
+  table.dropped_gradients = 20;
   return table;
 }
 
@@ -101,6 +102,8 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
                         "{table=users,type=sparse}")] = value++;
   }
   wanted["penstock_ps_table_spilled_rows{table=users,type=sparse}"] = 19;
+  wanted["penstock_ps_table_dropped_gradients_total{table=users,type=sparse}"] =
+      20;
   EXPECT_EQ(Figures(SomeReport()), wanted);
 }
 
