@@ -39,7 +39,7 @@ auto RunOn(const optim::Workers& workers) {
 absl::Status CheckElements(absl::string_view table, absl::string_view what,
                            const tensor::Tensor& values, size_t dim,
                            const optim::Workers& workers) {
-  const absl::Status status = optim::CheckGradient(
+  absl::Status status = optim::CheckGradient(
       {tensor::DType::kF32, values.bytes().data(), values.num_elements()},
       tensor::DType::kF32, workers);
   if (status.ok()) return status;

@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from . import _penstock
 from ._ps_calls import Checkpoint, Pulled, Pushed, futures, pulled_of
+from ._ps_clip import clip_by_global_norm
 from ._ps_model import (UNLIMITED, Adagrad, Adam, AdamW, Compression, Constant,
                         Cosine, Dense, Ftrl, Half, Initial, Int8, Momentum,
                         Nesterov, Normal, Optimizer, RandomK, RmsProp,
@@ -37,6 +38,7 @@ __all__ = [
     "Momentum", "Nesterov", "Normal", "Optimizer", "Pulled", "Pushed",
     "RandomK", "Reader", "RmsProp", "Schedule", "Sgd", "Sparse", "Step",
     "Table", "TableSpec", "TlsFiles", "TopK", "Uniform", "Worker", "Zeros",
+    "clip_by_global_norm",
 ]
 
 Path = Union[str, "os.PathLike[str]"]
