@@ -9,6 +9,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sysconfig
 import tempfile
 import unittest
 
@@ -232,7 +233,7 @@ class PythonTest(unittest.TestCase):
         folder = self.folder()
         stub = shutil.copy(STUB, folder)
         os.mkdir(f"{folder}/python")
-        module = "cygrpc.cpython-311-x86_64-linux-gnu.so"
+        module = "cygrpc" + sysconfig.get_config_var("EXT_SUFFIX")
         pathlib.Path(f"{folder}/python/{module}").write_text("none\n")
         self.assert_left_alone("file too short", preload=stub)
 
