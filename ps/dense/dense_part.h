@@ -29,8 +29,8 @@ namespace penstock::ps {
 // changed where they are, unless a snapshot still holds them: then they are
 // copied first.
 //
-// Thread-safe: Current(), Check(), held_bytes(), versions and steps(). The
-// others: one thread at a time.
+// Thread-safe: Current(), Check(), held_bytes(), version_bytes(),
+// TrimVersions() and steps(). The others: one thread at a time.
 class DensePart {
  public:
   struct Options {
@@ -72,8 +72,9 @@ class DensePart {
   // Returns the bytes of all versions that are in use, of memory for the next,
   // and of the slots.
   size_t held_bytes() const { return version_bytes() + slot_bytes_; }
-  // Of them, those of the value's versions; see VersionedTensor.
+  // Returns those of the versions, without the slots.
   size_t version_bytes() const { return value_.held_bytes(); }
+  // See VersionedTensor::Trim().
   void TrimVersions() { value_.Trim(); }
 
   uint64_t steps() const { return steps_; }

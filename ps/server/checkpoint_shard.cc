@@ -69,7 +69,11 @@ absl::Status SnapshotWriter::WriteRows(size_t rows,
     if (!more.ok()) return more.status();
     if (!*more) break;
     status = WriteBlock(block, dim);
-    snapshot.rows->is_short_of_room() ? pace_->Hurry() : pace_->Rest();
+    if (snapshot.rows->is_short_of_room()) {
+      pace_->Hurry();
+    } else {
+      pace_->Rest();
+    }
   }
   return status;
 }

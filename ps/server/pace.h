@@ -24,8 +24,8 @@ class Pace {
   };
   static System RealSystem();
 
-  // Works for `share` of one processor's time, above 0; from 1 on it never
-  // rests. `pushes` returns a number that grows with each push.
+  // Has the thread work for `share` of the time, which is above 0. With 1 or
+  // more it never rests. `pushes` returns a number that grows with each push.
   Pace(double share, std::function<uint64_t()> pushes,
        System system = RealSystem());
 

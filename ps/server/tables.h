@@ -171,12 +171,14 @@ class Tables {
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
+  // Returns the bytes of all versions of the dense values.
   size_t VersionBytes() const;
+  // Returns RESOURCE_EXHAUSTED if those that are held take more than they may.
   absl::Status CheckVersions();
   absl::StatusOr<size_t> FindPart(const std::string& name) const;
-  // Returns `status`, of a part's values or gradient with an element that is
-  // not finite, or above the limit of `dtype`; of a pack by the table's name,
-  // which is what users know.
+  // Returns `status`, which says that one of `elements` is not finite or is
+  // above the limit of `dtype`. If the part is a pack, says instead which of
+  // its variables that is: users do not know the pack.
   absl::Status NameTable(const absl::Status& status, size_t part,
                          const tensor::Tensor& elements, tensor::DType dtype,
                          absl::string_view remedy) const;

@@ -66,7 +66,7 @@ class RowIndex {
 
   size_t size() const { return size_; }
   // So many rows it can have before it must grow: three quarters of its places.
-  // One entry in 30 is not at home then.
+  // One entry in 16 is not at home then, and one in 500 after it has grown.
   size_t limit() const { return buckets() * kPlaces / 4 * 3; }
   size_t bytes() const { return buckets() * sizeof(Bucket); }
   // What Grow() asks for.

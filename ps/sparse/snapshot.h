@@ -42,9 +42,9 @@ class Snapshot {
 
   // Clears `block` and fills it with up to `limit` rows of one shard; the
   // shards come in turn. Returns false, with an empty block, when it has given
-  // each row once. Before that a block may be empty, too: of rows that are not
-  // in the snapshot, a call does not read all of the tier. Locks a shard for
-  // some microseconds for each hundred rows.
+  // each row once. Before that a block may be empty, too: a call that meets
+  // only rows of the tier that are not in the snapshot returns after some of
+  // them. Locks a shard for some microseconds for each hundred rows.
   //
   // RESOURCE_EXHAUSTED: the copies, or what is remembered of removed ids, had
   // no room. DATA_LOSS: the tier has failed. All later calls return that, too.
@@ -54,7 +54,7 @@ class Snapshot {
   uint32_t epoch() const { return plan_->at; }
   // Bytes that copies take now.
   size_t copied_bytes() const { return plan_->copied; }
-  // Whether they take more than half of the room that they have.
+  // Returns whether copies take more than half of copy_bytes.
   bool is_short_of_room() const {
     return plan_->copied > plan_->copy_limit / 2;
   }

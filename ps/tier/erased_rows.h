@@ -46,7 +46,7 @@ class ErasedRows {
     is_empty_ = true;
     return absl::OkStatus();
   }
-  // Calls `look`, which no Write() runs beside.
+  // Calls `look` with the rows. A Write() waits until it has returned.
   void Look(absl::FunctionRef<void(const Set&)> look) const {
     absl::MutexLock lock(&mu_);
     look(rows_);
