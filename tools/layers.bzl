@@ -19,6 +19,8 @@ LAYERS = {
     "transport/metrics": ["transport/base"],
     "transport/progress": ["transport/base"],
     "transport/memory": ["transport/base"],
+    # Memory of GPUs. CUDA's driver is known here, and nowhere else.
+    "transport/device": ["transport/base", "transport/memory"],
     # Takes down what servers are asked and answer, to be replayed.
     "transport/record": ["transport/base", "transport/progress"],
     "transport/fabric": [

@@ -1,0 +1,544 @@
+#include "tests/transport/device/fake_driver.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace device {
+namespace abi {
+
+struct ContextObject {
+  int device;
+  int retained;
+};
+
+// Work that a stream has before it: bytes to move, or another stream to wait
+// for.
+struct Work {
+  std::function<void()> run;
+  const char* begin = nullptr;  // of the pinned memory that it touches
+  size_t bytes = 0;
+  Stream wait_for = nullptr;
+  uint64_t target = 0;
+};
+
+struct StreamObject {
+  int device;
+  std::deque<Work> queue;
+  uint64_t queued = 0;
+  uint64_t done = 0;
+};
+
+struct EventObject {
+  int device;
+  Stream stream = nullptr;
+  uint64_t target = 0;
+};
+
+}  // namespace abi
+
+namespace {
+
+std::vector<abi::Context>& Stack() {
+  thread_local std::vector<abi::Context> stack;
+  return stack;
+}
+
+bool Covers(const std::map<const char*, size_t>& ranges, const char* begin,
+            size_t bytes) {
+  auto it = ranges.upper_bound(begin);
+  if (it == ranges.begin()) return false;
+  --it;
+  return begin + bytes <= it->first + it->second;
+}
+
+}  // namespace
+
+struct FakeDriver::Block {
+  int device = 0;
+  size_t bytes = 0;
+  char* backing = nullptr;
+};
+
+FakeDriver::FakeDriver(int devices, uint64_t bytes_of_each)
+    : devices_(devices), bytes_of_each_(bytes_of_each), used_(devices) {
+  for (int i = 0; i < devices; ++i) {
+    contexts_.push_back(std::make_unique<abi::ContextObject>());
+    contexts_.back()->device = i;
+  }
+}
+
+FakeDriver::~FakeDriver() {
+  for (abi::Stream stream : program_streams_) delete stream;
+}
+
+void FakeDriver::FailAfter(int after, abi::Result result) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  fail_at_ = calls_ + after + 1;
+  fail_with_ = result;
+}
+
+void FakeDriver::FailNoMore() {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  fail_at_ = 0;
+}
+
+void FakeDriver::Lose(abi::Result result) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  lost_ = result;
+}
+
+void FakeDriver::RefusePinning(bool refuse) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  refuses_pinning_ = refuse;
+}
+
+int FakeDriver::calls() const {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return calls_;
+}
+
+int FakeDriver::CallsOf(const std::string& name) const {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  auto it = calls_of_.find(name);
+  return it == calls_of_.end() ? 0 : it->second;
+}
+
+std::string FakeDriver::Remains() const {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  std::string text;
+  const auto say = [&text](size_t count, const char* what) {
+    if (count > 0) absl::StrAppend(&text, count, " ", what, "; ");
+  };
+  say(streams_.size() - program_streams_.size(), "streams");
+  say(events_.size(), "events");
+  say(blocks_.size(), "blocks of device memory");
+  say(pinned_.size(), "blocks of pinned memory");
+  say(registered_.size(), "pinned ranges");
+  say(Stack().size(), "contexts entered on this thread");
+  for (const auto& context : contexts_) say(context->retained, "retentions");
+  return text;
+}
+
+std::vector<std::string> FakeDriver::violations() const {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return violations_;
+}
+
+abi::Result FakeDriver::Begin(const char* name, bool destroys) {
+  ++calls_of_[name];
+  if (destroys) return abi::kSuccess;
+  ++calls_;
+  if (lost_ != abi::kSuccess) return lost_;
+  return calls_ == fail_at_ ? fail_with_ : abi::kSuccess;
+}
+
+abi::Context FakeDriver::Current() {
+  return Stack().empty() ? nullptr : Stack().back();
+}
+
+abi::Result FakeDriver::BeginHere(const char* name, bool destroys) {
+  const abi::Result begun = Begin(name, destroys);
+  if (begun != abi::kSuccess) return begun;
+  if (Current() != nullptr) return abi::kSuccess;
+  violations_.push_back(absl::StrCat(name, " without a context"));
+  return abi::kInvalidContext;
+}
+
+abi::Stream FakeDriver::ProgramStream(int device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  auto* const stream = new abi::StreamObject();
+  stream->device = device;
+  streams_.insert(stream);
+  program_streams_.insert(stream);
+  return stream;
+}
+
+void FakeDriver::QueueFill(abi::Stream stream, abi::Address at, char value,
+                           size_t bytes) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  char* const to = Backing(at, bytes);
+  abi::Work work;
+  work.run = [to, value, bytes] { std::memset(to, value, bytes); };
+  stream->queue.push_back(std::move(work));
+  ++stream->queued;
+}
+
+std::string FakeDriver::Read(abi::Address at, size_t bytes) const {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return std::string(Backing(at, bytes), bytes);
+}
+
+void FakeDriver::Write(abi::Address at, const std::string& bytes) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  std::memcpy(Backing(at, bytes.size()), bytes.data(), bytes.size());
+}
+
+char* FakeDriver::Backing(abi::Address at, size_t bytes) const {
+  auto it = blocks_.upper_bound(at);
+  if (it == blocks_.begin()) return nullptr;
+  --it;
+  const uint64_t offset = at - it->first;
+  if (offset > it->second.bytes || bytes > it->second.bytes - offset) {
+    return nullptr;
+  }
+  return it->second.backing + offset;
+}
+
+bool FakeDriver::IsPinned(const void* memory, size_t bytes) const {
+  const char* const begin = static_cast<const char*>(memory);
+  return Covers(pinned_, begin, bytes) || Covers(registered_, begin, bytes);
+}
+
+void FakeDriver::RunUntil(abi::Stream stream, uint64_t target) {
+  while (stream->done < target && !stream->queue.empty()) {
+    const abi::Work work = std::move(stream->queue.front());
+    stream->queue.pop_front();
+    if (work.wait_for != nullptr && Knows(work.wait_for)) {
+      RunUntil(work.wait_for, work.target);
+    }
+    if (work.run) work.run();
+    ++stream->done;
+  }
+}
+
+void FakeDriver::RunAll() {
+  for (abi::Stream stream : streams_) RunUntil(stream, stream->queued);
+}
+
+// Memory that the device would yet read or write is not to go.
+void FakeDriver::CheckUnused(const char* what, const void* memory,
+                             size_t bytes) {
+  const char* const begin = static_cast<const char*>(memory);
+  for (abi::Stream stream : streams_) {
+    for (const abi::Work& work : stream->queue) {
+      if (work.begin < begin + bytes && begin < work.begin + work.bytes) {
+        violations_.push_back(absl::StrCat(what, " while a copy is queued"));
+      }
+    }
+  }
+}
+
+abi::Result FakeDriver::DriverGetVersion(int* version) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  *version = 12040;
+  return Begin("DriverGetVersion");
+}
+
+const char* FakeDriver::GetErrorName(abi::Result result) {
+  switch (result) {
+    case abi::kOutOfMemory:
+      return "CUDA_ERROR_OUT_OF_MEMORY";
+    case abi::kIllegalAddress:
+      return "CUDA_ERROR_ILLEGAL_ADDRESS";
+    case abi::kInvalidValue:
+      return "CUDA_ERROR_INVALID_VALUE";
+    default:
+      return nullptr;
+  }
+}
+
+abi::Result FakeDriver::DeviceGetCount(int* count) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  *count = devices_;
+  return Begin("DeviceGetCount");
+}
+
+abi::Result FakeDriver::DeviceGet(abi::DeviceId* device, int ordinal) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("DeviceGet");
+  if (begun != abi::kSuccess) return begun;
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < devices_ ? abi::kSuccess
+                                            : abi::kInvalidDevice;
+}
+
+abi::Result FakeDriver::DeviceGetName(char* name, int length,
+                                      abi::DeviceId device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  std::snprintf(name, length, "Fake GPU");
+  return Begin("DeviceGetName");
+}
+
+abi::Result FakeDriver::DeviceGetUuid(abi::Uuid* uuid, abi::DeviceId device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  std::memset(uuid->bytes, device + 1, sizeof uuid->bytes);
+  return Begin("DeviceGetUuid");
+}
+
+abi::Result FakeDriver::DeviceGetAttribute(int* value, int attribute,
+                                           abi::DeviceId device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  *value = attribute == abi::kPciBusId ? 15 + device : 1;
+  return Begin("DeviceGetAttribute");
+}
+
+abi::Result FakeDriver::DevicePrimaryCtxRetain(abi::Context* context,
+                                               abi::DeviceId device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("DevicePrimaryCtxRetain");
+  if (begun != abi::kSuccess) return begun;
+  *context = contexts_[device].get();
+  ++(*context)->retained;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::DevicePrimaryCtxRelease(abi::DeviceId device) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("DevicePrimaryCtxRelease", true);
+  --contexts_[device]->retained;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::CtxPushCurrent(abi::Context context) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("CtxPushCurrent");
+  if (begun == abi::kSuccess) Stack().push_back(context);
+  return begun;
+}
+
+abi::Result FakeDriver::CtxPopCurrent(abi::Context* context) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("CtxPopCurrent", true);
+  if (Stack().empty()) return abi::kInvalidContext;
+  *context = Stack().back();
+  Stack().pop_back();
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::StreamCreate(abi::Stream* stream, unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("StreamCreate");
+  if (begun != abi::kSuccess) return begun;
+  *stream = new abi::StreamObject();
+  (*stream)->device = Current()->device;
+  streams_.insert(*stream);
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::StreamDestroy(abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("StreamDestroy", true);
+  if (streams_.erase(stream) == 0) return abi::kInvalidHandle;
+  // CUDA allows it, and goes on with the copies.
+  if (!stream->queue.empty() && lost_ == abi::kSuccess) {
+    violations_.emplace_back("a stream was destroyed with copies in it");
+  }
+  delete stream;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::StreamSynchronize(abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("StreamSynchronize");
+  if (begun == abi::kSuccess) RunUntil(stream, stream->queued);
+  return begun;
+}
+
+abi::Result FakeDriver::StreamWaitEvent(abi::Stream stream, abi::Event event,
+                                        unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("StreamWaitEvent");
+  if (begun != abi::kSuccess) return begun;
+  if (events_.count(event) == 0 || !Knows(stream)) return abi::kInvalidHandle;
+  abi::Work work;
+  work.wait_for = event->stream;
+  work.target = event->target;
+  stream->queue.push_back(std::move(work));
+  ++stream->queued;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::EventCreate(abi::Event* event, unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("EventCreate");
+  if (begun != abi::kSuccess) return begun;
+  *event = new abi::EventObject();
+  (*event)->device = Current()->device;
+  events_.insert(*event);
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::EventDestroy(abi::Event event) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("EventDestroy", true);
+  if (events_.erase(event) == 0) return abi::kInvalidHandle;
+  delete event;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::EventRecord(abi::Event event, abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("EventRecord");
+  if (begun != abi::kSuccess) return begun;
+  if (!Knows(stream) || event->device != stream->device) {
+    return abi::kInvalidHandle;
+  }
+  event->stream = stream;
+  event->target = stream->queued;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::EventSynchronize(abi::Event event) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("EventSynchronize");
+  if (begun != abi::kSuccess) return begun;
+  if (event->stream != nullptr && Knows(event->stream)) {
+    RunUntil(event->stream, event->target);
+  }
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemAlloc(abi::Address* address, size_t bytes) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("MemAlloc");
+  if (begun != abi::kSuccess) return begun;
+  if (bytes == 0) return abi::kInvalidValue;
+  Block block;
+  block.device = Current()->device;
+  block.bytes = bytes;
+  uint64_t& used = used_[block.device];
+  if (bytes > bytes_of_each_ - used) return abi::kOutOfMemory;
+  used += bytes;
+  // Two views of it: the CPU's, for this class, and the device's, of which only
+  // the addresses count.
+  block.backing = static_cast<char*>(
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+  void* const seen = mmap(nullptr, bytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (block.backing == MAP_FAILED || seen == MAP_FAILED) std::abort();
+  *address = reinterpret_cast<abi::Address>(seen);
+  blocks_[*address] = block;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemFree(abi::Address address) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("MemFree", true);
+  const auto it = blocks_.find(address);
+  if (it == blocks_.end()) return abi::kInvalidValue;
+  RunAll();  // the driver waits for the device
+  munmap(it->second.backing, it->second.bytes);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
+  munmap(reinterpret_cast<void*>(address), it->second.bytes);
+  used_[it->second.device] -= it->second.bytes;
+  blocks_.erase(it);
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemHostAlloc(void** memory, size_t bytes,
+                                     unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("MemHostAlloc");
+  if (begun != abi::kSuccess) return begun;
+  if (refuses_pinning_) return abi::kOutOfMemory;
+  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  pinned_[static_cast<char*>(*memory)] = bytes;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemFreeHost(void* memory) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("MemFreeHost", true);
+  const auto it = pinned_.find(static_cast<char*>(memory));
+  if (it == pinned_.end()) return abi::kInvalidValue;
+  CheckUnused("pinned memory was freed", memory, it->second);
+  pinned_.erase(it);
+  std::free(memory);
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemHostRegister(void* memory, size_t bytes,
+                                        unsigned flags) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("MemHostRegister");
+  if (begun != abi::kSuccess) return begun;
+  if (refuses_pinning_) return abi::kOutOfMemory;
+  char* const begin = static_cast<char*>(memory);
+  if (reinterpret_cast<uintptr_t>(begin) % 4096 != 0 || bytes % 4096 != 0) {
+    violations_.emplace_back("a part of a page was registered");
+  }
+  for (const auto& range : registered_) {
+    if (range.first < begin + bytes && begin < range.first + range.second) {
+      return abi::kHostMemoryAlreadyRegistered;
+    }
+  }
+  registered_[begin] = bytes;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemHostUnregister(void* memory) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  (void)Begin("MemHostUnregister", true);
+  const auto it = registered_.find(static_cast<char*>(memory));
+  if (it == registered_.end()) return abi::kHostMemoryNotRegistered;
+  CheckUnused("a range was unpinned", memory, it->second);
+  registered_.erase(it);
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::QueueCopy(const char* name, abi::Stream stream,
+                                  char* to, const char* from, size_t bytes,
+                                  const void* host) {
+  const abi::Result begun = BeginHere(name);
+  if (begun != abi::kSuccess) return begun;
+  if (!Knows(stream)) return abi::kInvalidHandle;
+  if (to == nullptr || from == nullptr) return abi::kInvalidValue;
+  if (host != nullptr && !IsPinned(host, bytes)) {
+    RunUntil(stream, stream->queued);
+    std::memcpy(to, from, bytes);
+    return abi::kSuccess;
+  }
+  abi::Work work;
+  work.run = [to, from, bytes] { std::memcpy(to, from, bytes); };
+  work.begin = static_cast<const char*>(host);
+  work.bytes = host == nullptr ? 0 : bytes;
+  stream->queue.push_back(std::move(work));
+  ++stream->queued;
+  return abi::kSuccess;
+}
+
+abi::Result FakeDriver::MemcpyHtoDAsync(abi::Address to, const void* from,
+                                        size_t bytes, abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return QueueCopy("MemcpyHtoDAsync", stream, Backing(to, bytes),
+                   static_cast<const char*>(from), bytes, from);
+}
+
+abi::Result FakeDriver::MemcpyDtoHAsync(void* to, abi::Address from,
+                                        size_t bytes, abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return QueueCopy("MemcpyDtoHAsync", stream, static_cast<char*>(to),
+                   Backing(from, bytes), bytes, to);
+}
+
+abi::Result FakeDriver::MemcpyDtoDAsync(abi::Address to, abi::Address from,
+                                        size_t bytes, abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return QueueCopy("MemcpyDtoDAsync", stream, Backing(to, bytes),
+                   Backing(from, bytes), bytes, nullptr);
+}
+
+abi::Result FakeDriver::MemcpyPeerAsync(abi::Address to,
+                                        abi::Context to_context,
+                                        abi::Address from,
+                                        abi::Context from_context, size_t bytes,
+                                        abi::Stream stream) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  return QueueCopy("MemcpyPeerAsync", stream, Backing(to, bytes),
+                   Backing(from, bytes), bytes, nullptr);
+}
+
+}  // namespace device
+}  // namespace penstock

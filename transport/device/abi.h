@@ -1,0 +1,82 @@
+// What this folder uses of CUDA's driver interface, declared anew: most
+// machines that build Penstock have no CUDA Toolkit. abi_test.cc holds each
+// line to cuda.h where there is one. The numbers are part of NVIDIA's binary
+// interface, and do not change.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_ABI_H_
+#define PENSTOCK_TRANSPORT_DEVICE_ABI_H_
+
+#include <cstdint>
+
+namespace penstock {
+namespace device {
+namespace abi {
+
+// CUresult. The values that this folder tells apart.
+using Result = int;
+constexpr Result kSuccess = 0;
+constexpr Result kInvalidValue = 1;
+constexpr Result kOutOfMemory = 2;
+constexpr Result kNotInitialized = 3;
+constexpr Result kDeinitialized = 4;
+constexpr Result kNoDevice = 100;
+constexpr Result kInvalidDevice = 101;
+constexpr Result kInvalidContext = 201;
+constexpr Result kEccUncorrectable = 214;
+constexpr Result kPeerAccessUnsupported = 217;
+constexpr Result kOperatingSystem = 304;
+constexpr Result kInvalidHandle = 400;
+constexpr Result kNotFound = 500;
+constexpr Result kIllegalAddress = 700;
+constexpr Result kLaunchTimeout = 702;
+constexpr Result kContextIsDestroyed = 709;
+constexpr Result kAssert = 710;
+constexpr Result kHostMemoryAlreadyRegistered = 712;
+constexpr Result kHostMemoryNotRegistered = 713;
+constexpr Result kHardwareStackError = 714;
+constexpr Result kIllegalInstruction = 715;
+constexpr Result kMisalignedAddress = 716;
+constexpr Result kInvalidAddressSpace = 717;
+constexpr Result kInvalidPc = 718;
+constexpr Result kLaunchFailed = 719;
+constexpr Result kNotPermitted = 800;
+constexpr Result kNotSupported = 801;
+constexpr Result kSystemDriverMismatch = 803;
+
+// CUdevice, CUcontext, CUstream, CUevent and CUdeviceptr.
+using DeviceId = int;
+struct ContextObject;
+using Context = ContextObject*;
+struct StreamObject;
+using Stream = StreamObject*;
+struct EventObject;
+using Event = EventObject*;
+using Address = uint64_t;
+
+// CUuuid.
+struct Uuid {
+  char bytes[16];
+};
+
+// CUdevice_attribute.
+constexpr int kPciBusId = 33;
+constexpr int kPciDeviceId = 34;
+constexpr int kAsyncEngineCount = 40;
+constexpr int kUnifiedAddressing = 41;
+constexpr int kPciDomainId = 50;
+constexpr int kGpuDirectRdmaSupported = 116;
+constexpr int kDmaBufSupported = 124;
+
+// Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc() and
+// cuMemHostRegister().
+constexpr unsigned kStreamNonBlocking = 1;
+constexpr unsigned kEventBlockingSync = 1;
+constexpr unsigned kEventDisableTiming = 2;
+constexpr unsigned kHostAllocPortable = 1;
+constexpr unsigned kHostRegisterPortable = 1;
+
+}  // namespace abi
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_ABI_H_

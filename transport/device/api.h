@@ -1,0 +1,75 @@
+// The calls of CUDA's driver that this folder makes. All go through this class,
+// so that a test can stand in for a device and make each call fail.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_API_H_
+#define PENSTOCK_TRANSPORT_DEVICE_API_H_
+
+#include <cstddef>
+
+#include "transport/device/abi.h"
+
+namespace penstock {
+namespace device {
+
+// Each function is the driver's function of that name, with cu before it, in
+// its newest version. Those that work in a context work in the one that is
+// current on the calling thread; see Device::Enter(). Thread-safe, as the
+// driver is.
+class Api {
+ public:
+  virtual ~Api() = default;
+
+  virtual abi::Result DriverGetVersion(int* version) = 0;
+  // Returns the name of a result in text that lives for ever, or null for one
+  // that the driver does not know.
+  virtual const char* GetErrorName(abi::Result result) = 0;
+
+  virtual abi::Result DeviceGetCount(int* count) = 0;
+  virtual abi::Result DeviceGet(abi::DeviceId* device, int ordinal) = 0;
+  virtual abi::Result DeviceGetName(char* name, int length,
+                                    abi::DeviceId device) = 0;
+  virtual abi::Result DeviceGetUuid(abi::Uuid* uuid, abi::DeviceId device) = 0;
+  virtual abi::Result DeviceGetAttribute(int* value, int attribute,
+                                         abi::DeviceId device) = 0;
+
+  virtual abi::Result DevicePrimaryCtxRetain(abi::Context* context,
+                                             abi::DeviceId device) = 0;
+  virtual abi::Result DevicePrimaryCtxRelease(abi::DeviceId device) = 0;
+  virtual abi::Result CtxPushCurrent(abi::Context context) = 0;
+  virtual abi::Result CtxPopCurrent(abi::Context* context) = 0;
+
+  virtual abi::Result StreamCreate(abi::Stream* stream, unsigned flags) = 0;
+  virtual abi::Result StreamDestroy(abi::Stream stream) = 0;
+  virtual abi::Result StreamSynchronize(abi::Stream stream) = 0;
+  virtual abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
+                                      unsigned flags) = 0;
+  virtual abi::Result EventCreate(abi::Event* event, unsigned flags) = 0;
+  virtual abi::Result EventDestroy(abi::Event event) = 0;
+  virtual abi::Result EventRecord(abi::Event event, abi::Stream stream) = 0;
+  virtual abi::Result EventSynchronize(abi::Event event) = 0;
+
+  virtual abi::Result MemAlloc(abi::Address* address, size_t bytes) = 0;
+  virtual abi::Result MemFree(abi::Address address) = 0;
+  virtual abi::Result MemHostAlloc(void** memory, size_t bytes,
+                                   unsigned flags) = 0;
+  virtual abi::Result MemFreeHost(void* memory) = 0;
+  virtual abi::Result MemHostRegister(void* memory, size_t bytes,
+                                      unsigned flags) = 0;
+  virtual abi::Result MemHostUnregister(void* memory) = 0;
+
+  virtual abi::Result MemcpyHtoDAsync(abi::Address to, const void* from,
+                                      size_t bytes, abi::Stream stream) = 0;
+  virtual abi::Result MemcpyDtoHAsync(void* to, abi::Address from, size_t bytes,
+                                      abi::Stream stream) = 0;
+  virtual abi::Result MemcpyDtoDAsync(abi::Address to, abi::Address from,
+                                      size_t bytes, abi::Stream stream) = 0;
+  virtual abi::Result MemcpyPeerAsync(abi::Address to, abi::Context to_context,
+                                      abi::Address from,
+                                      abi::Context from_context, size_t bytes,
+                                      abi::Stream stream) = 0;
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_API_H_

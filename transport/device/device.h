@@ -1,0 +1,88 @@
+// One CUDA device of this process.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_DEVICE_H_
+#define PENSTOCK_TRANSPORT_DEVICE_DEVICE_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "transport/base/mutex.h"
+#include "transport/device/api.h"
+
+namespace penstock {
+namespace device {
+
+// What a device says of itself.
+struct Traits {
+  std::string name;         // "NVIDIA H100 80GB HBM3"
+  std::string uuid;         // "GPU-1b8fc7f7-..."
+  std::string pci_address;  // "0000:0f:00.0"
+  int copy_engines = 0;
+  // Whether RDMA devices can read its memory: by a dma-buf, or at all.
+  bool has_dma_buf = false;
+  bool has_gpu_direct = false;
+};
+
+// Holds the device's primary context, which CUDA's runtime and the frameworks
+// use as well, so that their memory and streams are valid here. Outlives all
+// that is made on it. Thread-safe.
+class Device {
+ public:
+  // Opens the device with this number among those that the process sees.
+  // Returns NOT_FOUND if there is none, and FAILED_PRECONDITION for one without
+  // unified addressing, which none of today's lacks.
+  static absl::StatusOr<std::unique_ptr<Device>> Open(Api* api, int ordinal);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device();
+
+  Api* api() const { return api_; }
+  int ordinal() const { return ordinal_; }
+  const Traits& traits() const { return traits_; }
+  abi::Context context() const { return context_; }
+  // Returns "cuda:0".
+  std::string ToString() const;
+
+  // While it lives, the device's context is current on the thread that made it,
+  // in place of the one that was. Destroy it there.
+  class Entered {
+   public:
+    explicit Entered(Device* device) : device_(device) {}
+    Entered(Entered&& other) noexcept
+        : device_(std::exchange(other.device_, nullptr)) {}
+    Entered& operator=(Entered&&) = delete;
+    ~Entered();
+
+   private:
+    Device* device_;
+  };
+  // Returns the device's first sticky error, if it had one: it is lost.
+  absl::StatusOr<Entered> Enter();
+
+  // Returns OK, or the error with what failed: "copy to the host on cuda:0:
+  // ...". `operation` begins with a verb. Remembers a sticky error.
+  absl::Status Check(abi::Result result, absl::string_view operation);
+
+ private:
+  Device(Api* api, int ordinal) : api_(api), ordinal_(ordinal) {}
+  absl::Status Look();
+
+  Api* const api_;
+  const int ordinal_;
+  abi::DeviceId id_ = 0;
+  abi::Context context_ = nullptr;
+  Traits traits_;
+
+  mutable base::Mutex mu_;
+  absl::Status lost_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_DEVICE_H_

@@ -1,0 +1,82 @@
+// What one transfer between a device and the host needs: a stream of its own,
+// and pinned memory.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_LANE_H_
+#define PENSTOCK_TRANSPORT_DEVICE_LANE_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
+#include "transport/device/handles.h"
+
+namespace penstock {
+namespace device {
+
+// Used by one transfer at a time. Not thread-safe.
+class Lane {
+ public:
+  // Where memory cannot be pinned, the lane has no slots.
+  static absl::StatusOr<std::unique_ptr<Lane>> Create(Device* device, int slots,
+                                                      size_t slot_bytes);
+
+  abi::Stream stream() const { return stream_.get(); }
+  // Marks a place in a stream, for another stream to wait for.
+  abi::Event mark() const { return mark_.get(); }
+
+  int slots() const { return static_cast<int>(slot_events_.size()); }
+  size_t slot_bytes() const { return slot_bytes_; }
+  char* slot(int index) const {
+    return static_cast<char*>(pinned_.get()) + index * slot_bytes_;
+  }
+  // Tells when the device has done with the slot.
+  abi::Event slot_event(int index) const { return slot_events_[index].get(); }
+
+ private:
+  Lane() = default;
+
+  size_t slot_bytes_ = 0;
+  // Members are destroyed from the last to the first.
+  PinnedBlock pinned_;
+  Stream stream_;
+  Event mark_;
+  std::vector<Event> slot_events_;
+};
+
+// The lanes of one device. Thread-safe.
+class Lanes {
+ public:
+  // `device` must outlive it. Each lane has `slots` slots, but beyond the first
+  // `max_with_slots` that are in use at once there are none.
+  Lanes(Device* device, int max_with_slots, int slots, size_t slot_bytes)
+      : device_(device),
+        max_with_slots_(max_with_slots),
+        slots_(slots),
+        slot_bytes_(slot_bytes) {}
+
+  // Returns a lane that nobody else uses, new or given back. Never waits.
+  absl::StatusOr<std::unique_ptr<Lane>> Take();
+  // Keeps a lane with slots for the next transfer. Give back only one whose
+  // stream has nothing left to do.
+  void GiveBack(std::unique_ptr<Lane> lane);
+  // Tells that a lane with slots was dropped instead, after an error.
+  void Drop(std::unique_ptr<Lane> lane);
+
+ private:
+  Device* const device_;
+  const int max_with_slots_;
+  const int slots_;
+  const size_t slot_bytes_;
+
+  base::Mutex mu_;
+  int with_slots_ ABSL_GUARDED_BY(mu_) = 0;  // in use or free
+  std::vector<std::unique_ptr<Lane>> free_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_LANE_H_

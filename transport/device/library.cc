@@ -1,0 +1,253 @@
+#include "transport/device/library.h"
+
+#include <dlfcn.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "transport/device/status.h"
+
+namespace penstock {
+namespace device {
+namespace {
+
+// Of CUDA 11.0, the first whose driver has all that is called here.
+constexpr int kOldestVersion = 11000;
+
+struct Symbols {
+  abi::Result (*cuInit)(unsigned) = nullptr;
+  abi::Result (*cuDriverGetVersion)(int*) = nullptr;
+  abi::Result (*cuGetErrorName)(abi::Result, const char**) = nullptr;
+  abi::Result (*cuDeviceGetCount)(int*) = nullptr;
+  abi::Result (*cuDeviceGet)(abi::DeviceId*, int) = nullptr;
+  abi::Result (*cuDeviceGetName)(char*, int, abi::DeviceId) = nullptr;
+  abi::Result (*cuDeviceGetUuid)(abi::Uuid*, abi::DeviceId) = nullptr;
+  abi::Result (*cuDeviceGetAttribute)(int*, int, abi::DeviceId) = nullptr;
+  abi::Result (*cuDevicePrimaryCtxRetain)(abi::Context*,
+                                          abi::DeviceId) = nullptr;
+  abi::Result (*cuDevicePrimaryCtxRelease_v2)(abi::DeviceId) = nullptr;
+  abi::Result (*cuCtxPushCurrent_v2)(abi::Context) = nullptr;
+  abi::Result (*cuCtxPopCurrent_v2)(abi::Context*) = nullptr;
+  abi::Result (*cuStreamCreate)(abi::Stream*, unsigned) = nullptr;
+  abi::Result (*cuStreamDestroy_v2)(abi::Stream) = nullptr;
+  abi::Result (*cuStreamSynchronize)(abi::Stream) = nullptr;
+  abi::Result (*cuStreamWaitEvent)(abi::Stream, abi::Event, unsigned) = nullptr;
+  abi::Result (*cuEventCreate)(abi::Event*, unsigned) = nullptr;
+  abi::Result (*cuEventDestroy_v2)(abi::Event) = nullptr;
+  abi::Result (*cuEventRecord)(abi::Event, abi::Stream) = nullptr;
+  abi::Result (*cuEventSynchronize)(abi::Event) = nullptr;
+  abi::Result (*cuMemAlloc_v2)(abi::Address*, size_t) = nullptr;
+  abi::Result (*cuMemFree_v2)(abi::Address) = nullptr;
+  abi::Result (*cuMemHostAlloc)(void**, size_t, unsigned) = nullptr;
+  abi::Result (*cuMemFreeHost)(void*) = nullptr;
+  abi::Result (*cuMemHostRegister_v2)(void*, size_t, unsigned) = nullptr;
+  abi::Result (*cuMemHostUnregister)(void*) = nullptr;
+  abi::Result (*cuMemcpyHtoDAsync_v2)(abi::Address, const void*, size_t,
+                                      abi::Stream) = nullptr;
+  abi::Result (*cuMemcpyDtoHAsync_v2)(void*, abi::Address, size_t,
+                                      abi::Stream) = nullptr;
+  abi::Result (*cuMemcpyDtoDAsync_v2)(abi::Address, abi::Address, size_t,
+                                      abi::Stream) = nullptr;
+  abi::Result (*cuMemcpyPeerAsync)(abi::Address, abi::Context, abi::Address,
+                                   abi::Context, size_t, abi::Stream) = nullptr;
+};
+
+class LibraryApi : public Api {
+ public:
+  explicit LibraryApi(const Symbols& symbols) : call_(symbols) {}
+
+  abi::Result DriverGetVersion(int* version) override {
+    return call_.cuDriverGetVersion(version);
+  }
+  const char* GetErrorName(abi::Result result) override {
+    const char* name = nullptr;
+    return call_.cuGetErrorName(result, &name) == abi::kSuccess ? name
+                                                                : nullptr;
+  }
+  abi::Result DeviceGetCount(int* count) override {
+    return call_.cuDeviceGetCount(count);
+  }
+  abi::Result DeviceGet(abi::DeviceId* device, int ordinal) override {
+    return call_.cuDeviceGet(device, ordinal);
+  }
+  abi::Result DeviceGetName(char* name, int length,
+                            abi::DeviceId device) override {
+    return call_.cuDeviceGetName(name, length, device);
+  }
+  abi::Result DeviceGetUuid(abi::Uuid* uuid, abi::DeviceId device) override {
+    return call_.cuDeviceGetUuid(uuid, device);
+  }
+  abi::Result DeviceGetAttribute(int* value, int attribute,
+                                 abi::DeviceId device) override {
+    return call_.cuDeviceGetAttribute(value, attribute, device);
+  }
+  abi::Result DevicePrimaryCtxRetain(abi::Context* context,
+                                     abi::DeviceId device) override {
+    return call_.cuDevicePrimaryCtxRetain(context, device);
+  }
+  abi::Result DevicePrimaryCtxRelease(abi::DeviceId device) override {
+    return call_.cuDevicePrimaryCtxRelease_v2(device);
+  }
+  abi::Result CtxPushCurrent(abi::Context context) override {
+    return call_.cuCtxPushCurrent_v2(context);
+  }
+  abi::Result CtxPopCurrent(abi::Context* context) override {
+    return call_.cuCtxPopCurrent_v2(context);
+  }
+  abi::Result StreamCreate(abi::Stream* stream, unsigned flags) override {
+    return call_.cuStreamCreate(stream, flags);
+  }
+  abi::Result StreamDestroy(abi::Stream stream) override {
+    return call_.cuStreamDestroy_v2(stream);
+  }
+  abi::Result StreamSynchronize(abi::Stream stream) override {
+    return call_.cuStreamSynchronize(stream);
+  }
+  abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
+                              unsigned flags) override {
+    return call_.cuStreamWaitEvent(stream, event, flags);
+  }
+  abi::Result EventCreate(abi::Event* event, unsigned flags) override {
+    return call_.cuEventCreate(event, flags);
+  }
+  abi::Result EventDestroy(abi::Event event) override {
+    return call_.cuEventDestroy_v2(event);
+  }
+  abi::Result EventRecord(abi::Event event, abi::Stream stream) override {
+    return call_.cuEventRecord(event, stream);
+  }
+  abi::Result EventSynchronize(abi::Event event) override {
+    return call_.cuEventSynchronize(event);
+  }
+  abi::Result MemAlloc(abi::Address* address, size_t bytes) override {
+    return call_.cuMemAlloc_v2(address, bytes);
+  }
+  abi::Result MemFree(abi::Address address) override {
+    return call_.cuMemFree_v2(address);
+  }
+  abi::Result MemHostAlloc(void** memory, size_t bytes,
+                           unsigned flags) override {
+    return call_.cuMemHostAlloc(memory, bytes, flags);
+  }
+  abi::Result MemFreeHost(void* memory) override {
+    return call_.cuMemFreeHost(memory);
+  }
+  abi::Result MemHostRegister(void* memory, size_t bytes,
+                              unsigned flags) override {
+    return call_.cuMemHostRegister_v2(memory, bytes, flags);
+  }
+  abi::Result MemHostUnregister(void* memory) override {
+    return call_.cuMemHostUnregister(memory);
+  }
+  abi::Result MemcpyHtoDAsync(abi::Address to, const void* from, size_t bytes,
+                              abi::Stream stream) override {
+    return call_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
+  }
+  abi::Result MemcpyDtoHAsync(void* to, abi::Address from, size_t bytes,
+                              abi::Stream stream) override {
+    return call_.cuMemcpyDtoHAsync_v2(to, from, bytes, stream);
+  }
+  abi::Result MemcpyDtoDAsync(abi::Address to, abi::Address from, size_t bytes,
+                              abi::Stream stream) override {
+    return call_.cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
+  }
+  abi::Result MemcpyPeerAsync(abi::Address to, abi::Context to_context,
+                              abi::Address from, abi::Context from_context,
+                              size_t bytes, abi::Stream stream) override {
+    return call_.cuMemcpyPeerAsync(to, to_context, from, from_context, bytes,
+                                   stream);
+  }
+
+ private:
+  const Symbols call_;
+};
+
+template <typename Function>
+bool Find(void* library, const char* name, Function* function) {
+  *function = reinterpret_cast<Function>(dlsym(library, name));
+  return *function != nullptr;
+}
+
+// Returns the name of a function that the library lacks, or null.
+const char* FindAll(void* library, Symbols* symbols) {
+#define PENSTOCK_FIND(name) \
+  if (!Find(library, #name, &symbols->name)) return #name;
+  PENSTOCK_FIND(cuInit)
+  PENSTOCK_FIND(cuDriverGetVersion)
+  PENSTOCK_FIND(cuGetErrorName)
+  PENSTOCK_FIND(cuDeviceGetCount)
+  PENSTOCK_FIND(cuDeviceGet)
+  PENSTOCK_FIND(cuDeviceGetName)
+  PENSTOCK_FIND(cuDeviceGetUuid)
+  PENSTOCK_FIND(cuDeviceGetAttribute)
+  PENSTOCK_FIND(cuDevicePrimaryCtxRetain)
+  PENSTOCK_FIND(cuDevicePrimaryCtxRelease_v2)
+  PENSTOCK_FIND(cuCtxPushCurrent_v2)
+  PENSTOCK_FIND(cuCtxPopCurrent_v2)
+  PENSTOCK_FIND(cuStreamCreate)
+  PENSTOCK_FIND(cuStreamDestroy_v2)
+  PENSTOCK_FIND(cuStreamSynchronize)
+  PENSTOCK_FIND(cuStreamWaitEvent)
+  PENSTOCK_FIND(cuEventCreate)
+  PENSTOCK_FIND(cuEventDestroy_v2)
+  PENSTOCK_FIND(cuEventRecord)
+  PENSTOCK_FIND(cuEventSynchronize)
+  PENSTOCK_FIND(cuMemAlloc_v2)
+  PENSTOCK_FIND(cuMemFree_v2)
+  PENSTOCK_FIND(cuMemHostAlloc)
+  PENSTOCK_FIND(cuMemFreeHost)
+  PENSTOCK_FIND(cuMemHostRegister_v2)
+  PENSTOCK_FIND(cuMemHostUnregister)
+  PENSTOCK_FIND(cuMemcpyHtoDAsync_v2)
+  PENSTOCK_FIND(cuMemcpyDtoHAsync_v2)
+  PENSTOCK_FIND(cuMemcpyDtoDAsync_v2)
+  PENSTOCK_FIND(cuMemcpyPeerAsync)
+#undef PENSTOCK_FIND
+  return nullptr;
+}
+
+absl::Status CheckVersion(Api* api) {
+  int version = 0;
+  const abi::Result result = api->DriverGetVersion(&version);
+  if (result != abi::kSuccess) {
+    return CallFailed(api, result, "ask for the driver's version");
+  }
+  if (version >= kOldestVersion) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat("this machine's NVIDIA driver has CUDA ", version / 1000,
+                   ".", version % 1000 / 10,
+                   ", and Penstock needs 11.0: install a newer driver"));
+}
+
+absl::StatusOr<Api*> Load() {
+  void* const library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = dlerror();
+    return absl::NotFoundError(
+        absl::StrCat("no CUDA driver here: ", why == nullptr ? "" : why,
+                     " (it comes with NVIDIA's driver)"));
+  }
+  Symbols symbols;
+  const char* const missing = FindAll(library, &symbols);
+  if (missing != nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        "libcuda.so.1 lacks ", missing, ": install a newer NVIDIA driver"));
+  }
+  Api* const api = new LibraryApi(symbols);
+  const abi::Result started = symbols.cuInit(0);
+  if (started != abi::kSuccess) {
+    return CallFailed(api, started, "start the CUDA driver");
+  }
+  absl::Status fits = CheckVersion(api);
+  if (!fits.ok()) return fits;
+  return api;
+}
+
+}  // namespace
+
+absl::StatusOr<Api*> OpenLibrary() {
+  static const auto* const opened = new absl::StatusOr<Api*>(Load());
+  return *opened;
+}
+
+}  // namespace device
+}  // namespace penstock

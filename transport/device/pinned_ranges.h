@@ -1,0 +1,63 @@
+// Keeps host memory pinned that is copied to and from devices again and again.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_PINNED_RANGES_H_
+#define PENSTOCK_TRANSPORT_DEVICE_PINNED_RANGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "transport/base/mutex.h"
+#include "transport/device/handles.h"
+#include "transport/memory/stable_memory.h"
+
+namespace penstock {
+namespace device {
+
+// Pins the whole of a range that was declared stable (memory::StableMemory)
+// when a part of it is first used, and keeps it until the promise is over: the
+// pool that shm lends from, and what a program names by RegisterMemory(). A
+// device copies from and to such memory by itself, at full speed. Thread-safe.
+class PinnedRanges : public memory::StableMemoryWatcher {
+ public:
+  using Pin = std::shared_ptr<const PinnedRange>;
+
+  // Pins at most `budget` bytes.
+  static std::shared_ptr<PinnedRanges> Create(uint64_t budget);
+  PinnedRanges(const PinnedRanges&) = delete;
+  PinnedRanges& operator=(const PinnedRanges&) = delete;
+
+  // Returns what keeps [data, data + size) pinned, for all devices, while the
+  // caller holds it. Returns null if it is of no stable range, or of a short
+  // one, if the budget has no room for the range, or if the driver refuses it;
+  // that is found out once for each range.
+  Pin Get(Device* device, const void* data, size_t size);
+
+  uint64_t pinned_bytes() const;
+
+  void OnOver(const memory::StableRange& range) override;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const memory::StableRange> promise;
+    Pin pin;             // null: it cannot be pinned
+    uint64_t bytes = 0;  // that are pinned
+  };
+
+  explicit PinnedRanges(uint64_t budget) : budget_(budget) {}
+  Pin AddLocked(Device* device,
+                std::shared_ptr<const memory::StableRange> promise)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const uint64_t budget_;
+  mutable base::Mutex mu_;
+  uint64_t pinned_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<const uint8_t*, Entry> by_begin_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_PINNED_RANGES_H_

@@ -1,0 +1,53 @@
+// Runs copies between a device and the host through the slots of a lane.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_SLOT_TRANSFER_H_
+#define PENSTOCK_TRANSPORT_DEVICE_SLOT_TRANSFER_H_
+
+#include <deque>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "transport/device/device.h"
+#include "transport/device/lane.h"
+#include "transport/device/slots.h"
+#include "transport/device/staging_pipeline.h"
+
+namespace penstock {
+namespace device {
+
+// Two stages: the device copies between its memory and a slot, the CPU between
+// the slot and the host's memory. To the host the device comes first. Used
+// once, in the device's context. Not thread-safe.
+class SlotTransfer {
+ public:
+  // Both must outlive it; the lane has slots.
+  SlotTransfer(Device* device, Lane* lane, bool to_host,
+               std::vector<SlotLoad> loads);
+
+  // Returns when all bytes have been copied, or, after an error, when the
+  // device has ended what it had begun, unless it is lost.
+  absl::Status Run();
+
+ private:
+  using Step = StagingPipeline::Step;
+
+  int device_stage() const { return to_host_ ? 0 : 1; }
+  void Add(const StagingPipeline::Steps& steps);
+  absl::Status QueueOnDevice(const Step& step);
+  void CopyOnCpu(const Step& step);
+  // Waits for the oldest step that the device has under way.
+  absl::Status AwaitDevice();
+
+  Device* const device_;
+  Lane* const lane_;
+  const bool to_host_;
+  const std::vector<SlotLoad> loads_;
+  StagingPipeline pipeline_;
+  std::deque<Step> for_cpu_;
+  std::deque<Step> on_device_;  // in the order in which they run
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_SLOT_TRANSFER_H_

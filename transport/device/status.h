@@ -1,0 +1,26 @@
+// Makes statuses of what CUDA's driver answers.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_STATUS_H_
+#define PENSTOCK_TRANSPORT_DEVICE_STATUS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "transport/device/api.h"
+
+namespace penstock {
+namespace device {
+
+// Returns "<operation>: CUDA_ERROR_...", with the remedy if there is one. The
+// operation begins with a verb and names its object: "copy 8 bytes from
+// cuda:0".
+absl::Status CallFailed(Api* api, abi::Result result,
+                        absl::string_view operation);
+
+// Whether the driver answers every later call in this process, on this device,
+// with the same error.
+bool IsSticky(abi::Result result);
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_STATUS_H_
