@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensor_service/device_stream.h"
 
 namespace penstock::tensor {
 namespace {
@@ -75,6 +76,38 @@ std::shared_ptr<Buffer> Buffer::Wrap(void* data, size_t size, bool writable,
   return buffer;
 }
 
+std::shared_ptr<Buffer> Buffer::WrapDevice(
+    const Device& device, uintptr_t address, size_t size, bool writable,
+    std::function<void()> release, std::shared_ptr<const DeviceEvent> ready) {
+  auto buffer = Wrap(nullptr, size, writable, std::move(release));
+  buffer->at_.reset(new Place{device, address, std::move(ready)});
+  return buffer;
+}
+
+std::shared_ptr<Buffer> Buffer::PartOf(std::shared_ptr<Buffer> whole,
+                                       size_t offset, size_t size) {
+  Buffer& from = *whole;
+  if (from.at_ == nullptr) {
+    return Share(from.data_ + offset, size, std::move(whole), from.held_);
+  }
+  auto part = Share(nullptr, size, std::move(whole), from.held_);
+  part->at_.reset(
+      new Place{from.at_->device, from.at_->address + offset, from.at_->ready});
+  return part;
+}
+
+std::shared_ptr<Buffer> Buffer::After(
+    std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready) {
+  if (buffer->at_ == nullptr) return buffer;
+  const size_t size = buffer->size_;
+  const bool writable = buffer->writable_;
+  auto later = PartOf(std::move(buffer), 0, size);
+  later->writable_ = writable;
+  later->at_.reset(
+      new Place{later->at_->device, later->at_->address, std::move(ready)});
+  return later;
+}
+
 // Buffers that live and die together. A part that is kept keeps its neighbours'
 // entries beside the owner, so there are few: a kilobyte's.
 struct BufferParts::Block {
@@ -103,7 +136,7 @@ Buffer::~Buffer() {
 
 grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer) {
   char* data = buffer->mutable_data();
-  size_t size = buffer->size();
+  size_t size = buffer->device().is_host() ? buffer->size() : 0;
   auto* holder = new std::shared_ptr<Buffer>(std::move(buffer));
   return grpc::Slice(data, size, &ReleaseHolder, holder);
 }

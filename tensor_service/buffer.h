@@ -4,17 +4,24 @@
 #define PENSTOCK_TENSOR_SERVICE_BUFFER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "grpcpp/support/slice.h"
+#include "tensor_service/device.h"
 
 namespace penstock::tensor {
 
+class DeviceEvent;
+
 // A range of bytes at a fixed address. Lives until its last holder lets go: a
 // tensor, or a gRPC call that still sends from it.
+//
+// It may lie on a device. The CPU cannot read it there: data() is null, and
+// DeviceMemory copies it.
 //
 // Handles may be copied and dropped on any thread. The bytes are not guarded:
 // only Tensor writes to them, and only while there is no other holder.
@@ -47,6 +54,24 @@ class Buffer {
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size, bool writable,
                                       std::function<void()> release);
 
+  // Holds memory of the caller's on `device`, not the host, at an address of
+  // that device's. `release` is as for Wrap(). `ready` says from when on the
+  // bytes may be touched, see device_stream.h; null: from now on.
+  static std::shared_ptr<Buffer> WrapDevice(
+      const Device& device, uintptr_t address, size_t size, bool writable,
+      std::function<void()> release,
+      std::shared_ptr<const DeviceEvent> ready = nullptr);
+
+  // Holds `size` bytes of `whole` from `offset` on, which it has, read-only, on
+  // the host or a device. They keep all of it.
+  static std::shared_ptr<Buffer> PartOf(std::shared_ptr<Buffer> whole,
+                                        size_t offset, size_t size);
+
+  // Holds the memory of `buffer`, to be touched from `ready` on. That must not
+  // come before its own ready(). Returns `buffer` if that lies on the host.
+  static std::shared_ptr<Buffer> After(
+      std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
+
   // Makes Buffer's constructor unusable by others.
   class Key;
   explicit Buffer(const Key&) {}
@@ -54,6 +79,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
+  // Null on a device.
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }
@@ -62,15 +88,31 @@ class Buffer {
   size_t held() const { return held_; }
   bool writable() const { return writable_; }
 
+  Device device() const { return at_ == nullptr ? Device() : at_->device; }
+  // Returns the address on the device; 0 on the host.
+  uintptr_t device_address() const { return at_ == nullptr ? 0 : at_->address; }
+  // Returns from when on the bytes may be touched; null: from now on.
+  std::shared_ptr<const DeviceEvent> ready() const {
+    return at_ == nullptr ? nullptr : at_->ready;
+  }
+
  private:
   friend class BufferParts;
   Buffer() = default;
+
+  // Of memory on a device.
+  struct Place {
+    Device device;
+    uintptr_t address;
+    std::shared_ptr<const DeviceEvent> ready;
+  };
 
   std::function<void()> release_;      // may be empty
   std::shared_ptr<const void> owner_;  // may be null
   char* data_ = nullptr;
   size_t size_ = 0;
   size_t held_ = 0;
+  std::unique_ptr<const Place> at_;  // null on the host
   bool writable_ = false;
 };
 
@@ -96,7 +138,7 @@ class BufferParts {
 };
 
 // Returns a gRPC slice of all bytes of `buffer`, which it keeps alive. Copies
-// nothing.
+// nothing. The slice is empty if they lie on a device.
 grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer);
 
 }  // namespace penstock::tensor

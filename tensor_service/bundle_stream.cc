@@ -58,9 +58,10 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::NextPiece() {
     piece->add_shape(dimension);
   }
   piece->set_offset(offset_);
-  absl::StatusOr<Tensor> bytes = Tensor::FromSlice(
-      DType::kUint8, {static_cast<int64_t>(count)},
-      SliceOf(named.tensor.buffer()).sub(offset_, offset_ + count));
+  // Of a tensor on a device, Encode() copies this piece only to the host.
+  absl::StatusOr<Tensor> bytes =
+      Tensor::FromBuffer(DType::kUint8, {static_cast<int64_t>(count)},
+                         Buffer::PartOf(named.tensor.buffer(), offset_, count));
   if (!bytes.ok()) return bytes.status();
   message.bundle.tensors.push_back({named.name, *std::move(bytes)});
   offset_ += count;

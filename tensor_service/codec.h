@@ -52,6 +52,9 @@ inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 // sent it. With `checksums`, each tensor has one, for which all its bytes are
 // read. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
 // RESOURCE_EXHAUSTED above kMaxMessageBytes.
+//
+// Tensors on devices are first copied to memory of DefaultAllocator(), all at
+// once: Bundle::ToHost(), with its errors. Blocks until they are there.
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header = {},
                                         bool checksums = SendsChecksums());

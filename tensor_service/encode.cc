@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -214,6 +215,13 @@ absl::StatusOr<Plan> MakePlan(const Bundle& bundle, size_t header_size,
   return plan;
 }
 
+bool HasDeviceTensors(const Bundle& bundle) {
+  return std::any_of(bundle.tensors.begin(), bundle.tensors.end(),
+                     [](const NamedTensor& named) {
+                       return !named.tensor.device().is_host();
+                     });
+}
+
 // Makes the slices of a message. Its pieces share one block of memory, where
 // each begins at a multiple of kPartAlignment.
 class Writer {
@@ -295,7 +303,10 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
       header.empty() ? 0 : LengthDelimitedSize(header.size());
   absl::StatusOr<Plan> plan = MakePlan(bundle, header_size, checksums);
   if (!plan.ok()) return plan.status();
-  return Writer(*plan).Write(bundle, header);
+  if (!HasDeviceTensors(bundle)) return Writer(*plan).Write(bundle, header);
+  absl::StatusOr<Bundle> here = bundle.ToHost();
+  if (!here.ok()) return here.status();
+  return Writer(*plan).Write(*here, header);
 }
 
 }  // namespace penstock::tensor

@@ -72,7 +72,8 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   Received sent{tensor, options.is_dead};
   // Compact only what is to be kept, and not under the lock. If the receivers
   // go away in between, it is kept as it is, and counted as that.
-  if (!IsAwaited(key, options.receivers)) {
+  // A device's memory keeps nothing of a message.
+  if (!IsAwaited(key, options.receivers) && tensor.device().is_host()) {
     absl::StatusOr<Tensor> compact = tensor.Compact();
     if (!compact.ok()) return compact.status();
     sent.tensor = *std::move(compact);

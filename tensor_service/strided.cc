@@ -59,6 +59,13 @@ absl::StatusOr<StridedView> StridedView::Create(
     return absl::InvalidArgumentError(
         absl::StrCat("view ", Describe(dtype, shape), ": it has no buffer"));
   }
+  if (!buffer->device().is_host()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("view ", Describe(dtype, shape), ": its elements lie on ",
+                     buffer->device().ToString(),
+                     ", where the CPU cannot read them; call ToHost() of the "
+                     "tensor, and view what that returns"));
+  }
   StridedView view;
   view.dtype_ = dtype;
   view.shape_ = std::move(shape);

@@ -34,7 +34,7 @@ class StridedView {
   //
   // Returns INVALID_ARGUMENT, which says why, for a shape that ByteSize()
   // refuses, another number of strides than of dimensions, no buffer, and an
-  // element outside the buffer.
+  // element outside the buffer; FAILED_PRECONDITION for one on a device.
   static absl::StatusOr<StridedView> Create(DType dtype, Shape shape,
                                             absl::Span<const int64_t> strides,
                                             std::shared_ptr<Buffer> buffer,

@@ -91,26 +91,41 @@ absl::StatusOr<Tensor> Tensor::CopyOf(DType dtype, Shape shape,
 }
 
 absl::string_view Tensor::bytes() const {
-  if (buffer_ == nullptr) return absl::string_view();
+  if (!device().is_host() || buffer_ == nullptr) return absl::string_view();
   return absl::string_view(buffer_->data(), buffer_->size());
 }
 
 bool Tensor::IsAligned() const {
-  return byte_size() == 0 ||
-         reinterpret_cast<uintptr_t>(buffer_->data()) % ElementSize(dtype_) ==
-             0;
+  if (byte_size() == 0) return true;
+  const uintptr_t at = device().is_host()
+                           ? reinterpret_cast<uintptr_t>(buffer_->data())
+                           : buffer_->device_address();
+  return at % ElementSize(dtype_) == 0;
 }
 
 absl::StatusOr<Tensor> Tensor::Aligned() const {
+  absl::Status status = CheckOnHost("read");
+  if (!status.ok()) return status;
   return IsAligned() ? *this : Copy(HeapAllocator());
 }
 
 absl::StatusOr<Tensor> Tensor::Copy(Allocator* allocator) const {
+  absl::Status status = CheckOnHost("copy");
+  if (!status.ok()) return status;
   return CopyOf(dtype_, shape_, bytes().data(), byte_size(), Chosen(allocator));
 }
 
 absl::StatusOr<Tensor> Tensor::Compact() const {
+  absl::Status status = CheckOnHost("keep");
+  if (!status.ok()) return status;
   return held_bytes() / 2 <= byte_size() ? *this : Copy(HeapAllocator());
+}
+
+absl::Status Tensor::CheckOnHost(absl::string_view operation) const {
+  if (device().is_host()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      operation, " tensor ", ToString(), ": its elements lie on ",
+      device().ToString(), ", where the CPU cannot read them; call ToHost()"));
 }
 
 absl::Status Tensor::CheckAccess(DType wanted) const {
@@ -118,6 +133,8 @@ absl::Status Tensor::CheckAccess(DType wanted) const {
     return absl::InvalidArgumentError(absl::StrCat(
         "read tensor ", ToString(), " as ", Name(wanted), " elements"));
   }
+  absl::Status status = CheckOnHost("access");
+  if (!status.ok()) return status;
   if (!IsAligned()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "tensor ", ToString(), " is not aligned; call Aligned() first"));
@@ -127,6 +144,7 @@ absl::Status Tensor::CheckAccess(DType wanted) const {
 
 bool Tensor::IsExclusive() const {
   if (byte_size() == 0) return true;
+  if (!device().is_host()) return false;
   if (!buffer_->writable() || buffer_.use_count() != 1 || !IsAligned()) {
     return false;
   }
@@ -157,6 +175,15 @@ size_t Bundle::byte_size() const {
   size_t bytes = 0;
   for (const NamedTensor& named : tensors) bytes += named.tensor.byte_size();
   return bytes;
+}
+
+absl::Status Bundle::CheckOnHost(absl::string_view operation) const {
+  for (const NamedTensor& named : tensors) {
+    if (named.tensor.device().is_host()) continue;
+    return named.tensor.CheckOnHost(
+        absl::StrCat(operation, " \"", named.name, "\","));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Bundle> Bundle::Compact() const {

@@ -18,6 +18,7 @@
 #include "grpcpp/support/slice.h"
 #include "tensor_service/allocator.h"
 #include "tensor_service/buffer.h"
+#include "tensor_service/device.h"
 #include "tensor_service/dtype.h"
 
 namespace penstock::tensor {
@@ -41,6 +42,10 @@ std::string Describe(DType dtype, absl::Span<const int64_t> shape);
 // A value type over shared memory. Copying a Tensor copies a handle. Writing
 // through one handle never changes what another sees: the memory is copied
 // first (copy on write). A Tensor() is an f32 of shape [0].
+//
+// The elements may lie on a device. They can be sent from there, and lent to
+// other libraries; what reads or writes them here returns FAILED_PRECONDITION,
+// which says so: ToHost() copies them.
 //
 // Thread safety is that of std::shared_ptr: threads may use different handles
 // of the same memory. Guard a handle that several threads use.
@@ -78,16 +83,39 @@ class Tensor {
   // Returns how much memory it keeps from being freed; see Buffer::held().
   size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
 
+  // Returns where the elements lie. Without elements the host, unless a buffer
+  // says otherwise.
+  Device device() const {
+    return buffer_ == nullptr ? Device() : buffer_->device();
+  }
+
+  // Returns FAILED_PRECONDITION, with the remedy, if the elements lie on a
+  // device. `operation`, such as "store", says for people what needs them here.
+  absl::Status CheckOnHost(absl::string_view operation) const;
+
+  // Returns this tensor if it is on the host, and else a copy in memory of
+  // `allocator`; null is DefaultAllocator(). Blocks until that is made. Returns
+  // the errors of Allocate() and of DeviceMemory, and FAILED_PRECONDITION if
+  // there is none: see SetDeviceMemory(). Bundle::ToHost() copies several at
+  // once.
+  absl::StatusOr<Tensor> ToHost(Allocator* allocator = nullptr) const;
+
+  // Returns this tensor if it is on `device`, and else a copy there, as
+  // ToHost() does. Host memory is read until this returns.
+  absl::StatusOr<Tensor> ToDevice(const Device& device) const;
+
   // Returns the raw bytes. They stay valid while this handle, or a copy of it,
-  // lives and is not written through.
+  // lives and is not written through. Empty on a device, unlike byte_size().
   absl::string_view bytes() const;
 
   // Returns whether no other handle, call or peer uses the memory, and
-  // mutable_flat() would not copy it. Nobody else can begin to use it.
+  // mutable_flat() would not copy it. Nobody else can begin to use it. False on
+  // a device.
   bool IsExclusive() const;
 
   // Returns whether the elements can be accessed in place. A tensor of a peer's
-  // may start anywhere in the received message.
+  // may start anywhere in the received message. On a device, whether they are
+  // aligned there.
   bool IsAligned() const;
 
   // Returns this tensor if IsAligned(), and else a copy in aligned memory of
@@ -95,7 +123,7 @@ class Tensor {
   absl::StatusOr<Tensor> Aligned() const;
 
   // Returns a copy of the tensor in aligned memory of its own, from
-  // `allocator`; null is DefaultAllocator().
+  // `allocator`; null is DefaultAllocator(). Not of one on a device.
   absl::StatusOr<Tensor> Copy(Allocator* allocator = nullptr) const;
 
   // Returns this tensor if held_bytes() is at most twice its size, and else a
@@ -159,6 +187,12 @@ struct Bundle {
 
   // Returns the bytes of all tensors' elements.
   size_t byte_size() const;
+  // Returns a bundle of what Tensor::ToHost() returns for each tensor. All
+  // copies are made at once, so that this waits for the devices once.
+  absl::StatusOr<Bundle> ToHost(Allocator* allocator = nullptr) const;
+  // Returns what Tensor::CheckOnHost() does, of the first tensor that fails it,
+  // and names that.
+  absl::Status CheckOnHost(absl::string_view operation) const;
   // Returns a bundle of what Tensor::Compact() returns for each tensor.
   absl::StatusOr<Bundle> Compact() const;
   // Returns the last tensor of that name, or null. The tensor is part of the

@@ -1,0 +1,31 @@
+#include "tensor_service/device_memory.h"
+
+#include <atomic>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock::tensor {
+namespace {
+
+std::atomic<DeviceMemory*> device_memory{nullptr};
+
+}  // namespace
+
+void SetDeviceMemory(DeviceMemory* memory) {
+  device_memory.store(memory, std::memory_order_release);
+}
+
+DeviceMemory* GetDeviceMemory() {
+  return device_memory.load(std::memory_order_acquire);
+}
+
+absl::StatusOr<DeviceMemory*> NeedDeviceMemory(absl::string_view operation) {
+  if (DeviceMemory* const memory = GetDeviceMemory()) return memory;
+  return absl::FailedPreconditionError(absl::StrCat(
+      operation,
+      ": this process has named nothing that copies to and from devices; call "
+      "penstock::tensor::SetDeviceMemory() first, with what "
+      "penstock/device_memory.h makes"));
+}
+
+}  // namespace penstock::tensor
