@@ -135,6 +135,8 @@ LAYERS = {
     # The stub that is preloaded; what it calls is plain C.
     "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": [],
+    # Its tensors on GPUs.
+    "tensor_service/cuda": ["transport/device", "tensor_service"],
     # The cores of the parameter server, without clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],
@@ -339,6 +341,7 @@ LAYERS = {
         "transport/metrics",
         "transport/progress",
         "transport/memory",
+        "transport/device",
         "transport/record",
         "transport/fabric",
         "transport/fabric/fake",

@@ -48,16 +48,21 @@ absl::Status Device::Look() {
     looked = Check(api_->DeviceGetUuid(&uuid, id_), "ask for the UUID");
   }
   if (!looked.ok()) return looked;
+  int is_unified = 0;
+  looked =
+      Check(api_->DeviceGetAttribute(&is_unified, abi::kUnifiedAddressing, id_),
+            "ask for unified addressing");
+  if (!looked.ok()) return looked;
+  if (is_unified == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(ToString(), " has no unified addressing"));
+  }
   // An attribute that an older driver does not know is one that is not there.
   const auto attribute = [this](int number) {
     int value = 0;
     const abi::Result asked = api_->DeviceGetAttribute(&value, number, id_);
     return asked == abi::kSuccess ? value : 0;
   };
-  if (attribute(abi::kUnifiedAddressing) == 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(ToString(), " has no unified addressing"));
-  }
   traits_.name = name;
   traits_.uuid = UuidText(uuid);
   traits_.pci_address =

@@ -1,0 +1,191 @@
+#include "tensor_service/cuda/cuda_memory.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "transport/device/handles.h"
+#include "transport/device/library.h"
+
+namespace penstock::tensor {
+namespace {
+
+// As much as the pool of shared memory has at most.
+constexpr uint64_t kPinnedBudget = uint64_t{1} << 30;
+
+class CudaEvent : public DeviceEvent {
+ public:
+  CudaEvent(device::Device* on, device::Event event)
+      : on_(on), event_(std::move(event)) {}
+
+  Device device() const override {
+    return {Device::Kind::kCuda, on_->ordinal()};
+  }
+  device::Device* on() const { return on_; }
+  device::abi::Event get() const { return event_.get(); }
+
+ private:
+  device::Device* const on_;
+  const device::Event event_;
+};
+
+// The copies of one device, and what they come after.
+template <typename Copy>
+struct Batch {
+  std::vector<Copy> copies;
+  // Held until the copies have run.
+  std::vector<std::shared_ptr<const DeviceEvent>> events;
+  std::vector<device::abi::Event> after;
+
+  void ComeAfter(const Buffer& buffer) {
+    std::shared_ptr<const DeviceEvent> ready = buffer.ready();
+    if (ready == nullptr) return;
+    after.push_back(static_cast<const CudaEvent&>(*ready).get());
+    events.push_back(std::move(ready));
+  }
+};
+
+using HostBatch = Batch<device::HostCopy>;
+
+// A CUstream's number is its address; see Stream.
+absl::StatusOr<device::abi::Stream> ToCuda(Stream stream) {
+  if (stream.handle == 0) {
+    return absl::InvalidArgumentError(
+        "stream 0 is one or the other of CUDA's default streams: say 1, the "
+        "legacy one, or 2, each thread's own");
+  }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+  return reinterpret_cast<device::abi::Stream>(stream.handle);
+}
+
+}  // namespace
+
+absl::StatusOr<DeviceMemory*> CudaMemory::OfProcess() {
+  static const auto* const memory = [] {
+    absl::StatusOr<device::Api*> api = device::OpenLibrary();
+    return new absl::StatusOr<DeviceMemory*>(
+        api.ok() ? absl::StatusOr<DeviceMemory*>(new CudaMemory(*api))
+                 : api.status());
+  }();
+  return *memory;
+}
+
+CudaMemory::CudaMemory(device::Api* api) : devices_(api, kPinnedBudget) {}
+
+absl::StatusOr<device::OpenDevice*> CudaMemory::Open(const Device& device) {
+  if (device.kind == Device::Kind::kCuda) return devices_.At(device.index);
+  return absl::InvalidArgumentError(
+      absl::StrCat(device.ToString(), " is no CUDA device"));
+}
+
+absl::StatusOr<std::shared_ptr<Buffer>> CudaMemory::Allocate(
+    const Device& device, size_t bytes) {
+  absl::StatusOr<device::OpenDevice*> open = Open(device);
+  if (!open.ok()) return open.status();
+  // CUDA allocates no memory without bytes.
+  absl::StatusOr<device::DeviceBlock> block = device::AllocateOnDevice(
+      (*open)->device.get(), std::max<size_t>(bytes, 1));
+  if (!block.ok()) return block.status();
+  const uintptr_t address = block->get();
+  auto owned = std::make_shared<device::DeviceBlock>(*std::move(block));
+  return Buffer::WrapDevice(device, address, bytes, /*writable=*/true,
+                            [owned]() mutable { owned.reset(); });
+}
+
+absl::Status CudaMemory::Copy(absl::Span<const CopyToHost> copies) {
+  std::map<Device, HostBatch> batches;
+  for (const CopyToHost& copy : copies) {
+    HostBatch& batch = batches[copy.from->device()];
+    batch.copies.push_back(
+        {copy.from->device_address() + copy.offset, copy.to, copy.size});
+    batch.ComeAfter(*copy.from);
+  }
+  for (const auto& [device, batch] : batches) {
+    absl::StatusOr<device::OpenDevice*> open = Open(device);
+    if (!open.ok()) return open.status();
+    absl::Status copied = (*open)->copier.ToHost(batch.copies, batch.after);
+    if (!copied.ok()) return copied;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaMemory::Copy(absl::Span<const CopyFromHost> copies) {
+  std::map<Device, HostBatch> batches;
+  for (const CopyFromHost& copy : copies) {
+    HostBatch& batch = batches[copy.to->device()];
+    batch.copies.push_back({copy.to->device_address() + copy.offset,
+                            const_cast<char*>(copy.from), copy.size});
+    batch.ComeAfter(*copy.to);
+  }
+  for (const auto& [device, batch] : batches) {
+    absl::StatusOr<device::OpenDevice*> open = Open(device);
+    if (!open.ok()) return open.status();
+    absl::Status copied = (*open)->copier.FromHost(batch.copies, batch.after);
+    if (!copied.ok()) return copied;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaMemory::Copy(absl::Span<const CopyOnDevice> copies) {
+  std::map<std::pair<Device, Device>, Batch<device::DeviceCopy>> batches;
+  for (const CopyOnDevice& copy : copies) {
+    Batch<device::DeviceCopy>& batch =
+        batches[{copy.from->device(), copy.to->device()}];
+    batch.copies.push_back(
+        {copy.from->device_address(), copy.to->device_address(), copy.size});
+    batch.ComeAfter(*copy.from);
+    batch.ComeAfter(*copy.to);
+  }
+  for (const auto& [devices, batch] : batches) {
+    absl::StatusOr<device::OpenDevice*> from = Open(devices.first);
+    if (!from.ok()) return from.status();
+    absl::StatusOr<device::OpenDevice*> to = Open(devices.second);
+    if (!to.ok()) return to.status();
+    absl::Status copied = (*from)->copier.OnDevice((*to)->device.get(),
+                                                   batch.copies, batch.after);
+    if (!copied.ok()) return copied;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<const DeviceEvent>> CudaMemory::Record(
+    const Device& device, Stream stream) {
+  absl::StatusOr<device::abi::Stream> in = ToCuda(stream);
+  if (!in.ok()) return in.status();
+  absl::StatusOr<device::OpenDevice*> open = Open(device);
+  if (!open.ok()) return open.status();
+  device::Device* const on = (*open)->device.get();
+  absl::StatusOr<device::Event> event = device::CreateEvent(on);
+  if (!event.ok()) return event.status();
+  absl::StatusOr<device::Device::Entered> entered = on->Enter();
+  if (!entered.ok()) return entered.status();
+  absl::Status recorded =
+      on->Check(on->api()->EventRecord(event->get(), *in), "record an event");
+  if (!recorded.ok()) return recorded;
+  return std::make_shared<const CudaEvent>(on, *std::move(event));
+}
+
+absl::Status CudaMemory::Order(const DeviceEvent& event, const Device& device,
+                               Stream stream) {
+  absl::StatusOr<device::abi::Stream> in = ToCuda(stream);
+  if (!in.ok()) return in.status();
+  absl::StatusOr<device::OpenDevice*> open = Open(device);
+  if (!open.ok()) return open.status();
+  device::Device* const on = (*open)->device.get();
+  absl::StatusOr<device::Device::Entered> entered = on->Enter();
+  if (!entered.ok()) return entered.status();
+  return on->Check(on->api()->StreamWaitEvent(
+                       *in, static_cast<const CudaEvent&>(event).get(), 0),
+                   "have a stream wait");
+}
+
+absl::Status CudaMemory::Await(const DeviceEvent& event) {
+  const auto& cuda = static_cast<const CudaEvent&>(event);
+  absl::StatusOr<device::Device::Entered> entered = cuda.on()->Enter();
+  if (!entered.ok()) return entered.status();
+  return cuda.on()->Check(cuda.on()->api()->EventSynchronize(cuda.get()),
+                          "wait for a stream");
+}
+
+}  // namespace penstock::tensor

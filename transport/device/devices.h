@@ -1,0 +1,51 @@
+// The devices that this process uses.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_DEVICES_H_
+#define PENSTOCK_TRANSPORT_DEVICE_DEVICES_H_
+
+#include <map>
+#include <memory>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "transport/base/mutex.h"
+#include "transport/device/copier.h"
+#include "transport/device/device.h"
+#include "transport/device/pinned_ranges.h"
+
+namespace penstock {
+namespace device {
+
+// A device that is in use, and what copies from it.
+struct OpenDevice {
+  OpenDevice(std::unique_ptr<Device> opened, PinnedRanges* pinned)
+      : device(std::move(opened)), copier(device.get(), pinned, {}) {}
+
+  const std::unique_ptr<Device> device;
+  Copier copier;
+};
+
+// Opens each device when it is first asked for, since a context takes some
+// hundred MB of a device's memory, and half a second. Thread-safe.
+class Devices {
+ public:
+  // Pins at most `pinned_budget` bytes of ranges, for all devices together.
+  Devices(Api* api, uint64_t pinned_budget);
+  Devices(const Devices&) = delete;
+  Devices& operator=(const Devices&) = delete;
+
+  // Returns the device with that number, which lives as long as this, or the
+  // error of Device::Open(). Tries again, if it failed.
+  absl::StatusOr<OpenDevice*> At(int ordinal);
+
+ private:
+  Api* const api_;
+  const std::shared_ptr<PinnedRanges> pinned_;
+  base::Mutex mu_;  // held while one is opened
+  std::map<int, std::unique_ptr<OpenDevice>> open_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_DEVICES_H_
