@@ -332,6 +332,7 @@ LAYERS = {
         "bench/rpc",
         "bench/tensors/sum.h",
     ],
+    "bench/device": ["transport/device"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.

@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <memory>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "transport/device/status.h"
@@ -232,14 +234,14 @@ absl::StatusOr<Api*> Load() {
     return absl::UnimplementedError(absl::StrCat(
         "libcuda.so.1 lacks ", missing, ": install a newer NVIDIA driver"));
   }
-  Api* const api = new LibraryApi(symbols);
+  auto api = std::make_unique<LibraryApi>(symbols);
   const abi::Result started = symbols.cuInit(0);
   if (started != abi::kSuccess) {
-    return CallFailed(api, started, "start the CUDA driver");
+    return CallFailed(api.get(), started, "start the CUDA driver");
   }
-  absl::Status fits = CheckVersion(api);
+  absl::Status fits = CheckVersion(api.get());
   if (!fits.ok()) return fits;
-  return api;
+  return api.release();
 }
 
 }  // namespace

@@ -36,11 +36,11 @@ PinnedRanges::Pin PinnedRanges::Get(Device* device, const void* data,
   if (found != by_begin_.end() && found->second.promise == promise) {
     return found->second.pin;
   }
-  return AddLocked(device, std::move(promise));
+  return AddLocked(device, promise);
 }
 
 PinnedRanges::Pin PinnedRanges::AddLocked(
-    Device* device, std::shared_ptr<const memory::StableRange> promise) {
+    Device* device, const std::shared_ptr<const memory::StableRange>& promise) {
   Entry entry;
   entry.promise = promise;
   const auto address = reinterpret_cast<uintptr_t>(promise->data());

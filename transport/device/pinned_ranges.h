@@ -48,7 +48,7 @@ class PinnedRanges : public memory::StableMemoryWatcher {
 
   explicit PinnedRanges(uint64_t budget) : budget_(budget) {}
   Pin AddLocked(Device* device,
-                std::shared_ptr<const memory::StableRange> promise)
+                const std::shared_ptr<const memory::StableRange>& promise)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint64_t budget_;

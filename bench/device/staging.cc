@@ -1,0 +1,135 @@
+// How fast tensors go from one GPU to another by way of both hosts, by
+// simulated time: which chunks and slots a staged pipeline wants. No GPU is
+// needed, and no figure of this is one of a GPU's. See docs/performance.md.
+//
+// Runs transport/device's own StagingPipeline. A stage works on one chunk at a
+// time, and takes what a chunk costs by itself, and its bytes at the stage's
+// rate: what a copy engine, and a connection, do to a good approximation.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <queue>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "transport/device/staging_pipeline.h"
+
+namespace penstock::device {
+namespace {
+
+struct Flags {
+  double pcie_gb_per_s = 25;       // PCIe 4, 16 lanes
+  double transport_gb_per_s = 10;  // shm on the machine of performance.md
+  double copy_us = 8;      // to queue a copy, and to be woken by its event
+  double message_us = 10;  // a message of a stream
+};
+
+struct Stage {
+  double us;         // for each chunk
+  double us_per_kb;  // for its bytes
+
+  double TimeOf(double bytes) const { return us + us_per_kb * bytes / 1e3; }
+};
+
+std::vector<Stage> StagesOf(const Flags& flags) {
+  const Stage pcie = {flags.copy_us, 1 / flags.pcie_gb_per_s};
+  return {pcie, {flags.message_us, 1 / flags.transport_gb_per_s}, pcie};
+}
+
+// Returns the simulated microseconds of a transfer.
+double Simulate(const std::vector<Stage>& stages, size_t bytes,
+                size_t chunk_bytes, int slots) {
+  StagingPipeline::Shape shape;
+  shape.chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
+  shape.slots = slots;
+  shape.stages = static_cast<int>(stages.size());
+  StagingPipeline pipeline(shape);
+  std::vector<double> free_at(stages.size());  // of each stage
+  std::multimap<double, int> ends;             // when, and of which stage
+  double now = 0;
+  const auto begin = [&](const StagingPipeline::Steps& steps) {
+    for (const StagingPipeline::Step& step : steps) {
+      const bool last = step.chunk + 1 == shape.chunks;
+      const size_t size = last ? bytes - step.chunk * chunk_bytes : chunk_bytes;
+      double& at = free_at[step.stage];
+      at = std::max(at, now) + stages[step.stage].TimeOf(size);
+      ends.emplace(at, step.stage);
+    }
+  };
+  begin(pipeline.Start());
+  while (!pipeline.finished()) {
+    const auto next = ends.begin();
+    now = next->first;
+    const int stage = next->second;
+    ends.erase(next);
+    begin(pipeline.OnDone(stage));
+  }
+  return now;
+}
+
+constexpr size_t kKiB = 1024;
+constexpr size_t kMiB = 1024 * kKiB;
+
+// Of the rate of the slower of PCIe and transport, in percent.
+double Share(const Flags& flags, size_t bytes, size_t chunk_bytes, int slots) {
+  const double slower = std::min(flags.pcie_gb_per_s, flags.transport_gb_per_s);
+  return 100 * (bytes / slower / 1e3) /
+         Simulate(StagesOf(flags), bytes, chunk_bytes, slots);
+}
+
+void Print(const Flags& flags) {
+  std::printf(
+      "Simulated, and assumed: PCIe %.0f GB/s each way, transport %.0f GB/s;\n"
+      "a chunk costs %.0f us at each device and %.0f us on the way.\n"
+      "Percent of the rate of the slower of the two, by message, chunk and "
+      "slots:\n\n",
+      flags.pcie_gb_per_s, flags.transport_gb_per_s, flags.copy_us,
+      flags.message_us);
+  const std::vector<size_t> chunks = {256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB,
+                                      4 * kMiB};
+  std::printf("%10s%8s", "message", "whole");
+  for (size_t chunk : chunks) {
+    for (int slots : {2, 4}) {
+      std::printf("%9s",
+                  absl::StrFormat("%dKx%d", chunk / kKiB, slots).c_str());
+    }
+  }
+  std::printf("\n");
+  for (size_t bytes : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB}) {
+    std::printf("%7zu MiB%8.0f", bytes / kMiB, Share(flags, bytes, bytes, 1));
+    for (size_t chunk : chunks) {
+      for (int slots : {2, 4}) {
+        std::printf("%9.0f",
+                    Share(flags, bytes, std::min(chunk, bytes), slots));
+      }
+    }
+    std::printf("\n");
+  }
+}
+
+}  // namespace
+}  // namespace penstock::device
+
+int main(int argc, char** argv) {
+  penstock::device::Flags flags;
+  CLI::App app("Simulates tensors on their way from GPU to GPU by the hosts.");
+  const auto positive = CLI::Range(0.001, 1e6);
+  app.add_option("--pcie", flags.pcie_gb_per_s, "GB/s of a device's copies")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--transport", flags.transport_gb_per_s, "GB/s between hosts")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--copy-us", flags.copy_us, "microseconds of each copy")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--message-us", flags.message_us,
+                 "microseconds of each message")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  penstock::device::Print(flags);
+}
