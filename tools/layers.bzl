@@ -235,6 +235,7 @@ LAYERS = {
     "cli/text": ["transport/base"],
     "cli/doctor": [
         "transport/base",
+        "transport/device/survey.h",
         "transport/progress",
         "transport/fabric/shm/huge_pages.h",
         "transport/fabric/verbs/locked_memory.h",

@@ -96,7 +96,7 @@ Host ThisHost(Environment environment) {
   host.unix_socket = TryAbstractSocket();
   host.rdma_libraries = verbs::OpenLibraries();
   host.rdma = verbs::SurveyAddresses(VerbsOptions(host.settings));
-  host.cuda = LookAtCuda();
+  host.cuda = device::LookAtDevices();
   return host;
 }
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "cli/doctor/cuda.h"
 #include "cli/doctor/files.h"
+#include "transport/device/survey.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/verbs/survey.h"
 #include "transport/progress/spin_policy.h"
@@ -51,7 +51,8 @@ struct Host {
   absl::Status rdma_libraries;
   absl::StatusOr<std::vector<fabric::verbs::LocalAddress>> rdma =
       absl::NotFoundError("no RDMA device here");
-  absl::StatusOr<Cuda> cuda = absl::NotFoundError("no CUDA driver here");
+  absl::StatusOr<device::Survey> cuda =
+      absl::NotFoundError("no CUDA driver here");
 
   // Whether /sys knows an RDMA device, usable or not.
   bool HasRdmaDevice() const;

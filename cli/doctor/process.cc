@@ -194,28 +194,31 @@ Findings ProbeClock(const Host& host) {
 Findings ProbeCuda(const Host& host) {
   constexpr char kGpu[] = "GPU";
   if (absl::IsNotFound(host.cuda.status())) {
-    return {{kGpu, "CUDA", Level::kOk, "no driver here", ""}};
+    return {{kGpu, "CUDA", Level::kOk, "no driver, or no device, here", ""}};
   }
   if (!host.cuda.ok()) {
     return {{kGpu, "CUDA", Level::kNote,
              std::string(host.cuda.status().message()), "see: nvidia-smi"}};
   }
-  const Cuda& cuda = *host.cuda;
-  std::string text = absl::StrFormat("%d.%d, %d device%s", cuda.version / 1000,
-                                     cuda.version % 1000 / 10, cuda.devices,
-                                     cuda.devices == 1 ? "" : "s");
-  Findings findings = {{kGpu, "CUDA", Level::kOk, text, ""}};
-  if (cuda.devices == 0) return findings;
+  const int version = host.cuda->version;
+  Findings findings = {
+      {kGpu, "CUDA", Level::kOk,
+       absl::StrFormat("%d.%d", version / 1000, version % 1000 / 10), ""}};
   const bool has_peermem = host.files.Exists("/sys/module/nvidia_peermem");
-  const std::string way = cuda.has_gpudirect && has_peermem ? "nvidia_peermem"
-                          : cuda.has_dma_buf                ? "DMA-BUF"
-                                                            : "";
-  findings.push_back(
-      {kGpu, "GPUDirect", Level::kNote,
-       absl::StrCat(way.empty() ? "not set up" : "there, by " + way,
-                    "; Penstock does not use it yet: it moves the memory of "
-                    "the host"),
-       ""});
+  for (const device::Traits& gpu : host.cuda->devices) {
+    const bool by_peermem = gpu.has_gpu_direct && has_peermem;
+    const std::string way = by_peermem        ? "nvidia_peermem"
+                            : gpu.has_dma_buf ? "DMA-BUF"
+                                              : "";
+    findings.push_back(
+        {kGpu, gpu.pci_address, Level::kOk,
+         absl::StrCat(base::Printable(gpu.name, kMaxTextBytes),
+                      ": tensors are copied by the "
+                      "host; GPUDirect is ",
+                      way.empty() ? "not set up" : "there, by " + way,
+                      ", and Penstock does not use it yet"),
+         ""});
+  }
   return findings;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/doctor/probes.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/cli/fake_host.h"
 
@@ -182,14 +183,25 @@ TEST(ClockProbeTest, AClockThatIsSlowToReadIsANote) {
 
 TEST(CudaProbeTest, GpuDirectIsSaidNotToBeUsed) {
   FakeHost host;
-  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "no driver here");
-  host->cuda = Cuda{12040, 1, true, true};
-  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "12.4, 1 device");
-  EXPECT_TRUE(Mentions(ProbeCuda(*host), "there, by DMA-BUF"));
+  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text,
+            "no driver, or no device, here");
+  device::Survey survey;
+  survey.version = 12040;
+  survey.devices.resize(2);
+  survey.devices[0] = {"GPU one", "GPU-1", "0000:0f:00.0", 2, true, true};
+  survey.devices[1] = {
+      "\x1b[31mGPU two", "GPU-2", "0000:10:00.0", 2, false, false};
+  host->cuda = survey;
+  EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "12.4");
+  EXPECT_THAT(Only(ProbeCuda(*host), "0000:0f:00.0").text,
+              testing::HasSubstr("there, by DMA-BUF"));
+  EXPECT_THAT(Only(ProbeCuda(*host), "0000:10:00.0").text,
+              testing::AllOf(testing::HasSubstr("not set up"),
+                             testing::Not(testing::HasSubstr("\x1b"))));
   host.Write("/sys/module/nvidia_peermem/initstate", "live\n");
   EXPECT_TRUE(Mentions(ProbeCuda(*host), "there, by nvidia_peermem"));
   EXPECT_TRUE(Mentions(ProbeCuda(*host), "does not use it"));
-  host->cuda = absl::UnavailableError("cuInit fails with error 999");
+  host->cuda = absl::UnavailableError("start the CUDA driver: CUDA error 999");
   EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").level, Level::kNote);
 }
 

@@ -13,20 +13,10 @@
 #include "absl/strings/string_view.h"
 #include "transport/base/mutex.h"
 #include "transport/device/api.h"
+#include "transport/device/survey.h"
 
 namespace penstock {
 namespace device {
-
-// What a device says of itself.
-struct Traits {
-  std::string name;         // "NVIDIA H100 80GB HBM3"
-  std::string uuid;         // "GPU-1b8fc7f7-..."
-  std::string pci_address;  // "0000:0f:00.0"
-  int copy_engines = 0;
-  // Whether RDMA devices can read its memory: by a dma-buf, or at all.
-  bool has_dma_buf = false;
-  bool has_gpu_direct = false;
-};
 
 // Holds the device's primary context, which CUDA's runtime and the frameworks
 // use as well, so that their memory and streams are valid here. Outlives all
@@ -34,8 +24,7 @@ struct Traits {
 class Device {
  public:
   // Opens the device with this number among those that the process sees.
-  // Returns NOT_FOUND if there is none, and FAILED_PRECONDITION for one without
-  // unified addressing, which none of today's lacks.
+  // Returns errors as AskTraits() does.
   static absl::StatusOr<std::unique_ptr<Device>> Open(Api* api, int ordinal);
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -70,7 +59,6 @@ class Device {
 
  private:
   Device(Api* api, int ordinal) : api_(api), ordinal_(ordinal) {}
-  absl::Status Look();
 
   Api* const api_;
   const int ordinal_;

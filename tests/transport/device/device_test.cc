@@ -9,6 +9,7 @@
 #include "tests/transport/device/fake_driver.h"
 #include "transport/device/handles.h"
 #include "transport/device/library.h"
+#include "transport/device/survey.h"
 
 namespace penstock {
 namespace device {
@@ -35,6 +36,18 @@ TEST(DeviceTest, OneThatIsNotThereIsNotFound) {
     EXPECT_THAT(device.status().message(), HasSubstr("nvidia-smi -L"));
   }
   EXPECT_EQ(driver.Remains(), "");
+}
+
+TEST(SurveyTest, LooksAtAllDevicesAndMakesNoContext) {
+  FakeDriver driver(/*devices=*/3);
+  const auto survey = LookAtDevices(&driver);
+  ASSERT_TRUE(survey.ok()) << survey.status();
+  EXPECT_EQ(survey->version, 12040);
+  ASSERT_EQ(survey->devices.size(), 3);
+  EXPECT_EQ(survey->devices[2].pci_address, "0001:11:01.0");
+  EXPECT_TRUE(survey->devices[2].has_dma_buf);
+  EXPECT_EQ(driver.Remains(), "");
+  EXPECT_EQ(driver.CallsOf("DevicePrimaryCtxRetain"), 0);
 }
 
 TEST(DeviceTest, TheContextIsThePreviousOneAgainAfterwards) {

@@ -1,0 +1,44 @@
+// What GPUs there are here, without using one.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
+#define PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "transport/device/api.h"
+
+namespace penstock {
+namespace device {
+
+// What a device says of itself.
+struct Traits {
+  std::string name;         // "NVIDIA H100 80GB HBM3"
+  std::string uuid;         // "GPU-1b8fc7f7-...", as nvidia-smi -L has it
+  std::string pci_address;  // "0000:0f:00.0"
+  int copy_engines = 0;
+  // Whether RDMA devices can read its memory: by a dma-buf, or with the module
+  // nvidia_peermem.
+  bool has_dma_buf = false;
+  bool has_gpu_direct = false;
+};
+
+// Asks the device with this number among those that the process sees; makes no
+// context. Returns NOT_FOUND if there is none, and FAILED_PRECONDITION for one
+// without unified addressing, which none of today's lacks. Sets `id`.
+absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id);
+
+struct Survey {
+  int version = 0;  // of the driver's interface: 12040 is 12.4
+  std::vector<Traits> devices;
+};
+
+// Looks at all devices. Returns errors as OpenLibrary() and AskTraits() do.
+absl::StatusOr<Survey> LookAtDevices();
+absl::StatusOr<Survey> LookAtDevices(Api* api);
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
