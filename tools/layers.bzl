@@ -19,6 +19,8 @@ LAYERS = {
     "transport/metrics": ["transport/base"],
     "transport/progress": ["transport/base"],
     "transport/memory": ["transport/base"],
+    # Arithmetic on a GPU, without its driver.
+    "transport/device/kernels": ["transport/base"],
     # Takes down what servers are asked and answer, to be replayed.
     "transport/record": ["transport/base", "transport/progress"],
     "transport/fabric": [
