@@ -1,8 +1,9 @@
 """Where each library outside the tree comes from.
 
-Debian's packages hold all of them but two: gRPC's internal headers, which no
-package ships, and TensorFlow. tools/setup takes the headers from gRPC's own
-Debian source package, and TensorFlow, if asked to, from PyPI.
+Debian's packages hold all of them but three: gRPC's internal headers, which no
+package ships, TensorFlow, and CUDA's compiler. tools/setup takes the headers
+from gRPC's own Debian source package, and TensorFlow, if asked to, from PyPI.
+The compiler is used where it is installed.
 """
 
 def _grpc_source_impl(ctx):
@@ -100,7 +101,79 @@ _system = repository_rule(
     local = True,
 )
 
+# Of what kernels are compiled for, where the compiler knows it: from Volta to
+# Hopper. Newer devices get the PTX.
+_ARCHITECTURES = [70, 75, 80, 86, 89, 90]
+
+def _find_nvcc(ctx):
+    """nvcc's path, or None, and why there is none."""
+    home = ctx.os.environ.get("PENSTOCK_CUDA", "")
+    if home == "none":
+        return None, "PENSTOCK_CUDA is none"
+    if home:
+        nvcc = ctx.path(home + "/bin/nvcc")
+        if not nvcc.exists:
+            fail("PENSTOCK_CUDA: there is no %s" % nvcc)
+        return nvcc, ""
+    home = ctx.os.environ.get("CUDA_HOME", "")
+    for nvcc in [
+        ctx.path(home + "/bin/nvcc") if home else None,
+        ctx.which("nvcc"),
+        ctx.path("/usr/local/cuda/bin/nvcc"),
+    ]:
+        if nvcc and nvcc.exists:
+            return nvcc, ""
+    return None, "there is no nvcc"
+
+def _survey_nvcc(ctx, nvcc):
+    """Its release and architectures, or None, and why it is of no use."""
+    version = ctx.execute([nvcc, "--version"])
+    listed = ctx.execute([nvcc, "--list-gpu-code"])
+    known = listed.stdout.splitlines()
+    known = [number for number in _ARCHITECTURES if "sm_%d" % number in known]
+    if not known or "release " not in version.stdout:
+        return None, "%s says nothing of release and architectures" % nvcc
+    probe = ctx.path("probe.fatbin")
+    result = ctx.execute([nvcc, "-std=c++17", "-arch=sm_%d" % known[0], "--fatbin"] +
+                         ["-o", probe, ctx.path(ctx.attr.probe)])
+    if result.return_code != 0:
+        return None, "%s does not compile here: %s" % (nvcc, result.stderr)
+    release = version.stdout.split("release ")[1].split(",")[0]
+    return struct(
+        release = [int(part) for part in release.split(".")],
+        architectures = known,
+    ), ""
+
+# CUDA's compiler. Where there is none that works, the tree is built all the same
+# and says so; where one was asked for, that is an error.
+def _cuda_impl(ctx):
+    nvcc, why = _find_nvcc(ctx)
+    found = None
+    if nvcc:
+        found, why = _survey_nvcc(ctx, nvcc)
+    if not found and nvcc and ctx.os.environ.get("PENSTOCK_CUDA", ""):
+        fail("PENSTOCK_CUDA: " + why)
+    if not found:
+        print("Built without GPU kernels: " + why)  # buildifier: disable=print
+    ctx.file("BUILD", "")
+    ctx.file("defs.bzl", "".join(["%s = %r\n" % pair for pair in [
+        ("NVCC", str(nvcc) if found else ""),
+        ("CUDA_RELEASE", found.release if found else []),
+        ("CUDA_ARCHITECTURES", found.architectures if found else []),
+    ]]))
+
+_cuda = repository_rule(
+    implementation = _cuda_impl,
+    attrs = {"probe": attr.label(mandatory = True)},
+    environ = ["PENSTOCK_CUDA", "CUDA_HOME", "PATH"],
+    local = True,
+)
+
 def penstock_repositories():
+    _cuda(
+        name = "cuda",
+        probe = "//third_party/cuda:probe.cu",
+    )
     _tensorflow(
         name = "tensorflow",
         build_file = "//third_party/tensorflow:tensorflow.BUILD",

@@ -19,8 +19,14 @@ LAYERS = {
     "transport/metrics": ["transport/base"],
     "transport/progress": ["transport/base"],
     "transport/memory": ["transport/base"],
+    # Arithmetic on a GPU, without its driver.
+    "transport/device/kernels": ["transport/base"],
     # Memory of GPUs. CUDA's driver is known here, and nowhere else.
-    "transport/device": ["transport/base", "transport/memory"],
+    "transport/device": [
+        "transport/base",
+        "transport/memory",
+        "transport/device/kernels",
+    ],
     # Takes down what servers are asked and answer, to be replayed.
     "transport/record": ["transport/base", "transport/progress"],
     "transport/fabric": [

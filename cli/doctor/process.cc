@@ -22,10 +22,14 @@ constexpr uint64_t kFewFiles = 1024;
 // A connection is a socket, and with shm or verbs some descriptors beside it.
 constexpr uint64_t kFilesOfConnection = 4;
 
-// What reads these is not the transport: docs/tensorflow.md, docs/testing.md.
+// What reads these is not the transport: docs/tensorflow.md, docs/testing.md,
+// docs/gpu/kernels.md.
 constexpr const char* kVariablesOfOthers[] = {
-    "PENSTOCK_BAZEL_OUTPUT_BASE", "PENSTOCK_LIBRARY",
-    "PENSTOCK_TENSORFLOW",        "PENSTOCK_TENSORFLOW_HELD_MIB",
+    "PENSTOCK_BAZEL_OUTPUT_BASE",
+    "PENSTOCK_CUDA",
+    "PENSTOCK_LIBRARY",
+    "PENSTOCK_TENSORFLOW",
+    "PENSTOCK_TENSORFLOW_HELD_MIB",
     "PENSTOCK_TENSORFLOW_MEMORY",
 };
 

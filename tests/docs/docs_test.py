@@ -16,10 +16,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 SETTING = re.compile(r'"(PENSTOCK_\w+)"')
 VARIABLE = re.compile(r"\bPENSTOCK_[A-Z][A-Z0-9_]*[A-Z0-9]\b")
-# Of the tools, the TensorFlow plugin and the stub; docs/testing.md,
-# docs/tensorflow.md and docs/preload.md have them.
+# Of the tools, the TensorFlow plugin, the stub and the kernels; docs/testing.md,
+# docs/tensorflow.md, docs/preload.md and docs/gpu/kernels.md have them.
 NOT_OF_THE_TRANSPORT = {
     "PENSTOCK_BAZEL_OUTPUT_BASE",
+    "PENSTOCK_CUDA",
     "PENSTOCK_LIBRARY",
     "PENSTOCK_TENSORFLOW",
     "PENSTOCK_TENSORFLOW_HELD_MIB",

@@ -1,0 +1,47 @@
+// What the kernels' arithmetic is held against, which shares no code with it:
+// Eigen's conversions, and sums in double.
+
+#ifndef PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_REFERENCE_H_
+#define PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_REFERENCE_H_
+
+#include <cmath>
+#include <cstdint>
+#include <eigen3/Eigen/Core>
+
+namespace penstock::device::kernels {
+
+// The bits of the f16 and bf16 nearest to `value`. All NaNs are the one that
+// the kernels promise.
+inline uint16_t NearestHalf(float value) {
+  if (std::isnan(value)) return 0x7e00;
+  return Eigen::half(value).x;
+}
+
+inline uint16_t NearestBfloat16(float value) {
+  if (std::isnan(value)) return 0x7fc0;
+  return Eigen::bfloat16(value).value;
+}
+
+inline float ValueOfHalf(uint16_t bits) {
+  return static_cast<float>(Eigen::numext::bit_cast<Eigen::half>(bits));
+}
+
+inline float ValueOfBfloat16(uint16_t bits) {
+  return static_cast<float>(Eigen::numext::bit_cast<Eigen::bfloat16>(bits));
+}
+
+// Sums and products of f32 in double, rounded to f32. That is their correct
+// rounding: a product is exact in double, and a sum that is rounded to the 53
+// bits of a double, more than twice 24 and two, and then to 24, is what one
+// rounding would give (Figueroa, "When is double rounding innocuous?").
+inline float Sum(float a, float b) {
+  return static_cast<float>(static_cast<double>(a) + static_cast<double>(b));
+}
+
+inline float Product(float a, float b) {
+  return static_cast<float>(static_cast<double>(a) * static_cast<double>(b));
+}
+
+}  // namespace penstock::device::kernels
+
+#endif  // PENSTOCK_TESTS_TRANSPORT_DEVICE_KERNELS_REFERENCE_H_

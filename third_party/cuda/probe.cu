@@ -1,0 +1,7 @@
+// What the kernels need of nvcc and of its host compiler: see repositories.bzl.
+
+#include <cstdint>
+
+__global__ void Probe(const __grid_constant__ uint64_t value) {
+  if constexpr (sizeof(value) != 8) __trap();
+}
