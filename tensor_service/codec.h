@@ -73,12 +73,14 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // A tensor that has one of `destinations` is copied there instead, once, from
 // wherever the message lies, unless a transport has received it there already;
 // the bundle's tensor shares that memory. No tensor is left in the destination
-// of another.
+// of another. Those whose destinations lie on devices are copied there at the
+// end, all at once.
 //
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
 // wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not
-// that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy.
-// Beside the message, takes memory only in proportion to its size.
+// that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy,
+// or the status of a device. Beside the message, takes memory only in
+// proportion to its size.
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
                               std::string* header = nullptr,
                               absl::Span<Destination> destinations = {});

@@ -7,6 +7,7 @@
 #include "absl/types/optional.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_copies.h"
 #include "tensor_service/landed.h"
 #include "tensor_service/plain_tensor.h"
 #include "tensor_service/slice_reader.h"
@@ -27,6 +28,7 @@ struct Draft {
   absl::optional<uint64_t> checksum;
   DestinationSet* destinations = nullptr;  // of the message
   Landed* landed = nullptr;                // of its slices
+  DeviceCopies* copies = nullptr;          // to its destinations on devices
   // Where `data` was put; null if that is the message, or a copy.
   Destination* placed = nullptr;
   bool is_landed = false;  // no copy was needed for that
@@ -69,12 +71,13 @@ absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
 
 // Returns the destination of a draft whose data has `size` bytes, or null.
 // Protobuf allows name, type and shape to come after the data; Finish() places
-// such tensors.
+// such tensors, and those whose destination lies on a device.
 Destination* FindDestination(const Draft& draft, size_t size) {
   if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
   Destination* const found = draft.destinations->Find(
       draft.name, static_cast<DType>(draft.dtype), draft.shape);
-  return found != nullptr && found->into.byte_size() == size && size > 0
+  return found != nullptr && found->into.byte_size() == size && size > 0 &&
+                 found->into.device().is_host()
              ? found
              : nullptr;
 }
@@ -181,7 +184,9 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
     *tensor = *std::move(copy);
   }
   if (found == nullptr) return absl::OkStatus();
-  if (found != draft.placed && tensor->byte_size() > 0) {
+  if (!found->into.device().is_host()) {
+    draft.copies->Add(std::move(*tensor), found);
+  } else if (found != draft.placed && tensor->byte_size() > 0) {
     absl::Status status = draft.landed->MoveAway(*found);
     if (!status.ok()) return status;
     memcpy(found->into.buffer()->mutable_data(), tensor->bytes().data(),
@@ -223,7 +228,8 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
   absl::Status status = CheckChecksum(*draft, *tensor);
   if (status.ok()) status = Place(*draft, tensor);
   if (!status.ok()) return status;
-  if (tensor->byte_size() >= kCopyBelowBytes || tensor->IsAligned()) {
+  if (tensor->byte_size() >= kCopyBelowBytes || tensor->IsAligned() ||
+      !tensor->device().is_host()) {
     return absl::OkStatus();
   }
   absl::StatusOr<Tensor> aligned = tensor->Aligned();
@@ -253,7 +259,7 @@ bool AppendPlainTensor(SliceReader* in, size_t end, Bundle* bundle) {
 
 absl::Status AppendTensor(SliceReader* in, size_t end,
                           DestinationSet* destinations, Landed* landed,
-                          Bundle* bundle) {
+                          DeviceCopies* copies, Bundle* bundle) {
   size_t field_end;
   if (!in->ReadLength(end, &field_end)) return Malformed("named tensor");
   if (destinations->empty() && AppendPlainTensor(in, field_end, bundle)) {
@@ -262,6 +268,7 @@ absl::Status AppendTensor(SliceReader* in, size_t end,
   Draft draft;
   draft.destinations = destinations;
   draft.landed = landed;
+  draft.copies = copies;
   absl::Status status = ReadNamedTensor(in, field_end, &draft);
   if (!status.ok()) return status;
   bundle->tensors.emplace_back();
@@ -310,6 +317,7 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
   Landed landed(&*in, &places);
   absl::Status started = landed.Start();
   if (!started.ok()) return started;
+  DeviceCopies copies;
   Bundle bundle;
   while (in->position() < in->size()) {
     uint32_t field;
@@ -317,7 +325,8 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
     if (!in->ReadTag(in->size(), &field, &wire_type)) return Malformed("tag");
     absl::Status status;
     if (field == kTensorsField && wire_type == kLengthDelimited) {
-      status = AppendTensor(&*in, in->size(), &places, &landed, &bundle);
+      status =
+          AppendTensor(&*in, in->size(), &places, &landed, &copies, &bundle);
     } else if (header != nullptr && field == kHeaderField &&
                wire_type == kLengthDelimited) {
       status = ReadHeader(&*in, in->size(), header);
@@ -326,6 +335,8 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
     }
     if (!status.ok()) return status;
   }
+  absl::Status copied = copies.Run();
+  if (!copied.ok()) return copied;
   absl::Status dropped = DropPadding(in->size(), &bundle);
   if (!dropped.ok()) return dropped;
   return bundle;

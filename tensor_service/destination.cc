@@ -1,6 +1,7 @@
 #include "tensor_service/destination.h"
 
 #include "absl/strings/str_cat.h"
+#include "tensor_service/device_memory.h"
 #include "tensor_service/text.h"
 
 namespace penstock::tensor {
@@ -18,31 +19,48 @@ absl::Status DestinationSet::Add(Destination* destination) {
     return absl::StrCat("destination ", Quoted(destination->name), ": ", text);
   };
   const Tensor& into = destination->into;
-  const char* const data = into.bytes().data();
   if (into.byte_size() > 0 && !into.buffer()->writable()) {
     return absl::FailedPreconditionError(why("its memory is read-only"));
   }
-  if (const Destination* other = Overlapping(data, into.byte_size())) {
+  if (!into.device().is_host()) {
+    absl::Status status = NeedDeviceMemory(why("copy")).status();
+    if (!status.ok()) return status;
+  }
+  const Place place = PlaceOf(into);
+  if (const Destination* other = Overlapping(place, into.byte_size())) {
     return absl::FailedPreconditionError(why(absl::StrCat(
         "a part of its memory is that of destination ", Quoted(other->name))));
   }
-  if (into.byte_size() > 0) by_place_.emplace(data, destination);
+  if (into.byte_size() > 0) by_place_.emplace(place, destination);
   if (!by_name_.emplace(destination->name, destination).second) {
     return absl::FailedPreconditionError(why("there are two of that name"));
   }
   return absl::NotFoundError(why("no tensor of that name came"));
 }
 
+DestinationSet::Place DestinationSet::PlaceOf(const Tensor& tensor) {
+  if (tensor.device().is_host()) {
+    return {Device(), reinterpret_cast<uintptr_t>(tensor.bytes().data())};
+  }
+  return {tensor.device(), tensor.buffer()->device_address()};
+}
+
 const Destination* DestinationSet::Overlapping(const char* data,
+                                               size_t size) const {
+  return Overlapping({Device(), reinterpret_cast<uintptr_t>(data)}, size);
+}
+
+const Destination* DestinationSet::Overlapping(const Place& place,
                                                size_t size) const {
   if (size == 0) return nullptr;
   // The last one that begins before the end.
-  auto it = by_place_.lower_bound(data + size);
+  auto it = by_place_.lower_bound({place.first, place.second + size});
   if (it == by_place_.begin()) return nullptr;
   --it;
-  const std::less_equal<const char*> at_most;
-  return at_most(it->first + it->second->into.byte_size(), data) ? nullptr
-                                                                 : it->second;
+  const bool is_before =
+      it->first.first != place.first ||
+      it->first.second + it->second->into.byte_size() <= place.second;
+  return is_before ? nullptr : it->second;
 }
 
 Destination* DestinationSet::Find(absl::string_view name, DType dtype,

@@ -5,7 +5,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tensor_service/device.h"
 #include "tensor_service/dtype.h"
 #include "tensor_service/tensor.h"
 
@@ -26,6 +26,12 @@ namespace penstock::tensor {
 // all of them see what was received. So nobody may use it until the call that
 // was given the destination has returned. Its contents are undefined then,
 // unless that call succeeded and `used` is OK.
+//
+// It may lie on a device. Then the tensor is copied there, with all others of
+// the message, before the call returns, and after ready() of its buffer, if
+// that has one: after the work that still uses what was there before, see
+// device_stream.h. If that copy fails, so does the call, with the device's
+// status.
 //
 // A transport may receive into that memory (direct_receive.h). A call that
 // fails waits until it has let go, for ten seconds at most; the memory is held
@@ -40,7 +46,8 @@ struct Destination {
   // OK if the tensor lies there now. Else says why it does not, and the tensor
   // that was received lies elsewhere: NOT_FOUND if none of that name came;
   // INVALID_ARGUMENT if it is of another type or shape; FAILED_PRECONDITION if
-  // `into` is read-only, or another destination has the same name or a part of
+  // `into` is read-only, or on a device while this process has named nothing
+  // that copies there, or another destination has the same name or a part of
   // its memory; UNAVAILABLE if an earlier attempt at the call may yet write
   // there.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
@@ -64,16 +71,22 @@ class DestinationSet {
   Destination* Find(absl::string_view name, DType dtype,
                     absl::Span<const int64_t> shape);
 
-  // Returns a destination of which some memory is in [data, data + size), or
-  // null. Of all that a transport may receive into, for it knows no names.
+  // Returns a destination on the host of which some memory is in [data, data +
+  // size), or null. Of all that a transport may receive into, for it knows no
+  // names.
   const Destination* Overlapping(const char* data, size_t size) const;
 
  private:
+  // Where something begins: on the host its address, and else a device's.
+  using Place = std::pair<Device, uintptr_t>;
+
   absl::Status Add(Destination* destination);
+  const Destination* Overlapping(const Place& place, size_t size) const;
+  static Place PlaceOf(const Tensor& tensor);
 
   absl::flat_hash_map<absl::string_view, Destination*> by_name_;
   // Of those that are not empty, by where they begin. They do not overlap.
-  std::map<const char*, const Destination*, std::less<const char*>> by_place_;
+  std::map<Place, const Destination*> by_place_;
 };
 
 }  // namespace penstock::tensor

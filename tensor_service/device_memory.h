@@ -7,10 +7,12 @@
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_MEMORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "tensor_service/buffer.h"
 #include "tensor_service/device.h"
@@ -57,6 +59,11 @@ class DeviceMemory {
   // may be touched at once, and may outlive everything but this.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                            size_t bytes) = 0;
+
+  // Returns the device whose memory is at `address`, for memory that somebody
+  // else has allocated, and does not say where. Returns INVALID_ARGUMENT if
+  // there is none there.
+  virtual absl::StatusOr<Device> DeviceOf(uintptr_t address) = 0;
 
   // Make all copies, as one batch: the caller waits once, for all of them.
   // Copies of one call are in no order, so none may write what another touches.

@@ -16,6 +16,7 @@ std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations) {
   for (const Destination& destination : destinations) {
     const Tensor& into = destination.into;
     if (into.byte_size() == 0 || !into.buffer()->writable()) continue;
+    if (!into.device().is_host()) continue;  // copied there
     ranges.push_back({into.buffer()->mutable_data(), into.byte_size()});
   }
   return ranges;

@@ -24,7 +24,8 @@ class PreparedDestinations {
   PreparedDestinations& operator=(const PreparedDestinations&) = delete;
 
   // In the order given. `used` and `landed` of each are those of the last call;
-  // nothing else of them may be changed.
+  // nothing else of them may be changed, but for `into` on a device, which may
+  // be the same memory with another ready(): Buffer::After().
   absl::Span<Destination> destinations() {
     return absl::MakeSpan(destinations_);
   }
@@ -41,7 +42,7 @@ class PreparedDestinations {
 // if there is no receiver.
 std::shared_ptr<PostedRanges> Post(absl::Span<const Destination> destinations,
                                    bool often);
-// The memory of all of them.
+// The memory of all of them that is on the host.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
 
 // Says of all of them that they were not used, and why.

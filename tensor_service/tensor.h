@@ -104,6 +104,11 @@ class Tensor {
   // ToHost() does. Host memory is read until this returns.
   absl::StatusOr<Tensor> ToDevice(const Device& device) const;
 
+  // Returns a copy on `device` even if it is there already. On the host that is
+  // Copy(), to memory of `allocator`.
+  absl::StatusOr<Tensor> CopyTo(const Device& device,
+                                Allocator* allocator = nullptr) const;
+
   // Returns the raw bytes. They stay valid while this handle, or a copy of it,
   // lives and is not written through. Empty on a device, unlike byte_size().
   absl::string_view bytes() const;

@@ -33,8 +33,8 @@ absl::StatusOr<Tensor> AddCopy(const Tensor& tensor, Allocator* allocator,
   return copy;
 }
 
-absl::Status CopyTo(const Tensor& from, const std::shared_ptr<Buffer>& to,
-                    DeviceMemory* memory) {
+absl::Status CopyInto(const Tensor& from, const std::shared_ptr<Buffer>& to,
+                      DeviceMemory* memory) {
   const size_t size = from.byte_size();
   if (size == 0) return absl::OkStatus();
   if (from.device().is_host()) {
@@ -61,15 +61,21 @@ absl::StatusOr<Tensor> Tensor::ToHost(Allocator* allocator) const {
 }
 
 absl::StatusOr<Tensor> Tensor::ToDevice(const Device& device) const {
-  if (device == this->device()) return *this;
-  if (device.is_host()) return ToHost();
+  return device == this->device() ? *this : CopyTo(device);
+}
+
+absl::StatusOr<Tensor> Tensor::CopyTo(const Device& device,
+                                      Allocator* allocator) const {
+  if (device.is_host()) {
+    return this->device().is_host() ? Copy(allocator) : ToHost(allocator);
+  }
   const std::string operation = OperationOn(*this, device);
   absl::StatusOr<DeviceMemory*> memory = NeedDeviceMemory(operation);
   if (!memory.ok()) return memory.status();
   absl::StatusOr<std::shared_ptr<Buffer>> buffer =
       (*memory)->Allocate(device, byte_size());
   if (!buffer.ok()) return In(operation, buffer.status());
-  absl::Status status = In(operation, CopyTo(*this, *buffer, *memory));
+  absl::Status status = In(operation, CopyInto(*this, *buffer, *memory));
   if (!status.ok()) return status;
   return FromBuffer(dtype_, shape_, *std::move(buffer));
 }

@@ -126,6 +126,19 @@ absl::StatusOr<std::shared_ptr<Buffer>> FakeDevices::Allocate(
                             [this, address] { Free(address); });
 }
 
+absl::StatusOr<Device> FakeDevices::DeviceOf(uintptr_t address) {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = CallLocked({Device::Kind::kCuda, 0});
+  if (!status.ok()) return status;
+  auto it = memory_.upper_bound(address);
+  if (it != memory_.begin()) {
+    --it;
+    if (address - it->first < it->second.size) return it->second.device;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("no device has memory at ", address));
+}
+
 absl::Status FakeDevices::Copy(absl::Span<const CopyToHost> copies) {
   absl::MutexLock lock(&mu_);
   ++copies_;

@@ -31,6 +31,7 @@ class FakeDevices final : public DeviceMemory {
 
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                    size_t bytes) override;
+  absl::StatusOr<Device> DeviceOf(uintptr_t address) override;
   absl::Status Copy(absl::Span<const CopyToHost> copies) override;
   absl::Status Copy(absl::Span<const CopyFromHost> copies) override;
   absl::Status Copy(absl::Span<const CopyOnDevice> copies) override;
