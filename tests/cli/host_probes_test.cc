@@ -188,9 +188,9 @@ TEST(CudaProbeTest, GpuDirectIsSaidNotToBeUsed) {
   device::Survey survey;
   survey.version = 12040;
   survey.devices.resize(2);
-  survey.devices[0] = {"GPU one", "GPU-1", "0000:0f:00.0", 2, true, true};
+  survey.devices[0] = {"GPU one", "GPU-1", "0000:0f:00.0", 2, 132, true, true};
   survey.devices[1] = {
-      "\x1b[31mGPU two", "GPU-2", "0000:10:00.0", 2, false, false};
+      "\x1b[31mGPU two", "GPU-2", "0000:10:00.0", 2, 132, false, false};
   host->cuda = survey;
   EXPECT_EQ(Only(ProbeCuda(*host), "CUDA").text, "12.4");
   EXPECT_THAT(Only(ProbeCuda(*host), "0000:0f:00.0").text,

@@ -22,6 +22,7 @@ constexpr Result kDeinitialized = 4;
 constexpr Result kNoDevice = 100;
 constexpr Result kInvalidDevice = 101;
 constexpr Result kInvalidContext = 201;
+constexpr Result kNoBinaryForGpu = 209;
 constexpr Result kEccUncorrectable = 214;
 constexpr Result kPeerAccessUnsupported = 217;
 constexpr Result kOperatingSystem = 304;
@@ -52,6 +53,11 @@ using Stream = StreamObject*;
 struct EventObject;
 using Event = EventObject*;
 using Address = uint64_t;
+// CUmodule and CUfunction.
+struct ModuleObject;
+using Module = ModuleObject*;
+struct FunctionObject;
+using Function = FunctionObject*;
 
 // CUuuid.
 struct Uuid {
@@ -59,6 +65,7 @@ struct Uuid {
 };
 
 // CUdevice_attribute.
+constexpr int kMultiprocessorCount = 16;
 constexpr int kPciBusId = 33;
 constexpr int kPciDeviceId = 34;
 constexpr int kAsyncEngineCount = 40;

@@ -67,6 +67,17 @@ class Api {
                                       abi::Address from,
                                       abi::Context from_context, size_t bytes,
                                       abi::Stream stream) = 0;
+
+  virtual abi::Result ModuleLoadData(abi::Module* module,
+                                     const void* image) = 0;
+  virtual abi::Result ModuleUnload(abi::Module module) = 0;
+  virtual abi::Result ModuleGetFunction(abi::Function* function,
+                                        abi::Module module,
+                                        const char* name) = 0;
+  // Starts `blocks` blocks of `threads` threads each, both in one dimension.
+  virtual abi::Result LaunchKernel(abi::Function function, unsigned blocks,
+                                   unsigned threads, abi::Stream stream,
+                                   void** parameters) = 0;
 };
 
 }  // namespace device

@@ -60,5 +60,12 @@ absl::StatusOr<PinnedRange> Pin(Device* device, void* memory, size_t bytes) {
       });
 }
 
+absl::StatusOr<Module> LoadModule(Device* device, const void* image) {
+  return MakeOn<Module, abi::Module>(
+      device, "load kernels", [image](Api* api, abi::Module* module) {
+        return api->ModuleLoadData(module, image);
+      });
+}
+
 }  // namespace device
 }  // namespace penstock

@@ -53,6 +53,7 @@ using Stream = Handle<abi::Stream, &Api::StreamDestroy>;
 using Event = Handle<abi::Event, &Api::EventDestroy>;
 using DeviceBlock = Handle<abi::Address, &Api::MemFree>;
 using PinnedBlock = Handle<void*, &Api::MemFreeHost>;
+using Module = Handle<abi::Module, &Api::ModuleUnload>;
 using PinnedRange = Handle<void*, &Api::MemHostUnregister>;
 
 // Each makes one object, in the device's context. RESOURCE_EXHAUSTED, where
@@ -68,6 +69,8 @@ absl::StatusOr<PinnedBlock> AllocatePinned(Device* device, size_t bytes);
 // Has [memory, memory + bytes), which are whole pages, stay until it is
 // destroyed.
 absl::StatusOr<PinnedRange> Pin(Device* device, void* memory, size_t bytes);
+// Loads kernels; `image` is what cuModuleLoadData() takes.
+absl::StatusOr<Module> LoadModule(Device* device, const void* image);
 
 }  // namespace device
 }  // namespace penstock

@@ -51,6 +51,13 @@ struct Symbols {
                                       abi::Stream) = nullptr;
   abi::Result (*cuMemcpyPeerAsync)(abi::Address, abi::Context, abi::Address,
                                    abi::Context, size_t, abi::Stream) = nullptr;
+  abi::Result (*cuModuleLoadData)(abi::Module*, const void*) = nullptr;
+  abi::Result (*cuModuleUnload)(abi::Module) = nullptr;
+  abi::Result (*cuModuleGetFunction)(abi::Function*, abi::Module,
+                                     const char*) = nullptr;
+  abi::Result (*cuLaunchKernel)(abi::Function, unsigned, unsigned, unsigned,
+                                unsigned, unsigned, unsigned, unsigned,
+                                abi::Stream, void**, void**) = nullptr;
 };
 
 class LibraryApi : public Api {
@@ -158,6 +165,23 @@ class LibraryApi : public Api {
     return call_.cuMemcpyPeerAsync(to, to_context, from, from_context, bytes,
                                    stream);
   }
+  abi::Result ModuleLoadData(abi::Module* module, const void* image) override {
+    return call_.cuModuleLoadData(module, image);
+  }
+  abi::Result ModuleUnload(abi::Module module) override {
+    return call_.cuModuleUnload(module);
+  }
+  abi::Result ModuleGetFunction(abi::Function* function, abi::Module module,
+                                const char* name) override {
+    return call_.cuModuleGetFunction(function, module, name);
+  }
+  abi::Result LaunchKernel(abi::Function function, unsigned blocks,
+                           unsigned threads, abi::Stream stream,
+                           void** parameters) override {
+    return call_.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1,
+                                /*shared memory*/ 0, stream, parameters,
+                                /*extra*/ nullptr);
+  }
 
  private:
   const Symbols call_;
@@ -203,6 +227,10 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuMemcpyDtoHAsync_v2)
   PENSTOCK_FIND(cuMemcpyDtoDAsync_v2)
   PENSTOCK_FIND(cuMemcpyPeerAsync)
+  PENSTOCK_FIND(cuModuleLoadData)
+  PENSTOCK_FIND(cuModuleUnload)
+  PENSTOCK_FIND(cuModuleGetFunction)
+  PENSTOCK_FIND(cuLaunchKernel)
 #undef PENSTOCK_FIND
   return nullptr;
 }

@@ -58,6 +58,7 @@ absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id) {
                                        Attribute(api, abi::kPciBusId, *id),
                                        Attribute(api, abi::kPciDeviceId, *id));
   traits.copy_engines = Attribute(api, abi::kAsyncEngineCount, *id);
+  traits.multiprocessors = Attribute(api, abi::kMultiprocessorCount, *id);
   traits.has_dma_buf = Attribute(api, abi::kDmaBufSupported, *id) != 0;
   traits.has_gpu_direct =
       Attribute(api, abi::kGpuDirectRdmaSupported, *id) != 0;

@@ -18,6 +18,7 @@ struct Traits {
   std::string uuid;         // "GPU-1b8fc7f7-...", as nvidia-smi -L has it
   std::string pci_address;  // "0000:0f:00.0"
   int copy_engines = 0;
+  int multiprocessors = 0;
   // Whether RDMA devices can read its memory: by a dma-buf, or with the module
   // nvidia_peermem.
   bool has_dma_buf = false;

@@ -22,6 +22,7 @@ PENSTOCK_SAME(kDeinitialized, CUDA_ERROR_DEINITIALIZED);
 PENSTOCK_SAME(kNoDevice, CUDA_ERROR_NO_DEVICE);
 PENSTOCK_SAME(kInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
 PENSTOCK_SAME(kInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+PENSTOCK_SAME(kNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
 PENSTOCK_SAME(kEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE);
 PENSTOCK_SAME(kPeerAccessUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 PENSTOCK_SAME(kOperatingSystem, CUDA_ERROR_OPERATING_SYSTEM);
@@ -44,6 +45,7 @@ PENSTOCK_SAME(kNotPermitted, CUDA_ERROR_NOT_PERMITTED);
 PENSTOCK_SAME(kNotSupported, CUDA_ERROR_NOT_SUPPORTED);
 PENSTOCK_SAME(kSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
 
+PENSTOCK_SAME(kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 PENSTOCK_SAME(kPciBusId, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
 PENSTOCK_SAME(kPciDeviceId, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
 PENSTOCK_SAME(kPciDomainId, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
@@ -100,6 +102,12 @@ PENSTOCK_TAKES(cuMemcpyDtoDAsync_v2, CUdeviceptr, CUdeviceptr, size_t,
                CUstream);
 PENSTOCK_TAKES(cuMemcpyPeerAsync, CUdeviceptr, CUcontext, CUdeviceptr,
                CUcontext, size_t, CUstream);
+PENSTOCK_TAKES(cuModuleLoadData, CUmodule*, const void*);
+PENSTOCK_TAKES(cuModuleUnload, CUmodule);
+PENSTOCK_TAKES(cuModuleGetFunction, CUfunction*, CUmodule, const char*);
+PENSTOCK_TAKES(cuLaunchKernel, CUfunction, unsigned, unsigned, unsigned,
+               unsigned, unsigned, unsigned, unsigned, CUstream, void**,
+               void**);
 
 }  // namespace abi
 }  // namespace device

@@ -71,6 +71,7 @@ std::string FakeDriver::Remains() const {
   };
   say(streams_.size() - program_streams_.size(), "streams");
   say(events_.size(), "events");
+  say(modules_.size(), "modules");
   say(blocks_.size(), "blocks of device memory");
   say(pinned_.size(), "blocks of pinned memory");
   say(registered_.size(), "pinned ranges");

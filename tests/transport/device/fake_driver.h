@@ -101,6 +101,14 @@ class FakeDriver : public Api {
   abi::Result MemcpyPeerAsync(abi::Address to, abi::Context to_context,
                               abi::Address from, abi::Context from_context,
                               size_t bytes, abi::Stream stream) override;
+  // Knows the kernels of transport/device/kernels, and runs them on the CPU.
+  abi::Result ModuleLoadData(abi::Module* module, const void* image) override;
+  abi::Result ModuleUnload(abi::Module module) override;
+  abi::Result ModuleGetFunction(abi::Function* function, abi::Module module,
+                                const char* name) override;
+  abi::Result LaunchKernel(abi::Function function, unsigned blocks,
+                           unsigned threads, abi::Stream stream,
+                           void** parameters) override;
 
  private:
   struct Block;  // of device memory
@@ -140,6 +148,8 @@ class FakeDriver : public Api {
   std::set<abi::Stream> streams_;
   std::set<abi::Stream> program_streams_;
   std::set<abi::Event> events_;
+  std::map<abi::Module, std::vector<std::unique_ptr<abi::FunctionObject>>>
+      modules_;
 };
 
 }  // namespace device

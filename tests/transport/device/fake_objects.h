@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "tests/transport/device/fake_driver.h"
+#include "transport/device/kernels/operation.h"
 
 namespace penstock {
 namespace device {
@@ -40,6 +41,15 @@ struct EventObject {
   int device;
   Stream stream = nullptr;
   uint64_t target = 0;
+};
+
+struct ModuleObject {
+  int device;
+};
+
+struct FunctionObject {
+  kernels::Operation operation;
+  kernels::ElementType type;
 };
 
 }  // namespace abi
