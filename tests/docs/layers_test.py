@@ -136,6 +136,7 @@ def misdrawn(drawing, rules):
             # On the same line: a folder in another, or both in a folder that
             # is drawn as a whole.
             is_inner = (layer.startswith(below + "/")
+                        or below.startswith(layer + "/")
                         or drawn_as(layer) == drawn_as(below))
             if here > there or here == there and not is_inner:
                 yield f"{layer} is not above {below}"
