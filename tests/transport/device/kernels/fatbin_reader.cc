@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <cstring>
-#include <regex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace penstock::device::kernels {
 namespace {
@@ -111,12 +111,12 @@ std::set<std::string> KernelsOfElf(absl::string_view elf) {
   return names;
 }
 
-std::set<std::string> KernelsOfPtx(const std::string& ptx) {
-  static const auto& entry = *new std::regex(R"(\.visible \.entry (\w+)\()");
+std::set<std::string> KernelsOfPtx(absl::string_view ptx) {
+  const std::vector<absl::string_view> parts =
+      absl::StrSplit(ptx, ".visible .entry ");
   std::set<std::string> names;
-  for (std::sregex_iterator it(ptx.begin(), ptx.end(), entry), end; it != end;
-       ++it) {
-    names.insert((*it)[1]);
+  for (size_t i = 1; i < parts.size(); ++i) {
+    names.emplace(parts[i].substr(0, parts[i].find('(')));
   }
   return names;
 }
