@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "tensor_service/device_memory.h"
 
 namespace penstock::tensor {
 namespace {
@@ -52,21 +53,6 @@ absl::StatusOr<DType> DTypeFrom(const DLDataType& type) {
       "no element type has code ", type.code, ", ", type.bits, " bits and ",
       type.lanes, " lanes; convert it to one of float16, float32, float64, ",
       "bfloat16, int8, int16, int32, int64, uint8 or bool first"));
-}
-
-absl::Status CheckDevice(const DLDevice& device) {
-  switch (device.device_type) {
-    case kDLCPU:
-    case kDLCUDAHost:
-    case kDLROCMHost:
-      return absl::OkStatus();
-    default:
-      return Refused(absl::StrCat(
-          "it is in the memory of device ",
-          static_cast<int>(device.device_type), ":", device.device_id,
-          " (DLPack's number), and Penstock sends from ",
-          "the CPU's; copy it there first, in PyTorch by tensor.cpu()"));
-  }
 }
 
 absl::StatusOr<Shape> ShapeOf(const DLTensor& tensor) {
@@ -185,6 +171,21 @@ absl::StatusOr<Tensor> Packed(const char* from, DType dtype, const Shape& shape,
   return tensor;
 }
 
+absl::Status RefusedStrides(const Device& device) {
+  return Refused(absl::StrCat(
+      "its elements on ", device.ToString(), " do not lie in row-major order ",
+      "without gaps; copy them so there first, in PyTorch by ",
+      "tensor.contiguous()"));
+}
+
+// Waits until the CPU may read what others have pinned.
+absl::Status AwaitOnHost(const std::shared_ptr<const DeviceEvent>& ready) {
+  if (ready == nullptr) return absl::OkStatus();
+  absl::StatusOr<DeviceMemory*> memory =
+      NeedDeviceMemory("await pinned memory of DLPack");
+  return memory.ok() ? (*memory)->Await(*ready) : memory.status();
+}
+
 void Delete(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
@@ -197,14 +198,52 @@ struct Loan {
   DLManagedTensor managed;
 };
 
+void* AddressOf(Buffer& buffer) {
+  return buffer.device().is_host()
+             ? static_cast<void*>(buffer.mutable_data())
+             : reinterpret_cast<void*>(buffer.device_address());
+}
+
 void EndLoan(DLManagedTensor* managed) {
   delete static_cast<Loan*>(managed->manager_ctx);
 }
 
 }  // namespace
 
+DLDevice DLPackDeviceOf(const Tensor& tensor) {
+  const Device device = tensor.device();
+  switch (device.kind) {
+    case Device::Kind::kHost:
+      break;
+    case Device::Kind::kCuda:
+      return {kDLCUDA, device.index};
+  }
+  return {kDLCPU, 0};
+}
+
+absl::StatusOr<Device> DeviceFromDLPack(const DLDevice& device) {
+  switch (device.device_type) {
+    case kDLCPU:
+    case kDLCUDAHost:
+    case kDLROCMHost:
+      return Device();
+    case kDLCUDA:
+    case kDLCUDAManaged:
+      if (device.device_id < 0) break;
+      return Device{Device::Kind::kCuda, device.device_id};
+    default:
+      break;
+  }
+  return Refused(absl::StrCat(
+      "it is in the memory of device ", static_cast<int>(device.device_type),
+      ":", device.device_id, " (DLPack's number), and Penstock sends from the ",
+      "CPU's and from CUDA's; copy it there first, in PyTorch by "
+      "tensor.cpu()"));
+}
+
 absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor) {
-  absl::StatusOr<Tensor> aligned = tensor.Aligned();
+  const bool is_here = tensor.device().is_host();
+  absl::StatusOr<Tensor> aligned = is_here ? tensor.Aligned() : tensor;
   if (!aligned.ok()) return aligned.status();
   auto loan = std::make_unique<Loan>();
   loan->tensor = *std::move(aligned);
@@ -213,8 +252,8 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor) {
   loan->strides = RowMajor(tensor.shape(), is_empty);
   loan->managed = {};
   DLTensor& lent = loan->managed.dl_tensor;
-  lent.data = is_empty ? nullptr : loan->tensor.buffer()->mutable_data();
-  lent.device = {kDLCPU, 0};
+  if (!is_empty) lent.data = AddressOf(*loan->tensor.buffer());
+  lent.device = DLPackDeviceOf(tensor);
   lent.ndim = static_cast<int>(loan->shape.size());
   lent.dtype = TypeOf(tensor.dtype());
   lent.shape = loan->shape.data();
@@ -225,11 +264,12 @@ absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor) {
 }
 
 absl::StatusOr<Tensor> FromDLPack(DLManagedTensor* managed,
-                                  Allocator* allocator) {
+                                  Allocator* allocator,
+                                  std::shared_ptr<const DeviceEvent> ready) {
   if (managed == nullptr) return Refused("it is null");
   const DLTensor& lent = managed->dl_tensor;
-  absl::Status status = CheckDevice(lent.device);
-  if (!status.ok()) return status;
+  absl::StatusOr<Device> device = DeviceFromDLPack(lent.device);
+  if (!device.ok()) return device.status();
   absl::StatusOr<DType> dtype = DTypeFrom(lent.dtype);
   if (!dtype.ok()) return dtype.status();
   absl::StatusOr<Shape> shape = ShapeOf(lent);
@@ -244,11 +284,25 @@ absl::StatusOr<Tensor> FromDLPack(DLManagedTensor* managed,
   const Strides strides = is_empty || lent.strides == nullptr
                               ? RowMajor(*shape, is_empty)
                               : Strides(lent.strides, lent.strides + lent.ndim);
+  absl::Status status;
   if (!is_empty) status = CheckReach(lent, *dtype, *shape, strides);
   if (!status.ok()) return status;
 
+  const bool is_packed = is_empty || IsPacked(*shape, strides, 0);
+  if (!device->is_host()) {
+    if (!is_packed) return RefusedStrides(*device);
+    const auto first = reinterpret_cast<uintptr_t>(lent.data);
+    return Tensor::FromBuffer(
+        *dtype, *shape,
+        Buffer::WrapDevice(
+            *device, is_empty ? 0 : first + lent.byte_offset, *bytes,
+            /*writable=*/false, [managed] { Delete(managed); },
+            std::move(ready)));
+  }
+  if (!is_empty) status = AwaitOnHost(ready);
+  if (!status.ok()) return status;
   char* const first = static_cast<char*>(lent.data) + lent.byte_offset;
-  if (is_empty || IsPacked(*shape, strides, 0)) {
+  if (is_packed) {
     return Tensor::FromBuffer(
         *dtype, *shape,
         Buffer::Wrap(is_empty ? nullptr : first, *bytes, /*writable=*/false,

@@ -162,10 +162,12 @@ TEST(FromDLPackTest, MissingDeleterIsNotCalled) {
   }
 }
 
-TEST(FromDLPackTest, MemoryOfADeviceIsRefusedAndOfAPinnedHostIsNot) {
+TEST(FromDLPackTest, MemoryOfOtherDevicesIsRefusedAndOfAPinnedHostIsNot) {
   Producer producer({2}, {});
-  producer.tensor().device = {kDLCUDA, 1};
-  ExpectRefused(producer, ".cpu()");
+  for (const DLDeviceType type : {kDLROCM, kDLVulkan, kDLMetal}) {
+    producer.tensor().device = {type, 1};
+    ExpectRefused(producer, ".cpu()");
+  }
   producer.tensor().device = {kDLCUDAHost, 0};
   EXPECT_TRUE(FromDLPack(producer.managed()).ok());
 }
