@@ -93,6 +93,12 @@ absl::StatusOr<std::shared_ptr<Buffer>> CudaMemory::Allocate(
                             [owned]() mutable { owned.reset(); });
 }
 
+absl::StatusOr<Device> CudaMemory::DeviceOf(uintptr_t address) {
+  absl::StatusOr<int> ordinal = devices_.OrdinalOf(address);
+  if (!ordinal.ok()) return ordinal.status();
+  return Device{Device::Kind::kCuda, *ordinal};
+}
+
 absl::Status CudaMemory::Copy(absl::Span<const CopyToHost> copies) {
   std::map<Device, HostBatch> batches;
   for (const CopyToHost& copy : copies) {

@@ -33,6 +33,8 @@ class CudaMemory : public DeviceMemory {
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                    size_t bytes) override;
 
+  absl::StatusOr<Device> DeviceOf(uintptr_t address) override;
+
   // One device's copies are one batch; those of several devices are made one
   // after the other.
   absl::Status Copy(absl::Span<const CopyToHost> copies) override;

@@ -74,6 +74,11 @@ constexpr int kPciDomainId = 50;
 constexpr int kGpuDirectRdmaSupported = 116;
 constexpr int kDmaBufSupported = 124;
 
+// CUpointer_attribute: which device's memory is at an address, of CUmemorytype.
+constexpr int kPointerMemoryType = 2;
+constexpr int kPointerDeviceOrdinal = 9;
+constexpr unsigned kMemoryTypeDevice = 2;
+
 // Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc() and
 // cuMemHostRegister().
 constexpr unsigned kStreamNonBlocking = 1;

@@ -57,6 +57,9 @@ class Api {
                                       unsigned flags) = 0;
   virtual abi::Result MemHostUnregister(void* memory) = 0;
 
+  virtual abi::Result PointerGetAttribute(void* value, int attribute,
+                                          abi::Address address) = 0;
+
   virtual abi::Result MemcpyHtoDAsync(abi::Address to, const void* from,
                                       size_t bytes, abi::Stream stream) = 0;
   virtual abi::Result MemcpyDtoHAsync(void* to, abi::Address from, size_t bytes,

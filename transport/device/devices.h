@@ -38,6 +38,10 @@ class Devices {
   // error of Device::Open(). Tries again, if it failed.
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
+  // Returns the number of the device whose memory is at `address`, or
+  // INVALID_ARGUMENT if none's is. Opens the first device.
+  absl::StatusOr<int> OrdinalOf(abi::Address address);
+
  private:
   Api* const api_;
   const std::shared_ptr<PinnedRanges> pinned_;

@@ -43,6 +43,7 @@ struct Symbols {
   abi::Result (*cuMemFreeHost)(void*) = nullptr;
   abi::Result (*cuMemHostRegister_v2)(void*, size_t, unsigned) = nullptr;
   abi::Result (*cuMemHostUnregister)(void*) = nullptr;
+  abi::Result (*cuPointerGetAttribute)(void*, int, abi::Address) = nullptr;
   abi::Result (*cuMemcpyHtoDAsync_v2)(abi::Address, const void*, size_t,
                                       abi::Stream) = nullptr;
   abi::Result (*cuMemcpyDtoHAsync_v2)(void*, abi::Address, size_t,
@@ -147,6 +148,10 @@ class LibraryApi : public Api {
   abi::Result MemHostUnregister(void* memory) override {
     return call_.cuMemHostUnregister(memory);
   }
+  abi::Result PointerGetAttribute(void* value, int attribute,
+                                  abi::Address address) override {
+    return call_.cuPointerGetAttribute(value, attribute, address);
+  }
   abi::Result MemcpyHtoDAsync(abi::Address to, const void* from, size_t bytes,
                               abi::Stream stream) override {
     return call_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
@@ -223,6 +228,7 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuMemFreeHost)
   PENSTOCK_FIND(cuMemHostRegister_v2)
   PENSTOCK_FIND(cuMemHostUnregister)
+  PENSTOCK_FIND(cuPointerGetAttribute)
   PENSTOCK_FIND(cuMemcpyHtoDAsync_v2)
   PENSTOCK_FIND(cuMemcpyDtoHAsync_v2)
   PENSTOCK_FIND(cuMemcpyDtoDAsync_v2)

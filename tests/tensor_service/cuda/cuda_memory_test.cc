@@ -82,6 +82,14 @@ TEST_F(CudaMemoryTest, ADeviceThatIsNotThereIsAnError) {
   }
 }
 
+TEST_F(CudaMemoryTest, KnowsWhoseMemoryIsAtAnAddress) {
+  const auto buffer = *memory_->Allocate(kSecond, 100);
+  EXPECT_EQ(*memory_->DeviceOf(buffer->device_address() + 99), kSecond);
+  int here = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      memory_->DeviceOf(reinterpret_cast<uintptr_t>(&here)).status()));
+}
+
 TEST_F(CudaMemoryTest, ATensorIsReadOnceItsProducerHasWritten) {
   const device::abi::Stream kernels = driver_.ProgramStream(0);
   std::shared_ptr<Buffer> buffer = *memory_->Allocate(kFirst, 100);

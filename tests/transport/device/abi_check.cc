@@ -55,6 +55,10 @@ PENSTOCK_SAME(kGpuDirectRdmaSupported,
               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
 PENSTOCK_SAME(kDmaBufSupported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 
+PENSTOCK_SAME(kPointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+PENSTOCK_SAME(kPointerDeviceOrdinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+PENSTOCK_SAME(kMemoryTypeDevice, CU_MEMORYTYPE_DEVICE);
+
 PENSTOCK_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 PENSTOCK_SAME(kEventBlockingSync, CU_EVENT_BLOCKING_SYNC);
 PENSTOCK_SAME(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
@@ -95,6 +99,7 @@ PENSTOCK_TAKES(cuMemHostAlloc, void**, size_t, unsigned);
 PENSTOCK_TAKES(cuMemFreeHost, void*);
 PENSTOCK_TAKES(cuMemHostRegister_v2, void*, size_t, unsigned);
 PENSTOCK_TAKES(cuMemHostUnregister, void*);
+PENSTOCK_TAKES(cuPointerGetAttribute, void*, CUpointer_attribute, CUdeviceptr);
 PENSTOCK_TAKES(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void*, size_t,
                CUstream);
 PENSTOCK_TAKES(cuMemcpyDtoHAsync_v2, void*, CUdeviceptr, size_t, CUstream);

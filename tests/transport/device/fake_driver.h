@@ -92,6 +92,8 @@ class FakeDriver : public Api {
   abi::Result MemHostRegister(void* memory, size_t bytes,
                               unsigned flags) override;
   abi::Result MemHostUnregister(void* memory) override;
+  abi::Result PointerGetAttribute(void* value, int attribute,
+                                  abi::Address address) override;
   abi::Result MemcpyHtoDAsync(abi::Address to, const void* from, size_t bytes,
                               abi::Stream stream) override;
   abi::Result MemcpyDtoHAsync(void* to, abi::Address from, size_t bytes,

@@ -151,6 +151,24 @@ abi::Result FakeDriver::MemHostUnregister(void* memory) {
   return abi::kSuccess;
 }
 
+abi::Result FakeDriver::PointerGetAttribute(void* value, int attribute,
+                                            abi::Address address) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("PointerGetAttribute");
+  if (begun != abi::kSuccess) return begun;
+  auto it = blocks_.upper_bound(address);
+  if (it == blocks_.begin() ||
+      address - std::prev(it)->first >= std::prev(it)->second.bytes) {
+    return abi::kInvalidValue;
+  }
+  if (attribute == abi::kPointerMemoryType) {
+    *static_cast<unsigned*>(value) = abi::kMemoryTypeDevice;
+  } else {
+    *static_cast<int*>(value) = std::prev(it)->second.device;
+  }
+  return abi::kSuccess;
+}
+
 abi::Result FakeDriver::QueueCopy(const char* name, abi::Stream stream,
                                   char* to, const char* from, size_t bytes,
                                   const void* host) {
