@@ -8,14 +8,21 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/types/optional.h"
+#include "ps/client/call_loop.h"
 
 namespace penstock::ps {
 
-// Must live until Wait() has returned.
+// Must live until Wait() has returned. Make it before what calls back is
+// started.
 template <typename T>
 class Awaited {
  public:
-  // To be called once, on another thread.
+  // Of a call of `loop`, which Wait() may run meanwhile.
+  explicit Awaited(CallLoop* loop) { turn_.emplace(loop); }
+  // Of anything that calls back on another thread.
+  Awaited() = default;
+
+  // To be called once.
   std::function<void(T)> Callback() {
     return [this](T value) {
       value_ = std::move(value);
@@ -24,13 +31,18 @@ class Awaited {
   }
 
   T Wait() {
-    came_.WaitForNotification();
+    if (turn_.has_value()) {
+      turn_->Await(came_);
+    } else {
+      came_.WaitForNotification();
+    }
     return std::move(*value_);
   }
 
  private:
   absl::optional<T> value_;
   absl::Notification came_;
+  absl::optional<CallLoop::Turn> turn_;
 };
 
 }  // namespace penstock::ps

@@ -37,7 +37,7 @@ struct CallLoop::Wait final : Event {
   void Happen() override { done(); }
 };
 
-CallLoop::CallLoop() : thread_([this] { Run(); }) {}
+CallLoop::CallLoop() : thread_([this] { ThreadLoop(); }) {}
 
 CallLoop::~CallLoop() {
   Stop();
@@ -55,8 +55,18 @@ CallLoop::~CallLoop() {
 
 bool CallLoop::Add(Event* event) {
   absl::MutexLock lock(&mu_);
-  events_.insert(event);
+  AddLocked(event);
   return stopped_;
+}
+
+void CallLoop::AddLocked(Event* event) {
+  events_.insert(event);
+  if (runner_ == Runner::kParked) WakeThreadLocked();
+}
+
+void CallLoop::WakeThreadLocked() {
+  runner_ = Runner::kThread;
+  unpark_.Signal();
 }
 
 void CallLoop::Call(const Request& request, std::function<void(Reply)> done) {
@@ -90,7 +100,7 @@ void CallLoop::At(absl::Time time, std::function<void()> done) {
 }
 
 void CallLoop::StartLocked(Wait* wait, absl::Time time) {
-  events_.insert(wait);
+  AddLocked(wait);
   const bool is_over = stopped_ || time <= base::SteadyNow();
   wait->alarm.Set(&queue_,
                   is_over ? gpr_inf_past(GPR_CLOCK_MONOTONIC)
@@ -116,31 +126,74 @@ bool CallLoop::stopped() const {
   return stopped_;
 }
 
-bool CallLoop::IsThisThread() const {
-  return std::this_thread::get_id() == thread_.get_id();
+bool CallLoop::IsInCallback() const {
+  absl::MutexLock lock(&mu_);
+  return in_callback_ == std::this_thread::get_id();
 }
 
-void CallLoop::Run() {
+CallLoop::Turn::Turn(CallLoop* loop)
+    : loop_(loop), is_taken_(loop->TakeTurn()) {}
+
+CallLoop::Turn::~Turn() {
+  if (is_taken_) loop_->EndTurn();
+}
+
+void CallLoop::Turn::Await(const absl::Notification& end) {
+  if (!is_taken_) return end.WaitForNotification();
+  while (!end.HasBeenNotified() && loop_->RunNext()) continue;
+}
+
+bool CallLoop::TakeTurn() {
+  absl::MutexLock lock(&mu_);
+  if (runner_ == Runner::kThread) runner_ = Runner::kLeaving;
+  if (runner_ != Runner::kParked) return false;
+  runner_ = Runner::kTurn;
+  return true;
+}
+
+void CallLoop::EndTurn() {
+  absl::MutexLock lock(&mu_);
+  runner_ = Runner::kParked;
+  if (!events_.empty()) WakeThreadLocked();
+}
+
+// Not once the loop closes: its thread has the last event.
+bool CallLoop::MayParkLocked() const {
+  return runner_ == Runner::kLeaving && events_.empty() && !is_closing_;
+}
+
+void CallLoop::ThreadLoop() {
+  do {
+    absl::MutexLock lock(&mu_);
+    if (MayParkLocked()) runner_ = Runner::kParked;
+    while (runner_ == Runner::kParked || runner_ == Runner::kTurn) {
+      unpark_.Wait(&mu_);
+    }
+  } while (RunNext());
+}
+
+bool CallLoop::RunNext() {
   void* tag;
   bool ok;
-  while (queue_.Next(&tag, &ok)) {
-    auto* const event = static_cast<Event*>(tag);
-    SteadyTimer::Id end;
-    {
-      absl::MutexLock lock(&mu_);  // At() may still be about to write it
-      end = event->end;
-    }
-    timer_.Cancel(end);
-    event->Happen();
-    bool is_end = false;
-    {
-      absl::MutexLock lock(&mu_);
-      events_.erase(event);
-      is_end = is_closing_ && events_.empty();
-    }
-    delete event;
-    if (is_end) queue_.Shutdown();
+  if (!queue_.Next(&tag, &ok)) return false;
+  const std::unique_ptr<Event> event(static_cast<Event*>(tag));
+  SteadyTimer::Id end;
+  {
+    absl::MutexLock lock(&mu_);  // At() may still be about to write it
+    end = event->end;
+    in_callback_ = std::this_thread::get_id();
   }
+  timer_.Cancel(end);
+  event->Happen();
+  bool is_end = false;
+  {
+    absl::MutexLock lock(&mu_);
+    in_callback_ = std::thread::id();
+    events_.erase(event.get());
+    is_end = is_closing_ && events_.empty();
+  }
+  if (is_end) queue_.Shutdown();
+  return true;
 }
 
 }  // namespace penstock::ps

@@ -37,13 +37,16 @@ enum class DenseKind { kValues, kGradients };
 absl::StatusOr<std::vector<PartTensor>> SplitTables(
     const Layout& layout, const tensor::Bundle& tables, DenseKind kind);
 
-// Puts together what servers have sent. Not thread-safe.
+// Puts together what servers have sent. Takes time by the number of parts and
+// of split tables; by that of all tables only where the tensors of all are
+// wanted. Not thread-safe.
 class TableAssembly {
  public:
-  // For these tables, whose values of longer types come in `narrow`, if that is
-  // set. Makes memory for split ones, from tensor::DefaultAllocator().
+  // For these tables, in ascending order, or all; values of longer types come
+  // in `narrow`, if that is set. Makes memory for split ones, from
+  // tensor::DefaultAllocator().
   static absl::StatusOr<TableAssembly> Create(
-      const Layout* layout, std::vector<size_t> tables,
+      const Layout* layout, absl::optional<std::vector<size_t>> tables,
       absl::optional<tensor::DType> narrow);
 
   // The parts that are wanted, in ascending order.
@@ -61,8 +64,9 @@ class TableAssembly {
   // Once all parts are there, copies what does not lie where it belongs.
   absl::Status Finish();
 
-  const std::vector<size_t>& tables() const { return tables_; }
-  bool Has(size_t table) const { return is_wanted_[table]; }
+  bool Has(size_t table) const {
+    return !tables_.has_value() || is_wanted_[table];
+  }
 
   // After Finish(): returns the tensor of one of the tables. It shares memory
   // with the part, of which it may be a view.
@@ -73,19 +77,29 @@ class TableAssembly {
  private:
   TableAssembly() = default;
 
+  void WantAll();
+  void Want(std::vector<size_t> tables);
+  size_t count() const {
+    return tables_.has_value() ? tables_->size() : layout_->tables().size();
+  }
+  // The place in Layout::tables() of the i-th that is wanted.
+  size_t TableAt(size_t i) const {
+    return tables_.has_value() ? (*tables_)[i] : i;
+  }
   tensor::DType Sent(tensor::DType dtype) const;
   const PartPiece& At(const PieceAt& at) const;
   absl::Status FinishTable(size_t table);
 
   const Layout* layout_ = nullptr;
   absl::optional<tensor::DType> narrow_;
-  std::vector<size_t> tables_;
-  std::vector<bool> is_wanted_;  // by table
+  absl::optional<std::vector<size_t>> tables_;  // nullopt: all
+  std::vector<bool> is_wanted_;                 // by table, unless all are
+  std::vector<size_t> split_;                   // those of them that are split
   std::vector<size_t> parts_;
   std::vector<tensor::Tensor> received_;  // by part
   // By table, of those that are split; empty if none is.
   std::vector<tensor::Tensor> whole_;
-  std::vector<bool> is_abandoned_;  // by table
+  std::vector<bool> is_abandoned_;  // the same
 };
 
 }  // namespace penstock::ps

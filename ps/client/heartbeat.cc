@@ -66,6 +66,10 @@ class HeartbeatSender::Stream {
   }
 
   bool ended() const { return state_ == State::kEnded; }
+  bool under_way() const {
+    return state_ == State::kOpening || state_ == State::kWriting ||
+           state_ == State::kFinishing;
+  }
 
  private:
   enum class State {
@@ -156,18 +160,35 @@ void HeartbeatSender::Stop(bool say_good_bye) {
     changed_.Signal();
   }
   sender_.join();
+  {
+    absl::MutexLock lock(&mu_);
+    has_sent_all_ = true;
+    started_.Signal();
+  }
   queue_.Shutdown();
   receiver_.join();
 }
 
 void HeartbeatSender::EventLoop() {
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
+  while (true) {
+    {
+      absl::MutexLock lock(&mu_);
+      while (!AnyUnderWayLocked() && !has_sent_all_) started_.Wait(&mu_);
+    }
+    void* tag = nullptr;
+    bool ok = false;
+    if (!queue_.Next(&tag, &ok)) return;
     absl::MutexLock lock(&mu_);
     static_cast<Stream*>(tag)->OnEvent(ok);
     if (stop_) changed_.Signal();
   }
+}
+
+bool HeartbeatSender::AnyUnderWayLocked() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const std::unique_ptr<Stream>& stream) {
+                       return stream->under_way();
+                     });
 }
 
 bool HeartbeatSender::AllEndedLocked() const {
@@ -180,6 +201,7 @@ void HeartbeatSender::AttendLocked() {
   while (!stop_) {
     const absl::Time next = base::SteadyNow() + lease_ / 3;
     for (std::unique_ptr<Stream>& stream : streams_) stream->Beat();
+    started_.Signal();
     while (!stop_ && base::SteadyNow() < next) changed_.WaitUntil(&mu_, next);
   }
 }
@@ -187,6 +209,7 @@ void HeartbeatSender::AttendLocked() {
 void HeartbeatSender::LeaveLocked() {
   const absl::Time limit = base::SteadyNow() + std::min(lease_, kGoodByeLimit);
   for (std::unique_ptr<Stream>& stream : streams_) stream->Leave();
+  started_.Signal();
   while (!AllEndedLocked() && base::SteadyNow() < limit) {
     changed_.WaitUntil(&mu_, limit);
   }
@@ -194,6 +217,7 @@ void HeartbeatSender::LeaveLocked() {
 
 void HeartbeatSender::BreakOffLocked() {
   for (std::unique_ptr<Stream>& stream : streams_) stream->BreakOff();
+  started_.Signal();
   while (!AllEndedLocked()) {
     changed_.WaitUntil(&mu_, absl::InfiniteFuture());
   }

@@ -24,7 +24,9 @@ namespace penstock::ps {
 // A thread of its own sends them and waits by the steady clock. gRPC's own
 // waits are by the system's: if that is set back by an hour, what gRPC should
 // do in ten seconds comes an hour late, and the worker would be lost. So a
-// second thread takes gRPC's events, and that one never waits for a time.
+// second thread takes gRPC's events, and that one never waits for a time. It
+// waits in gRPC only while a stream has an operation under way: there it would
+// take what comes for the worker's calls, too, and wake their threads.
 //
 // No server delays the heartbeats to others. A stream that does not take its
 // heartbeat within a lease is cancelled. A stream that ends is opened again at
@@ -64,14 +66,17 @@ class HeartbeatSender {
   // Cancels the streams that are left and waits for their ends.
   void BreakOffLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool AllEndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool AnyUnderWayLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Stop(bool say_good_bye) ABSL_LOCKS_EXCLUDED(mu_);
 
   const absl::Duration lease_;
   grpc::CompletionQueue queue_;
   absl::Mutex mu_;
   base::SteadyCondVar changed_;  // wakes sender_
+  absl::CondVar started_;        // wakes receiver_
   bool stop_ ABSL_GUARDED_BY(mu_) = false;
   bool say_good_bye_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_sent_all_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::unique_ptr<Stream>> streams_ ABSL_GUARDED_BY(mu_);
   std::thread sender_;
   std::thread receiver_;

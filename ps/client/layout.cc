@@ -47,9 +47,10 @@ absl::StatusOr<Layout> Layout::Create(const Model& model,
       }
     }
   }
-  for (PlacedDense& table : layout.tables_) {
-    absl::Status status = layout.CheckTable(&table);
+  for (size_t at = 0; at < layout.tables_.size(); ++at) {
+    absl::Status status = layout.CheckTable(&layout.tables_[at]);
     if (!status.ok()) return status;
+    if (layout.tables_[at].is_split()) layout.split_tables_.push_back(at);
   }
   return layout;
 }

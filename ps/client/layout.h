@@ -70,6 +70,9 @@ class Layout {
 
   const std::vector<PlacedPart>& parts() const { return parts_; }
   const std::vector<PlacedDense>& tables() const { return tables_; }
+  // The places in tables() of those that are in several parts: few, where there
+  // are thousands of others.
+  const std::vector<size_t>& split_tables() const { return split_tables_; }
   // Returns the place in tables() of a dense table, or nullopt.
   absl::optional<size_t> Find(absl::string_view table) const;
 
@@ -85,6 +88,7 @@ class Layout {
 
   std::vector<PlacedPart> parts_;
   std::vector<PlacedDense> tables_;
+  std::vector<size_t> split_tables_;
   absl::flat_hash_map<std::string, size_t> table_of_;
 };
 

@@ -23,14 +23,11 @@ absl::Status NoSuchTable(absl::string_view table, absl::string_view kind) {
                    base::Printable(table, kMaxNameBytesShown)));
 }
 
-absl::StatusOr<std::vector<size_t>> TablesOf(const Layout& layout,
-                                             const PullSpec& spec) {
+// nullopt: all.
+absl::StatusOr<absl::optional<std::vector<size_t>>> TablesOf(
+    const Layout& layout, const PullSpec& spec) {
+  if (spec.all_dense) return absl::optional<std::vector<size_t>>();
   std::vector<size_t> tables;
-  if (spec.all_dense) {
-    tables.reserve(layout.tables().size());
-    for (size_t at = 0; at < layout.tables().size(); ++at) tables.push_back(at);
-    return tables;
-  }
   tables.reserve(spec.dense.size());
   for (const std::string& name : spec.dense) {
     const absl::optional<size_t> at = layout.Find(name);
@@ -39,7 +36,7 @@ absl::StatusOr<std::vector<size_t>> TablesOf(const Layout& layout,
   }
   std::sort(tables.begin(), tables.end());
   tables.erase(std::unique(tables.begin(), tables.end()), tables.end());
-  return tables;
+  return absl::optional<std::vector<size_t>>(std::move(tables));
 }
 
 struct NamedRequest {

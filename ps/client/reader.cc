@@ -26,12 +26,12 @@ void Reader::StartPull(uint64_t step, const PullSpec& spec,
 
 absl::StatusOr<Pulled> Reader::Pull(uint64_t step, const PullSpec& spec,
                                     absl::Duration timeout) {
-  if (loop_.IsThisThread()) {
+  if (loop_.IsInCallback()) {
     return absl::FailedPreconditionError(
         "a pull that blocks, in a callback of the reader: it would wait for "
         "itself; start it instead");
   }
-  Awaited<absl::StatusOr<Pulled>> answer;
+  Awaited<absl::StatusOr<Pulled>> answer(&loop_);
   StartPull(step, spec, timeout, answer.Callback());
   return answer.Wait();
 }

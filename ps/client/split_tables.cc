@@ -23,12 +23,14 @@ bool IsFloating(tensor::DType dtype) {
          dtype == tensor::DType::kF16 || dtype == tensor::DType::kBF16;
 }
 
-absl::Status CheckFits(const PlacedDense& table, const Tensor& given,
-                       DenseKind kind) {
+bool Fits(const PlacedDense& table, const Tensor& given, DenseKind kind) {
   const bool is_of_type = kind == DenseKind::kValues
                               ? given.dtype() == table.dtype
                               : IsFloating(given.dtype());
-  if (is_of_type && given.shape() == table.shape) return absl::OkStatus();
+  return is_of_type && given.shape() == table.shape;
+}
+
+absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
   return Invalid(
       table.name,
       absl::StrCat("it is ", tensor::Describe(table.dtype, table.shape),
@@ -40,49 +42,56 @@ absl::Status CheckFits(const PlacedDense& table, const Tensor& given,
 absl::StatusOr<std::vector<const Tensor*>> ByTable(const Layout& layout,
                                                    const tensor::Bundle& tables,
                                                    DenseKind kind) {
-  std::vector<const Tensor*> by_table(layout.tables().size(), nullptr);
+  const std::vector<PlacedDense>& placed = layout.tables();
+  std::vector<const Tensor*> by_table(placed.size(), nullptr);
   size_t next = 0;
   for (const tensor::NamedTensor& named : tables.tensors) {
-    const bool is_next = next < layout.tables().size() &&
-                         layout.tables()[next].name == named.name;
-    const absl::optional<size_t> at =
-        is_next ? absl::optional<size_t>(next) : layout.Find(named.name);
-    if (!at.has_value()) {
-      return Invalid(named.name, "the model has no dense table of that name");
+    size_t at = next;
+    if (at >= placed.size() || placed[at].name != named.name) {
+      const absl::optional<size_t> found = layout.Find(named.name);
+      if (!found.has_value()) {
+        return Invalid(named.name, "the model has no dense table of that name");
+      }
+      at = *found;
     }
-    if (by_table[*at] != nullptr) {
+    if (by_table[at] != nullptr) {
       return Invalid(named.name, "it was given twice");
     }
-    absl::Status status = CheckFits(layout.tables()[*at], named.tensor, kind);
-    if (!status.ok()) return status;
-    by_table[*at] = &named.tensor;
-    next = *at + 1;
+    if (!Fits(placed[at], named.tensor, kind)) {
+      return DoesNotFit(placed[at], named.tensor);
+    }
+    by_table[at] = &named.tensor;
+    next = at + 1;
   }
   return by_table;
+}
+
+absl::Status OtherType(const Layout& layout, const PlacedPart& part,
+                       const PartPiece& piece,
+                       const std::vector<const Tensor*>& by_table) {
+  const size_t first = part.pieces[0].table;
+  return Invalid(
+      layout.tables()[piece.table].name,
+      absl::StrCat("it is ", by_table[piece.table]->ToString(), ", and ",
+                   layout.tables()[first].name, ", which shares ", part.name,
+                   " with it, ", by_table[first]->ToString(),
+                   ": give both of one type"));
 }
 
 absl::StatusOr<Tensor> Pack(const Layout& layout, const PlacedPart& part,
                             const std::vector<const Tensor*>& by_table) {
   const tensor::DType dtype = by_table[part.pieces[0].table]->dtype();
-  for (const PartPiece& piece : part.pieces) {
-    if (by_table[piece.table]->dtype() == dtype) continue;
-    return Invalid(
-        layout.tables()[piece.table].name,
-        absl::StrCat("it is ", by_table[piece.table]->ToString(), ", and ",
-                     layout.tables()[part.pieces[0].table].name,
-                     ", which shares ", part.name, " with it, ",
-                     by_table[part.pieces[0].table]->ToString(),
-                     ": give both of one type"));
-  }
   absl::StatusOr<Tensor> pack = Tensor::Allocate(dtype, part.shape);
   if (!pack.ok()) return pack.status();
   const size_t size = tensor::ElementSize(dtype);
   char* const data = pack->buffer()->mutable_data();
   for (const PartPiece& piece : part.pieces) {
-    const absl::string_view from = by_table[piece.table]->bytes();
+    const Tensor& from = *by_table[piece.table];
+    if (from.dtype() != dtype) return OtherType(layout, part, piece, by_table);
     if (piece.elements == 0) continue;
     std::memcpy(data + piece.first * size,
-                from.data() + piece.table_first * size, piece.elements * size);
+                from.buffer()->data() + piece.table_first * size,
+                piece.elements * size);
   }
   return pack;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -12,33 +13,49 @@ namespace penstock::ps {
 using tensor::Tensor;
 
 absl::StatusOr<TableAssembly> TableAssembly::Create(
-    const Layout* layout, std::vector<size_t> tables,
+    const Layout* layout, absl::optional<std::vector<size_t>> tables,
     absl::optional<tensor::DType> narrow) {
   TableAssembly assembly;
   assembly.layout_ = layout;
   assembly.narrow_ = narrow;
-  assembly.tables_ = std::move(tables);
   assembly.received_.resize(layout->parts().size());
+  if (tables.has_value()) {
+    assembly.Want(*std::move(tables));
+  } else {
+    assembly.WantAll();
+  }
+  if (assembly.split_.empty()) return assembly;
+  assembly.whole_.resize(layout->tables().size());
   assembly.is_abandoned_.resize(layout->tables().size());
-  assembly.is_wanted_.resize(layout->tables().size());
-  std::vector<bool> is_wanted(layout->parts().size());
-  for (const size_t at : assembly.tables_) {
+  for (const size_t at : assembly.split_) {
     const PlacedDense& table = layout->tables()[at];
-    assembly.is_wanted_[at] = true;
-    for (const PieceAt& piece : table.pieces) is_wanted[piece.part] = true;
-    if (!table.is_split()) continue;
     absl::StatusOr<Tensor> whole =
         Tensor::Allocate(assembly.Sent(table.dtype), table.shape);
     if (!whole.ok()) return whole.status();
-    // Most models have many tables, and split few.
-    assembly.whole_.resize(layout->tables().size());
     assembly.whole_[at] = *std::move(whole);
   }
-  assembly.parts_.reserve(is_wanted.size());
-  for (size_t part = 0; part < is_wanted.size(); ++part) {
-    if (is_wanted[part]) assembly.parts_.push_back(part);
-  }
   return assembly;
+}
+
+void TableAssembly::WantAll() {
+  parts_.resize(layout_->parts().size());
+  std::iota(parts_.begin(), parts_.end(), 0);
+  split_ = layout_->split_tables();
+}
+
+void TableAssembly::Want(std::vector<size_t> tables) {
+  is_wanted_.resize(layout_->tables().size());
+  std::vector<bool> is_part_wanted(layout_->parts().size());
+  for (const size_t at : tables) {
+    const PlacedDense& table = layout_->tables()[at];
+    is_wanted_[at] = true;
+    if (table.is_split()) split_.push_back(at);
+    for (const PieceAt& piece : table.pieces) is_part_wanted[piece.part] = true;
+  }
+  for (size_t part = 0; part < is_part_wanted.size(); ++part) {
+    if (is_part_wanted[part]) parts_.push_back(part);
+  }
+  tables_ = std::move(tables);
 }
 
 tensor::DType TableAssembly::Sent(tensor::DType dtype) const {
@@ -55,8 +72,7 @@ const PartPiece& TableAssembly::At(const PieceAt& at) const {
 std::vector<tensor::Destination> TableAssembly::DestinationsOf(
     uint32_t server) const {
   std::vector<tensor::Destination> destinations;
-  if (whole_.empty()) return destinations;
-  for (const size_t at : tables_) {
+  for (const size_t at : split_) {
     if (whole_[at].byte_size() == 0) continue;
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
       const PlacedPart& part = layout_->parts()[piece.part];
@@ -75,7 +91,7 @@ std::vector<tensor::Destination> TableAssembly::DestinationsOf(
 }
 
 void TableAssembly::AbandonDestinations(uint32_t server) {
-  for (const size_t at : tables_) {
+  for (const size_t at : split_) {
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
       const PlacedPart& part = layout_->parts()[piece.part];
       if (part.server == server && !part.is_pack()) is_abandoned_[at] = true;
@@ -122,14 +138,12 @@ absl::Status TableAssembly::FinishTable(size_t at) {
 }
 
 absl::Status TableAssembly::Finish() {
-  for (const size_t at : tables_) {
-    if (!layout_->tables()[at].is_split()) continue;
+  for (const size_t at : split_) {
     absl::Status status = FinishTable(at);
     if (!status.ok()) return status;
   }
   // What was copied, or lies in its table, is held by that alone.
-  for (const size_t at : tables_) {
-    if (!layout_->tables()[at].is_split()) continue;
+  for (const size_t at : split_) {
     for (const PieceAt& piece : layout_->tables()[at].pieces) {
       if (!layout_->parts()[piece.part].is_pack()) received_[piece.part] = {};
     }
@@ -140,10 +154,11 @@ absl::Status TableAssembly::Finish() {
 // Most buffers of views are made with others: there may be thousands.
 tensor::Bundle TableAssembly::Tables() const {
   tensor::Bundle bundle;
-  bundle.tensors.reserve(tables_.size());
+  bundle.tensors.reserve(count());
   absl::optional<tensor::BufferParts> views;
   const Tensor* pack = nullptr;  // that the views are of
-  for (const size_t at : tables_) {
+  for (size_t i = 0; i < count(); ++i) {
+    const size_t at = TableAt(i);
     const PlacedDense& table = layout_->tables()[at];
     const PieceAt& first = table.pieces[0];
     if (table.is_split() || !layout_->parts()[first.part].is_pack()) {

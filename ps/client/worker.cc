@@ -164,7 +164,7 @@ void Worker::StartPush(uint64_t step, const StepGradients& gradients,
 }
 
 absl::Status Worker::CheckMayBlock() const {
-  if (!loop_.IsThisThread()) return absl::OkStatus();
+  if (!loop_.IsInCallback()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "a call that blocks, in a callback of the worker: it would wait for "
       "itself; start it instead");
@@ -173,7 +173,7 @@ absl::Status Worker::CheckMayBlock() const {
 absl::StatusOr<Pulled> Worker::Pull(uint64_t step, const PullSpec& spec) {
   absl::Status status = CheckMayBlock();
   if (!status.ok()) return status;
-  Awaited<absl::StatusOr<Pulled>> answer;
+  Awaited<absl::StatusOr<Pulled>> answer(&loop_);
   StartPull(step, spec, answer.Callback());
   return answer.Wait();
 }
@@ -182,7 +182,7 @@ absl::StatusOr<Pushed> Worker::Push(uint64_t step,
                                     const StepGradients& gradients) {
   absl::Status status = CheckMayBlock();
   if (!status.ok()) return status;
-  Awaited<absl::StatusOr<Pushed>> answer;
+  Awaited<absl::StatusOr<Pushed>> answer(&loop_);
   StartPush(step, gradients, answer.Callback());
   return answer.Wait();
 }
@@ -227,7 +227,7 @@ absl::Status Worker::InitializeAt(size_t server, tensor::Bundle values,
   message.bundle = std::move(values);
   auto bytes = tensor::Encode(message);
   if (!bytes.ok()) return bytes.status();
-  Awaited<CallLoop::Reply> answer;
+  Awaited<CallLoop::Reply> answer(&loop_);
   PatientCall::Start(
       &loop_,
       {connection_->channels()[server],

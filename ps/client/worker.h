@@ -60,9 +60,10 @@ namespace penstock::ps {
 //
 // Thread-safe, but for Leave() and the destructor, which have to be the last
 // and not in a callback; and pushes, which are for one thread at a time.
-// Callbacks run one after another on the worker's thread, without a lock, and
-// may start calls. Heartbeats have a thread of their own, so a callback may
-// take its time, but nothing else comes back meanwhile.
+// Callbacks run one after another, without a lock, and may start calls: on the
+// worker's thread, or within any thread's call that blocks. Heartbeats have a
+// thread of their own, so a callback may take its time, but nothing else comes
+// back meanwhile.
 class Worker {
  public:
   struct Options {

@@ -160,6 +160,7 @@ absl::Status Server::Begin(std::shared_ptr<Training> training,
     if (state_ == State::kDraining) return Draining();
     coordinator_.emplace(*std::move(coordinator));
     training_ = std::move(training);
+    has_small_steps_ = HasSmallSteps(*training_->tables);
     restored_step_ = restored.step;
     state_ = State::kDefined;
     if (training_->tables->has_values()) BecomeReadyLocked(&due);

@@ -120,6 +120,8 @@ class Server {
     std::shared_ptr<Tables> tables;
   };
 
+  static constexpr absl::Duration kHelpLimit = absl::Milliseconds(10);
+
   explicit Server(const Options& options);
   // Calls Drain() and joins the threads. No other call may run now or later.
   ~Server();
@@ -157,10 +159,16 @@ class Server {
                                   const tensor::Bundle& values);
 
   // Hand over a push and ask for a pull, as ps.proto says. Both return a ticket
-  // for Cancel(), and may call back before they return.
+  // for Cancel(), and may call back before they return. `will_help`: the caller
+  // calls Help() as soon as the push's answer is on its way.
   uint64_t Push(const View& view, const WorkerId& worker, uint64_t clock,
-                const tensor::Bundle& gradients, PushCallback callback);
+                const tensor::Bundle& gradients, PushCallback callback,
+                bool will_help = false);
   uint64_t Pull(const View& view, const PullSpec& spec, PullCallback callback);
+  // Applies a step, if one waits that is small: to wake the server's thread for
+  // it takes longer, and on few cores takes one from who waits for the answer.
+  // Steps that nobody helps with the thread applies, after kHelpLimit at most.
+  void Help();
   // Ends the wait with CANCELLED, if it has not ended.
   void Cancel(uint64_t ticket);
 
@@ -191,6 +199,7 @@ class Server {
     Gradients gradients;
     size_t held_bytes = 0;
     PushCallback callback;
+    bool will_help = false;
   };
   struct PendingPull {
     absl::optional<WorkerId> worker;
@@ -236,8 +245,8 @@ class Server {
   void RefusePush(const PendingPush& push, const absl::Status& why)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Does what follows from an event.
-  void HandleLocked(Outcome outcome, Due* due)
+  // Does what follows from an event. `will_help`: whose caller calls Help().
+  void HandleLocked(Outcome outcome, Due* due, bool will_help = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void AnswerPushLocked(PendingPush push, const Coordinator::Answer& answer,
                         Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -257,7 +266,15 @@ class Server {
   void ThreadLoop() ABSL_LOCKS_EXCLUDED(mu_);
   bool HasWorkLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Time NextDeadlineLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void ApplyNext() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Time NextWakeLocked(absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void WakeThreadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static bool HasSmallSteps(const Tables& tables);
+  bool CanBeHelpedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool BeginHelp() ABSL_LOCKS_EXCLUDED(mu_);
+  void EndHelp() ABSL_LOCKS_EXCLUDED(mu_);
+  enum class NoMemory { kWait, kLeaveToThread };
+  void ApplyNext(NoMemory no_memory) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status ApplyWhenThereIsMemory(const Coordinator::Apply& apply,
                                       absl::Span<Gradients* const> pushes,
                                       Tables* tables) ABSL_LOCKS_EXCLUDED(mu_);
@@ -294,6 +311,11 @@ class Server {
   std::map<uint32_t, RankClock> last_counted_ ABSL_GUARDED_BY(mu_);
   size_t pending_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pushes_
   std::deque<Coordinator::Apply> applies_ ABSL_GUARDED_BY(mu_);
+  // Until then the thread leaves what is in there to who helps.
+  absl::Time help_ends_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  // A thread, its own or one that helps, works on the tables as the only one.
+  bool is_applying_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_small_steps_ ABSL_GUARDED_BY(mu_) = false;
   std::map<uint64_t, PendingPush> pending_pushes_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, PendingPull> pending_pulls_ ABSL_GUARDED_BY(mu_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of pending_pulls_

@@ -57,9 +57,11 @@ absl::Status Server::CheckRoomLocked(size_t bytes) const {
 void Server::TakePushLocked(uint64_t ticket, PendingPush* push, Due* due) {
   const WorkerId worker = push->worker;
   const uint64_t clock = push->id.clock;
+  const bool will_help = push->will_help;
   pending_bytes_ += push->held_bytes;
   pending_pushes_[ticket] = std::move(*push);
-  HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), due);
+  HandleLocked(coordinator_->Push(ticket, worker, clock, SteadyNow()), due,
+               will_help);
 }
 
 void Server::RefusePush(const PendingPush& push, const absl::Status& why) {
@@ -71,7 +73,8 @@ void Server::RefusePush(const PendingPush& push, const absl::Status& why) {
 }
 
 uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
-                      const tensor::Bundle& bundle, PushCallback callback) {
+                      const tensor::Bundle& bundle, PushCallback callback,
+                      bool will_help) {
   absl::StatusOr<std::shared_ptr<Training>> training;
   absl::optional<PushVerdict> repeated;
   uint64_t ticket = 0;
@@ -94,6 +97,7 @@ uint64_t Server::Push(const View& view, const WorkerId& worker, uint64_t clock,
   push.worker = worker;
   push.id = {worker.rank, clock};
   push.callback = std::move(callback);
+  push.will_help = will_help;
   auto gradients = (*training)->tables->Check(bundle, RowNow());
   absl::Status status = gradients.status();
   if (status.ok()) {
@@ -174,7 +178,7 @@ void Server::BoundPullsLocked(uint64_t ticket, Due* due) {
   due->push_back([refused, others] { refused->callback(TooManyWait(others)); });
 }
 
-void Server::HandleLocked(Outcome outcome, Due* due) {
+void Server::HandleLocked(Outcome outcome, Due* due, bool will_help) {
   if (!outcome.notes.empty()) {
     due->push_back([this, notes = std::move(outcome.notes)] { Log(notes); });
   }
@@ -189,14 +193,17 @@ void Server::HandleLocked(Outcome outcome, Due* due) {
       AnswerPullLocked(TakePullLocked(pull), answer, due);
     }
   }
+  if (!outcome.applies.empty()) {
+    if (!will_help || !CanBeHelpedLocked()) {
+      help_ends_ = absl::InfinitePast();
+    } else if (applies_.empty()) {
+      help_ends_ = SteadyNow() + kHelpLimit;
+    }
+  }
   for (Coordinator::Apply& apply : outcome.applies) {
     applies_.push_back(std::move(apply));
   }
-  // Not for each call: to wake a thread for nothing may cost more than the
-  // call.
-  if (!applies_.empty() || NextDeadlineLocked() < wakes_at_) {
-    wake_thread_.Signal();
-  }
+  WakeThreadLocked();
 }
 
 void Server::AnswerPushLocked(PendingPush push,

@@ -34,11 +34,26 @@ absl::Time Server::NextDeadlineLocked() const {
   if (training_ != nullptr && !training_->tables->model().rows().empty()) {
     next = std::min(next, next_maintenance_);
   }
+  if (!applies_.empty()) next = std::min(next, help_ends_);
   return next;
 }
 
+// Also when the last push can be helped no longer, though it was: the next one
+// then finds a time that is early enough, and need not wake the thread.
+absl::Time Server::NextWakeLocked(absl::Time now) const {
+  if (is_applying_) return absl::InfiniteFuture();  // who does so wakes it
+  const absl::Time next = NextDeadlineLocked();
+  return help_ends_ > now ? std::min(next, help_ends_) : next;
+}
+
+// Not for each call: to wake a thread for nothing may cost more than the call.
+void Server::WakeThreadLocked() {
+  if (!is_applying_ && NextDeadlineLocked() < wakes_at_) wake_thread_.Signal();
+}
+
 bool Server::HasWorkLocked(absl::Time now) const {
-  if (stop_ || !applies_.empty() || now >= NextDeadlineLocked()) return true;
+  if (is_applying_) return false;
+  if (stop_ || now >= NextDeadlineLocked()) return true;
   return std::any_of(pending_snapshots_.begin(), pending_snapshots_.end(),
                      [this](const auto& pending)
                          ABSL_NO_THREAD_SAFETY_ANALYSIS {
@@ -51,23 +66,27 @@ void Server::ThreadLoop() {
     bool has_apply = false;
     {
       absl::MutexLock lock(&mu_);
-      while (!HasWorkLocked(SteadyNow())) {
-        wakes_at_ = NextDeadlineLocked();
+      for (absl::Time now = SteadyNow(); !HasWorkLocked(now);
+           now = SteadyNow()) {
+        wakes_at_ = NextWakeLocked(now);
         wake_thread_.WaitUntil(&mu_, wakes_at_);
       }
       if (stop_) return;
+      is_applying_ = true;
       has_apply = !applies_.empty();
     }
     TakeSnapshots();
     if (has_apply) {
-      ApplyNext();
+      ApplyNext(NoMemory::kWait);
     } else {
       Tick();
     }
+    absl::MutexLock lock(&mu_);
+    is_applying_ = false;
   }
 }
 
-void Server::ApplyNext() {
+void Server::ApplyNext(NoMemory no_memory) {
   Coordinator::Apply apply;
   std::vector<Gradients*> pushes;
   std::shared_ptr<Training> training;
@@ -79,8 +98,18 @@ void Server::ApplyNext() {
     pushes = held_.Of(apply.pushes);
     training = training_;
   }
-  absl::Status status = ApplyWhenThereIsMemory(apply, absl::MakeSpan(pushes),
-                                               training->tables.get());
+  absl::Status status =
+      no_memory == NoMemory::kWait
+          ? ApplyWhenThereIsMemory(apply, absl::MakeSpan(pushes),
+                                   training->tables.get())
+          : training->tables->Apply(apply.policy, pushes, RowNow());
+  if (no_memory == NoMemory::kLeaveToThread &&
+      absl::IsResourceExhausted(status)) {
+    absl::MutexLock lock(&mu_);
+    applies_.push_front(std::move(apply));
+    help_ends_ = absl::InfinitePast();
+    return;
+  }
   if (!status.ok()) {
     // Clients come again for room, and none will be made.
     const absl::StatusCode code = absl::IsResourceExhausted(status)

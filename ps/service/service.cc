@@ -226,7 +226,7 @@ ServerUnaryReactor* ServiceImpl::Push(CallbackServerContext* context,
   tensor::Message<v1::PushHeader> message;
   if (status.ok()) status = tensor::Decode(*request, &message);
   if (!status.ok()) return Finish(context, status);
-  return new TicketReactor(server_, [&](TicketReactor* reactor) {
+  return new PushReactor(server_, [&](TicketReactor* reactor) {
     return server_->Push(
         ViewIn(message.header.view()), WorkerIn(message.header.worker()),
         message.header.clock(), message.bundle,
@@ -237,7 +237,8 @@ ServerUnaryReactor* ServiceImpl::Push(CallbackServerContext* context,
             *reply = tensor::FromProto(answer);
           }
           reactor->Finish(tensor::ToGrpc(verdict.status()));
-        });
+        },
+        /*will_help=*/true);
   });
 }
 

@@ -13,7 +13,7 @@ namespace penstock::ps {
 
 // `start` makes the server's call and returns its ticket; the call's callback
 // finishes the reactor, which then deletes itself.
-class TicketReactor final : public grpc::ServerUnaryReactor {
+class TicketReactor : public grpc::ServerUnaryReactor {
  public:
   // gRPC learns of this object when the constructor has returned, so OnCancel()
   // finds the ticket. The callback may run before that, on another thread; gRPC
@@ -24,10 +24,28 @@ class TicketReactor final : public grpc::ServerUnaryReactor {
 
   void OnCancel() override { server_->Cancel(ticket_); }
   void OnDone() override { delete this; }
+  // What is here takes little time, and a thread that wakes for it takes a core
+  // from who waits for the answer, if there are few.
+  bool InternalInlineable() override { return true; }
+
+ protected:
+  Server* server() const { return server_; }
 
  private:
   Server* const server_;
   const uint64_t ticket_;
+};
+
+// A push: once it is answered, helps with its step.
+class PushReactor final : public TicketReactor {
+ public:
+  using TicketReactor::TicketReactor;
+
+  void OnDone() override {
+    Server* const to_help = server();
+    TicketReactor::OnDone();
+    to_help->Help();
+  }
 };
 
 }  // namespace penstock::ps
