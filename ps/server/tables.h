@@ -28,6 +28,7 @@
 #include "ps/server/local_model.h"
 #include "ps/server/parts.h"
 #include "ps/server/report.h"
+#include "ps/server/row_step.h"
 #include "ps/sparse/table.h"
 #include "ps/sparse/tier.h"
 #include "tensor_service/allocator.h"
@@ -190,8 +191,7 @@ class Tables {
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
                                           absl::Time now);
   absl::Status ApplyParts(size_t policy, absl::Span<Gradients* const> pushes);
-  absl::Status ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
-                         absl::Time now);
+  absl::Status ApplyRows(size_t rows, RowStep mean, absl::Time now);
 
   const LocalModel model_;
   const std::shared_ptr<const PlacementMap> placement_;
