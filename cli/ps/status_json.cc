@@ -45,6 +45,8 @@ json ReportJson(const ps::v1::ServerReport& report) {
               {"held_limit_bytes", report.held_bytes_limit()},
               {"restored_step", report.restored_step()},
               {"last_checkpoint_step", report.last_checkpoint_step()},
+              {"checkpoint_written_bytes", report.checkpoint_written_bytes()},
+              {"checkpoint_total_bytes", report.checkpoint_total_bytes()},
               {"failure", report.failure()},
               {"workers", json::array()},
               {"tables", json::array()}};

@@ -58,6 +58,9 @@ struct ServerReport {
   // That this process has committed; 0: none. A Server knows of none: who has
   // the CheckpointWriter fills it in.
   uint64_t last_checkpoint_step = 0;
+  // Of the shard that is being written; total 0: none is. Filled in likewise.
+  uint64_t checkpoint_written_bytes = 0;
+  uint64_t checkpoint_total_bytes = 0;
   std::string failure;              // why training has ended; empty: it has not
   std::vector<TableReport> tables;  // in the order of the model
   std::vector<WorkerReport> workers;

@@ -132,6 +132,8 @@ v1::ServerReport ToMessage(const ServerReport& report) {
   message.set_restored_step(report.restored_step);
   message.set_last_checkpoint_step(report.last_checkpoint_step);
   message.set_failure(report.failure);
+  message.set_checkpoint_written_bytes(report.checkpoint_written_bytes);
+  message.set_checkpoint_total_bytes(report.checkpoint_total_bytes);
   for (const TableReport& table : report.tables) {
     *message.add_tables() = ToMessage(table);
   }
