@@ -205,10 +205,18 @@ bool Shard::Reserve(size_t rows) {
     if (spill_ != nullptr && rows_.size() > 0) return false;
     // Those that are reserved will make room for each other.
     if (rows_.size() == 0 && !HasRoomFor(1, byte_limit_)) return false;
+    if (spill_ != nullptr && !PromiseRoom(rows)) return false;
     break;
   }
   rows_.Reserve(rows);
   return true;
+}
+
+void Shard::Unreserve(size_t rows) {
+  rows_.Unreserve(rows);
+  if (promised_ <= rows_.reserved()) return;
+  spill_->Unpromise(promised_ - rows_.reserved());
+  promised_ = rows_.reserved();
 }
 
 bool Shard::EvictOldest(Reason reason) {
@@ -239,7 +247,7 @@ uint32_t Shard::NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must) {
   if (!HasRoomForOne(is_reserved, must)) return kNoRow;
   if (is_reserved) {
     --*reserved;
-    rows_.Unreserve(1);
+    Unreserve(1);
   }
   const uint32_t number = rows_.Take();
   rows_.At(number)->id = id;

@@ -85,12 +85,17 @@ class Shard {
   // has reserved nothing, if there is none and nothing may be evicted for it,
   // or moved to the tier.
   bool Reserve(size_t rows);
-  void Unreserve(size_t rows) { rows_.Unreserve(rows); }
+  void Unreserve(size_t rows);
   // Whether Update(), or Put(), would have to make a row.
   bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
     return NumberOf(id, tag) == kNoRow;
   }
+  // The same of Update() where the tier has no more room, and a row there can
+  // change places with one in memory: asks the tier whether it has the id.
+  bool UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now);
+  // Whether that is so.
+  bool CanSwap() const;
   // Of an id of the tier: removes it if its time is over.
   void ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now);
 
@@ -154,7 +159,15 @@ class Shard {
   void EraseSpilled(uint64_t id);
   // Moves what FindSpilled() has found into memory. kNoRow: there is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
+  // The same, where the tier's only room is that of the row: another moves
+  // there. If that fails, goes above the budget, as NewRow() does.
+  uint32_t Swap(uint32_t tag);
+  // Takes what is in fetched_ into a row, which has been made for it.
+  void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
+  // Keeps room in the tier for what of so many rows more, beside those that are
+  // reserved, the memory cannot hold at once.
+  bool PromiseRoom(size_t rows);
 
   // Copies what a snapshot would not find any more.
   void CopyForSnapshot(uint32_t number, const Row& row) {
@@ -200,6 +213,9 @@ class Shard {
   Spill* const spill_;
   const uint32_t number_;
   size_t spilled_rows_ = 0;
+  size_t promised_ = 0;  // of spill_
+  // The last row that was to move there had no room.
+  bool tier_is_full_ = false;
   RowBuffer fetched_;
 };
 
