@@ -65,6 +65,18 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
       ->default_str("4GiB");
+  app->add_option("--sparse-memory", flags->sparse_memory,
+                  "bytes that sparse tables may take together to which the "
+                  "model gives no budget_bytes; 0: no limit")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
+      ->default_str("half of the memory that this process may use");
+  app->add_option("--held-answers", flags->held_answers,
+                  "bytes of answers with rows, or in another type than their "
+                  "table's, until their readers have read them")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
+      ->default_str("4GiB");
 }
 
 void DeclareSpill(CLI::App* app, ServerFlags* flags) {

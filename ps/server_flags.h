@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "ps/access/policy.h"
 #include "ps/tls.h"
+#include "ps/usable_memory.h"
 
 namespace penstock::ps {
 
@@ -22,6 +23,9 @@ struct ServerFlags {
   double wait_seconds = 600;
   uint64_t memory = uint64_t{16} << 30;         // bytes
   uint64_t held_gradients = uint64_t{4} << 30;  // bytes
+  // Bytes of sparse tables without a budget_bytes; 0: no limit.
+  uint64_t sparse_memory = UsableMemory() / 2;
+  uint64_t held_answers = uint64_t{4} << 30;  // bytes
   std::string spill;         // the folder of rows without room; empty: none
   uint64_t spill_limit = 0;  // bytes; 0: what the disk has
   std::string checkpoints;   // the folder; empty: none

@@ -102,6 +102,8 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   options.max_wait = absl::Seconds(flags.wait_seconds);
   options.max_held_bytes = flags.held_gradients;
   options.tables.max_dense_bytes = flags.memory;
+  options.tables.max_sparse_bytes = flags.sparse_memory;
+  options.tables.max_answer_bytes = flags.held_answers;
   options.tables.hash_seed = RandomSeed();
   if (spill != nullptr) {
     options.tables.new_tier = [spill] { return spill->NewTier(); };

@@ -75,10 +75,17 @@ absl::Status Tables::CheckDenseBytes() {
 }
 
 absl::Status Tables::MakeSparseTables() {
+  if (options_.max_sparse_bytes > 0) {
+    pool_ = std::make_unique<sparse::Pool>(
+        options_.max_sparse_bytes,
+        "give it a budget_bytes, and let it evict or spill, or start the "
+        "server with a larger --sparse-memory");
+  }
   for (size_t i = 0; i < sparse_.size(); ++i) {
     const size_t table = model_.rows()[i].table;
     sparse::Options options = ps::OptionsOf(model_.table(table));
     options.hash_seed = options_.hash_seed;
+    options.pool = pool_.get();
     if (options.above_budget == sparse::AboveBudget::kSpill) {
       if (options_.new_tier == nullptr) {
         return absl::FailedPreconditionError(absl::StrCat(

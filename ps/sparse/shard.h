@@ -57,6 +57,8 @@ class Shard {
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
+  ~Shard();
+
   static constexpr size_t kMaxPrefetch = 128;
   // Fetches into the cache what the calls for these hashes will touch, for
   // kMaxPrefetch of them at most.
@@ -137,7 +139,12 @@ class Shard {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
+  // The most that rows and index may take now.
+  size_t ByteLimit();
+  // Counts what it takes in the pool.
+  void CountBytes();
   bool HasRoomFor(size_t rows, size_t byte_limit);
+  bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);
   // Returns a row of which only the id is set. If it `must` make one, what has
   // no room in the tier either goes above the budget, since it has been
@@ -196,6 +203,8 @@ class Shard {
   const uint32_t time_to_live_;
   const size_t max_rows_;
   const size_t byte_limit_;  // of rows and index
+  Pool* const pool_;         // null: there is none
+  size_t counted_ = 0;       // in the pool
   RowIndex index_;
   RowStore rows_;
   Recency recency_;

@@ -157,13 +157,26 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
   if (!tier.ok()) return tier;
   if (!refused) return reservation;
   ++refused_;
+  return NoRoom();
+}
+
+absl::Status Table::NoRoom() const {
+  if (spill_ != nullptr) {
+    return Exhausted(
+        options_, absl::StrCat("there is no room for more rows, nor on disk: ",
+                               spill_->no_room().message()));
+  }
+  if (options_.budget_bytes > 0 || options_.pool == nullptr) {
+    return Exhausted(options_,
+                     "there is no room for more rows: give it a larger "
+                     "budget_bytes, or let it evict or spill");
+  }
   return Exhausted(
       options_,
-      spill_ == nullptr
-          ? "there is no room for more rows: give it a larger budget_bytes, "
-            "or let it evict or spill"
-          : absl::StrCat("there is no room for more rows, nor on disk: ",
-                         spill_->no_room().message()));
+      absl::StrCat("there is no room for more rows: tables without a "
+                   "budget_bytes take ",
+                   options_.pool->bytes(), " bytes here, and may take ",
+                   options_.pool->limit(), ": ", options_.pool->remedy()));
 }
 
 absl::StatusOr<Reservation> Table::ReserveUpdates(

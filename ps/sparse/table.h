@@ -191,6 +191,7 @@ class Table {
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
                                          WouldMake would_make,
                                          NeedsRoom needs_room, RunTasks run);
+  absl::Status NoRoom() const;
   absl::StatusOr<Reservation> ReserveUpdates(const Batch& batch, Count count,
                                              absl::Span<const uint64_t> ids,
                                              uint32_t now, RunTasks run);
