@@ -98,11 +98,17 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
       app->add_option("--checkpoints", flags->checkpoints,
                       "the folder of checkpoints, which all servers share")
           ->check(CLI::ExistingDirectory);
-  app->add_option("--restore", flags->restore,
-                  "begin with the newest good checkpoint ('newest'), or with "
-                  "that of a step; without any, as if this were not given")
-      ->check(CheckStep)
-      ->needs(folder);
+  auto* const restore =
+      app->add_option(
+             "--restore", flags->restore,
+             "begin with the newest good checkpoint ('newest'), or with "
+             "that of a step; without any, as if this were not given")
+          ->check(CheckStep)
+          ->needs(folder);
+  app->add_flag("--restore-drop", flags->restore_drop,
+                "of that, leave out tables that the model does not have any "
+                "more; else it is refused")
+      ->needs(restore);
   auto* const every =
       app->add_option("--checkpoint-every", flags->checkpoint_every_seconds,
                       "seconds between two checkpoints; the first server has "

@@ -111,7 +111,9 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   if (!flags.restore.empty()) {
     uint64_t step = 0;
     const bool is_step = absl::SimpleAtoi(flags.restore, &step);
-    options.restore = is_step ? RestoreFrom(files, step) : RestoreFrom(files);
+    options.restore =
+        RestoreFrom(files, is_step ? absl::make_optional(step) : absl::nullopt,
+                    {flags.restore_drop});
   }
   if (flags.quiet) options.log = [](const std::string&) {};
   return options;

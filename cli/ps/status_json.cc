@@ -9,11 +9,10 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json TableJson(const ps::v1::TableReport& table) {
-  json all = {{"name", table.name()},
-              {"type", table.sparse() ? "sparse" : "dense"},
-              {"steps", table.steps()},
-              {"rows", table.rows()},
-              {"bytes", table.bytes()}};
+  json all = {
+      {"name", table.name()},  {"type", table.sparse() ? "sparse" : "dense"},
+      {"new", table.is_new()}, {"steps", table.steps()},
+      {"rows", table.rows()},  {"bytes", table.bytes()}};
   if (!table.sparse()) return all;
   all["limit_bytes"] = table.budget_bytes();
   all["hits"] = table.hits();

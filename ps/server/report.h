@@ -20,6 +20,7 @@ struct PushCounts {
 struct TableReport {
   std::string name;
   bool is_sparse = false;
+  bool is_new = false;  // not in the checkpoint that the server began with
   uint64_t steps = 0;
   uint64_t bytes = 0;         // held here
   uint64_t rows = 0;          // here

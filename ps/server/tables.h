@@ -106,6 +106,13 @@ class Tables {
   absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
   // Takes a part as a checkpoint has it.
   absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
+  // The same of a part of which the checkpoint lacks some pieces, by their
+  // places in Part::pieces: it has a value once Initialize() has given those.
+  void RestoreRest(size_t part, DensePart::Snapshot snapshot,
+                   std::vector<size_t> missing);
+  // Says that a table of the model was not in the checkpoint that was restored.
+  // Before others use the tables.
+  void SetNew(size_t table) { is_new_[table] = true; }
   // Whether all parts have values. From then on they can be read and trained.
   bool has_values() const { return missing_parts_ == 0; }
 
@@ -170,6 +177,12 @@ class Tables {
     std::atomic<uint64_t> steps{0};
   };
 
+  // What a checkpoint has of a part that is not all in it.
+  struct Incomplete {
+    DensePart::Snapshot snapshot;
+    std::vector<size_t> missing;
+  };
+
   Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
          uint32_t server, const Options& options);
 
@@ -177,6 +190,10 @@ class Tables {
   absl::Status MakeSparseTables();
   absl::Status CheckDenseBytes();
   DensePart::Options OptionsOf(size_t part) const;
+  // Returns the part with the missing pieces of `first`.
+  absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
+                                                      const DensePart& first,
+                                                      Incomplete rest) const;
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
@@ -222,8 +239,11 @@ class Tables {
   absl::flat_hash_map<std::string, size_t> part_of_;
   // By table of the model.
   std::vector<std::shared_ptr<const optim::Optimizer>> optimizers_;
+  std::vector<bool> is_new_;
 
   absl::Mutex setup_mu_;
+  absl::flat_hash_map<size_t, Incomplete> incomplete_
+      ABSL_GUARDED_BY(setup_mu_);
   // Each is set once, before missing_parts_ counts it.
   std::vector<std::unique_ptr<DensePart>> dense_;
   std::atomic<size_t> missing_parts_;

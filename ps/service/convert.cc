@@ -13,6 +13,7 @@ v1::TableReport ToMessage(const TableReport& report) {
   v1::TableReport message;
   message.set_name(report.name);
   message.set_sparse(report.is_sparse);
+  message.set_is_new(report.is_new);
   message.set_steps(report.steps);
   message.set_bytes(report.bytes);
   message.set_rows(report.rows);
