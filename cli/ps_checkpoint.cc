@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "cli/progress_line.h"
 #include "cli/ps.h"
 #include "cli/ps/status_view.h"
 #include "cli/ps_servers.h"
@@ -72,13 +71,6 @@ absl::StatusOr<PsServers::Channels> InOrder(
   return in_order;
 }
 
-// To a terminal only: what scripts read is the result.
-void ShowProgress(absl::string_view line) {
-  if (isatty(STDERR_FILENO) != 1) return;
-  Output(STDERR_FILENO)
-      .Write(absl::StrCat(base::Printable(line, kMaxTextBytes), "\n"));
-}
-
 class PsCheckpoint final : public Command {
  public:
   Manual manual() const override {
@@ -89,7 +81,8 @@ class PsCheckpoint final : public Command {
         "write side by side while training goes on, each into "
         "the folder of its --checkpoints. Ends when the checkpoint is complete "
         "and safe on disk; if it fails there is none, and older ones stay as "
-        "they were.\n\nTo begin with a checkpoint, start the servers with "
+        "they were. At a terminal, a bar shows how much is "
+        "written.\n\nTo begin with a checkpoint, start the servers with "
         "penstock ps serve --checkpoints=DIR --restore=newest.",
         {{"penstock ps checkpoint ps0:2222 ps1:2222", "a full one"},
          {"penstock ps checkpoint ps0:2222 ps1:2222 --incremental --keep=5",
@@ -134,14 +127,25 @@ class PsCheckpoint final : public Command {
     how.wait_for_values = false;
     const auto connection = ps::Connection::Open(how);
     if (!connection.ok()) return Printable(connection.status());
-    options_.progress = &ShowProgress;
-    const auto result = ps::TakeCheckpoint(**connection, options_);
+    const auto result = Take(**connection);
     if (!result.ok()) return Printable(result.status());
     context.out->Write(json_ ? ResultJson(*result) : ResultText(*result));
     return kOk;
   }
 
  private:
+  // What is shown is for a terminal: what scripts read is the result.
+  absl::StatusOr<ps::CheckpointResult> Take(const ps::Connection& connection) {
+    ProgressLine line;
+    options_.progress = [&line](absl::string_view text) {
+      line.Say(base::Printable(text, kMaxTextBytes));
+    };
+    options_.written = [&line](uint64_t done, uint64_t total) {
+      line.Show(done, total);
+    };
+    return ps::TakeCheckpoint(connection, options_);
+  }
+
   static absl::Status Printable(const absl::Status& status) {
     const absl::string_view message =
         absl::StripPrefix(status.message(), "checkpoint: ");

@@ -1,27 +1,20 @@
 // penstock ps inspect, penstock ps verify.
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/time/time.h"
 #include "cli/interrupt.h"
+#include "cli/progress_line.h"
 #include "cli/ps.h"
-#include "cli/text/units.h"
 #include "ps/checkpoint/posix_files.h"
 #include "ps/checkpoint/report.h"
-#include "transport/base/steady_time.h"
 
 namespace penstock::cli {
 namespace {
 
 namespace checkpoint = ps::checkpoint;
-
-constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
 
 // A folder of checkpoints, as the two commands name it.
 class Folder {
@@ -55,37 +48,6 @@ class Folder {
   CLI::Option* given_step_ = nullptr;
   uint64_t step_ = 0;
   bool json_ = false;
-};
-
-// How far it is, on a terminal and nowhere else: one line of standard error
-// that is written over, and wiped in the end.
-class ProgressLine {
- public:
-  ProgressLine() : is_shown_(isatty(STDERR_FILENO) == 1) {}
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  ~ProgressLine() {
-    if (is_drawn_) out_.Write("\r\x1b[K");
-  }
-
-  void Show(uint64_t done, uint64_t total) {
-    const absl::Time now = base::SteadyNow();
-    if (!is_shown_ || now < next_ || total == 0) return;
-    next_ = now + kProgressInterval;
-    is_drawn_ = true;
-    const double share = static_cast<double>(done) / static_cast<double>(total);
-    const auto filled = static_cast<size_t>(share * kColumns);
-    out_.Write(absl::StrFormat(
-        "\r[%s%s] %3.0f%% of %s\x1b[K", std::string(filled, '#'),
-        std::string(kColumns - filled, ' '), 100 * share, BytesText(total)));
-  }
-
- private:
-  static constexpr size_t kColumns = 40;
-  const bool is_shown_;
-  Output out_{STDERR_FILENO, Display()};
-  bool is_drawn_ = false;
-  absl::Time next_ = base::SteadyNow() + kProgressInterval;
 };
 
 absl::StatusOr<int> Show(const absl::StatusOr<checkpoint::Report>& report,

@@ -65,6 +65,18 @@ void DeclareLimits(CLI::App* app, ServerFlags* flags) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CheckSize)
       ->default_str("4GiB");
+  app->add_option("--sparse-memory", flags->sparse_memory,
+                  "bytes that sparse tables may take together to which the "
+                  "model gives no budget_bytes; 0: no limit")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
+      ->default_str("half of the memory that this process may use");
+  app->add_option("--held-answers", flags->held_answers,
+                  "bytes of answers with rows, or in another type than their "
+                  "table's, until their readers have read them")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CheckSize)
+      ->default_str("4GiB");
 }
 
 void DeclareSpill(CLI::App* app, ServerFlags* flags) {
@@ -86,11 +98,17 @@ void DeclareCheckpoints(CLI::App* app, ServerFlags* flags) {
       app->add_option("--checkpoints", flags->checkpoints,
                       "the folder of checkpoints, which all servers share")
           ->check(CLI::ExistingDirectory);
-  app->add_option("--restore", flags->restore,
-                  "begin with the newest good checkpoint ('newest'), or with "
-                  "that of a step; without any, as if this were not given")
-      ->check(CheckStep)
-      ->needs(folder);
+  auto* const restore =
+      app->add_option(
+             "--restore", flags->restore,
+             "begin with the newest good checkpoint ('newest'), or with "
+             "that of a step; without any, as if this were not given")
+          ->check(CheckStep)
+          ->needs(folder);
+  app->add_flag("--restore-drop", flags->restore_drop,
+                "of that, leave out tables that the model does not have any "
+                "more; else it is refused")
+      ->needs(restore);
   auto* const every =
       app->add_option("--checkpoint-every", flags->checkpoint_every_seconds,
                       "seconds between two checkpoints; the first server has "

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "ps/access/policy.h"
 #include "ps/tls.h"
+#include "ps/usable_memory.h"
 
 namespace penstock::ps {
 
@@ -22,10 +23,14 @@ struct ServerFlags {
   double wait_seconds = 600;
   uint64_t memory = uint64_t{16} << 30;         // bytes
   uint64_t held_gradients = uint64_t{4} << 30;  // bytes
-  std::string spill;         // the folder of rows without room; empty: none
-  uint64_t spill_limit = 0;  // bytes; 0: what the disk has
-  std::string checkpoints;   // the folder; empty: none
-  std::string restore;       // "newest" or a step; empty: not
+  // Bytes of sparse tables without a budget_bytes; 0: no limit.
+  uint64_t sparse_memory = UsableMemory() / 2;
+  uint64_t held_answers = uint64_t{4} << 30;  // bytes
+  std::string spill;          // the folder of rows without room; empty: none
+  uint64_t spill_limit = 0;   // bytes; 0: what the disk has
+  std::string checkpoints;    // the folder; empty: none
+  std::string restore;        // "newest" or a step; empty: not
+  bool restore_drop = false;  // tables that the model does not have any more
   double checkpoint_every_seconds = 0;  // 0: never
   unsigned keep_checkpoints = 3;
   bool incremental = false;

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -26,6 +27,7 @@
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "penstock/allocator.h"
 #include "penstock/metrics.h"
 #include "penstock/penstock.h"
 #include "penstock/record.h"
@@ -47,6 +49,7 @@
 #include "tensor_service/calls.h"
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/status.h"
+#include "transport/base/bytes_text.h"
 #include "transport/base/log.h"
 
 namespace penstock::ps {
@@ -102,6 +105,8 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   options.max_wait = absl::Seconds(flags.wait_seconds);
   options.max_held_bytes = flags.held_gradients;
   options.tables.max_dense_bytes = flags.memory;
+  options.tables.max_sparse_bytes = flags.sparse_memory;
+  options.tables.max_answer_bytes = flags.held_answers;
   options.tables.hash_seed = RandomSeed();
   if (spill != nullptr) {
     options.tables.new_tier = [spill] { return spill->NewTier(); };
@@ -109,11 +114,31 @@ Server::Options OptionsOf(const ServerFlags& flags, checkpoint::Files* files,
   if (!flags.restore.empty()) {
     uint64_t step = 0;
     const bool is_step = absl::SimpleAtoi(flags.restore, &step);
-    options.restore = is_step ? RestoreFrom(files, step) : RestoreFrom(files);
+    options.restore =
+        RestoreFrom(files, is_step ? absl::make_optional(step) : absl::nullopt,
+                    {flags.restore_drop});
   }
   if (flags.quiet) options.log = [](const std::string&) {};
   return options;
 }
+
+// Memory that workers on this host share. What has no room there is sent to
+// them over TCP, which nobody would notice but by the time that it takes.
+struct SharedPool {
+  static penstock::Allocator::Buffer Allocate(size_t bytes) {
+    auto buffer = penstock::Allocator::Allocate(bytes);
+    static std::atomic<bool> is_said{false};
+    if (buffer && !buffer.is_pooled() && !is_said.exchange(true)) {
+      base::LogWarning(absl::StrCat(
+          "ps: ", base::BytesText(bytes),
+          " have no room in the memory that is shared with workers on this "
+          "host: what they pull goes over TCP. A larger "
+          "PENSTOCK_SHM_ARENA_MIB of this server helps: dense tables want "
+          "twice their size"));
+    }
+    return buffer;
+  }
+};
 
 // Null without a folder.
 absl::StatusOr<std::unique_ptr<DiskTiers>> OpenSpill(const ServerFlags& flags) {
@@ -262,7 +287,7 @@ int Run(ServerFlags flags) {
   }
   // Values are pulled where they lie.
   if (!flags.stock) {
-    tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
+    tensor::SetDefaultAllocator(tensor::PoolAllocator<SharedPool>());
   }
   Files files;
   if (!flags.checkpoints.empty()) {

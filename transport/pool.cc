@@ -8,6 +8,7 @@
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/shm/user_arenas.h"
 #include "transport/settings/settings.h"
+#include "transport/settings/shm_arena.h"
 
 namespace penstock {
 namespace {
@@ -23,11 +24,16 @@ HugePages PagesOfPool() {
   return pages;
 }
 
+uint64_t LimitOfPool() {
+  static const uint64_t bytes = ResolveShmArenaBytes().value_or(0);
+  return bytes;
+}
+
 }  // namespace
 
 std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes) {
   absl::StatusOr<std::shared_ptr<Arena>> arena =
-      fabric::shm::ArenaFor(geteuid(), PagesOfPool());
+      fabric::shm::ArenaFor(geteuid(), PagesOfPool(), LimitOfPool());
   if (!arena.ok()) return nullptr;
   absl::StatusOr<std::shared_ptr<ArenaLease>> lease = (*arena)->Allocate(bytes);
   if (!lease.ok()) return nullptr;

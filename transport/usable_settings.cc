@@ -4,6 +4,7 @@
 #include "transport/base/log.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/polling_engine.h"
+#include "transport/settings/shm_arena.h"
 #include "transport/start_monitoring.h"
 #include "transport/stub_memory.h"
 
@@ -36,10 +37,10 @@ void SayLateOnce() {
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {
-        ResolvePolling().status(),      ResolveShmHugePages().status(),
-        ResolveStubMemory().status(),   ResolveMetrics().status(),
-        ResolveStatusSocket().status(), ResolveTrace().status(),
-        ResolveRecord().status()};
+        ResolvePolling().status(),       ResolveShmHugePages().status(),
+        ResolveShmArenaBytes().status(), ResolveStubMemory().status(),
+        ResolveMetrics().status(),       ResolveStatusSocket().status(),
+        ResolveTrace().status(),         ResolveRecord().status()};
     bool good = true;
     for (const absl::Status& status : all) {
       if (!status.ok()) base::LogError(status.message());

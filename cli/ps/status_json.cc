@@ -9,11 +9,10 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json TableJson(const ps::v1::TableReport& table) {
-  json all = {{"name", table.name()},
-              {"type", table.sparse() ? "sparse" : "dense"},
-              {"steps", table.steps()},
-              {"rows", table.rows()},
-              {"bytes", table.bytes()}};
+  json all = {
+      {"name", table.name()},  {"type", table.sparse() ? "sparse" : "dense"},
+      {"new", table.is_new()}, {"steps", table.steps()},
+      {"rows", table.rows()},  {"bytes", table.bytes()}};
   if (!table.sparse()) return all;
   all["limit_bytes"] = table.budget_bytes();
   all["hits"] = table.hits();
@@ -45,6 +44,8 @@ json ReportJson(const ps::v1::ServerReport& report) {
               {"held_limit_bytes", report.held_bytes_limit()},
               {"restored_step", report.restored_step()},
               {"last_checkpoint_step", report.last_checkpoint_step()},
+              {"checkpoint_written_bytes", report.checkpoint_written_bytes()},
+              {"checkpoint_total_bytes", report.checkpoint_total_bytes()},
               {"failure", report.failure()},
               {"workers", json::array()},
               {"tables", json::array()}};

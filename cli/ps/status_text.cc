@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "cli/ps/status_view.h"
 #include "cli/top/figures.h"
 #include "cli/top/table.h"
@@ -13,6 +14,7 @@ namespace penstock::cli {
 namespace {
 
 constexpr size_t kMaxWorkers = 20;
+constexpr size_t kMaxNewTables = 20;
 constexpr size_t kMaxTables = 50;
 constexpr int kNameColumns = 26;
 
@@ -135,7 +137,8 @@ std::string Workers(const std::vector<ServerStatus>& servers) {
 struct TableSum {
   std::string name;
   bool is_sparse = false;
-  uint64_t steps = 0;  // the most
+  bool is_new = false;  // since the restore
+  uint64_t steps = 0;   // the most
   double rows = 0;
   double spilled = 0;  // of them, those on disk
   double bytes = 0;
@@ -151,6 +154,7 @@ std::vector<TableSum> LargestTables(const std::vector<ServerStatus>& servers) {
       TableSum& sum = by_name[each.name()];
       sum.name = each.name();
       sum.is_sparse = each.sparse();
+      sum.is_new |= each.is_new();
       sum.steps = std::max<uint64_t>(sum.steps, each.steps());
       sum.rows += Number(each.rows());
       sum.spilled += Number(each.spilled_rows());
@@ -185,6 +189,22 @@ std::vector<std::string> CellsOf(const TableSum& table, bool has_spilled) {
   return cells;
 }
 
+// What began anew beside a checkpoint, or "".
+std::string NewTables(const std::vector<TableSum>& tables) {
+  std::vector<std::string> names;
+  for (const TableSum& table : tables) {
+    if (!table.is_new) continue;
+    if (names.size() == kMaxNewTables) {
+      names.push_back("...");
+      break;
+    }
+    names.push_back(base::Printable(table.name, kNameColumns));
+  }
+  if (names.empty()) return "";
+  return absl::StrCat("began anew, as the checkpoint did not have them: ",
+                      absl::StrJoin(names, ", "), "\n");
+}
+
 std::string Tables(const std::vector<ServerStatus>& servers,
                    const Output& out) {
   const std::vector<TableSum> tables = LargestTables(servers);
@@ -207,7 +227,7 @@ std::string Tables(const std::vector<ServerStatus>& servers,
     absl::StrAppend(&text, "and ", tables.size() - kMaxTables,
                     " smaller ones\n");
   }
-  return text + table.LeftOut();
+  return text + table.LeftOut() + NewTables(tables);
 }
 
 }  // namespace

@@ -165,6 +165,30 @@ absl::Status CheckModel(const Model& model) {
   return absl::OkStatus();
 }
 
+std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours) {
+  std::map<std::string, const TableDefinition*> there;
+  for (const TableDefinition& table : in_checkpoint.tables) {
+    there[table.name] = &table;
+  }
+  for (const TableDefinition& table : ours.tables) {
+    const auto found = there.find(table.name);
+    if (found == there.end()) continue;
+    std::string difference = Differs(*found->second, table);
+    if (!difference.empty()) return difference;
+  }
+  return "";
+}
+
+std::vector<std::string> NotIn(const Model& other, const Model& model) {
+  std::set<absl::string_view> there;
+  for (const TableDefinition& table : other.tables) there.insert(table.name);
+  std::vector<std::string> names;
+  for (const TableDefinition& table : model.tables) {
+    if (there.count(table.name) == 0) names.push_back(table.name);
+  }
+  return names;
+}
+
 std::string Difference(const Model& in_checkpoint, const Model& ours) {
   std::map<std::string, const TableDefinition*> there;
   for (const TableDefinition& table : in_checkpoint.tables) {

@@ -60,6 +60,11 @@ constexpr uint64_t kMaxSparseRowBytes = 8 << 20;
 // Returns in what `ours` differs from the model in a checkpoint, "" if it does
 // not: the first table that differs, and how. The order of tables is none.
 std::string Difference(const Model& in_checkpoint, const Model& ours);
+// The same of the tables that both have.
+std::string DifferenceOfCommon(const Model& in_checkpoint, const Model& ours);
+// Returns the names of the tables of `model` that `other` does not have, in
+// their order.
+std::vector<std::string> NotIn(const Model& other, const Model& model);
 
 }  // namespace penstock::ps::checkpoint
 

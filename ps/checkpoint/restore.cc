@@ -1,6 +1,7 @@
 #include "ps/checkpoint/restore.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,11 +11,14 @@
 #include "ps/checkpoint/little_endian.h"
 #include "ps/checkpoint/restore_plan.h"
 #include "ps/checkpoint/shard_reader.h"
+#include "tensor_service/text.h"
 
 namespace penstock::ps::checkpoint {
 namespace {
 
-// For each table of `from`, its index in `to`, which has the same tables.
+constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+// For each table of `from`, its index in `to`, or kNone.
 std::vector<size_t> Indices(const Model& from, const Model& to) {
   std::map<absl::string_view, size_t> by_name;
   for (size_t i = 0; i < to.tables.size(); ++i) {
@@ -22,9 +26,19 @@ std::vector<size_t> Indices(const Model& from, const Model& to) {
   }
   std::vector<size_t> indices;
   for (const TableDefinition& table : from.tables) {
-    indices.push_back(by_name[table.name]);
+    const auto found = by_name.find(table.name);
+    indices.push_back(found == by_name.end() ? kNone : found->second);
   }
   return indices;
+}
+
+std::string DifferenceButForNew(const Model& in_checkpoint, const Model& ours) {
+  std::string difference = DifferenceOfCommon(in_checkpoint, ours);
+  if (!difference.empty()) return difference;
+  const std::vector<std::string> gone = NotIn(ours, in_checkpoint);
+  if (gone.empty()) return "";
+  return absl::StrCat("table '", tensor::Quoted(gone.front()),
+                      "' is in the checkpoint and not in this model");
 }
 
 class Restorer {
@@ -40,9 +54,13 @@ class Restorer {
         theirs_(Indices(model, chain.model())) {}
 
   absl::Status Run() {
-    std::vector<Wanted::Rows> rows = wanted_.rows;
-    for (Wanted::Rows& each : rows) {
-      if (each.table < theirs_.size()) each.table = theirs_[each.table];
+    std::vector<Wanted::Rows> rows;
+    for (Wanted::Rows each : wanted_.rows) {
+      if (each.table < theirs_.size()) {
+        each.table = theirs_[each.table];
+        if (each.table == kNone) continue;  // it is new
+      }
+      rows.push_back(each);
     }
     absl::StatusOr<DensePlan> plan = PlanDense(chain_, rows);
     if (!plan.ok()) return plan.status();
@@ -60,7 +78,9 @@ class Restorer {
 
  private:
   bool IsRead(const PartKey& key, const Part& part) const {
-    if (part.kind == TableKind::kSparse) return wanted_.holds != nullptr;
+    if (part.kind == TableKind::kSparse) {
+      return wanted_.holds != nullptr && ours_[part.table] != kNone;
+    }
     return plan_.count(key) > 0;
   }
 
@@ -213,7 +233,9 @@ absl::Status Restore(Files* files, const Chain& chain, const Model& model,
                      const Progress& progress) {
   absl::Status status = CheckModel(model);
   if (!status.ok()) return status;
-  const std::string difference = Difference(chain.model(), model);
+  const std::string difference =
+      wanted.may_drop_tables ? DifferenceOfCommon(chain.model(), model)
+                             : DifferenceButForNew(chain.model(), model);
   if (!difference.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("the checkpoint is of another model: ", difference));

@@ -30,6 +30,8 @@ struct Wanted {
   std::vector<Rows> rows;
   // Sparse: whether this server holds the row of an id. Null: no row.
   std::function<bool(size_t table, uint64_t id)> holds;
+  // Whether tables of the checkpoint are left out that the model does not have.
+  bool may_drop_tables = false;
 };
 
 // Elements of a stream of a dense table, from the one of that number of the
@@ -61,8 +63,12 @@ class Sink {
 // it, in time and bytes as they are wanted: dense rows from the newest
 // checkpoint that has them, and of them whole blocks only. Holds one block.
 //
-// Returns FAILED_PRECONDITION if `model` is another than the checkpoint's,
-// naming the first table that differs, and how; INVALID_ARGUMENT if rows are
+// Of tables that the checkpoint does not have, nothing comes: they are new; see
+// NotIn().
+//
+// Returns FAILED_PRECONDITION if a table is another than the checkpoint's,
+// naming the first that differs, and how, and if it has one that `model` has
+// not, unless that may be dropped; INVALID_ARGUMENT if rows are
 // wanted that are not in the model; DATA_LOSS if it finds damage, which the
 // sink has seen nothing of. `chain` has the clocks.
 absl::Status Restore(Files* files, const Chain& chain, const Model& model,

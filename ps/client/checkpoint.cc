@@ -1,12 +1,14 @@
 #include "ps/client/checkpoint.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ps/client/fanout.h"
+#include "ps/client/write_watch.h"
 #include "tensor_service/calls.h"
 #include "transport/base/bytes_text.h"
 #include "transport/base/steady_time.h"
@@ -103,6 +105,10 @@ class Attempts {
     *write.mutable_view() = connection_.view();
     *write.mutable_attempt() = attempt;
     write.set_version(version);
+    std::unique_ptr<WriteWatch> watch;
+    if (options_.written) {
+      watch = std::make_unique<WriteWatch>(connection_, options_.written);
+    }
     return Ask<v1::ShardInfo>(&all_, "WriteShard", write);
   }
 

@@ -23,6 +23,10 @@ struct CheckpointOptions {
   absl::Duration timeout = absl::Minutes(10);  // of all of it
   // Called in between with a line for people; may be empty.
   std::function<void(absl::string_view)> progress;
+  // Called now and then while the servers write, on another thread, with the
+  // bytes that all of them have written and will have; those may get less, as
+  // ps.proto says. May be empty: then nobody is asked.
+  std::function<void(uint64_t done, uint64_t total)> written;
 };
 
 struct CheckpointResult {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ps/checkpoint/names.h"
 #include "ps/checkpoint/restore.h"
 #include "ps/checkpoint/verify.h"
@@ -27,7 +28,8 @@ constexpr size_t kNone = std::numeric_limits<size_t>::max();
 // Gathers dense values until they are whole, and passes rows on.
 class TablesSink final : public checkpoint::Sink {
  public:
-  explicit TablesSink(Tables* tables);
+  // `is_new` has the tables of the model that do not come.
+  TablesSink(Tables* tables, std::vector<bool> is_new);
 
   // Makes room for the dense values.
   absl::Status Begin();
@@ -50,10 +52,13 @@ class TablesSink final : public checkpoint::Sink {
   };
 
   sparse::Table& table(size_t rows) { return tables_->table(rows); }
+  // Returns the pieces of a part that do not come.
+  std::vector<size_t> NewPieces(size_t part) const;
   absl::Status PutRows();
   absl::Status TurnTo(size_t rows);
 
   Tables* const tables_;
+  const std::vector<bool> is_new_;
   std::vector<std::vector<Piece>> pieces_;  // by table of the model
   std::vector<size_t> rows_of_;             // by table of the model
   std::vector<DensePart::Snapshot> parts_;  // by place in Tables::parts()
@@ -62,8 +67,9 @@ class TablesSink final : public checkpoint::Sink {
   sparse::RowBlock block_;
 };
 
-TablesSink::TablesSink(Tables* tables)
+TablesSink::TablesSink(Tables* tables, std::vector<bool> is_new)
     : tables_(tables),
+      is_new_(std::move(is_new)),
       pieces_(tables->model().model().tables.size()),
       rows_of_(pieces_.size(), kNone) {
   const LocalModel& model = tables->model();
@@ -198,9 +204,50 @@ absl::Status TablesSink::Finish() {
     table(rows).FinishRestore();
   }
   for (size_t part = 0; status.ok() && part < parts_.size(); ++part) {
-    status = tables_->Restore(part, std::move(parts_[part]));
+    std::vector<size_t> missing = NewPieces(part);
+    if (missing.empty()) {
+      status = tables_->Restore(part, std::move(parts_[part]));
+    } else if (missing.size() < tables_->parts()[part].pieces.size()) {
+      tables_->RestoreRest(part, std::move(parts_[part]), std::move(missing));
+    }
   }
   return status;
+}
+
+std::vector<size_t> TablesSink::NewPieces(size_t part) const {
+  std::vector<size_t> pieces;
+  const Part& layout = tables_->parts()[part];
+  for (size_t i = 0; i < layout.pieces.size(); ++i) {
+    const LocalRange& range = tables_->model().ranges()[layout.pieces[i].range];
+    if (is_new_[range.table]) pieces.push_back(i);
+  }
+  return pieces;
+}
+
+// Returns which tables are not in the checkpoint, and tells of them, and of
+// those that are dropped.
+std::vector<bool> FindNew(const Chain& chain, const checkpoint::Model& model,
+                          Tables* tables,
+                          const std::function<void(const std::string&)>& log) {
+  const std::vector<std::string> added =
+      checkpoint::NotIn(chain.model(), model);
+  const std::vector<std::string> dropped =
+      checkpoint::NotIn(model, chain.model());
+  const auto say = [&](const std::vector<std::string>& names,
+                       absl::string_view what) {
+    if (names.empty()) return;
+    log(absl::StrCat("restore: ", StepFolder(chain.newest().attempt.step), what,
+                     absl::StrJoin(names, ", ")));
+  };
+  say(added, " does not have these tables, which begin anew: ");
+  say(dropped, " has these tables, which are not in the model: ");
+  std::vector<bool> is_new(model.tables.size());
+  for (size_t i = 0; i < is_new.size(); ++i) {
+    is_new[i] =
+        std::count(added.begin(), added.end(), model.tables[i].name) > 0;
+    if (is_new[i]) tables->SetNew(i);
+  }
+  return is_new;
 }
 
 absl::StatusOr<Chain> FindChain(
@@ -224,16 +271,18 @@ absl::StatusOr<Chain> FindChain(
 }  // namespace
 
 absl::StatusOr<RestoredModel> RestoreCheckpoint(
-    checkpoint::Files* files, uint64_t step, Tables* tables,
-    const std::function<void(const std::string&)>& log) {
+    checkpoint::Files* files, uint64_t step, const RestoreOptions& options,
+    Tables* tables, const std::function<void(const std::string&)>& log) {
   const auto chain = FindChain(files, step, log);
   if (!chain.ok()) return chain.status();
   const auto model = CheckpointModelOf(tables->model().model());
   if (!model.ok()) return model.status();
-  TablesSink sink(tables);
+  TablesSink sink(tables, FindNew(*chain, *model, tables, log));
   absl::Status status = sink.Begin();
   if (status.ok()) {
-    status = checkpoint::Restore(files, *chain, *model, sink.Wanted(), &sink);
+    checkpoint::Wanted wanted = sink.Wanted();
+    wanted.may_drop_tables = options.may_drop_tables;
+    status = checkpoint::Restore(files, *chain, *model, wanted, &sink);
   }
   if (status.ok()) status = sink.Finish();
   const checkpoint::Manifest& manifest = chain->newest();
@@ -254,16 +303,17 @@ absl::StatusOr<RestoredModel> RestoreCheckpoint(
 }
 
 std::function<absl::StatusOr<RestoredModel>(uint64_t step, Tables* tables)>
-RestoreFrom(checkpoint::Files* files, absl::optional<uint64_t> wanted) {
-  return [files, wanted](uint64_t step,
-                         Tables* tables) -> absl::StatusOr<RestoredModel> {
+RestoreFrom(checkpoint::Files* files, absl::optional<uint64_t> wanted,
+            const RestoreOptions& options) {
+  return [files, wanted, options](
+             uint64_t step, Tables* tables) -> absl::StatusOr<RestoredModel> {
     if (step > 0 && wanted.has_value() && *wanted != step) {
       return absl::FailedPreconditionError(absl::StrCat(
           "restore: this server was told to begin with ", StepFolder(*wanted),
           ", and the others have begun with ", StepFolder(step)));
     }
     return RestoreCheckpoint(
-        files, wanted.value_or(step), tables,
+        files, wanted.value_or(step), options, tables,
         [](const std::string& line) { base::LogWarning("ps: " + line); });
   };
 }

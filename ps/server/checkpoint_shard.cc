@@ -24,17 +24,24 @@ absl::string_view BytesOf(const std::vector<float>& floats, size_t first,
           count * sizeof(float)};
 }
 
+uint64_t RowsOf(const LocalRange& range) {
+  return range.shape.empty() ? 1 : static_cast<uint64_t>(range.shape[0]);
+}
+
 class SnapshotWriter {
  public:
   SnapshotWriter(const Tables& tables, const checkpoint::Model& model,
                  const Cancellation* cancellation, Pace* pace,
-                 checkpoint::ShardWriter* writer)
+                 ShardProgress* progress, checkpoint::ShardWriter* writer)
       : tables_(tables),
         model_(model),
         cancellation_(cancellation),
         pace_(pace),
+        progress_(progress),
         writer_(writer) {}
 
+  // Counts what is to be written: of sparse tables, all that they hold.
+  void Count(const std::vector<size_t>& parts);
   absl::Status WriteRows(size_t rows, const ModelSnapshot::Sparse& snapshot);
   absl::Status WritePart(size_t part, const DensePart::Snapshot& snapshot);
 
@@ -45,6 +52,7 @@ class SnapshotWriter {
     }
     return absl::CancelledError("checkpoint: the caller has given up");
   }
+  uint64_t BytesOfRows(size_t rows) const;
   absl::Status WriteBlock(const sparse::RowBlock& block, size_t dim);
   absl::Status WritePiece(const Part::Piece& piece,
                           const DensePart::Snapshot& snapshot);
@@ -53,14 +61,41 @@ class SnapshotWriter {
   const checkpoint::Model& model_;
   const Cancellation* const cancellation_;
   Pace* const pace_;
+  ShardProgress* const progress_;
   checkpoint::ShardWriter* const writer_;
+  std::vector<uint64_t> expected_;  // of each sparse table
 };
+
+uint64_t SnapshotWriter::BytesOfRows(size_t rows) const {
+  const sparse::Table& table = tables_.table(rows);
+  return table.counters().rows *
+         checkpoint::RowBytes(
+             model_.tables[tables_.model().rows()[rows].table]);
+}
+
+void SnapshotWriter::Count(const std::vector<size_t>& parts) {
+  uint64_t total = 0;
+  for (size_t rows = 0; rows < tables_.model().rows().size(); ++rows) {
+    expected_.push_back(BytesOfRows(rows));
+    total += expected_.back();
+  }
+  for (const size_t part : parts) {
+    for (const Part::Piece& piece : tables_.parts()[part].pieces) {
+      const LocalRange& range = tables_.model().ranges()[piece.range];
+      const checkpoint::TableDefinition& table = model_.tables[range.table];
+      total += RowsOf(range) * checkpoint::RowBytes(table);
+    }
+  }
+  progress_->done = 0;
+  progress_->total = total;
+}
 
 absl::Status SnapshotWriter::WriteRows(size_t rows,
                                        const ModelSnapshot::Sparse& snapshot) {
   const size_t table = tables_.model().rows()[rows].table;
   const size_t dim = tables_.table(rows).options().dim;
   absl::Status status = writer_->BeginSparse(table, snapshot.steps);
+  uint64_t expected = expected_[rows];
   sparse::RowBlock block;
   while (status.ok()) {
     status = CheckCancelled();
@@ -69,12 +104,18 @@ absl::Status SnapshotWriter::WriteRows(size_t rows,
     if (!more.ok()) return more.status();
     if (!*more) break;
     status = WriteBlock(block, dim);
+    const uint64_t bytes =
+        std::min(expected,
+                 block.ids.size() * checkpoint::RowBytes(model_.tables[table]));
+    progress_->done += bytes;
+    expected -= bytes;
     if (snapshot.rows->is_short_of_room()) {
       pace_->Hurry();
     } else {
       pace_->Rest();
     }
   }
+  progress_->total -= expected;  // those that have not changed
   return status;
 }
 
@@ -111,8 +152,7 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
   const LocalRange& range = tables_.model().ranges()[piece.range];
   const checkpoint::TableDefinition& table = model_.tables[range.table];
   const uint64_t elements = checkpoint::RowElements(table);
-  const uint64_t all =
-      range.shape.empty() ? 1 : static_cast<uint64_t>(range.shape[0]);
+  const uint64_t all = RowsOf(range);
   const uint64_t at_once =
       kDenseBytesAtOnce / std::max<uint64_t>(1, checkpoint::RowBytes(table)) +
       1;
@@ -135,6 +175,7 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
     for (const tensor::NamedTensor& slot : snapshot.slots) add(slot.tensor);
     status = writer_->AddDense(rows);
     if (!status.ok()) return status;
+    progress_->done += rows.rows * checkpoint::RowBytes(table);
     pace_->Rest();
   }
   return absl::OkStatus();
@@ -145,9 +186,9 @@ absl::Status SnapshotWriter::WritePiece(const Part::Piece& piece,
 absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
                            const absl::optional<PartSteps>& base,
                            const Cancellation* cancellation, Pace* pace,
-                           ModelSnapshot snapshot,
+                           ModelSnapshot snapshot, ShardProgress* progress,
                            checkpoint::ShardWriter* writer) {
-  SnapshotWriter to(tables, model, cancellation, pace, writer);
+  SnapshotWriter to(tables, model, cancellation, pace, progress, writer);
   std::vector<size_t> changed;
   for (size_t part = 0; part < snapshot.parts.size(); ++part) {
     if (!base.has_value() || (*base)[part] != snapshot.parts[part].steps) {
@@ -156,6 +197,7 @@ absl::Status WriteSnapshot(const Tables& tables, const checkpoint::Model& model,
       snapshot.parts[part] = {};  // or the next step would copy its slots
     }
   }
+  to.Count(changed);
   for (size_t rows = 0; rows < snapshot.tables.size(); ++rows) {
     absl::Status status = to.WriteRows(rows, snapshot.tables[rows]);
     if (!status.ok()) return status;

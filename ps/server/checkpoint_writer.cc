@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "ps/checkpoint/chain.h"
@@ -159,6 +160,7 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::Write(
   absl::MutexLock lock(&mu_);
   const Training training = server_->training();
   if (training == nullptr) return Refused("this server has no model");
+  progress_.done = 0;
   Tables& tables = *training->tables;
   auto base = FindBase(attempt, &tables);
   if (!base.ok()) return base.status();
@@ -239,7 +241,7 @@ absl::StatusOr<ModelSnapshot> CheckpointWriter::TakeSnapshot(
 absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
     const Attempt& attempt, const Server::Training& training,
     const Written* base, ModelSnapshot snapshot,
-    const Cancellation* cancellation) const {
+    const Cancellation* cancellation) {
   const auto model = CheckpointModelOf(training.tables->model().model());
   if (!model.ok()) return model.status();
   Shard shard;
@@ -253,7 +255,8 @@ absl::StatusOr<CheckpointWriter::Shard> CheckpointWriter::WriteShard(
             [&] { return server_->push_counts().counted; });
   absl::Status status =
       WriteSnapshot(*training.tables, *model, part_steps, cancellation, &pace,
-                    std::move(snapshot), writer->get());
+                    std::move(snapshot), &progress_, writer->get());
+  const absl::Cleanup ended = [this] { progress_.total = 0; };
   if (!status.ok()) return status;
   auto info = (*writer)->Finish(shard.clocks);
   if (!info.ok()) return info.status();
@@ -306,7 +309,10 @@ void CheckpointWriter::Log(const std::string& line) const {
 
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer) {
   ServerReport report = server.report();
-  if (writer != nullptr) report.last_checkpoint_step = writer->last_step();
+  if (writer == nullptr) return report;
+  report.last_checkpoint_step = writer->last_step();
+  report.checkpoint_written_bytes = writer->progress().done;
+  report.checkpoint_total_bytes = writer->progress().total;
   return report;
 }
 

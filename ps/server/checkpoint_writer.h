@@ -104,6 +104,9 @@ class CheckpointWriter {
   // wait.
   uint64_t last_step() const { return last_step_; }
 
+  // How much of a shard Write() has written. Does not wait.
+  const ShardProgress& progress() const { return progress_; }
+
  private:
   // A shard of this process, which an incremental one may go on from.
   struct Written {
@@ -130,7 +133,7 @@ class CheckpointWriter {
   absl::StatusOr<Shard> WriteShard(const Attempt& attempt,
                                    const Server::Training& training,
                                    const Written* base, ModelSnapshot snapshot,
-                                   const Cancellation* cancellation) const;
+                                   const Cancellation* cancellation);
   std::vector<uint64_t> Prune() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Log(const std::string& line) const;
 
@@ -138,6 +141,7 @@ class CheckpointWriter {
   Server* const server_;
   const Options options_;
   std::atomic<uint64_t> last_step_{0};
+  ShardProgress progress_;
 
   absl::Mutex mu_;
   // The oldest first.
@@ -153,8 +157,8 @@ class CheckpointWriter {
   Clocks newest_clocks_ ABSL_GUARDED_BY(mu_);
 };
 
-// Returns the server's report, with the step of the last checkpoint. The writer
-// may be null.
+// Returns the server's report, with what the writer, which may be null, has to
+// tell.
 ServerReport ReportOf(const Server& server, const CheckpointWriter* writer);
 
 }  // namespace penstock::ps

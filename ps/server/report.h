@@ -20,6 +20,7 @@ struct PushCounts {
 struct TableReport {
   std::string name;
   bool is_sparse = false;
+  bool is_new = false;  // not in the checkpoint that the server began with
   uint64_t steps = 0;
   uint64_t bytes = 0;         // held here
   uint64_t rows = 0;          // here
@@ -58,6 +59,9 @@ struct ServerReport {
   // That this process has committed; 0: none. A Server knows of none: who has
   // the CheckpointWriter fills it in.
   uint64_t last_checkpoint_step = 0;
+  // Of the shard that is being written; total 0: none is. Filled in likewise.
+  uint64_t checkpoint_written_bytes = 0;
+  uint64_t checkpoint_total_bytes = 0;
   std::string failure;              // why training has ended; empty: it has not
   std::vector<TableReport> tables;  // in the order of the model
   std::vector<WorkerReport> workers;

@@ -61,4 +61,9 @@ absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
   return values;
 }
 
+absl::Span<const float> FloatsOf(const tensor::Tensor& aligned) {
+  return {reinterpret_cast<const float*>(aligned.bytes().data()),
+          aligned.num_elements()};
+}
+
 }  // namespace penstock::ps

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::ps {
@@ -24,6 +25,9 @@ absl::StatusOr<std::vector<uint64_t>> IdsIn(const tensor::NamedTensor& named);
 // RESOURCE_EXHAUSTED if there is no memory.
 absl::StatusOr<tensor::Tensor> RowsIn(const tensor::NamedTensor& named,
                                       size_t rows, size_t dim);
+
+// Returns the elements of an aligned f32 tensor.
+absl::Span<const float> FloatsOf(const tensor::Tensor& aligned);
 
 // A name that a peer may have chosen, for people.
 std::string Shown(absl::string_view table);

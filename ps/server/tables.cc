@@ -1,6 +1,7 @@
 #include "ps/server/tables.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@ Tables::Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
       server_(server),
       options_(options),
       parts_(LayOut(model_)),
+      is_new_(model_.model().tables.size()),
       dense_(parts_.size()),
       missing_parts_(parts_.size()),
       sparse_(model_.rows().size()) {
@@ -75,10 +77,17 @@ absl::Status Tables::CheckDenseBytes() {
 }
 
 absl::Status Tables::MakeSparseTables() {
+  if (options_.max_sparse_bytes > 0) {
+    pool_ = std::make_unique<sparse::Pool>(
+        options_.max_sparse_bytes,
+        "give it a budget_bytes, and let it evict or spill, or start the "
+        "server with a larger --sparse-memory");
+  }
   for (size_t i = 0; i < sparse_.size(); ++i) {
     const size_t table = model_.rows()[i].table;
     sparse::Options options = ps::OptionsOf(model_.table(table));
     options.hash_seed = options_.hash_seed;
+    options.pool = pool_.get();
     if (options.above_budget == sparse::AboveBudget::kSpill) {
       if (options_.new_tier == nullptr) {
         return absl::FailedPreconditionError(absl::StrCat(
@@ -163,9 +172,36 @@ absl::Status Tables::Initialize(const tensor::Bundle& values) {
       return NameTable(made.status(), *at, named.tensor, tensor::DType::kF64,
                        "");
     }
+    if (const auto rest = incomplete_.find(*at); rest != incomplete_.end()) {
+      auto whole = Complete(*at, **made, rest->second);
+      if (!whole.ok()) return whole.status();
+      made = std::move(whole);
+      incomplete_.erase(rest);
+    }
     SetPart(*at, *std::move(made));
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<DensePart>> Tables::Complete(
+    size_t part, const DensePart& first, Incomplete rest) const {
+  const DensePart::Snapshot from = first.TakeSnapshot();
+  const auto copy = [](const Part::Piece& piece, const tensor::Tensor& source,
+                       const tensor::Tensor& to) {
+    const size_t size = tensor::ElementSize(to.dtype());
+    // Nobody else has the memory.
+    std::memcpy(to.buffer()->mutable_data() + piece.first * size,
+                source.bytes().data() + piece.first * size,
+                piece.elements * size);
+  };
+  for (const size_t at : rest.missing) {
+    const Part::Piece& piece = parts_[part].pieces[at];
+    copy(piece, from.value, rest.snapshot.value);
+    for (size_t i = 0; i < rest.snapshot.slots.size(); ++i) {
+      copy(piece, from.slots[i].tensor, rest.snapshot.slots[i].tensor);
+    }
+  }
+  return DensePart::Restore(OptionsOf(part), std::move(rest.snapshot));
 }
 
 absl::StatusOr<DensePart::Snapshot> Tables::MakeRoom(size_t part) const {
@@ -193,11 +229,18 @@ absl::Status Tables::Restore(size_t part, DensePart::Snapshot snapshot) {
   return absl::OkStatus();
 }
 
+void Tables::RestoreRest(size_t part, DensePart::Snapshot snapshot,
+                         std::vector<size_t> missing) {
+  absl::MutexLock lock(&setup_mu_);
+  incomplete_[part] = {std::move(snapshot), std::move(missing)};
+}
+
 std::vector<TableReport> Tables::Report() const {
   std::vector<TableReport> reports(model_.model().tables.size());
   for (size_t i = 0; i < reports.size(); ++i) {
     reports[i].name = model_.table(i).name;
     reports[i].is_sparse = !model_.table(i).is_dense();
+    reports[i].is_new = is_new_[i];
   }
   for (size_t i = 0; has_values() && i < parts_.size(); ++i) {
     for (const Part::Piece& piece : parts_[i].pieces) {

@@ -28,6 +28,8 @@
 #include "ps/server/local_model.h"
 #include "ps/server/parts.h"
 #include "ps/server/report.h"
+#include "ps/server/row_step.h"
+#include "ps/sparse/pool.h"
 #include "ps/sparse/table.h"
 #include "ps/sparse/tier.h"
 #include "tensor_service/allocator.h"
@@ -67,6 +69,12 @@ class Tables {
     // which readers keep, have the rest, or as much as the values and their
     // next versions if that is more.
     size_t max_dense_bytes = size_t{16} << 30;
+    // Bounds the sparse tables that have no budget_bytes, together; 0: nothing
+    // does. Above it pushes are refused that make rows.
+    size_t max_sparse_bytes = 0;
+    // Bounds the memory of answers, but for dense values that are sent from
+    // where they lie, until their readers have read them, or let go of them.
+    size_t max_answer_bytes = size_t{4} << 30;
     // Returns a place for the rows of one sparse table that have no room in
     // memory; what it refers to outlives the tables. Null: there is none.
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
@@ -98,6 +106,13 @@ class Tables {
   absl::StatusOr<DensePart::Snapshot> MakeRoom(size_t part) const;
   // Takes a part as a checkpoint has it.
   absl::Status Restore(size_t part, DensePart::Snapshot snapshot);
+  // The same of a part of which the checkpoint lacks some pieces, by their
+  // places in Part::pieces: it has a value once Initialize() has given those.
+  void RestoreRest(size_t part, DensePart::Snapshot snapshot,
+                   std::vector<size_t> missing);
+  // Says that a table of the model was not in the checkpoint that was restored.
+  // Before others use the tables.
+  void SetNew(size_t table) { is_new_[table] = true; }
   // Whether all parts have values. From then on they can be read and trained.
   bool has_values() const { return missing_parts_ == 0; }
 
@@ -112,7 +127,8 @@ class Tables {
   // Returns the values, by the names of parts and tables, in the order of the
   // selection. Parts share the server's memory, and are of one point in time,
   // but for those of different policies. Returns RESOURCE_EXHAUSTED if there is
-  // no memory, or if older versions of dense values take all that they may;
+  // no memory, or if older versions of dense values, or answers that nobody has
+  // read, take all that they may;
   // and DATA_LOSS as CheckTiers() does.
   absl::StatusOr<tensor::Bundle> Read(const Selection& selection,
                                       absl::Time now);
@@ -161,6 +177,12 @@ class Tables {
     std::atomic<uint64_t> steps{0};
   };
 
+  // What a checkpoint has of a part that is not all in it.
+  struct Incomplete {
+    DensePart::Snapshot snapshot;
+    std::vector<size_t> missing;
+  };
+
   Tables(LocalModel model, std::shared_ptr<const PlacementMap> placement,
          uint32_t server, const Options& options);
 
@@ -168,6 +190,10 @@ class Tables {
   absl::Status MakeSparseTables();
   absl::Status CheckDenseBytes();
   DensePart::Options OptionsOf(size_t part) const;
+  // Returns the part with the missing pieces of `first`.
+  absl::StatusOr<std::unique_ptr<DensePart>> Complete(size_t part,
+                                                      const DensePart& first,
+                                                      Incomplete rest) const;
   void SetPart(size_t at, std::unique_ptr<DensePart> part)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(setup_mu_);
 
@@ -187,11 +213,18 @@ class Tables {
       size_t part, absl::Span<const tensor::NamedTensor> named) const;
   absl::StatusOr<RowGradients> CheckRows(
       size_t rows, absl::Span<const tensor::NamedTensor> named, absl::Time now);
+  // Returns memory for an answer. Returns RESOURCE_EXHAUSTED above
+  // max_answer_bytes, or if there is none, and INVALID_ARGUMENT if it alone is
+  // above.
+  absl::StatusOr<tensor::Tensor> NewAnswer(tensor::DType dtype,
+                                           const tensor::Shape& shape);
+  // Rounds f32 and f64 to f16 or bf16, by all workers.
+  absl::StatusOr<tensor::Tensor> Rounded(const tensor::Tensor& value,
+                                         tensor::DType dtype);
   absl::StatusOr<tensor::Tensor> ReadRows(const Selection::Rows& rows,
                                           absl::Time now);
   absl::Status ApplyParts(size_t policy, absl::Span<Gradients* const> pushes);
-  absl::Status ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
-                         absl::Time now);
+  absl::Status ApplyRows(size_t rows, RowStep mean, absl::Time now);
 
   const LocalModel model_;
   const std::shared_ptr<const PlacementMap> placement_;
@@ -200,14 +233,21 @@ class Tables {
   double max_version_bytes_ = 0;  // of the values of all parts
   const std::vector<Part> parts_;
   const optim::Workers workers_;
+  // Readers may outlive the tables.
+  const std::shared_ptr<std::atomic<size_t>> answer_bytes_ =
+      std::make_shared<std::atomic<size_t>>(0);
   absl::flat_hash_map<std::string, size_t> part_of_;
   // By table of the model.
   std::vector<std::shared_ptr<const optim::Optimizer>> optimizers_;
+  std::vector<bool> is_new_;
 
   absl::Mutex setup_mu_;
+  absl::flat_hash_map<size_t, Incomplete> incomplete_
+      ABSL_GUARDED_BY(setup_mu_);
   // Each is set once, before missing_parts_ counts it.
   std::vector<std::unique_ptr<DensePart>> dense_;
   std::atomic<size_t> missing_parts_;
+  std::unique_ptr<sparse::Pool> pool_;  // null: no limit
   std::vector<SparseTable> sparse_;
   // Who holds it sees the dense steps of a policy all or not at all.
   mutable absl::Mutex readers_mu_;

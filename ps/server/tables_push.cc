@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/compression/decompress.h"
 #include "ps/optim/gradient.h"
+#include "ps/server/row_step.h"
 #include "ps/server/row_tensors.h"
 #include "ps/server/tables.h"
 #include "ps/sparse/deduplicate.h"
@@ -48,11 +49,6 @@ absl::Status CheckElements(absl::string_view table, absl::string_view what,
                    "; an id has ", dim, " elements", optim::kSmallerGradients));
 }
 
-absl::Span<const float> FloatsOf(const tensor::Tensor& aligned) {
-  return {reinterpret_cast<const float*>(aligned.bytes().data()),
-          aligned.num_elements()};
-}
-
 // The gradients of ids that may repeat, those of each id added up.
 absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
                                       tensor::Tensor values, size_t dim,
@@ -76,42 +72,16 @@ absl::StatusOr<RowGradients> OnceEach(absl::Span<const uint64_t> ids,
   return gradients;
 }
 
-// What a step does to one table.
-struct RowStep {
-  std::vector<uint64_t> ids;       // each once
-  absl::Span<const float> values;  // of the only push, or `means`
-  std::vector<float> means;
-  sparse::Reservation reserved;
-};
-
-// The rows of several pushes for one table, those of each id added up in the
-// order of the pushes, and divided by the number of pushes, which outlive it.
-RowStep MeanOf(std::vector<RowGradients*> all, size_t dim,
-               const sparse::HashKey& hash) {
-  RowStep mean;
-  if (all.size() == 1) {
-    mean.ids = std::move(all[0]->ids);
-    mean.values = FloatsOf(all[0]->values);
-    mean.reserved = std::move(all[0]->reserved);
-    return mean;
+// What pushes have for one table.
+std::vector<RowGradients*> OfTable(size_t rows,
+                                   absl::Span<Gradients* const> pushes) {
+  std::vector<RowGradients*> all;
+  for (Gradients* push : pushes) {
+    for (RowGradients& each : push->rows) {
+      if (each.rows == rows) all.push_back(&each);
+    }
   }
-  std::vector<uint64_t> ids;
-  std::vector<float> values;
-  for (RowGradients* each : all) {
-    const absl::Span<const float> floats = FloatsOf(each->values);
-    ids.insert(ids.end(), each->ids.begin(), each->ids.end());
-    values.insert(values.end(), floats.begin(), floats.end());
-    // All are of this table.
-    (void)mean.reserved.Merge(std::move(each->reserved));
-  }
-  sparse::Unique unique = sparse::FindUnique(ids, hash);
-  mean.means.resize(unique.ids.size() * dim);
-  sparse::SumRows(unique, values, dim, absl::MakeSpan(mean.means));
-  const auto count = static_cast<float>(all.size());
-  for (float& value : mean.means) value /= count;
-  mean.ids = std::move(unique.ids);
-  mean.values = mean.means;
-  return mean;
+  return all;
 }
 
 }  // namespace
@@ -199,16 +169,28 @@ absl::StatusOr<RowGradients> Tables::CheckRows(size_t rows, NamedTensors named,
 
 absl::Status Tables::Apply(size_t policy, absl::Span<Gradients* const> pushes,
                            absl::Time now) {
-  // May fail, and comes first: rows have their room already.
-  absl::Status status = ApplyParts(policy, pushes);
-  if (!status.ok()) return status;
+  // What may fail comes first: rows have their room already.
+  std::vector<std::pair<size_t, RowStep>> steps;
   for (size_t rows = 0; rows < sparse_.size(); ++rows) {
-    if (model_.rows()[rows].policy == policy) {
-      status = ApplyRows(rows, pushes, now);
-      if (!status.ok()) return status;
+    if (model_.rows()[rows].policy != policy) continue;
+    std::vector<RowGradients*> all = OfTable(rows, pushes);
+    if (all.empty()) continue;
+    auto step = RowStep::MeanOf(std::move(all), table(rows).options().dim,
+                                table(rows).hash());
+    if (!step.ok()) {
+      return absl::Status(
+          step.status().code(),
+          absl::StrCat("table ",
+                       Shown(model_.table(model_.rows()[rows].table).name),
+                       ": ", step.status().message()));
     }
+    steps.emplace_back(rows, *std::move(step));
   }
-  return absl::OkStatus();
+  absl::Status status = ApplyParts(policy, pushes);
+  for (size_t i = 0; status.ok() && i < steps.size(); ++i) {
+    status = ApplyRows(steps[i].first, std::move(steps[i].second), now);
+  }
+  return status;
 }
 
 absl::Status Tables::ApplyParts(size_t policy,
@@ -230,19 +212,10 @@ absl::Status Tables::ApplyParts(size_t policy,
   return DensePart::Apply(steps, workers_, &readers_mu_);
 }
 
-absl::Status Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
-                               absl::Time now) {
+absl::Status Tables::ApplyRows(size_t rows, RowStep mean, absl::Time now) {
   SparseTable& sparse = sparse_[rows];
-  std::vector<RowGradients*> all;
-  for (Gradients* push : pushes) {
-    for (RowGradients& each : push->rows) {
-      if (each.rows == rows) all.push_back(&each);
-    }
-  }
-  if (all.empty()) return absl::OkStatus();
   const size_t dim = sparse.table->options().dim;
   const size_t slots = sparse.table->options().slots();
-  RowStep mean = MeanOf(std::move(all), dim, sparse.table->hash());
   const optim::Optimizer& optimizer = *sparse.optimizer;
   const optim::Scalars scalars = optimizer.ScalarsOf(sparse.steps + 1);
   const auto step = [&](const float* gradient, float* value, float* first) {
@@ -254,7 +227,7 @@ absl::Status Tables::ApplyRows(size_t rows, absl::Span<Gradients* const> pushes,
   // The sizes fit, and there is room: only a disk can fail. What is dropped,
   // the table counts.
   return sparse.table
-      ->Push(mean.ids, mean.values, now, step, std::move(mean.reserved),
+      ->Push(mean.ids(), mean.values(), now, step, mean.TakeReserved(),
              RunOn(workers_))
       .status();
 }

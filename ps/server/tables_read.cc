@@ -14,31 +14,6 @@ namespace {
 // So many rows are looked up at a time; one of them is worth a task.
 constexpr size_t kRowsPerTask = 2048;
 
-// Rounds f32 and f64 to f16 or bf16, by all workers.
-absl::StatusOr<tensor::Tensor> Rounded(const tensor::Tensor& value,
-                                       tensor::DType dtype,
-                                       tensor::Allocator* allocator,
-                                       const optim::Workers& workers) {
-  if (tensor::ElementSize(value.dtype()) <= tensor::ElementSize(dtype)) {
-    return value;
-  }
-  auto rounded = tensor::Tensor::Allocate(dtype, value.shape(), allocator);
-  if (!rounded.ok()) return rounded;
-  const size_t count = value.num_elements();
-  const char* const from = value.bytes().data();
-  char* const to = rounded->buffer()->mutable_data();
-  workers.ForEach((count + optim::kPiece - 1) / optim::kPiece, [&](size_t i) {
-    optim::Scratch<float> piece;
-    const size_t first = i * optim::kPiece;
-    const size_t some = std::min(optim::kPiece, count - first);
-    optim::GatherInto(piece.data, optim::Gather::kSet, value.dtype(),
-                      from + first * tensor::ElementSize(value.dtype()), some);
-    optim::Narrow(piece.data, dtype, to + first * tensor::ElementSize(dtype),
-                  some);
-  });
-  return rounded;
-}
-
 }  // namespace
 
 absl::StatusOr<Selection> Tables::Select(const tensor::Bundle& ids,
@@ -126,12 +101,70 @@ absl::StatusOr<tensor::Bundle> Tables::Read(const Selection& selection,
   }
   if (!selection.dtype.has_value()) return bundle;
   for (tensor::NamedTensor& named : bundle.tensors) {
-    auto rounded =
-        Rounded(named.tensor, *selection.dtype, options_.allocator, workers_);
+    auto rounded = Rounded(named.tensor, *selection.dtype);
     if (!rounded.ok()) return rounded.status();
     named.tensor = *std::move(rounded);
   }
   return bundle;
+}
+
+absl::StatusOr<tensor::Tensor> Tables::NewAnswer(tensor::DType dtype,
+                                                 const tensor::Shape& shape) {
+  const auto bytes = tensor::ByteSize(dtype, shape);
+  if (!bytes.ok()) return bytes.status();
+  const size_t size = *bytes;
+  if (size > options_.max_answer_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "what is asked for has ", size, " bytes, and answers may take ",
+        options_.max_answer_bytes, ": ask for less, or raise --held-answers"));
+  }
+  const size_t all = answer_bytes_->fetch_add(size) + size;
+  // Goes back with the memory, or at once.
+  auto share = std::shared_ptr<void>(
+      nullptr, [count = answer_bytes_, size](void*) { *count -= size; });
+  if (all > options_.max_answer_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "answers that their readers have not read, or keep, take ", all - size,
+        " bytes, and may take ", options_.max_answer_bytes, ", and ", size,
+        " more are asked for: let go of what was pulled, or raise "
+        "--held-answers"));
+  }
+  tensor::Allocator* const allocator = options_.allocator == nullptr
+                                           ? tensor::DefaultAllocator()
+                                           : options_.allocator;
+  auto memory = allocator->Allocate(size);
+  if (!memory.ok()) return memory.status();
+  char* const data = (*memory)->mutable_data();
+  return tensor::Tensor::FromBuffer(
+      dtype, shape,
+      tensor::Buffer::Wrap(
+          data, size, /*writable=*/true,
+          [memory = *std::move(memory), share = std::move(share)]() mutable {
+            memory = nullptr;
+            share = nullptr;
+          }));
+}
+
+absl::StatusOr<tensor::Tensor> Tables::Rounded(const tensor::Tensor& value,
+                                               tensor::DType dtype) {
+  if (tensor::ElementSize(value.dtype()) <= tensor::ElementSize(dtype)) {
+    return value;
+  }
+  auto rounded = NewAnswer(dtype, value.shape());
+  if (!rounded.ok()) return rounded;
+  const size_t count = value.num_elements();
+  const char* const from = value.bytes().data();
+  char* const to = rounded->buffer()->mutable_data();
+  workers_.ForEach((count + optim::kPiece - 1) / optim::kPiece, [&](size_t i) {
+    optim::Scratch<float> piece;
+    const size_t first = i * optim::kPiece;
+    const size_t some = std::min(optim::kPiece, count - first);
+    optim::GatherInto(piece.data, optim::Gather::kSet, value.dtype(),
+                      from + first * tensor::ElementSize(value.dtype()), some);
+    optim::Narrow(piece.data, dtype, to + first * tensor::ElementSize(dtype),
+                  some);
+  });
+  return rounded;
 }
 
 absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
@@ -139,10 +172,8 @@ absl::StatusOr<tensor::Tensor> Tables::ReadRows(const Selection::Rows& rows,
   sparse::Table& table = *sparse_[rows.rows].table;
   const size_t dim = table.options().dim;
   const size_t count = rows.ids.size();
-  auto values = tensor::Tensor::Allocate(
-      tensor::DType::kF32,
-      {static_cast<int64_t>(count), static_cast<int64_t>(dim)},
-      options_.allocator);
+  auto values = NewAnswer(tensor::DType::kF32, {static_cast<int64_t>(count),
+                                                static_cast<int64_t>(dim)});
   if (!values.ok() || count == 0) return values;
   auto* const out = reinterpret_cast<float*>(values->buffer()->mutable_data());
   const absl::Span<const uint64_t> ids = rows.ids;

@@ -13,6 +13,7 @@ v1::TableReport ToMessage(const TableReport& report) {
   v1::TableReport message;
   message.set_name(report.name);
   message.set_sparse(report.is_sparse);
+  message.set_is_new(report.is_new);
   message.set_steps(report.steps);
   message.set_bytes(report.bytes);
   message.set_rows(report.rows);
@@ -132,6 +133,8 @@ v1::ServerReport ToMessage(const ServerReport& report) {
   message.set_restored_step(report.restored_step);
   message.set_last_checkpoint_step(report.last_checkpoint_step);
   message.set_failure(report.failure);
+  message.set_checkpoint_written_bytes(report.checkpoint_written_bytes);
+  message.set_checkpoint_total_bytes(report.checkpoint_total_bytes);
   for (const TableReport& table : report.tables) {
     *message.add_tables() = ToMessage(table);
   }

@@ -50,6 +50,18 @@ constexpr ServerFigure kServerFigures[] = {
      "The checkpoint that this process has completed last; 0: none. The first "
      "server of a training completes them.",
      [](const ServerReport& all) { return double(all.last_checkpoint_step); }},
+    {"penstock_ps_checkpoint_written_bytes", kGauge,
+     "Of the checkpoint that is being written, or was written last, what this "
+     "server has written of its values and rows.",
+     [](const ServerReport& all) {
+       return double(all.checkpoint_written_bytes);
+     }},
+    {"penstock_ps_checkpoint_total_bytes", kGauge,
+     "How many such bytes there are; too many at first in an incremental one. "
+     "0: none is being written.",
+     [](const ServerReport& all) {
+       return double(all.checkpoint_total_bytes);
+     }},
     {"penstock_ps_workers", kGauge, "Workers that are members.",
      [](const ServerReport& all) { return double(all.live_workers); }},
     {"penstock_ps_workers_expected", kGauge,

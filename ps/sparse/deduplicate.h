@@ -6,8 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "ps/sparse/hash.h"
 
@@ -26,6 +28,23 @@ Unique FindUnique(absl::Span<const uint64_t> ids, const HashKey& hash);
 // the same input gives the same bits. `sums` has dim floats for each unique id.
 void SumRows(const Unique& unique, absl::Span<const float> rows, size_t dim,
              absl::Span<float> sums);
+
+// FindUnique() of lists that stand one behind the other, in memory that may not
+// be there.
+struct UniqueOfLists {
+  std::unique_ptr<uint64_t[]> ids;  // `count` of them
+  size_t count = 0;
+  std::unique_ptr<uint32_t[]> row_of;  // of each id given
+};
+// Returns nullopt if there is no memory.
+absl::optional<UniqueOfLists> FindUniqueOfLists(
+    absl::Span<const absl::Span<const uint64_t>> lists, const HashKey& hash);
+
+// SumRows() list by list: `row_of` is of the list whose rows these are, and
+// `seen` how many unique ids the lists before it have. Returns that with this
+// one's.
+size_t AddRows(absl::Span<const uint32_t> row_of, absl::Span<const float> rows,
+               size_t dim, size_t seen, absl::Span<float> sums);
 
 // Copies each unique row to all places that want it. The reverse of
 // FindUnique() for pulls.

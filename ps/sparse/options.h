@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "ps/sparse/initial_value.h"
 #include "ps/sparse/memory.h"
+#include "ps/sparse/pool.h"
 #include "ps/sparse/tier.h"
 
 namespace penstock::ps::sparse {
@@ -52,6 +53,9 @@ struct Options {
   // shards, and so is max_rows. The hash spreads ids so evenly that the table
   // holds a few percent less, or, of very small tables, a third.
   size_t budget_bytes = 0;
+  // Without budget_bytes: what the table shares a limit with, if anything. Above
+  // it the table refuses. Outlives it.
+  Pool* pool = nullptr;
   AboveBudget above_budget = AboveBudget::kRefuse;
   // Of this table alone, empty, and outlives it. kSpill has one, and a budget,
   // and no max_rows; the others have none.

@@ -54,6 +54,7 @@ Shard::Shard(const Options* options, const InitialValue* initial,
       time_to_live_(WholeSeconds(options->time_to_live)),
       max_rows_(ShareOf(options->max_rows, options->shards)),
       byte_limit_(LimitOfRows(*options)),
+      pool_(options->budget_bytes == 0 ? options->pool : nullptr),
       index_(options->memory),
       rows_(options->dim * (1 + options->slots()), options->memory),
       recency_(&rows_),
@@ -176,6 +177,12 @@ bool Shard::UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const {
 }
 
 bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
+  const bool has_room = GrowFor(rows, byte_limit);
+  CountBytes();
+  return has_room;
+}
+
+bool Shard::GrowFor(size_t rows, size_t byte_limit) {
   while (index_.limit() - index_.size() < rows) {
     // Old and new index are there at once.
     const size_t bytes = rows_.bytes() + index_.bytes();
@@ -198,17 +205,25 @@ bool Shard::HasRoomFor(size_t rows, size_t byte_limit) {
 bool Shard::Reserve(size_t rows) {
   if (rows == 0) return true;
   while (!HasRoomFor(std::min(rows_.reserved() + rows, below_max()),
-                     byte_limit_)) {
+                     ByteLimit())) {
     if (!may_evict() || !keeps_order_) return false;
     // Rows move to the tier now: later it may have no room.
     if (spill_ != nullptr && EvictOldest(Reason::kBudget)) continue;
     if (spill_ != nullptr && rows_.size() > 0) return false;
     // Those that are reserved will make room for each other.
-    if (rows_.size() == 0 && !HasRoomFor(1, byte_limit_)) return false;
+    if (rows_.size() == 0 && !HasRoomFor(1, ByteLimit())) return false;
+    if (spill_ != nullptr && !PromiseRoom(rows)) return false;
     break;
   }
   rows_.Reserve(rows);
   return true;
+}
+
+void Shard::Unreserve(size_t rows) {
+  rows_.Unreserve(rows);
+  if (promised_ <= rows_.reserved()) return;
+  spill_->Unpromise(promised_ - rows_.reserved());
+  promised_ = rows_.reserved();
 }
 
 bool Shard::EvictOldest(Reason reason) {
@@ -225,7 +240,7 @@ bool Shard::HasRoomForOne(bool is_reserved, bool must) {
   const size_t rows = is_reserved || may_evict()
                           ? 1
                           : std::min(rows_.reserved() + 1, below_max());
-  while (!HasRoomFor(rows, byte_limit_)) {
+  while (!HasRoomFor(rows, ByteLimit())) {
     if (!is_reserved && !may_evict()) return false;
     if (EvictOldest(Reason::kBudget)) continue;
     return spill_ != nullptr && must && HasRoomFor(rows, kUnlimited);
@@ -239,7 +254,7 @@ uint32_t Shard::NewRow(uint64_t id, uint32_t tag, size_t* reserved, bool must) {
   if (!HasRoomForOne(is_reserved, must)) return kNoRow;
   if (is_reserved) {
     --*reserved;
-    rows_.Unreserve(1);
+    Unreserve(1);
   }
   const uint32_t number = rows_.Take();
   rows_.At(number)->id = id;
@@ -313,6 +328,7 @@ bool Shard::Maintain(uint32_t now, size_t limit) {
     --left;
   }
   const bool more_to_move = Compact(limit);
+  CountBytes();
   return left == 0 || more_to_move;
 }
 

@@ -57,6 +57,8 @@ class Shard {
   Shard(const Options* options, const InitialValue* initial,
         const HashKey* hash, Spill* spill, uint32_t number);
 
+  ~Shard();
+
   static constexpr size_t kMaxPrefetch = 128;
   // Fetches into the cache what the calls for these hashes will touch, for
   // kMaxPrefetch of them at most.
@@ -85,12 +87,17 @@ class Shard {
   // has reserved nothing, if there is none and nothing may be evicted for it,
   // or moved to the tier.
   bool Reserve(size_t rows);
-  void Unreserve(size_t rows) { rows_.Unreserve(rows); }
+  void Unreserve(size_t rows);
   // Whether Update(), or Put(), would have to make a row.
   bool UpdateWouldMake(uint64_t id, uint32_t tag, uint32_t now) const;
   bool PutWouldMake(uint64_t id, uint32_t tag) const {
     return NumberOf(id, tag) == kNoRow;
   }
+  // The same of Update() where the tier has no more room, and a row there can
+  // change places with one in memory: asks the tier whether it has the id.
+  bool UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now);
+  // Whether that is so.
+  bool CanSwap() const;
   // Of an id of the tier: removes it if its time is over.
   void ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now);
 
@@ -132,7 +139,12 @@ class Shard {
     return max_rows_ - std::min(rows_.size(), max_rows_);
   }
   uint32_t FindAlive(uint64_t id, uint32_t tag, uint32_t now);
+  // The most that rows and index may take now.
+  size_t ByteLimit();
+  // Counts what it takes in the pool.
+  void CountBytes();
   bool HasRoomFor(size_t rows, size_t byte_limit);
+  bool GrowFor(size_t rows, size_t byte_limit);
   bool HasRoomForOne(bool is_reserved, bool must);
   // Returns a row of which only the id is set. If it `must` make one, what has
   // no room in the tier either goes above the budget, since it has been
@@ -154,7 +166,15 @@ class Shard {
   void EraseSpilled(uint64_t id);
   // Moves what FindSpilled() has found into memory. kNoRow: there is no room.
   uint32_t Fetch(uint32_t tag, size_t* reserved, bool must);
+  // The same, where the tier's only room is that of the row: another moves
+  // there. If that fails, goes above the budget, as NewRow() does.
+  uint32_t Swap(uint32_t tag);
+  // Takes what is in fetched_ into a row, which has been made for it.
+  void TakeFetched(uint32_t number);
   bool SpillRow(uint32_t number);
+  // Keeps room in the tier for what of so many rows more, beside those that are
+  // reserved, the memory cannot hold at once.
+  bool PromiseRoom(size_t rows);
 
   // Copies what a snapshot would not find any more.
   void CopyForSnapshot(uint32_t number, const Row& row) {
@@ -183,6 +203,8 @@ class Shard {
   const uint32_t time_to_live_;
   const size_t max_rows_;
   const size_t byte_limit_;  // of rows and index
+  Pool* const pool_;         // null: there is none
+  size_t counted_ = 0;       // in the pool
   RowIndex index_;
   RowStore rows_;
   Recency recency_;
@@ -200,6 +222,9 @@ class Shard {
   Spill* const spill_;
   const uint32_t number_;
   size_t spilled_rows_ = 0;
+  size_t promised_ = 0;  // of spill_
+  // The last row that was to move there had no room.
+  bool tier_is_full_ = false;
   RowBuffer fetched_;
 };
 

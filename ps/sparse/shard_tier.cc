@@ -19,13 +19,40 @@ const Row* Shard::ReadOrFetch(uint64_t id, uint32_t tag, uint32_t now) {
 
 bool Shard::SpillRow(uint32_t number) {
   const Row& row = *rows_.At(number);
-  if (!spill_->Put(number_, row)) return false;
+  tier_is_full_ = !spill_->Put(number_, row);
+  if (tier_is_full_) return false;
   // The tier's rows of this point in time are without it.
   CopyForSnapshot(number, row);
   Release(number);
   ++spilled_rows_;
   ++counters_.spilled;
   return true;
+}
+
+bool Shard::PromiseRoom(size_t rows) {
+  const size_t in_memory = std::min(
+      index_.limit(),
+      rows_.RowsIn(byte_limit_ - std::min(index_.bytes(), byte_limit_)));
+  const size_t all = rows_.reserved() + rows;
+  if (all <= in_memory + promised_) return true;
+  const size_t more = all - in_memory - promised_;
+  if (!spill_->Promise(more)) return false;
+  promised_ += more;
+  return true;
+}
+
+// Another shard may take the room of a row that is about to change places, so
+// this one may be above its limit. It is not to be much above it.
+bool Shard::CanSwap() const {
+  return spill_ != nullptr &&
+         rows_.bytes() + index_.bytes() <= byte_limit_ + byte_limit_ / 8 &&
+         spill_->ErasedIsRoom();
+}
+
+bool Shard::UpdateNeedsRoom(uint64_t id, uint32_t tag, uint32_t now) {
+  const uint32_t number = NumberOf(id, tag);
+  if (number != kNoRow) return Expired(*rows_.At(number), now);
+  return !FindSpilled(id, now) && admission_.WouldAdmit(id, tag);
 }
 
 bool Shard::FindSpilled(uint64_t id, uint32_t now) {
@@ -44,13 +71,42 @@ void Shard::EraseSpilled(uint64_t id) {
   --spilled_rows_;
 }
 
+uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
+  if (must && tier_is_full_) return Swap(tag);
+  const uint32_t number = NewRow(fetched_.row()->id, tag, reserved, must);
+  if (number == kNoRow) return kNoRow;
+  EraseSpilled(fetched_.row()->id);
+  TakeFetched(number);
+  return number;
+}
+
+// Rows that are reserved are for others: no room in the tier was asked for this
+// one.
+uint32_t Shard::Swap(uint32_t tag) {
+  const Row& row = *fetched_.row();
+  EraseSpilled(row.id);
+  if (!HasRoomFor(rows_.reserved() + 1, byte_limit_) &&
+      recency_.oldest() != kNoRow) {
+    SpillRow(recency_.oldest());
+    tier_is_full_ = true;
+  }
+  size_t reserved = 0;
+  const uint32_t number = NewRow(row.id, tag, &reserved, /*must=*/true);
+  if (number != kNoRow) {
+    TakeFetched(number);
+  } else if (spill_->Put(number_, row)) {
+    ++spilled_rows_;
+  } else {
+    removals_.Add(row.id, epoch_);
+    ++counters_.over_budget;
+  }
+  return number;
+}
+
 // A snapshot has the row from the tier, where it was when that began. So it has
 // to look like one that came later.
-uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
+void Shard::TakeFetched(uint32_t number) {
   const Row& from = *fetched_.row();
-  const uint32_t number = NewRow(from.id, tag, reserved, must);
-  if (number == kNoRow) return kNoRow;
-  EraseSpilled(from.id);
   Row* const row = rows_.At(number);
   row->last_use = from.last_use;
   row->updates = from.updates;
@@ -58,7 +114,6 @@ uint32_t Shard::Fetch(uint32_t tag, size_t* reserved, bool must) {
   std::copy_n(from.elements(), options_.dim * (1 + options_.slots()),
               row->elements());
   ++counters_.fetched;
-  return number;
 }
 
 void Shard::ExpireSpilled(uint64_t id, uint32_t tag, uint32_t now) {

@@ -14,6 +14,18 @@ bool Spill::Put(uint32_t shard, const Row& row) {
   return false;
 }
 
+bool Spill::Promise(size_t rows) {
+  const uint64_t all = promised_ += rows;
+  const uint64_t left = tier_->BytesLeft() / row_bytes_;
+  if (all <= left) return true;
+  promised_ -= rows;
+  base::MutexLock lock(&mu_);
+  no_room_ = absl::ResourceExhaustedError(absl::StrCat(
+      "it has room for ", left, " rows more, ", all - rows,
+      " of which others have asked for, and ", rows, " more are needed"));
+  return false;
+}
+
 bool Spill::Get(uint32_t shard, uint64_t id, Row* row) {
   if (failed_) return false;
   const auto found =

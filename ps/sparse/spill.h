@@ -65,6 +65,14 @@ class Spill {
   // Null if the tier failed.
   std::unique_ptr<Walk> Begin();
 
+  // Keeps room for so many rows more that will be Put(), of all shards of the
+  // table together. Returns false if the tier has less.
+  bool Promise(size_t rows);
+  // Those have been put, or will not be.
+  void Unpromise(size_t rows) { promised_ -= rows; }
+  // See Tier.
+  bool ErasedIsRoom() const { return !failed_ && tier_->ErasedIsRoom(); }
+
   size_t row_bytes() const { return row_bytes_; }
   // OK, or DATA_LOSS with the first failure and the remedy: rows are lost.
   absl::Status status() const;
@@ -79,6 +87,7 @@ class Spill {
   const size_t row_bytes_;
   mutable base::Mutex mu_;
   std::atomic<bool> failed_{false};
+  std::atomic<uint64_t> promised_{0};  // rows
   absl::Status status_ ABSL_GUARDED_BY(mu_);
   absl::Status no_room_ ABSL_GUARDED_BY(mu_);
 };

@@ -119,13 +119,15 @@ void Table::OnPieces(const Batch& batch, ShardRange shards, PieceWork work) {
 
 absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
                                               WouldMake would_make,
+                                              NeedsRoom needs_room,
                                               RunTasks run) {
   Reservation reservation(this);
   std::atomic<bool> refused{false};
   const auto reserve = [&](Shard& shard, size_t s, size_t begin, size_t end) {
     if (refused) return false;
     size_t rows = end - begin;
-    if (count == Count::kAlways || !shard.Reserve(rows)) {
+    bool has_room = count == Count::kIfShort && shard.Reserve(rows);
+    if (!has_room) {
       rows = 0;
       for (size_t i = begin; i < end; ++i) {
         if ((i - begin) % kPrefetch == 0) {
@@ -133,10 +135,16 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
         }
         rows += would_make(shard, i);
       }
-      if (!shard.Reserve(rows)) {
-        refused = true;
-        return false;
-      }
+      has_room = shard.Reserve(rows);
+    }
+    if (!has_room && shard.CanSwap()) {
+      rows = 0;
+      for (size_t i = begin; i < end; ++i) rows += needs_room(shard, i);
+      has_room = shard.Reserve(rows);
+    }
+    if (!has_room) {
+      refused = true;
+      return false;
     }
     *reservation.OfShard(s) += rows;
     return true;
@@ -149,13 +157,26 @@ absl::StatusOr<Reservation> Table::ReserveFor(const Batch& batch, Count count,
   if (!tier.ok()) return tier;
   if (!refused) return reservation;
   ++refused_;
+  return NoRoom();
+}
+
+absl::Status Table::NoRoom() const {
+  if (spill_ != nullptr) {
+    return Exhausted(
+        options_, absl::StrCat("there is no room for more rows, nor on disk: ",
+                               spill_->no_room().message()));
+  }
+  if (options_.budget_bytes > 0 || options_.pool == nullptr) {
+    return Exhausted(options_,
+                     "there is no room for more rows: give it a larger "
+                     "budget_bytes, or let it evict or spill");
+  }
   return Exhausted(
       options_,
-      spill_ == nullptr
-          ? "there is no room for more rows: give it a larger budget_bytes, "
-            "or let it evict or spill"
-          : absl::StrCat("there is no room for more rows, nor on disk: ",
-                         spill_->no_room().message()));
+      absl::StrCat("there is no room for more rows: tables without a "
+                   "budget_bytes take ",
+                   options_.pool->bytes(), " bytes here, and may take ",
+                   options_.pool->limit(), ": ", options_.pool->remedy()));
 }
 
 absl::StatusOr<Reservation> Table::ReserveUpdates(
@@ -165,7 +186,13 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
     return shard.UpdateWouldMake(ids[batch.position(place)], batch.tag(place),
                                  now);
   };
-  if (spill_ == nullptr) return ReserveFor(batch, count, would_make, run);
+  const auto needs_room = [&](Shard& shard, size_t place) {
+    return shard.UpdateNeedsRoom(ids[batch.position(place)], batch.tag(place),
+                                 now);
+  };
+  if (spill_ == nullptr) {
+    return ReserveFor(batch, count, would_make, needs_room, run);
+  }
   // Rows move to the tier, so no snapshot begins meanwhile. Each task visits
   // for itself: between them their threads may do what visits, too.
   const auto visit_and_run = [&](size_t tasks,
@@ -175,7 +202,7 @@ absl::StatusOr<Reservation> Table::ReserveUpdates(
       task(i);
     });
   };
-  return ReserveFor(batch, count, would_make, visit_and_run);
+  return ReserveFor(batch, count, would_make, needs_room, visit_and_run);
 }
 
 absl::StatusOr<Reservation> Table::Reserve(absl::Span<const uint64_t> ids,
@@ -222,7 +249,7 @@ absl::Status Table::Restore(const RowBlock& block) {
                               batch.tag(place));
   };
   absl::StatusOr<Reservation> reservation =
-      ReserveFor(batch, Count::kIfShort, would_make, InTurn);
+      ReserveFor(batch, Count::kIfShort, would_make, would_make, InTurn);
   if (!reservation.ok()) return reservation.status();
   bool dropped = false;
   OnEach(batch, [&](Shard& shard, size_t place) {

@@ -53,7 +53,8 @@ struct PushResult {
 //
 // A table with a tier loses no row for want of room: those that were not used
 // for longest move there, and come back when they are asked for. If the tier
-// has no room, pushes that need more rows are refused, as if there were none.
+// has no room, pushes that need more rows are refused, as if there were none,
+// and those of rows that are there change places with others.
 // If it fails (a row cannot be read again), so does each later call, with
 // DATA_LOSS.
 //
@@ -179,6 +180,8 @@ class Table {
   absl::Status CheckSizes(size_t ids, size_t floats, const char* what) const;
   // Whether the id at a place of a batch needs a row that it has not.
   using WouldMake = absl::FunctionRef<bool(const Shard&, size_t)>;
+  // The same where rows change places with those of the tier.
+  using NeedsRoom = absl::FunctionRef<bool(Shard&, size_t)>;
   enum class Count {
     kIfShort,  // all ids are given a row while there is room for so many
     kAlways,   // takes the time to look for those that need one
@@ -186,7 +189,9 @@ class Table {
   // Asks each shard for a piece of the batch at a time: what does not fit
   // leaves no index behind for all of it.
   absl::StatusOr<Reservation> ReserveFor(const Batch& batch, Count count,
-                                         WouldMake would_make, RunTasks run);
+                                         WouldMake would_make,
+                                         NeedsRoom needs_room, RunTasks run);
+  absl::Status NoRoom() const;
   absl::StatusOr<Reservation> ReserveUpdates(const Batch& batch, Count count,
                                              absl::Span<const uint64_t> ids,
                                              uint32_t now, RunTasks run);

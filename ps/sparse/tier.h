@@ -44,6 +44,13 @@ class Tier {
   virtual absl::StatusOr<bool> Get(Key key, char* bytes, size_t size) = 0;
   // Forgets a row that it has. An error is as one of Get().
   virtual absl::Status Erase(Key key) = 0;
+  // How many bytes of rows more have room, as far as can be known: others may
+  // take it.
+  virtual uint64_t BytesLeft() const = 0;
+  // Whether the room that Erase() gives back is there for a Put() at once, even
+  // if there is no other: so it is where a limit is reached, and not where a
+  // disk is full.
+  virtual bool ErasedIsRoom() const = 0;
   // Returns the rows that there are now, in any order.
   virtual absl::StatusOr<std::unique_ptr<Walk>> Begin() = 0;
 };

@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <limits>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +29,8 @@ constexpr int kBloomBits = 10;
 constexpr int kMaxOpenFiles = 512;
 constexpr size_t kBuffers = 4;
 constexpr size_t kSmallestMemory = size_t{1} << 20;
+// RocksDB writes files of up to that size, also to forget rows.
+constexpr uint64_t kSpareDiskBytes = uint64_t{64} << 20;
 
 absl::Status StatusOf(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
@@ -116,6 +121,10 @@ class RocksTiers : public DiskTiers {
   // be above the limit.
   absl::Status TakeRoom(uint64_t bytes);
   void GiveRoom(uint64_t bytes) { bytes_ -= bytes; }
+  // Of the limit, or of the disk, of which RocksDB takes twice as much.
+  uint64_t BytesLeft() const;
+  uint64_t DiskBytesLeft() const;
+  bool has_limit() const { return options_.max_bytes > 0; }
 
  private:
   RocksTiers(const DiskOptions& options, std::unique_ptr<ScratchFolder> folder)
@@ -187,6 +196,12 @@ class RocksTier : public sparse::Tier {
     bytes_ -= row_bytes_;
     tiers_->GiveRoom(row_bytes_);
     return absl::OkStatus();
+  }
+
+  uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
+  // On a full disk RocksDB needs room to forget a row.
+  bool ErasedIsRoom() const override {
+    return tiers_->has_limit() && tiers_->DiskBytesLeft() >= kSpareDiskBytes;
   }
 
   absl::StatusOr<std::unique_ptr<sparse::Tier::Walk>> Begin() override {
@@ -266,6 +281,20 @@ RocksTiers::~RocksTiers() { db_.reset(); }
 
 std::unique_ptr<sparse::Tier> RocksTiers::NewTier() {
   return std::make_unique<RocksTier>(this, tables_++);
+}
+
+uint64_t RocksTiers::DiskBytesLeft() const {
+  std::error_code error;
+  const auto space = std::filesystem::space(options_.folder, error);
+  return error ? std::numeric_limits<uint64_t>::max() : space.available / 2;
+}
+
+uint64_t RocksTiers::BytesLeft() const {
+  const uint64_t disk = DiskBytesLeft();
+  if (options_.max_bytes == 0) return disk;
+  const uint64_t used = bytes_;
+  return std::min(disk,
+                  options_.max_bytes - std::min(used, options_.max_bytes));
 }
 
 absl::Status RocksTiers::TakeRoom(uint64_t bytes) {

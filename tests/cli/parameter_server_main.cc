@@ -4,7 +4,8 @@
 // Usage: parameter_server RUN TABLES [FLAG...], with --server=I --servers=N for
 // one of several and the flags of ps_server that follow. RUN 0: it has no
 // model. Two workers are members; rank 0 is three steps ahead of rank 1. Prints
-// "PORT METRICS_PORT", and ends with its standard input.
+// "PORT METRICS_PORT", and ends with its standard input. With --hold, a
+// checkpoint that is written waits for a line there.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -25,6 +26,7 @@
 #include "ps/service/service.h"
 #include "ps/tls.h"
 #include "tests/ps/server/small_server.h"
+#include "tests/ps/service/held_files.h"
 
 namespace penstock::ps {
 namespace {
@@ -55,6 +57,7 @@ struct Flags {
   uint32_t server = 0;
   uint32_t servers = 1;
   std::string checkpoints;
+  bool hold = false;
   TlsFiles tls;
   AccessFiles access;
 };
@@ -67,6 +70,7 @@ Flags Parse(int argc, char** argv) {
   app.add_option("--server", flags.server);
   app.add_option("--servers", flags.servers);
   app.add_option("--checkpoints", flags.checkpoints);
+  app.add_flag("--hold", flags.hold);
   app.add_option("--ca", flags.tls.ca);
   app.add_option("--cert", flags.tls.cert);
   app.add_option("--key", flags.tls.key);
@@ -134,10 +138,14 @@ int Run(const Flags& flags) {
       Required(ReadAccessPolicy(flags.access, flags.tls.given()), "access"),
       flags.tls.given());
   std::unique_ptr<checkpoint::Files> files;
+  std::unique_ptr<HeldFiles> held;
   std::unique_ptr<CheckpointWriter> writer;
   if (!flags.checkpoints.empty()) {
     files = Required(checkpoint::OpenFolder(flags.checkpoints), "folder");
-    writer = std::make_unique<CheckpointWriter>(files.get(), &core,
+    if (flags.hold) held = std::make_unique<HeldFiles>(files.get());
+    checkpoint::Files* used = files.get();
+    if (held != nullptr) used = held.get();
+    writer = std::make_unique<CheckpointWriter>(used, &core,
                                                 CheckpointWriter::Options());
   }
   const std::unique_ptr<grpc::Service> service =
@@ -155,7 +163,8 @@ int Run(const Flags& flags) {
   const int metrics_port = Required(ServeMetrics("0"), "metrics");
   printf("%d %d\n", port, metrics_port);
   fflush(stdout);
-  while (getchar() != EOF) {
+  for (int byte = getchar(); byte != EOF; byte = getchar()) {
+    if (held != nullptr && byte == '\n') held->Release();
   }
   core.Drain();
   server->Shutdown();

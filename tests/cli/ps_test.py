@@ -4,13 +4,14 @@
 import json
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import tempfile
 import unittest
 import urllib.request
 
-from penstock_test import CommandTest, clean_environment, run
+from penstock_test import PROGRAM, CommandTest, clean_environment, run
 
 SERVER = os.environ.get("PARAMETER_SERVER", "tests/cli/parameter_server")
 TRAINER = os.environ.get("TRAINER", "tests/ps/checkpoint/trainer")
@@ -26,6 +27,7 @@ class ServersTest(CommandTest):
             env=clean_environment())
         for release in (server.stdout.close, server.wait, server.stdin.close):
             self.addCleanup(release)
+        self.last_server = server
         ports = server.stdout.readline().split()
         return [f"127.0.0.1:{port}" for port in ports]
 
@@ -218,6 +220,27 @@ class CheckpointTest(ServersTest):
         with urllib.request.urlopen(f"http://{metrics}/metrics") as answer:
             self.assertIn("\npenstock_ps_last_checkpoint_step 3\n",
                           answer.read().decode())
+
+    def test_on_a_terminal_a_bar_shows_how_much_is_written(self):
+        server = self.keeper("--hold")
+        terminal, screen = pty.openpty()
+        command = subprocess.Popen(
+            [PROGRAM, "ps", "checkpoint", server], stdout=subprocess.PIPE,
+            stderr=screen, text=True, env=clean_environment())
+        os.close(screen)
+        shown = ""
+        with open(terminal, "rb", buffering=0) as terminal, command:
+            while "100% of 48 B" not in shown:  # six f32, and none of rows
+                shown += terminal.read(4096).decode()
+            self.last_server.stdin.write("\n")
+            self.last_server.stdin.flush()
+            result = command.stdout.read()
+            shown += terminal.read(4096).decode()
+        self.assertEqual(command.returncode, 0)
+        self.assertRegex(result, r"\Acheckpoint of step 3: full, \d+ B\n\Z")
+        # It stands below what is said before, and is wiped in the end.
+        self.assertRegex(shown, r"\Astep 3: writes version .*\r\n\r\[#{40}\]")
+        self.assertRegex(shown, r"\r\x1b\[Kstep 3: done, \d+ B\r\n\Z")
 
     def test_without_a_step_since_the_last_one_there_is_none(self):
         server = self.keeper()

@@ -25,7 +25,8 @@ refused 'give --workers .* or set TF_CONFIG' "$server"
 refused 'give --servers .* or set TF_CONFIG' "$worker"
 refused 'rank=2 is out of range' "$worker" --servers=x:1 --rank=2 --workers=2
 refused '--servers' "$worker" --rank=1
-for size in --memory --held-gradients --spill-limit; do
+for size in --memory --held-gradients --sparse-memory --held-answers \
+  --spill-limit; do
   refused "$size: .*-1 " "$server" --workers=1 --spill=/tmp "$size=-1"
   refused "$size" "$server" --workers=1 --spill=/tmp "$size=much"
 done

@@ -10,6 +10,7 @@
 #include "transport/fabric/shm/options.h"
 #include "transport/fabric/verbs/fabric.h"
 #include "transport/fabric/verbs/options.h"
+#include "transport/settings/shm_arena.h"
 #include "transport/settings/verbs_device.h"
 
 namespace penstock {
@@ -36,6 +37,7 @@ fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
     // A bad value was logged when the first channel or server was made.
     options.huge_pages =
         ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
+    options.arena_bytes = ResolveShmArenaBytes().value_or(0);
     found = new fabric::shm::ShmFabric(options);
   }
   return found;

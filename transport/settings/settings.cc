@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "transport/settings/shm_arena.h"
 #include "transport/settings/table.h"
 
 namespace penstock {
@@ -82,6 +83,12 @@ absl::StatusOr<progress::PollingMode> ResolvePolling() {
 
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages() {
   return kShmHugePages.Resolve();
+}
+
+absl::StatusOr<uint64_t> ResolveShmArenaBytes() {
+  const absl::StatusOr<int> mib = kShmArenaMib.Resolve();
+  if (!mib.ok()) return mib.status();
+  return static_cast<uint64_t>(*mib) << 20;
 }
 
 absl::StatusOr<StubMemory> ResolveStubMemory() { return kStubMemory.Resolve(); }

@@ -68,6 +68,9 @@ inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "what is measured"};
 // At most 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
+// The arena's first segment has 16 MiB.
+inline constexpr Number kArenaMib = {
+    16, 1 << 20, 0, "1024, or a quarter of the memory if that is less"};
 
 // Names a field: its name, the field of Options, and the field of Settings.
 #define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
@@ -129,6 +132,12 @@ inline constexpr ProcessRow kShmHugePages(
     Words(kHugePagesWords),
     {"Shm huge pages", "which pages large messages over shm lie in"});
 
+inline constexpr ProcessRow kShmArenaMib(
+    "PENSTOCK_SHM_ARENA_MIB", 0, kArenaMib,
+    {"Shm arena",
+     "how many MiB of shared memory hold the large messages that the process "
+     "sends"});
+
 inline constexpr ProcessRow kStubMemory(
     "PENSTOCK_STUB_MEMORY", StubMemory::kPool, Words(kStubMemoryWords),
     {"Stub memory", "where stubs serialise messages of 16 KiB or more to"});
@@ -155,8 +164,9 @@ inline constexpr ProcessRow kRecord(
 
 // The settings of the process.
 inline constexpr std::tuple kProcessRows(
-    kPolling, kShmHugePages, kStubMemory, kMetrics, kStatusSocket, kTrace,
-    kRecord, LogRow({"Log", "from which level on lines go to standard error"}));
+    kPolling, kShmHugePages, kShmArenaMib, kStubMemory, kMetrics, kStatusSocket,
+    kTrace, kRecord,
+    LogRow({"Log", "from which level on lines go to standard error"}));
 
 }  // namespace penstock
 

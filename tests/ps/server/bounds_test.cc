@@ -163,6 +163,73 @@ TEST(BoundsTest, WhatPullsThatWaitHaveAskedForIsBounded) {
 }
 
 // With its slots it has 2^64 bytes.
+// Who pushes new ids for ever is told to come again; who has rows trains on.
+TEST(BoundsTest, SparseTablesWithoutABudgetAreBoundedTogether) {
+  Server::Options options = ForWorkers(1);
+  options.tables.max_sparse_bytes = size_t{8} << 20;
+  SmallServer server(options);
+  TableSpec with_budget = SparseTable("b", 256);
+  absl::get<SparseSpec>(with_budget.rows).budget_bytes = size_t{32} << 20;
+  ASSERT_TRUE(
+      server
+          .Define({{SparseTable("a", 256), with_budget, SparseTable("c", 256)}})
+          .ok());
+  ASSERT_TRUE(server->Join(kView, kChief).ok());
+  absl::Status refused;
+  uint64_t clock = 0;
+  const std::vector<float> ones(100 * 256, 1);
+  const auto push = [&](int64_t first) {
+    std::vector<int64_t> ids(100);
+    for (int64_t i = 0; i < 100; ++i) ids[i] = first + i;
+    tensor::Bundle bundle;
+    for (const char* table : {"a", "b", "c"}) {
+      bundle.tensors.push_back(Ids(table, ids));
+      bundle.tensors.push_back(Floats(table, {100, 256}, ones));
+    }
+    EXPECT_TRUE(server.Pull(kChief, clock).ok());
+    const absl::Status status = server.Push(kChief, clock, bundle).status();
+    if (status.ok()) ++clock;
+    return status;
+  };
+  int64_t id = 0;
+  for (; refused.ok() && id < 100'000; id += 100) refused = push(id);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("tables without a budget_bytes"),
+                    HasSubstr("--sparse-memory")));
+  EXPECT_GT(id, 1000);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(push(0).ok());
+  ASSERT_TRUE(server.Pull(kChief, clock).ok());
+  const std::vector<TableReport> tables = server->report().tables;
+  EXPECT_LE(tables[0].bytes + tables[2].bytes, size_t{8} << 20);
+}
+
+TEST(BoundsTest, AnswersThatNobodyReadsAreBounded) {
+  Server::Options options = ForWorkers(1);
+  options.tables.max_answer_bytes = 10'000;
+  SmallServer server(options);
+  ASSERT_TRUE(server.Define({{SparseTable("e", 100)}}).ok());
+  const tensor::Bundle ids = {{Ids("e", {1, 2, 3, 4, 5, 6, 7, 8, 9, 10})}};
+  std::vector<Server::Pulled> kept;
+  absl::Status refused;
+  while (refused.ok() && kept.size() < 10) {
+    auto pulled = server.Pull(absl::nullopt, 0, ids);
+    refused = pulled.status();
+    if (pulled.ok()) kept.push_back(*std::move(pulled));
+  }
+  EXPECT_EQ(kept.size(), 2u);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("take 8000 bytes, and may take 10000"),
+                    HasSubstr("--held-answers")));
+  // What was refused is not counted.
+  kept.pop_back();
+  EXPECT_TRUE(server.Pull(absl::nullopt, 0, ids).ok());
+  const tensor::Bundle more = {{Ids("e", std::vector<int64_t>(26, 1))}};
+  const absl::Status never = server.Pull(absl::nullopt, 0, more).status();
+  EXPECT_EQ(never.code(), StatusCode::kInvalidArgument) << never;
+}
+
 TEST(BoundsTest, SizeOfAModelDoesNotOverflow) {
   SmallServer server;
   TableSpec table =

@@ -17,6 +17,7 @@
 #include "ps/server/checkpoint_writer.h"
 #include "tensor_service/checksum.h"
 #include "tests/ps/checkpoint/memory_files.h"
+#include "tests/ps/server/checkpoint_fixture.h"
 #include "tests/ps/server/small_server.h"
 #include "tests/ps/server/small_training.h"
 
@@ -27,65 +28,6 @@ using checkpoint::MemoryFiles;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-optim::OptimizerConfig Adam() {
-  optim::OptimizerConfig config;
-  config.rule = optim::Rule::kAdam;
-  return config;
-}
-
-// Two tables that are packed, one that is not, and a sparse one; synchronous.
-Model SmallModel() {
-  Model model;
-  model.tables = {DenseTable("a", {3}), DenseTable("b", {2, 2}),
-                  DenseTable("large", {100, 50}), SparseTable("e", 2)};
-  for (TableSpec& table : model.tables) table.optimizer = Adam();
-  return model;
-}
-
-// Gradients of all tables, which differ by step.
-TableValues Gradients(uint64_t step) {
-  const float x = 1 + static_cast<float>(step);
-  TableValues values;
-  values.dense["a"] = {x, -x, 2};
-  values.dense["b"] = {1, x, 1, -x};
-  values.dense["large"].assign(5000, x);
-  values.rows["e"] = {{step, {x, -1}}, {1000, {1, x}}, {~step, {3, x}}};
-  return values;
-}
-
-class CheckpointTest : public testing::Test {
- protected:
-  static SmallTraining::Options Of(size_t servers, bool restore = false) {
-    SmallTraining::Options options;
-    options.servers = servers;
-    options.restore = restore;
-    return options;
-  }
-
-  static void Start(SmallTraining* training) {
-    ASSERT_TRUE(training->Define().ok());
-    const absl::Status begun = training->Begin();
-    ASSERT_TRUE(begun.ok()) << begun;
-  }
-  static void Step(SmallTraining* training) {
-    absl::Status status = training->Push(0, Gradients(training->clock(0)));
-    if (status.ok()) status = training->Settle();
-    ASSERT_TRUE(status.ok()) << status;
-  }
-
-  // Returns what a new training restores onto so many servers.
-  TrainingState Restored(size_t servers, uint64_t step = 0) {
-    SmallTraining::Options options = Of(servers, true);
-    options.step = step;
-    SmallTraining training(SmallModel(), &files_, options);
-    const auto restored = training.Define();
-    EXPECT_TRUE(restored.ok()) << restored.status();
-    return restored.ok() ? training.State() : TrainingState();
-  }
-
-  MemoryFiles files_;
-};
 
 TEST_F(CheckpointTest, ModelHasTheSlotsOfEachOptimizer) {
   Model model = SmallModel();

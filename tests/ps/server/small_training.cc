@@ -46,7 +46,9 @@ SmallTraining::SmallTraining(Model model, checkpoint::Files* files,
     server.membership.expected_workers = options.workers;
     server.log = [](const std::string&) {};
     server.tables.new_tier = options.new_tier;
-    if (options.restore) server.restore = RestoreFrom(files);
+    if (options.restore) {
+      server.restore = RestoreFrom(files, absl::nullopt, {options.drop_tables});
+    }
     servers_.push_back(std::make_unique<Server>(server));
     writers_.push_back(std::make_unique<CheckpointWriter>(
         files, servers_.back().get(), options.checkpoints));

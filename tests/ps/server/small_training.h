@@ -45,6 +45,7 @@ class SmallTraining {
     uint32_t workers = 1;
     bool restore = false;
     uint64_t step = 0;  // to restore; 0: the newest
+    bool drop_tables = false;
     CheckpointWriter::Options checkpoints;
     std::function<std::unique_ptr<sparse::Tier>()> new_tier;
   };

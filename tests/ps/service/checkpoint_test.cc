@@ -32,6 +32,7 @@
 #include "ps/wire/ps.grpc.pb.h"
 #include "tensor_service/status.h"
 #include "tests/ps/access/certificates.h"
+#include "tests/ps/service/held_files.h"
 #include "tests/ps/service/node.h"
 
 namespace penstock::ps {
@@ -199,6 +200,35 @@ TEST_F(CheckpointServiceTest, TrainingGoesOnAtMoreServers) {
   ASSERT_EQ(worker_->clock(), 3u);
   for (uint64_t step = 3; step < 5; ++step) Step(step);
   EXPECT_TRUE(ValuesAt(5) == uncut);
+}
+
+// Servers are held until the caller has been told of every byte.
+TEST_F(CheckpointServiceTest, WhoWaitsIsToldHowMuchOfAllServersIsWritten) {
+  HeldFiles held(files_.get());
+  Node::Options on_held_files;
+  on_held_files.files = &held;
+  Start(2, on_held_files);
+  Step(0);
+  ASSERT_TRUE(worker_->Pull(1).ok());
+  // Each with a slot: the tables, and two rows.
+  constexpr uint64_t kAll = 2 * (2000 * 1000 + 1 + 2 * 2) * sizeof(float);
+  CheckpointOptions options;
+  options.timeout = absl::Minutes(1);
+  std::atomic<uint64_t> most{0};
+  options.written = [&](uint64_t done, uint64_t total) {
+    EXPECT_LE(done, total);
+    EXPECT_LE(total, kAll);
+    if (most == kAll || done < kAll) return;
+    most = done;
+    held.Release();
+  };
+  const auto taken = TakeCheckpoint(*defined_.connection, options);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(most, kAll);
+  const auto after =
+      Describe(defined_.connection->channels()[0], absl::Seconds(10));
+  ASSERT_TRUE(after.ok());
+  EXPECT_EQ(after->checkpoint_total_bytes(), 0u);
 }
 
 TEST_F(CheckpointServiceTest, ServerWithoutAFolderNamesTheFlag) {

@@ -49,6 +49,8 @@ ServerReport SomeReport() {
   report.held_bytes_limit = 9;
   report.restored_step = 20;
   report.last_checkpoint_step = 21;
+  report.checkpoint_written_bytes = 22;
+  report.checkpoint_total_bytes = 23;
   report.tables = {Table("kernel", false), Table("users", true)};
   report.workers = {{0, 30, true, 0}, {1, 28, true, 2}, {2, 5, false, 25}};
   return report;
@@ -77,6 +79,8 @@ TEST(PsMetricsTest, EachFigureOfTheReportIsThere) {
       {"penstock_ps_version{}", 1},
       {"penstock_ps_restored_step{}", 20},
       {"penstock_ps_last_checkpoint_step{}", 21},
+      {"penstock_ps_checkpoint_written_bytes{}", 22},
+      {"penstock_ps_checkpoint_total_bytes{}", 23},
       {"penstock_ps_workers{}", 2},
       {"penstock_ps_workers_expected{}", 3},
       {"penstock_ps_workers_lost_total{}", 4},

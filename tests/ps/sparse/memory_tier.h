@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TESTS_PS_SPARSE_MEMORY_TIER_H_
 #define PENSTOCK_TESTS_PS_SPARSE_MEMORY_TIER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -27,6 +28,7 @@ class MemoryTier : public Tier {
     if (rows_.size() >= max_rows_) {
       return absl::ResourceExhaustedError("the tier is full");
     }
+    row_bytes_ = bytes.size();
     EXPECT_TRUE(rows_.emplace(Name(key), std::string(bytes)).second)
         << key.id << " is there already";
     return absl::OkStatus();
@@ -53,6 +55,17 @@ class MemoryTier : public Tier {
     absl::MutexLock lock(&mu_);
     if (broken_) return absl::InternalError("a test broke it");
     return std::unique_ptr<Walk>(new WalkOfCopy(rows_));
+  }
+
+  uint64_t BytesLeft() const override {
+    absl::MutexLock lock(&mu_);
+    if (max_rows_ == SIZE_MAX || row_bytes_ == 0) return UINT64_MAX;
+    return (max_rows_ - std::min(rows_.size(), max_rows_)) * row_bytes_;
+  }
+  // A lower limit than there are rows is as a disk that is full.
+  bool ErasedIsRoom() const override {
+    absl::MutexLock lock(&mu_);
+    return rows_.size() <= max_rows_;
   }
 
   size_t size() const {
@@ -96,6 +109,7 @@ class MemoryTier : public Tier {
 
   mutable absl::Mutex mu_;
   Rows rows_ ABSL_GUARDED_BY(mu_);
+  size_t row_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   size_t max_rows_ ABSL_GUARDED_BY(mu_) = SIZE_MAX;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -16,32 +16,12 @@
 #include "ps/sparse/table.h"
 #include "tests/ps/sparse/memory_tier.h"
 #include "tests/ps/sparse/small_table.h"
+#include "tests/ps/sparse/spilling_table.h"
 
 namespace penstock::ps::sparse {
 namespace {
 
 using ::testing::HasSubstr;
-
-// Rows of 1 KiB and a budget of 2 MiB.
-Options SpillOptions(Tier* tier) {
-  Options options = BudgetOptions(AboveBudget::kSpill);
-  options.tier = tier;
-  return options;
-}
-
-// The rows of a full snapshot, by id: their first elements.
-std::map<uint64_t, float> RowsOf(Snapshot* snapshot, size_t dim) {
-  std::map<uint64_t, float> rows;
-  RowBlock block;
-  for (;;) {
-    const auto more = snapshot->Next(100, &block);
-    EXPECT_TRUE(more.ok()) << more.status();
-    if (!more.ok() || !*more) return rows;
-    for (size_t i = 0; i < block.ids.size(); ++i) {
-      EXPECT_TRUE(rows.emplace(block.ids[i], block.values[i * dim]).second);
-    }
-  }
-}
 
 TEST(SpillTest, NoRowIsLostAndTheBudgetHolds) {
   MemoryTier tier;
@@ -115,60 +95,6 @@ TEST(SpillTest, TheSmallestMemoryTakesAPushOfAnySize) {
     EXPECT_EQ(Pull(table.get(), Range(0, 5000)), Floats(5000, pushes));
     EXPECT_LE(table->counters().bytes, options.budget_bytes);
   }
-}
-
-TEST(SpillTest, WithoutRoomOnDiskAPushIsRefusedAsAWhole) {
-  MemoryTier tier;
-  const auto table = Make(SpillOptions(&tier));
-  ASSERT_TRUE(Push(table.get(), Range(0, 3000)).ok());
-  tier.Limit(tier.size());
-  const absl::Status refused = Push(table.get(), Range(2990, 9000)).status();
-  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.message()),
-              HasSubstr("nor on disk: the tier is full"));
-  EXPECT_EQ(RetryAfterOf(refused), absl::Milliseconds(1500));
-  EXPECT_EQ(Pull(table.get(), Range(0, 3010)), [] {
-    Floats floats(3010, 1);
-    std::fill(floats.begin() + 3000, floats.end(), 0);
-    return floats;
-  }());
-  // Rows that are in memory go on, and all once there is room.
-  EXPECT_TRUE(Push(table.get(), {2999}).ok());
-  tier.Limit(SIZE_MAX);
-  EXPECT_TRUE(Push(table.get(), Range(2990, 9000)).ok());
-  EXPECT_EQ(Pull(table.get(), {2999, 8999}), (Floats{3, 1}));
-}
-
-TEST(SpillTest, WhatIsPromisedIsKeptWhenTheDiskFillsUp) {
-  MemoryTier tier;
-  const auto table = Make(SpillOptions(&tier));
-  ASSERT_TRUE(Push(table.get(), Range(0, 3000)).ok());
-  // More than the memory has room for; rows of those that it has are spilled.
-  auto reservation = table->Reserve(Range(0, 6000), At(0));
-  ASSERT_TRUE(reservation.ok()) << reservation.status();
-  tier.Limit(0);
-  const auto result = table->Push(Range(0, 6000), Floats(6000 * 248, 1), At(0),
-                                  Add, *std::move(reservation));
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->updated, 6000u);
-  EXPECT_EQ(result->dropped, 0u);
-  EXPECT_EQ(Pull(table.get(), Range(0, 6000)), [] {
-    Floats floats(6000, 1);
-    std::fill(floats.begin(), floats.begin() + 3000, 2);
-    return floats;
-  }());
-  EXPECT_FALSE(Push(table.get(), Range(6000, 7000)).ok());
-}
-
-// A pull never makes room at the expense of the budget.
-TEST(SpillTest, RowsAreReadFromDiskWhereTheyCannotComeBack) {
-  MemoryTier tier;
-  const auto table = Make(SpillOptions(&tier));
-  ASSERT_TRUE(Push(table.get(), Range(0, 3000)).ok());
-  tier.Limit(0);
-  EXPECT_EQ(Pull(table.get(), Range(0, 3000)), Floats(3000, 1));
-  EXPECT_LE(table->counters().bytes, size_t{2} << 20);
-  EXPECT_EQ(table->counters().hits, 3000u);
 }
 
 TEST(SpillTest, ATierThatCannotBeReadIsSaidByEachCall) {

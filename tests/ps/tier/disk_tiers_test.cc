@@ -266,10 +266,10 @@ void Add(const float* gradient, float* value, float* slots) {
   value[0] += gradient[0];
 }
 
-// A table whose memory has room for a tenth of its rows.
-TEST_F(DiskTiersTest, ATableLosesNothing) {
-  const auto tiers = Open();
-  const auto tier = tiers->NewTier();
+constexpr uint64_t kIds = 20'000;
+
+// With memory for a tenth of its rows.
+std::unique_ptr<sparse::Table> TableOn(sparse::Tier* tier) {
   sparse::Options options;
   options.name = "words";
   options.dim = 248;
@@ -277,33 +277,73 @@ TEST_F(DiskTiersTest, ATableLosesNothing) {
   options.max_removals = 64;
   options.budget_bytes = size_t{2} << 20;
   options.above_budget = sparse::AboveBudget::kSpill;
-  options.tier = tier.get();
-  const auto table = *sparse::Table::Create(options);
+  options.tier = tier;
+  return *sparse::Table::Create(options);
+}
+
+absl::Status PushOnes(sparse::Table* table, const std::vector<uint64_t>& ids) {
+  const std::vector<float> ones(ids.size() * table->options().dim, 1);
+  return table->Push(ids, ones, absl::UnixEpoch(), Add).status();
+}
+
+// Two threads add 1 to 100 rows, 400 times each.
+void PushFromTwoThreads(sparse::Table* table) {
   std::vector<std::thread> threads;
   threads.reserve(2);
   for (int thread = 0; thread < 2; ++thread) {
-    threads.emplace_back([&, thread] {
+    threads.emplace_back([table, thread] {
       std::mt19937_64 random(thread);
-      const std::vector<float> gradients(100 * options.dim, 1);
       std::vector<uint64_t> ids(100);
       for (int push = 0; push < 400; ++push) {
-        for (uint64_t& id : ids) id = random() % 20000;
-        ASSERT_TRUE(table->Push(ids, gradients, absl::UnixEpoch(), Add).ok());
+        for (uint64_t& id : ids) id = random() % kIds;
+        const absl::Status pushed = PushOnes(table, ids);
+        ASSERT_TRUE(pushed.ok()) << pushed;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_GT(table->counters().spilled_rows, 10000u);
-  EXPECT_LE(table->counters().bytes, options.budget_bytes);
+}
+
+// Of all rows, as a snapshot has them.
+double SumOf(sparse::Table* table) {
   auto snapshot = *table->BeginSnapshot({});
   sparse::RowBlock block;
   double sum = 0;
   while (*snapshot->Next(1000, &block)) {
     for (size_t i = 0; i < block.ids.size(); ++i) {
-      sum += block.values[i * options.dim];
+      sum += block.values[i * table->options().dim];
     }
   }
-  EXPECT_EQ(sum, 2 * 400 * 100);
+  return sum;
+}
+
+TEST_F(DiskTiersTest, ATableLosesNothing) {
+  const auto tiers = Open();
+  const auto tier = tiers->NewTier();
+  const auto table = TableOn(tier.get());
+  PushFromTwoThreads(table.get());
+  EXPECT_GT(table->counters().spilled_rows, 10000u);
+  EXPECT_LE(table->counters().bytes, table->options().budget_bytes);
+  EXPECT_EQ(SumOf(table.get()), 2 * 400 * 100);
+}
+
+TEST_F(DiskTiersTest, ATableAtTheLimitGoesOnWithTheRowsThatItHas) {
+  options_.max_bytes = (kIds - 1500) * size_t{1024};
+  const auto tiers = Open();
+  const auto tier = tiers->NewTier();
+  const auto table = TableOn(tier.get());
+  // Until the disk has no room for more.
+  uint64_t rows = 0;
+  while (rows < 2 * kIds && PushOnes(table.get(), {rows}).ok()) ++rows;
+  ASSERT_GE(rows, kIds);
+  ASSERT_LT(rows, 2 * kIds);
+  EXPECT_LT(tier->BytesLeft(), 1024u);
+  PushFromTwoThreads(table.get());
+  EXPECT_EQ(SumOf(table.get()), rows + 2 * 400 * 100);
+  EXPECT_EQ(table->counters().rows, rows);
+  EXPECT_LE(tiers->bytes(), options_.max_bytes);
+  // One may have had its row's room taken by the other.
+  EXPECT_LE(table->counters().bytes, table->options().budget_bytes * 9 / 8);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "transport/base/log.h"
 #include "transport/settings/description.h"
 #include "transport/settings/settings.h"
+#include "transport/settings/shm_arena.h"
 
 namespace penstock {
 namespace {
@@ -23,6 +24,7 @@ struct Answers {
 
   Answers() {
     process.Update(ResolveShmHugePages().status());
+    process.Update(ResolveShmArenaBytes().status());
     process.Update(ResolveStubMemory().status());
     process.Update(ResolveMetrics().status());
     process.Update(ResolveStatusSocket().status());

@@ -23,7 +23,7 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     return sharing;
   }
   absl::StatusOr<std::shared_ptr<Arena>> arena =
-      ArenaFor(peer.uid, options.huge_pages);
+      ArenaFor(peer.uid, options.huge_pages, options.arena_bytes);
   if (!arena.ok()) return arena.status();
   sharing.arena = *std::move(arena);
   return sharing;

@@ -29,6 +29,8 @@ struct Options {
   std::shared_ptr<Arena> arena;
   // The pages of each arena that ArenaFor() makes for this fabric.
   HugePages huge_pages = HugePages::kTransparent;
+  // What each of them may grow to; 0: Arena::DefaultBudget().
+  uint64_t arena_bytes = 0;
   // Connects to peers of other users, and copies to and from them. If false,
   // refuses them: for connections whose security promises privacy.
   bool other_users = true;

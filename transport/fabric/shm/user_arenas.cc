@@ -19,7 +19,8 @@ using Arenas = std::map<uid_t, std::shared_ptr<Arena>>;
 constexpr uint64_t kShareOfOthers = 4;
 
 absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
-                                                 HugePages huge_pages) {
+                                                 HugePages huge_pages,
+                                                 uint64_t bytes) {
   auto it = arenas->find(uid);
   if (it != arenas->end()) return it->second;
   const bool is_own = uid == geteuid();
@@ -29,7 +30,7 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
         absl::StrCat("no shared memory for uid ", uid, ": this process has ",
                      others, " other users' already, which is the limit"));
   }
-  const uint64_t budget = Arena::DefaultBudget();
+  const uint64_t budget = bytes == 0 ? Arena::DefaultBudget() : bytes;
   // What others keep of segments that were given back would be above the
   // budget.
   std::shared_ptr<Arena> arena =
@@ -41,8 +42,8 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid,
-                                                HugePages huge_pages) {
+absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid, HugePages huge_pages,
+                                                uint64_t bytes) {
   struct Shared {
     base::Mutex mu;
     uint32_t fork_count ABSL_GUARDED_BY(mu) = progress::ForkCount();
@@ -56,7 +57,7 @@ absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid,
     shared->arenas.clear();
     shared->fork_count = progress::ForkCount();
   }
-  return FindOrAdd(&shared->arenas, uid, huge_pages);
+  return FindOrAdd(&shared->arenas, uid, huge_pages, bytes);
 }
 
 }  // namespace shm

@@ -1,0 +1,78 @@
+#include "ps/usable_memory.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+
+// "MemTotal:       24584352 kB"
+uint64_t MachineMemory(const std::string& root) {
+  std::ifstream file(absl::StrCat(root, "/proc/meminfo"));
+  std::string name;
+  uint64_t kilobytes = 0;
+  file >> name >> kilobytes;
+  return name == "MemTotal:" && kilobytes > 0 ? kilobytes * 1024 : kNoLimit;
+}
+
+// "max", or a number.
+uint64_t LimitIn(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  uint64_t limit = 0;
+  return absl::SimpleAtoi(line, &limit) ? limit : kNoLimit;
+}
+
+// The lowest limit of the group at `path` and of those above it.
+uint64_t LowestLimit(const std::string& mount, std::string path,
+                     const char* file) {
+  uint64_t lowest = kNoLimit;
+  while (true) {
+    lowest = std::min(lowest, LimitIn(absl::StrCat(mount, path, "/", file)));
+    const size_t slash = path.rfind('/');
+    if (path.empty() || slash == std::string::npos) return lowest;
+    path.resize(slash);
+  }
+}
+
+// A line is "0::/group" in version 2, and "4:cpu,memory:/group" in version 1.
+uint64_t GroupLimit(const std::string& root) {
+  std::ifstream file(absl::StrCat(root, "/proc/self/cgroup"));
+  uint64_t lowest = kNoLimit;
+  std::string line;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> fields =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() != 3) continue;
+    const std::string& path = fields[2];
+    const std::vector<absl::string_view> kinds = absl::StrSplit(fields[1], ',');
+    if (fields[0] == "0") {
+      lowest =
+          std::min(lowest, LowestLimit(absl::StrCat(root, "/sys/fs/cgroup"),
+                                       path, "memory.max"));
+    } else if (std::count(kinds.begin(), kinds.end(), "memory") > 0) {
+      lowest = std::min(
+          lowest, LowestLimit(absl::StrCat(root, "/sys/fs/cgroup/memory"), path,
+                              "memory.limit_in_bytes"));
+    }
+  }
+  return lowest;
+}
+
+}  // namespace
+
+uint64_t UsableMemory(const std::string& root) {
+  return std::min(MachineMemory(root), GroupLimit(root));
+}
+
+}  // namespace penstock::ps

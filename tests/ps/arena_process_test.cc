@@ -1,0 +1,77 @@
+// ps_server, as a process whose dense values have no room in shared memory.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "ps/client/define.h"
+#include "ps/client/worker.h"
+#include "tensor_service/status.h"
+#include "tensor_service/tensor.h"
+#include "tests/process/child.h"
+
+namespace penstock::ps {
+namespace {
+
+using process::Child;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int64_t kElements = 6 << 20;  // 24 MiB
+
+// Returns the log of a server with so large an arena, which has got the first
+// value of a table.
+std::string LogOfServerWith(int arena_mib) {
+  const auto server =
+      Child::Start({"ps/ps_server", "--listen=127.0.0.1:0", "--workers=1"},
+                   {absl::StrCat("PENSTOCK_SHM_ARENA_MIB=", arena_mib)});
+  const auto port = server == nullptr ? absl::nullopt : server->Find("port ");
+  if (!port.has_value()) return "the server has not started";
+  Definition definition;
+  definition.addresses = {absl::StrCat("127.0.0.1:", *port)};
+  definition.servers = {grpc::CreateCustomChannel(
+      definition.addresses[0], grpc::InsecureChannelCredentials(),
+      tensor::UnlimitedMessages())};
+  TableSpec table;
+  table.name = "w";
+  table.rows = DenseSpec{tensor::DType::kF32, {kElements}};
+  definition.model.tables = {table};
+  const auto defined = Define(definition);
+  EXPECT_TRUE(defined.ok()) << defined.status();
+  if (!defined.ok()) return "";
+  Worker::Options options;
+  options.connection = defined->connection;
+  const auto worker = Worker::Join(std::move(options));
+  EXPECT_TRUE(worker.ok()) << worker.status();
+  if (!worker.ok()) return "";
+  const auto value =
+      *tensor::Tensor::Of<float>({kElements}, std::vector<float>(kElements, 1));
+  const absl::Status taken = (*worker)->Initialize({{{"w", value}}});
+  EXPECT_TRUE(taken.ok()) << taken;
+  kill(server->pid(), SIGTERM);
+  return server->ReadAll();
+}
+
+TEST(ArenaProcessTest, ALineSaysThatALargerArenaWouldHelp) {
+  const std::string log = LogOfServerWith(16);
+  EXPECT_THAT(log, HasSubstr("24.0 MiB have no room in the memory that is "
+                             "shared with workers on this host"));
+  EXPECT_THAT(log, HasSubstr("PENSTOCK_SHM_ARENA_MIB"));
+}
+
+TEST(ArenaProcessTest, WithRoomThereIsNone) {
+  const std::string log = LogOfServerWith(64);
+  EXPECT_THAT(log, HasSubstr("stopped at version 0"));
+  EXPECT_THAT(log, Not(HasSubstr("PENSTOCK_SHM_ARENA_MIB")));
+}
+
+}  // namespace
+}  // namespace penstock::ps

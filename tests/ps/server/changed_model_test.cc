@@ -1,0 +1,110 @@
+// Checkpoints of a model that has changed since.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/ps/server/checkpoint_fixture.h"
+#include "tests/ps/server/small_server.h"
+#include "tests/ps/server/small_training.h"
+
+namespace penstock::ps {
+namespace {
+
+using ::testing::HasSubstr;
+
+using ChangedModelTest = CheckpointTest;
+
+// One of them is in a pack with others that are restored; all have first values
+// of their own, and go on from there.
+TEST_F(ChangedModelTest, TablesThatAreNewBeginAnewBesideTheOthers) {
+  TrainingState before;
+  {
+    SmallTraining training(SmallModel(), &files_, Of(2));
+    Start(&training);
+    Step(&training);
+    ASSERT_TRUE(training.Checkpoint().ok());
+    before = training.State();
+  }
+  Model model = SmallModel();
+  model.tables.insert(model.tables.begin(), DenseTable("c", {2}));
+  model.tables.push_back(DenseTable("large too", {100, 50}));
+  model.tables.push_back(SparseTable("f", 2));
+  for (TableSpec& table : model.tables) table.optimizer = Adam();
+  TableValues first;
+  first.dense["a"] = {7, 7, 7};  // has its value
+  first.dense["c"] = {5, 6};
+  first.dense["large too"].assign(5000, 8);
+  for (size_t servers = 1; servers <= 3; ++servers) {
+    SmallTraining training(model, &files_, Of(servers, true));
+    ASSERT_EQ(*training.Define(), 1u);
+    const absl::Status begun = training.Begin(first);
+    ASSERT_TRUE(begun.ok()) << begun;
+    TrainingState state = training.State();
+    EXPECT_EQ(state.dense["c"], (std::vector<float>{5, 6}));
+    EXPECT_EQ(state.dense["c/m"], (std::vector<float>{0, 0}));
+    EXPECT_EQ(state.dense["large too"], std::vector<float>(5000, 8));
+    EXPECT_TRUE(state.rows["f"].empty());
+    for (const auto& [name, values] : before.dense) {
+      EXPECT_EQ(state.dense[name], values) << name << ", " << servers;
+    }
+    EXPECT_EQ(state.rows["e"], before.rows["e"]);
+    std::map<std::string, bool> is_new;
+    for (size_t server = 0; server < servers; ++server) {
+      for (const TableReport& table : training.server(server).report().tables) {
+        is_new[table.name] = table.is_new;
+      }
+    }
+    EXPECT_THAT(is_new, testing::UnorderedElementsAre(
+                            std::pair("a", false), std::pair("b", false),
+                            std::pair("large", false), std::pair("e", false),
+                            std::pair("c", true), std::pair("large too", true),
+                            std::pair("f", true)));
+  }
+  // It trains, and its checkpoints have all of them.
+  SmallTraining training(model, &files_, Of(2, true));
+  ASSERT_TRUE(training.Define().ok());
+  ASSERT_TRUE(training.Begin(first).ok());
+  TableValues gradients = Gradients(1);
+  gradients.dense["c"] = {1, 1};
+  gradients.dense["large too"].assign(5000, 1);
+  gradients.rows["f"] = {{3, {1, 1}}};
+  ASSERT_TRUE(training.Push(0, gradients).ok());
+  ASSERT_TRUE(training.Settle().ok());
+  const auto step = training.Checkpoint();
+  ASSERT_TRUE(step.ok()) << step.status();
+  SmallTraining again(model, &files_, Of(1, true));
+  ASSERT_EQ(*again.Define(), *step);
+  EXPECT_TRUE(again.State() == training.State());
+}
+
+TEST_F(ChangedModelTest, TablesThatAreGoneAreDroppedOnlyIfThatWasSaid) {
+  SmallTraining training(SmallModel(), &files_, Of(1));
+  Start(&training);
+  Step(&training);
+  ASSERT_TRUE(training.Checkpoint().ok());
+  Model model = SmallModel();
+  model.tables.erase(model.tables.begin() + 2);  // "large"
+  SmallTraining::Options options = Of(1, true);
+  const absl::Status refused =
+      SmallTraining(model, &files_, options).Define().status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("'large' is in the checkpoint and not in this model"));
+  options.drop_tables = true;
+  SmallTraining smaller(model, &files_, options);
+  ASSERT_EQ(*smaller.Define(), 1u);
+  TrainingState wanted = training.State();
+  for (const char* gone : {"large", "large/m", "large/v"}) {
+    wanted.dense.erase(gone);
+  }
+  EXPECT_EQ(smaller.State().dense, wanted.dense);
+  EXPECT_EQ(smaller.State().rows, wanted.rows);
+}
+
+}  // namespace
+}  // namespace penstock::ps

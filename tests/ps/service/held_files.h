@@ -1,0 +1,84 @@
+// Files that are not safe on disk before the test says so.
+
+#ifndef PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
+#define PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "ps/checkpoint/files.h"
+
+namespace penstock::ps {
+
+// Every Sync() of a file waits for Release(). Thread-safe.
+class HeldFiles final : public checkpoint::Files {
+ public:
+  // `files` outlive it, and it the files that it opens.
+  explicit HeldFiles(checkpoint::Files* files) : files_(files) {}
+
+  // Once.
+  void Release() { released_.Notify(); }
+
+  absl::StatusOr<std::unique_ptr<checkpoint::WritableFile>> Create(
+      absl::string_view path) override {
+    auto file = files_->Create(path);
+    if (!file.ok()) return file.status();
+    return std::make_unique<File>(*std::move(file), &released_);
+  }
+  absl::StatusOr<std::unique_ptr<checkpoint::ReadableFile>> Open(
+      absl::string_view path) override {
+    return files_->Open(path);
+  }
+  absl::Status MakeFolder(absl::string_view path) override {
+    return files_->MakeFolder(path);
+  }
+  absl::StatusOr<std::vector<checkpoint::FolderEntry>> List(
+      absl::string_view folder) override {
+    return files_->List(folder);
+  }
+  absl::Status Rename(absl::string_view from, absl::string_view to) override {
+    return files_->Rename(from, to);
+  }
+  absl::Status Remove(absl::string_view path) override {
+    return files_->Remove(path);
+  }
+  absl::Status RemoveFolder(absl::string_view path) override {
+    return files_->RemoveFolder(path);
+  }
+  absl::Status SyncFolder(absl::string_view folder) override {
+    return files_->SyncFolder(folder);
+  }
+  absl::StatusOr<std::unique_ptr<checkpoint::FileLock>> Lock(
+      absl::string_view path) override {
+    return files_->Lock(path);
+  }
+
+ private:
+  class File final : public checkpoint::WritableFile {
+   public:
+    File(std::unique_ptr<checkpoint::WritableFile> file,
+         absl::Notification* released)
+        : file_(std::move(file)), released_(released) {}
+    absl::StatusOr<size_t> Write(absl::string_view bytes) override {
+      return file_->Write(bytes);
+    }
+    absl::Status Sync() override {
+      released_->WaitForNotification();
+      return file_->Sync();
+    }
+
+   private:
+    const std::unique_ptr<checkpoint::WritableFile> file_;
+    absl::Notification* const released_;
+  };
+
+  checkpoint::Files* const files_;
+  absl::Notification released_;
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_SERVICE_HELD_FILES_H_

@@ -1,0 +1,94 @@
+// Tables without a budget of their own, which share a limit.
+
+#include "ps/sparse/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "ps/sparse/table.h"
+#include "tests/ps/sparse/small_table.h"
+
+namespace penstock::ps::sparse {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr size_t kLimit = size_t{4} << 20;
+
+// Rows of 1 KiB.
+Options OptionsIn(Pool* pool) {
+  Options options = BudgetOptions(AboveBudget::kRefuse);
+  options.budget_bytes = 0;
+  options.pool = pool;
+  return options;
+}
+
+// Pushes new ids from `first` on until that is refused; returns how many.
+uint64_t Fill(Table* table, uint64_t first, absl::Status* refused) {
+  uint64_t id = first;
+  *refused = absl::OkStatus();
+  while (refused->ok() && id < first + 100'000) {
+    *refused = Push(table, {id}).status();
+    if (refused->ok()) ++id;
+  }
+  return id - first;
+}
+
+TEST(PoolTest, TablesTogetherAreRefusedAtTheLimit) {
+  Pool pool(kLimit, "do something");
+  {
+    auto one = Make(OptionsIn(&pool));
+    const auto other = Make(OptionsIn(&pool));
+    for (uint64_t id = 0; id < 1000; id += 100) {
+      ASSERT_TRUE(Push(one.get(), Range(id, id + 100)).ok());
+    }
+    absl::Status refused;
+    const uint64_t rows = Fill(other.get(), 0, &refused);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_THAT(std::string(refused.message()),
+                HasSubstr("may take 4194304: do something"));
+    EXPECT_EQ(RetryAfterOf(refused), absl::Milliseconds(1500));
+    EXPECT_GT(rows, 1500u);
+    EXPECT_LE(pool.bytes(), kLimit);
+    EXPECT_EQ(pool.bytes(), one->counters().bytes + other->counters().bytes);
+    // Rows that are there go on.
+    EXPECT_TRUE(Push(one.get(), Range(0, 1000)).ok());
+    EXPECT_TRUE(Push(other.get(), Range(0, rows)).ok());
+    EXPECT_EQ(Pull(other.get(), {0, rows - 1, rows}), (Floats{2, 2, 0}));
+    // What one gives back, the other may take.
+    one.reset();
+    EXPECT_GT(Fill(other.get(), rows, &refused), 900u);
+    EXPECT_LE(pool.bytes(), kLimit);
+  }
+  EXPECT_EQ(pool.bytes(), 0u);
+}
+
+TEST(PoolTest, ATableWithABudgetTakesNothingOfIt) {
+  Pool pool(1 << 20, "");
+  Options options = BudgetOptions(AboveBudget::kRefuse);
+  options.pool = &pool;
+  const auto table = Make(options);
+  EXPECT_TRUE(Push(table.get(), Range(0, 1500)).ok());
+  EXPECT_EQ(pool.bytes(), 0u);
+}
+
+// Each may be above it by the last step of each thread: pages of rows, or an
+// index.
+TEST(PoolTest, ThreadsTogetherStayAtTheLimit) {
+  Pool pool(kLimit, "");
+  const auto one = Make(OptionsIn(&pool));
+  const auto other = Make(OptionsIn(&pool));
+  absl::Status refused[2];
+  std::thread thread([&] { Fill(one.get(), 0, &refused[0]); });
+  Fill(other.get(), 0, &refused[1]);
+  thread.join();
+  EXPECT_FALSE(refused[0].ok());
+  EXPECT_FALSE(refused[1].ok());
+  EXPECT_LE(pool.bytes(), kLimit + 2 * (size_t{64} << 10));
+}
+
+}  // namespace
+}  // namespace penstock::ps::sparse

@@ -1,0 +1,65 @@
+#include "ps/usable_memory.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace penstock::ps {
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+class UsableMemoryTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = testing::TempDir() + "/root-XXXXXX";
+    ASSERT_NE(mkdtemp(&root_[0]), nullptr);
+    Write("/proc/meminfo", "MemTotal:        1048576 kB\nMemFree: 1 kB\n");
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = root_ + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  std::string root_;
+};
+
+TEST_F(UsableMemoryTest, WithoutALimitItIsTheMachines) {
+  EXPECT_EQ(UsableMemory(root_), 1024 * kMiB);
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "max\n");
+  EXPECT_EQ(UsableMemory(root_), 1024 * kMiB);
+}
+
+TEST_F(UsableMemoryTest, TheLowestLimitAboveTheProcessCounts) {
+  Write("/proc/self/cgroup", "0::/a/b\n");
+  Write("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  Write("/sys/fs/cgroup/a/memory.max", "536870912\n");
+  EXPECT_EQ(UsableMemory(root_), 512 * kMiB);
+  Write("/sys/fs/cgroup/memory.max", "268435456\n");  // a container's
+  EXPECT_EQ(UsableMemory(root_), 256 * kMiB);
+}
+
+TEST_F(UsableMemoryTest, SoDoThoseOfVersion1) {
+  Write("/proc/self/cgroup", "5:cpu:/y\n4:hugetlb,memory:/x\n0::/\n");
+  Write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "134217728\n");
+  EXPECT_EQ(UsableMemory(root_), 128 * kMiB);
+  // "No limit" there is a large number.
+  Write("/sys/fs/cgroup/memory/x/memory.limit_in_bytes",
+        "9223372036854771712\n");
+  EXPECT_EQ(UsableMemory(root_), 1024 * kMiB);
+}
+
+TEST_F(UsableMemoryTest, OfThisMachineItIsSomething) {
+  EXPECT_GT(UsableMemory(), 16 * kMiB);
+  EXPECT_LT(UsableMemory(), uint64_t{1} << 48);
+}
+
+}  // namespace
+}  // namespace penstock::ps

@@ -1,0 +1,35 @@
+// How large the arenas of a process may get.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/transport/fabric/shm/child.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/user_arenas.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+constexpr uint64_t kMiB = 1 << 20;
+
+TEST(UserArenas, WhatOneMayGrowToIsSaidAtItsFirstUse) {
+  ForkedChild child([] {  // which has none yet
+    constexpr uint64_t kBytes = 64 * kMiB;
+    auto own = ArenaFor(geteuid(), HugePages::kTransparent, kBytes).value();
+    EXPECT_EQ(ArenaFor(geteuid()).value(), own);
+    EXPECT_TRUE(own->Allocate(40 * kMiB).ok());
+    EXPECT_TRUE(absl::IsResourceExhausted(own->Allocate(kBytes + 1).status()));
+    auto other = ArenaFor(2001, HugePages::kTransparent, kBytes).value();
+    EXPECT_TRUE(other->Allocate(10 * kMiB).ok());
+    EXPECT_TRUE(
+        absl::IsResourceExhausted(other->Allocate(kBytes / 4 + 1).status()));
+  });
+  EXPECT_TRUE(child.Join());
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
