@@ -39,7 +39,7 @@ struct View {
 
 //   state     event        guard                     action       next
 //   --------  -----------  ------------------------  -----------  --------
-//   empty     define       a restore is wanted       restore      serving
+//   empty     define       a restore has all values  restore      serving
 //   empty     define       otherwise                              defined
 //   defined   initialize   all parts have values     answer       serving
 //   serving   apply        fails until max_wait      end waits    failed

@@ -53,8 +53,8 @@ struct Options {
   // shards, and so is max_rows. The hash spreads ids so evenly that the table
   // holds a few percent less, or, of very small tables, a third.
   size_t budget_bytes = 0;
-  // Without budget_bytes: what the table shares a limit with, if anything. Above
-  // it the table refuses. Outlives it.
+  // Without budget_bytes: what the table shares a limit with, if anything.
+  // Above it the table refuses. Outlives it.
   Pool* pool = nullptr;
   AboveBudget above_budget = AboveBudget::kRefuse;
   // Of this table alone, empty, and outlives it. kSpill has one, and a budget,
