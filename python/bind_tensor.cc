@@ -10,6 +10,8 @@
 #include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/capsules.h"
+#include "python/cuda_arrays.h"
+#include "python/devices.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/from_any.h"
@@ -29,12 +31,17 @@ using tensor::Tensor;
 constexpr char kClassDoc[] = R"(A dense tensor in memory that is shared.
 
 Tensor(array, copy=False) takes a numpy array, anything that has __dlpack__
-(such as a tensor of PyTorch), another Tensor, or what numpy.asarray() takes.
+(such as a tensor of PyTorch) or __cuda_array_interface__ (such as an array of
+Numba), another Tensor, or what numpy.asarray() takes.
 
 It shares the array's memory, and keeps the array alive, if the elements lie in
 row-major order without gaps, aligned, in native byte order. Arrays that are
 sliced, transposed, reversed or big-endian are copied, as numpy would; so is any
 with copy=True. Copies lie in the pool, from which shm sends in place.
+
+What lies on a CUDA device stays there: `device` says so. It can be sent, and
+lent to others that know such devices; to_host() copies it to the pool, without
+which nothing here reads it.
 
 The array remains yours. Do not write to it while a call sends it: the peer may
 get some of both. Once put() or exchange() has returned, you may.)";
@@ -53,6 +60,10 @@ A tensor of bools with bytes other than 0 and 1, which a foreign peer may send,
 is copied with 1 for these. Raises InvalidArgument for bf16: see bits().)";
 
 constexpr char kDLPackDoc[] = R"(Lends the memory as a DLPack capsule.
+
+On a CUDA device, `stream` is the number of the consumer's stream, which is made
+to wait until the elements may be read: None or 1 is the legacy default stream,
+2 the thread's own, -1 none. dl_device=(1, 0) asks for a copy on the CPU.
 
 The consumer must not write to it: DLPack has no way to say so to consumers of
 today, and what is received may lie in pages that cannot be written to, so that
@@ -96,7 +107,8 @@ TensorObject Empty(const py::object& shape, const py::object& dtype) {
 
 py::array Numpy(TensorObject& object, bool writable) {
   const py::dtype dtype = ValueOf(NumpyOf(object.get().dtype()));
-  absl::Status status;
+  absl::Status status = CheckOnHost(object.get(), "an array of numpy");
+  if (!status.ok()) Throw(status);
   if (object.get().dtype() == DType::kBool) status = NormaliseBools(&object);
   if (status.ok() && writable) status = object.MakeWritable();
   if (!status.ok()) Throw(status);
@@ -104,8 +116,8 @@ py::array Numpy(TensorObject& object, bool writable) {
 }
 
 py::array Bits(TensorObject& object, bool writable) {
-  const absl::Status status =
-      writable ? object.MakeWritable() : absl::OkStatus();
+  absl::Status status = CheckOnHost(object.get(), "an array of numpy");
+  if (status.ok() && writable) status = object.MakeWritable();
   if (!status.ok()) Throw(status);
   return ArrayOf(object, BitsOf(object.get().dtype()), writable);
 }
@@ -126,7 +138,7 @@ TensorObject Copy(const TensorObject& object) {
   const std::shared_ptr<const Tensor> tensor = object.Share();
   return TensorObject(ValueOf([&tensor] {
     Unlocked unlocked;
-    return tensor->Copy(Pool());
+    return tensor->CopyTo(tensor->device(), Pool());
   }()));
 }
 
@@ -143,18 +155,69 @@ TensorObject View(const TensorObject& object, const py::object& dtype) {
       ValueOf(Tensor::FromBuffer(as, tensor.shape(), tensor.buffer())));
 }
 
+bool IsCpu(const py::object& device) {
+  return device.equal(py::make_tuple(int{kDLCPU}, 0));
+}
+
+py::tuple DLPackDevice(const TensorObject& object) {
+  const DLDevice device = tensor::DLPackDeviceOf(object.get());
+  return py::make_tuple(static_cast<int>(device.device_type),
+                        static_cast<int>(device.device_id));
+}
+
+py::capsule DLPackOnDevice(const TensorObject& object, const py::object& stream,
+                           const py::object& device, const py::object& copy) {
+  if (!device.is_none() && IsCpu(device)) {
+    if (copy.is(py::bool_(false))) {
+      throw py::buffer_error(
+          "a penstock.Tensor on a device cannot be lent to the CPU without a "
+          "copy: ask for it without copy=False");
+    }
+    return ValueOf(ToCapsule(ToHost(object).get()));
+  }
+  if (!device.is_none() && !device.equal(DLPackDevice(object))) {
+    throw py::buffer_error(absl::StrCat(
+        "a penstock.Tensor on ", object.get().device().ToString(),
+        " is not lent to another device: copy it by to_device() first"));
+  }
+  if (copy.is(py::bool_(true))) return ValueOf(ToCapsule(Copy(object).get()));
+  const absl::Status status = OrderStream(object.get(), stream);
+  if (!status.ok()) Throw(status);
+  return ValueOf(ToCapsule(object.get()));
+}
+
 py::capsule DLPack(const TensorObject& object, const py::object& stream,
                    const py::object& max_version, const py::object& device,
                    const py::object& copy) {
   (void)max_version;  // a capsule without a version suits every consumer
-  if (!stream.is_none() ||
-      !(device.is_none() || device.equal(py::make_tuple(int{kDLCPU}, 0)))) {
+  if (!object.get().device().is_host()) {
+    return DLPackOnDevice(object, stream, device, copy);
+  }
+  if (!stream.is_none() || !(device.is_none() || IsCpu(device))) {
     throw py::buffer_error(
         "a penstock.Tensor is in the CPU's memory, which has no streams: ask "
         "for it without stream and dl_device, then copy it to the device");
   }
   if (!copy.is(py::bool_(true))) return ValueOf(ToCapsule(object.get()));
   return ValueOf(ToCapsule(Copy(object).get()));
+}
+
+py::dict CudaArrayInterface(const TensorObject& object) {
+  const Tensor& tensor = object.get();
+  const char* why = nullptr;
+  if (tensor.device().is_host()) {
+    why =
+        "a penstock.Tensor in the CPU's memory has no "
+        "__cuda_array_interface__: use numpy(), or to_device() first";
+  } else if (tensor.dtype() == DType::kBF16) {
+    why =
+        "__cuda_array_interface__ has no bf16: use __dlpack__, or "
+        "view('int16') first";
+  }
+  if (why == nullptr) return ValueOf(CudaArrayInterfaceOf(tensor));
+  // So that hasattr() is false.
+  PyErr_SetString(PyExc_AttributeError, why);
+  throw py::error_already_set();
 }
 
 void BindMemory(py::class_<TensorObject>& binding) {
@@ -170,8 +233,25 @@ void BindMemory(py::class_<TensorObject>& binding) {
            py::arg("max_version") = py::none(),
            py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
            kDLPackDoc)
-      .def("__dlpack_device__",
-           [](const TensorObject&) { return py::make_tuple(int{kDLCPU}, 0); });
+      .def("__dlpack_device__", &DLPackDevice)
+      .def_property_readonly("__cuda_array_interface__", &CudaArrayInterface,
+                             "On a CUDA device, what Numba, CuPy and others "
+                             "share arrays by. Waits "
+                             "until the elements may be read.")
+      .def_property_readonly(
+          "device",
+          [](const TensorObject& object) {
+            return object.get().device().ToString();
+          },
+          "Where the elements lie: \"cpu\", or \"cuda:0\" and so on.")
+      .def(
+          "to_host", &ToHost,
+          "Returns this tensor if it lies in the CPU's memory, and else a copy "
+          "in the pool.")
+      .def(
+          "to_device", &ToDevice, py::arg("device"),
+          "Returns this tensor if it lies on `device`, such as \"cuda:0\", and "
+          "else a copy there.");
 }
 
 }  // namespace
@@ -213,7 +293,7 @@ void BindTensor(py::module_& module) {
           [](const TensorObject& object) { return object.get().held_bytes(); },
           "How much memory it keeps from being freed, in bytes: for a part of "
           "a received message, all of that.")
-      .def("copy", &Copy, "Returns a copy in the pool.")
+      .def("copy", &Copy, "Returns a copy in the pool, or on its device.")
       .def("view", &View, py::arg("dtype"),
            "Returns a tensor of the same memory with another element type of "
            "the same size.")
@@ -227,8 +307,10 @@ void BindTensor(py::module_& module) {
       py::arg("source"),
       "Makes a tensor that shares the memory of an object that has __dlpack__, "
       "or of a capsule, which can be used once. Copies elements that do not "
-      "lie in row-major order. Raises InvalidArgument for memory of another "
-      "device than the CPU.");
+      "lie in row-major order. What lies on a CUDA device stays there, and may "
+      "have __cuda_array_interface__ instead. Raises InvalidArgument for "
+      "memory "
+      "of other devices.");
 }
 
 }  // namespace penstock::python

@@ -2,9 +2,11 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "python/devices.h"
 #include "python/errors.h"
 #include "python/gil.h"
 #include "python/tensor_object.h"
@@ -14,6 +16,8 @@ namespace penstock::python {
 namespace {
 
 namespace py = pybind11;
+using tensor::Device;
+using tensor::DeviceEvent;
 using tensor::Tensor;
 
 constexpr char kName[] = "dltensor";
@@ -57,17 +61,32 @@ absl::Status CheckName(const py::object& capsule) {
       "arguments"));
 }
 
+// Returns when the elements may be read; null: at once.
+absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
+    const DLManagedTensor& lent) {
+  std::shared_ptr<const DeviceEvent> at_once;
+  // FromDLPack() says what is wrong with it.
+  const auto device = tensor::DeviceFromDLPack(lent.dl_tensor.device);
+  if (!device.ok() || device->is_host()) return at_once;
+  auto memory = NeedDevices(device->ToString());
+  if (!memory.ok()) return memory.status();
+  Unlocked unlocked;
+  return (*memory)->Record(*device, tensor::Stream::Legacy());
+}
+
 absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   absl::Status status = CheckName(capsule);
   if (!status.ok()) return status;
   auto* const lent =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+  auto ready = ReadyOf(*lent);
+  if (!ready.ok()) return ready.status();
   // At first, since other threads run while elements are copied.
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   DLManagedTensor* const outer = WithGil(lent);
-  absl::StatusOr<Tensor> tensor = [outer] {
+  absl::StatusOr<Tensor> tensor = [outer, &ready] {
     Unlocked unlocked;
-    return tensor::FromDLPack(outer, Pool());
+    return tensor::FromDLPack(outer, Pool(), *std::move(ready));
   }();
   if (!tensor.ok()) {
     delete outer;
@@ -79,17 +98,16 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
 
 // Asks for the device first: a producer may wait for its device, or fail, when
 // it is asked for the array.
-absl::Status CheckDevice(const py::object& source) {
-  if (!py::hasattr(source, "__dlpack_device__")) return absl::OkStatus();
-  const auto device = source.attr("__dlpack_device__")().cast<py::sequence>();
-  const int type = py::int_(device[0]).cast<int>();
-  if (type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the array is on device ", TextOf(device),
-      " (DLPack's numbers), and Penstock sends from the CPU's memory: copy it "
-      "there first, in PyTorch by tensor.cpu()"));
+absl::StatusOr<Device> DeviceOf(const py::object& source) {
+  if (!py::hasattr(source, "__dlpack_device__")) return Device();
+  const auto pair = source.attr("__dlpack_device__")().cast<py::sequence>();
+  const auto device = tensor::DeviceFromDLPack(
+      {static_cast<DLDeviceType>(py::int_(pair[0]).cast<int>()),
+       py::int_(pair[1]).cast<int>()});
+  if (!device.ok() || device->is_host()) return device;
+  auto memory = NeedDevices(device->ToString());
+  if (!memory.ok()) return memory.status();
+  return device;
 }
 
 }  // namespace
@@ -112,9 +130,11 @@ absl::StatusOr<Tensor> FromCapsule(const py::object& source) {
         "an object of type ", TextOf(py::type::of(source).attr("__name__")),
         " has no __dlpack__: give a numpy array or a tensor of PyTorch"));
   }
-  absl::Status status = CheckDevice(source);
-  if (!status.ok()) return status;
-  const py::object capsule = source.attr("__dlpack__")();
+  const absl::StatusOr<Device> device = DeviceOf(source);
+  if (!device.ok()) return device.status();
+  const py::object capsule =
+      device->is_host() ? source.attr("__dlpack__")()
+                        : source.attr("__dlpack__")(py::arg("stream") = 1);
   if (PyCapsule_CheckExact(capsule.ptr()) == 0) {
     return absl::InvalidArgumentError("__dlpack__() has returned no capsule");
   }

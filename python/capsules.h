@@ -15,6 +15,9 @@ namespace penstock::python {
 absl::StatusOr<pybind11::capsule> ToCapsule(const tensor::Tensor& tensor);
 
 // Borrows the memory of `source`: a capsule, or an object that has __dlpack__.
+// Memory on a device is asked for, and counts as ready, in CUDA's legacy
+// default stream, which is what a capsule without a stream means.
+//
 // Renames the capsule to "used_dltensor", or, on an error, leaves it to its
 // producer. Copies what is not in row-major order into the pool. The producer's
 // deleter runs with the GIL.

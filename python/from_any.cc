@@ -4,6 +4,7 @@
 
 #include "python/arrays.h"
 #include "python/capsules.h"
+#include "python/cuda_arrays.h"
 #include "python/gil.h"
 #include "python/tensor_object.h"
 
@@ -16,7 +17,7 @@ using tensor::Tensor;
 absl::StatusOr<Tensor> CopyIf(bool copy, absl::StatusOr<Tensor> tensor) {
   if (!tensor.ok() || !copy) return tensor;
   Unlocked unlocked;
-  return tensor->Copy(Pool());
+  return tensor->CopyTo(tensor->device(), Pool());
 }
 
 }  // namespace
@@ -31,6 +32,9 @@ absl::StatusOr<Tensor> FromAny(const py::object& source, bool copy) {
   if (py::hasattr(source, "__dlpack__")) {
     return CopyIf(copy, FromCapsule(source));
   }
+  if (py::hasattr(source, "__cuda_array_interface__")) {
+    return CopyIf(copy, FromCudaArray(source));
+  }
   const py::array array = py::module_::import("numpy").attr("asarray")(source);
   return FromArray(array, copy);
 }
@@ -39,7 +43,9 @@ absl::StatusOr<Tensor> FromDLPackSource(const py::object& source) {
   if (py::isinstance<py::array>(source)) {
     return FromArray(py::reinterpret_borrow<py::array>(source), false);
   }
-  return FromCapsule(source);
+  const bool is_cuda_only = !py::hasattr(source, "__dlpack__") &&
+                            py::hasattr(source, "__cuda_array_interface__");
+  return is_cuda_only ? FromCudaArray(source) : FromCapsule(source);
 }
 
 }  // namespace penstock::python

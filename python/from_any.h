@@ -11,9 +11,10 @@
 namespace penstock::python {
 
 // Returns a tensor of `source`: a Tensor of this module, an array of NumPy's,
-// anything that has __dlpack__, or what numpy.asarray() takes. Shares memory
-// where it can, unless `copy` is true: then copies into the pool. Throws what
-// Python code throws.
+// anything that has __dlpack__ or __cuda_array_interface__, or what
+// numpy.asarray() takes. Shares memory where it can, unless `copy` is true:
+// then copies into the pool, or, what is on a device, there. Throws what Python
+// code throws.
 absl::StatusOr<tensor::Tensor> FromAny(const pybind11::object& source,
                                        bool copy);
 

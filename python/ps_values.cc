@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "python/arguments.h"
+#include "python/devices.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
 #include "python/from_any.h"
@@ -37,9 +38,12 @@ Tensor TensorOf(py::handle value, const std::string& name) {
   absl::StatusOr<Tensor> tensor = Named(name, [&value] {
     return FromAny(py::reinterpret_borrow<py::object>(value), /*copy=*/false);
   });
-  if (tensor.ok()) return *std::move(tensor);
-  Throw(absl::Status(tensor.status().code(),
-                     absl::StrCat(name, ": ", tensor.status().message())));
+  const absl::Status status = tensor.ok()
+                                  ? CheckOnHost(*tensor, "a parameter server")
+                                  : tensor.status();
+  if (status.ok()) return *std::move(tensor);
+  Throw(
+      absl::Status(status.code(), absl::StrCat(name, ": ", status.message())));
 }
 
 // Negative ids stand for those of the same bits.

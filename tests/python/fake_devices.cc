@@ -1,0 +1,72 @@
+// The module of penstock's package with two devices that are not there, and
+// what a test does with them, for ctypes.
+
+#include <cstdint>
+#include <cstring>
+
+#include "tensor_service/device_memory.h"
+#include "tests/tensor_service/fake_device.h"
+
+namespace {
+
+using penstock::tensor::Device;
+using penstock::tensor::FakeDevices;
+using penstock::tensor::SetDeviceMemory;
+using penstock::tensor::Stream;
+
+FakeDevices* Devices() {
+  static auto* const devices = new FakeDevices(2);
+  return devices;
+}
+
+Device Cuda(int index) { return {Device::Kind::kCuda, index}; }
+
+const bool is_set = [] {
+  SetDeviceMemory(Devices());
+  return true;
+}();
+
+}  // namespace
+
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
+// Whether the process has devices.
+EXPORTED void FakeEnable(int enable) {
+  SetDeviceMemory(enable != 0 ? Devices() : nullptr);
+}
+
+EXPORTED uint64_t FakeMalloc(int device, uint64_t bytes) {
+  return Devices()->Malloc(Cuda(device), bytes);
+}
+
+EXPORTED void FakeFree(uint64_t address) { Devices()->Free(address); }
+
+EXPORTED void FakeWrite(uint64_t address, const void* from, uint64_t bytes) {
+  memcpy(Devices()->Peek(address), from, bytes);
+}
+
+EXPORTED void FakeRead(uint64_t address, void* to, uint64_t bytes) {
+  memcpy(to, Devices()->Peek(address), bytes);
+}
+
+// Queues a kernel that sets each byte.
+EXPORTED void FakeQueueSet(int device, uint64_t stream, uint64_t address,
+                           int value, uint64_t bytes) {
+  char* const memory = Devices()->Peek(address);
+  Devices()->Queue(Cuda(device), Stream{stream},
+                   [memory, value, bytes] { memset(memory, value, bytes); });
+}
+
+EXPORTED uint64_t FakeQueued(int device, uint64_t stream) {
+  return Devices()->Queued(Cuda(device), Stream{stream});
+}
+
+// Runs all that is in a stream.
+EXPORTED int FakeRun(int device, uint64_t stream) {
+  const auto event = Devices()->Record(Cuda(device), Stream{stream});
+  return event.ok() && Devices()->Await(**event).ok() ? 1 : 0;
+}
+
+EXPORTED void FakeFailAfter(int calls) { Devices()->FailAfter(calls); }
+
+EXPORTED uint64_t FakeAllocations() { return Devices()->allocations(); }
