@@ -246,5 +246,5 @@ TEST(HelpTest, ValuesAreWhatThePushesMakeOfThem) {
 }  // namespace penstock::ps
 
 int main(int argc, char** argv) {
-  return penstock::ps::RunWithSeeds(argc, argv, 60);
+  return penstock::ps::RunWithSeeds(argc, argv, 15);
 }
