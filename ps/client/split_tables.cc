@@ -28,7 +28,11 @@ absl::Status CheckFits(const PlacedDense& table, const Tensor& given,
   const bool is_of_type = kind == DenseKind::kValues
                               ? given.dtype() == table.dtype
                               : IsFloating(given.dtype());
-  if (is_of_type && given.shape() == table.shape) return absl::OkStatus();
+  if (is_of_type && given.shape() == table.shape) {
+    if (given.device().is_host()) return absl::OkStatus();
+    return given.CheckOnHost(absl::StrCat(
+        "table ", base::Printable(table.name, kMaxNameBytesShown), ": split"));
+  }
   return Invalid(
       table.name,
       absl::StrCat("it is ", tensor::Describe(table.dtype, table.shape),
