@@ -28,8 +28,8 @@ namespace penstock {
 //
 // The pool holds what PENSTOCK_SHM_ARENA_MIB says, by default 1 GiB, or a
 // quarter of the memory of the machine or of the control group if that is less.
-// Messages that are copied into it count too. When it is full, or the system has
-// no shared memory, buffers are ordinary memory. Thread-safe.
+// Messages that are copied into it count too. When it is full, or the system
+// has no shared memory, buffers are ordinary memory. Thread-safe.
 class Allocator {
  public:
   // A share in a piece of memory that is aligned to 64 bytes. Copies share the

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "python/errors.h"
 #include "python/gil.h"
+#include "tensor_service/cuda/cuda_memory.h"
 
 namespace penstock::python {
 
@@ -17,10 +18,16 @@ using tensor::Tensor;
 
 absl::StatusOr<DeviceMemory*> NeedDevices(const std::string& where) {
   if (DeviceMemory* const memory = tensor::GetDeviceMemory()) return memory;
+  // Not at import: a program without arrays on a GPU needs no driver.
+  absl::StatusOr<DeviceMemory*> cuda = tensor::CudaMemory::OfProcess();
+  if (cuda.ok()) {
+    tensor::SetDeviceMemory(*cuda);
+    return cuda;
+  }
   return absl::FailedPreconditionError(absl::StrCat(
       "memory of ", where, ": penstock has found no driver of such devices in ",
       "this process; keep arrays in the CPU's memory, in PyTorch by ",
-      "tensor.cpu()"));
+      "tensor.cpu() (", cuda.status().message(), ")"));
 }
 
 absl::Status CheckOnHost(const Tensor& tensor, const std::string& operation) {

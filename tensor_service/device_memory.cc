@@ -25,7 +25,7 @@ absl::StatusOr<DeviceMemory*> NeedDeviceMemory(absl::string_view operation) {
       operation,
       ": this process has named nothing that copies to and from devices; call "
       "penstock::tensor::SetDeviceMemory() first, with what "
-      "penstock/device_memory.h makes"));
+      "tensor_service/cuda/cuda_memory.h makes"));
 }
 
 }  // namespace penstock::tensor

@@ -217,6 +217,7 @@ LAYERS = {
     "python": [
         "penstock",
         "tensor_service",
+        "tensor_service/cuda",
         "ps/optim",
         "ps/compression",
         "ps/model",

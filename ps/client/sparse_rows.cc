@@ -84,7 +84,10 @@ bool IsRowType(DType dtype) {
 absl::Status CheckRows(const GradientRows& rows, size_t dim) {
   if (IsRowType(rows.gradients.dtype()) &&
       rows.gradients.shape() == RowsShape(rows.ids.size(), dim)) {
-    return absl::OkStatus();
+    if (rows.gradients.device().is_host()) return absl::OkStatus();
+    return rows.gradients.CheckOnHost(
+        absl::StrCat("table ", base::Printable(rows.table, kMaxNameBytesShown),
+                     ": split the gradients of rows,"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "table ", base::Printable(rows.table, kMaxNameBytesShown),

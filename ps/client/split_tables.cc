@@ -27,10 +27,15 @@ bool Fits(const PlacedDense& table, const Tensor& given, DenseKind kind) {
   const bool is_of_type = kind == DenseKind::kValues
                               ? given.dtype() == table.dtype
                               : IsFloating(given.dtype());
-  return is_of_type && given.shape() == table.shape;
+  return is_of_type && given.shape() == table.shape && given.device().is_host();
 }
 
+// Why it does not.
 absl::Status DoesNotFit(const PlacedDense& table, const Tensor& given) {
+  if (!given.device().is_host()) {
+    return given.CheckOnHost(absl::StrCat(
+        "table ", base::Printable(table.name, kMaxNameBytesShown), ": split"));
+  }
   return Invalid(
       table.name,
       absl::StrCat("it is ", tensor::Describe(table.dtype, table.shape),

@@ -117,6 +117,10 @@ absl::StatusOr<Form> CheckList(absl::Span<const int64_t> shape,
   const absl::StatusOr<size_t> bytes = tensor::ByteSize(DType::kF32, shape);
   if (!bytes.ok()) return bytes.status();
   const Part part = {shape, *bytes / sizeof(float)};
+  for (const Tensor& tensor : list) {
+    const absl::Status here = tensor.CheckOnHost("read the gradient of");
+    if (!here.ok()) return here;
+  }
   if (list.size() == 1) return If(CheckOne(part, list[0]), Form::kFloating);
   if (list.size() != 2) {
     return Refuse(part, "it is one or two tensors, not ", list.size());

@@ -65,6 +65,19 @@ std::string MessageOf(const absl::Status& status) {
   return std::string(status.message());
 }
 
+TEST(CompressorTest, RefusesWhatLiesOnADevice) {
+  const Tensor there = *Tensor::FromBuffer(
+      DType::kF32, {2},
+      tensor::Buffer::WrapDevice({tensor::Device::Kind::kCuda, 0}, 64, 8,
+                                 /*writable=*/false, nullptr));
+  for (const Kind kind : kKinds) {
+    const auto list = Make(SpecOf(kind), {2})->Compress(there, 1);
+    EXPECT_TRUE(absl::IsFailedPrecondition(list.status())) << list.status();
+  }
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      Decompress({2}, {there}, TheWorkers()).status()));
+}
+
 TEST(CompressorTest, NoneAndTheTypeItselfAreNotCopied) {
   const Tensor wide = Of<float>({2, 2}, {1, 2, 3, 4});
   const Tensor half = Of<tensor::BFloat16>({2}, {{0x3F80}, {0x4000}});

@@ -163,6 +163,17 @@ TEST(DensePartTest, RefusesGradientsThatDoNotFit) {
   EXPECT_TRUE(part->Check(*Tensor::Of<double>({3}, {1, 2, 3})).ok());
 }
 
+TEST(DensePartTest, RefusesWhatLiesOnADevice) {
+  const Tensor there = *Tensor::FromBuffer(
+      DType::kF32, {2},
+      tensor::Buffer::WrapDevice({tensor::Device::Kind::kCuda, 0}, 64, 8,
+                                 /*writable=*/true, nullptr));
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      DensePart::Create(OptionsOf(Rule::kSgd), there).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      NewPart(Rule::kSgd, F32({1, 2}))->Check(there)));
+}
+
 TEST(DensePartTest, APartWithoutElementsTakesSteps) {
   const auto part = NewPart(Rule::kMomentum, F32({}));
   ASSERT_TRUE(Step(part.get(), {F32({})}).ok());
