@@ -62,7 +62,7 @@ std::string LogOfServerWith(int arena_mib) {
 
 TEST(ArenaProcessTest, ALineSaysThatALargerArenaWouldHelp) {
   const std::string log = LogOfServerWith(16);
-  EXPECT_THAT(log, HasSubstr("24.0 MiB have no room in the memory that is "
+  EXPECT_THAT(log, HasSubstr("24 MiB have no room in the memory that is "
                              "shared with workers on this host"));
   EXPECT_THAT(log, HasSubstr("PENSTOCK_SHM_ARENA_MIB"));
 }
