@@ -230,7 +230,7 @@ class CheckpointTest(ServersTest):
         os.close(screen)
         shown = ""
         with open(terminal, "rb", buffering=0) as terminal, command:
-            while "100% of 48 B" not in shown:  # six f32, and none of rows
+            while "100% of 24 B" not in shown:  # six f32, and none of rows
                 shown += terminal.read(4096).decode()
             self.last_server.stdin.write("\n")
             self.last_server.stdin.flush()
