@@ -155,7 +155,7 @@ absl::Status Compressor::Check(const Tensor& gradient) const {
         absl::StrCat("a gradient is ", tensor::Describe(DType::kF32, shape_),
                      ", f64, f16 or bf16, not ", gradient.ToString()));
   }
-  const absl::Status here = gradient.CheckOnHost("compress");
+  absl::Status here = gradient.CheckOnHost("compress");
   if (!here.ok()) return here;
   if (spec_.kind == Kind::kNone) return absl::OkStatus();
   return optim::CheckGradient(ViewOf(gradient), DType::kF32, *workers_);
