@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
     const DLManagedTensor& lent) {
   std::shared_ptr<const DeviceEvent> at_once;
   // FromDLPack() says what is wrong with it.
-  const auto device = tensor::DeviceFromDLPack(lent.dl_tensor.device);
+  auto device = tensor::DeviceFromDLPack(lent.dl_tensor.device);
   if (!device.ok() || device->is_host()) return at_once;
   auto memory = NeedDevices(device->ToString());
   if (!memory.ok()) return memory.status();
@@ -101,7 +101,7 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
 absl::StatusOr<Device> DeviceOf(const py::object& source) {
   if (!py::hasattr(source, "__dlpack_device__")) return Device();
   const auto pair = source.attr("__dlpack_device__")().cast<py::sequence>();
-  const auto device = tensor::DeviceFromDLPack(
+  auto device = tensor::DeviceFromDLPack(
       {static_cast<DLDeviceType>(py::int_(pair[0]).cast<int>()),
        py::int_(pair[1]).cast<int>()});
   if (!device.ok() || device->is_host()) return device;

@@ -118,7 +118,7 @@ absl::StatusOr<Form> CheckList(absl::Span<const int64_t> shape,
   if (!bytes.ok()) return bytes.status();
   const Part part = {shape, *bytes / sizeof(float)};
   for (const Tensor& tensor : list) {
-    const absl::Status here = tensor.CheckOnHost("read the gradient of");
+    absl::Status here = tensor.CheckOnHost("read the gradient of");
     if (!here.ok()) return here;
   }
   if (list.size() == 1) return If(CheckOne(part, list[0]), Form::kFloating);

@@ -126,7 +126,7 @@ absl::Status DensePart::CheckSlots() {
           "; its optimizer keeps ", wanted[i].name, " ",
           tensor::Describe(wanted[i].dtype, value.shape())));
     }
-    const absl::Status here = slot.tensor.CheckOnHost("restore slot");
+    absl::Status here = slot.tensor.CheckOnHost("restore slot");
     if (!here.ok()) return here;
     const absl::Status finite = CheckFinite(slot.tensor);
     if (!finite.ok()) return About(absl::StrCat("slot ", slot.name), finite);
@@ -143,7 +143,7 @@ absl::Status DensePart::Check(const Tensor& gradient) const {
         absl::StrCat("its gradient is ", gradient.ToString(), ", it is ",
                      value.ToString())));
   }
-  const absl::Status here = gradient.CheckOnHost("apply the gradient of");
+  absl::Status here = gradient.CheckOnHost("apply the gradient of");
   if (!here.ok()) return Refuse(here);
   absl::Status finite =
       optim::CheckGradient(ViewOf(gradient), value.dtype(), *options_.workers);
