@@ -37,9 +37,11 @@ class Finder {
   const size_t mask_;
 };
 
+// Of one element where none is wanted, for clang-tidy, which does not see that
+// nothing is written then.
 template <typename T>
 std::unique_ptr<T[]> NewArray(size_t count) {
-  return std::unique_ptr<T[]>(new (std::nothrow) T[count]);
+  return std::unique_ptr<T[]>(new (std::nothrow) T[std::max<size_t>(count, 1)]);
 }
 
 }  // namespace
