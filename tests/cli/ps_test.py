@@ -8,6 +8,7 @@ import pty
 import re
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -230,7 +231,9 @@ class CheckpointTest(ServersTest):
         os.close(screen)
         shown = ""
         with open(terminal, "rb", buffering=0) as terminal, command:
+            end = time.monotonic() + 60  # it is drawn again and again
             while "100% of 24 B" not in shown:  # six f32, and none of rows
+                self.assertLess(time.monotonic(), end, shown)
                 shown += terminal.read(4096).decode()
             self.last_server.stdin.write("\n")
             self.last_server.stdin.flush()
