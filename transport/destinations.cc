@@ -15,8 +15,7 @@ std::shared_ptr<Destinations> Destinations::Make(
   std::vector<memory::Destination> all;
   for (const Range& range : ranges) {
     if (range.kind != Kind::kHost) continue;
-    all.push_back({static_cast<uint8_t*>(range.data), range.size,
-                   memory::MemoryKind::kHost});
+    all.push_back({static_cast<uint8_t*>(range.data), range.size});
   }
   const auto registered =
       use == Use::kOften ? memory::Destinations::Registered::kForLife

@@ -90,8 +90,8 @@ size_t GatheredBytes(const std::vector<Stretch>& stretches) {
   return layout.size();
 }
 
-void Gather(const memory::Payload& payload,
-            const std::vector<Stretch>& stretches, uint8_t* out) {
+absl::Status Gather(const memory::Payload& payload,
+                    const std::vector<Stretch>& stretches, uint8_t* out) {
   GatheredLayout layout;
   for (const Stretch& stretch : stretches) {
     if (stretch.in_place) continue;
@@ -100,10 +100,12 @@ void Gather(const memory::Payload& payload,
     std::memset(out + end, 0, at - end);
     for (size_t i = 0; i < stretch.pieces; ++i) {
       const memory::Bytes& piece = payload.pieces()[stretch.first_piece + i];
-      std::memcpy(out + at, piece.data, piece.size);
+      absl::Status copied = piece.CopyTo(out + at);
+      if (!copied.ok()) return copied;
       at += piece.size;
     }
   }
+  return absl::OkStatus();
 }
 
 }  // namespace fabric

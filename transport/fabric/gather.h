@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/bytes.h"
 
@@ -64,9 +65,10 @@ void AppendParts(RemotePart copied, const std::vector<size_t>& sizes,
 size_t GatheredBytes(const std::vector<Stretch>& stretches);
 
 // Copies the stretches that are not in place to `out`, as GatheredLayout has
-// them. Clears what lies between: a peer may be able to read that too.
-void Gather(const memory::Payload& payload,
-            const std::vector<Stretch>& stretches, uint8_t* out);
+// them. Clears what lies between: a peer may be able to read that too. Fails
+// only where a device does, whose memory is copied.
+absl::Status Gather(const memory::Payload& payload,
+                    const std::vector<Stretch>& stretches, uint8_t* out);
 
 }  // namespace fabric
 }  // namespace penstock

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/memory/device_access.h"
 #include "transport/memory/large_blocks.h"
 
 namespace penstock {
@@ -52,6 +53,21 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes) {
   return block->AsBytes();
 }
 
+absl::Status Bytes::CopyTo(uint8_t* out) const {
+  if (device != nullptr) return device->CopyToHost(span(), out);
+  memcpy(out, data, size);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Bytes> ToHost(Bytes bytes) {
+  if (bytes.device == nullptr) return bytes;
+  absl::StatusOr<Block> block = AllocateBlock(bytes.size);
+  if (!block.ok()) return block.status();
+  absl::Status copied = bytes.CopyTo(block->data.get());
+  if (!copied.ok()) return copied;
+  return block->AsBytes();
+}
+
 absl::StatusOr<Bytes> Own(Bytes bytes) {
   if (bytes.owner != nullptr) return bytes;
   return CopyBytes(bytes.span());
@@ -79,11 +95,27 @@ std::vector<Bytes> Payload::Part(size_t offset, size_t length) const {
   return parts;
 }
 
+bool Payload::on_host() const {
+  for (const Bytes& piece : pieces_) {
+    if (piece.device != nullptr) return false;
+  }
+  return true;
+}
+
 void Payload::CopyTo(uint8_t* out) const {
   for (const Bytes& piece : pieces_) {
     memcpy(out, piece.data, piece.size);
     out += piece.size;
   }
+}
+
+absl::Status Payload::CopyFromAnywhereTo(uint8_t* out) const {
+  for (const Bytes& piece : pieces_) {
+    absl::Status copied = piece.CopyTo(out);
+    if (!copied.ok()) return copied;
+    out += piece.size;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace memory

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 namespace penstock {
 namespace memory {
+
+class DeviceAccess;
 
 // A read-only range of bytes, and a share in whatever owns it. Copies are cheap
 // and share the owner. The last copy gives the memory back, on whatever thread
@@ -22,12 +25,19 @@ struct Bytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
+  // What reaches memory that the CPU cannot touch; null: it can touch this. The
+  // bytes of a device's are ready to be read: who made this has waited for
+  // that.
+  DeviceAccess* device = nullptr;
 
   absl::Span<const uint8_t> span() const { return {data, size}; }
   // Returns a part, which shares the owner. Needs offset + length <= size.
   Bytes Part(size_t offset, size_t length) const {
-    return Bytes{data + offset, length, owner};
+    return Bytes{data + offset, length, owner, device};
   }
+  // Copies all of it to `out`, on the host. Blocks, and may fail, only if it
+  // lies on a device.
+  absl::Status CopyTo(uint8_t* out) const;
 };
 
 // A writable block of heap memory, aligned for any tensor (64 bytes). Copies
@@ -55,6 +65,9 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 // Returns `bytes` if they have an owner, and else a copy that has one.
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
+// Returns `bytes` if they lie on the host, and else a copy that does.
+absl::StatusOr<Bytes> ToHost(Bytes bytes);
+
 // The bytes of one message, in order, in the pieces in which they came. Copies
 // share the pieces' owners.
 class Payload {
@@ -68,12 +81,17 @@ class Payload {
   void Append(Bytes bytes);
   size_t size() const { return size_; }
   const Pieces& pieces() const { return pieces_; }
+  // Whether the CPU can touch all of it.
+  bool on_host() const;
 
   // Returns the pieces that cover [offset, offset + length), which share the
   // owners. Needs offset + length <= size().
   std::vector<Bytes> Part(size_t offset, size_t length) const;
-  // Copies all bytes to `out`, which has room for size() of them.
+  // Copies all bytes to `out`, which has room for size() of them. Needs
+  // on_host().
   void CopyTo(uint8_t* out) const;
+  // As CopyTo(), and from devices too, which may fail.
+  absl::Status CopyFromAnywhereTo(uint8_t* out) const;
 
  private:
   Pieces pieces_;

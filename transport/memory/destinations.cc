@@ -53,7 +53,7 @@ Destinations::Destinations(const std::vector<Destination>& ranges,
     : owner_(std::move(owner)), by_size_(UsableBySize(ranges)) {
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
-    if (range.kind != MemoryKind::kHost) continue;
+    if (range.device != nullptr) continue;
     // What is declared already stays registered for longer.
     auto promise = StableMemory::Declare(range.data, range.size);
     if (promise.ok()) promises_.push_back(*std::move(promise));

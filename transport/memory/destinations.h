@@ -14,15 +14,15 @@
 namespace penstock {
 namespace memory {
 
-// What a destination is made of. There is one kind so far; a device's memory
-// will be another. What does not know a kind leaves such memory alone.
-enum class MemoryKind { kHost };
+class DeviceAccess;
 
 // A range that one part of a message may be received into.
 struct Destination {
   uint8_t* data = nullptr;
   size_t size = 0;
-  MemoryKind kind = MemoryKind::kHost;
+  // What reaches memory of a device's; null: it is the host's. Who cannot write
+  // there leaves it alone.
+  DeviceAccess* device = nullptr;
 };
 
 // The destinations of one message at a time, and a share in what owns them.

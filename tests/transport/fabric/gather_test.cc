@@ -125,7 +125,8 @@ TEST(Gather, CopiesStretchesAndClearsWhatLiesBetween) {
                                           Copied(3, 2, 70), InPlace(5, 5000),
                                           Copied(6, 1, 7)};
   std::string copy(GatheredBytes(stretches) + 1, '!');
-  Gather(payload, stretches, reinterpret_cast<uint8_t*>(&copy[0]));
+  EXPECT_TRUE(
+      Gather(payload, stretches, reinterpret_cast<uint8_t*>(&copy[0])).ok());
   const std::string text = TextOf(payload);
   EXPECT_EQ(copy, text.substr(0, 30) + std::string(34, '\0') +
                       text.substr(5030, 70) + std::string(58, '\0') +
@@ -213,7 +214,9 @@ class AnyDivision {
   // What is exposed in place and of the block of copies is the payload.
   void CheckCopies() const {
     std::string block(GatheredBytes(stretches_), '!');
-    Gather(payload_, stretches_, reinterpret_cast<uint8_t*>(&block[0]));
+    EXPECT_TRUE(
+        Gather(payload_, stretches_, reinterpret_cast<uint8_t*>(&block[0]))
+            .ok());
     GatheredLayout layout;
     std::string all;
     for (const Stretch& stretch : stretches_) {

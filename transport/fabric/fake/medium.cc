@@ -125,7 +125,8 @@ absl::StatusOr<Exposure> Medium::Expose(Side owner,
   if (capabilities_.can_load) {
     absl::StatusOr<memory::Block> block = memory::AllocateBlock(payload.size());
     if (!block.ok()) return block.status();
-    payload.CopyTo(block->data.get());
+    absl::Status copied = payload.CopyFromAnywhereTo(block->data.get());
+    if (!copied.ok()) return copied;
     exposure.stable = memory::Payload(block->AsBytes());
   }
   const uint64_t key = next_key_++;

@@ -155,7 +155,7 @@ void ShmEndpoint::Withdraw(const RemoteRegion& region) {
 // A read is a copy, wherever to.
 std::shared_ptr<const void> ShmEndpoint::PrepareToRead(
     const memory::Destination& into) {
-  if (into.kind != memory::MemoryKind::kHost) return nullptr;
+  if (into.device != nullptr) return nullptr;
   static const std::shared_ptr<const void>* const nothing_to_hold =
       new std::shared_ptr<const void>(std::make_shared<char>());
   return *nothing_to_hold;

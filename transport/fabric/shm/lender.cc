@@ -32,13 +32,14 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
 absl::StatusOr<Lender::Parts> Lender::MakeParts(const memory::Payload& payload,
                                                 size_t max_parts) {
   const memory::Payload::Pieces& pieces = payload.pieces();
-  if (pieces.size() == 1) {
+  if (pieces.size() == 1 && pieces[0].device == nullptr) {
     const auto place = arena_->Find(pieces[0].data, pieces[0].size);
     if (place.has_value()) return Parts{Part{*place, pieces[0]}};
   }
   std::vector<bool> reachable(pieces.size(), false);
   for (size_t i = 0; max_parts > 1 && i < pieces.size(); ++i) {
-    reachable[i] = pieces[i].size >= kMinPartBytes &&
+    reachable[i] = pieces[i].device == nullptr &&
+                   pieces[i].size >= kMinPartBytes &&
                    arena_->Find(pieces[i].data, pieces[i].size).has_value();
   }
   return Gather(payload,
@@ -54,7 +55,8 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
         arena_->Allocate(gathered_bytes);
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
-    fabric::Gather(payload, stretches, lease->data());
+    absl::Status copied = fabric::Gather(payload, stretches, lease->data());
+    if (!copied.ok()) return copied;
   }
   Parts parts;
   GatheredLayout layout;

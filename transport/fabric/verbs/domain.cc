@@ -75,7 +75,7 @@ absl::StatusOr<memory::Block> Domain::AllocateForRead(
 
 std::shared_ptr<const void> Domain::PrepareToRead(
     const memory::Destination& into) {
-  if (into.kind != memory::MemoryKind::kHost || into.size < kMinPartBytes) {
+  if (into.device != nullptr || into.size < kMinPartBytes) {
     return nullptr;
   }
   auto prepared = std::make_shared<PreparedMemory>();

@@ -37,7 +37,8 @@ absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload,
           payload.size(), connection_->exposed_quota());
   if (!lease.ok()) return lease.status();
   uint8_t* const data = (*lease)->data();
-  payload.CopyTo(data);
+  absl::Status copied = payload.CopyFromAnywhereTo(data);
+  if (!copied.ok()) return copied;
   const uint32_t rkey = (*lease)->region()->rkey;
   const memory::Bytes bytes{data, payload.size(), *std::move(lease)};
   Exposure exposure;
@@ -58,7 +59,8 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
   const size_t min_bytes = pieces.size() == 1 ? 0 : kMinPartBytes;
   std::vector<bool> reachable(pieces.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
-    reachable[i] = pieces[i].size >= min_bytes && MayStay(pieces[i]);
+    reachable[i] = pieces[i].device == nullptr && pieces[i].size >= min_bytes &&
+                   MayStay(pieces[i]);
   }
   // Only those that are to stay are registered, and some of them cannot be.
   std::vector<Registered> in_place(pieces.size());
@@ -121,7 +123,8 @@ absl::StatusOr<Exposure> Exposer::ExposeParts(
     absl::StatusOr<Copy> made = MakeCopy(gathered_bytes);
     if (!made.ok()) return made.status();
     copy = *std::move(made);
-    Gather(payload, stretches, copy.data);
+    absl::Status gathered = Gather(payload, stretches, copy.data);
+    if (!gathered.ok()) return gathered;
     absl::StatusOr<RemotePart> part = ExposeRegistered(
         copy.bytes, /*is_copy=*/true, std::move(copy.registered));
     if (!part.ok()) return part.status();

@@ -1,0 +1,182 @@
+#include "transport/memory/device_ranges.h"
+
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/memory/fake_device_access.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace memory {
+namespace {
+
+absl::Span<const uint8_t> Range(uintptr_t begin, size_t size) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody reads there
+  return {reinterpret_cast<const uint8_t*>(begin), size};
+}
+DeviceAccess* FindAt(uintptr_t address) {
+  return FindDevice(Range(address, 1).data());
+}
+
+TEST(DeviceRanges, AreFoundAsLongAsTheyLive) {
+  FakeDeviceAccess device;
+  EXPECT_EQ(FindAt(0x1000), nullptr);
+  {
+    DeviceRange range(Range(0x1000, 0x100), &device, nullptr);
+    EXPECT_EQ(FindAt(0xfff), nullptr);
+    EXPECT_EQ(FindAt(0x1000), &device);
+    EXPECT_EQ(FindAt(0x10ff), &device);
+    EXPECT_EQ(FindAt(0x1100), nullptr);
+  }
+  EXPECT_EQ(FindAt(0x1000), nullptr);
+}
+
+TEST(DeviceRanges, MayOverlapAndBeTheSame) {
+  FakeDeviceAccess device;
+  auto first =
+      std::make_unique<DeviceRange>(Range(0x1000, 0x100), &device, nullptr);
+  auto second =
+      std::make_unique<DeviceRange>(Range(0x1000, 0x100), &device, nullptr);
+  first.reset();
+  EXPECT_EQ(FindAt(0x1080), &device);
+  second.reset();
+  EXPECT_EQ(FindAt(0x1080), nullptr);
+}
+
+TEST(DeviceRanges, AwaitAllThatOverlap) {
+  FakeDeviceAccess device;
+  int awaited = 0;
+  const auto count = [&awaited] {
+    ++awaited;
+    return absl::OkStatus();
+  };
+  DeviceRange before(Range(0x0f00, 0x100), &device, count);
+  DeviceRange around(Range(0x0f00, 0x1000), &device, count);
+  DeviceRange within(Range(0x1010, 0x10), &device, count);
+  DeviceRange behind(Range(0x1100, 0x10), &device, count);
+  DeviceRange at_once(Range(0x1000, 0x100), &device, nullptr);
+  EXPECT_TRUE(AwaitDevice(Range(0x1000, 0x100)).ok());
+  EXPECT_EQ(awaited, 2);
+}
+
+TEST(DeviceRanges, ReturnTheErrorOfAnAwait) {
+  FakeDeviceAccess device;
+  DeviceRange range(Range(0x1000, 0x100), &device,
+                    [] { return absl::InternalError("lost"); });
+  EXPECT_EQ(AwaitDevice(Range(0x1000, 1)), absl::InternalError("lost"));
+}
+
+// An await may take long, and may end declarations.
+TEST(DeviceRanges, AwaitWithoutALock) {
+  FakeDeviceAccess device;
+  DeviceRange range(Range(0x1000, 0x100), &device, [&device] {
+    DeviceRange another(Range(0x2000, 1), &device, nullptr);
+    return FindAt(0x2000) == &device ? absl::OkStatus()
+                                     : absl::InternalError("not there");
+  });
+  EXPECT_TRUE(AwaitDevice(Range(0x1000, 1)).ok());
+}
+
+TEST(DeviceRanges, AreWhatAListSays) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  FakeDeviceAccess device;
+  struct Live {
+    uintptr_t begin;
+    size_t size;
+    std::unique_ptr<DeviceRange> range;
+  };
+  std::vector<Live> live;
+  for (int i = 0; i < 20000; ++i) {
+    if (live.empty() || random() % 2 == 0) {
+      const uintptr_t begin = 0x1000 + random() % 500;
+      const size_t size = 1 + random() % (random() % 2 == 0 ? 5 : 200);
+      live.push_back({begin, size,
+                      std::make_unique<DeviceRange>(Range(begin, size), &device,
+                                                    nullptr)});
+    } else {
+      live.erase(live.begin() + random() % live.size());
+    }
+    const uintptr_t at = 0x0f80 + random() % 900;
+    bool expected = false;
+    for (const Live& one : live) {
+      expected |= at >= one.begin && at - one.begin < one.size;
+    }
+    ASSERT_EQ(FindAt(at) != nullptr, expected) << i;
+  }
+}
+
+TEST(DeviceRanges, AreSafeOnSeveralThreads) {
+  FakeDeviceAccess device;
+  std::vector<std::thread> threads;
+  for (uintptr_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([t, &device] {
+      for (int i = 0; i < 5000; ++i) {
+        DeviceRange range(Range(t << 20, 0x100), &device, nullptr);
+        ASSERT_EQ(FindAt((t << 20) + 1), &device);
+        ASSERT_TRUE(AwaitDevice(Range(t << 20, 0x100)).ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(DeviceBytes, AreCopiedByTheirDevice) {
+  FakeDeviceAccess device;
+  const Bytes on_device = device.Put(std::string(100000, 'd'));
+  Payload payload;
+  payload.Append(*CopyBytes({reinterpret_cast<const uint8_t*>("host"), 4}));
+  EXPECT_TRUE(payload.on_host());
+  payload.Append(on_device.Part(1, 99999));
+  EXPECT_FALSE(payload.on_host());
+  std::string copy(payload.size(), '\0');
+  ASSERT_TRUE(
+      payload.CopyFromAnywhereTo(reinterpret_cast<uint8_t*>(&copy[0])).ok());
+  EXPECT_EQ(copy, "host" + std::string(99999, 'd'));
+  absl::StatusOr<Bytes> on_host = ToHost(on_device);
+  ASSERT_TRUE(on_host.ok());
+  EXPECT_EQ(on_host->device, nullptr);
+  EXPECT_EQ(std::string(on_host->data, on_host->data + on_host->size),
+            std::string(100000, 'd'));
+}
+
+TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
+  FakeDeviceAccess device;
+  const Bytes on_device = device.Put(std::string(100000, 'd'));
+  device.FailCopies(absl::UnavailableError("lost"));
+  EXPECT_EQ(ToHost(on_device).status(), absl::UnavailableError("lost"));
+}
+
+// One process has it once, so all of this is one test.
+TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
+  static FakeDeviceAccess device;
+  static FakeDeviceAccess another;
+  EXPECT_EQ(DevicesOfProcess(), nullptr);
+  ASSERT_TRUE(SetDevicesOfProcess(&device).ok());
+  EXPECT_EQ(DevicesOfProcess(), &device);
+  EXPECT_TRUE(SetDevicesOfProcess(&device).ok());
+  EXPECT_TRUE(absl::IsAlreadyExists(SetDevicesOfProcess(&another)));
+  EXPECT_FALSE(RelyOnNoDevices());
+}
+
+TEST(DevicesOfProcessDeathTest, CannotBeNamedLater) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        static FakeDeviceAccess device;
+        const bool relies = RelyOnNoDevices();
+        const absl::Status status = SetDevicesOfProcess(&device);
+        _exit(relies && absl::IsFailedPrecondition(status) ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace memory
+}  // namespace penstock

@@ -1,0 +1,150 @@
+#include "transport/memory/device_ranges.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "transport/base/mutex.h"
+
+namespace penstock {
+namespace memory {
+
+// All declarations that hold, by where they begin.
+class DeviceRange::Registry {
+ public:
+  // Never destroyed: slices may outlive main().
+  static Registry* Get() {
+    static auto* const registry = new Registry;
+    return registry;
+  }
+
+  void Add(const DeviceRange* range) {
+    base::MutexLock lock(&mu_);
+    const auto behind =
+        std::upper_bound(ranges_.begin(), ranges_.end(), range,
+                         [](const DeviceRange* a, const DeviceRange* b) {
+                           return a->range_.data() < b->range_.data();
+                         });
+    ranges_.insert(behind, range);
+    longest_ = std::max(longest_, range->range_.size());
+    count_.store(ranges_.size(), std::memory_order_release);
+  }
+
+  void Remove(const DeviceRange* range) {
+    base::MutexLock lock(&mu_);
+    ranges_.erase(std::find(ranges_.begin(), ranges_.end(), range));
+    if (ranges_.empty()) longest_ = 0;
+    count_.store(ranges_.size(), std::memory_order_release);
+  }
+
+  bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
+  // Calls `visit` for each that overlaps [data, data + size).
+  template <typename Visit>
+  void ForEach(const uint8_t* data, size_t size, Visit visit) {
+    base::MutexLock lock(&mu_);
+    const auto end =
+        std::lower_bound(ranges_.begin(), ranges_.end(), data + size,
+                         [](const DeviceRange* range, const uint8_t* address) {
+                           return range->range_.data() < address;
+                         });
+    for (auto it = end; it != ranges_.begin();) {
+      const absl::Span<const uint8_t> range = (*--it)->range_;
+      // None before it reaches so far.
+      if (range.data() + longest_ <= data) return;
+      if (range.data() + range.size() > data) visit(**it);
+    }
+  }
+
+ private:
+  base::Mutex mu_;
+  // A vector: there are as many as messages under way, and most are looked for.
+  std::vector<const DeviceRange*> ranges_ ABSL_GUARDED_BY(mu_);
+  size_t longest_ ABSL_GUARDED_BY(mu_) = 0;
+  std::atomic<size_t> count_{0};
+};
+
+DeviceRange::DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,
+                         Await await)
+    : range_(range),
+      access_(access),
+      await_(await == nullptr
+                 ? nullptr
+                 : std::make_shared<const Await>(std::move(await))) {
+  Registry::Get()->Add(this);
+}
+
+DeviceRange::~DeviceRange() { Registry::Get()->Remove(this); }
+
+DeviceAccess* FindDevice(const void* data) {
+  DeviceRange::Registry* const registry = DeviceRange::Registry::Get();
+  if (registry->empty()) return nullptr;
+  DeviceAccess* found = nullptr;
+  registry->ForEach(
+      static_cast<const uint8_t*>(data), 1,
+      [&found](const DeviceRange& range) { found = range.access_; });
+  return found;
+}
+
+absl::Status AwaitDevice(absl::Span<const uint8_t> range) {
+  std::vector<std::shared_ptr<const DeviceRange::Await>> all;
+  DeviceRange::Registry::Get()->ForEach(range.data(), range.size(),
+                                        [&all](const DeviceRange& one) {
+                                          if (one.await_ != nullptr)
+                                            all.push_back(one.await_);
+                                        });
+  for (const auto& await : all) {
+    absl::Status status = (*await)();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+struct OfProcess {
+  base::Mutex mu;
+  DeviceAccess* access ABSL_GUARDED_BY(mu) = nullptr;
+  bool is_relied_on ABSL_GUARDED_BY(mu) = false;
+
+  static OfProcess* Get() {
+    static auto* const of_process = new OfProcess;
+    return of_process;
+  }
+};
+
+}  // namespace
+
+absl::Status SetDevicesOfProcess(DeviceAccess* access) {
+  OfProcess* const process = OfProcess::Get();
+  base::MutexLock lock(&process->mu);
+  if (process->access == access) return absl::OkStatus();
+  if (process->access != nullptr) {
+    return absl::AlreadyExistsError("other devices were named before");
+  }
+  if (process->is_relied_on) {
+    return absl::FailedPreconditionError(
+        "a channel or a server was made before the devices were named; name "
+        "them first, to send from their memory without copies to the host");
+  }
+  process->access = access;
+  return absl::OkStatus();
+}
+
+DeviceAccess* DevicesOfProcess() {
+  OfProcess* const process = OfProcess::Get();
+  base::MutexLock lock(&process->mu);
+  return process->access;
+}
+
+bool RelyOnNoDevices() {
+  OfProcess* const process = OfProcess::Get();
+  base::MutexLock lock(&process->mu);
+  if (process->access != nullptr) return false;
+  process->is_relied_on = true;
+  return true;
+}
+
+}  // namespace memory
+}  // namespace penstock

@@ -1,0 +1,73 @@
+// Which addresses of this process are those of device memory.
+//
+// gRPC hands messages on as slices, which are nothing but addresses. So memory
+// of a device's that is sent or received in a slice is declared here, for as
+// long as the slice lives, and whoever meets a slice looks here before reading
+// it.
+
+#ifndef PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
+#define PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "transport/memory/device_access.h"
+
+namespace penstock {
+namespace memory {
+
+// A declaration, which lasts as long as this object. Ranges may overlap: a
+// buffer may be sent twice at the same time.
+class DeviceRange {
+ public:
+  // Blocks until the bytes of the range may be read.
+  using Await = std::function<absl::Status()>;
+
+  // `access` outlives all slices of the memory. `await` may be null: the bytes
+  // may be read at once. All of `range` belongs to one allocation.
+  DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,
+              Await await);
+  DeviceRange(const DeviceRange&) = delete;
+  DeviceRange& operator=(const DeviceRange&) = delete;
+  ~DeviceRange();
+
+ private:
+  class Registry;
+  friend DeviceAccess* FindDevice(const void* data);
+  friend absl::Status AwaitDevice(absl::Span<const uint8_t> range);
+
+  const absl::Span<const uint8_t> range_;
+  DeviceAccess* const access_;
+  const std::shared_ptr<const Await> await_;
+};
+
+// Returns whose memory is at `data`; null: the host's. Costs nothing but a load
+// while nothing is declared. Thread-safe.
+DeviceAccess* FindDevice(const void* data);
+
+// Blocks until all declarations say that the bytes of `range` may be read.
+// Returns the first error of theirs. Thread-safe.
+absl::Status AwaitDevice(absl::Span<const uint8_t> range);
+
+// Says that this process has devices, which `access`, which lives as long as
+// the process, reaches: from now on connections tell their peers so. Returns
+// FAILED_PRECONDITION if something has been made before that could not take
+// messages in device memory (RelyOnNoDevices()), or ALREADY_EXISTS if another
+// one was named. Thread-safe.
+absl::Status SetDevicesOfProcess(DeviceAccess* access);
+// Returns it, or null.
+DeviceAccess* DevicesOfProcess();
+
+// Tells that something now relies on there being no device memory in messages:
+// a channel whose filters read them. Returns false if DevicesOfProcess() is
+// set: then it must not.
+bool RelyOnNoDevices();
+
+}  // namespace memory
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
