@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "grpcpp/support/slice.h"
 #include "tensor_service/buffer.h"
 #include "tensor_service/device.h"
 #include "tensor_service/device_stream.h"
@@ -86,6 +87,21 @@ class DeviceMemory {
 
   // Blocks until `event` has come.
   virtual absl::Status Await(const DeviceEvent& event) = 0;
+
+  // Returns a slice that is all bytes of `buffer`, on a device, and keeps it.
+  // Only a transport that knows such slices may be given it: it waits for
+  // ready(), and copies what it cannot send from there. Nobody else may read
+  // it. Returns FAILED_PRECONDITION, with the reason, if this process has no
+  // such transport, or the buffer is not of a kind that it could send: then
+  // copy to the host.
+  virtual absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) {
+    return absl::FailedPreconditionError(
+        "no transport of this process sends from devices");
+  }
+
+  // Returns where a slice of a received message lies that begins at `address`:
+  // on the host, or on a device, ready to be read there.
+  virtual Device DeviceOfSlice(const void* address) const { return Device(); }
 };
 
 // The memory that all copies of this library go by, from now on; null, as at
