@@ -1,9 +1,16 @@
 #include "transport/usable_settings.h"
 
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/polling_engine.h"
+#include "transport/memory/bytes.h"
+#include "transport/pool.h"
 #include "transport/settings/shm_arena.h"
 #include "transport/start_monitoring.h"
 #include "transport/stub_memory.h"
@@ -51,11 +58,31 @@ void CheckProcessSettingsOnce() {
   (void)good;
 }
 
+bool MayShare(const Settings& settings) {
+  return settings.Allows(FabricName(Fabric::kShm)) &&
+         settings.shm_sharing == ShmSharing::kSameUid;
+}
+
+// The process that first asked.
+pid_t StagingProcess() {
+  static const pid_t process = getpid();
+  return process;
+}
+
+// Not in the child of a fork, where a thread that is not there may hold the
+// pool's lock.
+std::shared_ptr<uint8_t> AllocateStaging(size_t bytes) {
+  return getpid() == StagingProcess() ? AllocateFromPool(bytes) : nullptr;
+}
+
 // For a process with a channel or server that may use shared memory. In any
 // other, stubs stay as they are.
 void PlaceStubMemory(const Settings& settings) {
-  if (settings.Allows(FabricName(Fabric::kShm)) &&
-      settings.shm_sharing == ShmSharing::kSameUid &&
+  if (MayShare(settings)) {
+    (void)StagingProcess();
+    memory::SetStagingMemory(&AllocateStaging);
+  }
+  if (MayShare(settings) &&
       ResolveStubMemory().value_or(StubMemory::kHeap) == StubMemory::kPool) {
     ServeStubsFromPool();
   }

@@ -1,6 +1,7 @@
 #include "transport/memory/bytes.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -27,6 +28,8 @@ std::shared_ptr<uint8_t> AllocateSmall(size_t size) {
   return std::shared_ptr<uint8_t>(static_cast<uint8_t*>(memory), free);
 }
 
+std::atomic<std::shared_ptr<uint8_t> (*)(size_t)> g_allocate_staging{nullptr};
+
 }  // namespace
 
 absl::StatusOr<Block> AllocateBlock(size_t size) {
@@ -39,6 +42,19 @@ absl::StatusOr<Block> AllocateBlock(size_t size) {
   }
   return Block{std::move(memory), size};
 }
+
+namespace {
+
+absl::StatusOr<Block> AllocateStaging(size_t size) {
+  const auto allocate = g_allocate_staging.load(std::memory_order_acquire);
+  if (allocate != nullptr) {
+    std::shared_ptr<uint8_t> memory = allocate(size);
+    if (memory != nullptr) return Block{std::move(memory), size};
+  }
+  return AllocateBlock(size);
+}
+
+}  // namespace
 
 absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes) {
   if (bytes.size() < kAlignedBytes) {
@@ -59,9 +75,13 @@ absl::Status Bytes::CopyTo(uint8_t* out) const {
   return absl::OkStatus();
 }
 
+void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes)) {
+  g_allocate_staging.store(allocate, std::memory_order_release);
+}
+
 absl::StatusOr<Bytes> ToHost(Bytes bytes) {
   if (bytes.device == nullptr) return bytes;
-  absl::StatusOr<Block> block = AllocateBlock(bytes.size);
+  absl::StatusOr<Block> block = AllocateStaging(bytes.size);
   if (!block.ok()) return block.status();
   absl::Status copied = bytes.CopyTo(block->data.get());
   if (!copied.ok()) return copied;

@@ -65,8 +65,14 @@ absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 // Returns `bytes` if they have an owner, and else a copy that has one.
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
-// Returns `bytes` if they lie on the host, and else a copy that does.
+// Returns `bytes` if they lie on the host, and else a copy that does, in memory
+// of SetStagingMemory() or of the heap.
 absl::StatusOr<Bytes> ToHost(Bytes bytes);
+
+// Has ToHost() take memory from `allocate` where that has any: a fabric's,
+// which sends from there without another copy. `allocate` returns null where
+// there is none, and is called on any thread. Thread-safe.
+void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 
 // The bytes of one message, in order, in the pieces in which they came. Copies
 // share the pieces' owners.

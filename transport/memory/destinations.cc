@@ -34,6 +34,12 @@ std::vector<Destination> UsableBySize(const std::vector<Destination>& ranges) {
   return usable;
 }
 
+bool HasDevice(const std::vector<Destination>& ranges) {
+  return std::any_of(
+      ranges.begin(), ranges.end(),
+      [](const Destination& range) { return range.device != nullptr; });
+}
+
 }  // namespace
 
 class Destinations::Taken {
@@ -49,8 +55,10 @@ class Destinations::Taken {
 
 Destinations::Destinations(const std::vector<Destination>& ranges,
                            std::shared_ptr<const void> owner,
-                           Registered registered)
-    : owner_(std::move(owner)), by_size_(UsableBySize(ranges)) {
+                           Registered registered, bool anywhere)
+    : owner_(std::move(owner)),
+      by_size_(UsableBySize(ranges)),
+      anywhere_(anywhere || HasDevice(by_size_)) {
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
     if (range.device != nullptr) continue;

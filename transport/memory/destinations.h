@@ -38,14 +38,19 @@ class Destinations {
   };
 
   // The ranges stay valid as long as `owner` is held. One that is empty, or
-  // overlaps one before it, is never used.
+  // overlaps one before it, is never used. `anywhere` says that the message may
+  // lie in any memory of devices, as it may where a range is a device's.
   Destinations(const std::vector<Destination>& ranges,
-               std::shared_ptr<const void> owner, Registered registered);
+               std::shared_ptr<const void> owner, Registered registered,
+               bool anywhere = false);
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
 
   // Those that may be used, by size; of one size, in the order given.
   const std::vector<Destination>& by_size() const { return by_size_; }
+
+  // Whether the message may lie in memory of devices.
+  bool anywhere() const { return anywhere_; }
 
   // Returns the right to write to the memory, which ends with its last share,
   // on any thread. Null while somebody has it. Keeps `self`.
@@ -58,6 +63,7 @@ class Destinations {
 
   const std::shared_ptr<const void> owner_;
   const std::vector<Destination> by_size_;
+  const bool anywhere_;
   std::vector<std::unique_ptr<StableMemory>> promises_;
   std::atomic<bool> taken_{false};
 };

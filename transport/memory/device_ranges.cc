@@ -106,6 +106,7 @@ namespace {
 struct OfProcess {
   base::Mutex mu;
   DeviceAccess* access ABSL_GUARDED_BY(mu) = nullptr;
+  bool is_permitted ABSL_GUARDED_BY(mu) = false;
   bool is_relied_on ABSL_GUARDED_BY(mu) = false;
 
   static OfProcess* Get() {
@@ -116,12 +117,22 @@ struct OfProcess {
 
 }  // namespace
 
+void PermitDevices() {
+  OfProcess* const process = OfProcess::Get();
+  base::MutexLock lock(&process->mu);
+  process->is_permitted = true;
+}
+
 absl::Status SetDevicesOfProcess(DeviceAccess* access) {
   OfProcess* const process = OfProcess::Get();
   base::MutexLock lock(&process->mu);
   if (process->access == access) return absl::OkStatus();
   if (process->access != nullptr) {
     return absl::AlreadyExistsError("other devices were named before");
+  }
+  if (!process->is_permitted) {
+    return absl::FailedPreconditionError(
+        "this program has no transport that sends from the memory of devices");
   }
   if (process->is_relied_on) {
     return absl::FailedPreconditionError(

@@ -53,11 +53,15 @@ DeviceAccess* FindDevice(const void* data);
 // Returns the first error of theirs. Thread-safe.
 absl::Status AwaitDevice(absl::Span<const uint8_t> range);
 
+// Says that all messages of this process pass code that knows device memory, so
+// that SetDevicesOfProcess() may succeed. Thread-safe.
+void PermitDevices();
+
 // Says that this process has devices, which `access`, which lives as long as
 // the process, reaches: from now on connections tell their peers so. Returns
-// FAILED_PRECONDITION if something has been made before that could not take
-// messages in device memory (RelyOnNoDevices()), or ALREADY_EXISTS if another
-// one was named. Thread-safe.
+// FAILED_PRECONDITION, with the reason for people, before PermitDevices(), and
+// after RelyOnNoDevices(); ALREADY_EXISTS if another one was named.
+// Thread-safe.
 absl::Status SetDevicesOfProcess(DeviceAccess* access);
 // Returns it, or null.
 DeviceAccess* DevicesOfProcess();

@@ -157,7 +157,9 @@ TEST(DeviceBytes, SayWhyTheyCannotBeCopied) {
 TEST(DevicesOfProcess, AreNamedOnceAndBeforeWhatReliesOnThereBeingNone) {
   static FakeDeviceAccess device;
   static FakeDeviceAccess another;
+  EXPECT_TRUE(absl::IsFailedPrecondition(SetDevicesOfProcess(&device)));
   EXPECT_EQ(DevicesOfProcess(), nullptr);
+  PermitDevices();
   ASSERT_TRUE(SetDevicesOfProcess(&device).ok());
   EXPECT_EQ(DevicesOfProcess(), &device);
   EXPECT_TRUE(SetDevicesOfProcess(&device).ok());
@@ -170,6 +172,7 @@ TEST(DevicesOfProcessDeathTest, CannotBeNamedLater) {
   EXPECT_EXIT(
       {
         static FakeDeviceAccess device;
+        PermitDevices();
         const bool relies = RelyOnNoDevices();
         const absl::Status status = SetDevicesOfProcess(&device);
         _exit(relies && absl::IsFailedPrecondition(status) ? 0 : 1);
