@@ -198,6 +198,10 @@ class Endpoint {
   // woken to do it.
   virtual bool HasFailed() const { return false; }
 
+  // Whether Expose() would leave device memory in place now. Safe without the
+  // lock.
+  virtual bool TakesDeviceMemory() const { return false; }
+
   // Delivers some of what has arrived: a bounded amount. Returns whether there
   // was anything.
   virtual bool Poll() = 0;

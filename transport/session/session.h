@@ -175,6 +175,10 @@ class Session {
            handshake_.state() != PathHandshake::State::kSettled;
   }
   bool using_fast_path() const { return using_fast_; }
+  // Whether messages in device memory would be sent from there now.
+  bool takes_device_memory() const {
+    return using_fast_ && fast_->TakesDeviceMemory();
+  }
   // Ends the session: resets its streams with UNAVAILABLE, and reports `cause`.
   void Close(const absl::Status& cause);
   // The same in the child of a fork, where the paths are the parent's: sends

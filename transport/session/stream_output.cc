@@ -22,12 +22,19 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// The message's only piece, or all of them in `copy`.
-absl::string_view Gather(const memory::Payload& message, std::string* copy) {
-  if (message.pieces().size() == 1) return AsText(message.pieces()[0].span());
+// Sets `*text` to the message's only piece, or to all of them in `copy`. Fails
+// only where a device does.
+absl::Status Gather(const memory::Payload& message, std::string* copy,
+                    absl::string_view* text) {
+  if (message.pieces().size() == 1 && message.on_host()) {
+    *text = AsText(message.pieces()[0].span());
+    return absl::OkStatus();
+  }
   copy->resize(message.size());
-  message.CopyTo(reinterpret_cast<uint8_t*>(&(*copy)[0]));
-  return *copy;
+  absl::Status copied =
+      message.CopyFromAnywhereTo(reinterpret_cast<uint8_t*>(&(*copy)[0]));
+  *text = *copy;
+  return copied;
 }
 
 }  // namespace
@@ -87,7 +94,7 @@ bool StreamOutput::SendMessage(uint32_t id, memory::Payload message,
   const uint8_t flags = MessageFlags(compressed, last);
   const bool waits = MustQueue(id, found);
   if (!waits && budget_->sends() && MaySendMessage(*found)) {
-    AddMessage(id, found, message, flags);
+    (void)AddMessage(id, found, message, flags);
     return true;
   }
   Stream::Queued queued;
@@ -152,7 +159,7 @@ void StreamOutput::SendQueued(uint32_t id) {
     if (!is_message) {
       writer_->Add(next.type, id, 0, next.metadata);
     } else {
-      AddMessage(id, found, next.message, next.flags);
+      if (!AddMessage(id, found, next.message, next.flags)) continue;
       if (found->events != nullptr) found->events->OnSendAccepted();
     }
   }
@@ -180,17 +187,28 @@ void StreamOutput::AddEager(uint32_t id, Stream* stream,
   meter_.OnCopied(begun_ns, message.size());
 }
 
-void StreamOutput::AddMessage(uint32_t id, Stream* stream,
+bool StreamOutput::AddMessage(uint32_t id, Stream* stream,
                               const memory::Payload& message, uint8_t flags) {
   std::string copy;
-  if (IsEager(message.size())) {
-    return AddEager(id, stream, Gather(message, &copy), flags);
+  absl::string_view text;
+  const bool is_eager = IsEager(message.size());
+  if (!is_eager) {
+    UseWindow(stream, message.size());
+    const uint64_t begun_ns = meter_.Begin(message.size());
+    if (AddAnnounce(id, stream, message, flags, begun_ns)) return true;
   }
-  UseWindow(stream, message.size());
-  const uint64_t begun_ns = meter_.Begin(message.size());
-  if (AddAnnounce(id, stream, message, flags, begun_ns)) return;
-  counters_->OnSent(metrics::Kind::kEager, message.size());
-  writer_->Add(FrameType::kMessage, id, 0, Gather(message, &copy), flags);
+  absl::Status gathered = Gather(message, &copy, &text);
+  if (!gathered.ok()) {
+    owner_->FailStream(id, gathered);
+    return false;
+  }
+  if (is_eager) {
+    AddEager(id, stream, text, flags);
+  } else {
+    counters_->OnSent(metrics::Kind::kEager, message.size());
+    writer_->Add(FrameType::kMessage, id, 0, text, flags);
+  }
+  return true;
 }
 
 bool StreamOutput::AddAnnounce(uint32_t id, Stream* stream,

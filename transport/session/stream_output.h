@@ -42,6 +42,9 @@ class StreamOutput {
     virtual ~Owner() = default;
     // A stream that drains has sent all that it had.
     virtual void EndStream(uint32_t stream) = 0;
+    // A message cannot be sent, since it cannot be read: end the stream, on
+    // both sides.
+    virtual void FailStream(uint32_t stream, const absl::Status& status) = 0;
   };
 
   // All outlive it, and so does what `parts` leads to.
@@ -114,7 +117,8 @@ class StreamOutput {
   void UseWindow(Stream* stream, size_t bytes);
   void AddEager(uint32_t id, Stream* stream, absl::string_view message,
                 uint8_t flags);
-  void AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
+  // Returns false if the message could not be read, and the stream has ended.
+  bool AddMessage(uint32_t id, Stream* stream, const memory::Payload& message,
                   uint8_t flags);
   // False: it cannot be exposed.
   bool AddAnnounce(uint32_t id, Stream* stream, const memory::Payload& message,

@@ -126,7 +126,11 @@ void Streams::OnPeerReset(uint32_t id, const absl::Status& status) {
 
 void Streams::FailStream(uint32_t id, const absl::Status& status) {
   output_.SendReset(id, status);
-  Reset(id, status, /*from_peer=*/false);
+  if (table_.Find(id) == nullptr) {
+    EndStream(id);  // it drains
+  } else {
+    Reset(id, status, /*from_peer=*/false);
+  }
 }
 
 void Streams::Reset(uint32_t id, const absl::Status& status, bool from_peer) {

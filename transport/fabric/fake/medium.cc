@@ -1,7 +1,6 @@
 #include "transport/fabric/fake/medium.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -209,7 +208,8 @@ absl::Status Medium::Copy(Side reader, const Event& read) const {
   if (!found.ok()) return found.status();
   uint8_t* out = read.into.data();
   for (const memory::Bytes& part : *found) {
-    memcpy(out, part.data, part.size);
+    absl::Status copied = part.CopyTo(out);
+    if (!copied.ok()) return copied;
     out += part.size;
   }
   return absl::OkStatus();
@@ -232,7 +232,7 @@ absl::StatusOr<memory::Payload> Medium::Load(Side reader,
   const auto loan = std::make_shared<Loan>(pieces, borrower.loans);
   memory::Payload payload;
   for (const memory::Bytes& piece : pieces) {
-    payload.Append(memory::Bytes{piece.data, piece.size, loan});
+    payload.Append(memory::Bytes{piece.data, piece.size, loan, piece.device});
   }
   return payload;
 }

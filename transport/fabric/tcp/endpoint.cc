@@ -43,6 +43,10 @@ absl::Span<const uint8_t> AsSpan(const std::string& text) {
   return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
 }
 
+absl::Status UnreadableMessage() {
+  return absl::NotFoundError("the peer withdrew the message");
+}
+
 }  // namespace
 
 Endpoint::Endpoint(ByteStream* stream)
@@ -259,11 +263,9 @@ void Endpoint::OnUnit(absl::Span<const uint8_t> body) {
     case UnitType::kRead:
       return AcceptRead(unit_.cookie, ParseReadRequest(body.data()));
     case UnitType::kReadError:
-      return FinishRead(unit_.cookie,
-                        absl::NotFoundError("the peer withdrew the message"));
+      return FinishRead(unit_.cookie, UnreadableMessage());
     case UnitType::kPushVoid:
-      return FinishPush(unit_.cookie,
-                        absl::NotFoundError("the peer withdrew the message"));
+      return FinishPush(unit_.cookie, UnreadableMessage());
     case UnitType::kReadData:
     case UnitType::kPush:
       return;  // taken as it came in
@@ -296,10 +298,26 @@ void Endpoint::ServeRead(const ServedRead& read) {
       request.length > it->second.size() - request.offset) {
     return QueueSmall(UnitHeader{0, UnitType::kReadError, read.cookie}, {});
   }
-  QueueSmall(UnitHeader{request.length, UnitType::kReadData, read.cookie}, {});
-  for (memory::Bytes& part : it->second.Part(request.offset, request.length)) {
-    QueueBytes(std::move(part));
+  absl::StatusOr<std::vector<memory::Bytes>> parts =
+      PartsOnHost(it->second, request.offset, request.length);
+  if (!parts.ok()) {
+    return QueueSmall(UnitHeader{0, UnitType::kReadError, read.cookie}, {});
   }
+  QueueSmall(UnitHeader{request.length, UnitType::kReadData, read.cookie}, {});
+  for (memory::Bytes& part : *parts) QueueBytes(std::move(part));
+}
+
+// A device's memory is copied to the host piece by piece, as it is read: so the
+// device works while the piece before is on its way.
+absl::StatusOr<std::vector<memory::Bytes>> Endpoint::PartsOnHost(
+    const memory::Payload& payload, size_t offset, size_t length) {
+  std::vector<memory::Bytes> parts = payload.Part(offset, length);
+  for (memory::Bytes& part : parts) {
+    absl::StatusOr<memory::Bytes> on_host = memory::ToHost(std::move(part));
+    if (!on_host.ok()) return on_host.status();
+    part = *std::move(on_host);
+  }
+  return parts;
 }
 
 void Endpoint::FinishRead(uint64_t read, const absl::Status& status) {

@@ -95,6 +95,8 @@ class Endpoint : public fabric::Endpoint {
   void ServeReads();
   void ServeRead(const ServedRead& read);
   void ServePushes();
+  static absl::StatusOr<std::vector<memory::Bytes>> PartsOnHost(
+      const memory::Payload& payload, size_t offset, size_t length);
   Exposure Keep(uint64_t key, const memory::Payload& payload);
   // Returns whether a read of these bytes can wait for the peer's Push().
   bool WillBePushed(const RemotePart& part, uint64_t offset, size_t size) const;

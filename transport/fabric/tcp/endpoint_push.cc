@@ -37,11 +37,15 @@ void Endpoint::ServePushes() {
       continue;
     }
     const size_t size = std::min(it->second.size(), kChunkBytes);
+    absl::StatusOr<std::vector<memory::Bytes>> parts =
+        PartsOnHost(it->second, 0, size);
+    if (!parts.ok()) {
+      QueueSmall(UnitHeader{0, UnitType::kPushVoid, key}, {});
+      continue;
+    }
     QueueSmall(UnitHeader{static_cast<uint32_t>(size), UnitType::kPush, key},
                {});
-    for (memory::Bytes& part : it->second.Part(0, size)) {
-      QueueBytes(std::move(part));
-    }
+    for (memory::Bytes& part : *parts) QueueBytes(std::move(part));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/tcp/tcp_test_util.h"
+#include "tests/transport/memory/fake_device_access.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/memory/bytes.h"
 
@@ -41,6 +42,26 @@ class TcpPushing : public TcpEndpointTest {
     return MakeUnit(UnitType::kPushVoid, number | kPushed, "");
   }
 };
+
+TEST_F(TcpPushing, DeviceMemoryIsCopiedOrThePushIsVoid) {
+  memory::FakeDeviceAccess device;
+  for (const bool fails : {false, true}) {
+    if (fails) device.FailCopies(absl::InternalError("illegal address"));
+    endpoint_->BeginBatch();
+    const RemoteRegion region =
+        endpoint_->ExposeToPush(memory::Payload(device.Put("on the device")))
+            .value()
+            .region;
+    endpoint_->Push(region);
+    endpoint_->EndBatch();
+    const std::vector<Unit> units = SplitUnits(TakeWrites());
+    ASSERT_EQ(units.size(), 1u);
+    EXPECT_EQ(units[0].header.type,
+              fails ? UnitType::kPushVoid : UnitType::kPush);
+    EXPECT_EQ(units[0].header.cookie, region[0].key);
+    EXPECT_EQ(units[0].body, fails ? "" : "on the device");
+  }
+}
 
 TEST_F(TcpPushing, OwnerSendsTheFirstChunkBehindThePackets) {
   const std::string large(300 * 1024, 'x');

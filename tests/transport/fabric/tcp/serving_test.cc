@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/tcp/tcp_test_util.h"
+#include "tests/transport/memory/fake_device_access.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/memory/bytes.h"
 
@@ -120,6 +121,29 @@ TEST_F(TcpServing, ReadAcrossPiecesTakesAllOfThem) {
   ASSERT_EQ(units.size(), 2u);
   EXPECT_EQ(units[0].body, "bcdefghi");
   EXPECT_EQ(units[1].body, "j");
+}
+
+TEST_F(TcpServing, DeviceMemoryIsCopiedChunkByChunk) {
+  memory::FakeDeviceAccess device;
+  const std::string bytes = Pattern(kMiB);
+  const RemotePart part = Expose(memory::Payload(device.Put(bytes)));
+  EXPECT_EQ(device.copies(), 0);
+  ReadAtOnce(part, 2, 256 * kKiB);
+  EXPECT_EQ(device.copies(), 1) << "the second one waits for the stream";
+  TakeAnswers();
+  EXPECT_EQ(device.copies(), 2);
+  EXPECT_EQ(CountGood(), 2u);
+  EXPECT_TRUE(into_ == bytes.substr(0, 512 * kKiB));
+}
+
+TEST_F(TcpServing, DeviceMemoryThatCannotBeReadFailsTheRead) {
+  memory::FakeDeviceAccess device;
+  const RemotePart part = Expose(memory::Payload(device.Put("abcdefghij")));
+  device.FailCopies(absl::InternalError("illegal address"));
+  ReadAtOnce(part, 1, 10);
+  TakeAnswers();
+  EXPECT_EQ(at_reader_.Take(), Lines{"read 0 failed"});
+  EXPECT_TRUE(events_.cause().ok()) << events_.cause();
 }
 
 TEST_F(TcpServing, PacketsAndAnswersAlternateInOneStream) {

@@ -1,0 +1,90 @@
+// Messages in the memory of a device, which the peer cannot read there.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+#include "tests/transport/memory/fake_device_access.h"
+#include "tests/transport/session/session_test_util.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+class DeviceMessages : public SessionTest {
+ protected:
+  // Sends a message, all but the head of which is on the device.
+  bool SendFromDevice(Peer* peer, uint32_t stream, const std::string& text) {
+    memory::Payload message = ToPayload("head ");
+    message.Append(device_.Put(text));
+    return (*peer)->SendMessage(stream, std::move(message), false);
+  }
+  // A call that runs, and is the second one.
+  void OpenCalls() {
+    Open();
+    client_->Open(1);
+    client_->Open(3);
+    Run();
+    (void)server_->stream(1).Take();
+    (void)server_->stream(3).Take();
+  }
+  void FailCopies() {
+    device_.FailCopies(absl::InternalError("illegal address"));
+  }
+  // The other call is none the worse.
+  void ExpectOtherCallGoesOn() {
+    device_.FailCopies(absl::OkStatus());
+    EXPECT_TRUE(SendFromDevice(&*client_, 3, "more"));
+    Run();
+    EXPECT_EQ(server_->stream(3).Take(), Lines{"message head more"});
+  }
+
+  memory::FakeDeviceAccess device_;
+};
+
+TEST_F(DeviceMessages, ArriveAsOthers) {
+  OpenCalls();
+  const std::string large = Letters(200 * 1000);
+  EXPECT_TRUE(SendFromDevice(&*client_, 1, "small"));
+  EXPECT_TRUE(SendFromDevice(&*client_, 1, large));
+  EXPECT_TRUE(SendFromDevice(&*client_, 1, "last"));
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{"message head small", MessageLine("head " + large),
+                   "message head last"}));
+}
+
+TEST_F(DeviceMessages, ThatCannotBeReadEndTheStreamOnBothSides) {
+  OpenCalls();
+  FailCopies();
+  SendFromDevice(&*client_, 1, "small");
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            Lines{"reset INTERNAL: illegal address, by the peer"});
+  EXPECT_EQ(client_->stream(1).Take(),
+            Lines{"reset INTERNAL: illegal address"});
+  ExpectOtherCallGoesOn();
+}
+
+TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
+  server_config_.stream_window = 300;
+  OpenCalls();
+  EXPECT_TRUE(client_->Send(1, Letters(300)));
+  EXPECT_FALSE(SendFromDevice(&*client_, 1, "waits"));
+  EXPECT_FALSE(client_->Send(1, "behind it"));
+  FailCopies();
+  Run();
+  (*server_)->Consumed(1);
+  Run();
+  EXPECT_EQ(server_->stream(1).Take(),
+            (Lines{MessageLine(Letters(300)),
+                   "reset INTERNAL: illegal address, by the peer"}));
+  EXPECT_EQ(client_->stream(1).Take(),
+            Lines{"reset INTERNAL: illegal address"});
+  ExpectOtherCallGoesOn();
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock
