@@ -41,9 +41,9 @@ class Destinations;
 // Thread-safe, but for AttachTo().
 class Destinations {
  public:
-  // What a range is made of. Only the host's memory can be one, so far; ranges
-  // of another kind would be left as they are.
-  enum class Kind { kHost };
+  // What a range is made of: the host's memory, or that of a device of this
+  // process (docs/gpu.md), which only a device can touch.
+  enum class Kind { kHost, kDevice };
   struct Range {
     void* data = nullptr;
     size_t size = 0;
@@ -61,6 +61,11 @@ class Destinations {
     kOften,
   };
 
+  // Where slices of the answer may lie. With kAnywhere, and where a range is a
+  // device's, some may lie in memory of devices, also of the peer's, which only
+  // a device can read. Else all are on the host.
+  enum class Slices { kHost, kAnywhere };
+
   // `owner` keeps the ranges valid. It is held until this object, and every
   // call and message that has it, are gone, and is let go on any thread. May be
   // null, if in_use() is minded instead. Ranges that overlap one before them
@@ -68,6 +73,9 @@ class Destinations {
   static std::shared_ptr<Destinations> Make(const std::vector<Range>& ranges,
                                             std::shared_ptr<const void> owner,
                                             Use use = Use::kOnce);
+  static std::shared_ptr<Destinations> Make(const std::vector<Range>& ranges,
+                                            std::shared_ptr<const void> owner,
+                                            Use use, Slices slices);
   ~Destinations();
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;

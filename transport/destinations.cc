@@ -6,23 +6,35 @@
 #include "absl/memory/memory.h"
 #include "transport/grpc/call_destinations.h"
 #include "transport/memory/destinations.h"
+#include "transport/memory/device_ranges.h"
 
 namespace penstock {
 
 std::shared_ptr<Destinations> Destinations::Make(
     const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
     Use use) {
+  return Make(ranges, std::move(owner), use, Slices::kHost);
+}
+
+std::shared_ptr<Destinations> Destinations::Make(
+    const std::vector<Range>& ranges, std::shared_ptr<const void> owner,
+    Use use, Slices slices) {
   std::vector<memory::Destination> all;
   for (const Range& range : ranges) {
-    if (range.kind != Kind::kHost) continue;
-    all.push_back({static_cast<uint8_t*>(range.data), range.size});
+    memory::DeviceAccess* device = nullptr;
+    if (range.kind == Kind::kDevice) {
+      device = memory::DevicesOfProcess();
+      if (device == nullptr) continue;  // nothing could write there
+    }
+    all.push_back({static_cast<uint8_t*>(range.data), range.size, device});
   }
   const auto registered =
       use == Use::kOften ? memory::Destinations::Registered::kForLife
                          : memory::Destinations::Registered::kForOneMessage;
   return absl::WrapUnique(
       new Destinations(std::make_shared<memory::Destinations>(
-          std::move(all), std::move(owner), registered)));
+          std::move(all), std::move(owner), registered,
+          slices == Slices::kAnywhere)));
 }
 
 Destinations::Destinations(std::shared_ptr<memory::Destinations> shared)

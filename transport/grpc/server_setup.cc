@@ -16,10 +16,12 @@
 #include "src/core/lib/surface/server.h"
 #include "src/core/lib/transport/handshaker_factory.h"
 #include "src/core/lib/transport/handshaker_registry.h"
+#include "transport/grpc/device_filter.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/grpc/recording_filter.h"
 #include "transport/grpc/server_negotiator.h"
+#include "transport/memory/device_ranges.h"
 
 namespace penstock {
 namespace core {
@@ -115,7 +117,7 @@ struct ConfigAccess {
 };
 template struct ConfigAccess<&grpc_core::CoreConfiguration::config_>;
 
-// Registers the factory and the recording filter. Runs before main(), because
+// Registers the factory and the filters. Runs before main(), because
 // gRPC builds its configuration once, on first use. Servers that were not
 // enabled do not notice. Returns false if it is too late, or for another gRPC
 // release.
@@ -127,7 +129,9 @@ bool Register() {
             grpc_core::HANDSHAKER_SERVER,
             std::make_unique<NegotiatorFactory>());
         RegisterRecordingFilter(builder);
+        RegisterDeviceFilter(builder);
       });
+  memory::PermitDevices();
   return true;
 }
 

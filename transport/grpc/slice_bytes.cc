@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "transport/grpc/late_release.h"
+#include "transport/memory/device_ranges.h"
 
 namespace penstock {
 namespace core {
@@ -20,6 +21,22 @@ struct HeldSlice {
   grpc_core::Slice slice;
 };
 
+// Declares the memory of a device for as long as the slice lives.
+struct DeviceOwner {
+  explicit DeviceOwner(memory::Bytes held)
+      : bytes(std::move(held)), range(bytes.span(), bytes.device, nullptr) {}
+
+  const memory::Bytes bytes;
+  const memory::DeviceRange range;  // ends before the memory
+};
+
+grpc_core::Slice ToDeviceSlice(memory::Bytes bytes) {
+  auto* const owner = new DeviceOwner(std::move(bytes));
+  return grpc_core::Slice(grpc_slice_new_with_user_data(
+      const_cast<uint8_t*>(owner->bytes.data), owner->bytes.size,
+      [](void* arg) { delete static_cast<DeviceOwner*>(arg); }, owner));
+}
+
 }  // namespace
 
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
@@ -29,12 +46,14 @@ memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer) {
     // kept.
     auto held = std::make_shared<HeldSlice>(buffer.RefSlice(i));
     const grpc_core::Slice& slice = held->slice;
-    payload.Append(memory::Bytes{slice.data(), slice.size(), held});
+    payload.Append(memory::Bytes{slice.data(), slice.size(), held,
+                                 memory::FindDevice(slice.data())});
   }
   return payload;
 }
 
 grpc_core::Slice ToSlice(memory::Bytes bytes) {
+  if (bytes.device != nullptr) return ToDeviceSlice(std::move(bytes));
   const bool copies =
       bytes.size <= GRPC_SLICE_INLINED_SIZE ||
       (bytes.owner == nullptr && bytes.size < memory::kAlignedBytes);

@@ -12,10 +12,12 @@ namespace penstock {
 namespace core {
 
 // Returns a payload that shares the slices of `buffer` and keeps them alive.
+// Those in memory of devices are ready to be read (device_slices.h).
 memory::Payload ToPayload(const grpc_core::SliceBuffer& buffer);
 
 // Returns a slice that shares `bytes` and keeps them alive. Copies bytes that
-// have no owner, or fit into the slice itself.
+// have no owner, or fit into the slice itself. Memory of a device's is declared
+// (memory::DeviceRange) as long as the slice lives.
 grpc_core::Slice ToSlice(memory::Bytes bytes);
 
 }  // namespace core

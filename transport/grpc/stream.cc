@@ -10,6 +10,7 @@
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/slice_bytes.h"
 #include "transport/grpc/transport.h"
+#include "transport/memory/device_ranges.h"
 #include "transport/session/refusal.h"
 
 namespace penstock {
@@ -186,11 +187,13 @@ grpc_error_handle Stream::SendInitialMetadata(
   return absl::OkStatus();
 }
 
-// Leaves messages of several slices to the general way.
+// Leaves messages of several slices, and of devices' memory, to the general
+// way.
 bool Stream::SendEager(const grpc_core::SliceBuffer& message, bool compressed) {
   if (message.Count() > 1) return false;
   const grpc_core::Slice slice =
       message.Count() == 0 ? grpc_core::Slice() : message.RefSlice(0);
+  if (memory::FindDevice(slice.data()) != nullptr) return false;
   return session()->SendEager(id_, slice.as_string_view(), compressed,
                               half_closed_);
 }

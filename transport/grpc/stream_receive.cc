@@ -91,6 +91,11 @@ void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   if (!headers_received_ || read_closed_) {
     return CancelFor(absl::InternalError("a message came out of order"));
   }
+  if (compressed && !message.on_host()) {
+    // gRPC would have the CPU decompress it.
+    return CancelFor(absl::InternalError(
+        "a compressed message came in the memory of a device"));
+  }
   stats_.incoming.data_bytes += message.size();
   transport_->socket_node()->RecordMessageReceived();
   const uint32_t flags = compressed ? GRPC_WRITE_INTERNAL_COMPRESS : 0;

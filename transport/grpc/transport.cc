@@ -211,6 +211,11 @@ void Transport::Collect(metrics::Snapshot* snapshot) {
   session_->Collect(snapshot);
 }
 
+bool Transport::TakesDeviceMemory() {
+  Section section(this);
+  return session_->takes_device_memory();
+}
+
 bool Transport::Describe(metrics::ConnectionInfo* info) {
   info->peer = peer_;
   base::MutexLock lock(&mu_);

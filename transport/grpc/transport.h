@@ -88,11 +88,18 @@ class Transport final : public grpc_transport,
   static Transport* From(grpc_transport* transport) {
     return static_cast<Transport*>(transport);
   }
+  // Whether `transport` is one of ours, for From().
+  static bool IsOurs(const grpc_transport& transport) {
+    return transport.vtable == Vtable();
+  }
 
   // Says hello and starts reading, unless the session is closed. Call it once.
   void Start();
   // Ends the session and all streams, with the reason.
   void Close(const absl::Status& why);
+  // Whether a message in the memory of a device would be sent from there now,
+  // without a copy to the host.
+  bool TakesDeviceMemory();
   // For metrics, and those who ask.
   void Collect(metrics::Snapshot* snapshot) override;
   bool Describe(metrics::ConnectionInfo* info) override;

@@ -1,0 +1,59 @@
+#include "transport/grpc/device_slices.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "transport/grpc/slice_bytes.h"
+#include "transport/memory/device_ranges.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+absl::Span<const uint8_t> SliceAt(const grpc_core::SliceBuffer& message,
+                                  size_t i) {
+  const grpc_slice& slice = message.c_slice_buffer()->slices[i];
+  return {GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice)};
+}
+
+}  // namespace
+
+bool HasDeviceSlices(const grpc_core::SliceBuffer& message) {
+  for (size_t i = 0; i < message.Count(); ++i) {
+    if (memory::FindDevice(SliceAt(message, i).data()) != nullptr) return true;
+  }
+  return false;
+}
+
+absl::Status AwaitDeviceSlices(const grpc_core::SliceBuffer& message) {
+  for (size_t i = 0; i < message.Count(); ++i) {
+    const absl::Span<const uint8_t> slice = SliceAt(message, i);
+    if (memory::FindDevice(slice.data()) == nullptr) continue;
+    absl::Status ready = memory::AwaitDevice(slice);
+    if (!ready.ok()) return ready;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CopyDeviceSlices(size_t keep_from,
+                              grpc_core::SliceBuffer* message) {
+  grpc_core::SliceBuffer copied;
+  for (size_t i = 0; i < message->Count(); ++i) {
+    const absl::Span<const uint8_t> slice = SliceAt(*message, i);
+    memory::DeviceAccess* const device = memory::FindDevice(slice.data());
+    if (device == nullptr || slice.size() >= keep_from) {
+      copied.Append(message->RefSlice(i));
+      continue;
+    }
+    absl::StatusOr<memory::Bytes> on_host = memory::ToHost(
+        memory::Bytes{slice.data(), slice.size(), nullptr, device});
+    if (!on_host.ok()) return on_host.status();
+    copied.Append(ToSlice(*std::move(on_host)));
+  }
+  message->Swap(&copied);
+  return absl::OkStatus();
+}
+
+}  // namespace core
+}  // namespace penstock

@@ -1,0 +1,30 @@
+// Slices that lie in the memory of devices, in gRPC's messages.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
+#define PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
+
+#include "absl/status/status.h"
+#include "src/core/lib/slice/slice_buffer.h"
+#include "transport/grpc/grpc_abi.h"
+
+namespace penstock {
+namespace core {
+
+// Whether the CPU cannot read all of `message`. Costs a load while there is no
+// memory of devices in any.
+bool HasDeviceSlices(const grpc_core::SliceBuffer& message);
+
+// Blocks until the bytes of all slices that lie on devices may be read. Returns
+// the first error of a device.
+absl::Status AwaitDeviceSlices(const grpc_core::SliceBuffer& message);
+
+// Replaces slices that lie on devices, and are ready to be read, by copies on
+// the host: all of them, or those below `keep_from` bytes. After an error, of a
+// device or for lack of memory, the message is as it was.
+absl::Status CopyDeviceSlices(size_t keep_from,
+                              grpc_core::SliceBuffer* message);
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
