@@ -11,10 +11,12 @@
 #include <cstddef>
 #include <cstdio>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "transport/device/slots.h"
 #include "transport/device/staging_pipeline.h"
 
 namespace penstock::device {
@@ -39,11 +41,26 @@ std::vector<Stage> StagesOf(const Flags& flags) {
   return {pcie, {flags.message_us, 1 / flags.transport_gb_per_s}, pcie};
 }
 
+// How a message is cut.
+enum class Cut { kEqual, kAsTheCopierDoes };
+
+std::vector<size_t> ChunksOf(size_t bytes, size_t chunk_bytes, Cut cut) {
+  std::vector<size_t> chunks;
+  while (bytes > 0) {
+    const size_t wanted =
+        cut == Cut::kEqual ? chunk_bytes
+                           : NextLoadBytes(chunks.size(), bytes, chunk_bytes);
+    chunks.push_back(std::min(bytes, wanted));
+    bytes -= chunks.back();
+  }
+  return chunks;
+}
+
 // Returns the simulated microseconds of a transfer.
-double Simulate(const std::vector<Stage>& stages, size_t bytes,
-                size_t chunk_bytes, int slots) {
+double Simulate(const std::vector<Stage>& stages,
+                const std::vector<size_t>& chunks, int slots) {
   StagingPipeline::Shape shape;
-  shape.chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
+  shape.chunks = chunks.size();
   shape.slots = slots;
   shape.stages = static_cast<int>(stages.size());
   StagingPipeline pipeline(shape);
@@ -52,10 +69,8 @@ double Simulate(const std::vector<Stage>& stages, size_t bytes,
   double now = 0;
   const auto begin = [&](const StagingPipeline::Steps& steps) {
     for (const StagingPipeline::Step& step : steps) {
-      const bool last = step.chunk + 1 == shape.chunks;
-      const size_t size = last ? bytes - step.chunk * chunk_bytes : chunk_bytes;
       double& at = free_at[step.stage];
-      at = std::max(at, now) + stages[step.stage].TimeOf(size);
+      at = std::max(at, now) + stages[step.stage].TimeOf(chunks[step.chunk]);
       ends.emplace(at, step.stage);
     }
   };
@@ -74,10 +89,28 @@ constexpr size_t kKiB = 1024;
 constexpr size_t kMiB = 1024 * kKiB;
 
 // Of the rate of the slower of PCIe and transport, in percent.
-double Share(const Flags& flags, size_t bytes, size_t chunk_bytes, int slots) {
+double Share(const Flags& flags, const std::vector<size_t>& chunks, int slots) {
   const double slower = std::min(flags.pcie_gb_per_s, flags.transport_gb_per_s);
+  const double bytes = std::accumulate(chunks.begin(), chunks.end(), 0.0);
   return 100 * (bytes / slower / 1e3) /
-         Simulate(StagesOf(flags), bytes, chunk_bytes, slots);
+         Simulate(StagesOf(flags), chunks, slots);
+}
+
+void PrintTable(const Flags& flags, Cut cut, int slots) {
+  const std::vector<size_t> chunk_sizes = {512 * kKiB, kMiB, 2 * kMiB,
+                                           4 * kMiB};
+  std::printf("\n%10s%8s", "message", "whole");
+  for (size_t chunk : chunk_sizes) {
+    std::printf("%9s", absl::StrFormat("%dKx%d", chunk / kKiB, slots).c_str());
+  }
+  std::printf("\n");
+  for (size_t bytes : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB}) {
+    std::printf("%7zu MiB%8.0f", bytes / kMiB, Share(flags, {bytes}, 1));
+    for (size_t chunk : chunk_sizes) {
+      std::printf("%9.0f", Share(flags, ChunksOf(bytes, chunk, cut), slots));
+    }
+    std::printf("\n");
+  }
 }
 
 void Print(const Flags& flags) {
@@ -85,28 +118,14 @@ void Print(const Flags& flags) {
       "Simulated, and assumed: PCIe %.0f GB/s each way, transport %.0f GB/s;\n"
       "a chunk costs %.0f us at each device and %.0f us on the way.\n"
       "Percent of the rate of the slower of the two, by message, chunk and "
-      "slots:\n\n",
+      "slots:\n",
       flags.pcie_gb_per_s, flags.transport_gb_per_s, flags.copy_us,
       flags.message_us);
-  const std::vector<size_t> chunks = {256 * kKiB, 512 * kKiB, kMiB, 2 * kMiB,
-                                      4 * kMiB};
-  std::printf("%10s%8s", "message", "whole");
-  for (size_t chunk : chunks) {
-    for (int slots : {2, 4}) {
-      std::printf("%9s",
-                  absl::StrFormat("%dKx%d", chunk / kKiB, slots).c_str());
-    }
-  }
-  std::printf("\n");
-  for (size_t bytes : {kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB}) {
-    std::printf("%7zu MiB%8.0f", bytes / kMiB, Share(flags, bytes, bytes, 1));
-    for (size_t chunk : chunks) {
-      for (int slots : {2, 4}) {
-        std::printf("%9.0f",
-                    Share(flags, bytes, std::min(chunk, bytes), slots));
-      }
-    }
-    std::printf("\n");
+  for (int slots : {2, 4}) {
+    std::printf("\nChunks of one size:");
+    PrintTable(flags, Cut::kEqual, slots);
+    std::printf("\nThe first chunks grow to that, the last ones shrink:");
+    PrintTable(flags, Cut::kAsTheCopierDoes, slots);
   }
 }
 

@@ -39,11 +39,11 @@ class Copier {
   struct Options {
     // How many slots a transfer has, and their size. Two slots keep the device
     // and the CPU both at work; more even out what disturbs one of them. With
-    // 1 MiB, what a chunk costs beside its bytes (about 10 us) is a twentieth
-    // of its copy over PCIe; see docs/gpu.md.
+    // 2 MiB, what a chunk costs beside its bytes (about 10 us) is less than a
+    // tenth of its copy over PCIe; see docs/performance.md.
     int slots = 4;
-    size_t slot_bytes = 1 << 20;
-    // How many transfers have slots at once: 32 MiB of pinned memory.
+    size_t slot_bytes = 2 << 20;
+    // How many transfers have slots at once: 64 MiB of pinned memory.
     int lanes = 8;
   };
 

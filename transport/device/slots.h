@@ -22,9 +22,16 @@ struct HostCopy {
 // What goes through a slot at once: parts of copies, one behind the other.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns loads of at most `slot_bytes` that together are `copies`, in order.
-// Each begins at a multiple of kSlotAlignment in its slot. A copy that does not
-// fit into what is left of a slot is cut. Leaves out empty copies.
+// Returns how many bytes the next load has, when `begun` loads went before it
+// and `left` bytes are still to go. The first loads grow and the last ones
+// shrink: a stage waits for the first load, and the last load is waited for,
+// and the larger these are the longer all other stages are idle.
+size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
+
+// Returns loads that together are `copies`, in order, each of NextLoadBytes()
+// or a little less. Each part begins at a multiple of kSlotAlignment in its
+// slot. A copy that does not fit into what is left of a load is cut. Leaves out
+// empty copies.
 std::vector<SlotLoad> DivideAmongSlots(absl::Span<const HostCopy> copies,
                                        size_t slot_bytes);
 

@@ -105,7 +105,7 @@ TEST_F(CopierTest, ALargeCopyGoesThroughItsSlotsAndComesOutWhole) {
   const HostCopy copy{at, &host[0], host.size()};
   ASSERT_TRUE(copier_->ToHost({copy}, {}).ok());
   EXPECT_TRUE(host == bytes);
-  EXPECT_EQ(driver_.CallsOf("MemcpyDtoHAsync"), 10);
+  EXPECT_EQ(driver_.CallsOf("MemcpyDtoHAsync"), 9) << "loads of 2 MiB, or less";
 
   driver_.Write(at, std::string(bytes.size(), 'x'));
   ASSERT_TRUE(copier_->FromHost({copy}, {}).ok());

@@ -56,6 +56,18 @@ TEST(SlotsTest, EveryByteGoesThroughOnceAndInOrder) {
   }
 }
 
+TEST(SlotsTest, FirstLoadsGrowAndLastOnesShrink) {
+  constexpr size_t kKiB = 1024;
+  char host;
+  const std::vector<HostCopy> copies = {{0, &host, 16 * 1024 * kKiB}};
+  std::vector<size_t> kibs;
+  for (const SlotLoad& load : DivideAmongSlots(copies, 2048 * kKiB)) {
+    kibs.push_back(load[0].bytes / kKiB);
+  }
+  EXPECT_EQ(kibs, (std::vector<size_t>{256, 512, 1024, 2048, 2048, 2048, 2048,
+                                       2048, 2048, 1152, 576, 288, 288}));
+}
+
 }  // namespace
 }  // namespace device
 }  // namespace penstock
