@@ -340,7 +340,7 @@ LAYERS = {
         "bench/rpc",
         "bench/tensors/sum.h",
     ],
-    "bench/device": ["transport/device"],
+    "bench/device": ["penstock", "transport/memory", "transport/device"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],
     # Measures what the layers keep to themselves.
