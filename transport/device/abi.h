@@ -22,6 +22,8 @@ constexpr Result kDeinitialized = 4;
 constexpr Result kNoDevice = 100;
 constexpr Result kInvalidDevice = 101;
 constexpr Result kInvalidContext = 201;
+constexpr Result kMapFailed = 205;
+constexpr Result kAlreadyMapped = 208;
 constexpr Result kNoBinaryForGpu = 209;
 constexpr Result kEccUncorrectable = 214;
 constexpr Result kPeerAccessUnsupported = 217;
@@ -30,8 +32,10 @@ constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
 constexpr Result kIllegalAddress = 700;
 constexpr Result kLaunchTimeout = 702;
+constexpr Result kPeerAccessAlreadyEnabled = 704;
 constexpr Result kContextIsDestroyed = 709;
 constexpr Result kAssert = 710;
+constexpr Result kTooManyPeers = 711;
 constexpr Result kHostMemoryAlreadyRegistered = 712;
 constexpr Result kHostMemoryNotRegistered = 713;
 constexpr Result kHardwareStackError = 714;
@@ -63,6 +67,10 @@ using Function = FunctionObject*;
 struct Uuid {
   char bytes[16];
 };
+// CUipcMemHandle: names an allocation to other processes.
+struct IpcMemHandle {
+  char bytes[64];
+};
 
 // CUdevice_attribute.
 constexpr int kMultiprocessorCount = 16;
@@ -74,18 +82,26 @@ constexpr int kPciDomainId = 50;
 constexpr int kGpuDirectRdmaSupported = 116;
 constexpr int kDmaBufSupported = 124;
 
-// CUpointer_attribute: which device's memory is at an address, of CUmemorytype.
+// CUpointer_attribute: which device's memory is at an address, of CUmemorytype;
+// a number that no other allocation of the process has ever had; whether
+// cuIpcGetMemHandle() takes it.
 constexpr int kPointerMemoryType = 2;
+constexpr int kPointerBufferId = 7;
 constexpr int kPointerDeviceOrdinal = 9;
+constexpr int kPointerIsIpcCapable = 10;
 constexpr unsigned kMemoryTypeDevice = 2;
 
-// Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc() and
-// cuMemHostRegister().
+// CUmemRangeHandleType.
+constexpr int kRangeHandleDmaBufFd = 1;
+
+// Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc(),
+// cuMemHostRegister() and cuIpcOpenMemHandle().
 constexpr unsigned kStreamNonBlocking = 1;
 constexpr unsigned kEventBlockingSync = 1;
 constexpr unsigned kEventDisableTiming = 2;
 constexpr unsigned kHostAllocPortable = 1;
 constexpr unsigned kHostRegisterPortable = 1;
+constexpr unsigned kIpcLazyEnablePeerAccess = 1;
 
 }  // namespace abi
 }  // namespace device

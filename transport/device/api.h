@@ -5,6 +5,7 @@
 #define PENSTOCK_TRANSPORT_DEVICE_API_H_
 
 #include <cstddef>
+#include <cstdint>
 
 #include "transport/device/abi.h"
 
@@ -59,6 +60,28 @@ class Api {
 
   virtual abi::Result PointerGetAttribute(void* value, int attribute,
                                           abi::Address address) = 0;
+
+  // `address` and `bytes` say where the allocation begins that `within` lies
+  // in, and how long it is.
+  virtual abi::Result MemGetAddressRange(abi::Address* address, size_t* bytes,
+                                         abi::Address within) = 0;
+  virtual abi::Result IpcGetMemHandle(abi::IpcMemHandle* handle,
+                                      abi::Address address) = 0;
+  virtual abi::Result IpcOpenMemHandle(abi::Address* address,
+                                       const abi::IpcMemHandle& handle,
+                                       unsigned flags) = 0;
+  virtual abi::Result IpcCloseMemHandle(abi::Address address) = 0;
+  // `handle` is an int for kRangeHandleDmaBufFd. Returns kNotSupported with a
+  // driver older than CUDA 11.7's, which lacks it.
+  virtual abi::Result MemGetHandleForAddressRange(void* handle,
+                                                  abi::Address address,
+                                                  size_t bytes, int type,
+                                                  uint64_t flags) = 0;
+
+  virtual abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
+                                          abi::DeviceId peer) = 0;
+  virtual abi::Result CtxEnablePeerAccess(abi::Context peer,
+                                          unsigned flags) = 0;
 
   virtual abi::Result MemcpyHtoDAsync(abi::Address to, const void* from,
                                       size_t bytes, abi::Stream stream) = 0;

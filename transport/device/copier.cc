@@ -55,7 +55,8 @@ absl::Status QueueDeviceCopies(Device* from, Device* to, abi::Stream stream,
 Copier::Copier(Device* device, PinnedRanges* pinned, const Options& options)
     : device_(device),
       pinned_(pinned),
-      lanes_(device, options.lanes, options.slots, options.slot_bytes) {}
+      lanes_(device, options.lanes, options.slots, options.slot_bytes),
+      peers_(device) {}
 
 absl::Status Copier::ToHost(absl::Span<const HostCopy> copies,
                             absl::Span<const abi::Event> after) {
@@ -97,6 +98,7 @@ absl::Status Copier::CopyHost(Direction direction,
 
 absl::Status Copier::OnDevice(Device* to, absl::Span<const DeviceCopy> copies,
                               absl::Span<const abi::Event> after) {
+  peers_.Reach(to);
   return InLane(after, [&](Lane* lane) {
     return QueueDeviceCopies(device_, to, lane->stream(), copies);
   });

@@ -10,6 +10,7 @@
 #include "absl/types/span.h"
 #include "transport/device/device.h"
 #include "transport/device/lane.h"
+#include "transport/device/peers.h"
 #include "transport/device/pinned_ranges.h"
 #include "transport/device/slots.h"
 
@@ -56,7 +57,8 @@ class Copier {
                       absl::Span<const abi::Event> after);
   absl::Status FromHost(absl::Span<const HostCopy> copies,
                         absl::Span<const abi::Event> after);
-  // Copies from this device to `to`, which may be this one.
+  // Copies from this device to `to`, which may be this one. Where the machine
+  // lets the two reach each other, no byte goes by way of the host.
   absl::Status OnDevice(Device* to, absl::Span<const DeviceCopy> copies,
                         absl::Span<const abi::Event> after);
 
@@ -72,6 +74,7 @@ class Copier {
   Device* const device_;
   PinnedRanges* const pinned_;
   Lanes lanes_;
+  Peers peers_;
 };
 
 }  // namespace device

@@ -32,6 +32,7 @@ class Device {
 
   Api* api() const { return api_; }
   int ordinal() const { return ordinal_; }
+  abi::DeviceId id() const { return id_; }
   const Traits& traits() const { return traits_; }
   abi::Context context() const { return context_; }
   // Returns "cuda:0".

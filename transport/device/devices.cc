@@ -1,6 +1,11 @@
 #include "transport/device/devices.h"
 
+#include <cstring>
 #include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/device/status.h"
+#include "transport/device/survey.h"
 
 namespace penstock {
 namespace device {
@@ -21,10 +26,23 @@ absl::StatusOr<OpenDevice*> Devices::At(int ordinal) {
   return open.get();
 }
 
-absl::StatusOr<int> Devices::OrdinalOf(abi::Address address) {
+absl::StatusOr<Device*> Devices::Any() {
+  {
+    base::MutexLock lock(&mu_);
+    for (const auto& open : open_) {
+      Device* const device = open.second->device.get();
+      if (device->Enter().ok()) return device;
+    }
+  }
   absl::StatusOr<OpenDevice*> first = At(0);
   if (!first.ok()) return first.status();
-  Device* const device = (*first)->device.get();
+  return (*first)->device.get();
+}
+
+absl::StatusOr<int> Devices::OrdinalOf(abi::Address address) {
+  absl::StatusOr<Device*> any = Any();
+  if (!any.ok()) return any.status();
+  Device* const device = *any;
   absl::StatusOr<Device::Entered> entered = device->Enter();
   if (!entered.ok()) return entered.status();
   unsigned type = 0;
@@ -43,6 +61,23 @@ absl::StatusOr<int> Devices::OrdinalOf(abi::Address address) {
     return absl::InvalidArgumentError("no device's memory is at this address");
   }
   return ordinal;
+}
+
+absl::StatusOr<int> Devices::OrdinalOf(const abi::Uuid& uuid) {
+  int count = 0;
+  abi::Result asked = api_->DeviceGetCount(&count);
+  for (int i = 0; i < count && asked == abi::kSuccess; ++i) {
+    abi::DeviceId id = 0;
+    abi::Uuid its = {};
+    asked = api_->DeviceGet(&id, i);
+    if (asked == abi::kSuccess) asked = api_->DeviceGetUuid(&its, id);
+    if (asked != abi::kSuccess) break;
+    if (std::memcmp(its.bytes, uuid.bytes, sizeof uuid.bytes) == 0) return i;
+  }
+  if (asked != abi::kSuccess) return CallFailed(api_, asked, "find a device");
+  return absl::NotFoundError(
+      absl::StrCat("this process does not see ", UuidText(uuid),
+                   ": see nvidia-smi -L, CUDA_VISIBLE_DEVICES"));
 }
 
 }  // namespace device

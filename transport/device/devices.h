@@ -39,10 +39,17 @@ class Devices {
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
   // Returns the number of the device whose memory is at `address`, or
-  // INVALID_ARGUMENT if none's is. Opens the first device.
+  // INVALID_ARGUMENT if none's is. Opens the first device, if none is open.
   absl::StatusOr<int> OrdinalOf(abi::Address address);
 
+  // Returns the number of the device that has this UUID, or NOT_FOUND if this
+  // process does not see it. Opens none.
+  absl::StatusOr<int> OrdinalOf(const abi::Uuid& uuid);
+
  private:
+  // Returns one that is not lost, if there is any.
+  absl::StatusOr<Device*> Any();
+
   Api* const api_;
   const std::shared_ptr<PinnedRanges> pinned_;
   base::Mutex mu_;  // held while one is opened

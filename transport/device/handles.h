@@ -52,6 +52,8 @@ class Handle {
 using Stream = Handle<abi::Stream, &Api::StreamDestroy>;
 using Event = Handle<abi::Event, &Api::EventDestroy>;
 using DeviceBlock = Handle<abi::Address, &Api::MemFree>;
+// Memory of another process's that is open here.
+using OpenedMemory = Handle<abi::Address, &Api::IpcCloseMemHandle>;
 using PinnedBlock = Handle<void*, &Api::MemFreeHost>;
 using Module = Handle<abi::Module, &Api::ModuleUnload>;
 using PinnedRange = Handle<void*, &Api::MemHostUnregister>;

@@ -12,7 +12,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-// Of CUDA 11.0, the first whose driver has all that is called here.
+// Of CUDA 11.0, the first whose driver has all that must be there.
 constexpr int kOldestVersion = 11000;
 
 struct Symbols {
@@ -44,6 +44,18 @@ struct Symbols {
   abi::Result (*cuMemHostRegister_v2)(void*, size_t, unsigned) = nullptr;
   abi::Result (*cuMemHostUnregister)(void*) = nullptr;
   abi::Result (*cuPointerGetAttribute)(void*, int, abi::Address) = nullptr;
+  abi::Result (*cuMemGetAddressRange_v2)(abi::Address*, size_t*,
+                                         abi::Address) = nullptr;
+  abi::Result (*cuIpcGetMemHandle)(abi::IpcMemHandle*, abi::Address) = nullptr;
+  abi::Result (*cuIpcOpenMemHandle_v2)(abi::Address*, abi::IpcMemHandle,
+                                       unsigned) = nullptr;
+  abi::Result (*cuIpcCloseMemHandle)(abi::Address) = nullptr;
+  // Of CUDA 11.7, and null before.
+  abi::Result (*cuMemGetHandleForAddressRange)(void*, abi::Address, size_t, int,
+                                               unsigned long long) = nullptr;
+  abi::Result (*cuDeviceCanAccessPeer)(int*, abi::DeviceId,
+                                       abi::DeviceId) = nullptr;
+  abi::Result (*cuCtxEnablePeerAccess)(abi::Context, unsigned) = nullptr;
   abi::Result (*cuMemcpyHtoDAsync_v2)(abi::Address, const void*, size_t,
                                       abi::Stream) = nullptr;
   abi::Result (*cuMemcpyDtoHAsync_v2)(void*, abi::Address, size_t,
@@ -152,6 +164,38 @@ class LibraryApi : public Api {
                                   abi::Address address) override {
     return call_.cuPointerGetAttribute(value, attribute, address);
   }
+  abi::Result MemGetAddressRange(abi::Address* address, size_t* bytes,
+                                 abi::Address within) override {
+    return call_.cuMemGetAddressRange_v2(address, bytes, within);
+  }
+  abi::Result IpcGetMemHandle(abi::IpcMemHandle* handle,
+                              abi::Address address) override {
+    return call_.cuIpcGetMemHandle(handle, address);
+  }
+  abi::Result IpcOpenMemHandle(abi::Address* address,
+                               const abi::IpcMemHandle& handle,
+                               unsigned flags) override {
+    return call_.cuIpcOpenMemHandle_v2(address, handle, flags);
+  }
+  abi::Result IpcCloseMemHandle(abi::Address address) override {
+    return call_.cuIpcCloseMemHandle(address);
+  }
+  abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
+                                          size_t bytes, int type,
+                                          uint64_t flags) override {
+    if (call_.cuMemGetHandleForAddressRange == nullptr) {
+      return abi::kNotSupported;
+    }
+    return call_.cuMemGetHandleForAddressRange(handle, address, bytes, type,
+                                               flags);
+  }
+  abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
+                                  abi::DeviceId peer) override {
+    return call_.cuDeviceCanAccessPeer(can, device, peer);
+  }
+  abi::Result CtxEnablePeerAccess(abi::Context peer, unsigned flags) override {
+    return call_.cuCtxEnablePeerAccess(peer, flags);
+  }
   abi::Result MemcpyHtoDAsync(abi::Address to, const void* from, size_t bytes,
                               abi::Stream stream) override {
     return call_.cuMemcpyHtoDAsync_v2(to, from, bytes, stream);
@@ -198,7 +242,8 @@ bool Find(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// Returns the name of a function that the library lacks, or null.
+// Returns the name of a function that the library lacks and must have, or
+// null.
 const char* FindAll(void* library, Symbols* symbols) {
 #define PENSTOCK_FIND(name) \
   if (!Find(library, #name, &symbols->name)) return #name;
@@ -229,6 +274,12 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuMemHostRegister_v2)
   PENSTOCK_FIND(cuMemHostUnregister)
   PENSTOCK_FIND(cuPointerGetAttribute)
+  PENSTOCK_FIND(cuMemGetAddressRange_v2)
+  PENSTOCK_FIND(cuIpcGetMemHandle)
+  PENSTOCK_FIND(cuIpcOpenMemHandle_v2)
+  PENSTOCK_FIND(cuIpcCloseMemHandle)
+  PENSTOCK_FIND(cuDeviceCanAccessPeer)
+  PENSTOCK_FIND(cuCtxEnablePeerAccess)
   PENSTOCK_FIND(cuMemcpyHtoDAsync_v2)
   PENSTOCK_FIND(cuMemcpyDtoHAsync_v2)
   PENSTOCK_FIND(cuMemcpyDtoDAsync_v2)
@@ -238,6 +289,9 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuModuleGetFunction)
   PENSTOCK_FIND(cuLaunchKernel)
 #undef PENSTOCK_FIND
+#define PENSTOCK_FIND_IF_THERE(name) Find(library, #name, &symbols->name);
+  PENSTOCK_FIND_IF_THERE(cuMemGetHandleForAddressRange)
+#undef PENSTOCK_FIND_IF_THERE
   return nullptr;
 }
 

@@ -37,6 +37,9 @@ constexpr Meaning kMeanings[] = {
     {abi::kEccUncorrectable, absl::StatusCode::kUnavailable, true, kRestart},
     {abi::kPeerAccessUnsupported, absl::StatusCode::kUnimplemented, false, ""},
     {abi::kOperatingSystem, absl::StatusCode::kUnavailable, false, ""},
+    {abi::kMapFailed, absl::StatusCode::kUnavailable, false, ""},
+    {abi::kAlreadyMapped, absl::StatusCode::kFailedPrecondition, false, ""},
+    {abi::kTooManyPeers, absl::StatusCode::kResourceExhausted, false, ""},
     {abi::kNoBinaryForGpu, absl::StatusCode::kUnimplemented, false,
      "the kernels were built for other devices: build with a CUDA Toolkit that "
      "knows this one, or a newer driver"},

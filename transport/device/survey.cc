@@ -10,14 +10,6 @@ namespace penstock {
 namespace device {
 namespace {
 
-std::string UuidText(const abi::Uuid& uuid) {
-  const std::string hex =
-      absl::BytesToHexString({uuid.bytes, sizeof uuid.bytes});
-  return absl::StrCat("GPU-", hex.substr(0, 8), "-", hex.substr(8, 4), "-",
-                      hex.substr(12, 4), "-", hex.substr(16, 4), "-",
-                      hex.substr(20));
-}
-
 // An attribute that an older driver does not know is one that is not there.
 int Attribute(Api* api, int number, abi::DeviceId id) {
   int value = 0;
@@ -26,6 +18,14 @@ int Attribute(Api* api, int number, abi::DeviceId id) {
 }
 
 }  // namespace
+
+std::string UuidText(const abi::Uuid& uuid) {
+  const std::string hex =
+      absl::BytesToHexString({uuid.bytes, sizeof uuid.bytes});
+  return absl::StrCat("GPU-", hex.substr(0, 8), "-", hex.substr(8, 4), "-",
+                      hex.substr(12, 4), "-", hex.substr(16, 4), "-",
+                      hex.substr(20));
+}
 
 absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id) {
   absl::Status asked;

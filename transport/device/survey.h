@@ -25,6 +25,9 @@ struct Traits {
   bool has_gpu_direct = false;
 };
 
+// Returns "GPU-1b8fc7f7-...".
+std::string UuidText(const abi::Uuid& uuid);
+
 // Asks the device with this number among those that the process sees; makes no
 // context. Returns NOT_FOUND if there is none, and FAILED_PRECONDITION for one
 // without unified addressing, which none of today's lacks. Sets `id`.

@@ -22,6 +22,8 @@ PENSTOCK_SAME(kDeinitialized, CUDA_ERROR_DEINITIALIZED);
 PENSTOCK_SAME(kNoDevice, CUDA_ERROR_NO_DEVICE);
 PENSTOCK_SAME(kInvalidDevice, CUDA_ERROR_INVALID_DEVICE);
 PENSTOCK_SAME(kInvalidContext, CUDA_ERROR_INVALID_CONTEXT);
+PENSTOCK_SAME(kMapFailed, CUDA_ERROR_MAP_FAILED);
+PENSTOCK_SAME(kAlreadyMapped, CUDA_ERROR_ALREADY_MAPPED);
 PENSTOCK_SAME(kNoBinaryForGpu, CUDA_ERROR_NO_BINARY_FOR_GPU);
 PENSTOCK_SAME(kEccUncorrectable, CUDA_ERROR_ECC_UNCORRECTABLE);
 PENSTOCK_SAME(kPeerAccessUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
@@ -30,8 +32,11 @@ PENSTOCK_SAME(kInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
 PENSTOCK_SAME(kNotFound, CUDA_ERROR_NOT_FOUND);
 PENSTOCK_SAME(kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS);
 PENSTOCK_SAME(kLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT);
+PENSTOCK_SAME(kPeerAccessAlreadyEnabled,
+              CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
 PENSTOCK_SAME(kContextIsDestroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
 PENSTOCK_SAME(kAssert, CUDA_ERROR_ASSERT);
+PENSTOCK_SAME(kTooManyPeers, CUDA_ERROR_TOO_MANY_PEERS);
 PENSTOCK_SAME(kHostMemoryAlreadyRegistered,
               CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
 PENSTOCK_SAME(kHostMemoryNotRegistered, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
@@ -56,16 +61,23 @@ PENSTOCK_SAME(kGpuDirectRdmaSupported,
 PENSTOCK_SAME(kDmaBufSupported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 
 PENSTOCK_SAME(kPointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+PENSTOCK_SAME(kPointerBufferId, CU_POINTER_ATTRIBUTE_BUFFER_ID);
 PENSTOCK_SAME(kPointerDeviceOrdinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+PENSTOCK_SAME(kPointerIsIpcCapable,
+              CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+PENSTOCK_SAME(kRangeHandleDmaBufFd, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 PENSTOCK_SAME(kMemoryTypeDevice, CU_MEMORYTYPE_DEVICE);
 
 PENSTOCK_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 PENSTOCK_SAME(kEventBlockingSync, CU_EVENT_BLOCKING_SYNC);
 PENSTOCK_SAME(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
 PENSTOCK_SAME(kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);
+PENSTOCK_SAME(kIpcLazyEnablePeerAccess, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 PENSTOCK_SAME(kHostRegisterPortable, CU_MEMHOSTREGISTER_PORTABLE);
 
 static_assert(sizeof(Uuid) == sizeof(CUuuid), "");
+static_assert(sizeof(IpcMemHandle) == sizeof(CUipcMemHandle), "");
+static_assert(alignof(IpcMemHandle) == alignof(CUipcMemHandle), "");
 static_assert(sizeof(DeviceId) == sizeof(CUdevice), "");
 static_assert(sizeof(Address) == sizeof(CUdeviceptr), "");
 
@@ -100,6 +112,14 @@ PENSTOCK_TAKES(cuMemFreeHost, void*);
 PENSTOCK_TAKES(cuMemHostRegister_v2, void*, size_t, unsigned);
 PENSTOCK_TAKES(cuMemHostUnregister, void*);
 PENSTOCK_TAKES(cuPointerGetAttribute, void*, CUpointer_attribute, CUdeviceptr);
+PENSTOCK_TAKES(cuMemGetAddressRange_v2, CUdeviceptr*, size_t*, CUdeviceptr);
+PENSTOCK_TAKES(cuIpcGetMemHandle, CUipcMemHandle*, CUdeviceptr);
+PENSTOCK_TAKES(cuIpcOpenMemHandle_v2, CUdeviceptr*, CUipcMemHandle, unsigned);
+PENSTOCK_TAKES(cuIpcCloseMemHandle, CUdeviceptr);
+PENSTOCK_TAKES(cuMemGetHandleForAddressRange, void*, CUdeviceptr, size_t,
+               CUmemRangeHandleType, unsigned long long);
+PENSTOCK_TAKES(cuDeviceCanAccessPeer, int*, CUdevice, CUdevice);
+PENSTOCK_TAKES(cuCtxEnablePeerAccess, CUcontext, unsigned);
 PENSTOCK_TAKES(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void*, size_t,
                CUstream);
 PENSTOCK_TAKES(cuMemcpyDtoHAsync_v2, void*, CUdeviceptr, size_t, CUstream);

@@ -1,0 +1,28 @@
+#include "transport/device/peers.h"
+
+namespace penstock {
+namespace device {
+
+void Peers::Reach(Device* other) {
+  if (other == device_) return;
+  base::MutexLock lock(&mu_);
+  if (!asked_.insert(other).second) return;
+  const auto entered = device_->Enter();
+  if (!entered.ok()) return;
+  Api* const api = device_->api();
+  int can = 0;
+  // Check() remembers an error that loses the device.
+  if (!device_
+           ->Check(api->DeviceCanAccessPeer(&can, device_->id(), other->id()),
+                   "ask what it reaches")
+           .ok() ||
+      can == 0) {
+    return;
+  }
+  // That the program has enabled it before is an error, too.
+  (void)device_->Check(api->CtxEnablePeerAccess(other->context(), 0),
+                       "reach another device");
+}
+
+}  // namespace device
+}  // namespace penstock
