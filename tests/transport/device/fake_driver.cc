@@ -24,11 +24,13 @@ FakeDriver::FakeDriver(int devices, uint64_t bytes_of_each)
   for (int i = 0; i < devices; ++i) {
     contexts_.push_back(std::make_unique<abi::ContextObject>());
     contexts_.back()->device = i;
+    hardware_.push_back(i);
   }
 }
 
 FakeDriver::~FakeDriver() {
   for (abi::Stream stream : program_streams_) delete stream;
+  SharedMemories::Get()->RemoveAllOf(this);
 }
 
 void FakeDriver::FailAfter(int after, abi::Result result) {
@@ -52,6 +54,16 @@ void FakeDriver::RefusePinning(bool refuse) {
   refuses_pinning_ = refuse;
 }
 
+void FakeDriver::SetAttribute(int attribute, int value) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  attributes_[attribute] = value;
+}
+
+void FakeDriver::SetVisible(const std::vector<int>& hardware) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  hardware_ = hardware;
+}
+
 int FakeDriver::calls() const {
   std::lock_guard<std::recursive_mutex> lock(mu_);
   return calls_;
@@ -72,7 +84,8 @@ std::string FakeDriver::Remains() const {
   say(streams_.size() - program_streams_.size(), "streams");
   say(events_.size(), "events");
   say(modules_.size(), "modules");
-  say(blocks_.size(), "blocks of device memory");
+  say(blocks_.size() - OpenCount(), "blocks of device memory");
+  say(OpenCount(), "open allocations of other processes");
   say(pinned_.size(), "blocks of pinned memory");
   say(registered_.size(), "pinned ranges");
   say(Stack().size(), "contexts entered on this thread");
@@ -154,6 +167,8 @@ const char* FakeDriver::GetErrorName(abi::Result result) {
       return "CUDA_ERROR_ILLEGAL_ADDRESS";
     case abi::kInvalidValue:
       return "CUDA_ERROR_INVALID_VALUE";
+    case abi::kNotSupported:
+      return "CUDA_ERROR_NOT_SUPPORTED";
     default:
       return nullptr;
   }
@@ -183,14 +198,16 @@ abi::Result FakeDriver::DeviceGetName(char* name, int length,
 
 abi::Result FakeDriver::DeviceGetUuid(abi::Uuid* uuid, abi::DeviceId device) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
-  std::memset(uuid->bytes, device + 1, sizeof uuid->bytes);
+  std::memset(uuid->bytes, hardware_[device] + 1, sizeof uuid->bytes);
   return Begin("DeviceGetUuid");
 }
 
 abi::Result FakeDriver::DeviceGetAttribute(int* value, int attribute,
                                            abi::DeviceId device) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
+  const auto set = attributes_.find(attribute);
   *value = attribute == abi::kPciBusId ? 15 + device : 1;
+  if (set != attributes_.end()) *value = set->second;
   return Begin("DeviceGetAttribute");
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transport/device/api.h"
@@ -28,6 +29,9 @@ namespace device {
 //   only
 //               pinned memory is copied late
 //   contexts    are current on a thread, and calls without one fail
+//   IPC         goes between two of this class, which stand for two processes:
+//               a handle names memory of the other, and is worthless once it
+//               was freed or the other has gone
 //
 // What a program must never do is kept as a violation. Thread-safe.
 class FakeDriver : public Api {
@@ -42,6 +46,20 @@ class FakeDriver : public Api {
   void FailNoMore();
   // Has every call fail from now on, as after an error of a kernel's.
   void Lose(abi::Result result);
+  // Has an attribute of all devices be `value`, as of a device that lacks
+  // something: 0.
+  void SetAttribute(int attribute, int value);
+  // Says which of the machine's devices cuda:0, cuda:1 ... are, as
+  // CUDA_VISIBLE_DEVICES does: 0, 1, 2 ... at first. Call it before others.
+  void SetVisible(const std::vector<int>& hardware);
+  // Whether memory is of a kind that IPC does not share.
+  void RefuseIpc(bool refuse);
+  // Has no device reach another's memory.
+  void RefusePeers();
+  // Whether `device` was told to reach the memory of `peer`.
+  bool Reaches(int device, int peer) const;
+  // Returns how many allocations of others are open.
+  size_t OpenCount() const;
   // Whether no host memory is pinned from now on.
   void RefusePinning(bool refuse);
   // Returns how many calls were counted.
@@ -94,6 +112,21 @@ class FakeDriver : public Api {
   abi::Result MemHostUnregister(void* memory) override;
   abi::Result PointerGetAttribute(void* value, int attribute,
                                   abi::Address address) override;
+  abi::Result MemGetAddressRange(abi::Address* address, size_t* bytes,
+                                 abi::Address within) override;
+  abi::Result IpcGetMemHandle(abi::IpcMemHandle* handle,
+                              abi::Address address) override;
+  abi::Result IpcOpenMemHandle(abi::Address* address,
+                               const abi::IpcMemHandle& handle,
+                               unsigned flags) override;
+  abi::Result IpcCloseMemHandle(abi::Address address) override;
+  // The descriptor is of a copy of the pages, for the test to read.
+  abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
+                                          size_t bytes, int type,
+                                          uint64_t flags) override;
+  abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
+                                  abi::DeviceId peer) override;
+  abi::Result CtxEnablePeerAccess(abi::Context peer, unsigned flags) override;
   abi::Result MemcpyHtoDAsync(abi::Address to, const void* from, size_t bytes,
                               abi::Stream stream) override;
   abi::Result MemcpyDtoHAsync(void* to, abi::Address from, size_t bytes,
@@ -124,6 +157,9 @@ class FakeDriver : public Api {
 
   // Where the CPU finds device memory; null: it is not all of one block.
   char* Backing(abi::Address at, size_t bytes) const;
+  // Returns the block that `at` lies in, or null, and where it begins.
+  const Block* FindBlock(abi::Address at, abi::Address* begin) const;
+  void Unmap(abi::Address begin, const Block& block);
   bool IsPinned(const void* memory, size_t bytes) const;
   // Queues a copy, of which `host` is the side on the host, or null.
   abi::Result QueueCopy(const char* name, abi::Stream stream, char* to,
@@ -144,6 +180,11 @@ class FakeDriver : public Api {
   std::vector<std::string> violations_;
   std::vector<std::unique_ptr<abi::ContextObject>> contexts_;
   std::vector<uint64_t> used_;  // of each device's memory
+  std::vector<int> hardware_;
+  std::map<int, int> attributes_;
+  bool refuses_ipc_ = false;
+  bool refuses_peers_ = false;
+  std::set<std::pair<int, int>> reaches_;
   std::map<abi::Address, Block> blocks_;
   std::map<const char*, size_t> pinned_;      // allocated
   std::map<const char*, size_t> registered_;  // of the program's

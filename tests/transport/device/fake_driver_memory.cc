@@ -23,15 +23,28 @@ bool Covers(const std::map<const char*, size_t>& ranges, const char* begin,
 
 }  // namespace
 
-char* FakeDriver::Backing(abi::Address at, size_t bytes) const {
+char* MapMemory(size_t bytes, int access) {
+  void* const at = mmap(nullptr, bytes, access,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at == MAP_FAILED) std::abort();
+  return static_cast<char*>(at);
+}
+
+const FakeDriver::Block* FakeDriver::FindBlock(abi::Address at,
+                                               abi::Address* begin) const {
   auto it = blocks_.upper_bound(at);
   if (it == blocks_.begin()) return nullptr;
   --it;
-  const uint64_t offset = at - it->first;
-  if (offset > it->second.bytes || bytes > it->second.bytes - offset) {
-    return nullptr;
-  }
-  return it->second.backing + offset;
+  if (at - it->first >= it->second.bytes) return nullptr;
+  *begin = it->first;
+  return &it->second;
+}
+
+char* FakeDriver::Backing(abi::Address at, size_t bytes) const {
+  abi::Address begin = 0;
+  const Block* const block = FindBlock(at, &begin);
+  if (block == nullptr || bytes > block->bytes - (at - begin)) return nullptr;
+  return block->backing.get() + (at - begin);
 }
 
 bool FakeDriver::IsPinned(const void* memory, size_t bytes) const {
@@ -62,6 +75,11 @@ void FakeDriver::Write(abi::Address at, const std::string& bytes) {
   std::memcpy(Backing(at, bytes.size()), bytes.data(), bytes.size());
 }
 
+void FakeDriver::Unmap(abi::Address begin, const Block& block) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
+  munmap(reinterpret_cast<void*>(begin), block.bytes);
+}
+
 abi::Result FakeDriver::MemAlloc(abi::Address* address, size_t bytes) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
   const abi::Result begun = BeginHere("MemAlloc");
@@ -73,15 +91,12 @@ abi::Result FakeDriver::MemAlloc(abi::Address* address, size_t bytes) {
   uint64_t& used = used_[block.device];
   if (bytes > bytes_of_each_ - used) return abi::kOutOfMemory;
   used += bytes;
+  block.id = NewBlockId();
   // Two views of it: the CPU's, for this class, and the device's, of which only
   // the addresses count.
-  block.backing = static_cast<char*>(
-      mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-  void* const seen = mmap(nullptr, bytes, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (block.backing == MAP_FAILED || seen == MAP_FAILED) std::abort();
-  *address = reinterpret_cast<abi::Address>(seen);
+  block.backing = Behind(MapMemory(bytes, PROT_READ | PROT_WRITE),
+                         [bytes](char* at) { munmap(at, bytes); });
+  *address = reinterpret_cast<abi::Address>(MapMemory(bytes, PROT_NONE));
   blocks_[*address] = block;
   return abi::kSuccess;
 }
@@ -90,11 +105,15 @@ abi::Result FakeDriver::MemFree(abi::Address address) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
   (void)Begin("MemFree", true);
   const auto it = blocks_.find(address);
-  if (it == blocks_.end()) return abi::kInvalidValue;
+  if (it == blocks_.end() || it->second.opened > 0) {
+    violations_.emplace_back("what is no block was freed");
+    return abi::kInvalidValue;
+  }
   RunAll();  // the driver waits for the device
-  munmap(it->second.backing, it->second.bytes);
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): it was one
-  munmap(reinterpret_cast<void*>(address), it->second.bytes);
+  if (SharedMemories::Get()->Remove(it->second.handle) > 0) {
+    violations_.emplace_back("memory was freed that another process has open");
+  }
+  Unmap(address, it->second);
   used_[it->second.device] -= it->second.bytes;
   blocks_.erase(it);
   return abi::kSuccess;
@@ -156,17 +175,25 @@ abi::Result FakeDriver::PointerGetAttribute(void* value, int attribute,
   std::lock_guard<std::recursive_mutex> lock(mu_);
   const abi::Result begun = BeginHere("PointerGetAttribute");
   if (begun != abi::kSuccess) return begun;
-  auto it = blocks_.upper_bound(address);
-  if (it == blocks_.begin() ||
-      address - std::prev(it)->first >= std::prev(it)->second.bytes) {
-    return abi::kInvalidValue;
+  abi::Address begin = 0;
+  const Block* const block = FindBlock(address, &begin);
+  if (block == nullptr) return abi::kInvalidValue;
+  switch (attribute) {
+    case abi::kPointerMemoryType:
+      *static_cast<unsigned*>(value) = abi::kMemoryTypeDevice;
+      return abi::kSuccess;
+    case abi::kPointerDeviceOrdinal:
+      *static_cast<int*>(value) = block->device;
+      return abi::kSuccess;
+    case abi::kPointerBufferId:
+      *static_cast<uint64_t*>(value) = block->id;
+      return abi::kSuccess;
+    case abi::kPointerIsIpcCapable:
+      *static_cast<int*>(value) = refuses_ipc_ ? 0 : 1;
+      return abi::kSuccess;
+    default:
+      return abi::kInvalidValue;
   }
-  if (attribute == abi::kPointerMemoryType) {
-    *static_cast<unsigned*>(value) = abi::kMemoryTypeDevice;
-  } else {
-    *static_cast<int*>(value) = std::prev(it)->second.device;
-  }
-  return abi::kSuccess;
 }
 
 abi::Result FakeDriver::QueueCopy(const char* name, abi::Stream stream,

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 
 #include "tests/transport/device/fake_driver.h"
 #include "transport/device/kernels/operation.h"
@@ -54,11 +58,53 @@ struct FunctionObject {
 
 }  // namespace abi
 
+// The CPU's view of device memory, as long as any process has it.
+using Behind = std::shared_ptr<char>;
+
 struct FakeDriver::Block {
   int device = 0;
   size_t bytes = 0;
-  char* backing = nullptr;
+  Behind backing;
+  uint64_t id = 0;
+  std::string handle;  // by which others open it, or it was opened; may be ""
+  int opened = 0;      // how often, if it is another process's
 };
+
+// Memory that one driver has shared with the others of this process.
+struct SharedMemory {
+  const FakeDriver* owner;
+  abi::Address address;
+  int hardware;
+  size_t bytes;
+  Behind backing;
+  int opened = 0;  // by how many
+};
+
+// All that is shared. Thread-safe. Never destroyed.
+class SharedMemories {
+ public:
+  static SharedMemories* Get();
+
+  // Returns the handle of what was added.
+  std::string Add(const SharedMemory& memory);
+  // Returns whether it is there, and counts that it is open.
+  bool Open(const std::string& handle, SharedMemory* memory);
+  void Close(const std::string& handle);
+  // Returns by how many it is still open.
+  int Remove(const std::string& handle);
+  void RemoveAllOf(const FakeDriver* owner);
+
+ private:
+  std::mutex mu_;
+  uint64_t last_ = 0;
+  std::map<std::string, SharedMemory> memories_;
+};
+
+// Returns fresh memory of this process, with `access` of mmap().
+char* MapMemory(size_t bytes, int access);
+
+// Returns an id that no block of any driver's has had.
+uint64_t NewBlockId();
 
 }  // namespace device
 }  // namespace penstock
