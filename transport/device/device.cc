@@ -36,6 +36,11 @@ absl::StatusOr<Device::Entered> Device::Enter() {
   return Entered(this);
 }
 
+bool Device::is_lost() const {
+  base::MutexLock lock(&mu_);
+  return !lost_.ok();
+}
+
 Device::Entered::~Entered() {
   if (device_ == nullptr) return;
   abi::Context left = nullptr;

@@ -54,6 +54,9 @@ class Device {
   // Returns the device's first sticky error, if it had one: it is lost.
   absl::StatusOr<Entered> Enter();
 
+  // Whether it had a sticky error.
+  bool is_lost() const;
+
   // Returns OK, or the error with what failed: "copy to the host on cuda:0:
   // ...". `operation` begins with a verb. Remembers a sticky error.
   absl::Status Check(abi::Result result, absl::string_view operation);

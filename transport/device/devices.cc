@@ -31,7 +31,7 @@ absl::StatusOr<Device*> Devices::Any() {
     base::MutexLock lock(&mu_);
     for (const auto& open : open_) {
       Device* const device = open.second->device.get();
-      if (device->Enter().ok()) return device;
+      if (!device->is_lost()) return device;
     }
   }
   absl::StatusOr<OpenDevice*> first = At(0);

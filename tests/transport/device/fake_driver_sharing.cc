@@ -169,7 +169,7 @@ abi::Result FakeDriver::IpcOpenMemHandle(abi::Address* address,
 
 abi::Result FakeDriver::IpcCloseMemHandle(abi::Address address) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
-  (void)BeginHere("IpcCloseMemHandle", true);
+  (void)Begin("IpcCloseMemHandle", true);
   const auto it = blocks_.find(address);
   if (it == blocks_.end() || it->second.opened == 0) {
     violations_.emplace_back("what is not open was closed");
