@@ -142,7 +142,11 @@ LAYERS = {
     "preload": ["transport/base", "transport/preload.h"],
     "tensor_service": [],
     # Its tensors on GPUs.
-    "tensor_service/cuda": ["transport/device", "tensor_service"],
+    "tensor_service/cuda": [
+        "transport/memory",
+        "transport/device",
+        "tensor_service",
+    ],
     # The cores of the parameter server, without clock and gRPC.
     "ps/consistency": [],
     "ps/optim": ["tensor_service/dtype.h"],

@@ -1,12 +1,17 @@
 #include "tensor_service/cuda/cuda_memory.h"
 
+#include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "transport/device/allocation.h"
 #include "transport/device/handles.h"
 #include "transport/device/library.h"
+#include "transport/memory/device_access.h"
+#include "transport/memory/device_ranges.h"
 
 namespace penstock::tensor {
 namespace {
@@ -48,6 +53,23 @@ struct Batch {
 
 using HostBatch = Batch<device::HostCopy>;
 
+absl::Span<const uint8_t> RangeOf(const Buffer& buffer) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+  return {reinterpret_cast<const uint8_t*>(buffer.device_address()),
+          buffer.size()};
+}
+
+// Memory that a slice is of.
+struct Lent {
+  Lent(std::shared_ptr<Buffer> of, memory::DeviceAccess* access,
+       memory::DeviceRange::Await await)
+      : buffer(std::move(of)),
+        range(RangeOf(*buffer), access, std::move(await)) {}
+
+  const std::shared_ptr<Buffer> buffer;  // goes last
+  const memory::DeviceRange range;
+};
+
 // A CUstream's number is its address; see Stream.
 absl::StatusOr<device::abi::Stream> ToCuda(Stream stream) {
   if (stream.handle == 0) {
@@ -64,14 +86,19 @@ absl::StatusOr<device::abi::Stream> ToCuda(Stream stream) {
 absl::StatusOr<DeviceMemory*> CudaMemory::OfProcess() {
   static const auto* const memory = [] {
     absl::StatusOr<device::Api*> api = device::OpenLibrary();
-    return new absl::StatusOr<DeviceMemory*>(
-        api.ok() ? absl::StatusOr<DeviceMemory*>(new CudaMemory(*api))
-                 : api.status());
+    if (!api.ok()) return new absl::StatusOr<DeviceMemory*>(api.status());
+    auto* const made = new CudaMemory(*api);
+    // Lend() tells, if they cannot.
+    made->ServeTransports().IgnoreError();
+    return new absl::StatusOr<DeviceMemory*>(made);
   }();
   return *memory;
 }
 
-CudaMemory::CudaMemory(device::Api* api) : devices_(api, kPinnedBudget) {}
+CudaMemory::CudaMemory(device::Api* api)
+    : devices_(api, kPinnedBudget),
+      served_(absl::FailedPreconditionError(
+          "transports were not told of this memory (ServeTransports())")) {}
 
 absl::StatusOr<device::OpenDevice*> CudaMemory::Open(const Device& device) {
   if (device.kind == Device::Kind::kCuda) return devices_.At(device.index);
@@ -192,6 +219,62 @@ absl::Status CudaMemory::Await(const DeviceEvent& event) {
   if (!entered.ok()) return entered.status();
   return cuda.on()->Check(cuda.on()->api()->EventSynchronize(cuda.get()),
                           "wait for a stream");
+}
+
+absl::Status CudaMemory::ServeTransports() {
+  absl::MutexLock lock(&mu_);
+  if (memory::DevicesOfProcess() == &access_) return absl::OkStatus();
+  served_ = memory::SetDevicesOfProcess(&access_);
+  if (absl::IsAlreadyExists(served_)) {
+    served_ = absl::FailedPreconditionError(served_.message());
+  }
+  return served_;
+}
+
+absl::Status CudaMemory::CheckMayBeLent(const Buffer& buffer) {
+  if (memory::DevicesOfProcess() != &access_) {
+    absl::MutexLock lock(&mu_);
+    return served_;
+  }
+  if (buffer.size() < memory::kMinDeviceBytes) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        buffer.size(), " bytes are copied faster than they are lent"));
+  }
+  if (buffer.device().is_host()) {
+    return absl::FailedPreconditionError("memory of the host is not lent");
+  }
+  absl::StatusOr<device::OpenDevice*> open = Open(buffer.device());
+  if (!open.ok()) return open.status();
+  absl::Status found =
+      device::AllocationOf((*open)->device.get(), RangeOf(buffer)).status();
+  // Such as several allocations side by side (PyTorch's expandable_segments).
+  if (absl::IsInvalidArgument(found) || absl::IsNotFound(found)) {
+    return absl::FailedPreconditionError(found.message());
+  }
+  return found;
+}
+
+absl::StatusOr<grpc::Slice> CudaMemory::Lend(std::shared_ptr<Buffer> buffer) {
+  absl::Status checked = CheckMayBeLent(*buffer);
+  if (!checked.ok()) return checked;
+  memory::DeviceRange::Await await;
+  if (std::shared_ptr<const DeviceEvent> ready = buffer->ready()) {
+    await = [this, ready] { return Await(*ready); };
+  }
+  const absl::Span<const uint8_t> range = RangeOf(*buffer);
+  auto* const lent = new Lent(std::move(buffer), &access_, std::move(await));
+  return grpc::Slice(
+      const_cast<uint8_t*>(range.data()), range.size(),
+      [](void* data) { delete static_cast<Lent*>(data); }, lent);
+}
+
+Device CudaMemory::DeviceOfSlice(const void* address) const {
+  if (memory::FindDevice(address) == nullptr) return Device();
+  absl::StatusOr<int> ordinal =
+      devices_.OrdinalOf(reinterpret_cast<uintptr_t>(address));
+  // A device that is lost may not be found, but the host's it is not: who
+  // copies from there gets the error.
+  return Device{Device::Kind::kCuda, ordinal.ok() ? *ordinal : 0};
 }
 
 }  // namespace penstock::tensor

@@ -5,11 +5,15 @@
 
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "grpcpp/support/slice.h"
 #include "tensor_service/device_memory.h"
 #include "transport/device/devices.h"
+#include "transport/device/process_devices.h"
 
 namespace penstock::tensor {
 
@@ -21,12 +25,20 @@ namespace penstock::tensor {
 //   if (cuda.ok()) SetDeviceMemory(*cuda);
 class CudaMemory : public DeviceMemory {
  public:
-  // Returns the process's, which is never destroyed. Returns NOT_FOUND, the
-  // same each time, on a machine without a driver or a device. Thread-safe.
+  // Returns the process's, which is never destroyed, and which transports send
+  // from, if they can (ServeTransports()). Returns NOT_FOUND, the same each
+  // time, on a machine without a driver or a device. Thread-safe.
   static absl::StatusOr<DeviceMemory*> OfProcess();
 
   // `api` outlives it. For tests; others want OfProcess().
   explicit CudaMemory(device::Api* api);
+
+  // Has the transports of this process send from devices and receive there, by
+  // this, which then lives as long as the process. Call it before there are
+  // channels and servers. Returns FAILED_PRECONDITION, with the reason, if
+  // there is no transport that could, or it is too late: then all goes by way
+  // of the host, as before. OK again, if it has been. Thread-safe.
+  absl::Status ServeTransports();
 
   // Memory of cuMemAlloc(). Freeing it may wait for the device: keep buffers,
   // and use them again.
@@ -47,10 +59,20 @@ class CudaMemory : public DeviceMemory {
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
 
+  // Refuses buffers of less than memory::kMinDeviceBytes: to copy those costs
+  // less. The slice keeps this busy: it lives no longer.
+  absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
+  Device DeviceOfSlice(const void* address) const override;
+
  private:
   absl::StatusOr<device::OpenDevice*> Open(const Device& device);
+  absl::Status CheckMayBeLent(const Buffer& buffer);
 
-  device::Devices devices_;
+  // Looking for a device may open it.
+  mutable device::Devices devices_;
+  device::ProcessDevices access_{&devices_};
+  mutable absl::Mutex mu_;
+  absl::Status served_ ABSL_GUARDED_BY(mu_);  // what ServeTransports() said
 };
 
 }  // namespace penstock::tensor
