@@ -52,7 +52,8 @@ struct OpenAllocation {
 // A range of device memory that a network device can register.
 struct Dmabuf {
   base::UniqueFd fd;
-  // Where the range begins in it.
+  // Where the range begins in it: the range's address, modulo a page of the
+  // host's, since the descriptor is of whole pages.
   uint64_t offset = 0;
 };
 
@@ -87,6 +88,15 @@ class DeviceAccess {
   // FAILED_PRECONDITION, with the reason for people, if there is none.
   virtual absl::StatusOr<Dmabuf> ExportDmabuf(
       absl::Span<const uint8_t> range) = 0;
+
+  // Makes visible to the device's own work, to copies too, what a network
+  // device has written to the range, once the CPU has seen the completion of
+  // that, if the device does not see to it by itself. Returns an error if the
+  // device could not: then it must not be written to. May block for some
+  // microseconds. Called for each READ, so cheap where it is not needed.
+  virtual absl::Status FlushWrites(absl::Span<const uint8_t> range) {
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace memory

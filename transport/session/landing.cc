@@ -140,7 +140,8 @@ memory::Payload Landing::Message() const {
   for (const Piece& piece : pieces_) {
     if (piece.destination != nullptr) {
       message.Append(memory::Bytes{piece.destination->data,
-                                   piece.destination->size, taken_});
+                                   piece.destination->size, taken_,
+                                   piece.destination->device});
     } else {
       message.Append(block_.AsBytes().Part(piece.at_block, piece.size));
     }

@@ -45,6 +45,13 @@ class Api {
   virtual ibv_mr* RegMr(ibv_pd* pd, void* address, size_t length,
                         int access) = 0;
   virtual int DeregMr(ibv_mr* mr) = 0;
+  // Whether the library has the next one, as rdma-core does from 34 on. If not,
+  // that fails with EOPNOTSUPP.
+  virtual bool HasRegDmabufMr() = 0;
+  // Registers [offset, offset + length) of a dmabuf, whose first byte then has
+  // the address `iova`, as in ibv_mr::addr. The caller may close `fd` after.
+  virtual ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
+                              uint64_t iova, int fd, int access) = 0;
   virtual ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) = 0;
   virtual int DeallocMw(ibv_mw* mw) = 0;
   virtual ibv_comp_channel* CreateCompChannel(ibv_context* context) = 0;

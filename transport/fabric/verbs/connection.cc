@@ -75,6 +75,8 @@ absl::Status Connection::LookAtDevice() {
   terms_.reads = static_cast<uint16_t>(
       std::max(1, std::min({kMaxReads, device.max_qp_rd_atom,
                             device.max_qp_init_rd_atom})));
+  gpu_direct_ =
+      site_.devices->GpuDirectOf(id_->verbs, device.node_guid, id_->port_num);
   if (site_.options.windows == Windows::kNever) {
     windows_ = absl::FailedPreconditionError("windows are off");
   } else {
@@ -87,9 +89,10 @@ absl::Status Connection::MakeDomain() {
   const Options& options = site_.options;
   absl::StatusOr<std::shared_ptr<Domain>> domain =
       windows_.ok()
-          ? site_.devices->DomainOf(id_->verbs, options, site_.locked_limit)
+          ? site_.devices->DomainOf(id_->verbs, options, site_.locked_limit,
+                                    gpu_direct_)
           : Domain::Create(api_, id_->verbs, options, /*with_windows=*/false,
-                           site_.locked_limit);
+                           site_.locked_limit, gpu_direct_);
   if (!domain.ok()) return domain.status();
   domain_ = *std::move(domain);
   absl::StatusOr<std::unique_ptr<Completions>> completions =
@@ -172,6 +175,8 @@ std::string Connection::Describe() const {
   } else {
     absl::StrAppend(&text, ", windows for a test: reads reach beyond them");
   }
+  const std::string gpus = domain_->DescribeGpus();
+  if (!gpus.empty()) absl::StrAppend(&text, ", ", gpus);
   const RegistrationCounters counters = domain_->counters();
   if (counters.misses > 0) {
     absl::StrAppend(&text, ", registrations: ", counters.hits, " hits, ",

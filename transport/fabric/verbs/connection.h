@@ -15,6 +15,7 @@
 #include "transport/fabric/verbs/cm_channel.h"
 #include "transport/fabric/verbs/completions.h"
 #include "transport/fabric/verbs/domain.h"
+#include "transport/fabric/verbs/gpu_direct.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/private_data.h"
 #include "transport/fabric/verbs/receives.h"
@@ -66,8 +67,9 @@ class Connection : public CmHandler, public Supervised {
   // peer write, too.
   absl::Status PermitReads();
   // Returns, for people, "rxe0/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2,
-  // windows", or "staged: " and why instead of "windows". Adds counters of
-  // registrations if there were any.
+  // windows", or "staged: " and why instead of "windows". Adds how memory of
+  // GPUs goes, once that is known, and counters of registrations if there were
+  // any.
   std::string Describe() const;
 
   Completions* completions() { return completions_.get(); }
@@ -118,6 +120,7 @@ class Connection : public CmHandler, public Supervised {
   uint32_t inline_bytes_ = 0;
   // How far windows are trusted, or why they are not used.
   absl::StatusOr<WindowTrust> windows_;
+  std::shared_ptr<GpuDirect> gpu_direct_;
   std::shared_ptr<Domain> domain_;
   const std::shared_ptr<Quota> exposed_quota_;
   const std::shared_ptr<Quota> read_quota_;

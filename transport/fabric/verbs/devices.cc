@@ -62,8 +62,17 @@ absl::StatusOr<WindowTrust> Devices::WindowsOf(ibv_context* device,
   return verdict.trust;
 }
 
+std::shared_ptr<GpuDirect> Devices::GpuDirectOf(ibv_context* device,
+                                                uint64_t guid, uint8_t port) {
+  base::MutexLock lock(&mu_);
+  std::shared_ptr<GpuDirect>& known = gpu_direct_[{device, guid}];
+  if (known == nullptr) known = std::make_shared<GpuDirect>(api_, port);
+  return known;
+}
+
 absl::StatusOr<std::shared_ptr<Domain>> Devices::DomainOf(
-    ibv_context* device, const Options& options, uint64_t locked_limit) {
+    ibv_context* device, const Options& options, uint64_t locked_limit,
+    const std::shared_ptr<GpuDirect>& gpu_direct) {
   if (fork_count_ != progress::ForkCount()) {
     return absl::FailedPreconditionError("the domain is the parent's");
   }
@@ -72,7 +81,7 @@ absl::StatusOr<std::shared_ptr<Domain>> Devices::DomainOf(
   std::shared_ptr<Domain> found = known.lock();
   if (found != nullptr) return found;
   absl::StatusOr<std::shared_ptr<Domain>> made = Domain::Create(
-      api_, device, options, /*with_windows=*/true, locked_limit);
+      api_, device, options, /*with_windows=*/true, locked_limit, gpu_direct);
   if (made.ok()) known = *made;
   return made;
 }

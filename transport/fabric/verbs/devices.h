@@ -7,11 +7,13 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/verbs/api.h"
 #include "transport/fabric/verbs/domain.h"
+#include "transport/fabric/verbs/gpu_direct.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/fabric/verbs/window_trial.h"
 
@@ -19,8 +21,8 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Remembers, for each device, whether its windows can be trusted, and the
-// domain that its connections share. Thread-safe.
+// Remembers, for each device, whether its windows can be trusted, how it
+// reaches GPUs, and the domain that its connections share. Thread-safe.
 class Devices {
  public:
   // Returns the one of all fabrics that use `api`. Makes one if there is none.
@@ -39,11 +41,16 @@ class Devices {
   // few later calls.
   absl::StatusOr<WindowTrust> WindowsOf(ibv_context* device, uint8_t port);
 
+  // Returns how the device, whose GUID this is, reaches GPUs. It tries that by
+  // `port`, one of the device's, of the first call.
+  std::shared_ptr<GpuDirect> GpuDirectOf(ibv_context* device, uint64_t guid,
+                                         uint8_t port);
+
   // Returns the domain that the connections of a device with trusted windows
   // share. Makes it, with `options`, if there is none.
-  absl::StatusOr<std::shared_ptr<Domain>> DomainOf(ibv_context* device,
-                                                   const Options& options,
-                                                   uint64_t locked_limit);
+  absl::StatusOr<std::shared_ptr<Domain>> DomainOf(
+      ibv_context* device, const Options& options, uint64_t locked_limit,
+      const std::shared_ptr<GpuDirect>& gpu_direct);
 
  private:
   struct Verdict {
@@ -62,6 +69,8 @@ class Devices {
   std::map<std::tuple<ibv_context*, uint64_t, RangeRule>, Verdict> verdicts_
       ABSL_GUARDED_BY(mu_);
   std::map<ibv_context*, std::weak_ptr<Domain>> domains_ ABSL_GUARDED_BY(mu_);
+  std::map<std::pair<ibv_context*, uint64_t>, std::shared_ptr<GpuDirect>>
+      gpu_direct_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

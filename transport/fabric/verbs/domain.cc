@@ -25,6 +25,12 @@ uint64_t KeptBytes(const Options& options, bool with_windows,
                      locked_limit);
 }
 
+GpuKeeping GpuKeepingOf(const Options& options) {
+  GpuKeeping keeping;
+  keeping.bytes = options.gpu_cache_bytes;
+  return keeping;
+}
+
 // Memory of the program's, which keeps its pages while it is to be read into.
 struct PreparedMemory {
   std::unique_ptr<memory::StableMemory> promise;  // null if it is the program's
@@ -33,20 +39,19 @@ struct PreparedMemory {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Domain>> Domain::Create(Api* api,
-                                                       ibv_context* device,
-                                                       const Options& options,
-                                                       bool with_windows,
-                                                       uint64_t locked_limit) {
+absl::StatusOr<std::shared_ptr<Domain>> Domain::Create(
+    Api* api, ibv_context* device, const Options& options, bool with_windows,
+    uint64_t locked_limit, std::shared_ptr<GpuDirect> gpu_direct) {
   absl::StatusOr<ProtectionDomain> domain = AllocPd(api, device);
   if (!domain.ok()) return domain.status();
   return std::shared_ptr<Domain>(absl::WrapUnique(new Domain(
       api, std::make_shared<const ProtectionDomain>(*std::move(domain)),
-      options, with_windows, locked_limit)));
+      options, with_windows, locked_limit, std::move(gpu_direct))));
 }
 
 Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
-               const Options& options, bool with_windows, uint64_t locked_limit)
+               const Options& options, bool with_windows, uint64_t locked_limit,
+               std::shared_ptr<GpuDirect> gpu_direct)
     : with_windows_(with_windows),
       domain_(std::move(domain)),
       private_pool_(
@@ -60,7 +65,11 @@ Domain::Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
       cache_(RegistrationCache::Create(
           api, domain_, KeptBytes(options, with_windows, locked_limit))),
       spare_(SpareBlock::Create(KeptBytes(options, with_windows, locked_limit),
-                                options.spare_idle)) {}
+                                options.spare_idle)),
+      gpu_direct_(std::move(gpu_direct)),
+      gpus_(GpuRegistrations::Create(domain_, gpu_direct_,
+                                     PrivateAccess(with_windows),
+                                     GpuKeepingOf(options))) {}
 
 absl::StatusOr<memory::Block> Domain::AllocateForRead(
     size_t size, const std::shared_ptr<Quota>& quota) {
@@ -75,9 +84,16 @@ absl::StatusOr<memory::Block> Domain::AllocateForRead(
 
 std::shared_ptr<const void> Domain::PrepareToRead(
     const memory::Destination& into) {
-  if (into.device != nullptr || into.size < kMinPartBytes) {
+  if (into.device == nullptr) return PrepareHost(into);
+  if (into.size < memory::kMinDeviceBytes || !gpu_direct_->may_land()) {
     return nullptr;
   }
+  return gpus_->Prepare(into, kCopyMaxBytes);
+}
+
+std::shared_ptr<const void> Domain::PrepareHost(
+    const memory::Destination& into) {
+  if (into.size < kMinPartBytes) return nullptr;
   auto prepared = std::make_shared<PreparedMemory>();
   if (memory::FindStable(into.data, into.size) == nullptr &&
       private_pool_->FindRegion(into.data, into.size) == nullptr) {
@@ -89,13 +105,20 @@ std::shared_ptr<const void> Domain::PrepareToRead(
     prepared->promise = *std::move(promise);
   }
   absl::StatusOr<Registered> registered =
-      GetForRead(memory::Bytes{into.data, into.size, nullptr});
+      GetForRead(memory::Bytes{into.data, into.size, nullptr}, nullptr);
   if (!registered.ok()) return nullptr;
   prepared->registered = *std::move(registered);
   return prepared;
 }
 
-absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes) {
+absl::StatusOr<Registered> Domain::GetForRead(const memory::Bytes& bytes,
+                                              memory::DeviceAccess** gpu) {
+  GpuRegistrations::Target of_gpu = gpus_->FindPrepared(bytes.data, bytes.size);
+  if (of_gpu.region != nullptr) {
+    if (gpu != nullptr) *gpu = of_gpu.gpu;
+    ibv_mr* const region = of_gpu.region->region();
+    return Registered{region, std::move(of_gpu.region)};
+  }
   Registered found;
   found.region = private_pool_->FindRegion(bytes.data, bytes.size);
   if (found.region != nullptr) return found;
@@ -120,6 +143,23 @@ absl::StatusOr<Registered> Domain::GetForWindow(const memory::Bytes& bytes) {
       cache_->Get(bytes, IBV_ACCESS_MW_BIND);
   if (!share.ok()) return share.status();
   return Registered{(*share)->region(), *share};
+}
+
+absl::StatusOr<Registered> Domain::GetGpuForWindow(const memory::Bytes& bytes) {
+  absl::StatusOr<SharedRegistration> share =
+      gpus_->GetForWindow(bytes, kCopyMaxBytes);
+  if (!share.ok()) return share.status();
+  return Registered{(*share)->region(), *share};
+}
+
+RegistrationCounters Domain::counters() const {
+  RegistrationCounters counters = cache_->counters();
+  const RegistrationCounters gpus = gpus_->counters();
+  counters.hits += gpus.hits;
+  counters.misses += gpus.misses;
+  counters.evictions += gpus.evictions;
+  counters.kept_bytes += gpus.kept_bytes;
+  return counters;
 }
 
 }  // namespace verbs

@@ -6,9 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/fabric/verbs/gpu_direct.h"
+#include "transport/fabric/verbs/gpu_registrations.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/fabric/verbs/options.h"
 #include "transport/fabric/verbs/pool.h"
@@ -16,6 +19,7 @@
 #include "transport/fabric/verbs/spare_block.h"
 #include "transport/memory/bytes.h"
 #include "transport/memory/destinations.h"
+#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
@@ -43,12 +47,10 @@ struct Registered {
 class Domain {
  public:
   // `locked_limit` is what the process may lock. With windows only the quotas
-  // of the connections bound the pools.
-  static absl::StatusOr<std::shared_ptr<Domain>> Create(Api* api,
-                                                        ibv_context* device,
-                                                        const Options& options,
-                                                        bool with_windows,
-                                                        uint64_t locked_limit);
+  // of the connections bound the pools. `gpu_direct` is the device's.
+  static absl::StatusOr<std::shared_ptr<Domain>> Create(
+      Api* api, ibv_context* device, const Options& options, bool with_windows,
+      uint64_t locked_limit, std::shared_ptr<GpuDirect> gpu_direct);
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
 
@@ -69,23 +71,41 @@ class Domain {
   // cannot be registered. The caller keeps the memory for longer.
   std::shared_ptr<const void> PrepareToRead(const memory::Destination& into);
   // Returns a registration for this side's READs into `bytes`. The caller keeps
-  // the bytes until the READs have ended.
-  absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes);
+  // the bytes until the READs have ended. Sets `*gpu`, which may be null, if
+  // they are a GPU's, and prepared.
+  absl::StatusOr<Registered> GetForRead(const memory::Bytes& bytes,
+                                        memory::DeviceAccess** gpu);
   // Return a registration on which a window on `bytes` can lie. FindForWindow()
   // only looks, and has a null region if there is none. GetForWindow()
   // registers.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
+  // Whether memory of GPUs may be exposed where it lies, and the registration
+  // for that.
+  bool may_expose_gpus() const {
+    return with_windows_ && gpu_direct_->may_expose();
+  }
+  absl::StatusOr<Registered> GetGpuForWindow(const memory::Bytes& bytes);
 
   // Frees memory that was kept for reads and that nobody has wanted for a
   // while. Call it every now and then.
-  void OnTick(absl::Time now) { spare_->OnTick(now); }
+  void OnTick(absl::Time now) {
+    spare_->OnTick(now);
+    gpus_->OnTick(now);
+  }
 
-  RegistrationCounters counters() const { return cache_->counters(); }
+  // Counts all memory, of GPUs too.
+  RegistrationCounters counters() const;
+  // Returns how memory of GPUs goes, for people, if that is known.
+  std::string DescribeGpus() const {
+    return gpu_direct_->Describe(with_windows_);
+  }
 
  private:
   Domain(Api* api, std::shared_ptr<const ProtectionDomain> domain,
-         const Options& options, bool with_windows, uint64_t locked_limit);
+         const Options& options, bool with_windows, uint64_t locked_limit,
+         std::shared_ptr<GpuDirect> gpu_direct);
+  std::shared_ptr<const void> PrepareHost(const memory::Destination& into);
 
   const bool with_windows_;
   const std::shared_ptr<const ProtectionDomain> domain_;
@@ -93,6 +113,8 @@ class Domain {
   const std::shared_ptr<Pool> exposed_pool_;
   const std::shared_ptr<RegistrationCache> cache_;
   const std::shared_ptr<SpareBlock> spare_;
+  const std::shared_ptr<GpuDirect> gpu_direct_;
+  const std::shared_ptr<GpuRegistrations> gpus_;
 };
 
 }  // namespace verbs

@@ -172,7 +172,7 @@ void VerbsEndpoint::Read(const RemotePart& part, uint64_t offset,
   read.into = into;
   read.cookie = cookie;
   absl::StatusOr<Registered> target = connection_->domain()->GetForRead(
-      memory::Bytes{into.data(), into.size(), nullptr});
+      memory::Bytes{into.data(), into.size(), nullptr}, &read.gpu);
   if (!target.ok()) return events_->OnReadDone(cookie, target.status());
   read.registered = *std::move(target);
   waiting_reads_.push_back(std::move(read));
@@ -297,8 +297,7 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
         free_buffers_.push_back(static_cast<uint32_t>(done.cookie));
         break;
       case SendQueue::Kind::kRead:
-        reads_.pop_front();
-        events_->OnReadDone(done.cookie, absl::OkStatus());
+        EndOldestRead();
         if (*destroyed || broken_) return;
         break;
       case SendQueue::Kind::kInvalidation:
@@ -308,6 +307,16 @@ void VerbsEndpoint::OnEnded(uint64_t wr_id) {
         break;
     }
   }
+}
+
+// May destroy this.
+void VerbsEndpoint::EndOldestRead() {
+  const PendingRead& read = reads_.front();
+  const uint64_t cookie = read.cookie;
+  absl::Status status;
+  if (read.gpu != nullptr) status = read.gpu->FlushWrites(read.into);
+  reads_.pop_front();
+  events_->OnReadDone(cookie, status);
 }
 
 void VerbsEndpoint::GrantIfDue() {

@@ -19,6 +19,7 @@
 #include "transport/fabric/verbs/exposer.h"
 #include "transport/fabric/verbs/packet.h"
 #include "transport/fabric/verbs/send_queue.h"
+#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
@@ -57,6 +58,10 @@ class VerbsEndpoint : public Endpoint {
             uint64_t cookie) override;
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
 
+  bool TakesDeviceMemory() const override {
+    return !broken_ && connection_->domain()->may_expose_gpus();
+  }
+
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
@@ -73,7 +78,8 @@ class VerbsEndpoint : public Endpoint {
     uint32_t rkey;
     absl::Span<uint8_t> into;
     uint64_t cookie;
-    Registered registered;  // of `into`
+    Registered registered;                // of `into`
+    memory::DeviceAccess* gpu = nullptr;  // whose memory that is
   };
 
   VerbsEndpoint(std::shared_ptr<Connection> connection,
@@ -99,6 +105,7 @@ class VerbsEndpoint : public Endpoint {
   void OnReceived(const ibv_wc& completion);
   // Ends all requests up to that of completion `wr_id`.
   void OnEnded(uint64_t wr_id);
+  void EndOldestRead();
   void Break(absl::Status cause);
 
   const std::shared_ptr<Connection> connection_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "transport/memory/device_access.h"
 #include "transport/memory/stable_memory.h"
 
 namespace penstock {
@@ -59,8 +60,7 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
   const size_t min_bytes = pieces.size() == 1 ? 0 : kMinPartBytes;
   std::vector<bool> reachable(pieces.size());
   for (size_t i = 0; i < pieces.size(); ++i) {
-    reachable[i] = pieces[i].device == nullptr && pieces[i].size >= min_bytes &&
-                   MayStay(pieces[i]);
+    reachable[i] = pieces[i].size >= min_bytes && MayStay(pieces[i]);
   }
   // Only those that are to stay are registered, and some of them cannot be.
   std::vector<Registered> in_place(pieces.size());
@@ -79,6 +79,11 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
 }
 
 bool Exposer::MayStay(const memory::Bytes& bytes) {
+  if (bytes.device != nullptr) {
+    return bytes.size >= memory::kMinDeviceBytes &&
+           bytes.size <= kMaxWindowBytes &&
+           connection_->domain()->may_expose_gpus();
+  }
   return bytes.size > kCopyMaxBytes ||
          connection_->domain()->FindForWindow(bytes).region != nullptr ||
          memory::FindStable(bytes.data, bytes.size) != nullptr;
@@ -86,6 +91,9 @@ bool Exposer::MayStay(const memory::Bytes& bytes) {
 
 // Memory that may only be read cannot be registered, for one.
 Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
+  if (bytes.device != nullptr) {
+    return connection_->domain()->GetGpuForWindow(bytes).value_or(Registered());
+  }
   Registered registered = connection_->domain()->FindForWindow(bytes);
   if (registered.region != nullptr) return registered;
   return connection_->domain()->GetForWindow(bytes).value_or(Registered());

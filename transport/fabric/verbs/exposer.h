@@ -25,8 +25,9 @@ namespace verbs {
 // With windows: binds memory windows of type 2 to the bytes of each exposure
 // only, and exposes them under the windows' keys. A window lies on a copy in
 // the pool, or on a piece of the payload itself where registering that pays:
-// where it is registered already, large, or declared stable. The pieces that
-// are copied share one window. Copies them to the heap if the pool has no room.
+// where it is registered already, large, or declared stable; or it is a GPU's,
+// and the device reaches it. The pieces that are copied share one window.
+// Copies them to the heap if the pool has no room.
 //
 // Without windows: stages every payload, that is, copies it to the pool and
 // exposes it under the pool's key. The peer could read there what was staged

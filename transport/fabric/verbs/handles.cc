@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "transport/fabric/verbs/status.h"
 
 namespace penstock {
@@ -19,6 +20,21 @@ absl::StatusOr<HandleType> Own(Api* api, T* object, ibv_context* device,
   return HandleType(api, object);
 }
 
+// What the library, the kernel's core and drivers answer.
+bool IsUnknownCall(int error_number) {
+  return error_number == EOPNOTSUPP || error_number == EPROTONOSUPPORT ||
+         error_number == ENOSYS || error_number == ENOTTY;
+}
+
+absl::Status NoDmabuf(Api* api, ibv_context* device) {
+  if (!api->HasRegDmabufMr()) {
+    return absl::UnimplementedError(
+        "this libibverbs registers no dmabuf (rdma-core does from 34 on)");
+  }
+  return absl::UnimplementedError(
+      absl::StrCat(api->GetDeviceName(device->device), " registers no dmabuf"));
+}
+
 }  // namespace
 
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device) {
@@ -30,6 +46,17 @@ absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access) {
   return Own<MemoryRegion>(api, api->RegMr(pd, address, length, access),
                            pd->context, "register memory");
+}
+
+absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
+                                         size_t length, const void* address,
+                                         int fd, int access) {
+  ibv_mr* const region = api->RegDmabufMr(
+      pd, offset, length, reinterpret_cast<uintptr_t>(address), fd, access);
+  if (region == nullptr && IsUnknownCall(errno)) {
+    return NoDmabuf(api, pd->context);
+  }
+  return Own<MemoryRegion>(api, region, pd->context, "register a dmabuf");
 }
 
 absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd) {

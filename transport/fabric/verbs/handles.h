@@ -4,6 +4,7 @@
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_HANDLES_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -63,6 +64,12 @@ using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
+// Registers a part of a dmabuf, which has `offset` and `address` in common
+// modulo a page. Returns UNIMPLEMENTED if the library, the kernel or the device
+// does none of that.
+absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
+                                         size_t length, const void* address,
+                                         int fd, int access);
 absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd);
 // Makes its descriptor non-blocking.
 absl::StatusOr<CompletionChannel> CreateChannel(Api* api, ibv_context* device);

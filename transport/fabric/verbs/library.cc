@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <string>
 #include <type_traits>
 
@@ -70,6 +71,9 @@ struct Symbols {
   PENSTOCK_RDMACM(PENSTOCK_DECLARE)
   // The exported one fills the fields that all versions of the structure have.
   int (*ibv_query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
+  // Null in libraries that are older than it, and work without it.
+  ibv_mr* (*ibv_reg_dmabuf_mr)(ibv_pd*, uint64_t, size_t, uint64_t, int,
+                               int) = nullptr;
 };
 #undef PENSTOCK_DECLARE
 
@@ -108,6 +112,20 @@ class LibraryApi : public Api {
     return call_.ibv_reg_mr(pd, address, length, access);
   }
   int DeregMr(ibv_mr* mr) override { return call_.ibv_dereg_mr(mr); }
+  bool HasRegDmabufMr() override { return call_.ibv_reg_dmabuf_mr != nullptr; }
+  ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
+                      int fd, int access) override {
+    if (!HasRegDmabufMr()) {
+      errno = EOPNOTSUPP;
+      return nullptr;
+    }
+    ibv_mr* const mr =
+        call_.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
+    // The library leaves the offset there. Drivers that check whether a window
+    // lies in its region compare addresses with this.
+    if (mr != nullptr) mr->addr = reinterpret_cast<void*>(iova);
+    return mr;
+  }
   ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) override {
     return ibv_alloc_mw(pd, type);
   }
@@ -231,6 +249,12 @@ class Loader {
     if (symbol == nullptr) return Fail();
     *function = reinterpret_cast<Function>(symbol);
   }
+  // Leaves a symbol that is missing null.
+  template <typename Function>
+  void FindIfThere(const char* name, Function* function) {
+    if (!status_.ok()) return;
+    *function = reinterpret_cast<Function>(dlsym(handle_, name));
+  }
   const absl::Status& status() const { return status_; }
 
  private:
@@ -253,6 +277,7 @@ absl::StatusOr<Api*> Load() {
   loader.Open("libibverbs.so.1", "libibverbs1");
   PENSTOCK_IBVERBS(PENSTOCK_FIND)
   PENSTOCK_FIND(ibv_query_port)
+  loader.FindIfThere("ibv_reg_dmabuf_mr", &symbols.ibv_reg_dmabuf_mr);
   loader.Open("librdmacm.so.1", "librdmacm1");
   PENSTOCK_RDMACM(PENSTOCK_FIND)
 #undef PENSTOCK_FIND

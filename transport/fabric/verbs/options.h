@@ -57,6 +57,9 @@ struct Options {
   // The most of the program's declared stable memory to keep registered, with
   // windows. Less is kept if little may be locked.
   uint64_t cache_bytes = uint64_t{1} << 30;
+  // The most of GPUs' memory to keep registered while nobody uses it, in one
+  // protection domain.
+  uint64_t gpu_cache_bytes = uint64_t{1} << 30;
   // How long heap memory that a message was read into, and its registration, is
   // kept for the next message: as long as shm keeps an empty segment, at least.
   absl::Duration spare_idle = absl::Seconds(5);

@@ -1,0 +1,287 @@
+#include "transport/fabric/verbs/gpu_registrations.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "transport/base/steady_time.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+// An allocation is registered as a whole up to this part of what may be kept.
+constexpr uint64_t kWholeAllocationPart = 2;
+// The page of GPUs. What is registered of an allocation begins and ends at one,
+// so that its neighbours find it.
+constexpr uint64_t kGpuPageBytes = 64 * 1024;
+
+}  // namespace
+
+bool GpuRegistrations::Entry::Covers(absl::Span<const uint8_t> other) const {
+  return range.begin() <= other.begin() && other.end() <= range.end();
+}
+
+bool GpuRegistrations::Entry::Overlaps(absl::Span<const uint8_t> other) const {
+  return range.begin() < other.end() && other.begin() < range.end();
+}
+
+// A destination that READs may land in while this exists.
+class GpuRegistrations::Prepared {
+ public:
+  Prepared(std::shared_ptr<GpuRegistrations> owner,
+           const memory::Destination& into, SharedRegistration region)
+      : owner_(std::move(owner)),
+        range_(into.data, into.size),
+        target_{std::move(region), into.device} {
+    base::MutexLock lock(&owner_->mu_);
+    owner_->prepared_.push_back(this);
+    ++owner_->prepared_count_;
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+  ~Prepared() {
+    base::MutexLock lock(&owner_->mu_);
+    auto& all = owner_->prepared_;
+    all.erase(std::find(all.begin(), all.end(), this));
+    --owner_->prepared_count_;
+  }
+
+  bool Covers(const uint8_t* data, size_t size) const {
+    return range_.data() <= data && data + size <= range_.end();
+  }
+  const Target& target() const { return target_; }
+
+ private:
+  const std::shared_ptr<GpuRegistrations> owner_;
+  const absl::Span<const uint8_t> range_;
+  const Target target_;
+};
+
+std::shared_ptr<GpuRegistrations> GpuRegistrations::Create(
+    std::shared_ptr<const ProtectionDomain> domain,
+    std::shared_ptr<GpuDirect> direct, int access, GpuKeeping keeping) {
+  return absl::WrapUnique(new GpuRegistrations(
+      std::move(domain), std::move(direct), access, keeping));
+}
+
+GpuRegistrations::GpuRegistrations(
+    std::shared_ptr<const ProtectionDomain> domain,
+    std::shared_ptr<GpuDirect> direct, int access, GpuKeeping keeping)
+    : domain_(std::move(domain)),
+      direct_(std::move(direct)),
+      access_(access),
+      fork_count_(progress::ForkCount()),
+      keeping_(keeping),
+      limit_(metrics::Metric::kCacheLimit, {}, keeping.bytes),
+      kept_(metrics::Metric::kCacheUsed, {}),
+      hits_(metrics::Metric::kCacheHits, {}),
+      misses_(metrics::Metric::kCacheMisses, {}),
+      evictions_(metrics::Metric::kCacheEvictions, {}) {}
+
+// Leaves the domain to the parent, as its regions.
+GpuRegistrations::~GpuRegistrations() {
+  if (fork_count_ == progress::ForkCount()) return;
+  new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
+}
+
+SharedRegistration GpuRegistrations::FindLocked(
+    const memory::DeviceAccess* gpu, uint64_t id,
+    absl::Span<const uint8_t> range) {
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    if (it->gpu != gpu || it->id != id || !it->Covers(range)) continue;
+    it->last_use = base::SteadyNow();
+    entries_.splice(entries_.begin(), entries_, it);
+    return it->region;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::Get(
+    const memory::Bytes& bytes, size_t least_unnamed) {
+  const absl::StatusOr<memory::SharedAllocation> allocation =
+      bytes.device->Share(bytes.span());
+  const bool is_named = allocation.ok() && bytes.size <= allocation->size &&
+                        allocation->offset <= allocation->size - bytes.size;
+  if (!is_named && bytes.size <= least_unnamed) {
+    return absl::FailedPreconditionError("to copy it costs less");
+  }
+  Entry entry;
+  entry.gpu = bytes.device;
+  if (is_named) {
+    entry.id = allocation->id;
+    base::MutexLock lock(&mu_);
+    SharedRegistration found = FindLocked(entry.gpu, entry.id, bytes.span());
+    if (found != nullptr) {
+      ++counters_.hits;
+      hits_.Add(1);
+      return found;
+    }
+  }
+  SharedRegistration made;
+  if (is_named) {
+    absl::Status status = RegisterNamed(bytes, *allocation, &entry);
+    if (!status.ok()) return status;
+    made = Keep(std::move(entry));
+  } else {
+    absl::StatusOr<SharedRegistration> alone = Register(bytes, bytes.span());
+    if (!alone.ok()) return alone;
+    made = *std::move(alone);
+  }
+  base::MutexLock lock(&mu_);
+  ++counters_.misses;
+  misses_.Add(1);
+  return made;
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::Register(
+    const memory::Bytes& bytes, absl::Span<const uint8_t> range) {
+  absl::StatusOr<MemoryRegion> region =
+      direct_->Register(domain_->get(), bytes.device, range, access_);
+  // A GPU's window to the bus may be full; what is kept counts, too.
+  if (absl::IsResourceExhausted(region.status()) && EndIdle()) {
+    region = direct_->Register(domain_->get(), bytes.device, range, access_);
+  }
+  if (!region.ok()) return region.status();
+  return std::make_shared<const Registration>(domain_, nullptr,
+                                              *std::move(region));
+}
+
+absl::Status GpuRegistrations::RegisterNamed(
+    const memory::Bytes& bytes, const memory::SharedAllocation& allocation,
+    Entry* entry) {
+  const absl::Span<const uint8_t> whole(bytes.data - allocation.offset,
+                                        allocation.size);
+  // Not the first of all, which tells how memory is registered.
+  if (direct_->is_way_known() &&
+      whole.size() <= keeping_.bytes / kWholeAllocationPart) {
+    absl::StatusOr<SharedRegistration> region = Register(bytes, whole);
+    if (region.ok()) {
+      entry->range = whole;
+      entry->region = *std::move(region);
+      return absl::OkStatus();
+    }
+  }
+  const uint64_t begin = allocation.offset / kGpuPageBytes * kGpuPageBytes;
+  const uint64_t end = allocation.offset + bytes.size;
+  const uint64_t beyond = (kGpuPageBytes - end % kGpuPageBytes) % kGpuPageBytes;
+  entry->range =
+      whole.subspan(begin, std::min(allocation.size, end + beyond) - begin);
+  absl::StatusOr<SharedRegistration> region = Register(bytes, entry->range);
+  if (!region.ok()) return region.status();
+  entry->region = *std::move(region);
+  return absl::OkStatus();
+}
+
+SharedRegistration GpuRegistrations::Keep(Entry entry) {
+  Entries over;  // ended after the lock, unless they are in use
+  base::MutexLock lock(&mu_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto next = std::next(it);
+    const bool is_overtaken =
+        it->gpu == entry.gpu && it->id != entry.id && it->Overlaps(entry.range);
+    if (is_overtaken) RemoveLocked(it, &over);
+    it = next;
+  }
+  const SharedRegistration region = entry.region;
+  const uint64_t size = entry.range.size();
+  if (!EvictLocked(size, &over)) return region;
+  counters_.kept_bytes += size;
+  kept_.Add(size);
+  entry.last_use = base::SteadyNow();
+  entries_.push_front(std::move(entry));
+  return region;
+}
+
+void GpuRegistrations::RemoveLocked(Entries::iterator entry, Entries* out) {
+  counters_.kept_bytes -= entry->range.size();
+  kept_.Subtract(entry->range.size());
+  out->splice(out->end(), entries_, entry);
+}
+
+bool GpuRegistrations::EvictLocked(uint64_t bytes, Entries* out) {
+  if (bytes > keeping_.bytes || keeping_.regions == 0) return false;
+  const auto has_room = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return counters_.kept_bytes <= keeping_.bytes - bytes &&
+           entries_.size() < keeping_.regions;
+  };
+  for (auto it = entries_.end(); !has_room() && it != entries_.begin();) {
+    const auto oldest = std::prev(it);
+    if (!oldest->is_idle()) {
+      it = oldest;
+      continue;
+    }
+    RemoveLocked(oldest, out);
+    ++counters_.evictions;
+    evictions_.Add(1);
+  }
+  return has_room();
+}
+
+bool GpuRegistrations::EndIdle() {
+  Entries idle;
+  base::MutexLock lock(&mu_);
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto next = std::next(it);
+    if (it->is_idle()) RemoveLocked(it, &idle);
+    it = next;
+  }
+  counters_.evictions += idle.size();
+  evictions_.Add(idle.size());
+  return !idle.empty();
+}
+
+void GpuRegistrations::OnTick(absl::Time now) {
+  Entries idle;
+  base::MutexLock lock(&mu_);
+  while (!entries_.empty() && entries_.back().is_idle() &&
+         now - entries_.back().last_use >= keeping_.idle) {
+    RemoveLocked(std::prev(entries_.end()), &idle);
+  }
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::GetForWindow(
+    const memory::Bytes& bytes, size_t least_unnamed) {
+  absl::StatusOr<SharedRegistration> region = Get(bytes, least_unnamed);
+  if (!region.ok()) return region;
+  absl::Status readable =
+      direct_->CheckWindows(domain_, (*region)->region(), bytes);
+  if (!readable.ok()) return readable;
+  return region;
+}
+
+std::shared_ptr<const void> GpuRegistrations::Prepare(
+    const memory::Destination& into, size_t least_unnamed) {
+  const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
+  // Now, while something else can still be done.
+  if (!into.device->FlushWrites(bytes.span()).ok()) return nullptr;
+  absl::StatusOr<SharedRegistration> region = Get(bytes, least_unnamed);
+  if (!region.ok()) return nullptr;
+  absl::Status lands =
+      direct_->CheckLanding(domain_, (*region)->region(), into);
+  if (!lands.ok()) return nullptr;
+  return std::make_shared<const Prepared>(shared_from_this(), into,
+                                          *std::move(region));
+}
+
+GpuRegistrations::Target GpuRegistrations::FindPrepared(const uint8_t* data,
+                                                        size_t size) const {
+  if (prepared_count_ == 0) return Target();
+  base::MutexLock lock(&mu_);
+  for (const Prepared* prepared : prepared_) {
+    if (prepared->Covers(data, size)) return prepared->target();
+  }
+  return Target();
+}
+
+RegistrationCounters GpuRegistrations::counters() const {
+  base::MutexLock lock(&mu_);
+  return counters_;
+}
+
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
