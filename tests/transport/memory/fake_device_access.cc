@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -36,6 +37,16 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* backing;
   uint8_t* data;
   uint64_t id = 0;
+  // What the device sees; empty if that is `backing`.
+  std::vector<uint8_t> seen;
+
+  const uint8_t* SeenAt(const uint8_t* address) const {
+    return (seen.empty() ? backing : seen.data()) + (address - data);
+  }
+  void Write(const void* bytes, size_t length, const uint8_t* address) {
+    std::memcpy(backing + (address - data), bytes, length);
+    if (!seen.empty()) std::memcpy(&seen[address - data], bytes, length);
+  }
 };
 
 struct FakeDeviceAccess::State {
@@ -43,7 +54,9 @@ struct FakeDeviceAccess::State {
   // Not owned: each has shares of its own.
   std::map<const uint8_t*, Allocation*> by_address;
   std::map<std::string, std::weak_ptr<Allocation>> open;
-  absl::Status copies_fail, shares_fail, opens_fail;
+  absl::Status copies_fail, shares_fail, opens_fail, exports_fail, flushes_fail;
+  bool needs_flushes = false;
+  int flushes = 0;
   int copies = 0;
   int opens = 0;
   uint64_t next_id = 1;
@@ -84,7 +97,9 @@ Bytes FakeDeviceAccess::Put(absl::string_view content) {
   if (ftruncate(fd.get(), content.size()) != 0) abort();
   std::shared_ptr<Allocation> made =
       State::Add(state_, std::move(fd), content.size());
-  std::memcpy(made->backing, content.data(), content.size());
+  std::lock_guard<std::mutex> lock(state_->mu);
+  if (state_->needs_flushes) made->seen.resize(content.size());
+  made->Write(content.data(), content.size(), made->data);
   return Bytes{made->data, content.size(), made, this};
 }
 
@@ -92,7 +107,7 @@ std::string FakeDeviceAccess::Get(absl::Span<const uint8_t> range) const {
   std::lock_guard<std::mutex> lock(state_->mu);
   const Allocation* const found = state_->Find(range);
   if (found == nullptr) return "no device memory";
-  const uint8_t* const from = found->backing + (range.data() - found->data);
+  const uint8_t* const from = found->SeenAt(range.data());
   return std::string(from, from + range.size());
 }
 
@@ -107,6 +122,28 @@ void FakeDeviceAccess::FailShares(absl::Status error) {
 void FakeDeviceAccess::FailOpens(absl::Status error) {
   std::lock_guard<std::mutex> lock(state_->mu);
   state_->opens_fail = std::move(error);
+}
+void FakeDeviceAccess::FailExports(absl::Status error) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->exports_fail = std::move(error);
+}
+void FakeDeviceAccess::FailFlushes(absl::Status error) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->flushes_fail = std::move(error);
+}
+void FakeDeviceAccess::NeedFlushes() {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  state_->needs_flushes = true;
+}
+int FakeDeviceAccess::flushes() const {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  return state_->flushes;
+}
+uint8_t* FakeDeviceAccess::Backing(absl::Span<const uint8_t> range) const {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  const Allocation* const found = state_->Find(range);
+  if (found == nullptr) return nullptr;
+  return found->backing + (range.data() - found->data);
 }
 int FakeDeviceAccess::copies() const {
   std::lock_guard<std::mutex> lock(state_->mu);
@@ -130,7 +167,7 @@ absl::Status FakeDeviceAccess::CopyToHost(absl::Span<const uint8_t> from,
   if (!state_->copies_fail.ok()) return state_->copies_fail;
   const Allocation* const found = state_->Find(from);
   if (found == nullptr) return absl::InvalidArgumentError("no such memory");
-  std::memcpy(to, found->backing + (from.data() - found->data), from.size());
+  std::memcpy(to, found->SeenAt(from.data()), from.size());
   return absl::OkStatus();
 }
 
@@ -139,9 +176,9 @@ absl::Status FakeDeviceAccess::CopyFromHost(absl::Span<const uint8_t> from,
   std::lock_guard<std::mutex> lock(state_->mu);
   ++state_->copies;
   if (!state_->copies_fail.ok()) return state_->copies_fail;
-  const Allocation* const found = state_->Find({to, from.size()});
+  Allocation* const found = state_->Find({to, from.size()});
   if (found == nullptr) return absl::InvalidArgumentError("no such memory");
-  std::memcpy(found->backing + (to - found->data), from.data(), from.size());
+  found->Write(from.data(), from.size(), to);
   return absl::OkStatus();
 }
 
@@ -186,12 +223,26 @@ absl::StatusOr<OpenAllocation> FakeDeviceAccess::Open(absl::string_view handle,
 absl::StatusOr<Dmabuf> FakeDeviceAccess::ExportDmabuf(
     absl::Span<const uint8_t> range) {
   std::lock_guard<std::mutex> lock(state_->mu);
+  if (!state_->exports_fail.ok()) return state_->exports_fail;
   const Allocation* const found = state_->Find(range);
   if (found == nullptr) return absl::InvalidArgumentError("no such memory");
   Dmabuf dmabuf;
   dmabuf.fd = base::UniqueFd(fcntl(found->fd.get(), F_DUPFD_CLOEXEC, 0));
   dmabuf.offset = range.data() - found->data;
   return dmabuf;
+}
+
+absl::Status FakeDeviceAccess::FlushWrites(absl::Span<const uint8_t> range) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  ++state_->flushes;
+  if (!state_->flushes_fail.ok()) return state_->flushes_fail;
+  Allocation* const found = state_->Find(range);
+  if (found == nullptr) return absl::InvalidArgumentError("no such memory");
+  const size_t at = range.data() - found->data;
+  if (!found->seen.empty()) {
+    std::memcpy(&found->seen[at], found->backing + at, range.size());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace memory

@@ -34,6 +34,14 @@ class FakeDeviceAccess : public DeviceAccess {
   void FailCopies(absl::Status error);
   void FailShares(absl::Status error);
   void FailOpens(absl::Status error);
+  void FailExports(absl::Status error);
+  void FailFlushes(absl::Status error);
+  // Has what network devices write to memory that is allocated from now on not
+  // be seen before FlushWrites().
+  void NeedFlushes();
+  int flushes() const;
+  // Returns where network devices find the range, or null if it is none.
+  uint8_t* Backing(absl::Span<const uint8_t> range) const;
   int copies() const;
   int opens() const;
   // How many allocations of other objects are open.
@@ -47,6 +55,7 @@ class FakeDeviceAccess : public DeviceAccess {
   absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                       uint64_t size) override;
   absl::StatusOr<Dmabuf> ExportDmabuf(absl::Span<const uint8_t> range) override;
+  absl::Status FlushWrites(absl::Span<const uint8_t> range) override;
 
  private:
   struct Allocation;

@@ -1,9 +1,12 @@
 #include "tests/transport/fabric/verbs/fake_memory.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 #include <vector>
 
 #include "tests/transport/fabric/verbs/fake_device.h"
@@ -17,6 +20,9 @@ constexpr uint32_t kOwnerByte = 0xff;
 
 // Where the device finds what its region has at `address`.
 void* PinnedAt(FakeMr& mr, uint64_t address) {
+  if (mr.gpu != nullptr) {
+    return mr.gpu + (address - reinterpret_cast<uint64_t>(mr.addr));
+  }
   if (mr.old_pages.empty()) return reinterpret_cast<void*>(address);
   return mr.old_pages.data() + (address - reinterpret_cast<uint64_t>(mr.addr));
 }
@@ -32,6 +38,12 @@ bool Inside(uint64_t address, uint64_t length, uint64_t outer_address,
   return address - outer_address <= outer_length - length;
 }
 
+// What lies at an address that is not that of the GPU's memory.
+void* Elsewhere(FakeMr* mr) {
+  mr->elsewhere.assign(mr->length, 0);
+  return mr->elsewhere.data();
+}
+
 uint64_t AddressOf(const ibv_mr& mr) {
   return reinterpret_cast<uint64_t>(mr.addr);
 }
@@ -43,6 +55,17 @@ bool IsMapped(const void* address, size_t length) {
   std::vector<unsigned char> resident((to - from + page - 1) / page);
   return mincore(reinterpret_cast<void*>(from), to - from, resident.data()) ==
          0;
+}
+
+// Whether the CPU can read there, as it cannot what is a GPU's.
+bool IsReadable(const void* address, size_t length) {
+  for (const size_t at : {size_t{0}, length - 1}) {
+    char byte;
+    iovec into = {&byte, 1};
+    iovec from = {const_cast<char*>(static_cast<const char*>(address)) + at, 1};
+    if (process_vm_readv(getpid(), &into, 1, &from, 1, 0) != 1) return false;
+  }
+  return true;
 }
 
 bool MayRegister(const FakeDevice& device, size_t length, int access) {
@@ -80,25 +103,63 @@ int FakeMemory::RegMr(ibv_pd* pd, void* address, size_t length, int access,
   FakeDevice* const device = FakeDevices::Of(pd->context);
   if (device->removed) return EIO;
   if (!MayRegister(*device, length, access)) return EINVAL;
-  if (!IsMapped(address, length)) return EFAULT;
+  auto mr = std::make_unique<FakeMr>();
+  if (device->options.peer_memory != nullptr) {
+    mr->gpu = device->options.peer_memory(address, length);
+  }
+  if (mr->gpu == nullptr &&
+      (!IsMapped(address, length) || !IsReadable(address, length))) {
+    return EFAULT;
+  }
+  return Add(pd, reinterpret_cast<uint64_t>(address), length, access,
+             mr.release(), made);
+}
+
+int FakeMemory::RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
+                            uint64_t iova, int fd, int access, ibv_mr** made) {
+  if (!ledger_->IsAlive("ibv_pd", pd)) return EINVAL;
+  FakeDevice* const device = FakeDevices::Of(pd->context);
+  if (device->removed) return EIO;
+  if (!device->options.has_dmabuf) return EOPNOTSUPP;
+  if (!MayRegister(*device, length, access)) return EINVAL;
+  struct stat file;
+  if (fstat(fd, &file) != 0) return EBADF;
+  const uint64_t size = file.st_size;
+  const uint64_t page = sysconf(_SC_PAGESIZE);
+  if (offset % page != iova % page || offset > size || length > size - offset) {
+    return EINVAL;
+  }
+  auto mr = std::make_unique<FakeMr>();
+  void* const data =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (data == MAP_FAILED) return EACCES;
+  mr->mapping.data = data;
+  mr->mapping.size = size;
+  mr->gpu = static_cast<uint8_t*>(data) + offset;
+  return Add(pd, iova, length, access, mr.release(), made);
+}
+
+int FakeMemory::Add(ibv_pd* pd, uint64_t address, size_t length, int access,
+                    FakeMr* region, ibv_mr** made) {
+  std::unique_ptr<FakeMr> mr(region);
+  FakeDevice* const device = FakeDevices::Of(pd->context);
   if (length > device->options.memlock_bytes - device->registered_bytes) {
     return ENOMEM;
   }
-  auto* const mr = new FakeMr();
   mr->context = pd->context;
   mr->pd = pd;
-  mr->addr = address;
+  mr->addr = reinterpret_cast<void*>(address);
   mr->length = length;
   mr->access = access;
   // Different, as they may be: one in the other's place is found out.
   mr->lkey = NextKey();
   mr->rkey = NextKey();
-  by_lkey_[mr->lkey] = mr;
-  by_rkey_[mr->rkey] = mr;
+  by_lkey_[mr->lkey] = mr.get();
+  by_rkey_[mr->rkey] = mr.get();
   device->registered_bytes += length;
   ++static_cast<FakePd*>(pd)->users;
-  ledger_->Made("ibv_mr", mr);
-  *made = mr;
+  ledger_->Made("ibv_mr", mr.get());
+  *made = mr.release();
   return 0;
 }
 
@@ -151,11 +212,15 @@ void* FakeMemory::Local(const ibv_pd* pd, const ibv_sge& part,
                         bool for_writing) const {
   const auto found = by_lkey_.find(part.lkey);
   if (found == by_lkey_.end()) return nullptr;
-  const FakeMr& mr = *found->second;
+  FakeMr& mr = *found->second;
   if (mr.pd != pd) return nullptr;
   if (for_writing && (mr.access & IBV_ACCESS_LOCAL_WRITE) == 0) return nullptr;
   if (!Inside(part.addr, part.length, AddressOf(mr), mr.length)) {
     return nullptr;
+  }
+  if (mr.gpu != nullptr) {
+    const bool comes = FakeDevices::Of(mr.context)->options.writes_gpus;
+    return comes ? PinnedAt(mr, part.addr) : Elsewhere(&mr);
   }
   return reinterpret_cast<void*>(part.addr);
 }
@@ -185,12 +250,17 @@ void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
   const bool inside = strict ? Inside(address, length, mw.address, mw.length)
                              : Inside(address, length, AddressOf(*mw.region),
                                       mw.region->length);
-  return inside ? PinnedAt(*mw.region, address) : nullptr;
+  if (!inside) return nullptr;
+  if (mw.region->gpu != nullptr && !options.reads_gpus) {
+    return Elsewhere(mw.region);
+  }
+  return PinnedAt(*mw.region, address);
 }
 
 void FakeMemory::ReplacePages(uint64_t address, uint64_t length) {
   for (const auto& entry : by_lkey_) {
     FakeMr& mr = *entry.second;
+    if (mr.gpu != nullptr) continue;
     const uint64_t begin = AddressOf(mr);
     if (!mr.old_pages.empty() || begin >= address + length ||
         address >= begin + mr.length) {
@@ -210,6 +280,7 @@ bool FakeMemory::MayBind(const FakeQp& qp, const FakeSend& work,
       info.mr == nullptr ? by_lkey_.end() : by_lkey_.find(info.mr->lkey);
   if (found == by_lkey_.end() || info.length == 0) return false;
   const FakeMr& mr = *found->second;
+  if (mr.gpu != nullptr && !OptionsOf(qp).binds_gpus) return false;
   const bool key_is_next = work.window_key == mw.key && key != mw.key &&
                            (key & ~kOwnerByte) == (mw.key & ~kOwnerByte);
   const bool remote_writes =

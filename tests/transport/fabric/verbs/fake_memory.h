@@ -26,6 +26,8 @@ class FakeMemory {
   int DeallocPd(ibv_pd* pd);
   int RegMr(ibv_pd* pd, void* address, size_t length, int access,
             ibv_mr** made);
+  int RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
+                  int fd, int access, ibv_mr** made);
   int DeregMr(ibv_mr* mr);
   int AllocMw(ibv_pd* pd, ibv_mw_type type, ibv_mw** made);
   int DeallocMw(ibv_mw* mw);
@@ -50,6 +52,9 @@ class FakeMemory {
   int CountBound() const;
 
  private:
+  // Registers what the checks have let through.
+  int Add(ibv_pd* pd, uint64_t address, size_t length, int access,
+          FakeMr* region, ibv_mr** made);
   // Three bytes of index, and one that its owner chooses.
   uint32_t NextKey() { return (key_index_ += 3) << 8; }
   bool MayBind(const FakeQp& qp, const FakeSend& work, const FakeMw& mw) const;

@@ -178,6 +178,17 @@ ibv_wc_status FakeNetwork::DoLocal(const FakeQp& qp, const FakeSend& work) {
                                                         : IBV_WC_LOC_QP_OP_ERR;
 }
 
+std::vector<ibv_sge> FakeNetwork::TargetsOf(const FakeQp& qp,
+                                            const FakeSend& work) const {
+  std::vector<ibv_sge> targets = work.parts;
+  for (ibv_sge& part : targets) {
+    if (part.length == 0) continue;
+    part.addr = reinterpret_cast<uint64_t>(
+        memory.Local(qp.pd, part, /*for_writing=*/true));
+  }
+  return targets;
+}
+
 ibv_wc_status FakeNetwork::DoAccess(const FakeQp& qp, const FakeSend& work,
                                     FakeQp* peer) {
   const bool reads = work.wr.opcode == IBV_WR_RDMA_READ;
@@ -196,9 +207,9 @@ ibv_wc_status FakeNetwork::DoAccess(const FakeQp& qp, const FakeSend& work,
     return IBV_WC_REM_ACCESS_ERR;
   }
   if (reads && !FakeDevices::Of(qp.context)->options.reads_bytes) {
-    Scatter(std::string(length, 0).data(), length, work.parts);
+    Scatter(std::string(length, 0).data(), length, TargetsOf(qp, work));
   } else if (reads) {
-    Scatter(static_cast<const char*>(remote), length, work.parts);
+    Scatter(static_cast<const char*>(remote), length, TargetsOf(qp, work));
   } else {
     std::memcpy(remote, data.data(), length);
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <vector>
 
 #include "tests/transport/fabric/verbs/fake_completion.h"
 #include "tests/transport/fabric/verbs/fake_device.h"
@@ -67,6 +68,8 @@ class FakeNetwork {
   ibv_wc_status DoLocal(const FakeQp& qp, const FakeSend& work);
   ibv_wc_status DoAccess(const FakeQp& qp, const FakeSend& work, FakeQp* peer);
   ibv_wc_status CheckLocal(const FakeQp& qp, const FakeSend& work) const;
+  // Returns where the CPU finds the memory of `work` that is read into.
+  std::vector<ibv_sge> TargetsOf(const FakeQp& qp, const FakeSend& work) const;
 
   // Ends the oldest request of `qp`: adds its completion, if it has one, and
   // breaks the queue pair, if it failed.

@@ -6,6 +6,7 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <deque>
@@ -37,11 +38,28 @@ struct FakePd : ibv_pd {
   int users = 0;
 };
 
+// Pages of a file, as long as this exists.
+struct FakeMapping {
+  FakeMapping() = default;
+  FakeMapping(const FakeMapping&) = delete;
+  FakeMapping& operator=(const FakeMapping&) = delete;
+  ~FakeMapping() {
+    if (data != nullptr) munmap(data, size);
+  }
+
+  void* data = nullptr;
+  size_t size = 0;
+};
+
 struct FakeMr : ibv_mr {
   int access = 0;
   int windows = 0;
   // The bytes of its pinned pages, once others are mapped there.
   std::vector<uint8_t> old_pages;
+  // Where the CPU finds what lies there, if it is a GPU's.
+  uint8_t* gpu = nullptr;
+  FakeMapping mapping;             // has that, if it is of a dmabuf
+  std::vector<uint8_t> elsewhere;  // where accesses that go astray end
 };
 
 struct FakeMw : ibv_mw {

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,18 @@ struct DeviceOptions {
   // Whether IBV_EVENT_QP_LAST_WQE_REACHED comes when a queue pair on a shared
   // receive queue fails. In Soft-RoCE it does not.
   bool last_wqe_events = true;
+  // If false, RegDmabufMr returns EOPNOTSUPP.
+  bool has_dmabuf = true;
+  // The kernel's peer-memory module, if there is one: returns what lies at an
+  // address of a GPU's, or null if it is none.
+  std::function<uint8_t*(const void* address, size_t size)> peer_memory =
+      nullptr;
+  // Ways in which GPUs' memory may be registered in vain, if false: windows on
+  // it cannot be bound; what is read of it is zeros; what is read into it goes
+  // elsewhere.
+  bool binds_gpus = true;
+  bool reads_gpus = true;
+  bool writes_gpus = true;
 };
 
 // Options of the network as a whole.
@@ -67,6 +80,8 @@ struct NetworkOptions {
   // IBV_WC_RNR_RETRY_EXC_ERR. 0: for ever, unless the connection was made with
   // rnr_retry_count 0.
   int rnr_attempts = 0;
+  // Whether the library is so new that it has ibv_reg_dmabuf_mr.
+  bool has_reg_dmabuf_mr = true;
 };
 
 // The functions of Api that can fail.
@@ -79,6 +94,7 @@ enum class Call {
   kAllocPd,
   kDeallocPd,
   kRegMr,
+  kRegDmabufMr,
   kDeregMr,
   kAllocMw,
   kDeallocMw,

@@ -94,6 +94,12 @@ void FakeVerbs::ReplacePages(const void* address, size_t length) {
   network_->memory.ReplacePages(reinterpret_cast<uint64_t>(address), length);
 }
 
+const void* FakeVerbs::Find(const ibv_mr& region, const void* address) {
+  std::unique_lock<std::mutex> lock(mu_);
+  const ibv_sge part = {reinterpret_cast<uint64_t>(address), 1, region.lkey};
+  return network_->memory.Local(region.pd, part, /*for_writing=*/false);
+}
+
 void FakeVerbs::PortDown(absl::string_view device) {
   std::unique_lock<std::mutex> lock(mu_);
   FakeDevice* const found = network_->devices.Find(device);

@@ -62,6 +62,8 @@ class FakeVerbs : public Api {
   // Says that the caller will map other pages at these addresses. Regions keep
   // the bytes that are there now, as on real devices.
   void ReplacePages(const void* address, size_t length);
+  // Returns where the device finds what lies at `address` of a region.
+  const void* Find(const ibv_mr& region, const void* address);
   // Takes the device's port down, and up again: like CutLink() to everywhere,
   // with the event.
   void PortDown(absl::string_view device);
@@ -89,6 +91,9 @@ class FakeVerbs : public Api {
   int DeallocPd(ibv_pd* pd) override;
   ibv_mr* RegMr(ibv_pd* pd, void* address, size_t length, int access) override;
   int DeregMr(ibv_mr* mr) override;
+  bool HasRegDmabufMr() override;
+  ibv_mr* RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length, uint64_t iova,
+                      int fd, int access) override;
   ibv_mw* AllocMw(ibv_pd* pd, ibv_mw_type type) override;
   int DeallocMw(ibv_mw* mw) override;
   ibv_comp_channel* CreateCompChannel(ibv_context* context) override;

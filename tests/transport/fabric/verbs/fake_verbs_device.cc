@@ -112,6 +112,21 @@ ibv_mr* FakeVerbs::RegMr(ibv_pd* pd, void* address, size_t length, int access) {
   return Made(error_number, made);
 }
 
+bool FakeVerbs::HasRegDmabufMr() { return network_->options.has_reg_dmabuf_mr; }
+
+ibv_mr* FakeVerbs::RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
+                               uint64_t iova, int fd, int access) {
+  std::unique_lock<std::mutex> lock(mu_);
+  ibv_mr* made = nullptr;
+  int error_number = HasRegDmabufMr() ? 0 : EOPNOTSUPP;
+  if (error_number == 0) error_number = Fault(Call::kRegDmabufMr);
+  if (error_number == 0) {
+    error_number = network_->memory.RegDmabufMr(pd, offset, length, iova, fd,
+                                                access, &made);
+  }
+  return Made(error_number, made);
+}
+
 int FakeVerbs::DeregMr(ibv_mr* mr) {
   std::unique_lock<std::mutex> lock(mu_);
   if (const int fault = Fault(Call::kDeregMr)) return fault;

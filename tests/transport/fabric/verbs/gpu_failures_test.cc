@@ -1,0 +1,181 @@
+// Every call of the libraries fails once, at each time that it is made, while
+// messages in memory of GPUs pass between two ends.
+
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "tests/transport/memory/fake_device_access.h"
+#include "transport/memory/destinations.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+constexpr size_t kSize = 100 * 1000;
+
+struct Injection {
+  const char* name;
+  Call call;
+  int error_number;
+  // The connection is not lost by it.
+  bool goes_on = false;
+  // What is not ended, as the call says, cannot be counted.
+  bool leaks = false;
+};
+
+class Talker {
+ public:
+  explicit Talker(Ends* ends) : ends_(ends) {}
+
+  // Passes messages; each fails cleanly, or its bytes come. Returns how many
+  // have come, of kMessages.
+  static constexpr int kMessages = 3;
+  int Talk() {
+    int came = 0;
+    for (int i = 0; i < kMessages && !is_over(); ++i) {
+      const std::string text(kSize, static_cast<char>('a' + i));
+      const memory::Bytes into = gpu_.Put(std::string(kSize, '.'));
+      if (Pass(memory::Payload(gpu_.Put(text)), text, into)) ++came;
+    }
+    return came;
+  }
+  bool is_over() const {
+    return !ends_->client.events.broken.empty() ||
+           !ends_->server.events.broken.empty();
+  }
+
+ private:
+  bool Pass(const memory::Payload& payload, const std::string& text,
+            const memory::Bytes& into) {
+    auto* const data = const_cast<uint8_t*>(into.data);
+    const auto exposure = ends_->server->Expose(payload, 1);
+    if (!exposure.ok()) return false;
+    bool came = false;
+    const auto prepared =
+        ends_->client->PrepareToRead({data, into.size, &gpu_});
+    if (prepared != nullptr) {
+      // A dead end answers at once.
+      ends_->client.events.within_read = true;
+      ends_->client->Read(exposure->region[0], 0, {data, kSize}, ++cookie_);
+      ends_->client.events.within_read = false;
+      ends_->Exchange();
+      came = ends_->client.events.Succeeded(cookie_);
+      EXPECT_TRUE(!came || gpu_.Get(into.span()) == text);
+    } else {
+      const std::string got = ends_->ReadAll(&ends_->client, exposure->region);
+      came = !got.empty();
+      EXPECT_TRUE(!came || got == text);
+    }
+    ends_->server->Withdraw(exposure->region);
+    ends_->Exchange();
+    return came;
+  }
+
+  Ends* const ends_;
+  memory::FakeDeviceAccess gpu_;
+  uint64_t cookie_ = 0;
+};
+
+class GpuFailure : public testing::TestWithParam<Injection> {};
+
+TEST_P(GpuFailure, LosesAtMostTheConnectionAndLeavesNothingBehind) {
+  const Injection injection = GetParam();
+  bool came = true;
+  int tried = 0;
+  for (int after = 0; came && after < 400; ++after) {
+    SCOPED_TRACE(absl::StrCat("failure after ", after));
+    Ends ends;
+    if (injection.leaks) ends.Forgive();
+    ASSERT_TRUE(ends.Connect().ok());
+    ends.api->FailNext(injection.call, injection.error_number, after);
+    Talker talker(&ends);
+    const int passed = talker.Talk();
+    if (injection.goes_on) {
+      EXPECT_FALSE(talker.is_over());
+      EXPECT_EQ(passed, Talker::kMessages);
+    }
+    if (talker.is_over()) {
+      EXPECT_TRUE(ends.ExchangeUntil([&] {
+        return !ends.client.events.broken.empty() &&
+               !ends.server.events.broken.empty();
+      }));
+      for (const End* end : {&ends.client, &ends.server}) {
+        EXPECT_FALSE(end->events.broken[0].message().empty());
+      }
+    }
+    came = ends.api->failures_to_come() == 0;
+    if (came) ++tried;
+    ends.Close();
+    if (!came || HasFailure()) break;
+    // What failed once does not stand in the way.
+    ASSERT_TRUE(ends.Connect().ok());
+    EXPECT_EQ(Talker(&ends).Talk(), Talker::kMessages);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(tried, 0) << "the call was never made";
+  EXPECT_FALSE(came) << "not all of its times were tried";
+}
+
+const Injection kInjections[] = {
+    {"RegDmabufMrNoMemory", Call::kRegDmabufMr, ENOMEM, true},
+    {"RegDmabufMrUnknown", Call::kRegDmabufMr, EOPNOTSUPP, true},
+    {"RegDmabufMrInvalid", Call::kRegDmabufMr, EINVAL, true},
+    {"RegDmabufMrBadDescriptor", Call::kRegDmabufMr, EBADF, true},
+    {"RegMr", Call::kRegMr, ENOMEM, true},
+    {"QueryPort", Call::kQueryPort, EIO, true},
+    {"QueryGidTable", Call::kQueryGidTable, EOPNOTSUPP, true},
+    {"AllocMw", Call::kAllocMw, ENOMEM},
+    {"CreateCq", Call::kCreateCq, ENOMEM, true},
+    {"IbvCreateQp", Call::kIbvCreateQp, ENOMEM, true},
+    {"ModifyQp", Call::kModifyQp, EINVAL, true},
+    {"PollCq", Call::kPollCq, EIO},
+    {"PostSend", Call::kPostSend, ENOMEM},
+    {"DeregMr", Call::kDeregMr, EBUSY, false, true},
+    {"DeallocMw", Call::kDeallocMw, EBUSY, false, true},
+    {"IbvDestroyQp", Call::kIbvDestroyQp, EBUSY, false, true},
+    {"DestroyCq", Call::kDestroyCq, EBUSY, false, true},
+};
+
+INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
+                         [](const testing::TestParamInfo<Injection>& info) {
+                           return std::string(info.param.name);
+                         });
+
+// Requests that the device ends with an error: those of the trials cost no
+// connection, all others do, and the next one works.
+TEST(GpuFailureTest, RequestsThatFail) {
+  for (const ibv_wr_opcode opcode :
+       {IBV_WR_BIND_MW, IBV_WR_RDMA_READ, IBV_WR_LOCAL_INV}) {
+    for (int good = 0; good < 6; ++good) {
+      SCOPED_TRACE(absl::StrCat("opcode ", opcode, " after ", good));
+      Ends ends;
+      ASSERT_TRUE(ends.Connect().ok());
+      for (int i = 0; i < good; ++i) {
+        ends.api->CompleteNext(opcode, IBV_WC_SUCCESS);
+      }
+      ends.api->CompleteNext(opcode, IBV_WC_GENERAL_ERR);
+      Talker talker(&ends);
+      const int passed = talker.Talk();
+      EXPECT_EQ(talker.is_over(), passed < Talker::kMessages ||
+                                      !ends.server.events.broken.empty());
+      // The failure may still be to come, once.
+      int later = 0;
+      for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
+        ends.Close();
+        ASSERT_TRUE(ends.Connect().ok());
+        later = Talker(&ends).Talk();
+      }
+      EXPECT_EQ(later, Talker::kMessages);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
