@@ -1,119 +1,20 @@
-// Memory of GPUs: peers read it where it lies, and READs land in it, where the
-// device reaches it; else it goes by way of the host, and the connection says
-// why.
+// Memory of GPUs is read by peers where it lies, where the device reaches it;
+// else it goes by way of the host, and the connection says why.
 
 #include "transport/fabric/verbs/gpu_direct.h"
 
-#include <memory>
+#include <cerrno>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/verbs/ends.h"
-#include "tests/transport/memory/fake_device_access.h"
-#include "transport/memory/destinations.h"
+#include "tests/transport/fabric/verbs/gpu_test.h"
 
 namespace penstock {
 namespace fabric {
 namespace verbs {
 namespace {
 
-constexpr size_t kSize = 300 * 1000;
-
-std::string Text(size_t size, int seed = 0) {
-  std::string text(size, '.');
-  for (size_t i = 0; i < size; ++i) {
-    text[i] = static_cast<char>((i * 31 + i / 251 + seed * 7) % 253);
-  }
-  return text;
-}
-
-memory::Payload Join(const std::vector<memory::Bytes>& pieces) {
-  memory::Payload payload;
-  for (const memory::Bytes& piece : pieces) payload.Append(piece);
-  return payload;
-}
-
-class GpuDirectTest : public testing::Test {
- protected:
-  void Open(DeviceOptions device = {}, Options options = {},
-            NetworkOptions network = {}) {
-    ends_.reset();
-    ends_ = std::make_unique<Ends>(std::move(device), options, network);
-    ASSERT_TRUE(ends_->Connect().ok());
-  }
-  End& server() { return ends_->server; }
-  End& client() { return ends_->client; }
-  bool ServerSays(const std::string& text) {
-    return absl::StrContains(server()->Describe(), text);
-  }
-  DeviceOptions WithPeerMemory() {
-    DeviceOptions device;
-    device.has_dmabuf = false;
-    device.peer_memory = [this](const void* address, size_t size) {
-      return gpu_.Backing({static_cast<const uint8_t*>(address), size});
-    };
-    return device;
-  }
-
-  // What the client reads of a message of the server's; `in_place`: how many
-  // pieces of what is kept are GPUs'.
-  std::string Pass(const memory::Payload& payload, size_t* in_place = nullptr) {
-    absl::StatusOr<Exposure> exposure = server()->Expose(payload, 100);
-    EXPECT_TRUE(exposure.ok()) << exposure.status();
-    if (!exposure.ok()) return "";
-    if (in_place != nullptr) {
-      *in_place = 0;
-      for (const memory::Bytes& piece : exposure->stable.pieces()) {
-        if (piece.device != nullptr) ++*in_place;
-      }
-    }
-    const std::string got = ends_->ReadAll(&client(), exposure->region);
-    server()->Withdraw(exposure->region);
-    ends_->Exchange();
-    return got;
-  }
-  void ExpectInPlace(int seed) {
-    const std::string text = Text(kSize, seed);
-    size_t in_place = 0;
-    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text)), &in_place), text);
-    EXPECT_EQ(in_place, 1u) << server()->Describe();
-  }
-  void ExpectStaged(int seed) {
-    const std::string text = Text(kSize, seed);
-    size_t in_place = 0;
-    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text)), &in_place), text);
-    EXPECT_EQ(in_place, 0u) << server()->Describe();
-  }
-
-  std::shared_ptr<const void> Prepare(const memory::Bytes& into) {
-    return client()->PrepareToRead(
-        {const_cast<uint8_t*>(into.data), into.size, &gpu_});
-  }
-  // Reads as much into `into`, which is prepared.
-  void ExpectLands(const memory::Bytes& into, int seed) {
-    const std::string text = Text(into.size, seed);
-    const Exposure exposure =
-        server()->Expose(Ends::PayloadOf(text), 1).value();
-    const size_t chunk = client()->capabilities().read_chunk_bytes;
-    for (size_t at = 0; at < into.size; at += chunk) {
-      const size_t size = std::min(chunk, into.size - at);
-      client()->Read(exposure.region[0], at,
-                     {const_cast<uint8_t*>(into.data) + at, size}, ++cookie_);
-      ends_->Exchange();
-      EXPECT_TRUE(client().events.Succeeded(cookie_));
-    }
-    EXPECT_TRUE(gpu_.Get(into.span()) == text);
-    server()->Withdraw(exposure.region);
-    ends_->Exchange();
-  }
-
-  memory::FakeDeviceAccess gpu_;
-  std::unique_ptr<Ends> ends_;
-  uint64_t cookie_ = 0;
-};
+using GpuDirectTest = GpuTest;
 
 TEST_F(GpuDirectTest, ByDmabufIsReadWhereItLies) {
   Open();
@@ -165,7 +66,7 @@ TEST_F(GpuDirectTest, StagedWhereThereIsNoWay) {
       << server()->Describe();
   EXPECT_FALSE(server()->TakesDeviceMemory());
   ExpectStaged(2);
-  const memory::Bytes into = gpu_.Put(Text(kSize));
+  const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   EXPECT_EQ(Prepare(into), nullptr);
 }
 
@@ -230,7 +131,7 @@ TEST_F(GpuDirectTest, StagedWithoutWindows) {
   Open({}, options);
   EXPECT_FALSE(server()->TakesDeviceMemory());
   ExpectStaged(1);
-  const memory::Bytes into = gpu_.Put(Text(kSize));
+  const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
   auto prepared = Prepare(into);
   ASSERT_NE(prepared, nullptr);
   ExpectLands(into, 2);
@@ -241,8 +142,9 @@ TEST_F(GpuDirectTest, StagedWithoutWindows) {
 
 TEST_F(GpuDirectTest, OfSeveralPiecesEachGoesItsWay) {
   Open();
-  const std::string texts[] = {Text(100, 1), Text(kSize, 2), Text(1000, 3),
-                               Text(64 * 1024, 4), Text(kSize, 5)};
+  const std::string texts[] = {Text(100, 1), Text(kGpuTestBytes, 2),
+                               Text(1000, 3), Text(64 * 1024, 4),
+                               Text(kGpuTestBytes, 5)};
   size_t in_place = 0;
   const memory::Payload payload =
       Join({Ends::PayloadOf(texts[0]).pieces()[0], gpu_.Put(texts[1]),
@@ -271,7 +173,7 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   Open(device);
   gpu_.FailCopies(absl::InternalError("the GPU is lost"));
   const auto exposure =
-      server()->Expose(memory::Payload(gpu_.Put(Text(kSize))), 1);
+      server()->Expose(memory::Payload(gpu_.Put(Text(kGpuTestBytes))), 1);
   EXPECT_EQ(exposure.status().message(), "the GPU is lost");
   gpu_.FailCopies(absl::OkStatus());
   ExpectStaged(1);
@@ -280,13 +182,14 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
 TEST_F(GpuDirectTest, AllocationIsRegisteredOnce) {
   Open();
   ExpectInPlace(1);
-  const std::string text = Text(8 * kSize);
+  const std::string text = Text(8 * kGpuTestBytes);
   const memory::Bytes all = gpu_.Put(text);
   const int before = ends_->api->counts().mrs;
   for (int i = 0; i < 8; ++i) {
     size_t in_place = 0;
-    const memory::Payload part(all.Part(i * kSize, kSize));
-    EXPECT_TRUE(Pass(part, &in_place) == text.substr(i * kSize, kSize));
+    const memory::Payload part(all.Part(i * kGpuTestBytes, kGpuTestBytes));
+    EXPECT_TRUE(Pass(part, &in_place) ==
+                text.substr(i * kGpuTestBytes, kGpuTestBytes));
     EXPECT_EQ(in_place, 1u);
   }
   EXPECT_EQ(ends_->api->counts().mrs, before + 1);
@@ -297,7 +200,7 @@ TEST_F(GpuDirectTest, MemoryAllocatedAnewIsNotMistaken) {
   const uint8_t* address = nullptr;
   int same = 0;
   for (int i = 0; i < 10; ++i) {
-    const std::string text = Text(kSize, i);
+    const std::string text = Text(kGpuTestBytes, i);
     const memory::Bytes bytes = gpu_.Put(text);
     if (bytes.data == address) ++same;
     address = bytes.data;
@@ -338,144 +241,6 @@ TEST_F(GpuDirectTest, RangeThatCannotBeRegisteredIsStagedAndNamed) {
   EXPECT_TRUE(server()->TakesDeviceMemory());
   gpu_.FailExports(absl::OkStatus());
   ExpectInPlace(3);
-}
-
-// Destinations.
-
-TEST_F(GpuDirectTest, ReadsLandInTheGpuAndAreSeenThere) {
-  gpu_.NeedFlushes();
-  Open();
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  const auto prepared = Prepare(into);
-  ASSERT_NE(prepared, nullptr);
-  EXPECT_TRUE(gpu_.Get(into.span()) == Text(kSize)) << "the trial left a trace";
-  const int copies = gpu_.copies();
-  ExpectLands(into, 1);
-  ExpectLands(into, 2);
-  EXPECT_EQ(gpu_.copies(), copies);
-  EXPECT_TRUE(absl::StrContains(client()->Describe(), "GPUDirect by dmabuf"))
-      << client()->Describe();
-}
-
-TEST_F(GpuDirectTest, ReadsLandByPeerMemory) {
-  Open(WithPeerMemory());
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  const auto prepared = Prepare(into);
-  ASSERT_NE(prepared, nullptr);
-  ExpectLands(into, 1);
-}
-
-TEST_F(GpuDirectTest, APieceOfOneGpuLandsInAnother) {
-  Open();
-  const memory::Bytes into = gpu_.Put(Text(kSize, 1));
-  const auto prepared = Prepare(into);
-  ASSERT_NE(prepared, nullptr);
-  const Exposure exposure =
-      server()->Expose(memory::Payload(gpu_.Put(Text(kSize, 2))), 1).value();
-  client()->Read(exposure.region[0], 0,
-                 {const_cast<uint8_t*>(into.data), kSize}, 1);
-  ends_->Exchange();
-  EXPECT_TRUE(client().events.Succeeded(1));
-  EXPECT_TRUE(gpu_.Get(into.span()) == Text(kSize, 2));
-}
-
-TEST_F(GpuDirectTest, NothingLandsWhereItWouldNotCome) {
-  DeviceOptions device;
-  device.writes_gpus = false;
-  Open(device);
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(Prepare(into), nullptr);
-  EXPECT_TRUE(gpu_.Get(into.span()) == Text(kSize));
-  EXPECT_TRUE(absl::StrContains(
-      client()->Describe(),
-      "not for destinations: what is read into it does not come there"))
-      << client()->Describe();
-  ExpectInPlace(1);
-}
-
-TEST_F(GpuDirectTest, NothingLandsWhereItWouldNotBeSeen) {
-  Open();
-  gpu_.FailFlushes(absl::FailedPreconditionError("no flush"));
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  EXPECT_EQ(Prepare(into), nullptr);
-  gpu_.FailFlushes(absl::OkStatus());
-  EXPECT_NE(Prepare(into), nullptr);
-}
-
-TEST_F(GpuDirectTest, FlushThatFailsFailsTheReadAlone) {
-  Open();
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  const auto prepared = Prepare(into);
-  ASSERT_NE(prepared, nullptr);
-  const Exposure exposure =
-      server()->Expose(Ends::PayloadOf(Text(kSize)), 1).value();
-  gpu_.FailFlushes(absl::InternalError("the GPU is lost"));
-  client()->Read(exposure.region[0], 0,
-                 {const_cast<uint8_t*>(into.data), kSize}, 100);
-  ends_->Exchange();
-  EXPECT_TRUE(client().events.Failed(100));
-  EXPECT_EQ(client().events.reads[100].message(), "the GPU is lost");
-  EXPECT_TRUE(client().events.broken.empty());
-  gpu_.FailFlushes(absl::OkStatus());
-  ExpectLands(into, 3);
-}
-
-TEST_F(GpuDirectTest, LittleMemoryIsNoDestination) {
-  Open();
-  EXPECT_EQ(Prepare(gpu_.Put(Text(memory::kMinDeviceBytes - 1))), nullptr);
-  EXPECT_NE(Prepare(gpu_.Put(Text(memory::kMinDeviceBytes))), nullptr);
-}
-
-// A READ that is under way keeps its registration.
-TEST_F(GpuDirectTest, ReadOutlivesWhatWasPrepared) {
-  Open();
-  gpu_.FailShares(absl::FailedPreconditionError("of a pool"));  // not kept
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  auto prepared = Prepare(into);
-  ASSERT_NE(prepared, nullptr);
-  const Exposure exposure =
-      server()->Expose(Ends::PayloadOf(Text(kSize, 1)), 1).value();
-  ends_->api->Hold();
-  client()->Read(exposure.region[0], 0,
-                 {const_cast<uint8_t*>(into.data), kSize}, 1);
-  prepared.reset();
-  ends_->api->Release();
-  ends_->Exchange();
-  EXPECT_TRUE(client().events.Succeeded(1));
-  EXPECT_TRUE(gpu_.Get(into.span()) == Text(kSize, 1));
-  EXPECT_TRUE(ends_->api->misuse().empty());
-}
-
-// Memory of a GPU's that nobody has prepared cannot be read into.
-TEST_F(GpuDirectTest, ReadIntoMemoryThatIsNotPreparedFails) {
-  Open();
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  const Exposure exposure =
-      server()->Expose(Ends::PayloadOf(Text(kSize, 1)), 1).value();
-  client()->Read(exposure.region[0], 0,
-                 {const_cast<uint8_t*>(into.data), kSize}, 1);
-  ends_->Exchange();
-  EXPECT_TRUE(client().events.Failed(1));
-  EXPECT_TRUE(client().events.broken.empty());
-}
-
-TEST_F(GpuDirectTest, LostConnectionEndsReadsBeforeTheirMemory) {
-  Open();
-  const memory::Bytes into = gpu_.Put(Text(kSize));
-  auto prepared = Prepare(into);
-  const Exposure exposure =
-      server()->Expose(memory::Payload(gpu_.Put(Text(kSize, 1))), 1).value();
-  ends_->api->Hold();
-  client()->Read(exposure.region[0], 0,
-                 {const_cast<uint8_t*>(into.data), kSize}, 1);
-  ends_->api->RemoveDevice("client");
-  EXPECT_TRUE(
-      ends_->ExchangeUntil([&] { return !client().events.broken.empty(); }));
-  EXPECT_TRUE(client().events.Failed(1));
-  EXPECT_FALSE(client()->TakesDeviceMemory());
-  prepared.reset();
-  ends_->api->Release();
-  ends_->Exchange();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -208,6 +209,33 @@ TEST_F(GpuRegistrationsTest, OnlyWhatIsPreparedIsFound) {
   EXPECT_TRUE(is_prepared(100, 1));
   second.reset();
   EXPECT_FALSE(is_prepared(100, 1));
+}
+
+TEST_F(GpuRegistrationsTest, ManyThreadsAtOnce) {
+  Keep(4 * kGpuPage);
+  std::vector<Bytes> shared;
+  for (int i = 0; i < 4; ++i) shared.push_back(Allocate(1 + i));
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    threads.emplace_back([&, seed] {
+      std::mt19937 random(seed);
+      for (int i = 0; i < 300; ++i) {
+        const Bytes bytes = i % 4 == 0 ? Allocate(1) : shared[random() % 4];
+        if (random() % 2 == 0) {
+          Get(bytes);
+        } else {
+          auto* const data = const_cast<uint8_t*>(bytes.data);
+          const auto prepared =
+              all_->Prepare({data, bytes.size, &gpu_}, kUnnamed);
+          EXPECT_NE(all_->FindPrepared(data, 1).region, nullptr);
+        }
+        if (i % 16 == 0) Forget();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Forget();
+  EXPECT_EQ(regions(), 0);
 }
 
 // Whatever is allocated, freed, asked for and forgotten: a region leads to the

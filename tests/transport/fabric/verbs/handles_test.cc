@@ -3,6 +3,8 @@
 #include "transport/fabric/verbs/handles.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <functional>
@@ -21,10 +23,13 @@ namespace {
 
 class HandlesTest : public testing::Test {
  protected:
-  HandlesTest() : device_(verbs_.AddDevice({"mlx5_0", {"10.0.0.1"}})) {}
+  HandlesTest() : device_(verbs_.AddDevice({"mlx5_0", {"10.0.0.1"}})) {
+    EXPECT_EQ(ftruncate(dmabuf_, 4096), 0);
+  }
   ~HandlesTest() override {
     pd_.Reset();
     verbs_.DestroyEventChannel(events_);
+    close(dmabuf_);
     EXPECT_EQ(verbs_.leaks(), std::vector<std::string>());
   }
 
@@ -33,6 +38,7 @@ class HandlesTest : public testing::Test {
   rdma_event_channel* const events_ = verbs_.CreateEventChannel();
   ProtectionDomain pd_ = *AllocPd(&verbs_, device_);
   char memory_[64] = {};
+  const int dmabuf_ = memfd_create("dmabuf", MFD_CLOEXEC);
 };
 
 struct Creation {
@@ -49,6 +55,11 @@ TEST_F(HandlesTest, FailureGivesCodeOperationDeviceAndRemedy) {
       {Call::kRegMr, "register memory on mlx5_0",
        [&] {
          return RegMr(&verbs_, pd_.get(), memory_, sizeof memory_, 0).status();
+       }},
+      {Call::kRegDmabufMr, "register a dmabuf on mlx5_0",
+       [&] {
+         return RegDmabufMr(&verbs_, pd_.get(), 0, 4096, nullptr, dmabuf_, 0)
+             .status();
        }},
       {Call::kAllocMw, "allocate a memory window on mlx5_0",
        [&] { return AllocWindow(&verbs_, pd_.get()).status(); }},
@@ -76,6 +87,25 @@ TEST_F(HandlesTest, FailureGivesCodeOperationDeviceAndRemedy) {
     EXPECT_EQ(creation.create().code(), absl::StatusCode::kInternal);
     EXPECT_TRUE(creation.create().ok()) << "the failures are used up";
   }
+}
+
+// What libraries, kernels and drivers answer that do not know the call.
+TEST_F(HandlesTest, DmabufThatIsUnknownIsUnimplemented) {
+  for (const int error_number : {EOPNOTSUPP, EPROTONOSUPPORT, ENOSYS, ENOTTY}) {
+    verbs_.FailNext(Call::kRegDmabufMr, error_number);
+    const absl::Status status =
+        RegDmabufMr(&verbs_, pd_.get(), 0, 4096, nullptr, dmabuf_, 0).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_EQ(status.message(), "mlx5_0 registers no dmabuf");
+  }
+}
+
+TEST_F(HandlesTest, DmabufHasTheAddressesThatItIsGiven) {
+  const auto* const address = reinterpret_cast<const void*>(0x7000001234);
+  const MemoryRegion region =
+      *RegDmabufMr(&verbs_, pd_.get(), 0x234, 100, address, dmabuf_, 0);
+  EXPECT_EQ(region->addr, address);
+  EXPECT_EQ(region->length, 100u);
 }
 
 TEST_F(HandlesTest, BudgetOfLockedMemoryIsRespected) {
