@@ -80,6 +80,8 @@ constexpr int kAsyncEngineCount = 40;
 constexpr int kUnifiedAddressing = 41;
 constexpr int kPciDomainId = 50;
 constexpr int kGpuDirectRdmaSupported = 116;
+constexpr int kGpuDirectRdmaFlushWritesOptions = 117;
+constexpr int kGpuDirectRdmaWritesOrdering = 118;
 constexpr int kDmaBufSupported = 124;
 
 // CUpointer_attribute: which device's memory is at an address, of CUmemorytype;
@@ -93,6 +95,15 @@ constexpr unsigned kMemoryTypeDevice = 2;
 
 // CUmemRangeHandleType.
 constexpr int kRangeHandleDmaBufFd = 1;
+
+// What network devices have written: whether cuFlushGPUDirectRDMAWrites() can
+// be called (a bit of kGpuDirectRdmaFlushWritesOptions); by which order the
+// device whose memory it is sees it anyhow, and which scope a flush is for; of
+// the memory of which context.
+constexpr int kFlushWritesByHost = 1;
+constexpr int kWritesOrderedForOwner = 100;
+constexpr int kFlushWritesOfCurrentContext = 0;
+constexpr int kFlushWritesToOwner = 100;
 
 // Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc(),
 // cuMemHostRegister() and cuIpcOpenMemHandle().

@@ -78,6 +78,11 @@ class Api {
                                                   size_t bytes, int type,
                                                   uint64_t flags) = 0;
 
+  // Makes visible what network devices have written to the memory of the
+  // current context. Returns kNotSupported with a driver older than CUDA
+  // 11.3's, which lacks it.
+  virtual abi::Result FlushGPUDirectRDMAWrites(int target, int scope) = 0;
+
   virtual abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
                                           abi::DeviceId peer) = 0;
   virtual abi::Result CtxEnablePeerAccess(abi::Context peer,

@@ -53,6 +53,8 @@ struct Symbols {
   // Of CUDA 11.7, and null before.
   abi::Result (*cuMemGetHandleForAddressRange)(void*, abi::Address, size_t, int,
                                                unsigned long long) = nullptr;
+  // Of CUDA 11.3, and null before.
+  abi::Result (*cuFlushGPUDirectRDMAWrites)(int, int) = nullptr;
   abi::Result (*cuDeviceCanAccessPeer)(int*, abi::DeviceId,
                                        abi::DeviceId) = nullptr;
   abi::Result (*cuCtxEnablePeerAccess)(abi::Context, unsigned) = nullptr;
@@ -189,6 +191,12 @@ class LibraryApi : public Api {
     return call_.cuMemGetHandleForAddressRange(handle, address, bytes, type,
                                                flags);
   }
+  abi::Result FlushGPUDirectRDMAWrites(int target, int scope) override {
+    if (call_.cuFlushGPUDirectRDMAWrites == nullptr) {
+      return abi::kNotSupported;
+    }
+    return call_.cuFlushGPUDirectRDMAWrites(target, scope);
+  }
   abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
                                   abi::DeviceId peer) override {
     return call_.cuDeviceCanAccessPeer(can, device, peer);
@@ -291,6 +299,7 @@ const char* FindAll(void* library, Symbols* symbols) {
 #undef PENSTOCK_FIND
 #define PENSTOCK_FIND_IF_THERE(name) Find(library, #name, &symbols->name);
   PENSTOCK_FIND_IF_THERE(cuMemGetHandleForAddressRange)
+  PENSTOCK_FIND_IF_THERE(cuFlushGPUDirectRDMAWrites)
 #undef PENSTOCK_FIND_IF_THERE
   return nullptr;
 }

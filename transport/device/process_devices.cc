@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/device/dmabuf.h"
 #include "transport/device/handles.h"
+#include "transport/device/remote_writes.h"
 
 namespace penstock {
 namespace device {
@@ -227,6 +228,12 @@ absl::StatusOr<memory::Dmabuf> ProcessDevices::ExportDmabuf(
   absl::StatusOr<OpenDevice*> open = DeviceOf(range.data());
   if (!open.ok()) return open.status();
   return ExportPages((*open)->device.get(), range);
+}
+
+absl::Status ProcessDevices::FlushWrites(absl::Span<const uint8_t> range) {
+  absl::StatusOr<OpenDevice*> open = DeviceOf(range.data());
+  if (!open.ok()) return open.status();
+  return FlushRemoteWrites((*open)->device.get());
 }
 
 }  // namespace device

@@ -56,6 +56,8 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::StatusOr<memory::Dmabuf> ExportDmabuf(
       absl::Span<const uint8_t> range) override;
 
+  absl::Status FlushWrites(absl::Span<const uint8_t> range) override;
+
  private:
   absl::StatusOr<OpenDevice*> DeviceOf(const uint8_t* data);
   absl::StatusOr<std::string> NameOf(Device* device,

@@ -62,6 +62,11 @@ absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id) {
   traits.has_dma_buf = Attribute(api, abi::kDmaBufSupported, *id) != 0;
   traits.has_gpu_direct =
       Attribute(api, abi::kGpuDirectRdmaSupported, *id) != 0;
+  traits.sees_remote_writes = Attribute(api, abi::kGpuDirectRdmaWritesOrdering,
+                                        *id) >= abi::kWritesOrderedForOwner;
+  traits.flushes_remote_writes =
+      (Attribute(api, abi::kGpuDirectRdmaFlushWritesOptions, *id) &
+       abi::kFlushWritesByHost) != 0;
   return traits;
 }
 

@@ -23,6 +23,10 @@ struct Traits {
   // nvidia_peermem.
   bool has_dma_buf = false;
   bool has_gpu_direct = false;
+  // Whether its own work sees what they have written without more ado; and
+  // whether a call of the driver's makes it seen.
+  bool sees_remote_writes = false;
+  bool flushes_remote_writes = false;
 };
 
 // Returns "GPU-1b8fc7f7-...".

@@ -93,9 +93,10 @@ class DeviceAccess {
   // device has written to the range, once the CPU has seen the completion of
   // that, if the device does not see to it by itself. Returns an error if the
   // device could not: then it must not be written to. May block for some
-  // microseconds. Called for each READ, so cheap where it is not needed.
+  // microseconds. Called for each READ, so cheap where it is not needed. Unless
+  // it is overridden, no network device may write.
   virtual absl::Status FlushWrites(absl::Span<const uint8_t> range) {
-    return absl::OkStatus();
+    return absl::UnimplementedError("writes of network devices are not seen");
   }
 };
 

@@ -58,6 +58,15 @@ PENSTOCK_SAME(kAsyncEngineCount, CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
 PENSTOCK_SAME(kUnifiedAddressing, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
 PENSTOCK_SAME(kGpuDirectRdmaSupported,
               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED);
+PENSTOCK_SAME(kGpuDirectRdmaFlushWritesOptions,
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS);
+PENSTOCK_SAME(kGpuDirectRdmaWritesOrdering,
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING);
+PENSTOCK_SAME(kFlushWritesByHost, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST);
+PENSTOCK_SAME(kWritesOrderedForOwner, CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER);
+PENSTOCK_SAME(kFlushWritesOfCurrentContext,
+              CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX);
+PENSTOCK_SAME(kFlushWritesToOwner, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER);
 PENSTOCK_SAME(kDmaBufSupported, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
 
 PENSTOCK_SAME(kPointerMemoryType, CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
@@ -118,6 +127,8 @@ PENSTOCK_TAKES(cuIpcOpenMemHandle_v2, CUdeviceptr*, CUipcMemHandle, unsigned);
 PENSTOCK_TAKES(cuIpcCloseMemHandle, CUdeviceptr);
 PENSTOCK_TAKES(cuMemGetHandleForAddressRange, void*, CUdeviceptr, size_t,
                CUmemRangeHandleType, unsigned long long);
+PENSTOCK_TAKES(cuFlushGPUDirectRDMAWrites, CUflushGPUDirectRDMAWritesTarget,
+               CUflushGPUDirectRDMAWritesScope);
 PENSTOCK_TAKES(cuDeviceCanAccessPeer, int*, CUdevice, CUdevice);
 PENSTOCK_TAKES(cuCtxEnablePeerAccess, CUcontext, unsigned);
 PENSTOCK_TAKES(cuMemcpyHtoDAsync_v2, CUdeviceptr, const void*, size_t,

@@ -124,6 +124,7 @@ class FakeDriver : public Api {
   abi::Result MemGetHandleForAddressRange(void* handle, abi::Address address,
                                           size_t bytes, int type,
                                           uint64_t flags) override;
+  abi::Result FlushGPUDirectRDMAWrites(int target, int scope) override;
   abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,
                                   abi::DeviceId peer) override;
   abi::Result CtxEnablePeerAccess(abi::Context peer, unsigned flags) override;

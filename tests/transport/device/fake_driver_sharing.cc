@@ -206,6 +206,15 @@ abi::Result FakeDriver::MemGetHandleForAddressRange(void* handle,
   return abi::kSuccess;
 }
 
+abi::Result FakeDriver::FlushGPUDirectRDMAWrites(int target, int scope) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = BeginHere("FlushGPUDirectRDMAWrites");
+  if (begun != abi::kSuccess) return begun;
+  const bool is_known = target == abi::kFlushWritesOfCurrentContext &&
+                        scope == abi::kFlushWritesToOwner;
+  return is_known ? abi::kSuccess : abi::kInvalidValue;
+}
+
 abi::Result FakeDriver::DeviceCanAccessPeer(int* can, abi::DeviceId device,
                                             abi::DeviceId peer) {
   std::lock_guard<std::recursive_mutex> lock(mu_);

@@ -166,6 +166,49 @@ TEST(ExportDmabufTest, EachCallMayFailAndNoDescriptorStays) {
   }
 }
 
+TEST(FlushWritesTest, EachCallMayFail) {
+  FakeProcess process;
+  const auto range = process.OnDevice(std::string(100, 'x'), 1);
+  EXPECT_TRUE(process.access()->FlushWrites(range).ok());
+  const FakeProcess::Failures failures = process.FailEach(
+      abi::kOperatingSystem,
+      [&] { return process.access()->FlushWrites(range); },
+      [](const absl::Status& status) {
+        EXPECT_THAT(status.message(), HasSubstr("CUDA"));
+      });
+  EXPECT_GT(failures.calls, 2);
+  EXPECT_EQ(failures.errors, failures.calls);
+}
+
+TEST(FlushWritesTest, ADeviceThatOrdersThemIsNotAsked) {
+  FakeProcess asked, ordered;
+  ordered.driver()->SetAttribute(abi::kGpuDirectRdmaWritesOrdering,
+                                 abi::kWritesOrderedForOwner);
+  ordered.driver()->SetAttribute(abi::kGpuDirectRdmaFlushWritesOptions, 0);
+  int calls[2];
+  for (FakeProcess* process : {&asked, &ordered}) {
+    const auto range = process->OnDevice(std::string(100, 'x'));
+    EXPECT_TRUE(process->access()->FlushWrites(range).ok());
+    calls[process == &ordered] =
+        process
+            ->FailEach(
+                abi::kOperatingSystem,
+                [&] { return process->access()->FlushWrites(range); },
+                [](const absl::Status&) {})
+            .calls;
+  }
+  EXPECT_EQ(calls[1], calls[0] - 1);
+}
+
+TEST(FlushWritesTest, ADeviceThatCannotSaysSo) {
+  FakeProcess process;
+  process.driver()->SetAttribute(abi::kGpuDirectRdmaFlushWritesOptions, 2);
+  const auto range = process.OnDevice(std::string(100, 'x'));
+  const absl::Status status = process.access()->FlushWrites(range);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_FALSE(process.access()->FlushWrites({nullptr, 1}).ok());
+}
+
 class PeersTest : public testing::Test {
  protected:
   absl::Status Copy(const std::string& bytes) {
