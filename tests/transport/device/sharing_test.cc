@@ -105,6 +105,7 @@ TEST_F(SharingTest, IsOpenedOnceAndClosedWithTheLastShare) {
 TEST_F(SharingTest, MoreThanMayBeOpenAreRefusedUntilOneIsClosed) {
   receiver_ = std::make_unique<FakeProcess>(/*max_open=*/2);
   std::vector<SharedAllocation> shared;
+  shared.reserve(3);
   for (int i = 0; i < 3; ++i) {
     shared.push_back(Share(sender_->OnDevice(std::string(10 + i, 'x'))));
   }
@@ -324,6 +325,7 @@ TEST_F(SharingTest, ThreadsThatOpenAndCloseAtRandomShareWhatIsOpen) {
   receiver_ = std::make_unique<FakeProcess>(/*max_open=*/5);
   constexpr int kAllocations = 8;
   std::vector<SharedAllocation> shared;
+  shared.reserve(kAllocations);
   for (int i = 0; i < kAllocations; ++i) {
     shared.push_back(Share(
         sender_->OnDevice(std::string(50 + i, static_cast<char>('a' + i)))));
