@@ -8,6 +8,7 @@
 #include "transport/grpc/metadata_codec.h"
 #include "transport/grpc/stream.h"
 #include "transport/grpc/transport_registry.h"
+#include "transport/memory/device_ranges.h"
 #include "transport/paths/session_setup.h"
 #include "transport/progress/fork_count.h"
 #include "transport/session/refusal.h"
@@ -17,9 +18,10 @@ namespace penstock {
 namespace core {
 namespace {
 
-session::Config SessionConfig(const Transport::Config& config) {
+session::Config SessionConfig(const Transport::Config& config,
+                              const paths::SidePaths& side_paths) {
   session::Config result = paths::SessionConfig(
-      config.settings, config.is_client, config.version, config.is_private);
+      config.settings, config.is_client, config.version, side_paths);
   result.max_receive_bytes = config.limits.max_receive_bytes;
   result.max_streams = config.limits.max_streams;
   result.max_metadata_bytes = config.limits.max_metadata_bytes;
@@ -84,11 +86,12 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
           std::string(grpc_endpoint_get_local_address(endpoint)), peer_,
           absl::StrCat("penstock ", peer_), config.security)),
       stream_(endpoint, this),
-      side_paths_(config.settings, config.is_private),
+      side_paths_(config.settings, config.is_private,
+                  memory::DevicesOfProcess()),
       lifeline_(new fabric::tcp::Endpoint(&stream_)),
       session_(std::make_unique<session::Session>(
-          SessionConfig(config_), std::unique_ptr<fabric::Endpoint>(lifeline_),
-          this)),
+          SessionConfig(config_, side_paths_),
+          std::unique_ptr<fabric::Endpoint>(lifeline_), this)),
       departure_(session_.get()),
       poller_(this),
       liveness_(config.limits),

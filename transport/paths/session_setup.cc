@@ -31,11 +31,11 @@ absl::Status NoPathError() {
 }
 
 session::Config SessionConfig(const Settings& settings, bool is_client,
-                              uint8_t version, bool is_private) {
+                              uint8_t version, const SidePaths& side_paths) {
   session::Config config;
   config.is_client = is_client;
   config.version = version;
-  config.offers = SidePaths(settings, is_private).Offers();
+  config.offers = side_paths.Offers();
   config.load_in_place = settings.shm_sharing == ShmSharing::kSameUid;
   config.tuning.now_ns = MonotonicNanoseconds;
   config.tuning.eager_max_bytes = settings.eager_max_bytes;

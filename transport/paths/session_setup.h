@@ -34,10 +34,10 @@ absl::Status NoHelloError();
 absl::Status NoPathError();
 
 // Returns the configuration of a session by the settings. The limits on what a
-// peer may send are the defaults: a caller that has others sets them. See
-// SidePaths for `is_private`.
+// peer may send are the defaults: a caller that has others sets them.
+// `side_paths` says what is offered.
 session::Config SessionConfig(const Settings& settings, bool is_client,
-                              uint8_t version, bool is_private);
+                              uint8_t version, const SidePaths& side_paths);
 
 // Handles SessionEvents::OnListenWanted(): ends the earlier attempt, and
 // listens for the client with a new token.

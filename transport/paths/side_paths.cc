@@ -19,21 +19,24 @@ namespace {
 
 // Returns the fabric for these settings, and makes it on first use. There is
 // one for each combination, because each listens by itself.
-fabric::Fabric* FindShm(const std::string& directory, bool is_private) {
+fabric::Fabric* FindShm(const std::string& directory, bool is_private,
+                        memory::DeviceAccess* devices) {
   struct Fabrics {
     base::Mutex mu;
-    std::map<std::pair<std::string, bool>, fabric::Fabric*> all
-        ABSL_GUARDED_BY(mu);
+    std::map<std::tuple<std::string, bool, memory::DeviceAccess*>,
+             fabric::Fabric*>
+        all ABSL_GUARDED_BY(mu);
   };
   // Leaked, because their threads outlive main().
   static Fabrics* const fabrics = new Fabrics;
   base::MutexLock lock(&fabrics->mu);
-  fabric::Fabric*& found = fabrics->all[{directory, is_private}];
+  fabric::Fabric*& found = fabrics->all[{directory, is_private, devices}];
   if (found == nullptr) {
     fabric::shm::Options options;
     options.directory = directory;
     // What is shared with another user can be read by all processes of his.
     options.other_users = !is_private;
+    options.devices = devices;
     // A bad value was logged when the first channel or server was made.
     options.huge_pages =
         ResolveShmHugePages().value_or(fabric::shm::HugePages::kTransparent);
@@ -68,14 +71,6 @@ fabric::Fabric* FindVerbs(const Settings& settings) {
   return found;
 }
 
-// Returns null for a name that this release does not know.
-fabric::Fabric* FindFabric(const std::string& name, const Settings& settings,
-                           bool is_private) {
-  if (name == "shm") return FindShm(settings.shm_directory, is_private);
-  if (name == "verbs") return FindVerbs(settings);
-  return nullptr;
-}
-
 // Returns an error, with the reason, if the settings or the connection's
 // security rule the fabric out.
 absl::Status CheckAllowed(Fabric fabric, const Settings& settings,
@@ -103,6 +98,14 @@ fabric::ConnectCallback Adapt(const std::string& fabric,
 
 }  // namespace
 
+fabric::Fabric* SidePaths::Find(const std::string& name) const {
+  if (name == "shm") {
+    return FindShm(settings_.shm_directory, is_private_, devices_);
+  }
+  if (name == "verbs") return FindVerbs(settings_);
+  return nullptr;
+}
+
 std::vector<wire::FabricOffer> SidePaths::Offers() const {
   std::vector<wire::FabricOffer> offers;
   for (Fabric wanted : settings_.fabrics) {
@@ -111,8 +114,7 @@ std::vector<wire::FabricOffer> SidePaths::Offers() const {
     offer.fabric = FabricName(wanted);
     const absl::Status allowed = CheckAllowed(wanted, settings_, is_private_);
     const absl::StatusOr<std::string> data =
-        allowed.ok() ? FindFabric(offer.fabric, settings_, is_private_)->Offer()
-                     : allowed;
+        allowed.ok() ? Find(offer.fabric)->Offer() : allowed;
     offer.usable = data.ok();
     offer.data = data.ok() ? *data : std::string(data.status().message());
     offers.push_back(std::move(offer));
@@ -124,15 +126,14 @@ void SidePaths::Listen(const std::vector<wire::FabricOffer>& offers,
                        const std::string& token, const Done& done) {
   for (const wire::FabricOffer& offer : offers) {
     if (!offer.usable) continue;
-    pending_.push_back(FindFabric(offer.fabric, settings_, is_private_)
-                           ->Listen(token, Adapt(offer.fabric, done)));
+    pending_.push_back(
+        Find(offer.fabric)->Listen(token, Adapt(offer.fabric, done)));
   }
 }
 
 void SidePaths::Connect(const std::string& fabric, const std::string& offer,
                         const std::string& token, const Done& done) {
-  pending_.push_back(FindFabric(fabric, settings_, is_private_)
-                         ->Connect(offer, token, Adapt(fabric, done)));
+  pending_.push_back(Find(fabric)->Connect(offer, token, Adapt(fabric, done)));
 }
 
 }  // namespace paths

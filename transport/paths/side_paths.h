@@ -14,6 +14,10 @@
 #include "transport/wire/hello.h"
 
 namespace penstock {
+namespace memory {
+class DeviceAccess;
+}  // namespace memory
+
 namespace paths {
 
 // Only side_paths.cc names the fabrics shm and verbs. Not thread-safe. Attempts
@@ -26,9 +30,16 @@ class SidePaths {
       absl::StatusOr<std::shared_ptr<fabric::Endpoint>> path)>;
 
   // `is_private`: the connection's security promises that others can neither
-  // read nor change what goes over it; see PromisesPrivacy().
-  SidePaths(const Settings& settings, bool is_private)
-      : settings_(settings), is_private_(is_private) {}
+  // read nor change what goes over it; see PromisesPrivacy(). `devices`, which
+  // lives as long as the process, reaches memory that is lent where it lies,
+  // unless the settings have it copied. Null: this connection's receivers read
+  // all bytes by the CPU.
+  SidePaths(const Settings& settings, bool is_private,
+            memory::DeviceAccess* devices)
+      : settings_(settings),
+        is_private_(is_private),
+        devices_(settings.shm_sharing == ShmSharing::kSameUid ? devices
+                                                              : nullptr) {}
 
   // Returns what the hello says about each wanted fabric before tcp.
   std::vector<wire::FabricOffer> Offers() const;
@@ -44,8 +55,13 @@ class SidePaths {
   void Cancel() { pending_.clear(); }
 
  private:
+  // Returns the process's fabric of that name, or null for one that this
+  // release does not know.
+  fabric::Fabric* Find(const std::string& name) const;
+
   const Settings settings_;
   const bool is_private_;
+  memory::DeviceAccess* const devices_;
   std::vector<std::unique_ptr<fabric::PendingConnect>> pending_;
 };
 

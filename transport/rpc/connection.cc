@@ -15,10 +15,10 @@ namespace penstock {
 namespace rpc {
 namespace {
 
-session::Config SessionConfig(const Connection::Config& config) {
-  session::Config result =
-      paths::SessionConfig(config.settings, config.is_client, config.version,
-                           /*is_private=*/false);
+session::Config SessionConfig(const Connection::Config& config,
+                              const paths::SidePaths& side_paths) {
+  session::Config result = paths::SessionConfig(
+      config.settings, config.is_client, config.version, side_paths);
   result.max_receive_bytes = config.max_receive_bytes;
   result.max_streams = config.max_streams;
   result.max_metadata_bytes = kMaxHeadBytes;
@@ -56,11 +56,11 @@ Connection::Connection(const Config& config, progress::EventLoop* loop,
       loop_(loop),
       events_(std::move(events)),
       socket_(std::move(socket)),
-      side_paths_(config.settings, /*is_private=*/false),
+      side_paths_(config.settings, /*is_private=*/false, /*devices=*/nullptr),
       lifeline_(new fabric::tcp::Endpoint(&socket_)),
       session_(std::make_unique<session::Session>(
-          SessionConfig(config_), std::unique_ptr<fabric::Endpoint>(lifeline_),
-          this)),
+          SessionConfig(config_, side_paths_),
+          std::unique_ptr<fabric::Endpoint>(lifeline_), this)),
       poller_(this),
       hello_timer_(loop),
       settle_timer_(loop),

@@ -6,14 +6,20 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
+#include "transport/fabric/shm/borrowed_device.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/device_lender.h"
 #include "transport/fabric/shm/lent_segment.h"
+#include "transport/fabric/shm/setup_message.h"
+#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
@@ -24,24 +30,30 @@ namespace shm {
 constexpr size_t kMaxPeerSegments = 64;
 constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 
-// Maps the segments that the peer passes over one connection. Keeps a segment
-// mapped until the peer takes it back or this ends, and for longer while a
-// range of it is in use. Thread-safe.
+// Maps the segments and opens the allocations that the peer passes over one
+// connection. Keeps one until the peer takes it back or this ends, and for
+// longer while a range of it is in use. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, and the share that keeps them mapped.
+  // The bytes of a part, what reaches them, and the share that keeps them.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
-    std::shared_ptr<const LentSegment> segment;
+    memory::DeviceAccess* device = nullptr;  // null: the CPU
+    std::shared_ptr<const void> owner;
   };
 
-  // Receives segments over `socket`, and gives loans back in `own`. Both must
-  // outlive this.
-  Borrower(int socket, ControlPage* own) : socket_(socket), own_(own) {}
+  // Receives segments over `socket`, and gives loans back in `own`. Opens
+  // allocations with `devices`; null: opens none. Tells `lender` what the peer
+  // declines. All must outlive this.
+  Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
+           DeviceLender* lender)
+      : socket_(socket), own_(own), devices_(devices), lender_(lender) {}
 
-  // Returns where the bytes of `part` lie. Takes in segments that wait in the
-  // socket, if the part's is not known yet. Returns an error if the peer does
-  // not lend all of the part, or has not allocated it.
+  // Returns where the bytes of `part` lie. Takes in what waits in the socket,
+  // if the part's segment or allocation is not known yet. Returns an error if
+  // the peer does not lend all of the part, or has not allocated it, or if its
+  // device's memory cannot be opened, which the peer is told. May take
+  // milliseconds at the first part of an allocation.
   absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
   // Takes in some of what waits in the socket: a bounded amount. Returns false
@@ -53,6 +65,12 @@ class Borrower {
   // call.
   void GiveBack(uint64_t key);
 
+  // Lets go of all allocations of which nothing is in use, and of later ones,
+  // since Find() is not called any more.
+  void CloseDevices();
+  // Returns why an allocation could not be opened; empty: all could.
+  std::string WhyDeclined() const;
+
  private:
   // Takes in what waits in the socket, up to the wanted segment.
   absl::Status ReceiveLocked(uint32_t wanted)
@@ -61,14 +79,36 @@ class Borrower {
   absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(uint32_t id, uint64_t size, progress::ForeignFd fd)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AddDeviceLocked(const SetupMessage& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Forgets a segment or an allocation. Returns false if there is none.
+  bool TakeBackLocked(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasLocked(uint32_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return segments_.count(id) + device_allocations_.count(id) > 0;
+  }
+  absl::StatusOr<Borrowed> FindOnDevice(
+      const RemotePart& part, const std::shared_ptr<BorrowedDevice>& device);
+  // Tells the peer, once, that an allocation cannot be opened.
+  void Decline(uint32_t id, const absl::Status& why);
 
   const int socket_;
   ControlPage* const own_;
+  memory::DeviceAccess* const devices_;
+  DeviceLender* const lender_;
 
-  base::Mutex mu_;  // held too by the one who receives from the socket
+  // Held too by the one who receives from the socket. Taken before the
+  // DeviceLender's.
+  mutable base::Mutex mu_;
   std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
       ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<uint32_t, std::shared_ptr<BorrowedDevice>> device_allocations_
+      ABSL_GUARDED_BY(mu_);
+  uint64_t device_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;  // their numbers only grow
+  bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
+  std::set<uint32_t> declined_ ABSL_GUARDED_BY(mu_);  // the peer was told
+  std::string why_declined_ ABSL_GUARDED_BY(mu_);
   // Why TakeIn() last returned false.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);
 

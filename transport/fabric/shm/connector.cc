@@ -70,7 +70,8 @@ absl::Status Connector::Reach() {
 }
 
 absl::Status Connector::Greet() {
-  absl::StatusOr<Segment> control = CreateControl(options_.ring_bytes);
+  absl::StatusOr<Segment> control =
+      CreateControl(options_.ring_bytes, FeaturesOf(sharing_));
   if (!control.ok()) return control.status();
   SetupMessage hello;
   hello.kind = SetupMessage::Kind::kHello;
@@ -111,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
   absl::StatusOr<PeerSegment> peer =
       MapControl(std::move(welcome->fd), welcome->message.size);
   if (!peer.ok()) return peer.status();
-  Agree(welcome->message.copies, &sharing_);
+  Agree(welcome->message.copies, *PageOf(*peer), &sharing_);
   return ShmEndpoint::Create(std::move(socket_), *std::move(control_),
                              *std::move(peer), std::move(sharing_));
 }

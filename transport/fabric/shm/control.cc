@@ -20,7 +20,7 @@ bool IsRingSize(uint64_t ring_bytes) {
          (ring_bytes & (ring_bytes - 1)) == 0;
 }
 
-absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes) {
+absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes, uint32_t features) {
   absl::StatusOr<Segment> segment = Segment::CreatePart(
       "penstock-control", kRingOffset + ring_bytes, kFirstBytes);
   if (!segment.ok()) return segment.status();
@@ -31,6 +31,7 @@ absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes) {
   page->magic = kMagic;
   page->version = kLayoutVersion;
   page->ring_bytes = ring_bytes;
+  page->features = features;
   // A peer that writes before the endpoint is polled rings once too often.
   page->armed.store(1, std::memory_order_release);
   return segment;

@@ -15,8 +15,13 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// Changes with ControlPage, the ring or the set-up messages.
+// Changes with ControlPage, the ring or the set-up messages. What a side only
+// uses after the other one has asked for it by a feature does not change it.
 constexpr uint16_t kLayoutVersion = 5;
+
+// A bit of ControlPage::features: this side opens allocations of devices'
+// memory, and uses them in place.
+constexpr uint32_t kOpensDevices = 1;
 
 // The most loans that are out at a time. Their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
@@ -29,6 +34,9 @@ struct ControlPage {
   uint32_t magic;
   uint32_t version;
   uint32_t ring_bytes;  // once it has grown
+  // Bits that say what the peer may send. Those that it does not know are
+  // ignored; a side that is older than they are has none.
+  uint32_t features;
 
   // Counts the bytes ever written into this segment's ring.
   alignas(64) std::atomic<uint64_t> head;
@@ -67,7 +75,8 @@ bool IsRingSize(uint64_t ring_bytes);
 
 // Makes the segment for a ring of that size, ready to be passed to a peer.
 // Allocates and maps its page and the first part of its ring.
-absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes);
+absl::StatusOr<Segment> CreateControl(uint32_t ring_bytes,
+                                      uint32_t features = 0);
 // Maps a peer's control segment. Returns an error if it is not of this layout.
 absl::StatusOr<PeerSegment> MapControl(progress::ForeignFd fd,
                                        uint64_t ring_bytes);

@@ -38,21 +38,21 @@ Capabilities MakeCapabilities(bool can_load) {
   return capabilities;
 }
 
-using SegmentShares =
-    absl::InlinedVector<std::shared_ptr<const LentSegment>, 1>;
+// What keeps mapped or open what was borrowed.
+using Shares = absl::InlinedVector<std::shared_ptr<const void>, 1>;
 
 // The owner of loaded bytes. Its last action keeps the link alive.
 struct LoadedRegion {
-  LoadedRegion(std::shared_ptr<ReadingShare> reading, SegmentShares segments,
+  LoadedRegion(std::shared_ptr<ReadingShare> reading, Shares shares,
                uint64_t key)
-      : reading(std::move(reading)), segments(std::move(segments)), key(key) {}
+      : reading(std::move(reading)), shares(std::move(shares)), key(key) {}
   ~LoadedRegion() {
     Link* link = reading->link();
     if (!link->IsForeign()) link->borrower()->GiveBack(key);
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  const SegmentShares segments;
+  const Shares shares;
   const uint64_t key;
 };
 
@@ -98,7 +98,14 @@ std::string ShmEndpoint::Describe() const {
   const std::string pages = sharing.arena->Describe();
   return absl::StrCat("ring ", link_->own_page()->ring_bytes / 1024, " KiB",
                       sharing.copies ? ", copied: " : "", sharing.reason,
-                      pages.empty() ? "" : ", ", pages);
+                      pages.empty() ? "" : ", ", pages, DescribeDevices());
+}
+
+std::string ShmEndpoint::DescribeDevices() const {
+  if (link_->sharing().devices == nullptr) return "";
+  const std::string why = link_->borrower()->WhyDeclined();
+  return absl::StrCat(", ", link_->device_lender()->Describe(),
+                      why.empty() ? "" : ", the peer's copied: ", why);
 }
 
 void ShmEndpoint::Start(EndpointEvents* events) { events_ = events; }
@@ -136,7 +143,9 @@ absl::StatusOr<Exposure> ShmEndpoint::Expose(const memory::Payload& payload,
   absl::StatusOr<Exposure> exposure =
       link_->lender()->Expose(payload, copies ? 1 : max_parts);
   if (absl::IsDataLoss(exposure.status())) Fail(exposure.status());
-  if (exposure.ok()) link_->WatchLoans();
+  if (exposure.ok() || link_->device_lender()->count() > 0) {
+    link_->WatchLoans();
+  }
   if (!exposure.ok() || !copies) return exposure;
   // For a peer that wants the pieces in places of their own.
   const RemotePart all = exposure->region[0];
@@ -173,9 +182,12 @@ absl::Status ShmEndpoint::CopyPart(const RemotePart& part, uint64_t offset,
   }
   absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
   if (!borrowed.ok()) return borrowed.status();
-  if (!into.empty()) {
-    std::memcpy(into.data(), borrowed->bytes.data() + offset, into.size());
+  if (into.empty()) return absl::OkStatus();
+  const auto from = borrowed->bytes.subspan(offset, into.size());
+  if (borrowed->device != nullptr) {
+    return borrowed->device->CopyToHost(from, into.data());
   }
+  std::memcpy(into.data(), from.data(), from.size());
   return absl::OkStatus();
 }
 
@@ -188,18 +200,19 @@ absl::StatusOr<memory::Payload> ShmEndpoint::Load(const RemoteRegion& region) {
     return absl::InvalidArgumentError("the peer's region is of several loans");
   }
   absl::InlinedVector<memory::Bytes, 1> pieces;
-  SegmentShares segments;
+  Shares shares;
   for (const RemotePart& part : region) {
     absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
     if (!borrowed.ok()) return borrowed.status();
     const absl::Span<const uint8_t> bytes = borrowed->bytes;
-    pieces.push_back(memory::Bytes{bytes.data(), bytes.size(), nullptr});
-    if (segments.empty() || segments.back() != borrowed->segment) {
-      segments.push_back(std::move(borrowed->segment));
+    pieces.push_back(
+        memory::Bytes{bytes.data(), bytes.size(), nullptr, borrowed->device});
+    if (shares.empty() || shares.back() != borrowed->owner) {
+      shares.push_back(std::move(borrowed->owner));
     }
   }
-  const auto owner = std::make_shared<LoadedRegion>(
-      reading_, std::move(segments), region[0].key);
+  const auto owner = std::make_shared<LoadedRegion>(reading_, std::move(shares),
+                                                    region[0].key);
   memory::Payload payload;
   for (memory::Bytes& piece : pieces) {
     piece.owner = owner;
@@ -281,6 +294,10 @@ void ShmEndpoint::Fail(absl::Status cause) {
 void ShmEndpoint::Break(absl::Status cause) {
   broken_.store(true, std::memory_order_release);
   events_->OnBroken(cause);
+}
+
+bool ShmEndpoint::TakesDeviceMemory() const {
+  return link_->device_lender()->lends();
 }
 
 bool ShmEndpoint::HasFailed() const {

@@ -56,11 +56,14 @@ class ShmEndpoint : public Endpoint {
   void Read(const RemotePart& part, uint64_t offset, absl::Span<uint8_t> into,
             uint64_t cookie) override;
   // Gives the region back with the last share of the bytes. Needs all parts to
-  // be of one loan, as an honest peer's are.
+  // be of one loan, as an honest peer's are. May open a device's allocation,
+  // which takes milliseconds. If it cannot, the peer is told to copy from then
+  // on.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 
   bool HasFailed() const override;
+  bool TakesDeviceMemory() const override;
   bool Poll() override;
   bool HasInput() const override;
   void SetArmed(bool armed) override;
@@ -72,6 +75,7 @@ class ShmEndpoint : public Endpoint {
   // Delivers packets from the ring, up to a budget. Returns how many. Stops
   // when an event has set `destroyed`.
   int Deliver(const bool& destroyed);
+  std::string DescribeDevices() const;
   absl::Status CopyPart(const RemotePart& part, uint64_t offset,
                         absl::Span<uint8_t> into);
   // Notes why the endpoint is broken. Poll() reports the first cause.

@@ -11,9 +11,17 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
+struct Lender::LentParts {
+  explicit LentParts(const Parts& lent) : parts(lent) {}
+  const Parts parts;
+};
+
 Lender::Lender(std::shared_ptr<Arena> arena, int socket,
-               const ControlPage* peer)
-    : arena_(std::move(arena)), socket_(socket), peer_(peer) {}
+               const ControlPage* peer, DeviceLender* devices)
+    : arena_(std::move(arena)),
+      socket_(socket),
+      peer_(peer),
+      devices_(devices) {}
 
 absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
                                         size_t max_parts) {
@@ -29,25 +37,42 @@ absl::StatusOr<Exposure> Lender::Expose(const memory::Payload& payload,
   return Lend(*std::move(parts));
 }
 
+absl::optional<Lender::Part> Lender::Locate(const memory::Bytes& piece) {
+  if (piece.device != nullptr) {
+    absl::optional<DeviceLender::Lent> lent = devices_->Lend(piece);
+    if (!lent.has_value()) return absl::nullopt;
+    Place place;
+    place.segment_id = lent->segment_id;
+    place.offset = lent->offset;
+    return Part{place, piece, std::move(lent->share)};
+  }
+  const auto place = arena_->Find(piece.data, piece.size);
+  if (!place.has_value()) return absl::nullopt;
+  return Part{*place, piece, nullptr};
+}
+
 absl::StatusOr<Lender::Parts> Lender::MakeParts(const memory::Payload& payload,
                                                 size_t max_parts) {
   const memory::Payload::Pieces& pieces = payload.pieces();
-  if (pieces.size() == 1 && pieces[0].device == nullptr) {
-    const auto place = arena_->Find(pieces[0].data, pieces[0].size);
-    if (place.has_value()) return Parts{Part{*place, pieces[0]}};
+  Located located(pieces.size());
+  if (pieces.size() == 1) {
+    located[0] = Locate(pieces[0]);
+    if (located[0].has_value()) return Parts{*std::move(located[0])};
   }
   std::vector<bool> reachable(pieces.size(), false);
-  for (size_t i = 0; max_parts > 1 && i < pieces.size(); ++i) {
-    reachable[i] = pieces[i].device == nullptr &&
-                   pieces[i].size >= kMinPartBytes &&
-                   arena_->Find(pieces[i].data, pieces[i].size).has_value();
+  for (size_t i = 0; pieces.size() > 1 && max_parts > 1 && i < pieces.size();
+       ++i) {
+    if (pieces[i].size >= kMinPartBytes) located[i] = Locate(pieces[i]);
+    reachable[i] = located[i].has_value();
   }
   return Gather(payload,
-                DivideIntoParts(payload, reachable, kMinPartBytes, max_parts));
+                DivideIntoParts(payload, reachable, kMinPartBytes, max_parts),
+                std::move(located));
 }
 
 absl::StatusOr<Lender::Parts> Lender::Gather(
-    const memory::Payload& payload, const std::vector<Stretch>& stretches) {
+    const memory::Payload& payload, const std::vector<Stretch>& stretches,
+    Located located) {
   std::shared_ptr<ArenaLease> lease;
   const size_t gathered_bytes = GatheredBytes(stretches);
   if (gathered_bytes > 0) {
@@ -56,22 +81,30 @@ absl::StatusOr<Lender::Parts> Lender::Gather(
     if (!allocated.ok()) return allocated.status();
     lease = *std::move(allocated);
     absl::Status copied = fabric::Gather(payload, stretches, lease->data());
-    if (!copied.ok()) return copied;
+    // A device's failure, and none of this path's.
+    if (!copied.ok()) return absl::ResourceExhaustedError(copied.message());
   }
   Parts parts;
   GatheredLayout layout;
   for (const Stretch& stretch : stretches) {
     if (stretch.in_place) {
-      const memory::Bytes& piece = payload.pieces()[stretch.first_piece];
-      parts.push_back(Part{*arena_->Find(piece.data, piece.size), piece});
+      parts.push_back(*std::move(located[stretch.first_piece]));
       continue;
     }
     const size_t begin = layout.Add(stretch.bytes);
-    Part part{lease->place(), {lease->data() + begin, stretch.bytes, lease}};
+    Part part{
+        lease->place(), {lease->data() + begin, stretch.bytes, lease}, nullptr};
     part.place.offset += begin;
     parts.push_back(std::move(part));
   }
   return parts;
+}
+
+Lender::Owner Lender::OwnerOf(const Parts& parts) {
+  if (parts.size() == 1 && parts[0].device == nullptr) {
+    return parts[0].bytes.owner;
+  }
+  return std::make_shared<const LentParts>(parts);
 }
 
 absl::StatusOr<Exposure> Lender::Lend(Parts parts) {
@@ -80,10 +113,7 @@ absl::StatusOr<Exposure> Lender::Lend(Parts parts) {
     exposure.region.push_back({0, part.place.offset, part.bytes.size});
     exposure.stable.Append(part.bytes);
   }
-  const Owner owner =
-      parts.size() == 1
-          ? parts[0].bytes.owner
-          : std::make_shared<const memory::Payload>(exposure.stable);
+  const Owner owner = OwnerOf(parts);
   base::MutexLock lock(&mu_);
   absl::StatusOr<uint32_t> loan = AddLocked(parts, owner);
   if (!loan.ok()) return loan.status();
@@ -96,6 +126,7 @@ absl::StatusOr<Exposure> Lender::Lend(Parts parts) {
 absl::StatusOr<uint32_t> Lender::AddLocked(const Parts& parts, Owner owner) {
   if (ended_) return absl::UnavailableError("the peer hung up");
   for (const Part& part : parts) {
+    if (part.device != nullptr) continue;  // it has been passed
     absl::Status sent = SendSegmentLocked(part.place);
     if (!sent.ok()) return sent;
   }
@@ -173,6 +204,7 @@ absl::Status Lender::Reclaim() {
 }
 
 void Lender::EndAll() {
+  devices_->End();
   std::map<uint32_t, Owner> ended;  // go after the lock
   base::MutexLock lock(&mu_);
   ended_ = true;

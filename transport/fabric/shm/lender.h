@@ -13,11 +13,14 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/gather.h"
 #include "transport/fabric/shm/arena.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/device_lender.h"
+#include "transport/memory/bytes.h"
 
 namespace penstock {
 namespace fabric {
@@ -27,21 +30,22 @@ namespace shm {
 // receiver cost about as much.
 constexpr size_t kMinPartBytes = 4 * 1024;
 
-// Keeps the loans of one connection. A loan is memory that the peer reads in
-// this process's arena: it is not used again until the peer gives it back, or
-// can read nothing of this side's any more. Ending a loan may run the
-// application's code, which owns what was lent; that never happens under this
-// class's lock. Thread-safe.
+// Keeps the loans of one connection. A loan is memory that the peer reads, in
+// this process's arena and on its devices: it is not used again until the peer
+// gives it back, or can read nothing of this side's any more. Ending a loan may
+// run the application's code, which owns what was lent; that never happens
+// under this class's lock. Thread-safe.
 class Lender {
  public:
-  // Passes segments over `socket`, and finds in `peer` the loans that the peer
-  // gives back. Both must outlive this.
-  Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer);
+  // Passes segments over `socket`, has `devices` pass allocations, and finds in
+  // `peer` the loans that the peer gives back. All must outlive this.
+  Lender(std::shared_ptr<Arena> arena, int socket, const ControlPage* peer,
+         DeviceLender* devices);
 
-  // Lends `payload`, all under one loan: what lies in the arena where it lies,
-  // and of the rest a copy in the arena. The region has at most `max_parts`
-  // parts. Returns RESOURCE_EXHAUSTED in the normal course of things, and
-  // UNAVAILABLE after EndAll().
+  // Lends `payload`, all under one loan: what lies in the arena, or where
+  // `devices` lends it, where it lies, and of the rest a copy in the arena. The
+  // region has at most `max_parts` parts. Returns RESOURCE_EXHAUSTED in the
+  // normal course of things, and UNAVAILABLE after EndAll().
   absl::StatusOr<Exposure> Expose(const memory::Payload& payload,
                                   size_t max_parts);
 
@@ -70,13 +74,26 @@ class Lender {
   struct Part {
     Place place;
     memory::Bytes bytes;
+    // Keeps the allocation passed; null: it is the arena's.
+    std::shared_ptr<const void> device;
   };
   using Parts = absl::InlinedVector<Part, 1>;
+  // Each piece of a payload, where the peer can reach it.
+  using Located = absl::InlinedVector<absl::optional<Part>, 1>;
+
+  // What keeps a loan of several parts, or on a device.
+  struct LentParts;
+
+  // Returns where the peer reaches the piece, if it can.
+  absl::optional<Part> Locate(const memory::Bytes& piece);
 
   absl::StatusOr<Parts> MakeParts(const memory::Payload& payload,
                                   size_t max_parts);
   absl::StatusOr<Parts> Gather(const memory::Payload& payload,
-                               const std::vector<Stretch>& stretches);
+                               const std::vector<Stretch>& stretches,
+                               Located located);
+  // Returns what keeps the parts while they are lent.
+  static Owner OwnerOf(const Parts& parts);
   absl::StatusOr<Exposure> Lend(Parts parts);
   absl::StatusOr<uint32_t> AddLocked(const Parts& parts, Owner owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,6 +109,7 @@ class Lender {
   const std::shared_ptr<Arena> arena_;
   const int socket_;
   const ControlPage* const peer_;
+  DeviceLender* const devices_;
   std::atomic<size_t> count_{0};
 
   base::Mutex mu_;  // taken before the arena's

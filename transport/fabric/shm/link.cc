@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "transport/base/steady_time.h"
 #include "transport/progress/aside.h"
 #include "transport/progress/fork_count.h"
 
@@ -22,6 +23,11 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 // Those that come back after the endpoint is gone are noticed this late.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
 
+// Returns whose memory the two sides lend each other, or null.
+memory::DeviceAccess* DevicesOf(const Sharing& sharing) {
+  return sharing.peer_opens_devices ? sharing.devices : nullptr;
+}
+
 }  // namespace
 
 Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
@@ -32,8 +38,10 @@ Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
       sharing_(std::move(sharing)),
       loop_(loop),
       fork_count_(progress::ForkCount()),
-      lender_(sharing_.arena, socket_.get(), peer_page()),
-      borrower_(socket_.get(), own_page()) {}
+      device_lender_(socket_.get(), DevicesOf(sharing_)),
+      lender_(sharing_.arena, socket_.get(), peer_page(), &device_lender_),
+      borrower_(socket_.get(), own_page(), DevicesOf(sharing_),
+                &device_lender_) {}
 
 Link::~Link() = default;
 
@@ -78,6 +86,7 @@ void Link::OnSocket(uint32_t events) {
   // Where Create() has not stored the id yet, the next call does it.
   if (watch_.load() == 0 || borrower_.TakeIn()) return;
   // The endpoint finds the reason, if it needs what cannot be taken in.
+  device_lender_.StopUnheard();
   Leave();
   if (!Watch(EPOLLRDHUP).ok()) OnHangUp();
 }
@@ -105,6 +114,7 @@ void Link::Leave() { loop_->Unwatch(watch_.load()); }
 void Link::Close() {
   if (IsForeign()) return;
   own_page()->closed.store(1, std::memory_order_release);
+  borrower_.CloseDevices();
   Linger();
 }
 
@@ -137,13 +147,14 @@ void Link::LookLater(absl::Duration period) {
 void Link::LookForReturns(absl::Duration period) {
   const bool has_lent = has_lent_.exchange(false, std::memory_order_relaxed);
   (void)lender_.Reclaim();  // a poll reports what is wrong with them
-  if (lender_.count() > 0) {
+  device_lender_.TakeBackIdle(base::SteadyNow());
+  if (HasLoans()) {
     return LookLater(has_lent ? kFirstLook
                               : std::min(period * 2, kLingerPeriod));
   }
   looks_ = false;
   // Something may have been lent just before.
-  if (lender_.count() > 0) WatchLoans();
+  if (HasLoans()) WatchLoans();
 }
 
 void Link::EndReading() {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/device_lender.h"
 #include "transport/fabric/shm/lender.h"
 #include "transport/fabric/shm/peer_socket.h"
 #include "transport/fabric/shm/segment.h"
@@ -58,6 +59,7 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
     return peer_control_.size() - kRingOffset;
   }
   const Sharing& sharing() const { return sharing_; }
+  DeviceLender* device_lender() { return &device_lender_; }
   Lender* lender() { return &lender_; }
   Borrower* borrower() { return &borrower_; }
   // Returns true once the peer writes nothing more. What it wrote before is
@@ -68,7 +70,7 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
 
   // Sees to it that what was lent just now is let go of soon after the peer has
   // given it back, also while nobody polls the endpoint: its owner may wait for
-  // that.
+  // that. And that idle devices' memory is taken back.
   void WatchLoans();
 
   // Begins the end, since the endpoint is gone.
@@ -92,7 +94,12 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   void OnHangUp();
   // Tells the peer that this side reads nothing of its any more.
   void EndReading();
-  // Looks for loans that are back, and again until all are.
+  // Whether something is lent, or may be open at the peer.
+  bool HasLoans() const {
+    return lender_.count() > 0 || device_lender_.count() > 0;
+  }
+  // Looks for loans that are back and devices' memory that is idle, and again
+  // until there are none.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
   // Leaves the event loop once all loans are back, and looks again until then.
@@ -110,6 +117,7 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   std::atomic<progress::EventLoop::Id> watch_{0};
   std::atomic<bool> has_lent_{false};  // since the last look
   std::atomic<bool> looks_{false};
+  DeviceLender device_lender_;
   Lender lender_;
   Borrower borrower_;
 };

@@ -178,11 +178,12 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Listener::Welcome(
   // Checked first: a peer that is refused sees the connection closed.
   absl::StatusOr<Sharing> sharing = Share(options_, half_open.peer);
   if (!sharing.ok()) return sharing.status();
-  Agree(hello.message.copies, &*sharing);
   absl::StatusOr<PeerSegment> peer =
       MapControl(std::move(hello.fd), hello.message.size);
   if (!peer.ok()) return peer.status();
-  absl::StatusOr<Segment> control = CreateControl(options_.ring_bytes);
+  Agree(hello.message.copies, *PageOf(*peer), &*sharing);
+  absl::StatusOr<Segment> control =
+      CreateControl(options_.ring_bytes, FeaturesOf(*sharing));
   if (!control.ok()) return control.status();
   SetupMessage welcome;
   welcome.kind = SetupMessage::Kind::kWelcome;

@@ -18,6 +18,7 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     sharing.copies = true;
     sharing.reason = "as configured";
   }
+  if (!sharing.copies) sharing.devices = options.devices;
   if (!peer.is_other && options.arena != nullptr) {
     sharing.arena = options.arena;
     return sharing;
@@ -29,10 +30,18 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
   return sharing;
 }
 
-void Agree(bool peer_copies, Sharing* sharing) {
-  if (!peer_copies || sharing->copies) return;
-  sharing->copies = true;
-  sharing->reason = "the peer copies";
+uint32_t FeaturesOf(const Sharing& sharing) {
+  return sharing.devices == nullptr ? 0 : kOpensDevices;
+}
+
+void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing) {
+  if (peer_copies && !sharing->copies) {
+    sharing->copies = true;
+    sharing->reason = "the peer copies";
+  }
+  if (sharing->copies) sharing->devices = nullptr;
+  sharing->peer_opens_devices =
+      sharing->devices != nullptr && (of_peer.features & kOpensDevices) != 0;
 }
 
 }  // namespace shm

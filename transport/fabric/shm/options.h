@@ -11,9 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/sharing.h"
 #include "transport/fabric/shm/user_arenas.h"
+#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
@@ -36,6 +38,11 @@ struct Options {
   bool other_users = true;
   // Copies also to and from peers of this process's own user.
   bool always_copy = false;
+  // What reaches this process's devices. The two sides lend each other their
+  // memory if both name one, and do not copy. A peer that opens an allocation
+  // can read all of it, and write to it. Null for connections whose receivers
+  // read all bytes by the CPU. Lives as long as the process.
+  memory::DeviceAccess* devices = nullptr;
   // The directory of socket files, this process's and its peers', for processes
   // that share a directory but no network namespace. Empty uses abstract
   // sockets and no files.
@@ -51,8 +58,11 @@ struct Options {
 // the options forbid its user, and RESOURCE_EXHAUSTED if there is no arena left
 // for another user.
 absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer);
-// Makes `sharing` copy if the peer said, in the set-up, that it copies.
-void Agree(bool peer_copies, Sharing* sharing);
+// Returns the features of this side's control page.
+uint32_t FeaturesOf(const Sharing& sharing);
+// Makes of `sharing` what the two sides share, by the peer's half of the
+// set-up. If one side copies, both do, and lend none of devices' memory.
+void Agree(bool peer_copies, const ControlPage& of_peer, Sharing* sharing);
 
 }  // namespace shm
 }  // namespace fabric

@@ -1,4 +1,6 @@
-// The key of a region: the number of its segment, and that of its loan.
+// The key of a region's part: the number of what it lies in, and that of its
+// loan. What it lies in is a segment of the arena, or an allocation of a
+// device's memory, which has a number of its own kind.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_REGION_KEY_H_
@@ -8,6 +10,13 @@
 namespace penstock {
 namespace fabric {
 namespace shm {
+
+// The highest bit of an allocation's number; a segment's does not have it.
+constexpr uint32_t kDeviceBit = uint32_t{1} << 31;
+
+inline bool IsDeviceId(uint32_t segment_id) {
+  return (segment_id & kDeviceBit) != 0;
+}
 
 inline uint64_t RegionKey(uint32_t segment_id, uint32_t loan) {
   return (uint64_t{segment_id} << 32) | loan;

@@ -12,6 +12,7 @@
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/region_key.h"
 
 namespace penstock {
 namespace fabric {
@@ -19,7 +20,7 @@ namespace shm {
 namespace {
 
 constexpr uint32_t kMagic = 0x4d485350;  // "PSHM"
-constexpr size_t kHeaderBytes = kMaxSetupBytes - kMaxTokenBytes;
+
 // What is first in a socket, and stays there. So its descriptors are not for
 // this process to close, other than the one that it has got a duplicate of.
 struct FirstInSocket {
@@ -83,9 +84,44 @@ absl::Status CheckFirst(const FirstInSocket& first) {
   return absl::OkStatus();
 }
 
-bool HasSegmentId(SetupMessage::Kind kind) {
-  return kind == SetupMessage::Kind::kSegment ||
-         kind == SetupMessage::Kind::kTakeBack;
+bool IsOfSetup(SetupMessage::Kind kind) {
+  return kind == SetupMessage::Kind::kHello ||
+         kind == SetupMessage::Kind::kWelcome;
+}
+
+// Returns false if there is no such word in a message of that kind.
+bool TakeLastWord(uint32_t word, SetupMessage* message) {
+  switch (message->kind) {
+    case SetupMessage::Kind::kHello:
+    case SetupMessage::Kind::kWelcome:
+      message->copies = word == 1;
+      return word <= 1;
+    case SetupMessage::Kind::kSegment:
+      message->segment_id = word;
+      return !IsDeviceId(word);
+    case SetupMessage::Kind::kTakeBack:
+      message->segment_id = word;
+      return true;
+    case SetupMessage::Kind::kDevice:
+    case SetupMessage::Kind::kDeclined:
+      message->segment_id = word;
+      return IsDeviceId(word);
+  }
+  return false;
+}
+
+// Returns false if a message of that kind has no such text.
+bool TakeText(absl::string_view text, SetupMessage* message) {
+  switch (message->kind) {
+    case SetupMessage::Kind::kHello:
+      message->token = std::string(text);
+      return text.size() <= kMaxTokenBytes;
+    case SetupMessage::Kind::kDevice:
+      message->handle = std::string(text);
+      return !text.empty() && text.size() <= memory::kMaxDeviceHandleBytes;
+    default:
+      return text.empty();
+  }
 }
 
 }  // namespace
@@ -95,24 +131,30 @@ absl::Status CheckToken(absl::string_view token) {
   return absl::InvalidArgumentError("a token has 1 to 64 bytes");
 }
 
+bool HasDescriptor(SetupMessage::Kind kind) {
+  return IsOfSetup(kind) || kind == SetupMessage::Kind::kSegment;
+}
+
 std::string EncodeSetup(const SetupMessage& message) {
-  std::string bytes(kHeaderBytes, '\0');
+  const std::string& text = message.kind == SetupMessage::Kind::kDevice
+                                ? message.handle
+                                : message.token;
+  std::string bytes(kSetupHeaderBytes, '\0');
   auto* out = reinterpret_cast<uint8_t*>(&bytes[0]);
   base::StoreLittle<uint32_t>(kMagic, out);
   base::StoreLittle<uint16_t>(kLayoutVersion, out + 4);
   out[6] = static_cast<uint8_t>(message.kind);
-  out[7] = static_cast<uint8_t>(message.token.size());
+  out[7] = static_cast<uint8_t>(text.size());
   base::StoreLittle<uint64_t>(message.size, out + 8);
-  base::StoreLittle<uint32_t>(HasSegmentId(message.kind)
-                                  ? message.segment_id
-                                  : uint32_t{message.copies},
-                              out + 16);
-  return bytes + message.token;
+  base::StoreLittle<uint32_t>(
+      IsOfSetup(message.kind) ? message.copies : message.segment_id, out + 16);
+  return bytes + text;
 }
 
 absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   const auto* in = reinterpret_cast<const uint8_t*>(bytes.data());
-  if (bytes.size() < kHeaderBytes || base::LoadLittle<uint32_t>(in) != kMagic) {
+  if (bytes.size() < kSetupHeaderBytes ||
+      base::LoadLittle<uint32_t>(in) != kMagic) {
     return absl::InvalidArgumentError("not a shared memory set-up message");
   }
   const uint16_t version = base::LoadLittle<uint16_t>(in + 4);
@@ -122,26 +164,15 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
                      ", this process's ", kLayoutVersion));
   }
   const uint8_t kind = in[6];
-  const size_t token_size = in[7];
-  if (kind < 1 || kind > 4 || token_size > kMaxTokenBytes ||
-      bytes.size() != kHeaderBytes + token_size) {
-    return absl::InvalidArgumentError("malformed shared memory set-up message");
-  }
+  const absl::string_view text = bytes.substr(kSetupHeaderBytes);
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
-  if (message.kind != SetupMessage::Kind::kHello && token_size > 0) {
-    return absl::InvalidArgumentError("malformed shared memory set-up message");
-  }
   message.size = base::LoadLittle<uint64_t>(in + 8);
-  const uint32_t last = base::LoadLittle<uint32_t>(in + 16);
-  if (HasSegmentId(message.kind)) {
-    message.segment_id = last;
-  } else if (last <= 1) {
-    message.copies = last == 1;
-  } else {
+  if (kind < 1 || kind > 6 || text.size() != in[7] ||
+      !TakeLastWord(base::LoadLittle<uint32_t>(in + 16), &message) ||
+      !TakeText(text, &message)) {
     return absl::InvalidArgumentError("malformed shared memory set-up message");
   }
-  message.token = std::string(bytes.substr(kHeaderBytes));
   return message;
 }
 
@@ -184,7 +215,7 @@ absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket) {
   absl::StatusOr<SetupMessage> message =
       DecodeSetup({first.bytes, static_cast<size_t>(first.size)});
   if (!message.ok()) return message.status();
-  if (first.fd.valid() == (message->kind == SetupMessage::Kind::kTakeBack)) {
+  if (first.fd.valid() != HasDescriptor(message->kind)) {
     return absl::InvalidArgumentError(
         "set-up message is not with its one descriptor");
   }

@@ -1,5 +1,6 @@
 // The messages on the UNIX socket of a connection: the two halves of the
-// set-up, then arena segments that are lent and taken back.
+// set-up, then what is lent and taken back: arena segments, and allocations of
+// devices' memory.
 
 #ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
 #define PENSTOCK_TRANSPORT_FABRIC_SHM_SETUP_MESSAGE_H_
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "transport/memory/device_access.h"
 #include "transport/progress/foreign_fd.h"
 
 namespace penstock {
@@ -19,13 +21,18 @@ namespace fabric {
 namespace shm {
 
 constexpr size_t kMaxTokenBytes = 64;
-constexpr size_t kMaxSetupBytes = 20 + kMaxTokenBytes;
+constexpr size_t kSetupHeaderBytes = 20;
+constexpr size_t kMaxSetupBytes =
+    kSetupHeaderBytes + memory::kMaxDeviceHandleBytes;
+static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
+              "the longest message has a handle");
 
 // Returns INVALID_ARGUMENT unless `token` has 1 to kMaxTokenBytes bytes.
 absl::Status CheckToken(absl::string_view token);
 
-// On the socket, little-endian: u32 "PSHM", u16 version, u8 kind, u8 token
-// length, u64 size, u32 segment id or "copies" (0, 1), token.
+// On the socket, little-endian: u32 "PSHM", u16 version, u8 kind, u8 length of
+// the token or handle, u64 size, u32 segment id or 1 if the
+// sender copies, token or handle.
 struct SetupMessage {
   enum class Kind : uint8_t {
     // From the connecting side, with its control segment.
@@ -34,29 +41,42 @@ struct SetupMessage {
     kWelcome = 2,
     // From either side, with a segment of its arena, of which it lends parts.
     kSegment = 3,
-    // From either side, without a descriptor: names a segment of which it lends
-    // nothing any more, and no loan is out.
+    // From either side, without a descriptor: names a segment or an allocation
+    // of which it lends nothing any more, and no loan is out.
     kTakeBack = 4,
+    // From either side, without a descriptor: an allocation of a device's
+    // memory, of which it lends parts. Only to a side with kOpensDevices.
+    kDevice = 5,
+    // The answer, without a descriptor, if the allocation cannot be opened:
+    // nothing more of devices' memory can be read here.
+    kDeclined = 6,
   };
   Kind kind = Kind::kHello;
-  uint64_t size = 0;  // of the ring or of the arena segment; 0 in kTakeBack
-  uint32_t segment_id = 0;  // kSegment, kTakeBack
+  // Of the ring, the segment or the allocation; 0 in kTakeBack, kDeclined.
+  uint64_t size = 0;
+  // Not in kHello, kWelcome. See region_key.h.
+  uint32_t segment_id = 0;
   // kHello, kWelcome: the sender copies what the peer lends, and uses nothing
   // in place. If one side says so, both copy.
   bool copies = false;
-  std::string token;  // kHello
+  std::string token;   // kHello
+  std::string handle;  // kDevice: what memory::DeviceAccess::Open() takes
 };
 
-// Returns the bytes of `message`. Needs token.size() <= kMaxTokenBytes.
+// Returns the bytes of `message`. Needs token.size() <= kMaxTokenBytes, and
+// handle.size() <= memory::kMaxDeviceHandleBytes.
 std::string EncodeSetup(const SetupMessage& message);
 // Returns INVALID_ARGUMENT for anything but exactly one message, and
 // FAILED_PRECONDITION for one of another version.
 absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 
+// Whether a message of that kind comes with a descriptor.
+bool HasDescriptor(SetupMessage::Kind kind);
+
 struct ReceivedSetup {
   SetupMessage message;
   // Shared memory: anonymous, or of a file system in memory. So asking the
-  // kernel about it waits for nobody. None in kTakeBack.
+  // kernel about it waits for nobody. Only with HasDescriptor().
   progress::ForeignFd fd;
 };
 
@@ -67,7 +87,8 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 // Receives a message, without waiting. Returns NOT_FOUND if there is none,
 // UNAVAILABLE if the peer has hung up, and RESOURCE_EXHAUSTED if this process
 // has no descriptor left. Returns another error for a message that has not
-// exactly one descriptor, of shared memory, and for a kTakeBack that has any.
+// exactly one descriptor, of shared memory, or that has any though its kind has
+// none.
 // After an error the message is still in the socket, and its descriptors are
 // closed with the socket.
 absl::StatusOr<ReceivedSetup> ReceiveSetup(int socket);

@@ -9,6 +9,10 @@
 #include "transport/fabric/shm/arena.h"
 
 namespace penstock {
+namespace memory {
+class DeviceAccess;
+}  // namespace memory
+
 namespace fabric {
 namespace shm {
 
@@ -22,6 +26,11 @@ struct Sharing {
   bool copies = false;
   // Why they copy, for people. Empty if they do not.
   std::string reason;
+  // Opens what the peer lends of devices' memory; null: this side opens none,
+  // and lends none.
+  memory::DeviceAccess* devices = nullptr;
+  // Whether the peer opens what this side lends of it.
+  bool peer_opens_devices = false;
 };
 
 }  // namespace shm

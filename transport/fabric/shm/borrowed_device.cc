@@ -1,0 +1,48 @@
+#include "transport/fabric/shm/borrowed_device.h"
+
+#include <utility>
+
+#include "transport/progress/aside.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
+    memory::DeviceAccess* devices, uint64_t size, std::string handle) {
+  // In a forked child no driver works: there it is left as it is.
+  return std::shared_ptr<BorrowedDevice>(
+      new BorrowedDevice(devices, size, std::move(handle)),
+      [fork_count = progress::ForkCount()](BorrowedDevice* ended) {
+        if (fork_count != progress::ForkCount()) return;
+        progress::RunAside([ended] { delete ended; });
+      });
+}
+
+BorrowedDevice::BorrowedDevice(memory::DeviceAccess* devices, uint64_t size,
+                               std::string handle)
+    : devices_(devices), size_(size), handle_(std::move(handle)) {}
+
+absl::StatusOr<const uint8_t*> BorrowedDevice::Open() {
+  base::MutexLock lock(&mu_);
+  if (!tried_) {
+    tried_ = true;
+    absl::StatusOr<memory::OpenAllocation> open =
+        devices_->Open(handle_, size_);
+    if (!open.ok()) {
+      failed_ = open.status();
+    } else if (open->data == nullptr || open->size < size_) {
+      failed_ = absl::InvalidArgumentError(
+          "the peer's allocation is smaller than it says");
+    } else {
+      open_ = *std::move(open);
+    }
+  }
+  if (!failed_.ok()) return failed_;
+  return open_.data;
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

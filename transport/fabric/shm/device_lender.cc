@@ -1,0 +1,188 @@
+#include "transport/fabric/shm/device_lender.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "transport/base/steady_time.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
+                       uint64_t size, std::string handle) {
+  SetupMessage message;
+  message.kind = kind;
+  message.segment_id = id;
+  message.size = size;
+  message.handle = std::move(handle);
+  return SendSetup(socket, message, -1);
+}
+
+}  // namespace
+
+DeviceLender::DeviceLender(int socket, const memory::DeviceAccess* devices)
+    : socket_(socket),
+      devices_(devices),
+      lends_(devices != nullptr),
+      next_segment_id_(kDeviceBit),
+      reason_(devices != nullptr ? "" : "the peer opens none") {}
+
+absl::optional<DeviceLender::Lent> DeviceLender::Lend(
+    const memory::Bytes& piece) {
+  if (!lends() || piece.size < memory::kMinDeviceBytes) return absl::nullopt;
+  const absl::StatusOr<memory::SharedAllocation> shared = Share(piece);
+  base::MutexLock lock(&mu_);
+  if (!lends()) return absl::nullopt;
+  const absl::Status passed =
+      shared.ok() ? PassLocked(*shared) : shared.status();
+  reason_ = std::string(passed.message());
+  if (!passed.ok()) return absl::nullopt;
+  Passed& allocation = passed_[shared->id];
+  allocation.last_used = base::SteadyNow();
+  return Lent{*allocation.segment_id, shared->offset, allocation.segment_id};
+}
+
+absl::StatusOr<memory::SharedAllocation> DeviceLender::Share(
+    const memory::Bytes& piece) const {
+  if (piece.device != devices_) {
+    return absl::FailedPreconditionError("it is of other devices");
+  }
+  absl::StatusOr<memory::SharedAllocation> shared =
+      piece.device->Share(piece.span());
+  if (!shared.ok()) return shared.status();
+  if (shared->handle.empty() ||
+      shared->handle.size() > memory::kMaxDeviceHandleBytes ||
+      shared->offset > shared->size ||
+      piece.size > shared->size - shared->offset) {
+    return absl::InternalError("the device's name for it makes no sense");
+  }
+  return shared;
+}
+
+absl::Status DeviceLender::PassLocked(const memory::SharedAllocation& shared) {
+  const auto passed = passed_.find(shared.id);
+  if (passed != passed_.end()) {
+    if (passed->second.size == shared.size) return absl::OkStatus();
+    return absl::InternalError("the device names two allocations alike");
+  }
+  if (!IsDeviceId(next_segment_id_)) {
+    return absl::ResourceExhaustedError("all numbers have been used");
+  }
+  absl::Status room = MakeRoomLocked(shared.size);
+  if (!room.ok()) return room;
+  absl::Status sent = SendAbout(socket_, SetupMessage::Kind::kDevice,
+                                next_segment_id_, shared.size, shared.handle);
+  if (!sent.ok()) return sent;
+  passed_bytes_ += shared.size;
+  passed_[shared.id] = Passed{
+      shared.size, {}, std::make_shared<const uint32_t>(next_segment_id_++)};
+  CountLocked();
+  return absl::OkStatus();
+}
+
+absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
+  if (size > kMaxPassedDeviceBytes) {
+    return absl::ResourceExhaustedError("the allocation is too large");
+  }
+  while (passed_.size() >= kMaxPassedDevices ||
+         size > kMaxPassedDeviceBytes - passed_bytes_) {
+    auto oldest = passed_.end();
+    for (auto it = passed_.begin(); it != passed_.end(); ++it) {
+      if (it->second.segment_id.use_count() > 1) continue;  // lent
+      if (oldest == passed_.end() ||
+          it->second.last_used < oldest->second.last_used) {
+        oldest = it;
+      }
+    }
+    if (oldest == passed_.end()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the peer still reads ", passed_.size(),
+                       " allocations of devices' memory"));
+    }
+    TakeBackLocked(oldest);
+  }
+  // The peer counts too: it is told before it is passed another one.
+  SendTakeBacksLocked();
+  if (to_take_back_.empty()) return absl::OkStatus();
+  return absl::UnavailableError("the shared memory set-up socket is full");
+}
+
+void DeviceLender::TakeBackLocked(PassedById::iterator passed) {
+  to_take_back_.push_back(*passed->second.segment_id);
+  passed_bytes_ -= passed->second.size;
+  passed_.erase(passed);
+}
+
+void DeviceLender::SendTakeBacksLocked() {
+  while (!to_take_back_.empty() &&
+         SendAbout(socket_, SetupMessage::Kind::kTakeBack, to_take_back_.back(),
+                   0, "")
+             .ok()) {
+    to_take_back_.pop_back();
+  }
+  CountLocked();
+}
+
+void DeviceLender::CountLocked() {
+  count_.store(passed_.size() + to_take_back_.size(),
+               std::memory_order_relaxed);
+}
+
+absl::Status DeviceLender::Decline(uint32_t segment_id) {
+  base::MutexLock lock(&mu_);
+  // One that was taken back meanwhile was passed, too. What comes next has the
+  // bit, until all numbers have been used.
+  if (IsDeviceId(next_segment_id_) && segment_id >= next_segment_id_) {
+    return absl::InvalidArgumentError(
+        "the peer declines an allocation that it was not passed");
+  }
+  StopLocked("the peer could not open it");
+  return absl::OkStatus();
+}
+
+void DeviceLender::StopUnheard() {
+  base::MutexLock lock(&mu_);
+  StopLocked("nothing more is received from the set-up socket");
+}
+
+void DeviceLender::End() {
+  base::MutexLock lock(&mu_);
+  StopLocked("the peer hung up");
+  passed_.clear();
+  to_take_back_.clear();
+  CountLocked();
+}
+
+void DeviceLender::StopLocked(absl::string_view reason) {
+  // The first reason says most.
+  if (lends()) reason_ = std::string(reason);
+  lends_.store(false, std::memory_order_relaxed);
+}
+
+void DeviceLender::TakeBackIdle(absl::Time now) {
+  base::MutexLock lock(&mu_);
+  for (auto it = passed_.begin(); it != passed_.end();) {
+    const auto passed = it++;
+    if (passed->second.segment_id.use_count() > 1) {
+      passed->second.last_used = now;
+    } else if (now - passed->second.last_used >= kDeviceIdleTime) {
+      TakeBackLocked(passed);
+    }
+  }
+  SendTakeBacksLocked();
+}
+
+std::string DeviceLender::Describe() const {
+  base::MutexLock lock(&mu_);
+  if (reason_.empty()) return "devices' memory in place";
+  return absl::StrCat("devices' memory copied: ", reason_);
+}
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

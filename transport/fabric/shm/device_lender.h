@@ -1,0 +1,121 @@
+// Names allocations of devices' memory to a peer.
+
+#ifndef PENSTOCK_TRANSPORT_FABRIC_SHM_DEVICE_LENDER_H_
+#define PENSTOCK_TRANSPORT_FABRIC_SHM_DEVICE_LENDER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "transport/base/mutex.h"
+#include "transport/memory/bytes.h"
+#include "transport/memory/device_access.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+
+// The most that a side passes over one connection at a time: allocations, and
+// bytes of them in all, which are addresses at the peer. More than that is a
+// peer's nonsense, or is copied.
+constexpr size_t kMaxPassedDevices = 64;
+constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
+// What nothing has been lent of for so long is taken back: nobody tells when an
+// allocation is freed, and a device may keep its memory until the peer has
+// closed it too. To open it again takes a millisecond.
+constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
+
+// Passes each allocation once over one connection, by its handle. Takes one
+// back that nothing is lent of: the one that was used least recently if there
+// would be too many, and each after kDeviceIdleTime. Thread-safe.
+class DeviceLender {
+ public:
+  // A range that the peer reaches. The allocation is not taken back while there
+  // is a share.
+  struct Lent {
+    uint32_t segment_id = 0;
+    uint64_t offset = 0;
+    std::shared_ptr<const void> share;
+  };
+
+  // Passes those of `devices` over `socket`; both must outlive this. Null: the
+  // peer opens none.
+  DeviceLender(int socket, const memory::DeviceAccess* devices);
+
+  // Returns where the peer finds `piece`, which lies on a device. Returns none
+  // if it is to be copied, for whatever reason. May take a driver's call.
+  absl::optional<Lent> Lend(const memory::Bytes& piece);
+  // Whether Lend() may succeed. Safe without any lock.
+  bool lends() const { return lends_.load(std::memory_order_relaxed); }
+  // Returns how many the peer may have open, or has not been told to close.
+  size_t count() const { return count_.load(std::memory_order_relaxed); }
+
+  // The peer cannot open that allocation: lends nothing from now on. Returns
+  // INVALID_ARGUMENT if it was never passed.
+  absl::Status Decline(uint32_t segment_id);
+  // Lends nothing from now on, since nobody would hear a refusal.
+  void StopUnheard();
+  // Forgets all, since the peer is gone.
+  void End();
+  // Takes back what nothing has been lent of for kDeviceIdleTime. `now` is of
+  // base::SteadyNow().
+  void TakeBackIdle(absl::Time now);
+
+  // Returns "devices' memory in place", or why it is copied.
+  std::string Describe() const;
+
+ private:
+  // An allocation, as the peer knows it.
+  struct Passed {
+    uint64_t size = 0;
+    absl::Time last_used;
+    // Others have shares while something of it is lent.
+    std::shared_ptr<const uint32_t> segment_id;
+  };
+  using PassedById = std::map<uint64_t, Passed>;
+
+  // Returns the allocation of `piece`, by a driver's call.
+  absl::StatusOr<memory::SharedAllocation> Share(
+      const memory::Bytes& piece) const;
+  // Passes the allocation unless the peer has it.
+  absl::Status PassLocked(const memory::SharedAllocation& shared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes back until there is room for an allocation of `size` bytes.
+  absl::Status MakeRoomLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TakeBackLocked(PassedById::iterator passed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sends what is in to_take_back_, as far as the socket has room.
+  void SendTakeBacksLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StopLocked(absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const int socket_;
+  const memory::DeviceAccess* const devices_;
+  std::atomic<bool> lends_;
+  std::atomic<size_t> count_{0};
+
+  mutable base::Mutex mu_;
+  // By SharedAllocation::id.
+  PassedById passed_ ABSL_GUARDED_BY(mu_);
+  uint64_t passed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
+  // Of which the peer is still to be told.
+  std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
+  // Why the last piece was copied; empty: it was not.
+  std::string reason_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_FABRIC_SHM_DEVICE_LENDER_H_
