@@ -118,7 +118,7 @@ base::UniqueFd RawConnect(const std::string& offer,
   return socket.ok() ? *std::move(socket) : base::UniqueFd();
 }
 
-std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening) {
+std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening, uint32_t features) {
   constexpr uint64_t kRing = 1 << 18;
   SetupMessage hello;
   hello.token = NewTestToken();
@@ -127,7 +127,7 @@ std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening) {
   auto listen = listening->Listen(hello.token, listened.callback());
   auto pair = absl::make_unique<RawPair>();
   pair->socket = RawConnect(listening->Offer().value());
-  auto control = CreateControl(kRing);
+  auto control = CreateControl(kRing, features);
   EXPECT_TRUE(SendSetup(pair->socket.get(), hello, control->fd()).ok());
   absl::StatusOr<std::unique_ptr<Endpoint>> end = listened.Take();
   EXPECT_TRUE(end.ok()) << end.status();

@@ -101,12 +101,13 @@ size_t CountFds();
 base::UniqueFd RawConnect(const std::string& offer,
                           const std::string& directory = "");
 // A started end whose peer is the test itself. What the peer says beside the
-// ring, it says by `socket`.
+// ring, it says by `socket`. Its control page has `features`.
 struct RawPair {
   base::UniqueFd socket;
   End end;
 };
-std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening);
+std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening,
+                                     uint32_t features = 0);
 // Returns whether the other side has closed the connection.
 bool IsHungUp(const base::UniqueFd& socket);
 

@@ -1,0 +1,309 @@
+// What a peer may say about memory of devices, and what that costs: its own
+// messages, and nothing of this process's.
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
+#include "tests/transport/memory/fake_device_access.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/device_lender.h"
+#include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/segment.h"
+#include "transport/fabric/shm/setup_message.h"
+#include "transport/memory/bytes.h"
+#include "transport/memory/device_access.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+using Kind = SetupMessage::Kind;
+constexpr uint64_t kMiB = 1 << 20;
+constexpr uint32_t kId = kDeviceBit | 5;
+
+SetupMessage About(Kind kind, uint32_t id, uint64_t size = 0,
+                   std::string handle = "") {
+  SetupMessage message;
+  message.kind = kind;
+  message.segment_id = id;
+  message.size = size;
+  message.handle = std::move(handle);
+  return message;
+}
+
+// The attacked side has `ours_`; the test is its peer.
+class ShmDeviceAttacks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    memory_ = theirs_.Put(std::string(kMiB, 'x'));
+    const auto shared = theirs_.Share(memory_.span());
+    ASSERT_TRUE(shared.ok()) << shared.status();
+    handle_ = shared->handle;
+    Connect(kOpensDevices);
+    fds_ = CountFds();
+  }
+  void Connect(uint32_t features, bool has_devices = true) {
+    pair_.reset();
+    Options options;
+    if (has_devices) options.devices = &ours_;
+    fabric_ = absl::make_unique<ShmFabric>(options);
+    pair_ = MakeRawPair(fabric_.get(), features);
+    ASSERT_NE(pair_, nullptr);
+  }
+  void Say(const SetupMessage& message, int fd = -1) {
+    const absl::Status sent = SendSetup(pair_->socket.get(), message, fd);
+    EXPECT_TRUE(sent.ok()) << sent;
+  }
+  void SayBytes(const std::string& bytes) {
+    EXPECT_EQ(send(pair_->socket.get(), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  void Lend(uint32_t id) { Say(About(Kind::kDevice, id, kMiB, handle_)); }
+  absl::Status Load(uint32_t id, uint64_t offset = 0, uint64_t length = kMiB) {
+    return pair_->end.endpoint->Load({{RegionKey(id, 1), offset, length}})
+        .status();
+  }
+  // What is lent after the nonsense is out of reach, and it is said why.
+  void ExpectRefused(const std::string& why) {
+    Lend(kDeviceBit | 1000);
+    const absl::Status refused = Load(kDeviceBit | 1000);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), why)) << refused;
+    EXPECT_LE(ours_.open_now(), 1);
+    pair_.reset();
+    EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+    EXPECT_TRUE(WaitUntil([this] { return CountFds() < fds_; }));
+    Connect(kOpensDevices);
+  }
+  // Returns how many of such messages have come.
+  int CountAnswers(Kind kind) {
+    int count = 0;
+    for (;;) {
+      const auto received = ReceiveSetup(pair_->socket.get());
+      if (!received.ok()) return count;
+      count += received->message.kind == kind;
+    }
+  }
+
+  size_t fds_ = 0;
+  memory::FakeDeviceAccess theirs_;
+  memory::FakeDeviceAccess ours_;
+  memory::Bytes memory_;
+  std::string handle_;
+  std::unique_ptr<ShmFabric> fabric_;
+  std::unique_ptr<RawPair> pair_;
+};
+
+TEST_F(ShmDeviceAttacks, AnHonestOneIsLoaded) {
+  Lend(kId);
+  EXPECT_TRUE(Load(kId).ok());
+  EXPECT_TRUE(Load(kId, kMiB - 65536, 65536).ok());
+  EXPECT_EQ(CountAnswers(Kind::kDeclined), 0);
+}
+
+TEST_F(ShmDeviceAttacks, PartsThatAreNotOfTheAllocationAreRefused) {
+  Lend(kId);
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  for (const auto& part :
+       std::vector<std::pair<uint64_t, uint64_t>>{{1, kMiB},
+                                                  {0, kMiB + 1},
+                                                  {kMiB, 65536},
+                                                  {kMiB + 1, 65536},
+                                                  {kMax, 65536},
+                                                  {kMax - 65535, 65536},
+                                                  {65536, kMax - 65535},
+                                                  {0, kMax}}) {
+    const absl::Status refused = Load(kId, part.first, part.second);
+    EXPECT_TRUE(absl::IsOutOfRange(refused)) << refused;
+  }
+  EXPECT_FALSE(Load(kId, 0, 65535).ok());
+  EXPECT_FALSE(Load(kId, 0, 0).ok());
+  EXPECT_EQ(ours_.opens(), 0) << "nothing good was asked for";
+  EXPECT_TRUE(Load(kId).ok());
+}
+
+TEST_F(ShmDeviceAttacks, AnUnknownAllocationIsRefused) {
+  Lend(kId);
+  for (uint32_t id : {kId + 1, kId - 1, kDeviceBit, 5u, ~0u}) {
+    const absl::Status refused = Load(id);
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_TRUE(absl::StrContains(refused.message(), "does not lend"));
+  }
+  EXPECT_TRUE(Load(kId).ok());
+  Say(About(Kind::kTakeBack, kId));
+  EXPECT_TRUE(WaitUntil([this] { return !Load(kId).ok(); }));
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+}
+
+TEST_F(ShmDeviceAttacks, ANumberIsNotUsedTwice) {
+  Lend(kId);
+  Lend(kId);
+  ExpectRefused("twice");
+  Lend(kId);
+  Say(About(Kind::kTakeBack, kId));
+  Lend(kId);
+  ExpectRefused("twice");
+  Lend(kId);
+  Lend(kId - 1);
+  ExpectRefused("twice");
+}
+
+TEST_F(ShmDeviceAttacks, MoreThanAgreedIsRefused) {
+  for (size_t i = 0; i <= kMaxPassedDevices; ++i) Lend(kId + i);
+  ExpectRefused("too much");
+  Say(About(Kind::kDevice, kId, kMaxPassedDeviceBytes + 1, handle_));
+  ExpectRefused("too much");
+  Say(About(Kind::kDevice, kId, kMaxPassedDeviceBytes, handle_));
+  Lend(kId + 1);
+  ExpectRefused("too much");
+  Say(About(Kind::kDevice, kId, std::numeric_limits<uint64_t>::max(), handle_));
+  ExpectRefused("too much");
+  Say(About(Kind::kDevice, kId, memory::kMinDeviceBytes - 1, handle_));
+  ExpectRefused("nothing");
+  Say(About(Kind::kDevice, kId, 0, handle_));
+  ExpectRefused("nothing");
+}
+
+TEST_F(ShmDeviceAttacks, OddMessagesAreRefused) {
+  Say(About(Kind::kDevice, kId, kMiB, ""));
+  ExpectRefused("malformed");
+  Say(About(Kind::kDevice, 5, kMiB, handle_));
+  ExpectRefused("malformed");
+  Say(About(Kind::kDevice, kId, kMiB,
+            std::string(memory::kMaxDeviceHandleBytes + 1, 'h')));
+  ExpectRefused("malformed");
+  const std::string good =
+      EncodeSetup(About(Kind::kDevice, kId, kMiB, handle_));
+  SayBytes(good + "x");
+  ExpectRefused("malformed");
+  SayBytes(good.substr(0, good.size() - 1));
+  ExpectRefused("malformed");
+  SayBytes(good + std::string(100000, 'x'));
+  ExpectRefused("too long");
+  Say(About(Kind::kTakeBack, kId));
+  ExpectRefused("something else");
+  Say(About(Kind::kDeclined, 5));
+  ExpectRefused("malformed");
+  Say(About(Kind::kDeclined, kId));
+  ExpectRefused("declines");
+  const Segment segment = *Segment::Create("test", 4096);
+  Say(About(Kind::kDevice, kId, kMiB, handle_), segment.fd());
+  ExpectRefused("descriptor");
+  Say(About(Kind::kSegment, kId, 4096), segment.fd());
+  ExpectRefused("malformed");
+}
+
+TEST_F(ShmDeviceAttacks, WhoNeverSaidThatItOpensDevicesPassesNone) {
+  Connect(0);
+  EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
+  ExpectRefused("not opened here");
+  Connect(kOpensDevices, /*has_devices=*/false);
+  EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
+  ExpectRefused("not opened here");
+  // Features of later releases are none of this one's.
+  Connect(~kOpensDevices);
+  EXPECT_FALSE(pair_->end.endpoint->TakesDeviceMemory());
+  Connect(~0u);
+  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
+}
+
+TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
+  const std::vector<SetupMessage> lies = {
+      About(Kind::kDevice, kId, kMiB, "no handle"),
+      About(Kind::kDevice, kId, 2 * kMiB, handle_),
+      About(Kind::kDevice, kId, kMiB / 2, handle_),
+      About(Kind::kDevice, kId, kMiB,
+            std::string(memory::kMaxDeviceHandleBytes, '\0'))};
+  for (const SetupMessage& lie : lies) {
+    Say(lie);
+    for (int i = 0; i < 10; ++i) EXPECT_FALSE(Load(kId, 0, 65536).ok());
+    EXPECT_EQ(CountAnswers(Kind::kDeclined), 1);
+    // Others are good, all the same.
+    Lend(kId + 1);
+    EXPECT_TRUE(Load(kId + 1).ok());
+    Connect(kOpensDevices);
+  }
+}
+
+TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
+  for (uint32_t i = 0; i < 20000; ++i) {
+    for (const SetupMessage& message :
+         {About(Kind::kDevice, kId + i, kMiB, handle_),
+          About(Kind::kTakeBack, kId + i)}) {
+      ASSERT_TRUE(WaitUntil([&] {
+        return SendSetup(pair_->socket.get(), message, -1).ok();
+      })) << i;
+    }
+  }
+  const uint32_t last = kId + 20000;
+  Lend(last);
+  EXPECT_TRUE(WaitUntil([&] { return Load(last).ok(); }));
+  EXPECT_EQ(ours_.open_now(), 1);
+}
+
+TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
+  Endpoint* const attacked = pair_->end.endpoint.get();
+  std::vector<memory::Bytes> pieces;
+  for (size_t i = 0; i < kMaxPassedDevices; ++i) {
+    pieces.push_back(ours_.Put(std::string(memory::kMinDeviceBytes, 'y')));
+  }
+  // Its loans are never given back, so the numbers come to an end.
+  for (uint32_t i = 0; i < 2 * kMaxLoans; ++i) {
+    (void)attacked->Expose(memory::Payload(pieces[i % pieces.size()]), 1);
+  }
+  const auto exposed = attacked->Expose(memory::Payload(pieces[0]), 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(exposed.status()));
+  std::weak_ptr<const void> freed = pieces[0].owner;
+  pieces.clear();
+  EXPECT_FALSE(freed.expired());
+  pair_->socket.Reset();
+  EXPECT_TRUE(WaitUntil([&] { return freed.expired(); }));
+}
+
+TEST_F(ShmDeviceAttacks, DecliningEndsLendingAndNothingElse) {
+  Endpoint* const attacked = pair_->end.endpoint.get();
+  const memory::Payload payload(ours_.Put(std::string(kMiB, 'y')));
+  const auto first = attacked->Expose(payload, 1);
+  ASSERT_TRUE(first.ok());
+  const uint32_t id = SegmentOfKey(first->region[0].key);
+  ASSERT_TRUE(IsDeviceId(id));
+  for (int i = 0; i < 100; ++i) Say(About(Kind::kDeclined, id));
+  EXPECT_TRUE(WaitUntil([&] { return !attacked->TakesDeviceMemory(); }));
+  const auto second = attacked->Expose(payload, 1);
+  ASSERT_TRUE(second.ok());
+  EXPECT_FALSE(IsDeviceId(SegmentOfKey(second->region[0].key)));
+  // In the other direction memory is still lent.
+  Lend(kId);
+  EXPECT_TRUE(WaitUntil([this] { return Load(kId).ok(); }));
+  EXPECT_TRUE(pair_->end.events.broken.empty());
+}
+
+// Once nonsense has come, a refusal would not be heard.
+TEST_F(ShmDeviceAttacks, AfterNonsenseNothingIsLentEither) {
+  Endpoint* const attacked = pair_->end.endpoint.get();
+  EXPECT_TRUE(attacked->TakesDeviceMemory());
+  SayBytes("nonsense");
+  EXPECT_TRUE(WaitUntil([&] { return !attacked->TakesDeviceMemory(); }));
+  const auto exposed =
+      attacked->Expose(memory::Payload(ours_.Put(std::string(kMiB, 'y'))), 1);
+  ASSERT_TRUE(exposed.ok());
+  EXPECT_FALSE(IsDeviceId(SegmentOfKey(exposed->region[0].key)));
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock

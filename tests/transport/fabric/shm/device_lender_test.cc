@@ -1,0 +1,232 @@
+// What a lender of devices' memory tells its peer, message by message.
+
+#include "transport/fabric/shm/device_lender.h"
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/transport/memory/fake_device_access.h"
+#include "transport/base/steady_time.h"
+#include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/fabric/shm/setup_message.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+using Kind = SetupMessage::Kind;
+constexpr size_t kBytes = memory::kMinDeviceBytes;
+
+// Says of all memory what the test wants said.
+class LyingDevices : public memory::FakeDeviceAccess {
+ public:
+  absl::StatusOr<memory::SharedAllocation> Share(
+      absl::Span<const uint8_t>) override {
+    return shared;
+  }
+  memory::SharedAllocation shared = {1, kBytes, 0, "handle"};
+};
+
+class DeviceLenderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                         0, ends),
+              0);
+    socket_.Reset(ends[0]);
+    peer_.Reset(ends[1]);
+    Use(&devices_);
+  }
+  void Use(const memory::DeviceAccess* devices) {
+    lender_ = std::make_unique<DeviceLender>(socket_.get(), devices);
+  }
+  memory::Bytes Put() { return devices_.Put(std::string(kBytes, 'x')); }
+  absl::optional<SetupMessage> Receive() {
+    auto received = ReceiveSetup(peer_.get());
+    if (!received.ok()) return absl::nullopt;
+    return std::move(received->message);
+  }
+  void ExpectTakenBack(uint32_t id) {
+    const auto message = Receive();
+    ASSERT_TRUE(message.has_value());
+    EXPECT_EQ(message->kind, Kind::kTakeBack);
+    EXPECT_EQ(message->segment_id, id);
+  }
+  void ExpectNotLent(const memory::Bytes& piece, const std::string& why) {
+    EXPECT_FALSE(lender_->Lend(piece).has_value());
+    EXPECT_FALSE(Receive().has_value());
+    EXPECT_TRUE(absl::StrContains(lender_->Describe(), why))
+        << lender_->Describe();
+  }
+
+  base::UniqueFd socket_;
+  base::UniqueFd peer_;
+  memory::FakeDeviceAccess devices_;
+  std::unique_ptr<DeviceLender> lender_;
+};
+
+TEST_F(DeviceLenderTest, NamesEachAllocationOnce) {
+  const memory::Bytes first = Put(), second = Put();
+  const auto lent = lender_->Lend(first);
+  ASSERT_TRUE(lent.has_value());
+  const auto named = Receive();
+  ASSERT_TRUE(named.has_value());
+  EXPECT_EQ(named->kind, Kind::kDevice);
+  EXPECT_EQ(named->segment_id, lent->segment_id);
+  EXPECT_EQ(named->size, kBytes);
+  EXPECT_EQ(named->handle, devices_.Share(first.span())->handle);
+  EXPECT_EQ(lender_->Lend(first)->segment_id, lent->segment_id);
+  EXPECT_FALSE(Receive().has_value());
+  EXPECT_NE(lender_->Lend(second)->segment_id, lent->segment_id);
+  EXPECT_EQ(lender_->count(), 2u);
+}
+
+TEST_F(DeviceLenderTest, TakesBackWhatIsIdle) {
+  const memory::Bytes piece = Put();
+  auto lent = lender_->Lend(piece);
+  (void)Receive();
+  const uint32_t id = lent->segment_id;
+  const absl::Time now = base::SteadyNow();
+  lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);  // lent, and so not idle
+  lent.reset();
+  lender_->TakeBackIdle(now + 3 * kDeviceIdleTime - absl::Milliseconds(1));
+  EXPECT_FALSE(Receive().has_value());
+  lender_->TakeBackIdle(now + 3 * kDeviceIdleTime);
+  ExpectTakenBack(id);
+  EXPECT_EQ(lender_->count(), 0u);
+  EXPECT_GT(lender_->Lend(piece)->segment_id, id) << "a new number";
+}
+
+TEST_F(DeviceLenderTest, TakesBackBeforeItNamesOneTooMany) {
+  std::vector<memory::Bytes> pieces;
+  for (size_t i = 0; i < kMaxPassedDevices; ++i) {
+    pieces.push_back(Put());
+    ASSERT_TRUE(lender_->Lend(pieces[i]).has_value());
+    EXPECT_EQ(Receive()->kind, Kind::kDevice);
+  }
+  const uint32_t second = lender_->Lend(pieces[1])->segment_id;
+  ASSERT_TRUE(lender_->Lend(pieces[0]).has_value());
+  const auto lent = lender_->Lend(pieces[2]);
+  for (size_t i = 3; i < kMaxPassedDevices; ++i) {
+    ASSERT_TRUE(lender_->Lend(pieces[i]).has_value());
+  }
+  ASSERT_TRUE(lender_->Lend(Put()).has_value());
+  ExpectTakenBack(second);
+  EXPECT_EQ(Receive()->kind, Kind::kDevice);
+  EXPECT_EQ(lender_->count(), kMaxPassedDevices);
+}
+
+TEST_F(DeviceLenderTest, BytesAreBoundedToo) {
+  LyingDevices devices;
+  Use(&devices);
+  const memory::Bytes piece = devices.Put(std::string(kBytes, 'x'));
+  devices.shared.size = kMaxPassedDeviceBytes + 1;
+  ExpectNotLent(piece, "too large");
+  devices.shared.size = kMaxPassedDeviceBytes;
+  auto lent = lender_->Lend(piece);
+  ASSERT_TRUE(lent.has_value());
+  (void)Receive();
+  devices.shared = {2, kBytes, 0, "other"};
+  ExpectNotLent(piece, "the peer still reads 1 allocations");
+  const uint32_t id = lent->segment_id;
+  lent.reset();
+  ASSERT_TRUE(lender_->Lend(piece).has_value());
+  ExpectTakenBack(id);
+}
+
+TEST_F(DeviceLenderTest, NamesThatMakeNoSenseAreNotPassedOn) {
+  LyingDevices devices;
+  Use(&devices);
+  const memory::Bytes piece = devices.Put(std::string(kBytes, 'x'));
+  constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+  for (const memory::SharedAllocation& lie :
+       std::vector<memory::SharedAllocation>{
+           {1, kBytes, 0, ""},
+           {1, kBytes, 0, std::string(memory::kMaxDeviceHandleBytes + 1, 'h')},
+           {1, kBytes - 1, 0, "handle"},
+           {1, kBytes, 1, "handle"},
+           {1, kBytes, kMax, "handle"},
+           {1, 2 * kBytes, kMax - 1, "handle"}}) {
+    devices.shared = lie;
+    ExpectNotLent(piece, "makes no sense");
+  }
+  devices.shared = {1, kBytes, 0, "handle"};
+  EXPECT_TRUE(lender_->Lend(piece).has_value());
+  (void)Receive();
+  devices.shared.size = 2 * kBytes;
+  ExpectNotLent(piece, "alike");
+}
+
+TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
+  std::vector<memory::Bytes> pieces;
+  std::vector<uint32_t> ids;
+  for (size_t i = 0; i < kMaxPassedDevices; ++i) {
+    pieces.push_back(Put());
+    ids.push_back(lender_->Lend(pieces[i])->segment_id);
+    (void)Receive();
+  }
+  SetupMessage other;
+  other.kind = Kind::kDeclined;
+  other.segment_id = kDeviceBit;
+  while (SendSetup(socket_.get(), other, -1).ok()) {
+  }
+  const memory::Bytes one_more = Put();
+  EXPECT_FALSE(lender_->Lend(one_more).has_value());
+  EXPECT_TRUE(absl::StrContains(lender_->Describe(), "socket is full"));
+  // It has been taken back, and the peer is still to be told.
+  EXPECT_EQ(lender_->count(), kMaxPassedDevices);
+  while (Receive().has_value()) {
+  }
+  EXPECT_TRUE(lender_->Lend(one_more).has_value());
+  ExpectTakenBack(ids[0]);
+  EXPECT_EQ(Receive()->kind, Kind::kDevice);
+}
+
+TEST_F(DeviceLenderTest, LendsNothingAfterARefusal) {
+  const memory::Bytes piece = Put();
+  const uint32_t id = lender_->Lend(piece)->segment_id;
+  (void)Receive();
+  EXPECT_FALSE(lender_->Decline(id + 1).ok());
+  EXPECT_TRUE(lender_->lends());
+  EXPECT_TRUE(lender_->Decline(id).ok());
+  EXPECT_FALSE(lender_->lends());
+  ExpectNotLent(piece, "the peer could not open it");
+  lender_->StopUnheard();
+  ExpectNotLent(piece, "the peer could not open it");
+  // The peer closes it later, as usual.
+  lender_->TakeBackIdle(base::SteadyNow() + kDeviceIdleTime);
+  ExpectTakenBack(id);
+}
+
+TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {
+  Use(nullptr);
+  EXPECT_FALSE(lender_->lends());
+  ExpectNotLent(Put(), "the peer opens none");
+  EXPECT_FALSE(lender_->Decline(kDeviceBit).ok());
+}
+
+TEST_F(DeviceLenderTest, EndForgetsAll) {
+  const memory::Bytes piece = Put();
+  const auto lent = lender_->Lend(piece);
+  (void)Receive();
+  lender_->End();
+  EXPECT_EQ(lender_->count(), 0u);
+  ExpectNotLent(piece, "the peer hung up");
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
