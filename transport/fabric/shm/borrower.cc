@@ -111,6 +111,7 @@ bool Borrower::TakeIn() {
 }
 
 absl::Status Borrower::ReceiveOneLocked() {
+  if (!violation_.ok()) return violation_;
   // Each segment causes tasks, and a peer may lend and take back as it likes.
   if (progress::IsBusyAside()) {
     return absl::ResourceExhaustedError(
@@ -118,11 +119,18 @@ absl::Status Borrower::ReceiveOneLocked() {
   }
   absl::StatusOr<ReceivedSetup> received = ReceiveSetup(socket_);
   if (!received.ok()) return received.status();
-  const SetupMessage& message = received->message;
+  const bool is_of_device = IsDeviceId(received->message.segment_id);
+  absl::Status taken = TakeOneLocked(*std::move(received));
+  if (!taken.ok() && is_of_device) violation_ = taken;
+  return taken;
+}
+
+absl::Status Borrower::TakeOneLocked(ReceivedSetup received) {
+  const SetupMessage& message = received.message;
   switch (message.kind) {
     case SetupMessage::Kind::kSegment:
       return AddLocked(message.segment_id, message.size,
-                       std::move(received->fd));
+                       std::move(received.fd));
     case SetupMessage::Kind::kTakeBack:
       if (!TakeBackLocked(message.segment_id)) break;
       return absl::OkStatus();

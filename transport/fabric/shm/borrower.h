@@ -77,6 +77,8 @@ class Borrower {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes one message in. Returns NOT_FOUND if there is none.
   absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status TakeOneLocked(ReceivedSetup received)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddLocked(uint32_t id, uint64_t size, progress::ForeignFd fd)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status AddDeviceLocked(const SetupMessage& message)
@@ -109,6 +111,9 @@ class Borrower {
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
   std::set<uint32_t> declined_ ABSL_GUARDED_BY(mu_);  // the peer was told
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
+  // What the peer said of devices' memory that none says; after that nothing
+  // is taken in any more.
+  absl::Status violation_ ABSL_GUARDED_BY(mu_);
   // Why TakeIn() last returned false.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);
 
