@@ -1,127 +1,23 @@
 // Memory of devices that is lent where it lies, between two ends of one
 // process, and all reasons for which it is copied instead.
 
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/transport/fabric/shm/shm_test_util.h"
-#include "tests/transport/memory/fake_device_access.h"
+#include "tests/transport/fabric/shm/device_pair.h"
 #include "transport/fabric/shm/device_lender.h"
-#include "transport/fabric/shm/fabric.h"
-#include "transport/fabric/shm/region_key.h"
-#include "transport/memory/bytes.h"
-#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
 namespace {
-
-constexpr size_t kKiB = 1024;
-constexpr size_t kMiB = 1024 * kKiB;
-constexpr size_t kMany = 100;
-
-std::string Content(size_t size, uint8_t seed) {
-  std::string content(size, '\0');
-  PatternPayload(size, seed).CopyTo(reinterpret_cast<uint8_t*>(&content[0]));
-  return content;
-}
-
-// What is there, wherever that is.
-std::string Read(const memory::Payload& payload) {
-  std::string content(payload.size(), '\0');
-  const absl::Status copied =
-      payload.CopyFromAnywhereTo(reinterpret_cast<uint8_t*>(&content[0]));
-  EXPECT_TRUE(copied.ok()) << copied;
-  return content;
-}
-
-// The lender's devices are `theirs_`, the borrower's `ours_`.
-class ShmDevices : public ::testing::Test {
- protected:
-  static Options With(memory::DeviceAccess* devices,
-                      std::shared_ptr<Arena> arena) {
-    Options options;
-    options.devices = devices;
-    options.arena = std::move(arena);
-    return options;
-  }
-  void Connect(const Options& lender, const Options& borrower) {
-    lending_fabric_ = absl::make_unique<ShmFabric>(lender);
-    borrowing_fabric_ = absl::make_unique<ShmFabric>(borrower);
-    pair_ = MakePair(lending_fabric_.get(), borrowing_fabric_.get());
-    ASSERT_NE(pair_, nullptr);
-  }
-  void Connect() { Connect(With(&theirs_, arena_), With(&ours_, nullptr)); }
-
-  Endpoint* lender() { return pair_->listening.endpoint.get(); }
-  Endpoint* borrower() { return pair_->connecting.endpoint.get(); }
-
-  memory::Bytes OnDevice(size_t size, uint8_t seed) {
-    return theirs_.Put(Content(size, seed));
-  }
-  static memory::Bytes OnHost(size_t size, uint8_t seed) {
-    return PatternPayload(size, seed).pieces()[0];
-  }
-
-  RemoteRegion Expose(const memory::Payload& payload,
-                      size_t max_parts = kMany) {
-    absl::StatusOr<Exposure> exposure = lender()->Expose(payload, max_parts);
-    EXPECT_TRUE(exposure.ok()) << exposure.status();
-    return exposure.ok() ? exposure->region : RemoteRegion();
-  }
-  memory::Payload Load(const RemoteRegion& region) {
-    absl::StatusOr<memory::Payload> loaded = borrower()->Load(region);
-    EXPECT_TRUE(loaded.ok()) << loaded.status();
-    return loaded.ok() ? *std::move(loaded) : memory::Payload();
-  }
-  // Sends the piece in place, uses it, and gives it back.
-  void Pass(const memory::Bytes& piece) {
-    const memory::Payload loaded = Load(Expose(memory::Payload(piece)));
-    EXPECT_FALSE(loaded.on_host());
-  }
-  bool IsLentInPlace(const memory::Bytes& piece) {
-    const RemoteRegion region = Expose(memory::Payload(piece));
-    (void)Load(region);
-    lender()->Poll();
-    return IsDeviceId(SegmentOfKey(region[0].key));
-  }
-  void ExpectCopied(const memory::Bytes& piece) {
-    const RemoteRegion region = Expose(memory::Payload(piece));
-    EXPECT_FALSE(IsDeviceId(SegmentOfKey(region[0].key)));
-    const memory::Payload loaded = Load(region);
-    EXPECT_TRUE(loaded.on_host());
-    EXPECT_EQ(Read(loaded), theirs_.Get(piece.span()));
-  }
-  void ExpectDescribes(Endpoint* endpoint, const std::string& text) {
-    EXPECT_TRUE(absl::StrContains(endpoint->Describe(), text))
-        << endpoint->Describe();
-  }
-  // Until the memory of what nobody uses any more is free.
-  bool IsFreed(const std::weak_ptr<const void>& owner) {
-    return WaitUntil([&] {
-      lender()->Poll();
-      return owner.expired();
-    });
-  }
-
-  memory::FakeDeviceAccess theirs_;
-  memory::FakeDeviceAccess ours_;
-  std::shared_ptr<Arena> arena_ = Arena::Create(64 * kMiB);
-  std::unique_ptr<ShmFabric> lending_fabric_;
-  std::unique_ptr<ShmFabric> borrowing_fabric_;
-  std::unique_ptr<Pair> pair_;
-};
 
 TEST_F(ShmDevices, PiecesAreUsedWhereTheyLie) {
   Connect();
@@ -388,109 +284,6 @@ TEST_F(ShmDevices, WhatIsIdleIsClosed) {
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 1; }));
   EXPECT_EQ(Read(held), Content(kMiB, 2));
 }
-
-// Messages of random pieces, some of which are held for long, and all that can
-// fail does at times. A message that cannot be lent, or not be loaded, would go
-// by the lifeline. What comes is right, and nothing is left over.
-class ShmDevicesAtRandom : public ShmDevices,
-                           public ::testing::WithParamInterface<int> {
- protected:
-  size_t Pick(size_t below) { return random_() % below; }
-  bool OneIn(size_t n) { return Pick(n) == 0; }
-
-  void AddPiece(memory::Payload* payload, std::string* expected) {
-    const uint8_t seed = Pick(256);
-    if (OneIn(2)) {
-      const size_t size = 1 + Pick(20 * kKiB);
-      payload->Append(OnHost(size, seed));
-      *expected += Content(size, seed);
-      return;
-    }
-    if (allocations_.size() < 80 && OneIn(2)) {
-      allocations_.push_back(OnDevice(1 + Pick(256 * kKiB), seed));
-    }
-    if (allocations_.empty()) return;
-    memory::Bytes& whole = allocations_[Pick(allocations_.size())];
-    const size_t offset = Pick(whole.size);
-    const memory::Bytes part =
-        whole.Part(offset, 1 + Pick(whole.size - offset));
-    *expected += theirs_.Get(part.span());
-    payload->Append(part);
-    if (OneIn(20)) {
-      std::swap(whole, allocations_.back());
-      allocations_.pop_back();
-    }
-  }
-  void ChangeFailures() {
-    const absl::Status error = absl::InternalError("by chance");
-    theirs_.FailShares(OneIn(4) ? error : absl::OkStatus());
-    theirs_.FailCopies(OneIn(8) ? error : absl::OkStatus());
-    if (OneIn(200)) ours_.FailOpens(error);
-  }
-  void SendOne() {
-    memory::Payload payload;
-    std::string expected;
-    const size_t count = 1 + Pick(6);
-    for (size_t i = 0; i < count; ++i) AddPiece(&payload, &expected);
-    if (payload.size() == 0) return;
-    const auto exposure = lender()->Expose(payload, 1 + Pick(8));
-    if (!exposure.ok()) {
-      ASSERT_TRUE(absl::IsResourceExhausted(exposure.status()));
-      return;
-    }
-    const auto loaded = borrower()->Load(exposure->region);
-    if (!loaded.ok()) {
-      EXPECT_TRUE(absl::IsInternal(loaded.status())) << loaded.status();
-      borrower()->GiveBack(exposure->region);
-      return;
-    }
-    ++loads_;
-    on_devices_ += !loaded->on_host();
-    held_.emplace_back(*loaded, expected);
-  }
-  void LookAtOne() {
-    if (held_.empty()) return;
-    std::swap(held_[Pick(held_.size())], held_.back());
-    ASSERT_EQ(Read(held_.back().first), held_.back().second);
-    held_.pop_back();
-  }
-
-  std::mt19937 random_;
-  std::vector<memory::Bytes> allocations_;
-  std::vector<std::pair<memory::Payload, std::string>> held_;
-  int loads_ = 0;
-  int on_devices_ = 0;
-};
-
-TEST_P(ShmDevicesAtRandom, EachMessageIsRightAndNothingIsLeft) {
-  const char* const chosen = std::getenv("SHM_DEVICES_SEED");
-  const int seed = chosen != nullptr ? std::atoi(chosen) : GetParam();
-  std::cout << "SHM_DEVICES_SEED=" << seed << std::endl;
-  random_.seed(seed);
-  Connect();
-  for (int step = 0; step < 300; ++step) {
-    if (OneIn(20)) ChangeFailures();
-    ASSERT_NO_FATAL_FAILURE(SendOne());
-    while (held_.size() > 40 || (!held_.empty() && OneIn(3))) {
-      ASSERT_NO_FATAL_FAILURE(LookAtOne());
-    }
-    if (OneIn(2)) lender()->Poll();
-  }
-  EXPECT_GT(loads_, 50);
-  EXPECT_GT(on_devices_, 0);
-  while (!held_.empty()) ASSERT_NO_FATAL_FAILURE(LookAtOne());
-  std::vector<std::weak_ptr<const void>> freed;
-  for (const memory::Bytes& one : allocations_) freed.push_back(one.owner);
-  allocations_.clear();
-  for (const auto& one : freed) ASSERT_TRUE(IsFreed(one));
-  EXPECT_EQ(arena_->used(), 0u);
-  EXPECT_TRUE(pair_->listening.events.broken.empty());
-  EXPECT_TRUE(pair_->connecting.events.broken.empty());
-  pair_.reset();
-  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
-}
-
-INSTANTIATE_TEST_SUITE_P(Seeds, ShmDevicesAtRandom, ::testing::Range(1, 21));
 
 }  // namespace
 }  // namespace shm
