@@ -112,7 +112,10 @@ TEST_P(ShmDevicesAtRandom, EachMessageIsRightAndNothingIsLeft) {
   for (const memory::Bytes& one : allocations_) freed.push_back(one.owner);
   allocations_.clear();
   for (const auto& one : freed) ASSERT_TRUE(IsFreed(one));
-  EXPECT_EQ(arena_->used(), 0u);
+  EXPECT_TRUE(WaitUntil([this] {
+    lender()->Poll();
+    return arena_->used() == 0;
+  }));
   EXPECT_TRUE(pair_->listening.events.broken.empty());
   EXPECT_TRUE(pair_->connecting.events.broken.empty());
   pair_.reset();

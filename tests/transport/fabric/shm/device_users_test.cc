@@ -38,6 +38,12 @@ TEST(ShmDeviceUsers, NothingIsLentToOtherUsers) {
     auto endpoint = connected.Take();
     ASSERT_TRUE(endpoint.ok()) << endpoint.status();
     EXPECT_FALSE((*endpoint)->TakesDeviceMemory());
+    Recorder events;
+    (*endpoint)->Start(&events);
+    EXPECT_TRUE(WaitUntil([&] {  // it lives on while the other side lends
+      (*endpoint)->Poll();
+      return !events.broken.empty();
+    }));
   });
   auto endpoint = listened.Take();
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
@@ -46,6 +52,7 @@ TEST(ShmDeviceUsers, NothingIsLentToOtherUsers) {
   const auto exposure = (*endpoint)->Expose(payload, 1);
   ASSERT_TRUE(exposure.ok()) << exposure.status();
   EXPECT_FALSE(IsDeviceId(SegmentOfKey(exposure->region[0].key)));
+  endpoint->reset();
   EXPECT_TRUE(child.Join());
 }
 
