@@ -120,9 +120,11 @@ CallData::CallData(grpc_call_element* elem, grpc_core::CallCombiner* combiner)
   GRPC_CLOSURE_INIT(&on_end, OnEnd, elem, nullptr);
 }
 
+template <bool kIsClient>
 void StartReceives(CallData* data, grpc_transport_stream_op_batch* batch) {
   grpc_transport_stream_op_batch_payload* const payload = batch->payload;
-  if (batch->recv_initial_metadata) {
+  // A client's call has said what it accepts.
+  if (!kIsClient && batch->recv_initial_metadata) {
     auto& receive = payload->recv_initial_metadata;
     data->initial_metadata = receive.recv_initial_metadata;
     data->then_initial_metadata = receive.recv_initial_metadata_ready;
@@ -163,7 +165,7 @@ void StartBatch(grpc_call_element* elem,
           batch, ToError(prepared), data->call_combiner);
     }
   }
-  StartReceives(data, batch);
+  StartReceives<kIsClient>(data, batch);
   grpc_call_next_op(elem, batch);
 }
 
