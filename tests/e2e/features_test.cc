@@ -187,22 +187,47 @@ grpc::Status ThirdTimeLucky(grpc::ServerContext* context, int attempt) {
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "not yet");
 }
 
+constexpr char kRetryPolicy[] = R"({"methodConfig": [{
+      "name": [{"service": "penstock.e2e.TestService"}],
+      "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s",
+                      "maxBackoff": "0.01s", "backoffMultiplier": 1,
+                      "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
+
 TEST_P(FeaturesTest, ServiceConfigRetriesWhatIsUnavailable) {
   std::atomic<int> attempts{0};
   service_.empty = [&](grpc::ServerContext* context) {
     return ThirdTimeLucky(context, ++attempts);
   };
   grpc::ChannelArguments arguments;
-  arguments.SetServiceConfigJSON(R"({"methodConfig": [{
-      "name": [{"service": "penstock.e2e.TestService"}],
-      "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.01s",
-                      "maxBackoff": "0.01s", "backoffMultiplier": 1,
-                      "retryableStatusCodes": ["UNAVAILABLE"]}}]})");
+  arguments.SetServiceConfigJSON(kRetryPolicy);
   Begin(arguments);
   const grpc::Status status = MakeEmptyCall(stub_.get());
   EXPECT_TRUE(status.ok()) << status.error_message();
   EXPECT_EQ(attempts, 3);
   ExpectTraffic(*special_, 3, 1);
+}
+
+// gRPC hands the same buffer to each attempt.
+TEST_P(FeaturesTest, EachAttemptSendsTheWholeMessage) {
+  std::vector<std::string> received;
+  service_.unary = [&](grpc::ServerContext* context,
+                       const SimpleRequest& request, SimpleResponse*) {
+    received.push_back(request.payload().body());
+    return ThirdTimeLucky(context, static_cast<int>(received.size()));
+  };
+  grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(kRetryPolicy);
+  Begin(arguments);
+  for (const size_t size : {size_t{100}, kLarge}) {
+    received.clear();
+    Call call;
+    SimpleRequest request;
+    request.mutable_payload()->set_body(std::string(size, 'r'));
+    SimpleResponse response;
+    const grpc::Status status = stub_->UnaryCall(&call, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(received, std::vector<std::string>(3, request.payload().body()));
+  }
 }
 
 TEST_P(FeaturesTest, ServiceConfigLimitsSizes) {

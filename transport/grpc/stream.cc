@@ -213,7 +213,8 @@ bool Stream::SendMessage(grpc_transport_stream_op_batch_payload* payload,
                session()->SendMessage(id_, ToPayload(*op.send_message),
                                       compressed, half_closed_);
   }
-  LateRelease::DropAll(op.send_message);
+  // A client's retry filter sends the same buffer with each attempt.
+  if (!transport_->is_client()) LateRelease::DropAll(op.send_message);
   return accepted;
 }
 
