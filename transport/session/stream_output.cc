@@ -287,6 +287,7 @@ void StreamOutput::OnEnd(const Stream& stream) {
 }
 
 void StreamOutput::SendBlocked() {
+  if (std::exchange(sending_blocked_, true)) return;  // it goes on below
   uint32_t id;
   while (admission_->TakeBlocked(&id)) {
     Stream* const found = streams_->Find(id);
@@ -294,6 +295,7 @@ void StreamOutput::SendBlocked() {
     admission_->Open(found);
     SendQueued(id);
   }
+  sending_blocked_ = false;
 }
 
 void StreamOutput::OnCredit(uint32_t id, uint64_t credit) {

@@ -138,7 +138,8 @@ class StreamOutput {
   fabric::Endpoint* fast_path_ = nullptr;  // that is in use
   uint32_t fast_epoch_ = 0;
   uint64_t peer_window_ = 0;
-  uint64_t unread_by_peer_ = 0;     // on all streams, as their windows count
+  uint64_t unread_by_peer_ = 0;  // on all streams, as their windows count
+  bool sending_blocked_ = false;
   base::Fifo<uint32_t> congested_;  // in the order of coming
 };
 
