@@ -9,6 +9,7 @@
 #include "src/core/lib/channel/channel_args.h"
 #include "src/core/lib/channel/channel_stack.h"
 #include "src/core/lib/channel/channel_stack_builder.h"
+#include "src/core/lib/compression/compression_internal.h"
 #include "src/core/lib/iomgr/closure.h"
 #include "src/core/lib/surface/channel_init.h"
 #include "src/core/lib/surface/channel_stack_type.h"
@@ -182,10 +183,8 @@ void DestroyCall(grpc_call_element* elem, const grpc_call_final_info*,
 
 // What gRPC's compressing filter does where a call says nothing.
 bool CompressesByDefault(const grpc_channel_args* args) {
-  return grpc_channel_args_find_integer(
-             args, GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
-             {GRPC_COMPRESS_NONE, 0, GRPC_COMPRESS_ALGORITHMS_COUNT}) !=
-         GRPC_COMPRESS_NONE;
+  return grpc_core::DefaultCompressionAlgorithmFromChannelArgs(args).value_or(
+             GRPC_COMPRESS_NONE) != GRPC_COMPRESS_NONE;
 }
 
 grpc_error_handle InitChannel(grpc_channel_element* elem,
