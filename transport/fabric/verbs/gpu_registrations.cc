@@ -186,7 +186,7 @@ SharedRegistration GpuRegistrations::Keep(Entry entry) {
     if (is_overtaken) RemoveLocked(it, &over);
     it = next;
   }
-  const SharedRegistration region = entry.region;
+  SharedRegistration region = entry.region;
   const uint64_t size = entry.range.size();
   if (!EvictLocked(size, &over)) return region;
   counters_.kept_bytes += size;

@@ -130,8 +130,10 @@ TEST_F(GpuRegistrationsTest, KeepsNoMoreBytesThanItMay) {
 TEST_F(GpuRegistrationsTest, KeepsNoMoreRegionsThanItMay) {
   Keep(64 * kGpuPage, 3);
   std::vector<Bytes> allocated;
+  allocated.reserve(5);
   for (int i = 0; i < 5; ++i) allocated.push_back(Allocate(1));
   std::vector<SharedRegistration> used;
+  used.reserve(3);
   for (int i = 0; i < 3; ++i) used.push_back(Get(allocated[i]));
   SharedRegistration more = Get(allocated[3]);
   EXPECT_EQ(regions(), 4);
@@ -214,6 +216,7 @@ TEST_F(GpuRegistrationsTest, OnlyWhatIsPreparedIsFound) {
 TEST_F(GpuRegistrationsTest, ManyThreadsAtOnce) {
   Keep(4 * kGpuPage);
   std::vector<Bytes> shared;
+  shared.reserve(4);
   for (int i = 0; i < 4; ++i) shared.push_back(Allocate(1 + i));
   std::vector<std::thread> threads;
   for (unsigned seed = 0; seed < 4; ++seed) {
