@@ -90,7 +90,18 @@ absl::StatusOr<Bytes> ToHost(Bytes bytes) {
 
 absl::StatusOr<Bytes> Own(Bytes bytes) {
   if (bytes.owner != nullptr) return bytes;
+  if (bytes.device != nullptr) return ToHost(std::move(bytes));
   return CopyBytes(bytes.span());
+}
+
+absl::StatusOr<Payload> ToHost(const Payload& payload) {
+  Payload on_host;
+  for (const Bytes& piece : payload.pieces()) {
+    absl::StatusOr<Bytes> bytes = ToHost(piece);
+    if (!bytes.ok()) return bytes.status();
+    on_host.Append(*std::move(bytes));
+  }
+  return on_host;
 }
 
 void Payload::Append(Bytes bytes) {

@@ -104,6 +104,9 @@ class Payload {
   size_t size_ = 0;
 };
 
+// Returns the payload with ToHost() of each piece.
+absl::StatusOr<Payload> ToHost(const Payload& payload);
+
 }  // namespace memory
 }  // namespace penstock
 

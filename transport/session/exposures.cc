@@ -40,6 +40,12 @@ wire::Announce Exposures::Add(uint32_t stream, const memory::Payload& message,
       announce.regions.push_back(ToAnnounced(epoch, exposed.fast));
     }
   }
+  if (exposed.fast.empty() && !stable.on_host()) {
+    // Else the peer alone would learn that it cannot be read, and not why.
+    absl::StatusOr<memory::Payload> staged = memory::ToHost(stable);
+    if (!staged.ok()) return announce;
+    stable = *std::move(staged);
+  }
   absl::StatusOr<fabric::Exposure> slow =
       push ? lifeline_->ExposeToPush(stable) : lifeline_->Expose(stable, 1);
   if (slow.ok()) {

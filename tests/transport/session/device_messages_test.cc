@@ -85,6 +85,30 @@ TEST_F(DeviceMessages, ThatWaitedAndCannotBeReadEndTheStreamOnBothSides) {
   ExpectOtherCallGoesOn();
 }
 
+// As deep as the stack may be.
+TEST_F(DeviceMessages, ManyThatWaitForAStreamEndOneByOne) {
+  server_config_.max_streams = 1;
+  Open();
+  client_->Open(1);
+  Run();
+  const memory::Bytes bytes = device_.Put(Letters(1000));
+  constexpr uint32_t kMany = 60000;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    client_->Open(3 + 2 * i);
+    (void)(*client_)->SendMessage(3 + 2 * i, memory::Payload(bytes), false);
+  }
+  FailCopies();
+  (*client_)->SendReset(1, absl::CancelledError("x"));
+  (*client_)->DetachStream(1);
+  Run();  // so many resets take more than one turn
+  uint32_t ended = 0;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    ended += client_->stream(3 + 2 * i).Take() ==
+             Lines{"reset INTERNAL: illegal address"};
+  }
+  EXPECT_EQ(ended, kMany);
+}
+
 }  // namespace
 }  // namespace session
 }  // namespace penstock
