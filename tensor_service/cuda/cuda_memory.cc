@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "transport/device/allocation.h"
 #include "transport/device/handles.h"
 #include "transport/device/library.h"
@@ -62,13 +63,23 @@ absl::Span<const uint8_t> RangeOf(const Buffer& buffer) {
 // Memory that a slice is of.
 struct Lent {
   Lent(std::shared_ptr<Buffer> of, memory::DeviceAccess* access,
-       memory::DeviceRange::Await await)
+       memory::DeviceRange::Poll poll)
       : buffer(std::move(of)),
-        range(RangeOf(*buffer), access, std::move(await)) {}
+        range(RangeOf(*buffer), access, std::move(poll)) {}
 
   const std::shared_ptr<Buffer> buffer;  // goes last
   const memory::DeviceRange range;
 };
+
+// Returns nothing while the event has not come.
+absl::optional<absl::Status> Query(const DeviceEvent& event) {
+  const auto& cuda = static_cast<const CudaEvent&>(event);
+  absl::StatusOr<device::Device::Entered> entered = cuda.on()->Enter();
+  if (!entered.ok()) return entered.status();
+  const device::abi::Result asked = cuda.on()->api()->EventQuery(cuda.get());
+  if (asked == device::abi::kNotReady) return absl::nullopt;
+  return cuda.on()->Check(asked, "ask whether a stream is through");
+}
 
 // A CUstream's number is its address; see Stream.
 absl::StatusOr<device::abi::Stream> ToCuda(Stream stream) {
@@ -257,12 +268,12 @@ absl::Status CudaMemory::CheckMayBeLent(const Buffer& buffer) {
 absl::StatusOr<grpc::Slice> CudaMemory::Lend(std::shared_ptr<Buffer> buffer) {
   absl::Status checked = CheckMayBeLent(*buffer);
   if (!checked.ok()) return checked;
-  memory::DeviceRange::Await await;
+  memory::DeviceRange::Poll poll;
   if (std::shared_ptr<const DeviceEvent> ready = buffer->ready()) {
-    await = [this, ready] { return Await(*ready); };
+    poll = [ready] { return Query(*ready); };
   }
   const absl::Span<const uint8_t> range = RangeOf(*buffer);
-  auto* const lent = new Lent(std::move(buffer), &access_, std::move(await));
+  auto* const lent = new Lent(std::move(buffer), &access_, std::move(poll));
   return grpc::Slice(
       const_cast<uint8_t*>(range.data()), range.size(),
       [](void* data) { delete static_cast<Lent*>(data); }, lent);

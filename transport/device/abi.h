@@ -30,6 +30,7 @@ constexpr Result kPeerAccessUnsupported = 217;
 constexpr Result kOperatingSystem = 304;
 constexpr Result kInvalidHandle = 400;
 constexpr Result kNotFound = 500;
+constexpr Result kNotReady = 600;
 constexpr Result kIllegalAddress = 700;
 constexpr Result kLaunchTimeout = 702;
 constexpr Result kPeerAccessAlreadyEnabled = 704;

@@ -47,6 +47,8 @@ class Api {
   virtual abi::Result EventCreate(abi::Event* event, unsigned flags) = 0;
   virtual abi::Result EventDestroy(abi::Event event) = 0;
   virtual abi::Result EventRecord(abi::Event event, abi::Stream stream) = 0;
+  // Returns kNotReady, which is no error, while the event has not come.
+  virtual abi::Result EventQuery(abi::Event event) = 0;
   virtual abi::Result EventSynchronize(abi::Event event) = 0;
 
   virtual abi::Result MemAlloc(abi::Address* address, size_t bytes) = 0;

@@ -36,6 +36,7 @@ struct Symbols {
   abi::Result (*cuEventCreate)(abi::Event*, unsigned) = nullptr;
   abi::Result (*cuEventDestroy_v2)(abi::Event) = nullptr;
   abi::Result (*cuEventRecord)(abi::Event, abi::Stream) = nullptr;
+  abi::Result (*cuEventQuery)(abi::Event) = nullptr;
   abi::Result (*cuEventSynchronize)(abi::Event) = nullptr;
   abi::Result (*cuMemAlloc_v2)(abi::Address*, size_t) = nullptr;
   abi::Result (*cuMemFree_v2)(abi::Address) = nullptr;
@@ -138,6 +139,9 @@ class LibraryApi : public Api {
   }
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override {
     return call_.cuEventRecord(event, stream);
+  }
+  abi::Result EventQuery(abi::Event event) override {
+    return call_.cuEventQuery(event);
   }
   abi::Result EventSynchronize(abi::Event event) override {
     return call_.cuEventSynchronize(event);
@@ -274,6 +278,7 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuEventCreate)
   PENSTOCK_FIND(cuEventDestroy_v2)
   PENSTOCK_FIND(cuEventRecord)
+  PENSTOCK_FIND(cuEventQuery)
   PENSTOCK_FIND(cuEventSynchronize)
   PENSTOCK_FIND(cuMemAlloc_v2)
   PENSTOCK_FIND(cuMemFree_v2)

@@ -41,7 +41,7 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
     const auto* const data = reinterpret_cast<const uint8_t*>(mapped.address);
     entry->second.declared = std::make_unique<memory::DeviceRange>(
         absl::Span<const uint8_t>(data, mapped.size), access_,
-        /*await=*/nullptr);
+        /*poll=*/nullptr);
   }
   ++entry->second.shares;
   memory::OpenAllocation open;

@@ -13,10 +13,11 @@ namespace core {
 // whether the process has devices (memory::DevicesOfProcess()). If so, the
 // connection's calls pass a filter above all that reads messages:
 //
-//   a message is sent      waits until its slices on devices are ready, and
-//                          replaces them by copies on the host, unless a path
-//                          of Penstock's takes them from there, and nothing
-//                          compresses the call
+//   a message is sent      goes on when its slices on devices are ready, as do
+//                          the operations of the call behind it, and replaces
+//                          them by copies on the host, unless a path of
+//                          Penstock's takes them from there, and nothing
+//                          compresses the call; no thread waits
 //   a message is received  replaces its slices on devices by copies on the
 //                          host, unless the call accepts them (Destinations,
 //                          AcceptDeviceSlices())

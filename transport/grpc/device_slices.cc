@@ -26,12 +26,21 @@ bool HasDeviceSlices(const grpc_core::SliceBuffer& message) {
   return false;
 }
 
-absl::Status AwaitDeviceSlices(const grpc_core::SliceBuffer& message) {
+std::vector<absl::Span<const uint8_t>> DeviceSlicesOf(
+    const grpc_core::SliceBuffer& message) {
+  std::vector<absl::Span<const uint8_t>> slices;
   for (size_t i = 0; i < message.Count(); ++i) {
     const absl::Span<const uint8_t> slice = SliceAt(message, i);
-    if (memory::FindDevice(slice.data()) == nullptr) continue;
-    absl::Status ready = memory::AwaitDevice(slice);
-    if (!ready.ok()) return ready;
+    if (memory::FindDevice(slice.data()) != nullptr) slices.push_back(slice);
+  }
+  return slices;
+}
+
+absl::optional<absl::Status> PollDeviceSlices(
+    const grpc_core::SliceBuffer& message) {
+  for (const absl::Span<const uint8_t>& slice : DeviceSlicesOf(message)) {
+    absl::optional<absl::Status> ready = memory::PollDevice(slice);
+    if (!ready.has_value() || !ready->ok()) return ready;
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,11 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_SLICES_H_
 
+#include <vector>
+
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "src/core/lib/slice/slice_buffer.h"
 #include "transport/grpc/grpc_abi.h"
 
@@ -14,9 +18,14 @@ namespace core {
 // memory of devices in any.
 bool HasDeviceSlices(const grpc_core::SliceBuffer& message);
 
-// Blocks until the bytes of all slices that lie on devices may be read. Returns
-// the first error of a device.
-absl::Status AwaitDeviceSlices(const grpc_core::SliceBuffer& message);
+// Returns those that it cannot.
+std::vector<absl::Span<const uint8_t>> DeviceSlicesOf(
+    const grpc_core::SliceBuffer& message);
+
+// Returns nothing while bytes of slices that lie on devices may not be read
+// yet; then OK, or the first error of a device.
+absl::optional<absl::Status> PollDeviceSlices(
+    const grpc_core::SliceBuffer& message);
 
 // Replaces slices that lie on devices, and are ready to be read, by copies on
 // the host: all of them, or those below `keep_from` bytes. After an error, of a

@@ -91,10 +91,10 @@ void Stream::OnMessage(const memory::Payload& message, bool compressed) {
   if (!headers_received_ || read_closed_) {
     return CancelFor(absl::InternalError("a message came out of order"));
   }
-  if (compressed && !message.on_host()) {
-    // gRPC would have the CPU decompress it.
-    return CancelFor(absl::InternalError(
-        "a compressed message came in the memory of a device"));
+  if (compressed && !message.on_host()) {  // the CPU will decompress it
+    const absl::StatusOr<memory::Payload> on_host = memory::ToHost(message);
+    if (!on_host.ok()) return CancelFor(on_host.status());
+    return OnMessage(*on_host, compressed);
   }
   stats_.incoming.data_bytes += message.size();
   transport_->socket_node()->RecordMessageReceived();

@@ -64,8 +64,8 @@ class DeviceAccess {
  public:
   virtual ~DeviceAccess() = default;
 
-  // Copy between a range of device memory, which AwaitDevice() was called for,
-  // and the host. After an error nothing writes to `to` any more, whose
+  // Copy between a range of device memory, that PollDevice() has said may be
+  // read, and the host. After an error nothing writes to `to` any more, whose
   // contents are undefined then.
   virtual absl::Status CopyToHost(absl::Span<const uint8_t> from,
                                   uint8_t* to) = 0;

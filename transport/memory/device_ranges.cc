@@ -1,5 +1,7 @@
 #include "transport/memory/device_ranges.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -15,7 +17,14 @@ class DeviceRange::Registry {
  public:
   // Never destroyed: slices may outlive main().
   static Registry* Get() {
-    static auto* const registry = new Registry;
+    static auto* const registry = [] {
+      auto* const made = new Registry;
+      // Else a child might find it locked for ever: by a thread that it does
+      // not have.
+      pthread_atfork(&Registry::BeforeFork, &Registry::AfterFork,
+                     &Registry::AfterFork);
+      return made;
+    }();
     return registry;
   }
 
@@ -58,6 +67,11 @@ class DeviceRange::Registry {
   }
 
  private:
+  static void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { Get()->mu_.Lock(); }
+  static void AfterFork() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    Get()->mu_.Unlock();
+  }
+
   base::Mutex mu_;
   // A vector: there are as many as messages under way, and most are looked for.
   std::vector<const DeviceRange*> ranges_ ABSL_GUARDED_BY(mu_);
@@ -66,12 +80,11 @@ class DeviceRange::Registry {
 };
 
 DeviceRange::DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,
-                         Await await)
+                         Poll poll)
     : range_(range),
       access_(access),
-      await_(await == nullptr
-                 ? nullptr
-                 : std::make_shared<const Await>(std::move(await))) {
+      poll_(poll == nullptr ? nullptr
+                            : std::make_shared<const Poll>(std::move(poll))) {
   Registry::Get()->Add(this);
 }
 
@@ -87,16 +100,16 @@ DeviceAccess* FindDevice(const void* data) {
   return found;
 }
 
-absl::Status AwaitDevice(absl::Span<const uint8_t> range) {
-  std::vector<std::shared_ptr<const DeviceRange::Await>> all;
+absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range) {
+  std::vector<std::shared_ptr<const DeviceRange::Poll>> all;
   DeviceRange::Registry::Get()->ForEach(range.data(), range.size(),
                                         [&all](const DeviceRange& one) {
-                                          if (one.await_ != nullptr)
-                                            all.push_back(one.await_);
+                                          if (one.poll_ != nullptr)
+                                            all.push_back(one.poll_);
                                         });
-  for (const auto& await : all) {
-    absl::Status status = (*await)();
-    if (!status.ok()) return status;
+  for (const auto& poll : all) {
+    absl::optional<absl::Status> status = (*poll)();
+    if (!status.has_value() || !status->ok()) return status;
   }
   return absl::OkStatus();
 }

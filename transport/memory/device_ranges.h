@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "transport/memory/device_access.h"
 
@@ -24,13 +25,13 @@ namespace memory {
 // buffer may be sent twice at the same time.
 class DeviceRange {
  public:
-  // Blocks until the bytes of the range may be read.
-  using Await = std::function<absl::Status()>;
+  // Returns nothing while the bytes of the range may not be read yet, as before
+  // a kernel has written them; then OK, or why they never may. Must not block.
+  using Poll = std::function<absl::optional<absl::Status>()>;
 
-  // `access` outlives all slices of the memory. `await` may be null: the bytes
+  // `access` outlives all slices of the memory. `poll` may be null: the bytes
   // may be read at once. All of `range` belongs to one allocation.
-  DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access,
-              Await await);
+  DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access, Poll poll);
   DeviceRange(const DeviceRange&) = delete;
   DeviceRange& operator=(const DeviceRange&) = delete;
   ~DeviceRange();
@@ -38,20 +39,21 @@ class DeviceRange {
  private:
   class Registry;
   friend DeviceAccess* FindDevice(const void* data);
-  friend absl::Status AwaitDevice(absl::Span<const uint8_t> range);
+  friend absl::optional<absl::Status> PollDevice(
+      absl::Span<const uint8_t> range);
 
   const absl::Span<const uint8_t> range_;
   DeviceAccess* const access_;
-  const std::shared_ptr<const Await> await_;
+  const std::shared_ptr<const Poll> poll_;
 };
 
 // Returns whose memory is at `data`; null: the host's. Costs nothing but a load
 // while nothing is declared. Thread-safe.
 DeviceAccess* FindDevice(const void* data);
 
-// Blocks until all declarations say that the bytes of `range` may be read.
-// Returns the first error of theirs. Thread-safe.
-absl::Status AwaitDevice(absl::Span<const uint8_t> range);
+// Returns nothing while a declaration says that bytes of `range` may not be
+// read yet; then OK, or the first error of a declaration. Thread-safe.
+absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range);
 
 // Says that all messages of this process pass code that knows device memory, so
 // that SetDevicesOfProcess() may succeed. Thread-safe.

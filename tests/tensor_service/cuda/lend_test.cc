@@ -57,7 +57,7 @@ std::string CopyToHost(const grpc::Slice& slice) {
   std::string bytes(slice.size(), 0);
   memory::DeviceAccess* const access = memory::FindDevice(slice.begin());
   EXPECT_NE(access, nullptr);
-  EXPECT_TRUE(memory::AwaitDevice(RangeOf(slice)).ok());
+  EXPECT_EQ(memory::PollDevice(RangeOf(slice)), absl::OkStatus());
   EXPECT_TRUE(
       access->CopyToHost(RangeOf(slice), reinterpret_cast<uint8_t*>(&bytes[0]))
           .ok());
@@ -139,7 +139,10 @@ TEST_F(LendTest, TheBytesAreAwaited) {
   const grpc::Slice slice =
       *Served()->Lend(Buffer::After(std::move(buffer), *std::move(event)));
   EXPECT_EQ(Driver()->Read(address, 1), "a") << "Lend() has waited";
-  ASSERT_TRUE(memory::AwaitDevice(RangeOf(slice).subspan(500, 1)).ok());
+  const auto part = RangeOf(slice).subspan(500, 1);
+  EXPECT_EQ(memory::PollDevice(part), absl::nullopt);
+  EXPECT_EQ(Driver()->Read(address, 1), "a") << "PollDevice() has waited";
+  EXPECT_EQ(memory::PollDevice(part), absl::OkStatus());
   EXPECT_EQ(Driver()->Read(address, kBytes), std::string(kBytes, 'b'));
 }
 
@@ -150,7 +153,7 @@ TEST_F(LendTest, AProducerThatFailsIsTheErrorOfWhoWaits) {
   const grpc::Slice slice =
       *Served()->Lend(Buffer::After(buffer, *std::move(event)));
   Driver()->FailAfter(1, device::abi::kOperatingSystem);
-  EXPECT_TRUE(absl::IsUnavailable(memory::AwaitDevice(RangeOf(slice))));
+  EXPECT_TRUE(absl::IsUnavailable(*memory::PollDevice(RangeOf(slice))));
   Driver()->FailNoMore();
 }
 

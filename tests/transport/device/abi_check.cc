@@ -30,6 +30,7 @@ PENSTOCK_SAME(kPeerAccessUnsupported, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED);
 PENSTOCK_SAME(kOperatingSystem, CUDA_ERROR_OPERATING_SYSTEM);
 PENSTOCK_SAME(kInvalidHandle, CUDA_ERROR_INVALID_HANDLE);
 PENSTOCK_SAME(kNotFound, CUDA_ERROR_NOT_FOUND);
+PENSTOCK_SAME(kNotReady, CUDA_ERROR_NOT_READY);
 PENSTOCK_SAME(kIllegalAddress, CUDA_ERROR_ILLEGAL_ADDRESS);
 PENSTOCK_SAME(kLaunchTimeout, CUDA_ERROR_LAUNCH_TIMEOUT);
 PENSTOCK_SAME(kPeerAccessAlreadyEnabled,
@@ -113,6 +114,7 @@ PENSTOCK_TAKES(cuStreamWaitEvent, CUstream, CUevent, unsigned);
 PENSTOCK_TAKES(cuEventCreate, CUevent*, unsigned);
 PENSTOCK_TAKES(cuEventDestroy_v2, CUevent);
 PENSTOCK_TAKES(cuEventRecord, CUevent, CUstream);
+PENSTOCK_TAKES(cuEventQuery, CUevent);
 PENSTOCK_TAKES(cuEventSynchronize, CUevent);
 PENSTOCK_TAKES(cuMemAlloc_v2, CUdeviceptr*, size_t);
 PENSTOCK_TAKES(cuMemFree_v2, CUdeviceptr);

@@ -317,6 +317,19 @@ abi::Result FakeDriver::EventRecord(abi::Event event, abi::Stream stream) {
   return abi::kSuccess;
 }
 
+abi::Result FakeDriver::EventQuery(abi::Event event) {
+  std::lock_guard<std::recursive_mutex> lock(mu_);
+  const abi::Result begun = Begin("EventQuery");
+  if (begun != abi::kSuccess) return begun;
+  if (event->stream == nullptr || !Knows(event->stream) ||
+      event->stream->done >= event->target) {
+    return abi::kSuccess;
+  }
+  if (!std::exchange(event->is_asked_for, true)) return abi::kNotReady;
+  RunUntil(event->stream, event->target);
+  return abi::kSuccess;
+}
+
 abi::Result FakeDriver::EventSynchronize(abi::Event event) {
   std::lock_guard<std::recursive_mutex> lock(mu_);
   const abi::Result begun = Begin("EventSynchronize");

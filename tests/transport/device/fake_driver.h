@@ -101,6 +101,8 @@ class FakeDriver : public Api {
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
+  // Work that is asked for runs when it is asked for the second time.
+  abi::Result EventQuery(abi::Event event) override;
   abi::Result EventSynchronize(abi::Event event) override;
   abi::Result MemAlloc(abi::Address* address, size_t bytes) override;
   abi::Result MemFree(abi::Address address) override;

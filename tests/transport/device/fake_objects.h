@@ -45,6 +45,7 @@ struct EventObject {
   int device;
   Stream stream = nullptr;
   uint64_t target = 0;
+  bool is_asked_for = false;  // by EventQuery()
 };
 
 struct ModuleObject {

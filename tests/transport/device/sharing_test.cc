@@ -76,7 +76,7 @@ TEST_F(SharingTest, IsDeclaredAsLongAsItIsOpen) {
   EXPECT_EQ(memory::FindDevice(data), receiver_->access());
   EXPECT_EQ(memory::FindDevice(data + 99), receiver_->access());
   EXPECT_EQ(memory::FindDevice(data + 100), nullptr);
-  EXPECT_TRUE(memory::AwaitDevice({data, 100}).ok());
+  EXPECT_EQ(memory::PollDevice({data, 100}), absl::OkStatus());
   open->owner.reset();
   EXPECT_EQ(memory::FindDevice(data), nullptr);
   EXPECT_EQ(receiver_->driver()->OpenCount(), 0);

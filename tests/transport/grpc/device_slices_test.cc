@@ -3,61 +3,24 @@
 
 #include "penstock/device_slices.h"
 
-#include <algorithm>
 #include <chrono>
-#include <functional>
-#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
-#include "tests/e2e/raw.h"
-#include "tests/e2e/stack_test.h"
-#include "tests/transport/memory/fake_device_access.h"
-#include "transport/memory/device_ranges.h"
+#include "penstock/destinations.h"
+#include "tests/transport/grpc/device_slices_test_util.h"
 
 namespace penstock::e2e {
 namespace {
-
-constexpr size_t kLarge = 300 * 1000;
-
-// The process's devices.
-memory::FakeDeviceAccess* Device() {
-  static auto* const device = [] {
-    auto* const made = new memory::FakeDeviceAccess;
-    const absl::Status named = memory::SetDevicesOfProcess(made);
-    EXPECT_TRUE(named.ok()) << named;
-    return made;
-  }();
-  return device;
-}
-
-// Returns a slice whose bytes only a device can reach.
-grpc::Slice OnDevice(const memory::Bytes& bytes,
-                     memory::DeviceRange::Await await = nullptr) {
-  struct Declared {
-    memory::Bytes bytes;
-    memory::DeviceRange range;
-  };
-  auto* const declared = new Declared{
-      bytes, {{bytes.data, bytes.size}, Device(), std::move(await)}};
-  return grpc::Slice(
-      const_cast<uint8_t*>(bytes.data), bytes.size,
-      [](void* owned) { delete static_cast<Declared*>(owned); }, declared);
-}
-grpc::Slice OnDevice(const std::string& content) {
-  return OnDevice(Device()->Put(content));
-}
-
-grpc::ByteBuffer MessageOf(std::vector<grpc::Slice> slices) {
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
 
 // Sends back what it gets, copied into slices on the device.
 class DeviceEchoService final : public grpc::CallbackGenericService {
@@ -85,41 +48,22 @@ class DeviceEchoService final : public grpc::CallbackGenericService {
   }
 };
 
-class DeviceSlicesTest : public StackTest {
- protected:
-  DeviceSlicesTest() { Device(); }
-  ~DeviceSlicesTest() override {
-    Device()->FailCopies(absl::OkStatus());
-    StopServing(std::chrono::milliseconds(0));
+// Returns the bytes of slices that may lie on the device, and how many do.
+std::string BytesAnywhere(const grpc::ByteBuffer& message, size_t* on_device) {
+  std::vector<grpc::Slice> slices;
+  EXPECT_TRUE(message.Dump(&slices).ok());
+  std::string bytes;
+  *on_device = 0;
+  for (const grpc::Slice& slice : slices) {
+    if (memory::FindDevice(slice.begin()) == nullptr) {
+      bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+      continue;
+    }
+    ++*on_device;
+    bytes += Device()->Get({slice.begin(), slice.size()});
   }
-
-  template <typename Service>
-  void ServeGeneric(Service* service) {
-    Serve(&none_, [service](grpc::ServerBuilder* builder) {
-      builder->RegisterCallbackGenericService(service);
-    });
-  }
-
-  // Returns what the server sends back, or why it does not.
-  static grpc::Status Send(
-      const std::shared_ptr<grpc::Channel>& channel,
-      const grpc::ByteBuffer& message, std::string* echo,
-      grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() +
-                         std::chrono::seconds(60));
-    context.set_compression_algorithm(compression);
-    RawStream stream(channel, &context);
-    stream.Write(message);
-    stream.WritesDone();
-    *echo = stream.Read().value_or("");
-    return stream.Finish();
-  }
-
-  TestServiceImpl none_;
-  RawEchoService echo_;
-  DeviceEchoService device_echo_;
-};
+  return bytes;
+}
 
 TEST_P(DeviceSlicesTest, ServerGetsTheBytesOfAnyMixture) {
   ServeGeneric(&echo_);
@@ -149,7 +93,8 @@ TEST_P(DeviceSlicesTest, ServerGetsTheBytesOfAnyMixture) {
 }
 
 TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
-  ServeGeneric(&device_echo_);
+  DeviceEchoService service;
+  ServeGeneric(&service);
   for (const size_t size : {size_t{100}, kLarge, size_t{3} << 20}) {
     std::string echo;
     ASSERT_TRUE(Send(channel(), ToBuffer(Pattern(size)), &echo).ok());
@@ -168,33 +113,15 @@ TEST_P(DeviceSlicesTest, ChannelThatCompressesReadsThem) {
   EXPECT_TRUE(echo == bytes);
 }
 
-TEST_P(DeviceSlicesTest, BytesAreReadOnceTheyAreThere) {
+TEST_P(DeviceSlicesTest, ChannelThatCompressesByNameReadsThem) {
   ServeGeneric(&echo_);
-  const memory::Bytes buffer = Device()->Put(std::string(kLarge, 'Z'));
-  const std::string bytes = Pattern(kLarge);
-  const auto produce = [&] {
-    return Device()->CopyFromHost(
-        {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
-        const_cast<uint8_t*>(buffer.data));
-  };
+  grpc::ChannelArguments arguments;
+  arguments.SetString("grpc.default_compression_algorithm", "gzip");
+  const std::string bytes(kLarge, 'c');
   std::string echo;
   ASSERT_TRUE(
-      Send(channel(), MessageOf({OnDevice(buffer, produce)}), &echo).ok());
+      Send(NewChannel(arguments), MessageOf({OnDevice(bytes)}), &echo).ok());
   EXPECT_TRUE(echo == bytes);
-}
-
-TEST_P(DeviceSlicesTest, ErrorOfTheProducerIsTheCallsStatus) {
-  ServeGeneric(&echo_);
-  const grpc::ByteBuffer message = MessageOf(
-      {grpc::Slice("head"), OnDevice(Device()->Put(Pattern(kLarge)), [] {
-         return absl::DataLossError("the kernel failed");
-       })});
-  std::string echo;
-  const grpc::Status status = Send(channel(), message, &echo);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
-  EXPECT_EQ(status.error_message(), "the kernel failed");
-  ASSERT_TRUE(Send(channel(), ToBuffer("next"), &echo).ok());
-  EXPECT_EQ(echo, "next");
 }
 
 // Whoever copies, the call ends with an error, and the connection goes on.
@@ -214,13 +141,49 @@ TEST_P(DeviceSlicesTest, CopyThatFailsEndsTheCall) {
 }
 
 TEST_P(DeviceSlicesTest, ServersCopyThatFailsEndsTheCall) {
-  ServeGeneric(&device_echo_);
+  DeviceEchoService service;
+  ServeGeneric(&service);
   std::string echo;
   ASSERT_TRUE(Send(channel(), ToBuffer("before"), &echo).ok());
   Device()->FailCopies(absl::InternalError("cuMemcpy: illegal address"));
   EXPECT_FALSE(Send(channel(), ToBuffer(Pattern(kLarge)), &echo).ok());
   Device()->FailCopies(absl::OkStatus());
   EXPECT_TRUE(Send(channel(), ToBuffer("after"), &echo).ok());
+}
+
+// Over shared memory they stay where they are, both ways.
+TEST_P(DeviceSlicesTest, CallsThatAcceptThemGetThemWhereThePathBringsThem) {
+  ServeGeneric(&echo_);
+  AcceptDeviceSlices("/penstock.e2e.Accepting/");
+  const std::string large = Pattern(kLarge);
+  const size_t expected = GetParam() == Path::kShm ? 1 : 0;
+  const auto anywhere = Destinations::Make(
+      {}, nullptr, Destinations::Use::kOnce, Destinations::Slices::kAnywhere);
+  for (int i = 0; i < 10; ++i) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::seconds(60));
+    grpc::CompletionQueue queue;
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    const auto call = grpc::GenericStub(channel()).PrepareUnaryCall(
+        &context, "/penstock.e2e.Accepting/Echo",
+        MessageOf({grpc::Slice("head"), OnDevice(large), OnDevice("short")}),
+        &queue);
+    anywhere->AttachTo(&context);
+    const int copies = Device()->copies();
+    call->StartCall();
+    call->Finish(&answer, &status, nullptr);
+    void* tag;
+    bool ok;
+    ASSERT_TRUE(queue.Next(&tag, &ok));
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    size_t on_device = 0;
+    EXPECT_TRUE(BytesAnywhere(answer, &on_device) == "head" + large + "short");
+    EXPECT_EQ(on_device, expected);
+    EXPECT_EQ(Device()->copies() - copies, expected > 0 ? 1 : 2)
+        << "what is short is copied";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, DeviceSlicesTest, EachPath(), PathName());

@@ -1,5 +1,9 @@
 #include "transport/memory/device_ranges.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -48,11 +52,11 @@ TEST(DeviceRanges, MayOverlapAndBeTheSame) {
   EXPECT_EQ(FindAt(0x1080), nullptr);
 }
 
-TEST(DeviceRanges, AwaitAllThatOverlap) {
+TEST(DeviceRanges, AllThatOverlapAreAsked) {
   FakeDeviceAccess device;
-  int awaited = 0;
-  const auto count = [&awaited] {
-    ++awaited;
+  int asked = 0;
+  const auto count = [&asked]() -> absl::optional<absl::Status> {
+    ++asked;
     return absl::OkStatus();
   };
   DeviceRange before(Range(0x0f00, 0x100), &device, count);
@@ -60,26 +64,33 @@ TEST(DeviceRanges, AwaitAllThatOverlap) {
   DeviceRange within(Range(0x1010, 0x10), &device, count);
   DeviceRange behind(Range(0x1100, 0x10), &device, count);
   DeviceRange at_once(Range(0x1000, 0x100), &device, nullptr);
-  EXPECT_TRUE(AwaitDevice(Range(0x1000, 0x100)).ok());
-  EXPECT_EQ(awaited, 2);
+  EXPECT_EQ(PollDevice(Range(0x1000, 0x100)), absl::OkStatus());
+  EXPECT_EQ(asked, 2);
 }
 
-TEST(DeviceRanges, ReturnTheErrorOfAnAwait) {
+TEST(DeviceRanges, AreReadyWhenAllAre) {
+  FakeDeviceAccess device;
+  absl::optional<absl::Status> first = absl::OkStatus(), second;
+  DeviceRange a(Range(0x1000, 0x100), &device, [&first] { return first; });
+  DeviceRange b(Range(0x1000, 0x100), &device, [&second] { return second; });
+  EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::nullopt);
+  second = absl::InternalError("lost");
+  EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::InternalError("lost"));
+  second = absl::OkStatus();
+  EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
+}
+
+// Who is asked may end declarations.
+TEST(DeviceRanges, AreAskedWithoutALock) {
   FakeDeviceAccess device;
   DeviceRange range(Range(0x1000, 0x100), &device,
-                    [] { return absl::InternalError("lost"); });
-  EXPECT_EQ(AwaitDevice(Range(0x1000, 1)), absl::InternalError("lost"));
-}
-
-// An await may take long, and may end declarations.
-TEST(DeviceRanges, AwaitWithoutALock) {
-  FakeDeviceAccess device;
-  DeviceRange range(Range(0x1000, 0x100), &device, [&device] {
-    DeviceRange another(Range(0x2000, 1), &device, nullptr);
-    return FindAt(0x2000) == &device ? absl::OkStatus()
-                                     : absl::InternalError("not there");
-  });
-  EXPECT_TRUE(AwaitDevice(Range(0x1000, 1)).ok());
+                    [&device]() -> absl::optional<absl::Status> {
+                      DeviceRange another(Range(0x2000, 1), &device, nullptr);
+                      return FindAt(0x2000) == &device
+                                 ? absl::OkStatus()
+                                 : absl::InternalError("not there");
+                    });
+  EXPECT_EQ(PollDevice(Range(0x1000, 1)), absl::OkStatus());
 }
 
 TEST(DeviceRanges, AreWhatAListSays) {
@@ -120,11 +131,33 @@ TEST(DeviceRanges, AreSafeOnSeveralThreads) {
       for (int i = 0; i < 5000; ++i) {
         DeviceRange range(Range(t << 20, 0x100), &device, nullptr);
         ASSERT_EQ(FindAt((t << 20) + 1), &device);
-        ASSERT_TRUE(AwaitDevice(Range(t << 20, 0x100)).ok());
+        ASSERT_EQ(PollDevice(Range(t << 20, 0x100)), absl::OkStatus());
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// A child that found the table locked would never find anything in it.
+TEST(DeviceRanges, AreThereInAChildWhoeverUsedThemAtTheFork) {
+  FakeDeviceAccess device;
+  DeviceRange range(Range(0x1000, 0x100), &device, nullptr);
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    while (!ends) DeviceRange(Range(0x2000, 1), &device, nullptr);
+  });
+  for (int i = 0; i < 200; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(20);
+      _exit(FindAt(0x1000) == &device ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_EQ(status, 0) << i;
+  }
+  ends = true;
+  other.join();
 }
 
 TEST(DeviceBytes, AreCopiedByTheirDevice) {

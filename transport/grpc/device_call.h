@@ -1,0 +1,96 @@
+// A call whose messages may lie in the memory of devices.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
+#define PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
+
+#include <memory>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/types/optional.h"
+#include "src/core/lib/channel/channel_stack.h"
+#include "src/core/lib/iomgr/call_combiner.h"
+#include "src/core/lib/iomgr/closure.h"
+#include "src/core/lib/slice/slice_buffer.h"
+#include "src/core/lib/transport/transport.h"
+#include "transport/grpc/device_wait.h"
+#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/transport.h"
+
+namespace penstock {
+namespace core {
+
+// The call data of the filter in device_filter.h. gRPC's call combiner guards
+// it: all batches and closures of a call run one after another.
+class DeviceCall {
+ public:
+  // `transport` is Penstock's, to which the call's messages go uncompressed,
+  // unless the call says otherwise; null: another one.
+  DeviceCall(bool is_client, Transport* transport, grpc_call_element* elem,
+             const grpc_call_element_args& args);
+
+  void StartBatch(grpc_transport_stream_op_batch* batch);
+
+ private:
+  using Batch = grpc_transport_stream_op_batch;
+
+  // What is sent. A batch whose message is not ready yet is kept, and so are
+  // those that must come after it. Others, and the cancellation of the call, do
+  // not wait: what the device works at may depend on them.
+  bool MustComeAfterKept(const Batch& batch) const;
+  // Both give the call combiner back.
+  void KeepUntilReady(Batch* batch);
+  void Pass(Batch* batch);
+  void Fail(Batch* batch, const grpc_error_handle& error);
+  // Fails what is kept, later.
+  void FailKept(const grpc_error_handle& error);
+  // The kept message is ready, or never will be.
+  void Resume(const grpc_error_handle& error);
+  // Makes the batch's message one that what is below can send.
+  absl::Status Prepare(Batch* batch);
+  void LookAtInitialMetadata(const Batch& batch);
+
+  // What is received.
+  void StartReceives(Batch* batch);
+  void OnInitialMetadata(const grpc_error_handle& error);
+  void OnMessage(const grpc_error_handle& error);
+  void OnEnd(const grpc_error_handle& error);
+
+  // Of closures. Run() runs `method` with the closure's error.
+  template <void (DeviceCall::*method)(const grpc_error_handle&)>
+  static void Run(void* arg, grpc_error_handle error);
+  static void EnterAndResume(void* arg, grpc_error_handle error);
+  static void StartKept(void* arg, grpc_error_handle error);
+  static void FailInCombiner(void* arg, grpc_error_handle error);
+
+  const bool is_client_;
+  Transport* const transport_;
+  grpc_call_element* const elem_;
+  grpc_call_stack* const call_stack_;
+  grpc_core::CallCombiner* const combiner_;
+
+  bool has_sent_metadata_ = false;
+  bool compresses_ = true;  // what it sends; unknown before the metadata
+  absl::InlinedVector<Batch*, 2> kept_;
+  std::shared_ptr<DeviceWait> wait_;
+  absl::optional<grpc_error_handle> cancelled_;
+  grpc_closure on_ready_;
+  grpc_closure resume_;
+
+  bool accepts_ = false;       // slices on devices
+  grpc_error_handle failure_;  // of a message that was received
+  grpc_metadata_batch* initial_metadata_ = nullptr;
+  absl::optional<grpc_core::SliceBuffer>* message_ = nullptr;
+  // Ours, which gRPC calls in place of those that they call at their end.
+  grpc_closure on_initial_metadata_;
+  grpc_closure on_message_;
+  grpc_closure on_end_;
+  grpc_closure* then_initial_metadata_ = nullptr;
+  grpc_closure* then_message_ = nullptr;
+  grpc_closure* then_end_ = nullptr;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
