@@ -235,6 +235,7 @@ TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
     Lend(kId + 1);
     EXPECT_TRUE(Load(kId + 1).ok());
     Connect(kOpensDevices);
+    EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   }
 }
 
