@@ -102,6 +102,22 @@ TEST_P(DeviceSlicesTest, ClientGetsTheBytes) {
   }
 }
 
+// Over shared memory the first such message is read over the connection, and
+// later ones are copied: neither costs the call or the path anything.
+TEST_P(DeviceSlicesTest, PeerThatCannotOpenThemGetsTheBytes) {
+  DeviceEchoService service;
+  ServeGeneric(&service);
+  Device()->FailOpens(absl::NotFoundError("no such device here"));
+  for (int i = 0; i < 3; ++i) {
+    std::string echo;
+    ASSERT_TRUE(
+        Send(channel(), MessageOf({OnDevice(Pattern(kLarge))}), &echo).ok());
+    EXPECT_TRUE(echo == "head" + Pattern(kLarge) + "tail") << i;
+  }
+  Device()->FailOpens(absl::OkStatus());
+  ExpectPath(*channel());
+}
+
 TEST_P(DeviceSlicesTest, ChannelThatCompressesReadsThem) {
   ServeGeneric(&echo_);
   grpc::ChannelArguments arguments;

@@ -62,6 +62,7 @@ class DeviceSlicesTest : public StackTest {
   DeviceSlicesTest() { Device(); }
   ~DeviceSlicesTest() override {
     Device()->FailCopies(absl::OkStatus());
+    Device()->FailOpens(absl::OkStatus());
     StopServing(std::chrono::milliseconds(0));
   }
 
