@@ -78,12 +78,14 @@ struct FakeDeviceAccess::State {
     std::lock_guard<std::mutex> lock(state->mu);
     made->id = state->next_id++;
     state->by_address[made->data] = made;
-    return {made, [state](Allocation* allocation) {
+    return {made, [held = state](Allocation* allocation) mutable {
               {
-                std::lock_guard<std::mutex> lock(state->mu);
-                state->by_address.erase(allocation->data);
+                std::lock_guard<std::mutex> lock(held->mu);
+                held->by_address.erase(allocation->data);
               }
               delete allocation;
+              // `open` may know the allocation, and with it this function.
+              held.reset();
             }};
   }
 };
