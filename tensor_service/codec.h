@@ -19,6 +19,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/checksum.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/tensor.h"
 
 namespace penstock::tensor {
@@ -26,6 +27,11 @@ namespace penstock::tensor {
 // Tensors shorter than this are copied next to their headers: one more slice
 // would cost more than the copy. In bytes.
 inline constexpr size_t kCopyBelowBytes = 1024;
+
+// Tensors on devices that have so many bytes are lent to the transport, where
+// it can send from there; shorter ones are copied to the host, as what that
+// takes is less than what a transport does to reach a device. In bytes.
+inline constexpr size_t kLendAtLeast = 64 << 10;
 
 // Longer tensors begin at a multiple of this from the start of the message, if
 // their size is a multiple of kPartAlignment, and else end at one. Shorter ones
@@ -53,8 +59,12 @@ inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 // read. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
 // RESOURCE_EXHAUSTED above kMaxMessageBytes.
 //
-// Tensors on devices are first copied to memory of DefaultAllocator(), all at
-// once: Bundle::ToHost(), with its errors. Blocks until they are there.
+// Tensors on devices of kLendAtLeast bytes are referred to where they lie, if
+// DeviceMemory::Lend() lends them: then the message has slices that only a
+// transport can read, and that nobody may write to until gRPC has sent it. The
+// others, and all of them where there are checksums, are first copied to memory
+// of DefaultAllocator(), all at once: Bundle::ToHost(), with its errors. Blocks
+// until they are there.
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header = {},
                                         bool checksums = SendsChecksums());
@@ -70,20 +80,27 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // the peer has sent. Copies are on the heap, whatever the default allocator:
 // they are for reading, and the peer decides how many there are.
 //
+// Where a slice lies on a device (DeviceMemory::DeviceOfSlice()), only elements
+// of tensors may lie there, and no byte of it is read here. A tensor that lies
+// in such a slice is copied to its destination, on the host or on a device, and
+// without one, is what `device_tensors` says. It is copied to the host in any
+// case if it has a checksum, or is in several slices.
+//
 // A tensor that has one of `destinations` is copied there instead, once, from
 // wherever the message lies, unless a transport has received it there already;
 // the bundle's tensor shares that memory. No tensor is left in the destination
-// of another. Those whose destinations lie on devices are copied there at the
-// end, all at once.
+// of another. Copies to and from devices are made at the end, all at once: one
+// batch to the host, one from there, and one between devices.
 //
 // Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
 // wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not
 // that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy,
 // or the status of a device. Beside the message, takes memory only in
 // proportion to its size.
-absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
-                              std::string* header = nullptr,
-                              absl::Span<Destination> destinations = {});
+absl::StatusOr<Bundle> Decode(
+    const grpc::ByteBuffer& message, std::string* header = nullptr,
+    absl::Span<Destination> destinations = {},
+    DeviceTensors device_tensors = DeviceTensors::kToHost);
 
 // Returns whether `text` is valid UTF-8, which protobuf demands of a string.
 bool IsUtf8(absl::string_view text);

@@ -28,7 +28,7 @@ struct Draft {
   absl::optional<uint64_t> checksum;
   DestinationSet* destinations = nullptr;  // of the message
   Landed* landed = nullptr;                // of its slices
-  DeviceCopies* copies = nullptr;          // to its destinations on devices
+  DeviceCopies* copies = nullptr;          // from and to devices
   // Where `data` was put; null if that is the message, or a copy.
   Destination* placed = nullptr;
   bool is_landed = false;  // no copy was needed for that
@@ -71,7 +71,7 @@ absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
 
 // Returns the destination of a draft whose data has `size` bytes, or null.
 // Protobuf allows name, type and shape to come after the data; Finish() places
-// such tensors, and those whose destination lies on a device.
+// such tensors, and those that, or whose destinations, lie on a device.
 Destination* FindDestination(const Draft& draft, size_t size) {
   if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
   Destination* const found = draft.destinations->Find(
@@ -85,7 +85,10 @@ Destination* FindDestination(const Draft& draft, size_t size) {
 // Returns a copy of what lies in the destination of another tensor.
 absl::StatusOr<std::shared_ptr<Buffer>> OffDestinations(
     const Draft& draft, std::shared_ptr<Buffer> data) {
-  if (data->size() == 0 || !draft.landed->Contains(data->data())) return data;
+  if (data->size() == 0 || !data->device().is_host() ||
+      !draft.landed->Contains(data->data())) {
+    return data;
+  }
   absl::StatusOr<std::shared_ptr<Buffer>> copy = Buffer::Allocate(data->size());
   if (copy.ok()) memcpy((*copy)->mutable_data(), data->data(), data->size());
   return copy;
@@ -94,7 +97,9 @@ absl::StatusOr<std::shared_ptr<Buffer>> OffDestinations(
 absl::Status ReadData(SliceReader* in, size_t end, Draft* draft) {
   size_t data_end;
   if (!in->ReadLength(end, &data_end)) return Malformed("data");
-  draft->placed = FindDestination(*draft, data_end - in->position());
+  draft->placed = in->IsOnHost(data_end)
+                      ? FindDestination(*draft, data_end - in->position())
+                      : nullptr;
   if (draft->placed != nullptr) {
     draft->data = draft->placed->into.buffer();
     char* const place = draft->data->mutable_data();
@@ -172,6 +177,31 @@ absl::Status ReadNamedTensor(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
+// Whether the tensor has been received into that memory, on a device.
+bool HasLandedIn(const Tensor& into, const Tensor& tensor) {
+  return tensor.device() == into.device() &&
+         tensor.buffer()->device_address() == into.buffer()->device_address();
+}
+
+// Puts a tensor that lies on a device where it is to be. The copy is made
+// later, so nobody may use the elements yet.
+absl::Status PlaceFromDevice(const Draft& draft, Tensor* tensor) {
+  Destination* const found =
+      draft.destinations->Find(draft.name, tensor->dtype(), tensor->shape());
+  if (found == nullptr) {
+    absl::StatusOr<Tensor> there =
+        draft.copies->WithoutDestination(std::move(*tensor));
+    if (there.ok()) *tensor = *std::move(there);
+    return there.status();
+  }
+  found->landed = HasLandedIn(found->into, *tensor);
+  absl::Status status;
+  if (!found->landed) status = draft.copies->Add(std::move(*tensor), found);
+  *tensor = found->into;
+  found->used = status;
+  return status;
+}
+
 // Puts the tensor into its destination, if it has one and is not there yet, and
 // takes it out of one that is not its own after all.
 absl::Status Place(const Draft& draft, Tensor* tensor) {
@@ -185,7 +215,8 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
   }
   if (found == nullptr) return absl::OkStatus();
   if (!found->into.device().is_host()) {
-    draft.copies->Add(std::move(*tensor), found);
+    absl::Status status = draft.copies->Add(std::move(*tensor), found);
+    if (!status.ok()) return status;
   } else if (found != draft.placed && tensor->byte_size() > 0) {
     absl::Status status = draft.landed->MoveAway(*found);
     if (!status.ok()) return status;
@@ -198,13 +229,16 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-absl::Status CheckChecksum(const Draft& draft, const Tensor& tensor) {
-  if (!draft.checksum.has_value() ||
-      *draft.checksum == ChecksumOf(tensor.bytes())) {
-    return absl::OkStatus();
-  }
+// Copies a tensor on a device that has a checksum to the host: only what the
+// peer can no longer write to is what has been checked.
+absl::Status CheckChecksum(const Draft& draft, Tensor* tensor) {
+  if (!draft.checksum.has_value()) return absl::OkStatus();
+  absl::StatusOr<Tensor> here = tensor->ToHost(HeapAllocator());
+  if (!here.ok()) return here.status();
+  *tensor = *std::move(here);
+  if (*draft.checksum == ChecksumOf(tensor->bytes())) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(
-      "decode bundle: tensor ", Quoted(draft.name), ", ", tensor.ToString(),
+      "decode bundle: tensor ", Quoted(draft.name), ", ", tensor->ToString(),
       ": its bytes do not have the checksum that its sender gave; were they "
       "written to while they were sent?"));
 }
@@ -225,8 +259,10 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
                                                    made.status().message()));
   }
   *tensor = *std::move(made);
-  absl::Status status = CheckChecksum(*draft, *tensor);
-  if (status.ok()) status = Place(*draft, tensor);
+  absl::Status status = CheckChecksum(*draft, tensor);
+  if (!status.ok()) return status;
+  if (!tensor->device().is_host()) return PlaceFromDevice(*draft, tensor);
+  status = Place(*draft, tensor);
   if (!status.ok()) return status;
   if (tensor->byte_size() >= kCopyBelowBytes || tensor->IsAligned() ||
       !tensor->device().is_host()) {
@@ -288,6 +324,7 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   }
   for (NamedTensor& named : bundle->tensors) {
     if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
+    if (!named.tensor.device().is_host()) continue;  // a destination, or kKeep
     absl::StatusOr<Tensor> copy = named.tensor.Copy(HeapAllocator());
     if (!copy.ok()) return copy.status();
     named.tensor = *std::move(copy);
@@ -309,7 +346,8 @@ absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
 
 absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
                               std::string* header,
-                              absl::Span<Destination> destinations) {
+                              absl::Span<Destination> destinations,
+                              DeviceTensors device_tensors) {
   DestinationSet places(destinations);
   absl::StatusOr<SliceReader> in = SliceReader::Over(message);
   if (!in.ok()) return in.status();
@@ -317,7 +355,7 @@ absl::StatusOr<Bundle> Decode(const grpc::ByteBuffer& message,
   Landed landed(&*in, &places);
   absl::Status started = landed.Start();
   if (!started.ok()) return started;
-  DeviceCopies copies;
+  DeviceCopies copies(&places, device_tensors);
   Bundle bundle;
   while (in->position() < in->size()) {
     uint32_t field;

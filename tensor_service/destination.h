@@ -27,15 +27,16 @@ namespace penstock::tensor {
 // was given the destination has returned. Its contents are undefined then,
 // unless that call succeeded and `used` is OK.
 //
-// It may lie on a device. Then the tensor is copied there, with all others of
-// the message, before the call returns, and after ready() of its buffer, if
-// that has one: after the work that still uses what was there before, see
-// device_stream.h. If that copy fails, so does the call, with the device's
-// status.
+// It may lie on a device. Then the tensor is copied there, from the host or
+// from where it lies on a device of the peer's, with all others of the message,
+// before the call returns, and after ready() of its buffer, if that has one:
+// after the work that still uses what was there before, see device_stream.h. If
+// that copy fails, so does the call, with the device's status.
 //
 // A transport may receive into that memory (direct_receive.h). A call that
 // fails waits until it has let go, for ten seconds at most; the memory is held
-// for as long as that takes.
+// for as long as that takes. As a transport knows no events, such a call begins
+// only when those of all its destinations have come.
 struct Destination {
   Destination(std::string name_of, Tensor memory)
       : name(std::move(name_of)), into(std::move(memory)) {}
@@ -75,6 +76,12 @@ class DestinationSet {
   // size), or null. Of all that a transport may receive into, for it knows no
   // names.
   const Destination* Overlapping(const char* data, size_t size) const;
+
+  // Returns whether some of the tensor's memory, on the host or a device, is
+  // that of a destination.
+  bool IsOverlapped(const Tensor& tensor) const {
+    return Overlapping(PlaceOf(tensor), tensor.byte_size()) != nullptr;
+  }
 
  private:
   // Where something begins: on the host its address, and else a device's.

@@ -10,6 +10,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_header.h"
+#include "tensor_service/lent_tensors.h"
 #include "tensor_service/text.h"
 #include "tensor_service/wire.h"
 
@@ -230,8 +231,10 @@ class Writer {
     slices_.reserve(2 * plan.pieces.size());
   }
 
-  // Writes a whole message. `header` is empty if there is none.
-  grpc::ByteBuffer Write(const Bundle& bundle, absl::string_view header) {
+  // Writes a whole message. `header` is empty if there is none. `lent` has the
+  // slices of tensors on devices, as LentTensors has them; or nothing.
+  grpc::ByteBuffer Write(const Bundle& bundle, absl::string_view header,
+                         absl::Span<const grpc::Slice> lent = {}) {
     FieldWriter out(block());
     if (!header.empty()) {
       out.LengthDelimited(kHeaderTag, header.size());
@@ -242,7 +245,8 @@ class Writer {
       out.HeaderOf(named, plan_.layouts[i], plan_.checksums);
       if (IsReferred(named.tensor)) {
         out = FieldWriter(EndPiece());
-        slices_.push_back(SliceOf(named.tensor.buffer()));
+        const bool is_lent = i < lent.size() && lent[i].size() > 0;
+        slices_.push_back(is_lent ? lent[i] : SliceOf(named.tensor.buffer()));
       } else {
         out.Bytes(named.tensor.bytes());
       }
@@ -304,9 +308,14 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
   absl::StatusOr<Plan> plan = MakePlan(bundle, header_size, checksums);
   if (!plan.ok()) return plan.status();
   if (!HasDeviceTensors(bundle)) return Writer(*plan).Write(bundle, header);
-  absl::StatusOr<Bundle> here = bundle.ToHost();
-  if (!here.ok()) return here.status();
-  return Writer(*plan).Write(*here, header);
+  if (checksums) {  // for which the CPU reads all bytes
+    absl::StatusOr<Bundle> here = bundle.ToHost();
+    if (!here.ok()) return here.status();
+    return Writer(*plan).Write(*here, header);
+  }
+  absl::StatusOr<LentTensors> lent = LendOrStage(bundle);
+  if (!lent.ok()) return lent.status();
+  return Writer(*plan).Write(lent->bundle, header, lent->slices);
 }
 
 }  // namespace penstock::tensor

@@ -21,8 +21,8 @@ class Landed {
   Landed(SliceReader* in, const DestinationSet* destinations)
       : in_(in), destinations_(destinations) {}
 
-  // Finds the slices that lie in destinations. Moves away those that do not
-  // have the place of one, as no transport leaves them. Returns
+  // Finds the slices on the host that lie in destinations. Moves away those
+  // that do not have the place of one, as no transport leaves them. Returns
   // RESOURCE_EXHAUSTED if there is no memory for that, as MoveAway() does.
   absl::Status Start();
   // Moves away what lies in the destination and is yet to be read.

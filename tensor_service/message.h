@@ -36,9 +36,11 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Message<Header>& message) {
 
 template <typename Header>
 absl::Status Decode(const grpc::ByteBuffer& bytes, Message<Header>* message,
-                    absl::Span<Destination> destinations = {}) {
+                    absl::Span<Destination> destinations = {},
+                    DeviceTensors device_tensors = DeviceTensors::kToHost) {
   std::string header;
-  absl::StatusOr<Bundle> bundle = Decode(bytes, &header, destinations);
+  absl::StatusOr<Bundle> bundle =
+      Decode(bytes, &header, destinations, device_tensors);
   if (!bundle.ok()) return bundle.status();
   if (!message->header.ParseFromString(header)) {
     return absl::InvalidArgumentError("decode message: malformed header");

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "tensor_service/device_memory.h"
 
 namespace penstock::tensor {
 namespace {
@@ -16,10 +17,24 @@ using google::protobuf::internal::WireFormatLite;
 // Protobuf's own default for nested messages and groups.
 constexpr size_t kMaxGroupDepth = 100;
 
+// Returns where each slice lies; nothing if all lie on the host.
+std::vector<Device> DevicesOf(const std::vector<grpc::Slice>& slices) {
+  std::vector<Device> devices;
+  const DeviceMemory* const memory = GetDeviceMemory();
+  if (memory == nullptr) return devices;
+  for (size_t i = 0; i < slices.size(); ++i) {
+    const Device device = memory->DeviceOfSlice(slices[i].begin());
+    if (device.is_host()) continue;
+    devices.resize(slices.size());
+    devices[i] = device;
+  }
+  return devices;
+}
+
 }  // namespace
 
 SliceReader::SliceReader(std::vector<grpc::Slice> slices)
-    : slices_(std::move(slices)) {
+    : slices_(std::move(slices)), devices_(DevicesOf(slices_)) {
   for (const grpc::Slice& slice : slices_) size_ += slice.size();
   NextSlice();
 }
@@ -38,9 +53,11 @@ absl::StatusOr<SliceReader> SliceReader::Over(const grpc::ByteBuffer& message) {
 
 void SliceReader::NextSlice() {
   shared_.reset();
+  whole_.reset();
   while (left_ == 0 && next_slice_ < slices_.size()) {
     at_ = slices_[next_slice_].begin();
     left_ = slices_[next_slice_].size();
+    on_device_ = !device(next_slice_).is_host();
     ++next_slice_;
   }
 }
@@ -48,7 +65,7 @@ void SliceReader::NextSlice() {
 bool SliceReader::ReadLongVarint(size_t end, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 70; shift += 7) {
-    if (position_ >= end || left_ == 0) return false;
+    if (position_ >= end || left_ == 0 || on_device_) return false;
     const uint8_t byte = *at_;
     Advance(1);
     *value |= static_cast<uint64_t>(byte & 0x7f) << shift;
@@ -59,6 +76,7 @@ bool SliceReader::ReadLongVarint(size_t end, uint64_t* value) {
 
 bool SliceReader::ReadFixed64(size_t end, uint64_t* value) {
   if (position_ > end || end - position_ < sizeof(*value)) return false;
+  if (!IsOnHost(position_ + sizeof(*value))) return false;
   CopyOut(reinterpret_cast<char*>(value), sizeof(*value));
   return true;
 }
@@ -121,8 +139,40 @@ void SliceReader::CopyOut(char* to, size_t count) {
   }
 }
 
+bool SliceReader::IsOnHost(size_t end) const {
+  if (devices_.empty() || end <= position_) return true;
+  if (on_device_) return false;
+  size_t at = position_ + left_;
+  for (size_t i = next_slice_; i < slices_.size() && at < end; ++i) {
+    if (slices_[i].size() > 0 && !devices_[i].is_host()) return false;
+    at += slices_[i].size();
+  }
+  return true;
+}
+
+absl::Status SliceReader::CopyFromAnywhere(char* to, size_t count) {
+  std::vector<std::shared_ptr<Buffer>> parts;
+  std::vector<CopyToHost> copies;
+  while (count > 0) {
+    const size_t here = std::min(count, left_);
+    if (on_device_) {
+      parts.push_back(OnDevice(here));
+      copies.push_back({parts.back().get(), 0, here, to});
+    } else {
+      memcpy(to, at_, here);
+    }
+    Advance(here);
+    to += here;
+    count -= here;
+  }
+  if (copies.empty()) return absl::OkStatus();
+  absl::StatusOr<DeviceMemory*> memory =
+      NeedDeviceMemory("read message on a device");
+  return memory.ok() ? (*memory)->Copy(copies) : memory.status();
+}
+
 bool SliceReader::AppendTo(size_t end, std::string* out) {
-  if (end > size_ || position_ > end) return false;
+  if (end > size_ || position_ > end || !IsOnHost(end)) return false;
   const size_t count = end - position_;
   if (count <= left_) {  // spares the string its zeroes
     if (count == 0) return true;
@@ -146,8 +196,20 @@ const uint8_t* SliceReader::SharedAt() {
   return shared_->begin() + (at_ - current.begin());
 }
 
+std::shared_ptr<Buffer> SliceReader::OnDevice(size_t count) {
+  const grpc::Slice& current = slices_[next_slice_ - 1];
+  if (whole_ == nullptr) {
+    whole_ = Buffer::WrapDevice(
+        devices_[next_slice_ - 1], reinterpret_cast<uintptr_t>(current.begin()),
+        current.size(), /*writable=*/false, [held = current] {});
+  }
+  return Buffer::PartOf(whole_, at_ - current.begin(), count);
+}
+
 absl::string_view SliceReader::PeekTo(size_t end) {
-  if (end <= position_ || end - position_ > left_) return absl::string_view();
+  if (on_device_ || end <= position_ || end - position_ > left_) {
+    return absl::string_view();
+  }
   return absl::string_view(reinterpret_cast<const char*>(SharedAt()),
                            end - position_);
 }
@@ -172,7 +234,7 @@ absl::Status SliceReader::MoveAway(size_t i) {
 }
 
 bool SliceReader::SkipIfAt(size_t end, const char* place) {
-  if (end > size_ || position_ > end || end - position_ > left_ ||
+  if (on_device_ || end > size_ || position_ > end || end - position_ > left_ ||
       reinterpret_cast<const char*>(at_) != place) {
     return false;
   }
@@ -181,7 +243,7 @@ bool SliceReader::SkipIfAt(size_t end, const char* place) {
 }
 
 bool SliceReader::CopyTo(size_t end, char* to) {
-  if (end > size_ || position_ > end) return false;
+  if (end > size_ || position_ > end || !IsOnHost(end)) return false;
   CopyOut(to, end - position_);
   return true;
 }
@@ -192,12 +254,14 @@ absl::StatusOr<std::shared_ptr<Buffer>> SliceReader::TakeBuffer(size_t end) {
   }
   const size_t count = end - position_;
   if (count > 0 && count <= left_) {
-    auto buffer = ShareBuffer(PeekTo(end));
+    auto buffer = on_device_ ? OnDevice(count) : ShareBuffer(PeekTo(end));
     Advance(count);
     return buffer;
   }
   absl::StatusOr<std::shared_ptr<Buffer>> copy = Buffer::Allocate(count);
-  if (copy.ok()) CopyOut((*copy)->mutable_data(), count);
+  if (!copy.ok()) return copy;
+  absl::Status status = CopyFromAnywhere((*copy)->mutable_data(), count);
+  if (!status.ok()) return status;
   return copy;
 }
 

@@ -16,6 +16,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "tensor_service/buffer.h"
+#include "tensor_service/device.h"
 
 namespace penstock::tensor {
 
@@ -25,6 +26,10 @@ namespace penstock::tensor {
 // Accepts any bytes. Where they end too early or mean nothing, a function
 // returns false, and the cursor may be anywhere. Functions read nothing past
 // `end`, a position of at most size(). Not thread-safe.
+//
+// A slice may lie on a device, where the CPU cannot read it. There only
+// SkipValue() and TakeBuffer() go; to any other function its bytes are bytes
+// that mean nothing.
 class SliceReader {
  public:
   // What gRPC reads from a socket at a time (kBigAlloc in its tcp_posix.cc). A
@@ -44,7 +49,8 @@ class SliceReader {
   // Reads a varint of at most ten bytes. Drops bits past the 64th, as protobuf
   // does.
   bool ReadVarint(size_t end, uint64_t* value) {
-    if (position_ < end && left_ > 0 && *at_ < 0x80) {  // nearly all are short
+    if (position_ < end && left_ > 0 && !on_device_ &&
+        *at_ < 0x80) {  // nearly all are short
       *value = *at_;
       Advance(1);
       return true;
@@ -76,6 +82,9 @@ class SliceReader {
   // Skips the value of an unknown field, nested groups included.
   bool SkipValue(size_t end, uint32_t number, uint32_t wire_type);
 
+  // Whether all bytes up to `end` lie on the host.
+  bool IsOnHost(size_t end) const;
+
   // Appends the bytes up to `end` to `out`.
   bool AppendTo(size_t end, std::string* out);
 
@@ -94,14 +103,19 @@ class SliceReader {
   // Goes to `end`, up to which PeekTo() has just shown the bytes.
   void SkipTo(size_t end) { Advance(end - position_); }
 
-  // The number of slices of the message, and the bytes of one.
+  // The number of slices of the message, where one lies, and its bytes, which
+  // only the host's can be read of.
   size_t slices() const { return slices_.size(); }
+  Device device(size_t i) const {
+    return devices_.empty() ? Device() : devices_[i];
+  }
   absl::string_view slice(size_t i) const {
     return {reinterpret_cast<const char*>(slices_[i].begin()),
             slices_[i].size()};
   }
-  // Moves what is yet to be read of that slice to the heap; buffers that share
-  // it stay where they are. Returns RESOURCE_EXHAUSTED if there is no memory.
+  // Moves what is yet to be read of that slice, which lies on the host, to the
+  // heap; buffers that share it stay where they are. Returns RESOURCE_EXHAUSTED
+  // if there is no memory.
   absl::Status MoveAway(size_t i);
 
   // Whether the bytes up to `end` are those at `place`, in one slice. Skips
@@ -109,18 +123,22 @@ class SliceReader {
   bool SkipIfAt(size_t end, const char* place);
 
   // Returns the bytes up to `end`. Shares the message's memory if one slice
-  // holds them all, and else copies them to aligned memory of the heap.
+  // holds them all, on the host or a device, and else copies them to aligned
+  // memory of the heap, from devices too.
   // Buffer::held() of a shared buffer is the size of the message, and at least
   // kReceiveBlockBytes: a transport may free a message's slices together only.
-  // Returns INVALID_ARGUMENT if `end` is out of range, and RESOURCE_EXHAUSTED
-  // if there is no memory for the copy.
+  // Returns INVALID_ARGUMENT if `end` is out of range, RESOURCE_EXHAUSTED if
+  // there is no memory for the copy, and the errors of DeviceMemory.
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);
 
  private:
   bool ReadLongVarint(size_t end, uint64_t* value);
   bool Skip(size_t end, size_t count);
   bool SkipGroup(size_t end, uint32_t number);
+  // Of bytes on the host.
   void CopyOut(char* to, size_t count);
+  // Of bytes anywhere. Waits once, for all that lie on devices.
+  absl::Status CopyFromAnywhere(char* to, size_t count);
   // Moves on by `count` bytes, at most left_.
   void Advance(size_t count) {
     at_ += count;
@@ -131,15 +149,20 @@ class SliceReader {
   void NextSlice();
   // Returns the current place in shared_, which it makes if there is none.
   const uint8_t* SharedAt();
+  // Returns `count` bytes from the current place on, in a slice on a device.
+  std::shared_ptr<Buffer> OnDevice(size_t count);
 
   std::vector<grpc::Slice> slices_;
+  std::vector<Device> devices_;  // of each slice; empty if all are the host's
   size_t next_slice_ = 0;
   // The current one, for the buffers that share it. Null if none does. A share
   // of all slices would keep the transport from freeing the others.
   std::shared_ptr<const grpc::Slice> shared_;
   absl::optional<BufferParts> parts_;  // of shared_, set with it
-  const uint8_t* at_ = nullptr;        // within it
-  size_t left_ = 0;  // from there; 0 only at the message's end
+  bool on_device_ = false;             // the current one
+  std::shared_ptr<Buffer> whole_;  // all of it, there; null if none shares it
+  const uint8_t* at_ = nullptr;    // within it
+  size_t left_ = 0;                // from there; 0 only at the message's end
   size_t position_ = 0;
   size_t size_ = 0;
 };
