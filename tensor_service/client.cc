@@ -42,13 +42,14 @@ absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
 
 absl::StatusOr<Bundle> TensorClient::Receive(
     const char* method, const grpc::ByteBuffer& request,
-    absl::Span<Destination> destinations, const PostedRanges* posted) {
+    absl::Span<Destination> destinations, const PostedRanges* posted,
+    DeviceTensors device_tensors) {
   CallQueue queue(interrupted_);
   absl::StatusOr<grpc::ByteBuffer> bytes =
       CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
                      posted, &destinations);
   if (!bytes.ok()) return bytes.status();
-  return Decode(*bytes, /*header=*/nullptr, destinations);
+  return Decode(*bytes, /*header=*/nullptr, destinations, device_tensors);
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
@@ -68,23 +69,27 @@ absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle,
 }
 
 absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
-                                         absl::Span<Destination> destinations) {
-  const auto posted = Post(destinations, /*often=*/false);
-  return Receive("Get", GetRequestOf(names), destinations, posted.get());
+                                         absl::Span<Destination> destinations,
+                                         DeviceTensors device_tensors) {
+  const auto posted = Post(destinations, /*often=*/false, device_tensors);
+  return Receive("Get", GetRequestOf(names), destinations, posted.get(),
+                 device_tensors);
 }
 
 absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          PreparedDestinations* destinations) {
   return Receive("Get", GetRequestOf(names), destinations->destinations(),
-                 destinations->posted_.get());
+                 destinations->posted_.get(), destinations->device_tensors_);
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(
-    const Bundle& bundle, absl::Span<Destination> destinations) {
+    const Bundle& bundle, absl::Span<Destination> destinations,
+    DeviceTensors device_tensors) {
   absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
   if (!request.ok()) return request.status();
-  const auto posted = Post(destinations, /*often=*/false);
-  return Receive("Exchange", *request, destinations, posted.get());
+  const auto posted = Post(destinations, /*often=*/false, device_tensors);
+  return Receive("Exchange", *request, destinations, posted.get(),
+                 device_tensors);
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(
@@ -92,7 +97,7 @@ absl::StatusOr<Bundle> TensorClient::Exchange(
   absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
   if (!request.ok()) return request.status();
   return Receive("Exchange", *request, destinations->destinations(),
-                 destinations->posted_.get());
+                 destinations->posted_.get(), destinations->device_tensors_);
 }
 
 absl::StatusOr<size_t> TensorClient::Delete(

@@ -16,6 +16,7 @@
 #include "grpcpp/channel.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/prepared_destinations.h"
 #include "tensor_service/strided.h"
@@ -57,15 +58,21 @@ class TensorClient {
 
   // Returns the named tensors, in the order of `names`; those that have one of
   // `destinations` are received into it. Returns NOT_FOUND if one is missing.
-  absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
-                             absl::Span<Destination> destinations = {});
+  // `device_tensors` says what becomes of others that lie on a device of the
+  // service's, if the transport reaches that and has a receiver
+  // (direct_receive.h).
+  absl::StatusOr<Bundle> Get(
+      const std::vector<std::string>& names,
+      absl::Span<Destination> destinations = {},
+      DeviceTensors device_tensors = DeviceTensors::kToHost);
   absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
                              PreparedDestinations* destinations);
 
   // Stores the tensors, and returns those that were replaced; those that have
-  // one of `destinations` are received into it.
-  absl::StatusOr<Bundle> Exchange(const Bundle& bundle,
-                                  absl::Span<Destination> destinations = {});
+  // one of `destinations` are received into it, others as by Get().
+  absl::StatusOr<Bundle> Exchange(
+      const Bundle& bundle, absl::Span<Destination> destinations = {},
+      DeviceTensors device_tensors = DeviceTensors::kToHost);
   absl::StatusOr<Bundle> Exchange(const Bundle& bundle,
                                   PreparedDestinations* destinations);
 
@@ -76,7 +83,7 @@ class TensorClient {
   // message. Messages have at most about `max_message_bytes`; 0 is
   // kStreamMessageBytes. Tensors longer than that are sent in place too, but
   // the receiver copies their pieces together. If the stream is cut, nothing is
-  // stored.
+  // stored. What GetStream() returns lies on the host.
   absl::StatusOr<size_t> PutStream(const Bundle& bundle,
                                    size_t max_message_bytes = 0);
   absl::StatusOr<Bundle> GetStream(const std::vector<std::string>& names,
@@ -97,7 +104,8 @@ class TensorClient {
   absl::StatusOr<Bundle> Receive(const char* method,
                                  const grpc::ByteBuffer& request,
                                  absl::Span<Destination> destinations,
-                                 const PostedRanges* posted);
+                                 const PostedRanges* posted,
+                                 DeviceTensors device_tensors);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const absl::Duration timeout_;

@@ -9,6 +9,7 @@
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/direct_receive.h"
 
 namespace penstock::tensor {
@@ -19,7 +20,10 @@ namespace penstock::tensor {
 // at a time may have them. Holds the tensors.
 class PreparedDestinations {
  public:
-  explicit PreparedDestinations(std::vector<Destination> destinations);
+  // `device_tensors` is for what has no destination.
+  explicit PreparedDestinations(
+      std::vector<Destination> destinations,
+      DeviceTensors device_tensors = DeviceTensors::kToHost);
   PreparedDestinations(const PreparedDestinations&) = delete;
   PreparedDestinations& operator=(const PreparedDestinations&) = delete;
 
@@ -35,15 +39,22 @@ class PreparedDestinations {
   friend class RendezvousClient;
 
   std::vector<Destination> destinations_;
+  const DeviceTensors device_tensors_;
   const std::shared_ptr<PostedRanges> posted_;
 };
 
-// Posts the destinations that can be used. Returns null if there are none, or
-// if there is no receiver.
-std::shared_ptr<PostedRanges> Post(absl::Span<const Destination> destinations,
-                                   bool often);
-// The memory of all of them that is on the host.
+// Posts the destinations that can be used, and whether the answer may lie on a
+// device. Returns null if there are none and it may not, or if there is no
+// receiver.
+std::shared_ptr<PostedRanges> Post(
+    absl::Span<const Destination> destinations, bool often,
+    DeviceTensors device_tensors = DeviceTensors::kToHost);
+// The memory of those that can be used.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
+
+// Blocks until the transport may write to the destinations on devices: until
+// their ready() has come. Returns the errors of DeviceMemory.
+absl::Status AwaitReady(absl::Span<const Destination> destinations);
 
 // Says of all of them that they were not used, and why.
 void Refuse(const absl::Status& why, absl::Span<Destination> destinations);

@@ -11,6 +11,13 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     const std::string& method, const grpc::ByteBuffer& request,
     absl::Duration timeout, const PostedRanges* posted,
     absl::Span<Destination>* destinations) {
+  if (posted != nullptr) {
+    absl::Status ready = AwaitReady(*destinations);
+    if (!ready.ok()) {
+      Refuse(ready, *destinations);
+      return ready;
+    }
+  }
   queue->Start(channel, method, request, timeout, posted);
   CallQueue::Result result = std::move(queue->Wait().front());
   if (!result.status.ok()) {

@@ -17,7 +17,8 @@
 
 namespace penstock::tensor {
 
-// Makes the call by `queue`, which has no other, and blocks until it has ended
+// Makes the call by `queue`, which has no other, once the destinations may be
+// written to, and blocks until it has ended
 // and the transport has let go of the destinations, but for a reply that lies
 // there. `posted` is what was posted of them, or null. If the transport does
 // not let go in time, sets `*destinations` to none, of which each says why: so

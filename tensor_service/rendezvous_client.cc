@@ -83,18 +83,19 @@ absl::Status RendezvousClient::Send(const RendezvousKey& key,
 
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
     const char* method, const grpc::ByteBuffer& request,
-    Destination* destination) {
+    Destination* destination, DeviceTensors device_tensors) {
   // The tensor's name is its key's, not the message's.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);
   CallQueue queue;
-  const auto posted = Post(destinations, /*often=*/false);
+  const auto posted = Post(destinations, /*often=*/false, device_tensors);
   absl::StatusOr<grpc::ByteBuffer> reply =
       CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
                      posted.get(), &destinations);
   absl::StatusOr<Received> received =
-      reply.ok() ? DecodeReceived(*reply, destinations) : reply.status();
+      reply.ok() ? DecodeReceived(*reply, destinations, device_tensors)
+                 : reply.status();
   if (destination != nullptr) {
     destination->used = unnamed[0].used;
     destination->landed = unnamed[0].landed;
@@ -103,11 +104,12 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
 }
 
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::Receive(
-    const RendezvousKey& key, Destination* destination) {
+    const RendezvousKey& key, Destination* destination,
+    DeviceTensors device_tensors) {
   absl::Status status = key.Check();
   if (!status.ok()) return status;
   absl::StatusOr<Received> received =
-      CallInto("Receive", ReceiveRequestOf(key), destination);
+      CallInto("Receive", ReceiveRequestOf(key), destination, device_tensors);
   if (received.ok()) return received;
   return absl::Status(received.status().code(),
                       absl::StrCat("receive ", key.ToString(), ": ",
@@ -135,7 +137,8 @@ PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
 
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
     const RendezvousKey& send, const Tensor& tensor, const SendOptions& options,
-    const RendezvousKey& receive, Destination* destination) {
+    const RendezvousKey& receive, Destination* destination,
+    DeviceTensors device_tensors) {
   for (const RendezvousKey* key : {&send, &receive}) {
     absl::Status status = key->Check();
     if (!status.ok()) return status;
@@ -146,7 +149,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
   message.bundle = Only(tensor);
   absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
   if (!request.ok()) return request.status();
-  return CallInto("Exchange", *request, destination);
+  return CallInto("Exchange", *request, destination, device_tensors);
 }
 
 absl::Status RendezvousClient::CancelStep(uint64_t step,

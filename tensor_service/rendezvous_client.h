@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/rendezvous.h"
 #include "tensor_service/rendezvous_key.h"
 #include "tensor_service/tensor.h"
@@ -57,23 +58,25 @@ class RendezvousClient {
                     const SendOptions& options = SendOptions());
 
   // Blocks until the tensor comes. Receives it into `destination`, unless that
-  // is null; its name is not looked at.
-  absl::StatusOr<Received> Receive(const RendezvousKey& key,
-                                   Destination* destination = nullptr);
+  // is null; its name is not looked at. `device_tensors` is as for
+  // TensorClient::Get().
+  absl::StatusOr<Received> Receive(
+      const RendezvousKey& key, Destination* destination = nullptr,
+      DeviceTensors device_tensors = DeviceTensors::kToHost);
 
   // Calls back when the tensor comes or the receive fails: exactly once, on a
   // thread of gRPC's, which must not be blocked, perhaps before this returns.
-  // Takes no thread while it waits.
+  // Takes no thread while it waits. The tensor lies on the host.
   PendingReceive Receive(const RendezvousKey& key,
                          Rendezvous::Callback callback);
 
   // Sends, then blocks until the tensor of `receive` comes, all in one call;
   // otherwise as Receive().
-  absl::StatusOr<Received> Exchange(const RendezvousKey& send,
-                                    const Tensor& tensor,
-                                    const SendOptions& options,
-                                    const RendezvousKey& receive,
-                                    Destination* destination = nullptr);
+  absl::StatusOr<Received> Exchange(
+      const RendezvousKey& send, const Tensor& tensor,
+      const SendOptions& options, const RendezvousKey& receive,
+      Destination* destination = nullptr,
+      DeviceTensors device_tensors = DeviceTensors::kToHost);
 
   absl::Status CancelStep(uint64_t step, const absl::Status& reason);
   absl::Status FinishStep(uint64_t step);
@@ -83,7 +86,8 @@ class RendezvousClient {
                                         const grpc::ByteBuffer& request);
   absl::StatusOr<Received> CallInto(const char* method,
                                     const grpc::ByteBuffer& request,
-                                    Destination* destination);
+                                    Destination* destination,
+                                    DeviceTensors device_tensors);
 
   const std::shared_ptr<grpc::Channel> channel_;
   const absl::Duration timeout_;

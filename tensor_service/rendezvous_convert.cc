@@ -60,9 +60,10 @@ absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
 }
 
 absl::StatusOr<Rendezvous::Received> DecodeReceived(
-    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations) {
+    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations,
+    DeviceTensors device_tensors) {
   Message<v1::ReceiveHeader> message;
-  absl::Status status = Decode(reply, &message, destinations);
+  absl::Status status = Decode(reply, &message, destinations, device_tensors);
   if (!status.ok()) return status;
   const bool is_dead = message.header.is_dead();
   absl::StatusOr<Tensor> tensor =

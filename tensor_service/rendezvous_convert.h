@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/rendezvous.h"
 #include "tensor_service/rendezvous.pb.h"
 #include "tensor_service/rendezvous_key.h"
@@ -36,7 +37,8 @@ absl::StatusOr<Tensor> OnlyTensor(const Bundle& bundle, bool is_dead,
 absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
     const Rendezvous::Received& received);
 absl::StatusOr<Rendezvous::Received> DecodeReceived(
-    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations = {});
+    const grpc::ByteBuffer& reply, absl::Span<Destination> destinations = {},
+    DeviceTensors device_tensors = DeviceTensors::kToHost);
 
 }  // namespace penstock::tensor
 
