@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor_service/buffer.h"
+#include "tensor_service/device_memory.h"
 #include "tensor_service/message.h"
 #include "tensor_service/text.h"
 
@@ -32,6 +33,29 @@ size_t EncodedBytes(const NamedTensor& named) {
 absl::Status Refused(const std::string& name, absl::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("join stream: tensor ", Quoted(name), ": ", why));
+}
+
+// Returns memory of `device`, or of the heap if that is the host or has no
+// memory left.
+absl::StatusOr<std::shared_ptr<Buffer>> AllocateOn(const Device& device,
+                                                   size_t size) {
+  if (device.is_host()) return HeapAllocator()->Allocate(size);
+  absl::StatusOr<DeviceMemory*> memory = NeedDeviceMemory("join tensors");
+  if (!memory.ok()) return memory.status();
+  absl::StatusOr<std::shared_ptr<Buffer>> there =
+      (*memory)->Allocate(device, size);
+  if (!absl::IsResourceExhausted(there.status())) return there;
+  return HeapAllocator()->Allocate(size);
+}
+
+// Memory of a device is not guarded, so what is shared is read-only.
+NamedTensor Complete(NamedTensor named) {
+  const Tensor& tensor = named.tensor;
+  if (tensor.device().is_host()) return named;
+  auto read_only = Buffer::PartOf(tensor.buffer(), 0, tensor.byte_size());
+  named.tensor =
+      *Tensor::FromBuffer(tensor.dtype(), tensor.shape(), std::move(read_only));
+  return named;
 }
 
 }  // namespace
@@ -97,7 +121,8 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::Next() {
   return Encode(message);
 }
 
-BundleJoiner::BundleJoiner(Reserve reserve) : reserve_(std::move(reserve)) {}
+BundleJoiner::BundleJoiner(Reserve reserve, DeviceTensors device_tensors)
+    : reserve_(std::move(reserve)), device_tensors_(device_tensors) {}
 
 absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
   if (is_complete_) {
@@ -105,7 +130,7 @@ absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
         "join stream: a message comes after the last one");
   }
   Message<v1::PartHeader> part;
-  absl::Status status = Decode(message, &part);
+  absl::Status status = Decode(message, &part, {}, device_tensors_);
   if (!status.ok()) return status;
   status = part.header.has_piece() ? AddPiece(part.header.piece(), part.bundle)
                                    : AddWhole(part.bundle);
@@ -118,25 +143,35 @@ absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
 }
 
 absl::Status BundleJoiner::AddWhole(const Bundle& bundle) {
+  Bundle whole;
   for (const NamedTensor& named : bundle.tensors) {
     if (has_draft_) {
       return Refused(named.name,
                      absl::StrCat("it comes between the pieces of tensor ",
                                   Quoted(draft_.named.name)));
     }
-    absl::StatusOr<Tensor> tensor = named.tensor.Compact();
+    const bool is_host = named.tensor.device().is_host();
+    absl::StatusOr<Tensor> tensor =
+        is_host ? named.tensor.Compact() : named.tensor;
     if (!tensor.ok()) return tensor.status();
     if (reserve_) {
-      absl::Status reserved = reserve_(named.name, tensor->held_bytes());
+      absl::Status reserved = reserve_(
+          named.name, is_host ? tensor->held_bytes() : tensor->byte_size());
       if (!reserved.ok()) return reserved;
     }
-    bundle_.tensors.push_back({named.name, *std::move(tensor)});
+    whole.tensors.push_back({named.name, *std::move(tensor)});
+  }
+  absl::StatusOr<Bundle> own = OwnOnDevices(whole);
+  if (!own.ok()) return own.status();
+  for (NamedTensor& named : own->tensors) {
+    bundle_.tensors.push_back(std::move(named));
   }
   return absl::OkStatus();
 }
 
 absl::Status BundleJoiner::StartDraft(const v1::Piece& piece,
-                                      const std::string& name) {
+                                      const std::string& name,
+                                      const Device& device) {
   if (!IsDType(piece.dtype())) {
     return Refused(
         name, absl::StrCat("its element type ", piece.dtype(), " is unknown"));
@@ -149,12 +184,41 @@ absl::Status BundleJoiner::StartDraft(const v1::Piece& piece,
     absl::Status reserved = reserve_(name, *size);
     if (!reserved.ok()) return reserved;
   }
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = AllocateOn(device, *size);
+  if (!buffer.ok()) return buffer.status();
   absl::StatusOr<Tensor> tensor =
-      Tensor::Allocate(dtype, std::move(shape), HeapAllocator());
+      Tensor::FromBuffer(dtype, std::move(shape), *std::move(buffer));
   if (!tensor.ok()) return tensor.status();
   draft_ = {{name, *std::move(tensor)}, 0};
   has_draft_ = true;
   return absl::OkStatus();
+}
+
+absl::Status BundleJoiner::Fill(const Tensor& bytes) {
+  const std::shared_ptr<Buffer>& to = draft_.named.tensor.buffer();
+  const size_t size = bytes.byte_size();
+  const bool from_host = bytes.device().is_host();
+  const bool to_host = to->device().is_host();
+  if (from_host && to_host) {
+    memcpy(to->mutable_data() + draft_.filled, bytes.bytes().data(), size);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<DeviceMemory*> memory =
+      NeedDeviceMemory(absl::StrCat("join tensor ", Quoted(draft_.named.name)));
+  if (!memory.ok()) return memory.status();
+  if (to_host) {
+    const CopyToHost copy = {bytes.buffer().get(), 0, size,
+                             to->mutable_data() + draft_.filled};
+    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
+  }
+  if (from_host) {
+    const CopyFromHost copy = {bytes.bytes().data(), size, to.get(),
+                               draft_.filled};
+    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
+  }
+  const auto part = Buffer::PartOf(to, draft_.filled, size);
+  const CopyOnDevice copy = {bytes.buffer().get(), part.get(), size};
+  return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
 }
 
 bool BundleJoiner::IsOfDraft(const v1::Piece& piece,
@@ -187,7 +251,7 @@ absl::Status BundleJoiner::AddPiece(const v1::Piece& piece,
   }
   if (!has_draft_) {
     if (piece.offset() != 0) return Refused(name, "its first piece is missing");
-    absl::Status started = StartDraft(piece, name);
+    absl::Status started = StartDraft(piece, name, bytes.device());
     if (!started.ok()) return started;
   }
   const size_t size = draft_.named.tensor.byte_size();
@@ -198,11 +262,11 @@ absl::Status BundleJoiner::AddPiece(const v1::Piece& piece,
                            piece.offset(), ", where byte ", draft_.filled,
                            " of ", size, " is next"));
   }
-  memcpy(draft_.named.tensor.buffer()->mutable_data() + draft_.filled,
-         bytes.bytes().data(), bytes.byte_size());
+  absl::Status copied = Fill(bytes);
+  if (!copied.ok()) return copied;
   draft_.filled += bytes.byte_size();
   if (draft_.filled < size) return absl::OkStatus();
-  bundle_.tensors.push_back(std::move(draft_.named));
+  bundle_.tensors.push_back(Complete(std::move(draft_.named)));
   draft_ = Draft();
   has_draft_ = false;
   return absl::OkStatus();

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/device.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/tensor.h"
 #include "tensor_service/tensor.pb.h"
 
@@ -56,7 +58,10 @@ class BundleCutter {
 
 // Joins the messages of one stream. Accepts any bytes. Whole tensors share the
 // memory of their message, as Compact() allows; pieces are copied once, into
-// memory of the heap. Not thread-safe.
+// memory of the heap. What lies on a device, in memory of the peer's, is copied
+// in any case: to the heap, or, with DeviceTensors::kKeep, on the device, as
+// OwnOnDevices() does; a tensor in pieces lies where the first of them does.
+// Not thread-safe.
 class BundleJoiner {
  public:
   // Asked before the memory of each tensor is kept or allocated. Returns an
@@ -65,12 +70,13 @@ class BundleJoiner {
       std::function<absl::Status(const std::string& name, size_t held_bytes)>;
 
   // Without `reserve`, takes everything.
-  explicit BundleJoiner(Reserve reserve = nullptr);
+  explicit BundleJoiner(Reserve reserve = nullptr,
+                        DeviceTensors device_tensors = DeviceTensors::kToHost);
 
   // Takes the next message. Returns INVALID_ARGUMENT, which says what is wrong,
   // if it is no BundlePart, or does not follow those before it; an error of
-  // `reserve`; or RESOURCE_EXHAUSTED if there is no memory. After an error, do
-  // nothing but drop the joiner.
+  // `reserve` or of DeviceMemory; or RESOURCE_EXHAUSTED if there is no memory.
+  // After an error, do nothing but drop the joiner.
   absl::Status Add(const grpc::ByteBuffer& message);
 
   // Returns the bundle, at the end of the stream. Returns DATA_LOSS if the last
@@ -86,10 +92,15 @@ class BundleJoiner {
 
   absl::Status AddWhole(const Bundle& bundle);
   absl::Status AddPiece(const v1::Piece& piece, const Bundle& bundle);
-  absl::Status StartDraft(const v1::Piece& piece, const std::string& name);
+  // Starts one on `device`, or on the heap.
+  absl::Status StartDraft(const v1::Piece& piece, const std::string& name,
+                          const Device& device);
+  // Copies a piece to its place in the draft.
+  absl::Status Fill(const Tensor& bytes);
   bool IsOfDraft(const v1::Piece& piece, const std::string& name) const;
 
   const Reserve reserve_;
+  const DeviceTensors device_tensors_;
   Bundle bundle_;
   Draft draft_;
   bool has_draft_ = false;

@@ -6,6 +6,7 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
+#include "tensor_service/device_memory.h"
 #include "tensor_service/status.h"
 
 namespace penstock::tensor {
@@ -27,8 +28,28 @@ grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+namespace {
+
+// Protobuf reads all bytes, and those of a device the CPU cannot read.
+bool IsOnHost(const grpc::ByteBuffer& bytes) {
+  const DeviceMemory* const memory = GetDeviceMemory();
+  std::vector<grpc::Slice> slices;
+  if (memory == nullptr || !bytes.Valid()) return true;
+  if (!bytes.Dump(&slices).ok()) return true;  // what reads it says why
+  for (const grpc::Slice& slice : slices) {
+    if (!memory->DeviceOfSlice(slice.begin()).is_host()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message) {
+  if (!IsOnHost(bytes)) {
+    return absl::InvalidArgumentError(
+        "read message: a part of it lies on a device");
+  }
   grpc::Slice slice;
   if (bytes.Valid() && !bytes.DumpToSingleSlice(&slice).ok()) {
     return absl::InvalidArgumentError("read message: cannot decompress it");

@@ -22,8 +22,8 @@
 namespace penstock::tensor {
 
 // Convert a small protobuf message to a gRPC message and back. ToProto()
-// returns INVALID_ARGUMENT if the bytes are no such message, or compressed and
-// damaged.
+// returns INVALID_ARGUMENT if the bytes are no such message, are compressed and
+// damaged, or lie on a device.
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message);
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message);

@@ -7,6 +7,8 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/calls.h"
+#include "tensor_service/device_tensors.h"
+#include "tensor_service/direct_receive.h"
 #include "tensor_service/message.h"
 #include "tensor_service/rendezvous.grpc.pb.h"
 #include "tensor_service/rendezvous_convert.h"
@@ -61,13 +63,14 @@ using Base = TensorRendezvous::WithRawCallbackMethod_Send<
 
 class ServiceImpl final : public Base {
  public:
-  explicit ServiceImpl(Rendezvous* rendezvous) : rendezvous_(rendezvous) {}
+  ServiceImpl(Rendezvous* rendezvous, DeviceTensors device_tensors)
+      : rendezvous_(rendezvous), device_tensors_(device_tensors) {}
 
   grpc::ServerUnaryReactor* Send(grpc::CallbackServerContext* context,
                                  const grpc::ByteBuffer* request,
                                  grpc::ByteBuffer* reply) override {
     Message<v1::SendHeader> message;
-    absl::Status status = Decode(*request, &message);
+    absl::Status status = Decode(*request, &message, {}, device_tensors_);
     if (status.ok()) status = HandleSend(message.header, message.bundle);
     if (status.ok()) *reply = tensor::FromProto(v1::SendReply());
     return Finish(context, status);
@@ -87,7 +90,7 @@ class ServiceImpl final : public Base {
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
     Message<v1::RendezvousExchangeHeader> message;
-    absl::Status status = Decode(*request, &message);
+    absl::Status status = Decode(*request, &message, {}, device_tensors_);
     const RendezvousKey key = tensor::FromProto(message.header.receive());
     // Before anything is sent.
     if (status.ok()) status = key.Check();
@@ -125,6 +128,10 @@ class ServiceImpl final : public Base {
     absl::StatusOr<Tensor> tensor = OnlyTensor(
         bundle, header.is_dead(), absl::StrCat("send ", key.ToString()));
     if (!tensor.ok()) return tensor.status();
+    // It may be kept, and what is lent by a peer cannot be lent on.
+    absl::StatusOr<Bundle> own = OwnOnDevices(Only(*tensor));
+    if (!own.ok()) return own.status();
+    tensor = own->tensors[0].tensor;
     return rendezvous_->Send(key, *tensor, OptionsOf(header));
   }
 
@@ -142,12 +149,20 @@ class ServiceImpl final : public Base {
   }
 
   Rendezvous* const rendezvous_;
+  const DeviceTensors device_tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeRendezvousService(Rendezvous* rendezvous) {
-  return std::make_unique<ServiceImpl>(rendezvous);
+std::unique_ptr<grpc::Service> MakeRendezvousService(
+    Rendezvous* rendezvous, DeviceTensors device_tensors) {
+  DirectReceiver* const receiver = GetDirectReceiver();
+  if (device_tensors == DeviceTensors::kKeep && receiver != nullptr) {
+    // Not the whole service: of other methods protobuf reads the requests.
+    receiver->AcceptAt("/penstock.tensor.v1.TensorRendezvous/Send");
+    receiver->AcceptAt("/penstock.tensor.v1.TensorRendezvous/Exchange");
+  }
+  return std::make_unique<ServiceImpl>(rendezvous, device_tensors);
 }
 
 }  // namespace penstock::tensor

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "grpcpp/impl/codegen/service_type.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/rendezvous.h"
 
 namespace penstock::tensor {
@@ -22,7 +23,12 @@ namespace penstock::tensor {
 //
 //   rendezvous.CancelAll(absl::UnavailableError("the server shuts down"));
 //   server->Shutdown();
-std::unique_ptr<grpc::Service> MakeRendezvousService(Rendezvous* rendezvous);
+//
+// With DeviceTensors::kKeep, tensors that a peer sends from a device are handed
+// on, and kept, on that device, as MakeTensorService() has it.
+std::unique_ptr<grpc::Service> MakeRendezvousService(
+    Rendezvous* rendezvous,
+    DeviceTensors device_tensors = DeviceTensors::kToHost);
 
 }  // namespace penstock::tensor
 

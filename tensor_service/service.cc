@@ -8,6 +8,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/direct_receive.h"
 #include "tensor_service/status.h"
 #include "tensor_service/stream_service.h"
 #include "tensor_service/tensor.grpc.pb.h"
@@ -29,7 +30,8 @@ using Base = TensorExchange::WithRawCallbackMethod_Put<
 
 class ServiceImpl final : public Base {
  public:
-  explicit ServiceImpl(TensorStore* store) : store_(store) {}
+  ServiceImpl(TensorStore* store, DeviceTensors device_tensors)
+      : store_(store), device_tensors_(device_tensors) {}
 
   grpc::ServerUnaryReactor* Put(grpc::CallbackServerContext* context,
                                 const grpc::ByteBuffer* request,
@@ -51,7 +53,7 @@ class ServiceImpl final : public Base {
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PutStream(
       grpc::CallbackServerContext* context, grpc::ByteBuffer* reply) override {
-    return ServePutStream(store_, reply);
+    return ServePutStream(store_, device_tensors_, reply);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetStream(
@@ -102,7 +104,8 @@ class ServiceImpl final : public Base {
 
   absl::Status HandlePut(const grpc::ByteBuffer& request,
                          grpc::ByteBuffer* reply) {
-    absl::StatusOr<Bundle> bundle = Decode(request);
+    absl::StatusOr<Bundle> bundle =
+        Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
     absl::StatusOr<size_t> stored = store_->Put(*bundle);
     if (!stored.ok()) return stored.status();
@@ -123,7 +126,8 @@ class ServiceImpl final : public Base {
 
   absl::Status HandleExchange(const grpc::ByteBuffer& request,
                               grpc::ByteBuffer* reply) {
-    absl::StatusOr<Bundle> bundle = Decode(request);
+    absl::StatusOr<Bundle> bundle =
+        Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
     Bundle replaced;
     absl::StatusOr<size_t> stored = store_->Put(*bundle, &replaced);
@@ -132,12 +136,20 @@ class ServiceImpl final : public Base {
   }
 
   TensorStore* const store_;
+  const DeviceTensors device_tensors_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store) {
-  return std::make_unique<ServiceImpl>(store);
+std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store,
+                                                 DeviceTensors device_tensors) {
+  DirectReceiver* const receiver = GetDirectReceiver();
+  if (device_tensors == DeviceTensors::kKeep && receiver != nullptr) {
+    // Not the whole service: of other methods protobuf reads the requests.
+    receiver->AcceptAt("/penstock.tensor.v1.TensorExchange/Put");  // and stream
+    receiver->AcceptAt("/penstock.tensor.v1.TensorExchange/Exchange");
+  }
+  return std::make_unique<ServiceImpl>(store, device_tensors);
 }
 
 }  // namespace penstock::tensor

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/text.h"
 
 namespace penstock::tensor {
@@ -13,16 +14,40 @@ size_t HeldBy(const std::string& name, const Tensor& tensor) {
   return TensorStore::kEntryBytes + name.size() + tensor.held_bytes();
 }
 
+size_t BytesOnDevices(const Bundle& bundle) {
+  size_t bytes = 0;
+  for (const NamedTensor& named : bundle.tensors) {
+    if (!named.tensor.device().is_host()) bytes += named.tensor.byte_size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
-absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle, Bundle* replaced,
-                                        StoreReservation* reserved) {
+absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
+                                        Bundle* replaced) {
+  // Else what can have no room would take the devices' memory for a while.
+  const size_t on_devices = BytesOnDevices(bundle);
+  if (on_devices > budget_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "put of ", on_devices, " bytes on devices: the store's budget is ",
+        budget_bytes_, "; raise it"));
+  }
+  absl::StatusOr<Bundle> own = OwnOnDevices(bundle);
+  if (!own.ok()) return own.status();
+  return PutOwn(*own, replaced, /*reserved=*/nullptr);
+}
+
+absl::StatusOr<size_t> TensorStore::PutOwn(const Bundle& bundle,
+                                           Bundle* replaced,
+                                           StoreReservation* reserved) {
   Tensors fresh;
   for (const NamedTensor& named : bundle.tensors) {
     if (named.name.empty()) {
       return absl::InvalidArgumentError("put: a tensor has no name");
     }
-    absl::StatusOr<Tensor> kept = named.tensor.Compact();
+    absl::StatusOr<Tensor> kept =
+        named.tensor.device().is_host() ? named.tensor.Compact() : named.tensor;
     if (!kept.ok()) return kept.status();
     fresh[named.name] = *std::move(kept);
   }

@@ -20,7 +20,9 @@ class StoreReservation;
 
 // Keeps tensors by name. Shares their memory, which may be that of the message
 // they came in; a tensor that is less than half of its message is copied
-// instead. Each call is atomic. Thread-safe.
+// instead. One on a device is always copied: on the device, or to the heap if
+// that has no memory left. So no peer's device is held, and no kernel writes to
+// what is stored. Each call is atomic. Thread-safe.
 class TensorStore {
  public:
   // The most that an entry takes beside its name and its tensor's memory, in
@@ -28,19 +30,23 @@ class TensorStore {
   static constexpr size_t kEntryBytes = 512;
 
   // `budget_bytes` bounds what is held: for each tensor its name, kEntryBytes,
-  // and the memory that it keeps from being freed.
+  // and the memory that it keeps from being freed, wherever that is.
   explicit TensorStore(size_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
   // Stores every tensor under its name, in place of what was there. If a name
   // comes twice, the last one counts. Appends the tensors that were replaced to
-  // `replaced`, unless that is null. Uses up `reserved`, unless that is null,
-  // instead of other room. Returns how many bytes are held then.
+  // `replaced`, unless that is null. Returns how many bytes are held then.
   //
   // Returns INVALID_ARGUMENT for an empty name, and RESOURCE_EXHAUSTED, with
-  // the numbers, above the budget, or if there is no memory for a copy. On an
-  // error nothing has changed.
-  absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr,
-                             StoreReservation* reserved = nullptr);
+  // the numbers, above the budget, or if there is no memory for a copy; and the
+  // errors of DeviceMemory. On an error nothing has changed.
+  absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr);
+
+  // As Put(), but shares memory on devices, too, which must be this process's
+  // own, and that nobody writes to: OwnOnDevices(). Uses up `reserved`, unless
+  // that is null, instead of other room.
+  absl::StatusOr<size_t> PutOwn(const Bundle& bundle, Bundle* replaced,
+                                StoreReservation* reserved);
 
   // Returns the named tensors, in the order of `names`. Returns NOT_FOUND,
   // which names the first that is missing.

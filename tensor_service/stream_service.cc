@@ -16,12 +16,14 @@ namespace {
 // What has come of a stream, and the room for it.
 class Gathering {
  public:
-  explicit Gathering(TensorStore* store)
+  Gathering(TensorStore* store, DeviceTensors device_tensors)
       : store_(store),
         room_(store),
-        joiner_([this](const std::string& name, size_t held_bytes) {
-          return room_.Add(name, held_bytes);
-        }) {}
+        joiner_(
+            [this](const std::string& name, size_t held_bytes) {
+              return room_.Add(name, held_bytes);
+            },
+            device_tensors) {}
 
   absl::Status Add(const grpc::ByteBuffer& message) {
     return joiner_.Add(message);
@@ -30,7 +32,7 @@ class Gathering {
   absl::Status Store(grpc::ByteBuffer* reply) {
     absl::StatusOr<Bundle> bundle = joiner_.Take();
     if (!bundle.ok()) return bundle.status();
-    absl::StatusOr<size_t> stored = store_->Put(*bundle, nullptr, &room_);
+    absl::StatusOr<size_t> stored = store_->PutOwn(*bundle, nullptr, &room_);
     if (!stored.ok()) return stored.status();
     v1::PutReply answer;
     answer.set_stored_bytes(*stored);
@@ -46,8 +48,10 @@ class Gathering {
 
 class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  PutStream(TensorStore* store, grpc::ByteBuffer* reply)
-      : reply_(reply), gathering_(std::make_unique<Gathering>(store)) {
+  PutStream(TensorStore* store, DeviceTensors device_tensors,
+            grpc::ByteBuffer* reply)
+      : reply_(reply),
+        gathering_(std::make_unique<Gathering>(store, device_tensors)) {
     StartRead(&message_);
   }
 
@@ -107,8 +111,8 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
-    TensorStore* store, grpc::ByteBuffer* reply) {
-  return new PutStream(store, reply);
+    TensorStore* store, DeviceTensors device_tensors, grpc::ByteBuffer* reply) {
+  return new PutStream(store, device_tensors, reply);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(

@@ -5,6 +5,7 @@
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "tensor_service/device_tensors.h"
 #include "tensor_service/store.h"
 
 namespace penstock::tensor {
@@ -15,7 +16,7 @@ namespace penstock::tensor {
 // ends; those that are replaced meanwhile count against nothing, so give calls
 // a deadline and connections a keepalive where peers may stall.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
-    TensorStore* store, grpc::ByteBuffer* reply);
+    TensorStore* store, DeviceTensors device_tensors, grpc::ByteBuffer* reply);
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(
     const TensorStore& store, const grpc::ByteBuffer& request);
 
