@@ -13,7 +13,8 @@ namespace {
 grpc::Slice LendIfPossible(const Tensor& tensor, DeviceMemory* memory) {
   if (memory == nullptr || tensor.byte_size() < kLendAtLeast) return {};
   absl::StatusOr<grpc::Slice> slice = memory->Lend(tensor.buffer());
-  return slice.ok() ? *std::move(slice) : grpc::Slice();
+  if (!slice.ok() || slice->size() != tensor.byte_size()) return {};
+  return *std::move(slice);
 }
 
 }  // namespace

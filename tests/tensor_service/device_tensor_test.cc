@@ -120,9 +120,39 @@ TEST_F(DeviceTensor, IsRefusedByAllThatWouldReadIt) {
   ExpectRefused(bundle.CheckOnHost("try"));
   ExpectRefused(
       StridedView::Create(DType::kF32, {2}, {4}, there.buffer()).status());
+}
+
+TEST_F(DeviceTensor, IsStoredAsACopyOnItsDevice) {
+  const Tensor there = *Here().ToDevice(kSecond);
+  Bundle bundle;
+  bundle.tensors.push_back({"x", there});
+  bundle.tensors.push_back({"y", Here()});
   TensorStore store(1 << 20);
-  ExpectRefused(store.Put(bundle).status());
-  EXPECT_TRUE(store.All().tensors.empty());
+  ASSERT_TRUE(store.Put(bundle).ok());
+  // Who goes on writing to what he has put writes to nobody else's.
+  memset(devices_.Peek(there.buffer()->device_address()), 0, 24);
+  const Bundle stored = store.All();
+  ASSERT_EQ(stored.tensors.size(), 2u);
+  EXPECT_EQ(stored.Find("x")->device(), kSecond);
+  EXPECT_FALSE(stored.Find("x")->buffer()->writable());
+  EXPECT_EQ(stored.Find("x")->ToHost()->bytes(), Here().bytes());
+  EXPECT_EQ(stored.Find("y")->bytes(), Here().bytes());
+}
+
+TEST_F(DeviceTensor, IsNotStoredAboveTheBudgetOrByADeviceThatFails) {
+  Bundle bundle;
+  bundle.tensors.push_back({"x", There()});
+  TensorStore small(20);
+  const int calls = devices_.calls();
+  EXPECT_TRUE(absl::IsResourceExhausted(small.Put(bundle).status()));
+  EXPECT_EQ(devices_.calls(), calls);
+  TensorStore store(1 << 20);
+  for (int call = 0; call < 2; ++call) {  // the allocation, the copy
+    devices_.FailAfter(call);
+    EXPECT_TRUE(absl::IsInternal(store.Put(bundle).status()));
+    EXPECT_TRUE(store.All().tensors.empty());
+  }
+  EXPECT_TRUE(store.Put(bundle).ok());
 }
 
 TEST_F(DeviceTensor, ShowsNoBytes) {

@@ -213,6 +213,66 @@ absl::Status FakeDevices::Await(const DeviceEvent& event) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<grpc::Slice> FakeDevices::Lend(std::shared_ptr<Buffer> buffer) {
+  const int every = lend_every_;
+  if (every == 0 || lends_.fetch_add(1) % every != 0) {
+    return DeviceMemory::Lend(std::move(buffer));
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    const auto there = ReadyLocked(*buffer, 0, buffer->size());
+    if (!there.ok()) return there.status();
+  }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody follows it
+  auto* const address = reinterpret_cast<void*>(buffer->device_address());
+  const size_t size = buffer->size();
+  return grpc::Slice(
+      address, size,
+      [](void* held) { delete static_cast<std::shared_ptr<Buffer>*>(held); },
+      new std::shared_ptr<Buffer>(std::move(buffer)));
+}
+
+Device FakeDevices::DeviceOfSlice(const void* address) const {
+  const auto at = reinterpret_cast<uintptr_t>(address);
+  absl::MutexLock lock(&mu_);
+  auto it = memory_.upper_bound(at);
+  if (it == memory_.begin()) return Device();
+  --it;
+  return at - it->first < it->second.size ? it->second.device : Device();
+}
+
+grpc::Slice FakeDevices::SliceOn(const Device& device,
+                                 absl::string_view bytes) {
+  struct Held {
+    FakeDevices* devices;
+    uintptr_t address;
+  };
+  const uintptr_t address = Malloc(device, bytes.size());
+  memcpy(Peek(address), bytes.data(), bytes.size());
+  return grpc::Slice(
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody follows it
+      reinterpret_cast<void*>(address), bytes.size(),
+      [](void* arg) {
+        const std::unique_ptr<Held> held(static_cast<Held*>(arg));
+        held->devices->Free(held->address);
+      },
+      new Held{this, address});
+}
+
+std::string FakeDevices::Flat(const grpc::ByteBuffer& message) {
+  std::vector<grpc::Slice> slices;
+  if (!message.Dump(&slices).ok()) abort();
+  std::string flat;
+  for (const grpc::Slice& slice : slices) {
+    const bool is_host = DeviceOfSlice(slice.begin()).is_host();
+    const char* const bytes =
+        is_host ? reinterpret_cast<const char*>(slice.begin())
+                : Peek(reinterpret_cast<uintptr_t>(slice.begin()));
+    flat.append(bytes, slice.size());
+  }
+  return flat;
+}
+
 void FakeDevices::FailAfter(int calls) {
   absl::MutexLock lock(&mu_);
   left_ = calls;

@@ -3,17 +3,22 @@
 #ifndef PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
 #define PENSTOCK_TESTS_TENSOR_SERVICE_FAKE_DEVICE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/slice.h"
 #include "tensor_service/device_memory.h"
 
 namespace penstock::tensor {
@@ -40,6 +45,19 @@ class FakeDevices final : public DeviceMemory {
   absl::Status Order(const DeviceEvent& event, const Device& device,
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
+  // Fails unless LetLend() says otherwise. Has run what the buffer comes after,
+  // as a transport waits for it.
+  absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
+  Device DeviceOfSlice(const void* address) const override;
+
+  // Has every call of Lend() succeed, or every so many; 0, as at first: none,
+  // as the process has no transport for it.
+  void LetLend(int every = 1) { lend_every_ = every; }
+  // Returns a slice on a device that has a copy of `bytes`, not none, as a
+  // transport makes it of what a peer has lent.
+  grpc::Slice SliceOn(const Device& device, absl::string_view bytes);
+  // Returns the bytes of a message, wherever they are.
+  std::string Flat(const grpc::ByteBuffer& message);
 
   // What a program does on its own. Allocates `bytes` bytes, and returns their
   // address on the device.
@@ -86,7 +104,9 @@ class FakeDevices final : public DeviceMemory {
   void RunLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int devices_;
-  absl::Mutex mu_;
+  std::atomic<int> lend_every_{0};
+  std::atomic<int> lends_{0};
+  mutable absl::Mutex mu_;
   std::map<uintptr_t, Memory> memory_ ABSL_GUARDED_BY(mu_);
   std::map<Key, Work> streams_ ABSL_GUARDED_BY(mu_);
   int left_ ABSL_GUARDED_BY(mu_) = -1;  // calls before the one that fails
