@@ -36,7 +36,8 @@ std::shared_ptr<PostedRanges> Post(absl::Span<const Destination> destinations,
   DirectReceiver* const receiver = GetDirectReceiver();
   if (receiver == nullptr) return nullptr;
   const std::vector<ReceiveRange> ranges = RangesOf(destinations);
-  const bool anywhere = device_tensors == DeviceTensors::kKeep;
+  const bool anywhere =
+      device_tensors == DeviceTensors::kKeep && GetDeviceMemory() != nullptr;
   if (ranges.empty() && !anywhere) return nullptr;
   auto owner = std::make_shared<std::vector<std::shared_ptr<Buffer>>>();
   for (const Destination& destination : destinations) {

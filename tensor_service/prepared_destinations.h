@@ -44,8 +44,8 @@ class PreparedDestinations {
 };
 
 // Posts the destinations that can be used, and whether the answer may lie on a
-// device. Returns null if there are none and it may not, or if there is no
-// receiver.
+// device: by kKeep, if this process has DeviceMemory. Returns null if there are
+// none and it may not, or if there is no receiver.
 std::shared_ptr<PostedRanges> Post(
     absl::Span<const Destination> destinations, bool often,
     DeviceTensors device_tensors = DeviceTensors::kToHost);

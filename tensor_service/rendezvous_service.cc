@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "tensor_service/accept_on_devices.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/device_tensors.h"
-#include "tensor_service/direct_receive.h"
 #include "tensor_service/message.h"
 #include "tensor_service/rendezvous.grpc.pb.h"
 #include "tensor_service/rendezvous_convert.h"
@@ -156,12 +156,10 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous, DeviceTensors device_tensors) {
-  DirectReceiver* const receiver = GetDirectReceiver();
-  if (device_tensors == DeviceTensors::kKeep && receiver != nullptr) {
-    // Not the whole service: of other methods protobuf reads the requests.
-    receiver->AcceptAt("/penstock.tensor.v1.TensorRendezvous/Send");
-    receiver->AcceptAt("/penstock.tensor.v1.TensorRendezvous/Exchange");
-  }
+  // Not the whole service: of other methods protobuf reads the requests.
+  AcceptOnDevices(device_tensors,
+                  {"/penstock.tensor.v1.TensorRendezvous/Send",
+                   "/penstock.tensor.v1.TensorRendezvous/Exchange"});
   return std::make_unique<ServiceImpl>(rendezvous, device_tensors);
 }
 

@@ -6,9 +6,9 @@
 
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "tensor_service/accept_on_devices.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
-#include "tensor_service/direct_receive.h"
 #include "tensor_service/status.h"
 #include "tensor_service/stream_service.h"
 #include "tensor_service/tensor.grpc.pb.h"
@@ -143,12 +143,10 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store,
                                                  DeviceTensors device_tensors) {
-  DirectReceiver* const receiver = GetDirectReceiver();
-  if (device_tensors == DeviceTensors::kKeep && receiver != nullptr) {
-    // Not the whole service: of other methods protobuf reads the requests.
-    receiver->AcceptAt("/penstock.tensor.v1.TensorExchange/Put");  // and stream
-    receiver->AcceptAt("/penstock.tensor.v1.TensorExchange/Exchange");
-  }
+  // Not the whole service: of other methods protobuf reads the requests.
+  AcceptOnDevices(device_tensors,
+                  {"/penstock.tensor.v1.TensorExchange/Put",  // and PutStream
+                   "/penstock.tensor.v1.TensorExchange/Exchange"});
   return std::make_unique<ServiceImpl>(store, device_tensors);
 }
 

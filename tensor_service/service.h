@@ -19,8 +19,9 @@ namespace penstock::tensor {
 // With DeviceTensors::kKeep, tensors that a peer sends from a device are stored
 // on that device, in memory of this process's own (OwnOnDevices()), if the
 // transport reaches it there; so the call waits for copies on the device. For
-// that name a DirectReceiver that accepts (direct_receive.h), before the
-// service is made. Otherwise, and from other peers, tensors come to the host.
+// that name DeviceMemory, and a DirectReceiver that accepts (direct_receive.h),
+// before the service is made. Otherwise, and from other peers, tensors come to
+// the host.
 std::unique_ptr<grpc::Service> MakeTensorService(
     TensorStore* store, DeviceTensors device_tensors = DeviceTensors::kToHost);
 
