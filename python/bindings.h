@@ -10,6 +10,7 @@ namespace penstock::python {
 // Each adds its classes and functions to the module. What a user has to know
 // about them is in their docstrings, and their types in penstock/_penstock.pyi.
 void BindTensor(pybind11::module_& module);
+void BindDevices(pybind11::module_& module);
 void BindCredentials(pybind11::module_& module);
 void BindPaths(pybind11::module_& module);
 void BindServer(pybind11::module_& module);

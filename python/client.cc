@@ -13,11 +13,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "grpcpp/create_channel.h"
 #include "penstock/penstock.h"
 #include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
+#include "python/destinations.h"
+#include "python/devices.h"
 #include "python/errors.h"
 #include "python/from_any.h"
 #include "python/gil.h"
@@ -41,7 +44,17 @@ threads run while a call waits, and Ctrl-C cancels it. Threads may share a
 client. `credentials` are ChannelCredentials; None means no security.
 
 Tensors that are returned share the memory of the received message. Over shm
-that is the server's: copy what you keep for long.)";
+that is the server's: copy what you keep for long.
+
+`into` names memory of yours that tensors are received into: a dict of arrays,
+Tensors, or arrays on a GPU, of the type and shape that come, which are written
+to. Leave them alone until the call has returned. If one does not fit it raises
+InvalidArgument, and what is in the others is undefined.
+
+With `keep_on_device`, tensors that the server has on a GPU of this machine stay
+there, in the server's memory, where the transport can leave them: copy them, or
+drop them soon. Else all that is not in `into` comes to the CPU's memory. See
+use_devices().)";
 
 std::string NameOf(py::handle name) {
   if (!py::isinstance<py::str>(name)) {
@@ -163,16 +176,34 @@ size_t Put(Client& self, const py::dict& tensors) {
   return self.Run([&](TensorClient& client) { return client.Put(bundle); });
 }
 
-py::dict Get(Client& self, const py::iterable& names) {
-  const auto wanted = NamesOf(names);
-  return DictOf(
-      self.Run([&](TensorClient& client) { return client.Get(wanted); }));
+tensor::DeviceTensors Kept(bool keep_on_device) {
+  if (!keep_on_device) return tensor::DeviceTensors::kToHost;
+  ValueOf(NeedDevices("tensors that are to stay on a device"));
+  return tensor::DeviceTensors::kKeep;
 }
 
-py::dict Exchange(Client& self, const py::dict& tensors) {
+py::dict Get(Client& self, const py::iterable& names, const py::object& into,
+             bool keep_on_device) {
+  const auto wanted = NamesOf(names);
+  const tensor::DeviceTensors kept = Kept(keep_on_device);
+  std::vector<tensor::Destination> places = DestinationsOf(into);
+  py::dict tensors = DictOf(self.Run([&](TensorClient& client) {
+    return client.Get(wanted, absl::MakeSpan(places), kept);
+  }));
+  FinishDestinations(&places);
+  return tensors;
+}
+
+py::dict Exchange(Client& self, const py::dict& tensors, const py::object& into,
+                  bool keep_on_device) {
   const Bundle bundle = BundleOf(tensors);
-  return DictOf(
-      self.Run([&](TensorClient& client) { return client.Exchange(bundle); }));
+  const tensor::DeviceTensors kept = Kept(keep_on_device);
+  std::vector<tensor::Destination> places = DestinationsOf(into);
+  py::dict replaced = DictOf(self.Run([&](TensorClient& client) {
+    return client.Exchange(bundle, absl::MakeSpan(places), kept);
+  }));
+  FinishDestinations(&places);
+  return replaced;
 }
 
 size_t Delete(Client& self, const py::iterable& names) {
@@ -201,9 +232,11 @@ void BindClient(py::module_& module) {
       .def("put", &Put, py::arg("tensors"),
            "Stores tensors, or arrays, under their names, all or none. Returns "
            "how many bytes the server holds then.")
-      .def("get", &Get, py::arg("names"),
+      .def("get", &Get, py::arg("names"), py::kw_only(),
+           py::arg("into") = py::none(), py::arg("keep_on_device") = false,
            "Returns the named tensors. Raises NotFound if one is missing.")
-      .def("exchange", &Exchange, py::arg("tensors"),
+      .def("exchange", &Exchange, py::arg("tensors"), py::kw_only(),
+           py::arg("into") = py::none(), py::arg("keep_on_device") = false,
            "Stores as put() does, and returns the tensors that were replaced.")
       .def("delete", &Delete, py::arg("names"),
            "Deletes the named tensors. Returns how many of them existed.")

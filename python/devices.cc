@@ -4,9 +4,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "penstock/destinations.h"
+#include "penstock/device_slices.h"
+#include "python/bindings.h"
 #include "python/errors.h"
 #include "python/gil.h"
 #include "tensor_service/cuda/cuda_memory.h"
+#include "tensor_service/direct_receive.h"
 
 namespace penstock::python {
 
@@ -28,6 +32,11 @@ absl::StatusOr<DeviceMemory*> NeedDevices(const std::string& where) {
       "memory of ", where, ": penstock has found no driver of such devices in ",
       "this process; keep arrays in the CPU's memory, in PyTorch by ",
       "tensor.cpu() (", cuda.status().message(), ")"));
+}
+
+void UseTransport() {
+  tensor::SetDirectReceiver(
+      tensor::DirectReceiverBy<penstock::Destinations>(&AcceptDeviceSlices));
 }
 
 absl::Status CheckOnHost(const Tensor& tensor, const std::string& operation) {
@@ -92,6 +101,16 @@ TensorObject ToDevice(const TensorObject& object, const std::string& device) {
     Unlocked unlocked;
     return tensor->ToDevice(there);
   }()));
+}
+
+void BindDevices(py::module_& module) {
+  module.def(
+      "use_devices", [] { ValueOf(NeedDevices("GPUs")); },
+      R"(Has this process's tensors on GPUs sent from there, and received there.
+
+Call it before the first client or server: connections that are made earlier
+send by way of the CPU's memory, as do those to processes that have not called
+it. Raises FailedPrecondition where there is no driver.)");
 }
 
 }  // namespace penstock::python

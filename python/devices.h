@@ -19,6 +19,10 @@ namespace penstock::python {
 // remedy, if this process has none. `where` is the device, for people.
 absl::StatusOr<tensor::DeviceMemory*> NeedDevices(const std::string& where);
 
+// Has tensors received into memory of the program's, and requests on devices
+// accepted, by Penstock's transport. Call it once, from the module.
+void UseTransport();
+
 // Returns FAILED_PRECONDITION, which names to_host(), if the tensor lies on a
 // device. `operation` is what needs it on the host.
 absl::Status CheckOnHost(const tensor::Tensor& tensor,

@@ -4,6 +4,7 @@
 
 #include "python/bindings.h"
 #include "python/closable.h"
+#include "python/devices.h"
 #include "python/gil.h"
 
 PYBIND11_MODULE(_penstock, module) {
@@ -12,6 +13,7 @@ PYBIND11_MODULE(_penstock, module) {
   options.disable_function_signatures();
   namespace python = penstock::python;
   python::BindTensor(module);
+  python::BindDevices(module);
   python::BindCredentials(module);
   python::BindPaths(module);
   python::BindServer(module);
@@ -21,6 +23,7 @@ PYBIND11_MODULE(_penstock, module) {
   python::BindPsWorker(module);
   module.attr("_knows_numpy_2") =
       PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
+  python::UseTransport();
   python::PrepareForExit([] {
     python::CloseAll();
     python::StopServers();

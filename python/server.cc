@@ -24,6 +24,7 @@
 #include "penstock/penstock.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
+#include "python/devices.h"
 #include "python/errors.h"
 #include "python/gil.h"
 #include "tensor_service/service.h"
@@ -41,7 +42,8 @@ class Server {
  public:
   static absl::StatusOr<std::shared_ptr<Server>> Start(
       const std::string& address, size_t budget_bytes,
-      std::shared_ptr<grpc::ServerCredentials> credentials);
+      std::shared_ptr<grpc::ServerCredentials> credentials,
+      tensor::DeviceTensors device_tensors);
   // Ends what Stop() has not.
   ~Server() { Stop(absl::ZeroDuration()); }
   Server(const Server&) = delete;
@@ -60,8 +62,9 @@ class Server {
   }
 
  private:
-  explicit Server(size_t budget_bytes)
-      : store_(budget_bytes), service_(tensor::MakeTensorService(&store_)) {}
+  Server(size_t budget_bytes, tensor::DeviceTensors device_tensors)
+      : store_(budget_bytes),
+        service_(tensor::MakeTensorService(&store_, device_tensors)) {}
 
   tensor::TensorStore store_;
   const std::unique_ptr<grpc::Service> service_;
@@ -80,8 +83,9 @@ std::set<std::weak_ptr<Server>, std::owner_less<>>& Running() {
 
 absl::StatusOr<std::shared_ptr<Server>> Server::Start(
     const std::string& address, size_t budget_bytes,
-    std::shared_ptr<grpc::ServerCredentials> credentials) {
-  std::shared_ptr<Server> server(new Server(budget_bytes));
+    std::shared_ptr<grpc::ServerCredentials> credentials,
+    tensor::DeviceTensors device_tensors) {
+  std::shared_ptr<Server> server(new Server(budget_bytes, device_tensors));
   grpc::ServerBuilder builder;
   Enable(&builder);
   tensor::AllowUnlimitedMessages(&builder);
@@ -161,12 +165,16 @@ class ServerObject {
 
 std::unique_ptr<ServerObject> Start(const std::string& address,
                                     size_t budget_bytes,
-                                    const ServerCredentials* credentials) {
+                                    const ServerCredentials* credentials,
+                                    bool keep_on_device) {
+  if (keep_on_device) ValueOf(NeedDevices("tensors that are to stay there"));
   auto secured = credentials == nullptr ? grpc::InsecureServerCredentials()
                                         : credentials->credentials;
   auto server = [&] {
     Unlocked unlocked;
-    return Server::Start(address, budget_bytes, std::move(secured));
+    return Server::Start(address, budget_bytes, std::move(secured),
+                         keep_on_device ? tensor::DeviceTensors::kKeep
+                                        : tensor::DeviceTensors::kToHost);
   }();
   return std::make_unique<ServerObject>(ValueOf(std::move(server)));
 }
@@ -179,6 +187,9 @@ up to `budget_bytes` of tensors, and refuses more with ResourceExhausted.
 
 Clients of any language that speak gRPC are served. Those with Penstock come
 over shared memory or RDMA where they can.
+
+With `keep_on_device`, what a client puts from a GPU of this machine is copied
+to memory of that GPU, where the transport reaches it, and else to the CPU's.
 
 As a context manager it stops at the end of the block. It stops, too, when it is
 collected and when the program exits.)";
@@ -198,7 +209,8 @@ void BindServer(py::module_& module) {
   py::class_<ServerObject>(module, "TensorServer", kDoc)
       .def(py::init(&Start), py::arg("address") = "127.0.0.1:0", py::kw_only(),
            py::arg("budget_bytes") = size_t{1} << 30,
-           py::arg("credentials") = py::none())
+           py::arg("credentials") = py::none(),
+           py::arg("keep_on_device") = false)
       .def_property_readonly("port", &ServerObject::port,
                              "The port that it listens on.")
       .def("stop", &ServerObject::Stop, py::arg("grace") = 0.0,

@@ -29,7 +29,7 @@ from ._errors import (DeadlineExceeded, Error, FailedPrecondition,
 from ._penstock import (ChannelCredentials, PathReport, ServerCredentials,
                         Tensor, TensorClient, TensorServer, describe_paths,
                         from_dlpack, ssl_channel_credentials,
-                        ssl_server_credentials)
+                        ssl_server_credentials, use_devices)
 from ._types import Entry
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "ResourceExhausted", "ServerCredentials", "Tensor", "TensorClient",
     "TensorServer", "Unavailable", "describe_paths", "from_dlpack",
     "ssl_channel_credentials", "ssl_server_credentials",
+    "use_devices",
 ]
 
 for _name in __all__:

@@ -407,5 +407,74 @@ def test_a_device_that_fails_raises_and_the_next_call_is_good():
     fake.FakeRun(0, 2)
 
 
+def test_tensors_are_received_into_arrays_on_devices():
+    with peer.server() as address, penstock.TensorClient(address) as client:
+        client.put({"a": values(), "b": values("i8"), "c": values("u1")})
+        a = WithDLPack(np.zeros((2, 3), "f4"), 1)
+        b = WithInterface(np.zeros((2, 3), "i8"))
+        c = penstock.Tensor(np.zeros((2, 3), "u1")).to_device("cuda:1")
+        got = client.get(["a", "b", "c"], into={"a": a, "b": b, "c": c})
+        assert [got[each].device for each in "abc"] == [
+            "cuda:1", "cuda:0", "cuda:1"]
+        np.testing.assert_array_equal(a.read(), values())
+        np.testing.assert_array_equal(b.read(), values("i8"))
+        np.testing.assert_array_equal(c.to_host().numpy(), values("u1"))
+        again = WithInterface(np.zeros((2, 3), "f4"), 1)
+        for round in range(3):
+            old = client.exchange({"a": values() + 1 + round},
+                                  into={"a": again})
+            assert old["a"].device == "cuda:1"
+            np.testing.assert_array_equal(again.read(), values() + round)
+
+
+def test_a_destination_is_written_once_its_stream_has_got_so_far():
+    with peer.server() as address, penstock.TensorClient(address) as client:
+        client.put({"a": values()})
+        there = WithInterface(np.zeros((2, 3), "f4"), stream=STREAM)
+        fake.FakeQueueSet(0, STREAM, there.address, 7, 24)
+        client.get(["a"], into={"a": there})
+        assert fake.FakeQueued(0, STREAM) == 0
+        np.testing.assert_array_equal(there.read(), values())
+
+
+def test_a_destination_on_a_device_that_cannot_be_is_refused():
+    with peer.server() as address, penstock.TensorClient(address) as client:
+        client.put({"a": values()})
+        there = WithInterface(values())
+        read_only = WithInterface(values(), data=(there.address, True))
+        with pytest.raises(penstock.InvalidArgument, match="writeable"):
+            client.get(["a"], into={"a": read_only})
+        short = WithInterface(np.zeros(5, "f4"))
+        with pytest.raises(penstock.InvalidArgument, match=r"into\['a'\]"):
+            client.get(["a"], into={"a": short})
+        np.testing.assert_array_equal(short.read(), np.zeros(5, "f4"))
+        fake.FakeFailAfter(3)
+        with pytest.raises(penstock.Error, match="told to fail"):
+            for _ in range(4):
+                client.get(["a"], into={"a": there})
+        client.get(["a"], into={"a": there})
+        np.testing.assert_array_equal(there.read(), values())
+
+
+def test_what_is_to_stay_on_a_device_needs_one():
+    penstock.use_devices()
+    with penstock.TensorServer(keep_on_device=True) as server:
+        with penstock.TensorClient(f"127.0.0.1:{server.port}") as client:
+            there = penstock.Tensor(values()).to_device("cuda:1")
+            client.put({"a": there})
+            # No transport here reaches a device that is not there.
+            got = client.get(["a"], keep_on_device=True)
+            np.testing.assert_array_equal(got["a"].to_host().numpy(), values())
+            fake.FakeEnable(0)
+            for use in (penstock.use_devices,
+                        lambda: client.get(["a"], keep_on_device=True),
+                        lambda: client.exchange({}, keep_on_device=True),
+                        lambda: penstock.TensorServer(keep_on_device=True)):
+                with pytest.raises(penstock.FailedPrecondition,
+                                   match="no driver"):
+                    use()
+            fake.FakeEnable(1)
+
+
 if __name__ == "__main__":
     run_pytest.main(__file__)

@@ -45,6 +45,44 @@ def test_tensors_are_kept_by_name(client):
     assert client.delete(["a", "nothing"]) == 1
 
 
+def test_tensors_are_received_into_arrays(client):
+    client.put({"a": np.arange(BIG), "b": np.ones((2, 2), "?")})
+    a, b = np.zeros(BIG, "int64"), np.zeros((2, 2), "?")
+    c = penstock.Tensor.empty((BIG,), "int64")
+    got = client.get(["b", "a"], into={"a": a, "b": b})
+    assert list(got) == ["b", "a"]
+    np.testing.assert_array_equal(a, np.arange(BIG))
+    np.testing.assert_array_equal(b, np.ones((2, 2), "?"))
+    assert np.shares_memory(got["a"].numpy(), a)
+    client.get(["a"], into={"a": c})
+    np.testing.assert_array_equal(c.numpy(), np.arange(BIG))
+    for round in range(3):
+        client.exchange({"a": np.full(BIG, round)}, into={"a": a})
+        assert a[7] == (round - 1 if round else 7)
+
+
+def test_memory_that_does_not_fit_is_refused(client):
+    client.put({"a": np.arange(6.0)})
+    whole = np.zeros(12)
+    read_only = np.zeros(6)
+    read_only.setflags(write=False)
+    for wrong in (read_only, whole[::2], np.zeros(6, ">f8"), [0.0] * 6, 3,
+                  None, penstock.Tensor(np.zeros(6)), np.zeros(5),
+                  np.zeros(6, "f4"), client.get(["a"])["a"]):
+        with pytest.raises(penstock.InvalidArgument, match=r"into\['a'\]"):
+            client.get(["a"], into={"a": wrong})
+    with pytest.raises(penstock.InvalidArgument, match="no tensor of that"):
+        client.get(["a"], into={"b": np.zeros(6)})
+    with pytest.raises(penstock.InvalidArgument, match="a part of its memory"):
+        client.exchange({"a": np.ones(6), "b": np.ones(6)},
+                        into={"a": whole[:6], "b": whole[3:9]})
+    for wrong in ({1: np.zeros(6)}, [np.zeros(6)]):
+        with pytest.raises(TypeError):
+            client.get(["a"], into=wrong)
+    with pytest.raises(TypeError):
+        client.get(["a"], {"a": whole})
+
+
 def test_each_type_and_shape_comes_through(client):
     tensors = {name: penstock.Tensor.empty((2, 3000), name)
                for name in ("f32", "f64", "f16", "bf16", "int8", "int16",

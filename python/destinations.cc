@@ -1,0 +1,128 @@
+#include "python/destinations.h"
+
+#include <pybind11/numpy.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "python/errors.h"
+#include "python/from_any.h"
+#include "python/tensor_object.h"
+#include "tensor_service/buffer.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+using tensor::Buffer;
+using tensor::Destination;
+using tensor::DType;
+using tensor::Tensor;
+
+[[noreturn]] void Refuse(const std::string& name, absl::string_view why) {
+  Throw(absl::InvalidArgumentError(
+      absl::StrCat("into[", TextOf(py::repr(py::str(name))), "]: ", why)));
+}
+
+// Whether the tensor shows the memory of `array`, and may write there.
+bool IsOf(const py::array& array, const Tensor& tensor) {
+  return array.writeable() &&
+         (tensor.byte_size() == 0 || tensor.bytes().data() == array.data());
+}
+
+bool IsReadOnlyOnDevice(const py::object& source) {
+  if (!py::hasattr(source, "__cuda_array_interface__")) return false;
+  const py::dict interface = source.attr("__cuda_array_interface__");
+  return interface.contains("data") &&
+         py::object(interface["data"].cast<py::tuple>()[1]).cast<bool>();
+}
+
+void CheckWritable(const std::string& name, const py::object& source,
+                   const Tensor& tensor) {
+  if (py::isinstance<TensorObject>(source)) {
+    if (tensor.byte_size() == 0 || tensor.buffer()->writable()) return;
+    Refuse(name,
+           "this Tensor's memory is read-only, as what was received or made of "
+           "an array: give the array itself, or Tensor.empty()");
+  }
+  const bool good =
+      py::isinstance<py::array>(source)
+          ? IsOf(py::reinterpret_borrow<py::array>(source), tensor)
+          : py::hasattr(source, "__dlpack__") || !IsReadOnlyOnDevice(source);
+  if (good) return;
+  Refuse(name,
+         "the array is not one that can be written to as it lies: it must be "
+         "writeable, in row-major order without gaps, aligned and of native "
+         "byte order");
+}
+
+// Returns a tensor of the same memory, which may be written to.
+Tensor Writable(const Tensor& tensor) {
+  if (tensor.byte_size() == 0) return tensor;
+  const std::shared_ptr<Buffer>& buffer = tensor.buffer();
+  auto held = [tensor] {};
+  auto writable =
+      buffer->device().is_host()
+          ? Buffer::Wrap(const_cast<char*>(buffer->data()), buffer->size(),
+                         /*writable=*/true, std::move(held))
+          : Buffer::WrapDevice(buffer->device(), buffer->device_address(),
+                               buffer->size(), /*writable=*/true,
+                               std::move(held), buffer->ready());
+  return ValueOf(
+      Tensor::FromBuffer(tensor.dtype(), tensor.shape(), std::move(writable)));
+}
+
+Tensor WritableOf(const std::string& name, const py::object& source) {
+  const bool is_memory = py::isinstance<TensorObject>(source) ||
+                         py::isinstance<py::array>(source) ||
+                         py::hasattr(source, "__dlpack__") ||
+                         py::hasattr(source, "__cuda_array_interface__");
+  if (!is_memory) {
+    Refuse(name, "give an array, or a Tensor, that can be written to");
+  }
+  const Tensor tensor = ValueOf(FromAny(source, /*copy=*/false));
+  CheckWritable(name, source, tensor);
+  return Writable(tensor);
+}
+
+void NormaliseBools(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kBool || !tensor.device().is_host()) return;
+  char* const bytes =
+      tensor.byte_size() > 0 ? tensor.buffer()->mutable_data() : nullptr;
+  for (size_t i = 0; i < tensor.byte_size(); ++i) {
+    bytes[i] = static_cast<char>(bytes[i] != 0);
+  }
+}
+
+}  // namespace
+
+std::vector<Destination> DestinationsOf(const py::object& into) {
+  std::vector<Destination> destinations;
+  if (into.is_none()) return destinations;
+  if (!py::isinstance<py::dict>(into)) {
+    throw py::type_error("into is a dict: {\"x\": array}");
+  }
+  for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(into)) {
+    if (!py::isinstance<py::str>(key)) {
+      throw py::type_error("the name of a tensor is a str");
+    }
+    const auto name = key.cast<std::string>();
+    destinations.emplace_back(
+        name, WritableOf(name, py::reinterpret_borrow<py::object>(value)));
+  }
+  return destinations;
+}
+
+void FinishDestinations(std::vector<Destination>* destinations) {
+  for (const Destination& destination : *destinations) {
+    if (!destination.used.ok()) {
+      Refuse(destination.name, destination.used.message());
+    }
+    NormaliseBools(destination.into);
+  }
+}
+
+}  // namespace penstock::python
