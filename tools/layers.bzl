@@ -322,8 +322,13 @@ LAYERS = {
         "examples/common",
     ],
     "examples/tensors": ["penstock", "tensor_service"],
-    "bench/rpc": ["penstock", "tensor_service"],
-    "bench/tensors": ["penstock", "tensor_service", "bench/rpc"],
+    "bench/rpc": ["penstock", "tensor_service", "tensor_service/cuda"],
+    "bench/tensors": [
+        "penstock",
+        "tensor_service",
+        "tensor_service/cuda",
+        "bench/rpc",
+    ],
     "bench/ps": [
         "tensor_service",
         "ps/optim",

@@ -1,5 +1,6 @@
 #include "bench/tensors/client.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "bench/rpc/child_process.h"
 #include "bench/rpc/statistics.h"
 #include "bench/rpc/transports.h"
+#include "bench/tensors/device_steps.h"
+#include "bench/tensors/devices.h"
 #include "bench/tensors/local.h"
 #include "bench/tensors/server.h"
 #include "bench/tensors/step.grpc.pb.h"
@@ -34,21 +37,31 @@ constexpr int64_t kPathTimeoutNs = 2000000000;
 constexpr absl::string_view kUnavailablePrefix = "unavailable: ";
 constexpr absl::string_view kErrorPrefix = "error: ";
 
-// Does a contender's steps. Each returns the sum of the bytes that were read.
+// What a step has read: the sum of all bytes. None of what lies on a device,
+// unless that is read back.
+using Sum = absl::optional<uint64_t>;
+
+// Does a contender's steps.
 class Stepper {
  public:
   virtual ~Stepper() = default;
-  virtual absl::StatusOr<uint64_t> DoStep(int64_t begin_ns, Step* step) = 0;
+  // With `reads_back`, returns a sum in any case.
+  virtual absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
+                                     Step* step) = 0;
   // Returns UNAVAILABLE unless the contender's transport is what carries it.
   virtual absl::Status CheckPath() { return absl::OkStatus(); }
 };
 
 class LocalStepper final : public Stepper {
  public:
-  LocalStepper(const tensor::Bundle* variables, absl::optional<Copier> copier)
+  // Reads the variables where they lie.
+  explicit LocalStepper(const tensor::Bundle* variables)
+      : variables_(variables) {}
+  LocalStepper(const tensor::Bundle* variables, Copier copier)
       : variables_(variables), copier_(std::move(copier)) {}
 
-  absl::StatusOr<uint64_t> DoStep(int64_t begin_ns, Step* step) override {
+  absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
+                             Step* step) override {
     return copier_.has_value() ? copier_->Run(*variables_, begin_ns, step)
                                : ReadInPlace(*variables_, begin_ns, step);
   }
@@ -57,6 +70,33 @@ class LocalStepper final : public Stepper {
   const tensor::Bundle* const variables_;
   absl::optional<Copier> copier_;
 };
+
+class DeviceStepper final : public Stepper {
+ public:
+  DeviceStepper(const tensor::Bundle* variables, DeviceCopier copier)
+      : variables_(variables), copier_(std::move(copier)) {}
+
+  absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
+                             Step* step) override {
+    return copier_.Run(*variables_, begin_ns, step);
+  }
+
+ private:
+  const tensor::Bundle* const variables_;
+  DeviceCopier copier_;
+};
+
+// Whether the variables come to the handler on a device, if all goes well.
+bool StaysOnDevice(const Contender& contender,
+                   const tensor::Bundle& variables) {
+  return contender.transport == Transport::kShm &&
+         contender.memory == Memory::kDevice &&
+         contender.to == Memory::kDevice && !contender.staged &&
+         std::any_of(variables.tensors.begin(), variables.tensors.end(),
+                     [](const tensor::NamedTensor& named) {
+                       return named.tensor.byte_size() >= tensor::kLendAtLeast;
+                     });
+}
 
 class RpcStepper final : public Stepper {
  public:
@@ -68,22 +108,29 @@ class RpcStepper final : public Stepper {
         channel_(MakeChannel(contender.transport, server_.address, "")),
         stub_(v1::Step::NewStub(channel_)) {}
 
-  absl::StatusOr<uint64_t> DoStep(int64_t begin_ns, Step* step) override {
+  absl::StatusOr<Sum> DoStep(int64_t begin_ns, bool reads_back,
+                             Step* step) override {
     v1::StepReply reply;
     const int64_t faults = PageFaults();
     const absl::Status status = contender_.way == Way::kGenerated
                                     ? CallGenerated(&reply)
-                                    : CallCodec(&reply);
+                                    : CallCodec(reads_back, &reply);
     if (!status.ok()) return status;
     step->call_us = (MonotonicNs() - begin_ns) / 1e3;
     step->handed_us = (reply.handed_ns() - begin_ns) / 1e3;
     step->read_us = (reply.read_ns() - begin_ns) / 1e3;
     step->page_faults = PageFaults() - faults + reply.page_faults() - faults_;
     faults_ = reply.page_faults();
-    return reply.sum();
+    on_device_bytes_ = reply.on_device_bytes();
+    return reply.unread() ? Sum() : Sum(reply.sum());
   }
 
   absl::Status CheckPath() override {
+    if (StaysOnDevice(contender_, *variables_) && on_device_bytes_ == 0) {
+      return absl::UnavailableError(
+          "the device's memory came by way of the host, as one process cannot "
+          "open the other's there");
+    }
     return CheckPaths(contender_.transport, DescribePaths(*channel_));
   }
 
@@ -112,15 +159,23 @@ class RpcStepper final : public Stepper {
     return absl::UnavailableError(status.error_message());
   }
 
-  absl::Status CallCodec(v1::StepReply* reply) {
-    const auto request = tensor::Encode(*variables_);
+  absl::Status CallCodec(bool reads_back, v1::StepReply* reply) {
+    const auto request = EncodeCodec(reads_back);
     if (!request.ok()) return request.status();
     tensor::CallQueue queue;
-    queue.Start(channel_, "/penstock.bench.v1.Step/Codec", *request,
-                kCallTimeout);
+    queue.Start(channel_, kCodecPath, *request, kCallTimeout);
     const tensor::CallQueue::Result result = std::move(queue.Wait().front());
     if (!result.status.ok()) return result.status;
     return tensor::ToProto(result.reply, reply);
+  }
+
+  absl::StatusOr<grpc::ByteBuffer> EncodeCodec(bool reads_back) {
+    const absl::string_view header =
+        reads_back && contender_.to == Memory::kDevice ? kReadBack : "";
+    if (!contender_.staged) return tensor::Encode(*variables_, header);
+    const absl::StatusOr<tensor::Bundle> here = variables_->ToHost();
+    if (!here.ok()) return here.status();
+    return tensor::Encode(*here, header);
   }
 
   const Contender contender_;
@@ -130,14 +185,21 @@ class RpcStepper final : public Stepper {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Step::Stub> stub_;
   tensor::v1::Bundle message_;
-  int64_t faults_ = 0;  // the server's, after the last step
+  int64_t faults_ = 0;           // the server's, after the last step
+  int64_t on_device_bytes_ = 0;  // of the last one
 };
 
 absl::StatusOr<std::unique_ptr<Stepper>> MakeStepper(
     const Contender& contender, const tensor::Bundle* variables,
     const ClientOptions& options) {
   if (contender.way == Way::kRead) {
-    return std::make_unique<LocalStepper>(variables, absl::nullopt);
+    return std::make_unique<LocalStepper>(variables);
+  }
+  if (contender.way == Way::kCopy && UsesDevice(contender)) {
+    absl::StatusOr<DeviceCopier> copier = DeviceCopier::Make(
+        *variables, contender.to == Memory::kDevice ? kGpu : tensor::Device());
+    if (!copier.ok()) return copier.status();
+    return std::make_unique<DeviceStepper>(variables, *std::move(copier));
   }
   if (contender.way == Way::kCopy) {
     absl::StatusOr<Copier> copier = Copier::Make(*variables);
@@ -154,7 +216,7 @@ absl::Status AwaitPath(Stepper* stepper) {
   const int64_t begin_ns = MonotonicNs();
   for (;;) {
     Step step;
-    const auto sum = stepper->DoStep(MonotonicNs(), &step);
+    const auto sum = stepper->DoStep(MonotonicNs(), /*reads_back=*/true, &step);
     if (!sum.ok()) return absl::UnavailableError(sum.status().message());
     absl::Status status = stepper->CheckPath();
     if (status.ok() || MonotonicNs() - begin_ns > kPathTimeoutNs) return status;
@@ -174,6 +236,12 @@ bool HasEnough(const ClientOptions& options, int64_t elapsed_ns, size_t steps) {
          steps >= kLeastSteps;
 }
 
+absl::Status CheckSum(const absl::StatusOr<Sum>& sum, uint64_t expected) {
+  if (!sum.ok()) return sum.status();
+  if (!sum->has_value() || **sum == expected) return absl::OkStatus();
+  return absl::DataLossError("wrong bytes were read");
+}
+
 absl::StatusOr<Step> Measure(Stepper* stepper, uint64_t expected,
                              const ClientOptions& options) {
   std::vector<Step> steps;
@@ -182,11 +250,16 @@ absl::StatusOr<Step> Measure(Stepper* stepper, uint64_t expected,
     const int64_t begin_ns = MonotonicNs();
     if (HasEnough(options, begin_ns - first_ns, steps.size())) break;
     Step step;
-    const absl::StatusOr<uint64_t> sum = stepper->DoStep(begin_ns, &step);
-    if (!sum.ok()) return sum.status();
-    if (*sum != expected) return absl::DataLossError("wrong bytes were read");
+    const absl::StatusOr<Sum> sum =
+        stepper->DoStep(begin_ns, i < kFirstSteps, &step);
+    absl::Status status = CheckSum(sum, expected);
+    if (!status.ok()) return status;
     if (i >= kFirstSteps) steps.push_back(step);
   }
+  Step unused;
+  absl::Status last = CheckSum(
+      stepper->DoStep(MonotonicNs(), /*reads_back=*/true, &unused), expected);
+  if (!last.ok()) return last;
   const absl::Status path = stepper->CheckPath();
   if (!path.ok()) return path;
   return Step{MedianOf(steps, &Step::handed_us),
@@ -194,19 +267,32 @@ absl::StatusOr<Step> Measure(Stepper* stepper, uint64_t expected,
               MedianOf(steps, &Step::page_faults)};
 }
 
+// Makes the variables in the contender's memory.
+absl::StatusOr<tensor::Bundle> PlaceVariables(const Contender& contender,
+                                              const Model& model) {
+  if (contender.memory == Memory::kHeap) {
+    return MakeVariables(model, tensor::HeapAllocator());
+  }
+  auto in_pool = MakeVariables(model, tensor::PoolAllocator<Allocator>());
+  if (!in_pool.ok() || contender.memory == Memory::kPool) return in_pool;
+  return OnDevice(*in_pool, kGpu);
+}
+
 absl::StatusOr<Step> RunRound(const Contender& contender, const Model& model,
                               const ClientOptions& options) {
-  tensor::Allocator* const allocator = contender.memory == Memory::kPool
-                                           ? tensor::PoolAllocator<Allocator>()
-                                           : tensor::HeapAllocator();
-  const auto variables = MakeVariables(model, allocator);
+  if (UsesDevice(contender)) {
+    const absl::Status device = UseDevice();
+    if (!device.ok()) return device;
+  }
+  const auto variables = PlaceVariables(contender, model);
   if (!variables.ok()) return variables.status();
+  const auto expected = SumAnywhere(*variables);
+  if (!expected.ok()) return expected.status();
   auto stepper = MakeStepper(contender, &*variables, options);
   if (!stepper.ok()) return stepper.status();
   const absl::Status path = AwaitPath(stepper->get());
   if (!path.ok()) return path;
-  Step unused;
-  return Measure(stepper->get(), ReadInPlace(*variables, 0, &unused), options);
+  return Measure(stepper->get(), *expected, options);
 }
 
 }  // namespace

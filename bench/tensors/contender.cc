@@ -20,8 +20,31 @@ const std::vector<Contender>& AllContenders() {
       {"verbs-pool", Way::kCodec, Transport::kVerbs, Memory::kPool, false},
       {"memcpy", Way::kCopy, Transport::kInproc, Memory::kHeap, true},
       {"read", Way::kRead, Transport::kInproc, Memory::kHeap, true},
+      {"tcp-device", Way::kCodec, Transport::kTcp, Memory::kDevice, true,
+       Memory::kDevice},
+      {"penstock-tcp-device", Way::kCodec, Transport::kPenstockTcp,
+       Memory::kDevice, false, Memory::kDevice},
+      {"verbs-device", Way::kCodec, Transport::kVerbs, Memory::kDevice, false,
+       Memory::kDevice},
+      {"shm-device-staged", Way::kCodec, Transport::kShm, Memory::kDevice, true,
+       Memory::kDevice, /*staged=*/true},
+      {"shm-device", Way::kCodec, Transport::kShm, Memory::kDevice, true,
+       Memory::kDevice},
+      {"shm-to-device", Way::kCodec, Transport::kShm, Memory::kPool, true,
+       Memory::kDevice},
+      {"shm-from-device", Way::kCodec, Transport::kShm, Memory::kDevice, true},
+      {"h2d", Way::kCopy, Transport::kInproc, Memory::kPool, true,
+       Memory::kDevice},
+      {"d2h", Way::kCopy, Transport::kInproc, Memory::kDevice, true,
+       Memory::kPool},
+      {"d2d", Way::kCopy, Transport::kInproc, Memory::kDevice, true,
+       Memory::kDevice},
   };
   return *contenders;
+}
+
+bool UsesDevice(const Contender& contender) {
+  return contender.memory == Memory::kDevice || contender.to == Memory::kDevice;
 }
 
 absl::StatusOr<Contender> FindContender(absl::string_view name) {

@@ -19,16 +19,24 @@ enum class Way {
   kRead,       // read where it lies
 };
 
-enum class Memory { kHeap, kPool };
+enum class Memory { kHeap, kPool, kDevice };
 
 struct Contender {
   absl::string_view name;
   Way way;
   Transport transport;  // of an RPC
   Memory memory;        // where the variables lie
-  // Whether it is measured without being asked for.
+  // Whether it is measured without being asked for, of those with devices or
+  // without.
   bool by_default;
+  // Where they are wanted: kDevice; of kCopy kPool; otherwise as they come.
+  Memory to = Memory::kHeap;
+  // Whether the sender copies from the device to the host by itself.
+  bool staged = false;
 };
+
+// Whether a device of the machine takes part.
+bool UsesDevice(const Contender& contender);
 
 // Returns all, in the table's order. The first is what others are compared
 // with.

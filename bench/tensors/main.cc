@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "bench/tensors/client.h"
 #include "bench/tensors/contender.h"
+#include "bench/tensors/devices.h"
 #include "bench/tensors/models.h"
 #include "bench/tensors/report.h"
 #include "bench/tensors/server.h"
@@ -22,6 +23,7 @@ namespace {
 struct Flags {
   std::vector<std::string> models;
   std::vector<std::string> contenders;
+  std::string memory = "host";
   int rounds = 5;
   double seconds = 1;
   int steps = 0;  // 0: by time
@@ -49,7 +51,10 @@ absl::StatusOr<std::vector<Row>> MakeRows(const Flags& flags) {
   std::vector<Row> rows;
   if (flags.contenders.empty()) {
     for (const Contender& contender : AllContenders()) {
-      if (contender.by_default) rows.push_back({contender, {}, ""});
+      const bool is_asked_for =
+          UsesDevice(contender) == (flags.memory == "device");
+      if (contender.by_default && is_asked_for)
+        rows.push_back({contender, {}, ""});
     }
   }
   for (const std::string& name : flags.contenders) {
@@ -94,6 +99,11 @@ int MeasureAll(const Flags& flags) {
     if (!model.ok()) return Complain(2, model.status().message());
     models.push_back(*std::move(model));
   }
+  if (std::any_of(empty_rows->begin(), empty_rows->end(),
+                  [](const Row& row) { return UsesDevice(row.contender); })) {
+    const absl::Status device = CheckDevice();
+    if (!device.ok()) return Complain(1, device.message());
+  }
   bool is_complete = true;
   for (const Model& model : models) {
     std::vector<Row> rows = *empty_rows;
@@ -133,6 +143,11 @@ int Main(int argc, char** argv) {
   app.add_option("--contenders", flags.contenders,
                  "names, with commas; the last columns compare with the first")
       ->delimiter(',');
+  app.add_option("--memory", flags.memory,
+                 "where the variables lie: host, or device, an NVIDIA GPU: "
+                 "then other contenders are the default")
+      ->check(CLI::IsMember({"host", "device"}))
+      ->capture_default_str();
   app.add_option("--rounds", flags.rounds)
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

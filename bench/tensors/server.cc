@@ -9,6 +9,8 @@
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
 #include "bench/rpc/transports.h"
+#include "bench/tensors/device_steps.h"
+#include "bench/tensors/devices.h"
 #include "bench/tensors/step.grpc.pb.h"
 #include "bench/tensors/sum.h"
 #include "bench/tensors/system.h"
@@ -18,6 +20,7 @@
 #include "penstock/penstock.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/direct_receive.h"
 #include "tensor_service/status.h"
 
 namespace penstock::bench {
@@ -43,6 +46,9 @@ class StepService final
     : public v1::Step::WithCallbackMethod_Generated<
           v1::Step::WithRawCallbackMethod_Codec<v1::Step::Service>> {
  public:
+  explicit StepService(const Contender& contender)
+      : wants_on_device_(contender.to == Memory::kDevice) {}
+
   grpc::ServerUnaryReactor* Generated(grpc::CallbackServerContext* context,
                                       const tensor::v1::Bundle* request,
                                       v1::StepReply* reply) override {
@@ -57,6 +63,9 @@ class StepService final
   grpc::ServerUnaryReactor* Codec(grpc::CallbackServerContext* context,
                                   const grpc::ByteBuffer* request,
                                   grpc::ByteBuffer* reply) override {
+    if (wants_on_device_) {
+      return Finish(context, ReceiveOnDevice(*request, reply));
+    }
     const absl::StatusOr<tensor::Bundle> bundle = tensor::Decode(*request);
     if (!bundle.ok()) return Finish(context, bundle.status());
     *reply = tensor::FromProto(Read(
@@ -66,13 +75,40 @@ class StepService final
   }
 
  private:
+  // The client makes one call at a time.
+  absl::Status ReceiveOnDevice(const grpc::ByteBuffer& request,
+                               grpc::ByteBuffer* reply) {
+    const auto received = receiver_.Receive(request);
+    if (!received.ok()) return received.status();
+    v1::StepReply answer;
+    answer.set_handed_ns(received->handed_ns);
+    answer.set_read_ns(received->read_ns);
+    answer.set_sum(received->sum);
+    answer.set_unread(!received->has_sum);
+    answer.set_on_device_bytes(received->on_device_bytes);
+    answer.set_page_faults(PageFaults());
+    *reply = tensor::FromProto(answer);
+    return absl::OkStatus();
+  }
+
   static grpc::ServerUnaryReactor* Finish(grpc::CallbackServerContext* context,
                                           const absl::Status& status) {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
     reactor->Finish(tensor::ToGrpc(status));
     return reactor;
   }
+
+  const bool wants_on_device_;
+  DeviceReceiver receiver_{kGpu};
 };
+
+// Has requests come to lie on devices, if they are to.
+absl::Status PrepareDevice(const Contender& contender) {
+  if (!UsesDevice(contender)) return absl::OkStatus();
+  absl::Status status = UseDevice();
+  if (status.ok()) tensor::GetDirectReceiver()->AcceptAt(kCodecPath);
+  return status;
+}
 
 }  // namespace
 
@@ -121,7 +157,12 @@ class Waiter {
 
 void RunServer(const Contender& contender, const std::string& host) {
   BecomeChild();
-  StepService service;
+  const absl::Status device = PrepareDevice(contender);
+  if (!device.ok()) {
+    SendLine(absl::StrCat(kErrorPrefix, device.message()));
+    LeaveChild(1);
+  }
+  StepService service(contender);
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(-1);
   if (const auto options = PenstockOptions(contender.transport, "")) {

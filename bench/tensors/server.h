@@ -28,6 +28,9 @@ absl::StatusOr<StepServer> StartServer(const Contender& contender,
 inline constexpr char kServerFlag[] = "--server";
 inline constexpr char kHostFlag[] = "--host";
 
+// Where the server takes what the codec has made.
+inline constexpr char kCodecPath[] = "/penstock.bench.v1.Step/Codec";
+
 // Serves until the parent is done with this process.
 [[noreturn]] void RunServer(const Contender& contender,
                             const std::string& host);

@@ -1,6 +1,7 @@
 // bench/tensors: its data, its sum, and the program itself.
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -86,10 +87,11 @@ TEST(ReportTest, StepSurvivesItsLine) {
 }
 
 // Returns the exit code of the program with these flags; what it prints is at
-// `path`.
-int RunTensors(const std::string& flags, const std::string& path) {
+// `path`, and what it complains of at `errors`.
+int RunTensors(const std::string& flags, const std::string& path,
+               const std::string& errors = "/dev/null") {
   const int status = std::system(
-      absl::StrCat("bench/tensors/tensors ", flags, " > ", path, " 2>/dev/null")
+      absl::StrCat("bench/tensors/tensors ", flags, " > ", path, " 2> ", errors)
           .c_str());
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -105,6 +107,7 @@ TEST(TensorsTest, EveryContenderReadsTheRightBytes) {
   std::string contenders;
   for (const Contender& contender : AllContenders()) {
     if (contender.transport == Transport::kVerbs) continue;
+    if (UsesDevice(contender)) continue;
     absl::StrAppend(&contenders, contenders.empty() ? "" : ",", contender.name);
   }
   ASSERT_EQ(RunTensors(absl::StrCat("--models=small,dlrm --rounds=1 "
@@ -127,6 +130,25 @@ TEST(TensorsTest, WrongNamesAreRefusedBeforeAnythingIsMeasured) {
   EXPECT_EQ(RunTensors("--models=small,alexnet", path), 2);
   EXPECT_EQ(RunTensors("--contenders=tcp,rdma", path), 2);
   EXPECT_EQ(Contents(path), "");
+}
+
+// Nothing stands in for a GPU, and nothing is printed that could be taken for
+// its figures.
+TEST(TensorsTest, WithoutADeviceItsMemoryIsNotMeasured) {
+  if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
+  const std::string path = testing::TempDir() + "/device";
+  for (const char* flags :
+       {"--memory=device", "--contenders=tcp,shm-device", "--contenders=d2h"}) {
+    EXPECT_EQ(RunTensors(absl::StrCat(flags, " --models=small"), path,
+                         path + ".error"),
+              1);
+    EXPECT_EQ(Contents(path), "");
+    EXPECT_NE(Contents(path + ".error").find("NVIDIA"), std::string::npos)
+        << Contents(path + ".error");
+    EXPECT_NE(Contents(path + ".error").find("without --memory=device"),
+              std::string::npos);
+  }
+  EXPECT_NE(RunTensors("--memory=gpu", path), 0);
 }
 
 TEST(TensorsTest, TransportThatIsNotThereIsARowAndAFailure) {
