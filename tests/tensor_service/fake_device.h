@@ -30,7 +30,7 @@ namespace penstock::tensor {
 // an event behind it, in the order of the stream. So who forgets to wait sees
 // what was there before, and who waits for too much has run what should not
 // have. Thread-safe.
-class FakeDevices final : public DeviceMemory {
+class FakeDevices : public DeviceMemory {
  public:
   explicit FakeDevices(int devices) : devices_(devices) {}
 

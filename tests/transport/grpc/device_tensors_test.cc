@@ -1,0 +1,279 @@
+// Tensors on devices over Penstock's transport and stock HTTP/2, in a process
+// whose connections know of devices: the transport is given slices that lie
+// there, and takes them, or copies what it cannot send from there.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "penstock/destinations.h"
+#include "penstock/device_slices.h"
+#include "penstock/penstock.h"
+#include "tensor_service/client.h"
+#include "tensor_service/device_memory.h"
+#include "tensor_service/direct_receive.h"
+#include "tensor_service/pool_allocator.h"
+#include "tensor_service/service.h"
+#include "tensor_service/status.h"
+#include "tensor_service/store.h"
+#include "tests/tensor_service/fake_device.h"
+#include "tests/tensor_service/random_bundle.h"
+#include "transport/memory/device_access.h"
+#include "transport/memory/device_ranges.h"
+
+namespace penstock::tensor {
+namespace {
+
+constexpr Device kFirst = {Device::Kind::kCuda, 0};
+constexpr Device kSecond = {Device::Kind::kCuda, 1};
+constexpr Stream kStream = {0x1000};
+
+// Fake devices as the transport sees them. No other process reaches them.
+class Access final : public memory::DeviceAccess {
+ public:
+  explicit Access(FakeDevices* devices) : devices_(devices) {}
+
+  absl::Status CopyToHost(absl::Span<const uint8_t> from,
+                          uint8_t* to) override {
+    if (fails_) return absl::InternalError("told to fail, too");
+    ++copies_;
+    memcpy(to, devices_->Peek(reinterpret_cast<uintptr_t>(from.data())),
+           from.size());
+    return absl::OkStatus();
+  }
+  absl::Status CopyFromHost(absl::Span<const uint8_t> from,
+                            uint8_t* to) override {
+    if (fails_) return absl::InternalError("told to fail, too");
+    memcpy(devices_->Peek(reinterpret_cast<uintptr_t>(to)), from.data(),
+           from.size());
+    return absl::OkStatus();
+  }
+  absl::StatusOr<memory::SharedAllocation> Share(
+      absl::Span<const uint8_t>) override {
+    return absl::FailedPreconditionError("nobody opens this");
+  }
+  absl::StatusOr<memory::OpenAllocation> Open(absl::string_view,
+                                              uint64_t) override {
+    return absl::FailedPreconditionError("nothing opens here");
+  }
+  absl::StatusOr<memory::Dmabuf> ExportDmabuf(
+      absl::Span<const uint8_t>) override {
+    return absl::FailedPreconditionError("there is no dmabuf");
+  }
+
+  void SetFails(bool fails) { fails_ = fails; }
+  int copies() const { return copies_; }
+
+ private:
+  FakeDevices* const devices_;
+  std::atomic<bool> fails_{false};
+  std::atomic<int> copies_{0};
+};
+
+// Lends as CudaMemory does.
+class LentDevices final : public FakeDevices {
+ public:
+  LentDevices() : FakeDevices(2) {}
+
+  absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): nobody follows it
+    auto* const address = reinterpret_cast<uint8_t*>(buffer->device_address());
+    const size_t size = buffer->size();
+    const auto ready = buffer->ready();
+    memory::DeviceRange::Await await;
+    if (ready != nullptr) await = [this, ready] { return Await(*ready); };
+    return grpc::Slice(
+        address, size, [](void* lent) { delete static_cast<Lent*>(lent); },
+        new Lent(std::move(buffer), {address, size}, &access_,
+                 std::move(await)));
+  }
+  Access* access() { return &access_; }
+
+ private:
+  struct Lent {
+    Lent(std::shared_ptr<Buffer> held, absl::Span<const uint8_t> bytes,
+         Access* access, memory::DeviceRange::Await await)
+        : buffer(std::move(held)), range(bytes, access, std::move(await)) {}
+
+    const std::shared_ptr<Buffer> buffer;
+    const memory::DeviceRange range;  // ends before the memory
+  };
+
+  Access access_{this};
+};
+
+// The process's, as its transport knows them for good.
+LentDevices* Devices() {
+  static auto* const devices = [] {
+    auto* const made = new LentDevices;
+    EXPECT_TRUE(memory::SetDevicesOfProcess(made->access()).ok());
+    SetDeviceMemory(made);
+    SetDefaultAllocator(PoolAllocator<penstock::Allocator>());
+    SetDirectReceiver(
+        DirectReceiverBy<penstock::Destinations>(&AcceptDeviceSlices));
+    return made;
+  }();
+  return devices;
+}
+
+enum class Carrier { kShm, kTcp, kHttp2 };
+
+class DeviceTransport : public testing::TestWithParam<Carrier> {
+ protected:
+  DeviceTransport() : devices_(Devices()) {
+    tensors_ = MakeTensorService(&store_, DeviceTensors::kKeep);
+    const bool is_stock = GetParam() == Carrier::kHttp2;
+    Options options;
+    options.policy = Policy::kRequire;
+    options.fabrics = {GetParam() == Carrier::kShm ? Fabric::kShm
+                                                   : Fabric::kTcp};
+    grpc::ServerBuilder builder;
+    if (!is_stock) Enable(&builder, options);
+    AllowUnlimitedMessages(&builder);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(tensors_.get());
+    server_ = builder.BuildAndStart();
+    auto credentials = grpc::InsecureChannelCredentials();
+    if (!is_stock) credentials = Credentials(credentials, options);
+    client_ = std::make_unique<TensorClient>(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port), credentials, UnlimitedMessages()));
+    EXPECT_TRUE(client_->List().ok());
+  }
+  ~DeviceTransport() override {
+    client_.reset();
+    server_->Shutdown();
+    server_->Wait();
+  }
+
+  static std::vector<std::string> Names(const Bundle& bundle) {
+    std::vector<std::string> names;
+    for (const NamedTensor& named : bundle.tensors) {
+      names.push_back(named.name);
+    }
+    return names;
+  }
+  Bundle There(Bundle bundle) {
+    const Device devices[] = {Device(), kFirst, kSecond};
+    for (NamedTensor& named : bundle.tensors) {
+      named.tensor = *named.tensor.ToDevice(devices[random_() % 3]);
+    }
+    return bundle;
+  }
+  std::vector<Destination> PlacesFor(const Bundle& bundle) {
+    std::vector<Destination> places;
+    for (const NamedTensor& named : bundle.tensors) {
+      const Tensor& like = named.tensor;
+      if (random_() % 3 == 0) {
+        places.push_back(
+            {named.name, *Tensor::Allocate(like.dtype(), like.shape())});
+        continue;
+      }
+      auto buffer = *devices_->Allocate(random_() % 2 == 0 ? kFirst : kSecond,
+                                        like.byte_size());
+      places.push_back({named.name, *Tensor::FromBuffer(like.dtype(),
+                                                        like.shape(), buffer)});
+    }
+    return places;
+  }
+  static void ExpectSame(const Bundle& got, const Bundle& sent) {
+    ASSERT_EQ(Names(got), Names(sent));
+    for (size_t i = 0; i < sent.tensors.size(); ++i) {
+      EXPECT_EQ(got.tensors[i].tensor.ToHost()->bytes(),
+                sent.tensors[i].tensor.bytes());
+    }
+  }
+
+  const unsigned seed_ = std::random_device()();
+  testing::ScopedTrace trace_{__FILE__, __LINE__, absl::StrCat("seed ", seed_)};
+  std::mt19937 random_{seed_};
+  LentDevices* const devices_;
+  TensorStore store_{size_t{1} << 30};
+  std::unique_ptr<grpc::Service> tensors_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<TensorClient> client_;
+};
+
+TEST_P(DeviceTransport, CarriesThemBothWays) {
+  for (int round = 0; round < 30; ++round) {
+    const Bundle sent =
+        RandomBundle(&random_, 1 << 20, HeapAllocator(), HeapAllocator());
+    ASSERT_TRUE(client_->Put(There(sent)).ok());
+    // What is stored on a device is lent by the server, too.
+    ASSERT_TRUE(store_.Put(There(sent)).ok());
+    const auto plain = client_->Get(Names(sent));
+    ASSERT_TRUE(plain.ok()) << plain.status();
+    ExpectSame(*plain, sent);
+    std::vector<Destination> places = PlacesFor(sent);
+    const auto got =
+        client_->Get(Names(sent), absl::MakeSpan(places), DeviceTensors::kKeep);
+    ASSERT_TRUE(got.ok()) << got.status();
+    for (const Destination& place : places) {
+      EXPECT_TRUE(place.used.ok()) << place.used;
+    }
+    ExpectSame(*got, sent);
+    ASSERT_TRUE(client_->PutStream(There(sent), 200000).ok());
+    ExpectSame(*client_->GetStream(Names(sent), 200000), sent);
+    client_->Delete(Names(sent)).IgnoreError();
+  }
+  EXPECT_GT(devices_->access()->copies(), 0);
+}
+
+TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
+  const size_t size = 100000;
+  auto buffer = *devices_->Allocate(kFirst, size);
+  char* const there = devices_->Peek(buffer->device_address());
+  devices_->Queue(kFirst, kStream, [&] { memset(there, 'x', size); });
+  const Tensor tensor = *Tensor::FromBuffer(
+      DType::kUint8, {static_cast<int64_t>(size)},
+      Buffer::After(buffer, *devices_->Record(kFirst, kStream)));
+  ASSERT_TRUE(client_->Put({{{"x", tensor}}}).ok());
+  EXPECT_EQ(store_.Get({"x"})->tensors[0].tensor.ToHost()->bytes(),
+            std::string(size, 'x'));
+}
+
+TEST_P(DeviceTransport, ADeviceThatFailsEndsTheCallAndNoOther) {
+  Bundle sent;
+  sent.tensors.push_back({"x", *Tensor::Allocate(DType::kUint8, {100000})});
+  memset(sent.tensors[0].tensor.buffer()->mutable_data(), 'x', 100000);
+  Bundle there;
+  there.tensors.push_back({"x", *sent.tensors[0].tensor.ToDevice(kFirst)});
+  ASSERT_TRUE(client_->Put(there).ok());
+  ASSERT_TRUE(store_.Put(there).ok());
+  devices_->access()->SetFails(true);
+  for (const absl::Status& status :
+       {client_->Put(there).status(), client_->Get({"x"}).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+    EXPECT_NE(status.message().find("told to fail, too"), std::string::npos)
+        << status;
+  }
+  devices_->access()->SetFails(false);
+  EXPECT_TRUE(client_->Put(there).ok());
+  ExpectSame(*client_->Get({"x"}), sent);
+}
+
+std::string NameOf(const testing::TestParamInfo<Carrier>& info) {
+  const char* const names[] = {"Shm", "Tcp", "Http2"};
+  return names[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Carriers, DeviceTransport,
+                         testing::Values(Carrier::kShm, Carrier::kTcp,
+                                         Carrier::kHttp2),
+                         NameOf);
+
+}  // namespace
+}  // namespace penstock::tensor
