@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "bench/rpc/client.h"
 #include "bench/rpc/payload.h"
+#include "bench/rpc/prepare_memory.h"
 #include "bench/rpc/service.h"
 #include "bench/rpc/transports.h"
 #include "grpcpp/client_context.h"
@@ -25,6 +26,8 @@ constexpr absl::Duration kPathTimeout = absl::Seconds(2);
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
     const RunOptions& options, Transport transport, Api api) {
+  const absl::Status memory = PrepareMemory(options);
+  if (!memory.ok()) return memory;
   std::unique_ptr<Connection> connection(new Connection(transport));
   if (!options.server_addresses.empty()) {
     for (const std::string& address : options.server_addresses) {

@@ -22,6 +22,7 @@
 #include "absl/strings/str_join.h"
 #include "bench/rpc/cell.h"
 #include "bench/rpc/client_role.h"
+#include "bench/rpc/devices.h"
 #include "bench/rpc/message.h"
 #include "bench/rpc/options.h"
 #include "bench/rpc/report.h"
@@ -112,6 +113,10 @@ void WarnOfGaps(const Recording& recording) {
 }
 
 int Measure(const RunOptions& options, const std::string& command) {
+  if (options.on_device) {
+    const absl::Status device = CheckDevice();
+    if (!device.ok()) return Complain(kFailed, device.message());
+  }
   if (options.recording != nullptr) WarnOfGaps(*options.recording);
   absl::StatusOr<ResultFiles> files = ResultFiles::Open(options);
   if (!files.ok()) return Complain(kFailed, files.status().message());

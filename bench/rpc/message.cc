@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/buffers.h"
+#include "bench/rpc/device_message.h"
 #include "bench/rpc/payload.pb.h"
 #include "grpc/slice.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -27,6 +28,9 @@ using Write = absl::FunctionRef<void(uint8_t*)>;
 using Read = absl::FunctionRef<void(absl::Span<const uint8_t>)>;
 
 std::atomic<MessageForm> message_form{MessageForm::kRaw};
+
+// Null if messages lie on the host.
+std::atomic<DeviceMessages*> on_device{nullptr};
 
 // Written before the first message is made.
 struct {
@@ -87,14 +91,27 @@ absl::Status ReadProtobuf(grpc::ByteBuffer message, Read read) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
+                                          WritePart write) {
+  const auto size = static_cast<int64_t>(bytes);
+  if (DeviceMessages* const device = on_device) {
+    auto buffer = device->MakeBuffer(bytes, offset, write);
+    if (!buffer.ok()) return buffer.status();
+    return tensor::Tensor::FromBuffer(tensor::DType::kUint8, {size},
+                                      *std::move(buffer));
+  }
+  auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
+  if (!tensor.ok()) return tensor;
+  write({tensor->mutable_flat<uint8_t>()->data(), bytes}, offset);
+  return tensor;
+}
+
 grpc::ByteBuffer MakeTensors(const BufferSizes& parts, WritePart write) {
   tensor::Bundle bundle;
   size_t offset = 0;
   for (size_t bytes : parts) {
-    const auto size = static_cast<int64_t>(bytes);
-    auto tensor = tensor::Tensor::Allocate(tensor::DType::kUint8, {size});
+    auto tensor = MakeTensor(bytes, offset, write);
     if (!tensor.ok()) return grpc::ByteBuffer();
-    write({tensor->mutable_flat<uint8_t>()->data(), bytes}, offset);
     offset += bytes;
     bundle.tensors.push_back(
         {absl::StrCat("payload", bundle.tensors.size()), *std::move(tensor)});
@@ -111,6 +128,9 @@ absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
 }
 
 grpc::ByteBuffer MakeSlices(const BufferSizes& parts, WritePart write) {
+  if (DeviceMessages* const device = on_device) {
+    return device->Make(parts, write).value_or(grpc::ByteBuffer());
+  }
   absl::InlinedVector<grpc::Slice, 1> slices;
   size_t offset = 0;
   for (size_t size : parts) {
@@ -135,6 +155,10 @@ void SetMessageForm(MessageForm form) {
   if (form == MessageForm::kTensor) {
     tensor::SetDefaultAllocator(tensor::PoolAllocator<Allocator>());
   }
+}
+
+void SetMessagesOnDevice(const tensor::Device& device) {
+  on_device = new DeviceMessages(device);
 }
 
 void SetMessageBuffers(int count, BufferSizes mixed) {
@@ -164,6 +188,9 @@ absl::Status ReadMessage(const grpc::ByteBuffer& message, Read read) {
       return ReadTensors(message, read);
     case MessageForm::kRaw:
       break;
+  }
+  if (DeviceMessages* const device = on_device) {
+    return device->ReadAll(message, read);
   }
   ReadRawMessage(message, read);
   return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "bench/rpc/buffers.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/device.h"
 
 namespace penstock {
 namespace bench {
@@ -26,6 +27,10 @@ void SetMessageForm(MessageForm form);
 // `mixed` are those of a message of exactly their sum; others are divided into
 // `count` equal ones. Messages of kMinPayload bytes are always one.
 void SetMessageBuffers(int count, BufferSizes mixed);
+
+// Has messages be made, from now on, on the device of device_message.h. Not
+// those of protobuf. UseDevice() of devices.h was called.
+void SetMessagesOnDevice(const tensor::Device& device);
 
 // Writes one buffer, which begins at the byte `offset` of the message.
 using WritePart =

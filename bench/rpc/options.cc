@@ -27,6 +27,7 @@ constexpr int kIdleChannels = 100;
 // The flags as CLI11 reads them, before they are checked.
 struct Flags {
   std::string message;
+  std::string memory;
   std::string benchmarks;
   std::string transports;
   std::string apis;
@@ -83,6 +84,15 @@ bool HasRawOnly(const RunOptions& options) {
                      });
 }
 
+bool MayLieOnDevice(const RunOptions& options) {
+  return options.message != MessageForm::kProtobuf &&
+         std::none_of(options.benchmarks.begin(), options.benchmarks.end(),
+                      [](Benchmark benchmark) {
+                        return benchmark == Benchmark::kReplay ||
+                               benchmark == Benchmark::kHandover;
+                      });
+}
+
 absl::Status CheckNumbers(const CLI::App& app, const RunOptions& options) {
   absl::Status status = CheckRange("--rounds", options.rounds, 1, 1000);
   status.Update(CheckRange("--seconds", options.seconds, 0.001, 3600));
@@ -122,6 +132,7 @@ absl::Status ReadLists(const CLI::App& app, const Flags& flags,
     if (form.ok()) options->message = *form;
     status.Update(form.status());
   }
+  options->on_device = flags.memory == "device";
   if (app.count("--sizes") > 0) {
     status.Update(
         ParseList<size_t>("--sizes", flags.sizes, ParseSize, &options->sizes));
@@ -220,6 +231,10 @@ void Declare(CLI::App* app, Flags* flags, RunOptions* options) {
   app->add_option("--message", flags->message,
                   "raw, protobuf (as a stub has it), tensor (default raw); "
                   "not with stream, resend and handover");
+  app->add_option("--memory", flags->memory,
+                  "where messages lie: host, or device, an NVIDIA GPU "
+                  "(default host)")
+      ->check(CLI::IsMember({"host", "device"}));
   app->add_option("--buffers", options->buffers.count,
                   "that a message consists of (default 1, with --scheme 10)");
   app->add_option("--scheme", flags->scheme,
@@ -297,6 +312,10 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   if (options->message != MessageForm::kRaw && HasRawOnly(*options)) {
     status.Update(absl::InvalidArgumentError(
         "--message: stream, resend and handover have raw messages only"));
+  }
+  if (options->on_device && !MayLieOnDevice(*options)) {
+    status.Update(absl::InvalidArgumentError(
+        "--memory=device: not with replay, handover, and protobuf's messages"));
   }
   if (!options->buffers.is_one() && HasRawOnly(*options)) {
     status.Update(absl::InvalidArgumentError(

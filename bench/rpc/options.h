@@ -27,6 +27,7 @@ struct RunOptions {
   bool transports_named = false;
   std::vector<Api> apis = AllApis();
   MessageForm message = MessageForm::kRaw;
+  bool on_device = false;  // where messages lie
   // Of messages; if buffers.scheme is not kEqual, of the buffers of one.
   std::vector<size_t> sizes = {8, size_t{64} << 10, size_t{1} << 20};
   Buffers buffers;

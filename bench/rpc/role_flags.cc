@@ -17,6 +17,7 @@ std::vector<std::string> ServerFlags(const RunOptions& options,
       absl::StrCat("--sizes=", absl::StrJoin(options.sizes, ",")),
       absl::StrCat("--threads=", options.threads),
       absl::StrCat("--address=", options.address)};
+  if (options.on_device) flags.emplace_back("--memory=device");
   if (options.recording != nullptr) {
     flags.push_back(absl::StrCat("--trace=", options.recording_path));
   }

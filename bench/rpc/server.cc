@@ -4,6 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "bench/rpc/prepare_memory.h"
 #include "bench/rpc/transports.h"
 #include "grpcpp/security/server_credentials.h"
 #include "penstock/penstock.h"
@@ -36,6 +37,8 @@ absl::Status RecordOnce(const std::string& path) {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const RunOptions& options,
                                                       Transport transport,
                                                       Api api) {
+  const absl::Status memory = PrepareMemory(options);
+  if (!memory.ok()) return memory;
   if (!options.record_path.empty()) {
     const absl::Status recorded = RecordOnce(options.record_path);
     if (!recorded.ok()) return recorded;

@@ -10,9 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "bench/rpc/devices.h"
 #include "bench/tensors/client.h"
 #include "bench/tensors/contender.h"
-#include "bench/tensors/devices.h"
 #include "bench/tensors/models.h"
 #include "bench/tensors/report.h"
 #include "bench/tensors/server.h"

@@ -83,6 +83,23 @@ TEST(OptionsTest, MessagesHaveAForm) {
   }
 }
 
+TEST(OptionsTest, MessagesLieOnTheHostOrADevice) {
+  EXPECT_FALSE(ParseGood({}).on_device);
+  EXPECT_FALSE(ParseGood({"--memory=host"}).on_device);
+  const RunOptions options =
+      ParseGood({"--memory=device", "--benchmark=latency,resend"});
+  EXPECT_TRUE(options.on_device);
+  for (const auto& flags : {ServerFlags(options, Transport::kShm, Api::kSync),
+                            ClientFlags(options, Benchmark::kLatency,
+                                        Transport::kShm, Api::kSync)}) {
+    EXPECT_THAT(flags, testing::Contains("--memory=device"));
+  }
+  EXPECT_THAT(ErrorOf({"--memory=gpu"}), HasSubstr("--memory"));
+  for (const char* flag : {"--benchmark=handover", "--message=protobuf"}) {
+    EXPECT_THAT(ErrorOf({"--memory=device", flag}), HasSubstr("not with"));
+  }
+}
+
 TEST(OptionsTest, WrongValuesAreNamed) {
   EXPECT_THAT(ErrorOf({"--transports=tcp,infiniband"}),
               HasSubstr("\"infiniband\" is no transport; there are tcp"));

@@ -1,11 +1,13 @@
 // The program itself: processes, transports, APIs, exit codes.
 
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -74,6 +76,25 @@ TEST(RpcTest, MessagesOfManyBuffersAreAnsweredInEveryForm) {
           << form << " " << scheme;
     }
   }
+}
+
+// Nothing stands in for a GPU, and nothing is printed that could be taken for
+// its figures.
+TEST(RpcTest, WithoutADeviceItsMemoryIsNotMeasured) {
+  if (access("/dev/nvidiactl", F_OK) == 0) GTEST_SKIP() << "there is a GPU";
+  const std::string path = testing::TempDir() + "/device";
+  EXPECT_EQ(
+      RunRpc("--memory=device --quick > " + path + " 2> " + path + ".error"),
+      1);
+  const auto contents = [](const std::string& file) {
+    std::ostringstream out;
+    out << std::ifstream(file).rdbuf();
+    return out.str();
+  };
+  EXPECT_EQ(contents(path), "");
+  EXPECT_NE(contents(path + ".error").find("without --memory=device"),
+            std::string::npos)
+      << contents(path + ".error");
 }
 
 TEST(RpcTest, ManyClientsSendToManyServers) {

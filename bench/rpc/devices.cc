@@ -1,15 +1,19 @@
-#include "bench/tensors/devices.h"
+#include "bench/rpc/devices.h"
+
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "penstock/destinations.h"
 #include "penstock/device_slices.h"
 #include "penstock/penstock.h"
+#include "tensor_service/codec.h"
 #include "tensor_service/cuda/cuda_memory.h"
 #include "tensor_service/device_memory.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/pool_allocator.h"
 
-namespace penstock::bench {
+namespace penstock {
+namespace bench {
 namespace {
 
 absl::Status Unavailable(const absl::Status& why) {
@@ -38,4 +42,12 @@ absl::Status UseDevice() {
   return absl::OkStatus();
 }
 
-}  // namespace penstock::bench
+absl::Status CheckLending() {
+  auto trial = tensor::GetDeviceMemory()->Allocate(kGpu, tensor::kLendAtLeast);
+  if (!trial.ok()) return Unavailable(trial.status());
+  const auto lent = tensor::GetDeviceMemory()->Lend(*std::move(trial));
+  return lent.ok() ? absl::OkStatus() : Unavailable(lent.status());
+}
+
+}  // namespace bench
+}  // namespace penstock

@@ -1,12 +1,13 @@
 // The GPU that --memory=device measures.
 
-#ifndef PENSTOCK_BENCH_TENSORS_DEVICES_H_
-#define PENSTOCK_BENCH_TENSORS_DEVICES_H_
+#ifndef PENSTOCK_BENCH_RPC_DEVICES_H_
+#define PENSTOCK_BENCH_RPC_DEVICES_H_
 
 #include "absl/status/status.h"
 #include "tensor_service/device.h"
 
-namespace penstock::bench {
+namespace penstock {
+namespace bench {
 
 // The first that CUDA shows this process.
 inline constexpr tensor::Device kGpu = {tensor::Device::Kind::kCuda, 0};
@@ -20,6 +21,11 @@ absl::Status CheckDevice();
 // UNAVAILABLE as CheckDevice() does, or if the device has no memory for us.
 absl::Status UseDevice();
 
-}  // namespace penstock::bench
+// Returns UNAVAILABLE, with the reason, if this process's transport does not
+// take messages that lie on the device, after UseDevice().
+absl::Status CheckLending();
 
-#endif  // PENSTOCK_BENCH_TENSORS_DEVICES_H_
+}  // namespace bench
+}  // namespace penstock
+
+#endif  // PENSTOCK_BENCH_RPC_DEVICES_H_
