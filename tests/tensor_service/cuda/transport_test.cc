@@ -1,0 +1,214 @@
+// Tensors from device to device by calls over shared memory, with the driver in
+// memory: no byte goes by way of the host, unless it has to. A program of its
+// own, since a process says once whose devices are the transports'.
+
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "gtest/gtest.h"
+#include "penstock/destinations.h"
+#include "penstock/device_slices.h"
+#include "penstock/penstock.h"
+#include "tensor_service/client.h"
+#include "tensor_service/cuda/cuda_memory.h"
+#include "tensor_service/direct_receive.h"
+#include "tensor_service/service.h"
+#include "tensor_service/status.h"
+#include "tensor_service/store.h"
+#include "tests/transport/device/fake_driver.h"
+
+namespace penstock::tensor {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Device kFirst = {Device::Kind::kCuda, 0};
+constexpr Device kSecond = {Device::Kind::kCuda, 1};
+constexpr size_t kLarge = 300 * 1000;
+
+device::FakeDriver* Driver() {
+  static auto* const driver = new device::FakeDriver;
+  return driver;
+}
+// The process's, for good.
+CudaMemory* Cuda() {
+  static auto* const cuda = [] {
+    auto* const made = new CudaMemory(Driver());
+    const absl::Status served = made->ServeTransports();
+    EXPECT_TRUE(served.ok()) << served;
+    SetDeviceMemory(made);
+    SetDirectReceiver(
+        DirectReceiverBy<penstock::Destinations>(&AcceptDeviceSlices));
+    return made;
+  }();
+  return cuda;
+}
+
+std::string RandomBytes(std::mt19937* random, size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>((*random)());
+  return bytes;
+}
+
+// How often the driver has copied which way.
+struct Copies {
+  int to_host = Driver()->CallsOf("MemcpyDtoHAsync");
+  int from_host = Driver()->CallsOf("MemcpyHtoDAsync");
+  int on_device = Driver()->CallsOf("MemcpyDtoDAsync") +
+                  Driver()->CallsOf("MemcpyPeerAsync");
+};
+
+class CudaTransport : public testing::Test {
+ protected:
+  CudaTransport() {
+    Cuda();
+    service_ = MakeTensorService(&store_, DeviceTensors::kKeep);
+    Options options;
+    options.policy = Policy::kRequire;
+    options.fabrics = {Fabric::kShm};
+    grpc::ServerBuilder builder;
+    Enable(&builder, options);
+    AllowUnlimitedMessages(&builder);
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                             &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    channel_ = grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port),
+        Credentials(grpc::InsecureChannelCredentials(), options),
+        UnlimitedMessages());
+    client_ = std::make_unique<TensorClient>(channel_);
+    EXPECT_TRUE(client_->List().ok());
+  }
+  ~CudaTransport() override {
+    client_.reset();
+    channel_.reset();
+    server_->Shutdown();
+    server_->Wait();
+    EXPECT_THAT(Driver()->violations(), IsEmpty());
+  }
+
+  static Tensor OnDevice(const Device& device, const std::string& bytes) {
+    std::shared_ptr<Buffer> buffer = *Cuda()->Allocate(device, bytes.size());
+    Driver()->Write(buffer->device_address(), bytes);
+    return *Tensor::FromBuffer(
+        DType::kUint8, {static_cast<int64_t>(bytes.size())}, std::move(buffer));
+  }
+  static std::string Read(const Tensor& tensor) {
+    return Driver()->Read(tensor.buffer()->device_address(),
+                          tensor.byte_size());
+  }
+
+  TensorStore store_{size_t{1} << 30};
+  std::unique_ptr<grpc::Service> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<TensorClient> client_;
+};
+
+TEST_F(CudaTransport, NothingIsCopiedToTheHost) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int i = 0; i < 20; ++i) {
+    const size_t size = 64 * 1024 + random() % (1 << 20);
+    const std::string bytes = RandomBytes(&random, size);
+    const Device from = random() % 2 == 0 ? kFirst : kSecond;
+    const Tensor sent = OnDevice(from, bytes);
+    const Copies before;
+    ASSERT_TRUE(client_->Put({{{"x", sent}}}).ok());
+    const Tensor stored = store_.Get({"x"})->tensors[0].tensor;
+    EXPECT_EQ(stored.device(), from);
+    EXPECT_EQ(Read(stored), bytes);
+
+    // Into a place on either device, and where it lies.
+    const Device to = random() % 2 == 0 ? kFirst : kSecond;
+    std::vector<Destination> places = {
+        {"x", OnDevice(to, std::string(size, 'Z'))}};
+    const auto got =
+        client_->Get({"x"}, absl::MakeSpan(places), DeviceTensors::kKeep);
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_TRUE(places[0].used.ok()) << places[0].used;
+    EXPECT_EQ(Read(places[0].into), bytes);
+    const auto kept = client_->Get({"x"}, {}, DeviceTensors::kKeep);
+    ASSERT_TRUE(kept.ok()) << kept.status();
+    EXPECT_EQ(kept->tensors[0].tensor.device(), from);
+    EXPECT_EQ(Read(kept->tensors[0].tensor), bytes);
+
+    const Copies after;
+    EXPECT_EQ(after.to_host - before.to_host, 0);
+    EXPECT_EQ(after.from_host - before.from_host, 0);
+    EXPECT_EQ(after.on_device - before.on_device, 2)
+        << "the store's own, and to the place";
+  }
+  const auto reports = DescribePaths(*channel_);
+  ASSERT_EQ(reports.size(), 1u);
+  EXPECT_THAT(reports[0].ToString(), HasSubstr("devices' memory in place"));
+}
+
+TEST_F(CudaTransport, WhoWantsThemOnTheHostGetsThemThere) {
+  std::mt19937 random(1);
+  const std::string bytes = RandomBytes(&random, kLarge);
+  ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
+  const auto got = client_->Get({"x"});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_TRUE(got->tensors[0].tensor.device().is_host());
+  EXPECT_TRUE(got->tensors[0].tensor.bytes() == bytes);
+}
+
+// The server's copy is queued behind nothing that the sender has not waited
+// for.
+TEST_F(CudaTransport, BytesAreThoseThatTheStreamHasWritten) {
+  const device::abi::Stream kernels = Driver()->ProgramStream(0);
+  const Tensor plain = OnDevice(kFirst, std::string(kLarge, 'a'));
+  const std::shared_ptr<Buffer> buffer = plain.buffer();
+  Driver()->QueueFill(kernels, buffer->device_address(), 'b', kLarge);
+  auto event =
+      Cuda()->Record(kFirst, Stream{reinterpret_cast<uintptr_t>(kernels)});
+  ASSERT_TRUE(event.ok()) << event.status();
+  const Tensor written = *Tensor::FromBuffer(
+      plain.dtype(), plain.shape(), Buffer::After(buffer, *std::move(event)));
+  ASSERT_TRUE(client_->Put({{{"x", written}}}).ok());
+  EXPECT_EQ(Read(store_.Get({"x"})->tensors[0].tensor),
+            std::string(kLarge, 'b'));
+}
+
+// A tensor that is freed and allocated again has another name, so no peer takes
+// the new one for the old one.
+TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
+  for (int i = 0; i < 30; ++i) {
+    const std::string bytes(kLarge, static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
+    EXPECT_EQ(Read(store_.Get({"x"})->tensors[0].tensor), bytes) << i;
+  }
+}
+
+// Each call of the driver's fails once: the call may, and the next one is well.
+TEST_F(CudaTransport, ADriverThatFailsCostsOneCall) {
+  const std::string bytes(kLarge, 'x');
+  const Tensor tensor = OnDevice(kFirst, bytes);
+  ASSERT_TRUE(client_->Put({{{"x", tensor}}}).ok());
+  int failed = 0;
+  for (int call = 1; call <= 40; ++call) {
+    Driver()->FailAfter(call, device::abi::kOperatingSystem);
+    const auto put = client_->Put({{{"x", tensor}}});
+    Driver()->FailNoMore();
+    failed += put.ok() ? 0 : 1;
+    ASSERT_TRUE(client_->Put({{{"x", tensor}}}).ok()) << call;
+    ASSERT_EQ(Read(store_.Get({"x"})->tensors[0].tensor), bytes) << call;
+  }
+  EXPECT_GT(failed, 0);
+}
+
+}  // namespace
+}  // namespace penstock::tensor
