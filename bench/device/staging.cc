@@ -1,6 +1,7 @@
 // How fast tensors go from one GPU to another by way of both hosts, by
-// simulated time: which chunks and slots a staged pipeline wants. No GPU is
-// needed, and no figure of this is one of a GPU's. See docs/performance.md.
+// simulated time: which chunks and slots a staged pipeline wants; and what is
+// left of a copy on a device if a call goes before it. No GPU is needed, and no
+// figure of this is one of a GPU's. See docs/performance.md.
 //
 // Runs transport/device's own StagingPipeline. A stage works on one chunk at a
 // time, and takes what a chunk costs by itself, and its bytes at the stage's
@@ -27,6 +28,7 @@ struct Flags {
   double transport_gb_per_s = 10;  // shm on the machine of performance.md
   double copy_us = 8;      // to queue a copy, and to be woken by its event
   double message_us = 10;  // a message of a stream
+  double call_us = 60;     // a call whose message is used in place, over shm
 };
 
 struct Stage {
@@ -129,6 +131,27 @@ void Print(const Flags& flags) {
   }
 }
 
+// By CUDA IPC: a call, and then the receiver's copy, which no other one waits
+// for.
+void PrintInPlace(const Flags& flags) {
+  const std::vector<double> rates = {300, 1500, 2500};  // of L4, A100, H100
+  std::printf(
+      "\nIn place, between processes of one host: a call of %.0f us, and a "
+      "copy on the device of %.0f us and its bytes.\n"
+      "Percent of the rate of the copy alone, by its GB/s:\n\n%12s",
+      flags.call_us, flags.copy_us, "message");
+  for (double rate : rates) std::printf("%9.0f", rate);
+  std::printf("\n");
+  for (size_t bytes : {16 * kMiB, 64 * kMiB, 256 * kMiB, 1024 * kMiB}) {
+    std::printf("%8zu MiB", bytes / kMiB);
+    for (double rate : rates) {
+      const double copy_us = flags.copy_us + bytes / rate / 1e3;
+      std::printf("%9.0f", 100 * copy_us / (copy_us + flags.call_us));
+    }
+    std::printf("\n");
+  }
+}
+
 }  // namespace
 }  // namespace penstock::device
 
@@ -149,6 +172,11 @@ int main(int argc, char** argv) {
                  "microseconds of each message")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
+  app.add_option("--call-us", flags.call_us,
+                 "microseconds of a call over shared memory")
+      ->check(CLI::Range(0.0, 1e6))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   penstock::device::Print(flags);
+  penstock::device::PrintInPlace(flags);
 }
