@@ -4,7 +4,7 @@
 #ifndef PENSTOCK_DEVICE_SLICES_H_
 #define PENSTOCK_DEVICE_SLICES_H_
 
-#include "absl/strings/string_view.h"
+#include <string>
 
 namespace penstock {
 
@@ -17,7 +17,7 @@ namespace penstock {
 // Holds for calls that begin later, and cannot be undone. Thread-safe.
 //
 // A client says the same of one call by Destinations (destinations.h).
-void AcceptDeviceSlices(absl::string_view prefix);
+void AcceptDeviceSlices(const std::string& prefix);
 
 }  // namespace penstock
 

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,7 @@ bool LiesIn(const grpc::ByteBuffer& message,
 template <typename Destinations>
 class DirectReceiverOf final : public DirectReceiver {
  public:
-  using Accept = void (*)(absl::string_view path_prefix);
+  using Accept = void (*)(const std::string& path_prefix);
 
   std::shared_ptr<PostedRanges> Post(const std::vector<ReceiveRange>& ranges,
                                      std::shared_ptr<const void> owner,
@@ -88,7 +89,7 @@ class DirectReceiverOf final : public DirectReceiver {
 
   void AcceptAt(absl::string_view path_prefix) override {
     const Accept accept = accept_.load(std::memory_order_acquire);
-    if (accept != nullptr) accept(path_prefix);
+    if (accept != nullptr) accept(std::string(path_prefix));
   }
 
   void set_accept(Accept accept) {
@@ -129,7 +130,7 @@ class DirectReceiverOf final : public DirectReceiver {
 //       &penstock::AcceptDeviceSlices));
 template <typename Destinations>
 DirectReceiver* DirectReceiverBy(
-    void (*accept)(absl::string_view path_prefix) = nullptr) {
+    void (*accept)(const std::string& path_prefix) = nullptr) {
   static auto* const receiver = new DirectReceiverOf<Destinations>;
   if (accept != nullptr) receiver->set_accept(accept);
   return receiver;

@@ -1,10 +1,12 @@
 #include "penstock/device_slices.h"
 
+#include <string>
+
 #include "transport/grpc/accepted_paths.h"
 
 namespace penstock {
 
-void AcceptDeviceSlices(absl::string_view prefix) {
+void AcceptDeviceSlices(const std::string& prefix) {
   core::AcceptDeviceSlices(prefix);
 }
 
