@@ -22,6 +22,7 @@ _GIVEN = re.compile(r"=\s*(default|delete|0)$")
 @dataclasses.dataclass(frozen=True)
 class Function:
     scope: str  # "penstock::Allocator"
+    in_class: bool  # not in a namespace
     name: str
     returns: str
     parameters: str  # with their names, without default values
@@ -105,7 +106,7 @@ def _declared(head, scope, access):
     if not before and not match["name"].startswith("~"):
         raise ValueError(f"a constructor that is not inline: {head}")
     return [Function(
-        scope, match["name"], " ".join(before),
+        scope, access is not None, match["name"], " ".join(before),
         ", ".join(p.partition("=")[0].strip()
                   for p in _split(match["parameters"])),
         access is not None and "static" not in words,

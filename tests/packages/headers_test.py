@@ -37,6 +37,11 @@ def program(functions):
             const = " const" if each.is_const else ""
             value = (f"static_cast<{each.returns} ({kind})({each.parameters})"
                      f"{const}>({value})")
+            if each.in_class:
+                # The parameters' types may be named as the class names them.
+                lines.append(f"struct Scope{number} : {each.scope}"
+                             f" {{ static auto Value() {{ return {value}; }} }};")
+                value = f"Scope{number}::Value()"
         lines.append(f"auto used{number} = {value};")
     return "\n".join(lines + ["}", "int main() {}", ""])
 
@@ -94,14 +99,14 @@ class ScannerTest(unittest.TestCase):
              public: static C* Make(); virtual ~C(); virtual void P() = 0; };
             }}""")
         self.assertEqual(found, [
-            Function("a::b", "Free", "int",
+            Function("a::b", False, "Free", "int",
                      "const E& e, std::map<int, E> m", False, False),
-            Function("a::b", "operator<<", "std::ostream&",
+            Function("a::b", False, "operator<<", "std::ostream&",
                      "std::ostream& o, E e", False, False),
-            Function("a::b", "Attributed", "int", "", False, False),
-            Function("a::b::S", "x", "int", "", True, True),
-            Function("a::b::C", "Make", "C*", "", False, False),
-            Function("a::b::C", "~C", "", "", True, False)])
+            Function("a::b", False, "Attributed", "int", "", False, False),
+            Function("a::b::S", True, "x", "int", "", True, True),
+            Function("a::b::C", True, "Make", "C*", "", False, False),
+            Function("a::b::C", True, "~C", "", "", True, False)])
 
     def test_what_it_does_not_understand_is_an_error(self):
         for text in ("MACRO(x);", "template <typename T> void F(T t);",
