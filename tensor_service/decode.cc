@@ -191,8 +191,9 @@ absl::Status PlaceFromDevice(const Draft& draft, Tensor* tensor) {
   if (found == nullptr) {
     absl::StatusOr<Tensor> there =
         draft.copies->WithoutDestination(std::move(*tensor));
-    if (there.ok()) *tensor = *std::move(there);
-    return there.status();
+    if (!there.ok()) return there.status();
+    *tensor = *std::move(there);
+    return absl::OkStatus();
   }
   found->landed = HasLandedIn(found->into, *tensor);
   absl::Status status;
