@@ -204,6 +204,8 @@ absl::StatusOr<std::shared_ptr<const DeviceEvent>> CudaMemory::Record(
   if (!event.ok()) return event.status();
   absl::StatusOr<device::Device::Entered> entered = on->Enter();
   if (!entered.ok()) return entered.status();
+  absl::Status usable = on->CheckNotCaptured(*in);
+  if (!usable.ok()) return usable;
   absl::Status recorded =
       on->Check(on->api()->EventRecord(event->get(), *in), "record an event");
   if (!recorded.ok()) return recorded;
@@ -219,6 +221,8 @@ absl::Status CudaMemory::Order(const DeviceEvent& event, const Device& device,
   device::Device* const on = (*open)->device.get();
   absl::StatusOr<device::Device::Entered> entered = on->Enter();
   if (!entered.ok()) return entered.status();
+  absl::Status usable = on->CheckNotCaptured(*in);
+  if (!usable.ok()) return usable;
   return on->Check(on->api()->StreamWaitEvent(
                        *in, static_cast<const CudaEvent&>(event).get(), 0),
                    "have a stream wait");

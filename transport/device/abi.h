@@ -48,6 +48,11 @@ constexpr Result kLaunchFailed = 719;
 constexpr Result kNotPermitted = 800;
 constexpr Result kNotSupported = 801;
 constexpr Result kSystemDriverMismatch = 803;
+constexpr Result kStreamCaptureUnsupported = 900;
+constexpr Result kStreamCaptureInvalidated = 901;
+constexpr Result kStreamCaptureIsolation = 905;
+constexpr Result kStreamCaptureImplicit = 906;
+constexpr Result kCapturedEvent = 907;
 
 // CUdevice, CUcontext, CUstream, CUevent and CUdeviceptr.
 using DeviceId = int;
@@ -105,6 +110,10 @@ constexpr int kFlushWritesByHost = 1;
 constexpr int kWritesOrderedForOwner = 100;
 constexpr int kFlushWritesOfCurrentContext = 0;
 constexpr int kFlushWritesToOwner = 100;
+
+// CUstreamCaptureMode, and CUstreamCaptureStatus.
+constexpr int kCaptureModeRelaxed = 2;
+constexpr int kCaptureStatusNone = 0;
 
 // Flags of cuStreamCreate(), cuEventCreate(), cuMemHostAlloc(),
 // cuMemHostRegister() and cuIpcOpenMemHandle().

@@ -44,6 +44,10 @@ class Api {
   virtual abi::Result StreamSynchronize(abi::Stream stream) = 0;
   virtual abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                                       unsigned flags) = 0;
+  // Sets `status` to kCaptureStatusNone, or another. Does no harm to a capture.
+  virtual abi::Result StreamIsCapturing(abi::Stream stream, int* status) = 0;
+  // Swaps the calling thread's mode with `mode`; see RelaxedCapture.
+  virtual abi::Result ThreadExchangeStreamCaptureMode(int* mode) = 0;
   virtual abi::Result EventCreate(abi::Event* event, unsigned flags) = 0;
   virtual abi::Result EventDestroy(abi::Event event) = 0;
   virtual abi::Result EventRecord(abi::Event event, abi::Stream stream) = 0;

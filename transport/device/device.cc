@@ -1,5 +1,7 @@
 #include "transport/device/device.h"
 
+#include <utility>
+
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "transport/device/status.h"
@@ -9,6 +11,7 @@ namespace device {
 
 absl::StatusOr<std::unique_ptr<Device>> Device::Open(Api* api, int ordinal) {
   auto device = absl::WrapUnique(new Device(api, ordinal));
+  const RelaxedCapture capture(api);
   absl::StatusOr<Traits> traits = AskTraits(api, ordinal, &device->id_);
   if (!traits.ok()) return traits.status();
   device->traits_ = *std::move(traits);
@@ -20,7 +23,9 @@ absl::StatusOr<std::unique_ptr<Device>> Device::Open(Api* api, int ordinal) {
 }
 
 Device::~Device() {
-  if (context_ != nullptr) (void)api_->DevicePrimaryCtxRelease(id_);
+  if (context_ == nullptr) return;
+  const RelaxedCapture capture(api_);
+  (void)api_->DevicePrimaryCtxRelease(id_);
 }
 
 std::string Device::ToString() const { return absl::StrCat("cuda:", ordinal_); }
@@ -30,10 +35,20 @@ absl::StatusOr<Device::Entered> Device::Enter() {
     base::MutexLock lock(&mu_);
     if (!lost_.ok()) return lost_;
   }
+  RelaxedCapture capture(api_);
   absl::Status entered =
       Check(api_->CtxPushCurrent(context_), "enter a context");
   if (!entered.ok()) return entered;
-  return Entered(this);
+  return Entered(this, std::move(capture));
+}
+
+absl::Status Device::CheckNotCaptured(abi::Stream stream) {
+  int status = abi::kCaptureStatusNone;
+  const abi::Result asked = api_->StreamIsCapturing(stream, &status);
+  return Check(asked == abi::kSuccess && status != abi::kCaptureStatusNone
+                   ? abi::kStreamCaptureUnsupported
+                   : asked,
+               "use a stream");
 }
 
 bool Device::is_lost() const {

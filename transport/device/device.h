@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "transport/base/mutex.h"
 #include "transport/device/api.h"
+#include "transport/device/relaxed_capture.h"
 #include "transport/device/survey.h"
 
 namespace penstock {
@@ -39,20 +40,29 @@ class Device {
   std::string ToString() const;
 
   // While it lives, the device's context is current on the thread that made it,
-  // in place of the one that was. Destroy it there.
+  // in place of the one that was, and what it calls leaves graphs alone that
+  // others capture. Destroy it there.
   class Entered {
    public:
-    explicit Entered(Device* device) : device_(device) {}
+    Entered(Device* device, RelaxedCapture capture)
+        : capture_(std::move(capture)), device_(device) {}
     Entered(Entered&& other) noexcept
-        : device_(std::exchange(other.device_, nullptr)) {}
+        : capture_(std::move(other.capture_)),
+          device_(std::exchange(other.device_, nullptr)) {}
     Entered& operator=(Entered&&) = delete;
     ~Entered();
 
    private:
+    RelaxedCapture capture_;
     Device* device_;
   };
   // Returns the device's first sticky error, if it had one: it is lost.
   absl::StatusOr<Entered> Enter();
+
+  // Returns FAILED_PRECONDITION if the stream, of the program's, is being
+  // captured into a graph. Nothing may be ordered before or after it then, and
+  // to try would invalidate the capture. Call it entered.
+  absl::Status CheckNotCaptured(abi::Stream stream);
 
   // Whether it had a sticky error.
   bool is_lost() const;

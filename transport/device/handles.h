@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "transport/device/device.h"
+#include "transport/device/relaxed_capture.h"
 
 namespace penstock {
 namespace device {
@@ -34,6 +35,7 @@ class Handle {
     if (object_ == T()) return;
     abi::Context left = nullptr;
     Api* const api = device_->api();
+    const RelaxedCapture capture(api);
     // Not Enter(): what a lost device has made is to be destroyed, too.
     const bool entered =
         api->CtxPushCurrent(device_->context()) == abi::kSuccess;

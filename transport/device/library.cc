@@ -23,6 +23,8 @@ struct Symbols {
   abi::Result (*cuDeviceGet)(abi::DeviceId*, int) = nullptr;
   abi::Result (*cuDeviceGetName)(char*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetUuid)(abi::Uuid*, abi::DeviceId) = nullptr;
+  // Of CUDA 11.4, and null before. Tells apart the instances (MIG) of a device.
+  abi::Result (*cuDeviceGetUuid_v2)(abi::Uuid*, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetAttribute)(int*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDevicePrimaryCtxRetain)(abi::Context*,
                                           abi::DeviceId) = nullptr;
@@ -33,6 +35,8 @@ struct Symbols {
   abi::Result (*cuStreamDestroy_v2)(abi::Stream) = nullptr;
   abi::Result (*cuStreamSynchronize)(abi::Stream) = nullptr;
   abi::Result (*cuStreamWaitEvent)(abi::Stream, abi::Event, unsigned) = nullptr;
+  abi::Result (*cuStreamIsCapturing)(abi::Stream, int*) = nullptr;
+  abi::Result (*cuThreadExchangeStreamCaptureMode)(int*) = nullptr;
   abi::Result (*cuEventCreate)(abi::Event*, unsigned) = nullptr;
   abi::Result (*cuEventDestroy_v2)(abi::Event) = nullptr;
   abi::Result (*cuEventRecord)(abi::Event, abi::Stream) = nullptr;
@@ -99,7 +103,9 @@ class LibraryApi : public Api {
     return call_.cuDeviceGetName(name, length, device);
   }
   abi::Result DeviceGetUuid(abi::Uuid* uuid, abi::DeviceId device) override {
-    return call_.cuDeviceGetUuid(uuid, device);
+    return call_.cuDeviceGetUuid_v2 != nullptr
+               ? call_.cuDeviceGetUuid_v2(uuid, device)
+               : call_.cuDeviceGetUuid(uuid, device);
   }
   abi::Result DeviceGetAttribute(int* value, int attribute,
                                  abi::DeviceId device) override {
@@ -130,6 +136,12 @@ class LibraryApi : public Api {
   abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                               unsigned flags) override {
     return call_.cuStreamWaitEvent(stream, event, flags);
+  }
+  abi::Result StreamIsCapturing(abi::Stream stream, int* status) override {
+    return call_.cuStreamIsCapturing(stream, status);
+  }
+  abi::Result ThreadExchangeStreamCaptureMode(int* mode) override {
+    return call_.cuThreadExchangeStreamCaptureMode(mode);
   }
   abi::Result EventCreate(abi::Event* event, unsigned flags) override {
     return call_.cuEventCreate(event, flags);
@@ -275,6 +287,8 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuStreamDestroy_v2)
   PENSTOCK_FIND(cuStreamSynchronize)
   PENSTOCK_FIND(cuStreamWaitEvent)
+  PENSTOCK_FIND(cuStreamIsCapturing)
+  PENSTOCK_FIND(cuThreadExchangeStreamCaptureMode)
   PENSTOCK_FIND(cuEventCreate)
   PENSTOCK_FIND(cuEventDestroy_v2)
   PENSTOCK_FIND(cuEventRecord)
@@ -303,6 +317,7 @@ const char* FindAll(void* library, Symbols* symbols) {
   PENSTOCK_FIND(cuLaunchKernel)
 #undef PENSTOCK_FIND
 #define PENSTOCK_FIND_IF_THERE(name) Find(library, #name, &symbols->name);
+  PENSTOCK_FIND_IF_THERE(cuDeviceGetUuid_v2)
   PENSTOCK_FIND_IF_THERE(cuMemGetHandleForAddressRange)
   PENSTOCK_FIND_IF_THERE(cuFlushGPUDirectRDMAWrites)
 #undef PENSTOCK_FIND_IF_THERE

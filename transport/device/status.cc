@@ -19,6 +19,10 @@ constexpr char kRestart[] =
     "the device is lost to this process: find the kernel that failed "
     "(compute-sanitizer), and restart";
 
+constexpr char kCaptured[] =
+    "the stream is being captured into a graph: send and receive outside of "
+    "the capture";
+
 // What is not here is INTERNAL.
 constexpr Meaning kMeanings[] = {
     {abi::kInvalidValue, absl::StatusCode::kInvalidArgument, false, ""},
@@ -61,6 +65,16 @@ constexpr Meaning kMeanings[] = {
     {abi::kSystemDriverMismatch, absl::StatusCode::kFailedPrecondition, false,
      "the kernel's driver and libcuda.so.1 are of two releases: reboot, or "
      "install them together"},
+    {abi::kStreamCaptureUnsupported, absl::StatusCode::kFailedPrecondition,
+     false, kCaptured},
+    {abi::kStreamCaptureInvalidated, absl::StatusCode::kFailedPrecondition,
+     false, kCaptured},
+    {abi::kStreamCaptureIsolation, absl::StatusCode::kFailedPrecondition, false,
+     kCaptured},
+    {abi::kStreamCaptureImplicit, absl::StatusCode::kFailedPrecondition, false,
+     kCaptured},
+    {abi::kCapturedEvent, absl::StatusCode::kFailedPrecondition, false,
+     kCaptured},
 };
 
 const Meaning* Find(abi::Result result) {

@@ -117,6 +117,22 @@ TEST_F(CudaMemoryTest, AStreamCanWaitForAnother) {
   EXPECT_EQ(driver_.Read(two->device_address(), 8), "cccccccc");
 }
 
+TEST_F(CudaMemoryTest, AStreamThatIsCapturedIsRefused) {
+  const device::abi::Stream captured = driver_.ProgramStream(0);
+  const device::abi::Stream other = driver_.ProgramStream(0);
+  driver_.BeginCapture(captured);
+  const auto recorded = memory_->Record(kFirst, StreamOf(captured));
+  EXPECT_TRUE(absl::IsFailedPrecondition(recorded.status()))
+      << recorded.status();
+  EXPECT_THAT(recorded.status().message(), HasSubstr("outside of the capture"));
+  const auto event = memory_->Record(kFirst, StreamOf(other));
+  ASSERT_TRUE(event.ok()) << event.status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      memory_->Order(**event, kFirst, StreamOf(captured))));
+  driver_.EndCapture(captured);
+  EXPECT_TRUE(memory_->Order(**event, kFirst, StreamOf(captured)).ok());
+}
+
 TEST_F(CudaMemoryTest, StreamZeroIsRefusedAndAStreamOfAnotherDevice) {
   EXPECT_THAT(memory_->Record(kFirst, Stream{0}).status().message(),
               HasSubstr("say 1"));

@@ -193,6 +193,28 @@ TEST_F(CudaTransport, MemoryThatIsUsedAgainHasItsOwnBytes) {
   }
 }
 
+// A call of ours on whichever thread would invalidate the program's capture,
+// and be refused.
+TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
+  const device::abi::Stream training = Driver()->ProgramStream(0);
+  const device::abi::Stream kernels = Driver()->ProgramStream(0);
+  Driver()->BeginCapture(training);
+  for (int i = 0; i < 10; ++i) {
+    const Tensor plain = OnDevice(kFirst, std::string(kLarge + i, 'a'));
+    auto event =
+        Cuda()->Record(kFirst, Stream{reinterpret_cast<uintptr_t>(kernels)});
+    ASSERT_TRUE(event.ok()) << event.status();
+    const Tensor sent =
+        *Tensor::FromBuffer(plain.dtype(), plain.shape(),
+                            Buffer::After(plain.buffer(), *std::move(event)));
+    ASSERT_TRUE(client_->Put({{{"x", sent}}}).ok());
+    const auto got = client_->Get({"x"}, {}, DeviceTensors::kKeep);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(client_->Get({"x"}).ok());
+  }
+  Driver()->EndCapture(training);
+}
+
 // Each call of the driver's fails once: the call may, and the next one is well.
 TEST_F(CudaTransport, ADriverThatFailsCostsOneCall) {
   const std::string bytes(kLarge, 'x');

@@ -50,6 +50,11 @@ PENSTOCK_SAME(kLaunchFailed, CUDA_ERROR_LAUNCH_FAILED);
 PENSTOCK_SAME(kNotPermitted, CUDA_ERROR_NOT_PERMITTED);
 PENSTOCK_SAME(kNotSupported, CUDA_ERROR_NOT_SUPPORTED);
 PENSTOCK_SAME(kSystemDriverMismatch, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+PENSTOCK_SAME(kStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+PENSTOCK_SAME(kStreamCaptureInvalidated, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+PENSTOCK_SAME(kStreamCaptureIsolation, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+PENSTOCK_SAME(kStreamCaptureImplicit, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+PENSTOCK_SAME(kCapturedEvent, CUDA_ERROR_CAPTURED_EVENT);
 
 PENSTOCK_SAME(kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 PENSTOCK_SAME(kPciBusId, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
@@ -78,6 +83,8 @@ PENSTOCK_SAME(kPointerIsIpcCapable,
 PENSTOCK_SAME(kRangeHandleDmaBufFd, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD);
 PENSTOCK_SAME(kMemoryTypeDevice, CU_MEMORYTYPE_DEVICE);
 
+PENSTOCK_SAME(kCaptureModeRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+PENSTOCK_SAME(kCaptureStatusNone, CU_STREAM_CAPTURE_STATUS_NONE);
 PENSTOCK_SAME(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 PENSTOCK_SAME(kEventBlockingSync, CU_EVENT_BLOCKING_SYNC);
 PENSTOCK_SAME(kEventDisableTiming, CU_EVENT_DISABLE_TIMING);
@@ -102,6 +109,7 @@ PENSTOCK_TAKES(cuGetErrorName, CUresult, const char**);
 PENSTOCK_TAKES(cuDeviceGetCount, int*);
 PENSTOCK_TAKES(cuDeviceGet, CUdevice*, int);
 PENSTOCK_TAKES(cuDeviceGetName, char*, int, CUdevice);
+PENSTOCK_TAKES(cuDeviceGetUuid_v2, CUuuid*, CUdevice);
 PENSTOCK_TAKES(cuDeviceGetAttribute, int*, CUdevice_attribute, CUdevice);
 PENSTOCK_TAKES(cuDevicePrimaryCtxRetain, CUcontext*, CUdevice);
 PENSTOCK_TAKES(cuDevicePrimaryCtxRelease_v2, CUdevice);
@@ -111,6 +119,8 @@ PENSTOCK_TAKES(cuStreamCreate, CUstream*, unsigned);
 PENSTOCK_TAKES(cuStreamDestroy_v2, CUstream);
 PENSTOCK_TAKES(cuStreamSynchronize, CUstream);
 PENSTOCK_TAKES(cuStreamWaitEvent, CUstream, CUevent, unsigned);
+PENSTOCK_TAKES(cuStreamIsCapturing, CUstream, CUstreamCaptureStatus*);
+PENSTOCK_TAKES(cuThreadExchangeStreamCaptureMode, CUstreamCaptureMode*);
 PENSTOCK_TAKES(cuEventCreate, CUevent*, unsigned);
 PENSTOCK_TAKES(cuEventDestroy_v2, CUevent);
 PENSTOCK_TAKES(cuEventRecord, CUevent, CUstream);

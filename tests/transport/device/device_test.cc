@@ -130,6 +130,26 @@ TEST(DeviceTest, HandlesAreDestroyedOnAnyThreadAndOnce) {
   EXPECT_EQ(driver.CallsOf("MemFree"), 1);
 }
 
+TEST(DeviceTest, WhatIsMadeAndDestroyedSpoilsNoCapture) {
+  FakeDriver driver;
+  const abi::Stream captured = driver.ProgramStream(0);
+  driver.BeginCapture(captured);
+  {
+    auto device = Device::Open(&driver, 0);
+    ASSERT_TRUE(device.ok()) << device.status();
+    auto block = AllocateOnDevice(device->get(), 8);
+    auto pinned = AllocatePinned(device->get(), 8);
+    auto event = CreateEvent(device->get());
+    EXPECT_TRUE(block.ok() && pinned.ok() && event.ok());
+    // A program that calls without more ado is refused.
+    EXPECT_EQ(driver.EventQuery(event->get()), abi::kStreamCaptureUnsupported);
+  }
+  driver.EndCapture(captured);
+  EXPECT_EQ(driver.Remains(), "");
+  EXPECT_THAT(driver.violations(),
+              testing::ElementsAre("EventQuery while a graph is captured"));
+}
+
 // On a machine with the driver this opens it; nothing may crash either way.
 TEST(LibraryTest, AMachineWithoutADriverSaysSoEachTime) {
   const auto opened = OpenLibrary();

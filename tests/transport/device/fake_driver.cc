@@ -100,6 +100,8 @@ std::vector<std::string> FakeDriver::violations() const {
 
 abi::Result FakeDriver::Begin(const char* name, bool destroys) {
   ++calls_of_[name];
+  const abi::Result allowed = CheckCaptures(name);
+  if (allowed != abi::kSuccess) return allowed;
   if (destroys) return abi::kSuccess;
   ++calls_;
   if (lost_ != abi::kSuccess) return lost_;
@@ -279,6 +281,7 @@ abi::Result FakeDriver::StreamWaitEvent(abi::Stream stream, abi::Event event,
   const abi::Result begun = BeginHere("StreamWaitEvent");
   if (begun != abi::kSuccess) return begun;
   if (events_.count(event) == 0 || !Knows(stream)) return abi::kInvalidHandle;
+  CheckNotCaptured("StreamWaitEvent", stream);
   abi::Work work;
   work.wait_for = event->stream;
   work.target = event->target;
@@ -312,6 +315,7 @@ abi::Result FakeDriver::EventRecord(abi::Event event, abi::Stream stream) {
   if (!Knows(stream) || event->device != stream->device) {
     return abi::kInvalidHandle;
   }
+  CheckNotCaptured("EventRecord", stream);
   event->stream = stream;
   event->target = stream->queued;
   return abi::kSuccess;

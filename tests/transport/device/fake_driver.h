@@ -33,6 +33,9 @@ namespace device {
 //               a handle names memory of the other, and is worthless once it
 //               was freed or the other has gone
 //
+//   captures    of a stream of the program's refuse what may spoil them, on
+//               each thread that has not relaxed its mode
+//
 // What a program must never do is kept as a violation. Thread-safe.
 class FakeDriver : public Api {
  public:
@@ -75,6 +78,9 @@ class FakeDriver : public Api {
   // fills memory with a byte when it runs.
   abi::Stream ProgramStream(int device);
   void QueueFill(abi::Stream stream, abi::Address at, char value, size_t bytes);
+  // Begins and ends a capture of the program's stream, in the global mode.
+  void BeginCapture(abi::Stream stream);
+  void EndCapture(abi::Stream stream);
   // Reads and writes device memory at once.
   std::string Read(abi::Address at, size_t bytes) const;
   void Write(abi::Address at, const std::string& bytes);
@@ -98,6 +104,8 @@ class FakeDriver : public Api {
   abi::Result StreamSynchronize(abi::Stream stream) override;
   abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                               unsigned flags) override;
+  abi::Result StreamIsCapturing(abi::Stream stream, int* status) override;
+  abi::Result ThreadExchangeStreamCaptureMode(int* mode) override;
   abi::Result EventCreate(abi::Event* event, unsigned flags) override;
   abi::Result EventDestroy(abi::Event event) override;
   abi::Result EventRecord(abi::Event event, abi::Stream stream) override;
@@ -155,6 +163,10 @@ class FakeDriver : public Api {
   abi::Result Begin(const char* name, bool destroys = false);
   // Returns how the call must fail that needs a context, or one of these.
   abi::Result BeginHere(const char* name, bool destroys = false);
+  // Returns how a call of that name must fail because of a capture.
+  abi::Result CheckCaptures(const char* name);
+  // Says that the call is a violation if the stream is being captured.
+  void CheckNotCaptured(const char* name, abi::Stream stream);
   bool Knows(abi::Stream stream) const { return streams_.count(stream) > 0; }
   static abi::Context Current();
 
@@ -193,6 +205,7 @@ class FakeDriver : public Api {
   std::map<const char*, size_t> registered_;  // of the program's
   std::set<abi::Stream> streams_;
   std::set<abi::Stream> program_streams_;
+  std::set<abi::Stream> captured_;
   std::set<abi::Event> events_;
   std::map<abi::Module, std::vector<std::unique_ptr<abi::FunctionObject>>>
       modules_;

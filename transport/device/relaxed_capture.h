@@ -1,0 +1,43 @@
+// Calls to the driver while the program captures a graph.
+
+#ifndef PENSTOCK_TRANSPORT_DEVICE_RELAXED_CAPTURE_H_
+#define PENSTOCK_TRANSPORT_DEVICE_RELAXED_CAPTURE_H_
+
+#include <utility>
+
+#include "transport/device/api.h"
+
+namespace penstock {
+namespace device {
+
+// While it lives, the calling thread may make any call though some other thread
+// captures a stream into a graph. Without it, CUDA takes allocating, freeing or
+// asking for an event, on any thread, for a mistake of the capturing one:
+// refuses the call, and invalidates the capture. None of these calls is to be
+// captured, since they are for streams and events of our own.
+//
+// Destroy it on the thread that made it. It may fail, in a forked child, where
+// every other call does, too.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(Api* api) : mode_(abi::kCaptureModeRelaxed) {
+    if (api->ThreadExchangeStreamCaptureMode(&mode_) == abi::kSuccess) {
+      api_ = api;
+    }
+  }
+  RelaxedCapture(RelaxedCapture&& other) noexcept
+      : api_(std::exchange(other.api_, nullptr)), mode_(other.mode_) {}
+  RelaxedCapture& operator=(RelaxedCapture&&) = delete;
+  ~RelaxedCapture() {
+    if (api_ != nullptr) (void)api_->ThreadExchangeStreamCaptureMode(&mode_);
+  }
+
+ private:
+  Api* api_ = nullptr;
+  int mode_;  // the thread's own
+};
+
+}  // namespace device
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_DEVICE_RELAXED_CAPTURE_H_
