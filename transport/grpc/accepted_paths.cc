@@ -22,6 +22,7 @@ class Accepted {
 
   void Add(absl::string_view prefix) {
     base::MutexLock lock(&mu_);
+    if (HasLocked(prefix)) return;
     prefixes_.emplace_back(prefix);
     any_.store(true, std::memory_order_release);
   }
@@ -29,13 +30,18 @@ class Accepted {
   bool Has(absl::string_view path) {
     if (!any_.load(std::memory_order_acquire)) return false;
     base::MutexLock lock(&mu_);
+    return HasLocked(path);
+  }
+
+ private:
+  bool HasLocked(absl::string_view path) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     for (const std::string& prefix : prefixes_) {
       if (absl::StartsWith(path, prefix)) return true;
     }
     return false;
   }
 
- private:
   base::Mutex mu_;
   std::vector<std::string> prefixes_ ABSL_GUARDED_BY(mu_);
   std::atomic<bool> any_{false};
