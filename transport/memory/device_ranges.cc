@@ -131,6 +131,9 @@ struct OfProcess {
 }  // namespace
 
 void PermitDevices() {
+  // Its fork handler comes before those that are registered later, and so runs
+  // after them: gRPC's waits for threads that may look for a range.
+  DeviceRange::Registry::Get();
   OfProcess* const process = OfProcess::Get();
   base::MutexLock lock(&process->mu);
   process->is_permitted = true;

@@ -39,6 +39,7 @@ class DeviceRange {
  private:
   class Registry;
   friend DeviceAccess* FindDevice(const void* data);
+  friend void PermitDevices();
   friend absl::optional<absl::Status> PollDevice(
       absl::Span<const uint8_t> range);
 
