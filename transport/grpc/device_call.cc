@@ -41,6 +41,8 @@ DeviceCall::DeviceCall(bool is_client, Transport* transport,
       combiner_(args.call_combiner) {
   GRPC_CLOSURE_INIT(&on_ready_, EnterAndResume, this, nullptr);
   GRPC_CLOSURE_INIT(&resume_, Run<&DeviceCall::Resume>, this, nullptr);
+  GRPC_CLOSURE_INIT(&on_cancelled_, OnCancelled, this, nullptr);
+  GRPC_CLOSURE_INIT(&end_in_combiner_, EndInCombiner, this, nullptr);
   GRPC_CLOSURE_INIT(&on_initial_metadata_, Run<&DeviceCall::OnInitialMetadata>,
                     this, nullptr);
   GRPC_CLOSURE_INIT(&on_message_, Run<&DeviceCall::OnMessage>, this, nullptr);
@@ -49,8 +51,7 @@ DeviceCall::DeviceCall(bool is_client, Transport* transport,
 
 void DeviceCall::StartBatch(Batch* batch) {
   if (batch->cancel_stream) {
-    cancelled_ = batch->payload->cancel_stream.cancel_error;
-    FailKept(*cancelled_);
+    EndWaiting(batch->payload->cancel_stream.cancel_error);
     return Pass(batch);
   }
   if (!kept_.empty() && MustComeAfterKept(*batch)) {
@@ -73,7 +74,7 @@ bool DeviceCall::MustComeAfterKept(const Batch& batch) const {
 }
 
 void DeviceCall::KeepUntilReady(Batch* batch) {
-  if (cancelled_.has_value()) return Fail(batch, *cancelled_);
+  if (ended_.has_value()) return Fail(batch, WhyEnded());
   // Until Resume() has returned.
   GRPC_CALL_STACK_REF(call_stack_, "device");
   wait_ =
@@ -84,7 +85,37 @@ void DeviceCall::KeepUntilReady(Batch* batch) {
     return GRPC_CALL_STACK_UNREF(call_stack_, "device");
   }
   kept_.push_back(batch);
+  if (is_client_) WatchCancellation();
   GRPC_CALL_COMBINER_STOP(combiner_, "wait for a device");
+}
+
+// gRPC cancels a call by a batch, which this filter sees only if it comes from
+// above: a direct channel's deadlines come from below. The call combiner tells
+// of both. It does so once, or takes the closure back with OK: it has one, of
+// whoever was last.
+void DeviceCall::WatchCancellation() {
+  if (is_watching_.exchange(true)) return;
+  GRPC_CALL_STACK_REF(call_stack_, "device's cancellation");
+  combiner_->SetNotifyOnCancel(&on_cancelled_);
+}
+
+void DeviceCall::OnCancelled(void* arg, grpc_error_handle error) {
+  auto* const call = static_cast<DeviceCall*>(arg);
+  if (!error.ok()) {
+    GRPC_CALL_COMBINER_START(call->combiner_, &call->end_in_combiner_, error,
+                             "cancelled");
+    return;
+  }
+  grpc_call_stack* const call_stack = call->call_stack_;
+  call->is_watching_ = false;
+  GRPC_CALL_STACK_UNREF(call_stack, "device's cancellation");
+}
+
+void DeviceCall::EndInCombiner(void* arg, grpc_error_handle error) {
+  auto* const call = static_cast<DeviceCall*>(arg);
+  call->EndWaiting(error);
+  GRPC_CALL_COMBINER_STOP(call->combiner_, "cancelled");
+  GRPC_CALL_STACK_UNREF(call->call_stack_, "device's cancellation");
 }
 
 void DeviceCall::EnterAndResume(void* arg, grpc_error_handle error) {
@@ -105,7 +136,7 @@ void DeviceCall::Resume(const grpc_error_handle& error) {
     GRPC_CALL_COMBINER_START(combiner_, &kept[i]->handler_private.closure,
                              absl::OkStatus(), "behind a device");
   }
-  if (kept.empty()) {  // the call was cancelled
+  if (kept.empty()) {  // the call has ended
     GRPC_CALL_COMBINER_STOP(combiner_, "a device is ready");
   } else if (error.ok()) {
     Pass(kept[0]);
@@ -120,7 +151,8 @@ void DeviceCall::StartKept(void* arg, grpc_error_handle) {
   static_cast<DeviceCall*>(batch->handler_private.extra_arg)->StartBatch(batch);
 }
 
-void DeviceCall::FailKept(const grpc_error_handle& error) {
+void DeviceCall::EndWaiting(const grpc_error_handle& error) {
+  ended_ = error;
   if (kept_.empty()) return;
   wait_->Abandon();
   absl::InlinedVector<Batch*, 2> kept;
@@ -129,9 +161,15 @@ void DeviceCall::FailKept(const grpc_error_handle& error) {
     batch->handler_private.extra_arg = this;
     GRPC_CLOSURE_INIT(&batch->handler_private.closure, FailInCombiner, batch,
                       nullptr);
-    GRPC_CALL_COMBINER_START(combiner_, &batch->handler_private.closure, error,
-                             "cancelled");
+    GRPC_CALL_COMBINER_START(combiner_, &batch->handler_private.closure, WhyEnded(),
+                             "ended");
   }
+}
+
+grpc_error_handle DeviceCall::WhyEnded() const {
+  return ended_->ok() ? ErrorWithCode("the call has ended before its message "
+                                      "was sent", GRPC_STATUS_CANCELLED)
+                      : *ended_;
 }
 
 void DeviceCall::FailInCombiner(void* arg, grpc_error_handle error) {
@@ -220,8 +258,11 @@ void DeviceCall::OnMessage(const grpc_error_handle& error) {
                           result);
 }
 
-// A message that was lost is the call's end, whatever its status says.
+// A message that was lost is the call's end, whatever its status says. Nobody
+// will read what is kept: on a server, nothing else tells of a client that has
+// cancelled, of a deadline, of a lost connection and of Server::Shutdown().
 void DeviceCall::OnEnd(const grpc_error_handle& error) {
+  EndWaiting(error);
   grpc_core::Closure::Run(DEBUG_LOCATION, then_end_,
                           error.ok() ? failure_ : error);
 }

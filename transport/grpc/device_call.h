@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
 #define PENSTOCK_TRANSPORT_GRPC_DEVICE_CALL_H_
 
+#include <atomic>
 #include <memory>
 
 #include "absl/container/inlined_vector.h"
@@ -42,8 +43,12 @@ class DeviceCall {
   void KeepUntilReady(Batch* batch);
   void Pass(Batch* batch);
   void Fail(Batch* batch, const grpc_error_handle& error);
-  // Fails what is kept, later.
-  void FailKept(const grpc_error_handle& error);
+  // Nothing is waited for any more, since the call has ended so: fails what is
+  // kept, later.
+  void EndWaiting(const grpc_error_handle& error);
+  grpc_error_handle WhyEnded() const;
+  // Has a client's call told of what cancels it below this filter.
+  void WatchCancellation();
   // The kept message is ready, or never will be.
   void Resume(const grpc_error_handle& error);
   // Makes the batch's message one that what is below can send.
@@ -60,6 +65,8 @@ class DeviceCall {
   template <void (DeviceCall::*method)(const grpc_error_handle&)>
   static void Run(void* arg, grpc_error_handle error);
   static void EnterAndResume(void* arg, grpc_error_handle error);
+  static void OnCancelled(void* arg, grpc_error_handle error);
+  static void EndInCombiner(void* arg, grpc_error_handle error);
   static void StartKept(void* arg, grpc_error_handle error);
   static void FailInCombiner(void* arg, grpc_error_handle error);
 
@@ -73,9 +80,12 @@ class DeviceCall {
   bool compresses_ = true;  // what it sends; unknown before the metadata
   absl::InlinedVector<Batch*, 2> kept_;
   std::shared_ptr<DeviceWait> wait_;
-  absl::optional<grpc_error_handle> cancelled_;
+  absl::optional<grpc_error_handle> ended_;
   grpc_closure on_ready_;
   grpc_closure resume_;
+  std::atomic<bool> is_watching_{false};
+  grpc_closure on_cancelled_;
+  grpc_closure end_in_combiner_;
 
   bool accepts_ = false;       // slices on devices
   grpc_error_handle failure_;  // of a message that was received

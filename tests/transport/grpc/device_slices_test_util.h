@@ -4,9 +4,11 @@
 #ifndef PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
 #define PENSTOCK_TESTS_TRANSPORT_GRPC_DEVICE_SLICES_TEST_UTIL_H_
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,24 @@ inline grpc::Slice OnDevice(const memory::Bytes& bytes,
 inline grpc::Slice OnDevice(const std::string& content) {
   return OnDevice(Device()->Put(content));
 }
+
+// What a producer of bytes says of them.
+struct Producer {
+  std::atomic<bool> ready{false};
+  std::atomic<int> asked{0};
+
+  memory::DeviceRange::Poll AsPoll() {
+    return [this]() -> absl::optional<absl::Status> {
+      ++asked;
+      if (!ready) return absl::nullopt;
+      return absl::OkStatus();
+    };
+  }
+  // Returns once it has been asked some times.
+  void AwaitAsked(int times) {
+    while (asked < times) std::this_thread::yield();
+  }
+};
 
 inline grpc::ByteBuffer MessageOf(std::vector<grpc::Slice> slices) {
   return grpc::ByteBuffer(slices.data(), slices.size());

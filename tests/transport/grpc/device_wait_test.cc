@@ -19,24 +19,6 @@ namespace {
 
 using DeviceWaitTest = DeviceSlicesTest;
 
-// What a producer of bytes says of them.
-struct Producer {
-  std::atomic<bool> ready{false};
-  std::atomic<int> asked{0};
-
-  memory::DeviceRange::Poll AsPoll() {
-    return [this]() -> absl::optional<absl::Status> {
-      ++asked;
-      if (!ready) return absl::nullopt;
-      return absl::OkStatus();
-    };
-  }
-  // Returns once it has been asked some times.
-  void AwaitAsked(int times) {
-    while (asked < times) std::this_thread::yield();
-  }
-};
-
 TEST_P(DeviceWaitTest, BytesAreReadOnceTheyAreThere) {
   ServeGeneric(&echo_);
   for (int i = 0; i < 10; ++i) {
