@@ -49,7 +49,9 @@ that is the server's: copy what you keep for long.
 `into` names memory of yours that tensors are received into: a dict of arrays,
 Tensors, or arrays on a GPU, of the type and shape that come, which are written
 to. Leave them alone until the call has returned. If one does not fit it raises
-InvalidArgument, and what is in the others is undefined.
+InvalidArgument, and what is in the others is undefined. A Tensor in the CPU's
+memory first makes sure that nobody else uses its memory, and otherwise gets
+other memory, as by numpy(writable=True): ask for its numpy() anew.
 
 With `keep_on_device`, tensors that the server has on a GPU of this machine stay
 there, in the server's memory, where the transport can leave them: copy them, or
@@ -186,11 +188,11 @@ py::dict Get(Client& self, const py::iterable& names, const py::object& into,
              bool keep_on_device) {
   const auto wanted = NamesOf(names);
   const tensor::DeviceTensors kept = Kept(keep_on_device);
-  std::vector<tensor::Destination> places = DestinationsOf(into);
+  Destinations places(into);
   py::dict tensors = DictOf(self.Run([&](TensorClient& client) {
-    return client.Get(wanted, absl::MakeSpan(places), kept);
+    return client.Get(wanted, places.get(), kept);
   }));
-  FinishDestinations(&places);
+  places.Finish();
   return tensors;
 }
 
@@ -198,11 +200,11 @@ py::dict Exchange(Client& self, const py::dict& tensors, const py::object& into,
                   bool keep_on_device) {
   const Bundle bundle = BundleOf(tensors);
   const tensor::DeviceTensors kept = Kept(keep_on_device);
-  std::vector<tensor::Destination> places = DestinationsOf(into);
+  Destinations places(into);
   py::dict replaced = DictOf(self.Run([&](TensorClient& client) {
-    return client.Exchange(bundle, absl::MakeSpan(places), kept);
+    return client.Exchange(bundle, places.get(), kept);
   }));
-  FinishDestinations(&places);
+  places.Finish();
   return replaced;
 }
 

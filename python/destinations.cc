@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "python/errors.h"
 #include "python/from_any.h"
+#include "python/gil.h"
 #include "python/tensor_object.h"
 #include "tensor_service/buffer.h"
 
@@ -42,12 +44,6 @@ bool IsReadOnlyOnDevice(const py::object& source) {
 
 void CheckWritable(const std::string& name, const py::object& source,
                    const Tensor& tensor) {
-  if (py::isinstance<TensorObject>(source)) {
-    if (tensor.byte_size() == 0 || tensor.buffer()->writable()) return;
-    Refuse(name,
-           "this Tensor's memory is read-only, as what was received or made of "
-           "an array: give the array itself, or Tensor.empty()");
-  }
   const bool good =
       py::isinstance<py::array>(source)
           ? IsOf(py::reinterpret_borrow<py::array>(source), tensor)
@@ -75,19 +71,6 @@ Tensor Writable(const Tensor& tensor) {
       Tensor::FromBuffer(tensor.dtype(), tensor.shape(), std::move(writable)));
 }
 
-Tensor WritableOf(const std::string& name, const py::object& source) {
-  const bool is_memory = py::isinstance<TensorObject>(source) ||
-                         py::isinstance<py::array>(source) ||
-                         py::hasattr(source, "__dlpack__") ||
-                         py::hasattr(source, "__cuda_array_interface__");
-  if (!is_memory) {
-    Refuse(name, "give an array, or a Tensor, that can be written to");
-  }
-  const Tensor tensor = ValueOf(FromAny(source, /*copy=*/false));
-  CheckWritable(name, source, tensor);
-  return Writable(tensor);
-}
-
 void NormaliseBools(const Tensor& tensor) {
   if (tensor.dtype() != DType::kBool || !tensor.device().is_host()) return;
   char* const bytes =
@@ -99,9 +82,8 @@ void NormaliseBools(const Tensor& tensor) {
 
 }  // namespace
 
-std::vector<Destination> DestinationsOf(const py::object& into) {
-  std::vector<Destination> destinations;
-  if (into.is_none()) return destinations;
+Destinations::Destinations(const py::object& into) {
+  if (into.is_none()) return;
   if (!py::isinstance<py::dict>(into)) {
     throw py::type_error("into is a dict: {\"x\": array}");
   }
@@ -110,18 +92,59 @@ std::vector<Destination> DestinationsOf(const py::object& into) {
       throw py::type_error("the name of a tensor is a str");
     }
     const auto name = key.cast<std::string>();
-    destinations.emplace_back(
-        name, WritableOf(name, py::reinterpret_borrow<py::object>(value)));
+    Tensor memory = MemoryOf(name, py::reinterpret_borrow<py::object>(value));
+    destinations_.emplace_back(name, std::move(memory));
   }
-  return destinations;
 }
 
-void FinishDestinations(std::vector<Destination>* destinations) {
-  for (const Destination& destination : *destinations) {
+Tensor Destinations::MemoryOf(const std::string& name,
+                              const py::object& source) {
+  if (py::isinstance<TensorObject>(source)) return MemoryOfTensor(name, source);
+  const bool is_memory = py::isinstance<py::array>(source) ||
+                         py::hasattr(source, "__dlpack__") ||
+                         py::hasattr(source, "__cuda_array_interface__");
+  if (!is_memory) {
+    Refuse(name, "give an array, or a Tensor, that can be written to");
+  }
+  const Tensor tensor = ValueOf(FromAny(source, /*copy=*/false));
+  CheckWritable(name, source, tensor);
+  return Writable(tensor);
+}
+
+Tensor Destinations::MemoryOfTensor(const std::string& name,
+                                    const py::object& source) {
+  const auto& object = source.cast<const TensorObject&>();
+  const Tensor& tensor = object.get();
+  if (tensor.byte_size() == 0) return tensor;
+  if (!tensor.buffer()->writable()) {
+    Refuse(name,
+           "this Tensor's memory is read-only, as what was received or made of "
+           "an array: give the array itself, or Tensor.empty()");
+  }
+  if (absl::c_linear_search(tensors_, source.ptr())) {
+    Refuse(name, "the same Tensor was given for another name");
+  }
+  tensors_.push_back(source.ptr());
+  if (!tensor.device().is_host() || object.IsWritable()) return tensor;
+  moved_.push_back({destinations_.size(), source});
+  const DType dtype = tensor.dtype();
+  tensor::Shape shape = tensor.shape();
+  return ValueOf([&] {
+    Unlocked unlocked;
+    return Tensor::Allocate(dtype, std::move(shape), Pool());
+  }());
+}
+
+void Destinations::Finish() {
+  for (const Destination& destination : destinations_) {
     if (!destination.used.ok()) {
       Refuse(destination.name, destination.used.message());
     }
     NormaliseBools(destination.into);
+  }
+  for (const Moved& moved : moved_) {
+    moved.tensor.cast<TensorObject&>().Replace(
+        destinations_[moved.destination].into);
   }
 }
 

@@ -31,17 +31,18 @@ class TensorObject {
   // object have the same one, until the object gets other memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
-  // Makes sure that the memory may be written to: nothing but this object and
-  // its arrays uses it. Otherwise gives the object a copy in the pool. Arrays
-  // that were made before then show what the object had before.
+  // Returns whether the memory may be written to: nothing but this object and
+  // its arrays uses it.
+  bool IsWritable() const;
+
+  // Makes sure that it IsWritable(). Otherwise gives the object a copy in the
+  // pool. Arrays that were made before then show what the object had before.
   absl::Status MakeWritable();
 
-  // Gives the object other memory, with the same elements.
+  // Gives the object other memory, of the same type and shape.
   void Replace(tensor::Tensor tensor);
 
  private:
-  bool IsWritable() const;
-
   std::shared_ptr<const tensor::Tensor> shared_;  // never null
 };
 

@@ -61,6 +61,66 @@ def test_tensors_are_received_into_arrays(client):
         assert a[7] == (round - 1 if round else 7)
 
 
+def full(value):
+    """A Tensor that nobody else uses, in the pool."""
+    tensor = penstock.Tensor.empty(BIG, "f8")
+    tensor.numpy(writable=True)[:] = value
+    return tensor
+
+
+def test_a_tensor_of_ones_own_is_received_into_where_it_is(client):
+    client.put({"a": np.full(BIG, 1.0)})
+    tensor = full(0)
+    array = tensor.numpy()
+    client.get(["a"], into={"a": tensor})
+    assert array[0] == 1 and np.shares_memory(array, tensor.numpy())
+
+
+def test_what_a_peer_has_stays_when_its_tensor_is_received_into(target):
+    with penstock.TensorClient(target) as client:
+        client.list()  # the path is agreed on
+        tensor = full(1)
+        client.put({"a": tensor, "b": np.full(BIG, 2.0)})
+        assert penstock.describe_paths()[0].path == "shm"
+        client.get(["b"], into={"b": tensor})
+        assert tensor.numpy()[0] == 2
+        assert client.get(["a"])["a"].numpy()[0] == 1
+
+
+def test_a_tensor_is_exchanged_for_what_it_replaces(client):
+    client.put({"a": np.full(BIG, 0.0)})
+    tensor = full(1)
+    for round in range(1, 5):
+        client.exchange({"a": tensor}, into={"a": tensor})
+        assert tensor.numpy()[0] == round - 1
+        assert client.get(["a"])["a"].numpy()[0] == round
+        tensor.numpy(writable=True)[:] = round + 1
+
+
+def test_other_tensors_of_that_memory_stay_what_they_are(client):
+    client.put({"a": np.full(BIG, 1.0), "b": np.full(BIG, 2.0)})
+    tensor = full(0)
+    same, lent = penstock.Tensor(tensor), tensor.__dlpack__()
+    got = client.get(["a", "b"], into={"a": tensor, "b": same})
+    assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
+    assert penstock.from_dlpack(lent).numpy()[0] == 0
+    # What is returned is another tensor of that memory.
+    got["a"].numpy(writable=True)[:] = 3
+    client.get(["a"], into={"a": got["b"]})
+    assert (tensor.numpy()[0], same.numpy()[0]) == (1, 2)
+    assert (got["a"].numpy()[0], got["b"].numpy()[0]) == (3, 1)
+
+
+def test_a_call_that_fails_leaves_a_tensor_in_use_as_it_was(client):
+    client.put({"a": np.full(BIG, 1.0), "b": np.zeros(3)})
+    tensor = full(0)
+    client.put({"c": tensor})
+    for wrong in ({"b": np.zeros(4)}, {"b": tensor}, {"c": tensor}):
+        with pytest.raises(penstock.InvalidArgument, match=r"into\['[bc]'\]"):
+            client.get(["a", "b"], into={"a": tensor, **wrong})
+        assert tensor.numpy()[0] == 0
+
+
 def test_memory_that_does_not_fit_is_refused(client):
     client.put({"a": np.arange(6.0)})
     whole = np.zeros(12)
