@@ -29,10 +29,10 @@ using tensor::Tensor;
       absl::StrCat("into[", TextOf(py::repr(py::str(name))), "]: ", why)));
 }
 
-// Whether the tensor shows the memory of `array`, and may write there.
-bool IsOf(const py::array& array, const Tensor& tensor) {
-  return array.writeable() &&
-         (tensor.byte_size() == 0 || tensor.bytes().data() == array.data());
+// Whether FromAny() has found the memory laid out as a tensor's. It lends it
+// read-only, and what had to be copied may be written to.
+bool IsBorrowed(const Tensor& tensor) {
+  return tensor.byte_size() == 0 || !tensor.buffer()->writable();
 }
 
 bool IsReadOnlyOnDevice(const py::object& source) {
@@ -44,11 +44,11 @@ bool IsReadOnlyOnDevice(const py::object& source) {
 
 void CheckWritable(const std::string& name, const py::object& source,
                    const Tensor& tensor) {
-  const bool good =
+  const bool is_writable =
       py::isinstance<py::array>(source)
-          ? IsOf(py::reinterpret_borrow<py::array>(source), tensor)
+          ? py::reinterpret_borrow<py::array>(source).writeable()
           : py::hasattr(source, "__dlpack__") || !IsReadOnlyOnDevice(source);
-  if (good) return;
+  if (is_writable && IsBorrowed(tensor)) return;
   Refuse(name,
          "the array is not one that can be written to as it lies: it must be "
          "writeable, in row-major order without gaps, aligned and of native "

@@ -143,6 +143,25 @@ def test_memory_that_does_not_fit_is_refused(client):
         client.get(["a"], {"a": whole})
 
 
+class WithDLPack:
+    """An array as another library has it, such as PyTorch."""
+
+    def __init__(self, array):
+        self.__dlpack__ = array.__dlpack__
+        self.__dlpack_device__ = array.__dlpack_device__
+
+
+def test_an_array_of_another_library_is_received_into_where_it_is(client):
+    client.put({"a": np.arange(6.0).reshape(2, 3)})
+    array = np.zeros((2, 3))
+    client.get(["a"], into={"a": WithDLPack(array)})
+    np.testing.assert_array_equal(array, np.arange(6.0).reshape(2, 3))
+    for gaps in (np.zeros((3, 2)).T, np.zeros((2, 6))[:, ::2]):
+        with pytest.raises(penstock.InvalidArgument, match="row-major"):
+            client.get(["a"], into={"a": WithDLPack(gaps)})
+        assert not gaps.any()
+
+
 def test_each_type_and_shape_comes_through(client):
     tensors = {name: penstock.Tensor.empty((2, 3000), name)
                for name in ("f32", "f64", "f16", "bf16", "int8", "int16",
