@@ -1,8 +1,10 @@
 #include "tensor_service/calls.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -20,6 +22,9 @@ constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
 // microseconds. RDMA gives up a device that completes nothing after 3 s.
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
+
+// What is nearly done is seen soon.
+constexpr absl::Duration kFirstPause = absl::Microseconds(10);
 
 }  // namespace
 
@@ -105,6 +110,37 @@ void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
   calls_.push_back(std::move(call));
 }
 
+bool CallQueue::IsInterrupted() {
+  if (!interrupted_ || !interrupted_()) return false;
+  interrupted_ = nullptr;
+  return true;
+}
+
+absl::Status CallQueue::Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
+                              absl::Duration* timeout) {
+  using Clock = std::chrono::steady_clock;  // the system's may be set
+  const Clock::time_point begin = Clock::now();
+  const absl::Duration limit = *timeout;
+  absl::Duration asked;
+  for (absl::Duration pause = kFirstPause;;
+       pause = std::min(2 * pause, kLookEvery)) {
+    absl::StatusOr<bool> done = is_done();
+    const absl::Duration elapsed = absl::FromChrono(Clock::now() - begin);
+    *timeout = std::max(limit - elapsed, absl::ZeroDuration());
+    if (!done.ok()) return done.status();
+    if (*done) return absl::OkStatus();
+    if (elapsed >= limit) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("not within ", absl::FormatDuration(limit)));
+    }
+    if (elapsed - asked >= kAskEvery) {
+      asked = elapsed;
+      if (IsInterrupted()) return absl::CancelledError("interrupted");
+    }
+    absl::SleepFor(std::min(pause, *timeout));
+  }
+}
+
 void CallQueue::AwaitOne() {
   void* tag;
   bool ok;
@@ -113,8 +149,7 @@ void CallQueue::AwaitOne() {
         grpc::CompletionQueue::TIMEOUT) {
       return;
     }
-    if (!interrupted_()) continue;
-    interrupted_ = nullptr;
+    if (!IsInterrupted()) continue;
     for (const std::unique_ptr<Call>& call : calls_) {
       call->context.TryCancel();
     }

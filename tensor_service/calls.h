@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -54,6 +55,13 @@ class CallQueue {
              const std::string& method, const grpc::ByteBuffer& request,
              absl::Duration timeout, const PostedRanges* posted = nullptr);
 
+  // Blocks until `is_done` returns true, which is asked again and again, or an
+  // error, which this returns. Takes the time that it took from `*timeout`.
+  // Returns DEADLINE_EXCEEDED when that is over, and CANCELLED once it is
+  // interrupted. For what has to be before a call is started.
+  absl::Status Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
+                     absl::Duration* timeout);
+
   struct Result {
     absl::Status status;
     grpc::ByteBuffer reply;  // if the status is OK
@@ -71,6 +79,7 @@ class CallQueue {
   struct Call;
 
   void AwaitOne();
+  bool IsInterrupted();
 
   std::function<bool()> interrupted_;  // empty once it has returned true
   grpc::CompletionQueue queue_;

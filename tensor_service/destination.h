@@ -36,7 +36,8 @@ namespace penstock::tensor {
 // A transport may receive into that memory (direct_receive.h). A call that
 // fails waits until it has let go, for ten seconds at most; the memory is held
 // for as long as that takes. As a transport knows no events, such a call begins
-// only when those of all its destinations have come.
+// only when those of all its destinations have come, and its timeout and
+// interruption hold for that wait as well.
 struct Destination {
   Destination(std::string name_of, Tensor memory)
       : name(std::move(name_of)), into(std::move(memory)) {}

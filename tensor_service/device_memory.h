@@ -88,6 +88,9 @@ class DeviceMemory {
   // Blocks until `event` has come.
   virtual absl::Status Await(const DeviceEvent& event) = 0;
 
+  // Returns whether `event` has come. Does not wait.
+  virtual absl::StatusOr<bool> HasCome(const DeviceEvent& event) = 0;
+
   // Returns a slice that is all bytes of `buffer`, on a device, and keeps it.
   // Only a transport that knows such slices may be given it: it waits for
   // ready(), and copies what it cannot send from there. Nobody else may read

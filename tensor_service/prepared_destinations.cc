@@ -46,23 +46,24 @@ std::shared_ptr<PostedRanges> Post(absl::Span<const Destination> destinations,
   return receiver->Post(ranges, std::move(owner), often, anywhere);
 }
 
-absl::Status AwaitReady(absl::Span<const Destination> destinations) {
+absl::StatusOr<const Destination*> FindUnready(
+    absl::Span<const Destination> destinations) {
   for (const Destination& destination : destinations) {
     const std::shared_ptr<Buffer>& buffer = destination.into.buffer();
     const auto ready = buffer == nullptr ? nullptr : buffer->ready();
-    if (ready == nullptr) continue;
-    const std::string operation =
-        absl::StrCat("wait for destination ", Quoted(destination.name));
-    absl::StatusOr<DeviceMemory*> memory = NeedDeviceMemory(operation);
-    // Nobody writes there, and the destination says why.
-    if (!memory.ok()) continue;
-    absl::Status status = (*memory)->Await(*ready);
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat(operation, ": ", status.message()));
+    DeviceMemory* const memory = GetDeviceMemory();
+    // Without one nobody writes there, and the destination says why.
+    if (ready == nullptr || memory == nullptr) continue;
+    absl::StatusOr<bool> came = memory->HasCome(*ready);
+    if (!came.ok()) {
+      return absl::Status(
+          came.status().code(),
+          absl::StrCat("wait for destination ", Quoted(destination.name), ": ",
+                       came.status().message()));
     }
+    if (!*came) return &destination;
   }
-  return absl::OkStatus();
+  return nullptr;
 }
 
 void Refuse(const absl::Status& why, absl::Span<Destination> destinations) {

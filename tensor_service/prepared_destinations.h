@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "tensor_service/destination.h"
@@ -52,9 +54,11 @@ std::shared_ptr<PostedRanges> Post(
 // The memory of those that can be used.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
 
-// Blocks until the transport may write to the destinations on devices: until
-// their ready() has come. Returns the errors of DeviceMemory.
-absl::Status AwaitReady(absl::Span<const Destination> destinations);
+// Returns the first destination that a transport may not write to yet, as its
+// ready() has not come, or null. Does not wait. Returns the errors of
+// DeviceMemory.
+absl::StatusOr<const Destination*> FindUnready(
+    absl::Span<const Destination> destinations);
 
 // Says of all of them that they were not used, and why.
 void Refuse(const absl::Status& why, absl::Span<Destination> destinations);

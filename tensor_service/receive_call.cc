@@ -2,9 +2,37 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "tensor_service/prepared_destinations.h"
+#include "tensor_service/text.h"
 
 namespace penstock::tensor {
+namespace {
+
+// Blocks until the transport may write to the destinations, and takes the time
+// from `*timeout`.
+absl::Status AwaitReady(CallQueue* queue,
+                        absl::Span<const Destination> destinations,
+                        absl::Duration* timeout) {
+  const Destination* unready = nullptr;
+  absl::Status status = queue->Await(
+      [&]() -> absl::StatusOr<bool> {
+        absl::StatusOr<const Destination*> found = FindUnready(destinations);
+        if (!found.ok()) return found.status();
+        unready = *found;
+        return unready == nullptr;
+      },
+      timeout);
+  if (status.ok() || unready == nullptr) return status;
+  return absl::Status(
+      status.code(),
+      absl::StrCat("wait until work on ", unready->into.device().ToString(),
+                   " has let go of destination ", Quoted(unready->name), ": ",
+                   status.message()));
+}
+
+}  // namespace
 
 absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     CallQueue* queue, const std::shared_ptr<grpc::Channel>& channel,
@@ -12,7 +40,7 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     absl::Duration timeout, const PostedRanges* posted,
     absl::Span<Destination>* destinations) {
   if (posted != nullptr) {
-    absl::Status ready = AwaitReady(*destinations);
+    absl::Status ready = AwaitReady(queue, *destinations, &timeout);
     if (!ready.ok()) {
       Refuse(ready, *destinations);
       return ready;

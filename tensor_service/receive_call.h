@@ -18,11 +18,12 @@
 namespace penstock::tensor {
 
 // Makes the call by `queue`, which has no other, once the destinations may be
-// written to, and blocks until it has ended
-// and the transport has let go of the destinations, but for a reply that lies
-// there. `posted` is what was posted of them, or null. If the transport does
-// not let go in time, sets `*destinations` to none, of which each says why: so
-// the reply is not to be decoded into them.
+// written to, and blocks until it has ended and the transport has let go of the
+// destinations, but for a reply that lies there. The wait for the destinations
+// is a part of `timeout`, and can be interrupted as the call can. `posted` is
+// what was posted of them, or null. If the transport does not let go in time,
+// sets `*destinations` to none, of which each says why: so the reply is not to
+// be decoded into them.
 absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     CallQueue* queue, const std::shared_ptr<grpc::Channel>& channel,
     const std::string& method, const grpc::ByteBuffer& request,

@@ -236,6 +236,13 @@ absl::Status CudaMemory::Await(const DeviceEvent& event) {
                           "wait for a stream");
 }
 
+absl::StatusOr<bool> CudaMemory::HasCome(const DeviceEvent& event) {
+  const absl::optional<absl::Status> came = Query(event);
+  if (!came.has_value()) return false;
+  if (!came->ok()) return *came;
+  return true;
+}
+
 absl::Status CudaMemory::ServeTransports() {
   absl::MutexLock lock(&mu_);
   if (memory::DevicesOfProcess() == &access_) return absl::OkStatus();

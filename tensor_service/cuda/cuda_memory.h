@@ -58,9 +58,12 @@ class CudaMemory : public DeviceMemory {
   absl::Status Order(const DeviceEvent& event, const Device& device,
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
+  absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
 
   // Refuses buffers of less than memory::kMinDeviceBytes: to copy those costs
-  // less. The slice keeps this busy: it lives no longer.
+  // less. The first time that it refuses another it logs why, since nobody else
+  // hears of it: what is not lent is copied. The slice keeps this busy: it
+  // lives no longer.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 

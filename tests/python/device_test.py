@@ -3,11 +3,15 @@
 memory kills a process that reads it, and whose streams run only when somebody
 waits. See tests/tensor_service/fake_device.h."""
 
+import contextlib
 import ctypes
 import gc
 import importlib.util
 import pathlib
+import signal
 import sys
+import threading
+import time
 
 import run_pytest
 
@@ -454,6 +458,46 @@ def test_a_destination_on_a_device_that_cannot_be_is_refused():
                 client.get(["a"], into={"a": there})
         client.get(["a"], into={"a": there})
         np.testing.assert_array_equal(there.read(), values())
+
+
+@contextlib.contextmanager
+def held_up():
+    """An array that work is queued on which does not get on."""
+    there = WithInterface(np.zeros((2, 3), "f4"), stream=STREAM)
+    fake.FakeQueueSet(0, STREAM, there.address, 7, 24)
+    fake.FakeStall(1)
+    go_on = threading.Timer(30, fake.FakeStall, [0])
+    go_on.start()
+    try:
+        yield there
+    finally:
+        go_on.cancel()
+        fake.FakeStall(0)
+        fake.FakeRun(0, STREAM)
+
+
+def test_a_timeout_holds_for_a_destination_that_is_held_up():
+    with peer.server() as address, held_up() as there:
+        with penstock.TensorClient(address, timeout=2) as client:
+            client.put({"a": values()})
+            begin = time.monotonic()
+            with pytest.raises(TimeoutError, match="destination a"):
+                client.get(["a"], into={"a": there})
+            assert 2 <= time.monotonic() - begin < 10
+            fake.FakeStall(0)
+            client.get(["a"], into={"a": there})
+            np.testing.assert_array_equal(there.read(), values())
+
+
+def test_ctrl_c_ends_the_wait_for_a_destination():
+    with peer.server() as address, held_up() as there:
+        with penstock.TensorClient(address) as client:
+            client.put({"a": values()})
+            threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+            begin = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                client.get(["a"], into={"a": there})
+            assert time.monotonic() - begin < 10
 
 
 def test_what_is_to_stay_on_a_device_needs_one():

@@ -35,6 +35,9 @@ EXPORTED void FakeEnable(int enable) {
   SetDeviceMemory(enable != 0 ? Devices() : nullptr);
 }
 
+// Whether no stream gets on.
+EXPORTED void FakeStall(int stall) { Devices()->SetStalled(stall != 0); }
+
 EXPORTED uint64_t FakeMalloc(int device, uint64_t bytes) {
   return Devices()->Malloc(Cuda(device), bytes);
 }

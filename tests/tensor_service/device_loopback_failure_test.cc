@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "tensor_service/calls.h"
@@ -42,6 +43,51 @@ TEST_P(DeviceLoopback, ACallBeginsOnceItsDestinationsAreFree) {
   ASSERT_TRUE(client_->Get({"x"}, absl::MakeSpan(places)).ok());
   EXPECT_TRUE(has_run);
   EXPECT_EQ(memory.ToHost()->bytes(), sent.tensors[0].tensor.bytes());
+}
+
+TEST_P(DeviceLoopback, TheWaitForADestinationIsAPartOfTheCall) {
+  Bundle sent;
+  sent.tensors.push_back({"x", Long()});
+  ASSERT_TRUE(client_->Put(sent).ok());
+  const Tensor memory = Place(Long(), kFirst);
+  devices_.Queue(kFirst, kStream, [] {});
+  std::vector<Destination> places = {
+      {"x",
+       *Tensor::FromBuffer(
+           DType::kUint8, memory.shape(),
+           Buffer::After(memory.buffer(), *devices_.Record(kFirst, kStream)))}};
+  devices_.SetStalled(true);
+  TensorClient hasty(channel_, absl::Milliseconds(50));
+  const absl::Status late = hasty.Get({"x"}, absl::MakeSpan(places)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_TRUE(absl::StrContains(late.message(), "destination x")) << late;
+  EXPECT_EQ(places[0].used, late);
+  TensorClient interrupted(channel_, absl::InfiniteDuration(),
+                           [] { return true; });
+  const absl::Status ended =
+      interrupted.Get({"x"}, absl::MakeSpan(places)).status();
+  EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+  devices_.SetStalled(false);
+  TensorClient patient(channel_, absl::InfiniteDuration());
+  EXPECT_TRUE(patient.Get({"x"}, absl::MakeSpan(places)).ok());
+}
+
+TEST(CallQueue, AWaitBeforeACallIsTakenFromItsTimeout) {
+  CallQueue queue;
+  int asked = 0;
+  absl::Duration left = absl::Seconds(100);
+  EXPECT_TRUE(queue.Await([&] { return ++asked == 5; }, &left).ok());
+  EXPECT_EQ(asked, 5);
+  EXPECT_LT(left, absl::Seconds(100));
+  EXPECT_GT(left, absl::ZeroDuration());
+  left = absl::Microseconds(100);
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(queue.Await([] { return false; }, &left)));
+  EXPECT_EQ(left, absl::ZeroDuration());
+  EXPECT_TRUE(queue.Await([] { return true; }, &left).ok());
+  left = absl::InfiniteDuration();
+  EXPECT_TRUE(queue.Await([&] { return ++asked > 8; }, &left).ok());
+  EXPECT_EQ(left, absl::InfiniteDuration());
 }
 
 // What a transport hands up only where AcceptAt() has said so, and these

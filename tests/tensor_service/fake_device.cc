@@ -80,13 +80,18 @@ size_t FakeDevices::Queued(const Device& device, Stream stream) {
   return streams_[{device.index, stream.handle}].queue.size();
 }
 
-void FakeDevices::RunLocked(const Event& event) {
+bool FakeDevices::RunOneLocked(const Event& event) {
   Work& work = streams_[{event.where.index, event.stream}];
-  while (work.ran < event.after) {
-    const std::function<void()> next = std::move(work.queue.front());
-    work.queue.pop_front();
-    ++work.ran;
-    next();
+  if (work.ran >= event.after) return true;
+  const std::function<void()> next = std::move(work.queue.front());
+  work.queue.pop_front();
+  ++work.ran;
+  next();
+  return false;
+}
+
+void FakeDevices::RunLocked(const Event& event) {
+  while (!RunOneLocked(event)) {
   }
 }
 
@@ -209,8 +214,17 @@ absl::Status FakeDevices::Await(const DeviceEvent& event) {
   absl::MutexLock lock(&mu_);
   absl::Status status = CallLocked(event.device());
   if (!status.ok()) return status;
+  mu_.Await(absl::Condition(
+      +[](bool* stalled) { return !*stalled; }, &stalled_));
   RunLocked(static_cast<const Event&>(event));
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> FakeDevices::HasCome(const DeviceEvent& event) {
+  absl::MutexLock lock(&mu_);
+  absl::Status status = CallLocked(event.device());
+  if (!status.ok()) return status;
+  return !stalled_ && RunOneLocked(static_cast<const Event&>(event));
 }
 
 absl::StatusOr<grpc::Slice> FakeDevices::Lend(std::shared_ptr<Buffer> buffer) {
@@ -271,6 +285,11 @@ std::string FakeDevices::Flat(const grpc::ByteBuffer& message) {
     flat.append(bytes, slice.size());
   }
   return flat;
+}
+
+void FakeDevices::SetStalled(bool stalled) {
+  absl::MutexLock lock(&mu_);
+  stalled_ = stalled;
 }
 
 void FakeDevices::FailAfter(int calls) {

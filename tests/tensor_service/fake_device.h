@@ -27,9 +27,10 @@ namespace penstock::tensor {
 // read or a write of one kills the process. What lies there is shown by Peek().
 //
 // Its streams are lazy: what is queued in one runs only once somebody waits for
-// an event behind it, in the order of the stream. So who forgets to wait sees
-// what was there before, and who waits for too much has run what should not
-// have. Thread-safe.
+// an event behind it, in the order of the stream; one piece each time that
+// somebody asks whether it has come, who is told about those before. So who
+// forgets to wait sees what was there before, and who waits for too much has
+// run what should not have. Thread-safe.
 class FakeDevices : public DeviceMemory {
  public:
   explicit FakeDevices(int devices) : devices_(devices) {}
@@ -45,6 +46,7 @@ class FakeDevices : public DeviceMemory {
   absl::Status Order(const DeviceEvent& event, const Device& device,
                      Stream stream) override;
   absl::Status Await(const DeviceEvent& event) override;
+  absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
   // Fails unless LetLend() says otherwise. Has run what the buffer comes after,
   // as a transport waits for it.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
@@ -69,6 +71,10 @@ class FakeDevices : public DeviceMemory {
   void Queue(const Device& device, Stream stream, std::function<void()> work);
   // Returns how much work of a stream has not run.
   size_t Queued(const Device& device, Stream stream);
+
+  // Has no stream get on, so that who waits for an event does so until this is
+  // called with false.
+  void SetStalled(bool stalled);
 
   // The call of DeviceMemory's functions after `calls` more fails.
   void FailAfter(int calls);
@@ -102,6 +108,8 @@ class FakeDevices : public DeviceMemory {
                                     size_t size)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RunLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns whether nothing of it was left.
+  bool RunOneLocked(const Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const int devices_;
   std::atomic<int> lend_every_{0};
@@ -109,6 +117,7 @@ class FakeDevices : public DeviceMemory {
   mutable absl::Mutex mu_;
   std::map<uintptr_t, Memory> memory_ ABSL_GUARDED_BY(mu_);
   std::map<Key, Work> streams_ ABSL_GUARDED_BY(mu_);
+  bool stalled_ ABSL_GUARDED_BY(mu_) = false;
   int left_ ABSL_GUARDED_BY(mu_) = -1;  // calls before the one that fails
   bool failed_ ABSL_GUARDED_BY(mu_) = false;
   int calls_ ABSL_GUARDED_BY(mu_) = 0;

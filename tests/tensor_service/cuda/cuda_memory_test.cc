@@ -102,6 +102,25 @@ TEST_F(CudaMemoryTest, ATensorIsReadOnceItsProducerHasWritten) {
   EXPECT_EQ(tensor.ToHost()->bytes(), std::string(100, 'b'));
 }
 
+TEST_F(CudaMemoryTest, WhetherAnEventHasComeIsAskedWithoutAWait) {
+  const device::abi::Stream kernels = driver_.ProgramStream(0);
+  const std::shared_ptr<Buffer> buffer = *memory_->Allocate(kFirst, 8);
+  driver_.Write(buffer->device_address(), "aaaaaaaa");
+  driver_.QueueFill(kernels, buffer->device_address(), 'b', 8);
+  const auto event = memory_->Record(kFirst, StreamOf(kernels));
+  ASSERT_TRUE(event.ok()) << event.status();
+  absl::StatusOr<bool> came = memory_->HasCome(**event);
+  ASSERT_TRUE(came.ok()) << came.status();
+  EXPECT_FALSE(*came);
+  EXPECT_EQ(driver_.Read(buffer->device_address(), 8), "aaaaaaaa");
+  while (came.ok() && !*came) came = memory_->HasCome(**event);
+  EXPECT_TRUE(came.ok()) << came.status();
+  EXPECT_EQ(driver_.Read(buffer->device_address(), 8), "bbbbbbbb");
+  driver_.FailAfter(0, device::abi::kOutOfMemory);
+  EXPECT_FALSE(memory_->HasCome(**event).ok());
+  driver_.FailNoMore();
+}
+
 TEST_F(CudaMemoryTest, AStreamCanWaitForAnother) {
   const device::abi::Stream producer = driver_.ProgramStream(0);
   const device::abi::Stream consumer = driver_.ProgramStream(1);
