@@ -103,14 +103,33 @@ TensorObject ToDevice(const TensorObject& object, const std::string& device) {
   }()));
 }
 
+namespace {
+
+void UseDevices() {
+  DeviceMemory* const memory = ValueOf(NeedDevices("GPUs"));
+  const absl::Status served = [memory] {
+    Unlocked unlocked;
+    return memory->ServeTransports();
+  }();
+  if (served.ok()) return;
+  Throw(absl::Status(
+      served.code(),
+      absl::StrCat(
+          "tensors on GPUs go by way of the CPU's memory: ", served.message(),
+          "; call use_devices() before the first client or server")));
+}
+
+}  // namespace
+
 void BindDevices(py::module_& module) {
   module.def(
-      "use_devices", [] { ValueOf(NeedDevices("GPUs")); },
+      "use_devices", &UseDevices,
       R"(Has this process's tensors on GPUs sent from there, and received there.
 
-Call it before the first client or server: connections that are made earlier
-send by way of the CPU's memory, as do those to processes that have not called
-it. Raises FailedPrecondition where there is no driver.)");
+Call it before the first client or server. To and from processes that have not
+called it, tensors go by way of the CPU's memory. Raises FailedPrecondition
+where there is no driver, or if it is too late: then all tensors on GPUs go that
+way.)");
 }
 
 }  // namespace penstock::python

@@ -102,6 +102,15 @@ class DeviceMemory {
         "no transport of this process sends from devices");
   }
 
+  // Has the transports of this process send from devices and receive there.
+  // Call it before there are channels and servers. Returns FAILED_PRECONDITION,
+  // with the reason, if there is no transport that could, or it is too late:
+  // then all goes by way of the host. OK again, if it has been.
+  virtual absl::Status ServeTransports() {
+    return absl::FailedPreconditionError(
+        "no transport of this process sends from devices");
+  }
+
   // Returns where a slice of a received message lies that begins at `address`:
   // on the host, or on a device, ready to be read there.
   virtual Device DeviceOfSlice(const void* address) const { return Device(); }

@@ -143,6 +143,7 @@ LAYERS = {
     "tensor_service": [],
     # Its tensors on GPUs.
     "tensor_service/cuda": [
+        "transport/base",
         "transport/memory",
         "transport/device",
         "tensor_service",

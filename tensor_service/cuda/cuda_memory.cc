@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "transport/base/log.h"
 #include "transport/device/allocation.h"
 #include "transport/device/handles.h"
 #include "transport/device/library.h"
@@ -99,7 +100,7 @@ absl::StatusOr<DeviceMemory*> CudaMemory::OfProcess() {
     absl::StatusOr<device::Api*> api = device::OpenLibrary();
     if (!api.ok()) return new absl::StatusOr<DeviceMemory*>(api.status());
     auto* const made = new CudaMemory(*api);
-    // Lend() tells, if they cannot.
+    // Lend() tells why, if they cannot, and so does whoever asks again.
     made->ServeTransports().IgnoreError();
     return new absl::StatusOr<DeviceMemory*>(made);
   }();
@@ -276,9 +277,19 @@ absl::Status CudaMemory::CheckMayBeLent(const Buffer& buffer) {
   return found;
 }
 
+void CudaMemory::TellOnce(const absl::Status& refused) {
+  if (has_told_.exchange(true)) return;
+  base::LogInfo(absl::StrCat(
+      "memory of a device is sent by way of the host's: ", refused.message(),
+      " (this is logged once; other memory may have other reasons)"));
+}
+
 absl::StatusOr<grpc::Slice> CudaMemory::Lend(std::shared_ptr<Buffer> buffer) {
   absl::Status checked = CheckMayBeLent(*buffer);
-  if (!checked.ok()) return checked;
+  if (!checked.ok()) {
+    if (buffer->size() >= memory::kMinDeviceBytes) TellOnce(checked);
+    return checked;
+  }
   memory::DeviceRange::Poll poll;
   if (std::shared_ptr<const DeviceEvent> ready = buffer->ready()) {
     poll = [ready] { return Query(*ready); };

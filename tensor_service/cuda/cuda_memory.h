@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TENSOR_SERVICE_CUDA_CUDA_MEMORY_H_
 #define PENSTOCK_TENSOR_SERVICE_CUDA_CUDA_MEMORY_H_
 
+#include <atomic>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
@@ -33,12 +34,8 @@ class CudaMemory : public DeviceMemory {
   // `api` outlives it. For tests; others want OfProcess().
   explicit CudaMemory(device::Api* api);
 
-  // Has the transports of this process send from devices and receive there, by
-  // this, which then lives as long as the process. Call it before there are
-  // channels and servers. Returns FAILED_PRECONDITION, with the reason, if
-  // there is no transport that could, or it is too late: then all goes by way
-  // of the host, as before. OK again, if it has been. Thread-safe.
-  absl::Status ServeTransports();
+  // This then lives as long as the process.
+  absl::Status ServeTransports() override;
 
   // Memory of cuMemAlloc(). Freeing it may wait for the device: keep buffers,
   // and use them again.
@@ -70,10 +67,12 @@ class CudaMemory : public DeviceMemory {
  private:
   absl::StatusOr<device::OpenDevice*> Open(const Device& device);
   absl::Status CheckMayBeLent(const Buffer& buffer);
+  void TellOnce(const absl::Status& refused);
 
   // Looking for a device may open it.
   mutable device::Devices devices_;
   device::ProcessDevices access_{&devices_};
+  std::atomic<bool> has_told_{false};
   mutable absl::Mutex mu_;
   absl::Status served_ ABSL_GUARDED_BY(mu_);  // what ServeTransports() said
 };

@@ -500,6 +500,15 @@ def test_ctrl_c_ends_the_wait_for_a_destination():
             assert time.monotonic() - begin < 10
 
 
+def test_who_uses_devices_too_late_is_told():
+    fake.FakeBeLate(1)
+    with pytest.raises(penstock.FailedPrecondition,
+                       match="too late.*before the first client"):
+        penstock.use_devices()
+    fake.FakeBeLate(0)
+    penstock.use_devices()
+
+
 def test_what_is_to_stay_on_a_device_needs_one():
     penstock.use_devices()
     with penstock.TensorServer(keep_on_device=True) as server:

@@ -1,9 +1,11 @@
 // The module of penstock's package with two devices that are not there, and
 // what a test does with them, for ctypes.
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 
+#include "absl/status/status.h"
 #include "tensor_service/device_memory.h"
 #include "tests/tensor_service/fake_device.h"
 
@@ -14,8 +16,18 @@ using penstock::tensor::FakeDevices;
 using penstock::tensor::SetDeviceMemory;
 using penstock::tensor::Stream;
 
-FakeDevices* Devices() {
-  static auto* const devices = new FakeDevices(2);
+class Served final : public FakeDevices {
+ public:
+  Served() : FakeDevices(2) {}
+  absl::Status ServeTransports() override {
+    if (!is_late) return absl::OkStatus();
+    return absl::FailedPreconditionError("the fake devices come too late");
+  }
+  std::atomic<bool> is_late{false};
+};
+
+Served* Devices() {
+  static auto* const devices = new Served;
   return devices;
 }
 
@@ -34,6 +46,9 @@ const bool is_set = [] {
 EXPORTED void FakeEnable(int enable) {
   SetDeviceMemory(enable != 0 ? Devices() : nullptr);
 }
+
+// Whether transports were there before the devices were named.
+EXPORTED void FakeBeLate(int late) { Devices()->is_late = late != 0; }
 
 // Whether no stream gets on.
 EXPORTED void FakeStall(int stall) { Devices()->SetStalled(stall != 0); }

@@ -78,7 +78,13 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
   CudaMemory memory(Driver());
   {
     std::shared_ptr<Buffer> buffer = *memory.Allocate(kFirst, kBytes);
+    testing::internal::CaptureStderr();
+    EXPECT_FALSE(memory.Lend(*memory.Allocate(kFirst, 1)).ok());
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    testing::internal::CaptureStderr();
     const absl::Status early = memory.Lend(buffer).status();
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                HasSubstr("way of the host's: transports were not told"));
     EXPECT_TRUE(absl::IsFailedPrecondition(early)) << early;
     EXPECT_THAT(early.message(), HasSubstr("ServeTransports()"));
 
@@ -86,6 +92,9 @@ TEST_F(LendTest, WithoutATransportNothingIsLentAndSaysWhy) {
     EXPECT_TRUE(absl::IsFailedPrecondition(none)) << none;
     EXPECT_THAT(none.message(), HasSubstr("has no transport"));
     EXPECT_EQ(memory.Lend(buffer).status(), none);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(memory.Lend(buffer).status(), none);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "told once";
     EXPECT_EQ(memory::DevicesOfProcess(), nullptr);
   }
   // All else is as before.
