@@ -32,7 +32,8 @@ absl::Status DeviceCopies::Add(Tensor from, Destination* to) {
 }
 
 absl::StatusOr<Tensor> DeviceCopies::WithoutDestination(Tensor from) {
-  if (device_tensors_ == DeviceTensors::kKeep &&
+  // What uses an address there that is not aligned loses the device.
+  if (device_tensors_ == DeviceTensors::kKeep && from.IsAligned() &&
       !destinations_->IsOverlapped(from)) {
     return from;
   }

@@ -13,7 +13,8 @@ namespace penstock::tensor {
 enum class DeviceTensors {
   // Copy it to the heap, as if it had come to the host.
   kToHost,
-  // Leave it where it is. It is read-only, stays the peer's, and is held there
+  // Leave it where it is, if it is aligned for its type. It is read-only, stays
+  // the peer's, and is held there
   // until the tensor goes: copy it, by CopyTo(), or drop it soon.
   kKeep,
 };

@@ -2,6 +2,7 @@
 // what Encode() makes of tensors there, and what Decode() makes of whatever a
 // peer may have sent.
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -86,6 +87,28 @@ TEST_F(DeviceSlices, ATensorIsCopiedToTheHostOrKept) {
   EXPECT_EQ(tensor.device(), kSecond);
   EXPECT_FALSE(tensor.buffer()->writable());
   EXPECT_EQ(tensor.ToHost()->bytes(), bytes);
+}
+
+TEST_F(DeviceSlices, ATensorThatIsNotAlignedIsNotKept) {
+  const Tensor host = *Tensor::Allocate(DType::kF64, {20000});
+  memset(host.buffer()->mutable_data(), 'x', host.byte_size());
+  const Tensor there = *host.ToDevice(kFirst);
+  const std::shared_ptr<Buffer> memory =
+      *devices_.Allocate(kFirst, host.byte_size() + 8);
+  for (const size_t at : {0, 1, 4, 8}) {
+    const auto part = Buffer::PartOf(memory, at, host.byte_size());
+    const CopyOnDevice copy = {there.buffer().get(), part.get(),
+                               host.byte_size()};
+    ASSERT_TRUE(devices_.Copy(absl::MakeConstSpan(&copy, 1)).ok());
+    const Tensor sent = *Tensor::FromBuffer(DType::kF64, {20000}, part);
+    const auto got = Decode(*Encode(Named("w", sent), {}, false), nullptr, {},
+                            DeviceTensors::kKeep);
+    ASSERT_TRUE(got.ok()) << got.status();
+    const Tensor& kept = got->tensors[0].tensor;
+    EXPECT_EQ(kept.device(), at % 8 == 0 ? kFirst : Device()) << at;
+    EXPECT_TRUE(kept.IsAligned()) << at;
+    EXPECT_EQ(kept.ToHost()->bytes(), host.bytes());
+  }
 }
 
 TEST_F(DeviceSlices, AKeptTensorOutlivesItsMessageAndLetsGo) {
