@@ -1,12 +1,16 @@
 #include "bench/rpc/message.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdio>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "bench/rpc/buffers.h"
 #include "bench/rpc/device_message.h"
@@ -106,17 +110,28 @@ absl::StatusOr<tensor::Tensor> MakeTensor(size_t bytes, size_t offset,
   return tensor;
 }
 
-grpc::ByteBuffer MakeTensors(const BufferSizes& parts, WritePart write) {
+// Ends the run if there is no message: figures would be of something else. The
+// processes that it talks to notice that this one is gone.
+grpc::ByteBuffer MessageOrExit(absl::StatusOr<grpc::ByteBuffer> message) {
+  if (message.ok()) return *std::move(message);
+  std::fprintf(stderr, "rpc: make a message: %s\n",
+               message.status().ToString().c_str());
+  // Not exit(): other threads are in calls.
+  _exit(1);
+}
+
+absl::StatusOr<grpc::ByteBuffer> MakeTensors(const BufferSizes& parts,
+                                             WritePart write) {
   tensor::Bundle bundle;
   size_t offset = 0;
   for (size_t bytes : parts) {
     auto tensor = MakeTensor(bytes, offset, write);
-    if (!tensor.ok()) return grpc::ByteBuffer();
+    if (!tensor.ok()) return tensor.status();
     offset += bytes;
     bundle.tensors.push_back(
         {absl::StrCat("payload", bundle.tensors.size()), *std::move(tensor)});
   }
-  return tensor::Encode(bundle).value_or(grpc::ByteBuffer());
+  return tensor::Encode(bundle);
 }
 
 absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
@@ -129,7 +144,7 @@ absl::Status ReadTensors(const grpc::ByteBuffer& message, Read read) {
 
 grpc::ByteBuffer MakeSlices(const BufferSizes& parts, WritePart write) {
   if (DeviceMessages* const device = on_device) {
-    return device->Make(parts, write).value_or(grpc::ByteBuffer());
+    return MessageOrExit(device->Make(parts, write));
   }
   absl::InlinedVector<grpc::Slice, 1> slices;
   size_t offset = 0;
@@ -173,7 +188,7 @@ grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write) {
     case MessageForm::kProtobuf:
       return MakeProtobuf(parts, write);
     case MessageForm::kTensor:
-      return MakeTensors(parts, write);
+      return MessageOrExit(MakeTensors(parts, write));
     case MessageForm::kRaw:
       break;
   }

@@ -43,6 +43,8 @@ using WritePart =
 //             `repeated bytes`, is resized and written; then it is serialised
 //   tensor    new tensors of the tensor service, in the pool, written and
 //             encoded
+//
+// A device that fails ends the program, with its error.
 grpc::ByteBuffer MakeMessage(size_t bytes, WritePart write);
 
 // Gives the message's bytes to `read`, in order, in one piece or several. Raw:

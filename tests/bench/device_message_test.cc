@@ -91,15 +91,20 @@ TEST(DeviceMessage, HasManyBuffersAndOtherForms) {
   SetMessageBuffers(1, {});
 }
 
-TEST(DeviceMessage, ADeviceThatFailsMakesNoMessageAndReadsNone) {
+TEST(DeviceMessageDeathTest, ADeviceThatFailsEndsTheRunAndSaysWhy) {
   Devices()->LetLend();
   const grpc::ByteBuffer message = MakePayload(100000, 7);
   Devices()->FailAfter(0);
   EXPECT_FALSE(CheckPayload(message).ok());
-  Devices()->FailAfter(0);
-  EXPECT_EQ(MakePayload(100000, 7).Length(), 0u);
+  const testing::ExitedWithCode failed(1);
+  for (const MessageForm form : {MessageForm::kTensor, MessageForm::kRaw}) {
+    SetMessageForm(form);
+    Devices()->FailAfter(0);
+    EXPECT_EXIT(MakePayload(100000, 7), failed, "told to fail");
+    Devices()->FailAfter(-1);
+  }
   Devices()->LetLend(0);
-  EXPECT_EQ(MakePayload(100000, 7).Length(), 0u);
+  EXPECT_EXIT(MakePayload(100000, 7), failed, "no transport");
 }
 
 }  // namespace
