@@ -221,14 +221,18 @@ bool GpuRegistrations::EvictLocked(uint64_t bytes, Entries* out) {
   return has_room();
 }
 
+void GpuRegistrations::RemoveIdleLocked(absl::Time used_until, Entries* out) {
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto next = std::next(it);
+    if (it->is_idle() && it->last_use <= used_until) RemoveLocked(it, out);
+    it = next;
+  }
+}
+
 bool GpuRegistrations::EndIdle() {
   Entries idle;
   base::MutexLock lock(&mu_);
-  for (auto it = entries_.begin(); it != entries_.end();) {
-    const auto next = std::next(it);
-    if (it->is_idle()) RemoveLocked(it, &idle);
-    it = next;
-  }
+  RemoveIdleLocked(absl::InfiniteFuture(), &idle);
   counters_.evictions += idle.size();
   evictions_.Add(idle.size());
   return !idle.empty();
@@ -237,10 +241,7 @@ bool GpuRegistrations::EndIdle() {
 void GpuRegistrations::OnTick(absl::Time now) {
   Entries idle;
   base::MutexLock lock(&mu_);
-  while (!entries_.empty() && entries_.back().is_idle() &&
-         now - entries_.back().last_use >= keeping_.idle) {
-    RemoveLocked(std::prev(entries_.end()), &idle);
-  }
+  RemoveIdleLocked(now - keeping_.idle, &idle);
 }
 
 absl::StatusOr<SharedRegistration> GpuRegistrations::GetForWindow(

@@ -121,6 +121,9 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   // Makes room for one of `bytes` more. Returns false if too much is in use.
   bool EvictLocked(uint64_t bytes, Entries* out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Moves to `out` what nobody uses, nor has since `used_until`.
+  void RemoveIdleLocked(absl::Time used_until, Entries* out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends all that nobody uses. Returns whether there was any.
   bool EndIdle();
 

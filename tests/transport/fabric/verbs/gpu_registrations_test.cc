@@ -109,6 +109,18 @@ TEST_F(GpuRegistrationsTest, WhatNobodyUsesEndsAfterAWhile) {
   EXPECT_EQ(all_->counters().kept_bytes, 0u);
 }
 
+// One that is used for long does not keep those that were used after it.
+TEST_F(GpuRegistrationsTest, WhatIsIdleEndsThoughAnOlderOneIsUsed) {
+  const Bytes bytes[] = {Allocate(1), Allocate(1), Allocate(1)};
+  const SharedRegistration used = Get(bytes[0]);
+  const int before = regions();
+  Get(bytes[1]);
+  Get(bytes[2]);
+  EXPECT_EQ(regions(), before + 2);
+  Forget();
+  EXPECT_EQ(regions(), before);
+}
+
 TEST_F(GpuRegistrationsTest, WhatIsUsedIsNotEnded) {
   const Bytes bytes = Allocate(1);
   SharedRegistration used = Get(bytes);
