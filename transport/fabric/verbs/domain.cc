@@ -28,6 +28,7 @@ uint64_t KeptBytes(const Options& options, bool with_windows,
 GpuKeeping GpuKeepingOf(const Options& options) {
   GpuKeeping keeping;
   keeping.bytes = options.gpu_cache_bytes;
+  keeping.least_alone = options.gpu_alone_bytes;
   return keeping;
 }
 
@@ -85,7 +86,8 @@ absl::StatusOr<memory::Block> Domain::AllocateForRead(
 std::shared_ptr<const void> Domain::PrepareToRead(
     const memory::Destination& into) {
   if (into.device == nullptr) return PrepareHost(into);
-  if (into.size < memory::kMinDeviceBytes || !gpu_direct_->may_land()) {
+  if (into.size < memory::kMinDeviceBytes ||
+      !gpu_direct_->may_be(GpuUse::kReceive)) {
     return nullptr;
   }
   return gpus_->Prepare(into, kCopyMaxBytes);
@@ -145,11 +147,12 @@ absl::StatusOr<Registered> Domain::GetForWindow(const memory::Bytes& bytes) {
   return Registered{(*share)->region(), *share};
 }
 
-absl::StatusOr<Registered> Domain::GetGpuForWindow(const memory::Bytes& bytes) {
-  absl::StatusOr<SharedRegistration> share =
-      gpus_->GetForWindow(bytes, kCopyMaxBytes);
-  if (!share.ok()) return share.status();
-  return Registered{(*share)->region(), *share};
+absl::StatusOr<Registered> Domain::GetGpuToExpose(const memory::Bytes& bytes) {
+  absl::StatusOr<GpuRegistrations::ToSend> made =
+      gpus_->GetToSend(bytes, kCopyMaxBytes);
+  if (!made.ok()) return made.status();
+  ibv_mr* const region = made->region->region();
+  return Registered{region, std::move(made->region), made->by_key};
 }
 
 RegistrationCounters Domain::counters() const {

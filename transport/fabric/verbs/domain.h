@@ -38,6 +38,8 @@ constexpr size_t kMinPartBytes = 64 * 1024;
 struct Registered {
   ibv_mr* region = nullptr;
   SharedRegistration share;  // null if the memory is of a pool
+  // Whether peers read all of it by its own key, from ibv_mr::addr on.
+  bool by_key = false;
 };
 
 // With windows, a peer reaches memory only through a window, which is bound to
@@ -81,11 +83,11 @@ class Domain {
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
   // Whether memory of GPUs may be exposed where it lies, and the registration
-  // for that.
+  // for that: for a window on `bytes`, or by its own key.
   bool may_expose_gpus() const {
-    return with_windows_ && gpu_direct_->may_expose();
+    return with_windows_ && gpu_direct_->may_be(GpuUse::kSend);
   }
-  absl::StatusOr<Registered> GetGpuForWindow(const memory::Bytes& bytes);
+  absl::StatusOr<Registered> GetGpuToExpose(const memory::Bytes& bytes);
 
   // Frees memory that was kept for reads and that nobody has wanted for a
   // while. Call it every now and then.

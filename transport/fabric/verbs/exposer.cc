@@ -45,7 +45,7 @@ absl::StatusOr<Exposure> Exposer::Stage(const memory::Payload& payload,
   Exposure exposure;
   const Stretch all{/*in_place=*/false, 0, payload.pieces().size(),
                     payload.size()};
-  AppendParts(Keep(bytes, rkey, Exposed()),
+  AppendParts(Keep(bytes, AddressOf(data), rkey, Exposed()),
               PartsOf(payload, all, kMinPartBytes, max_parts),
               &exposure.region);
   exposure.stable = memory::Payload(bytes);
@@ -92,7 +92,7 @@ bool Exposer::MayStay(const memory::Bytes& bytes) {
 // Memory that may only be read cannot be registered, for one.
 Registered Exposer::RegionInPlace(const memory::Bytes& bytes) {
   if (bytes.device != nullptr) {
-    return connection_->domain()->GetGpuForWindow(bytes).value_or(Registered());
+    return connection_->domain()->GetGpuToExpose(bytes).value_or(Registered());
   }
   Registered registered = connection_->domain()->FindForWindow(bytes);
   if (registered.region != nullptr) return registered;
@@ -169,15 +169,19 @@ absl::StatusOr<Exposure> Exposer::ExposeParts(
 absl::StatusOr<RemotePart> Exposer::ExposeRegistered(const memory::Bytes& bytes,
                                                      bool is_copy,
                                                      Registered registered) {
+  Exposed exposed;
+  exposed.is_copy = is_copy;
+  exposed.registration = std::move(registered.share);
+  if (registered.by_key) {
+    return Keep(bytes, AddressOf(registered.region->addr),
+                registered.region->rkey, std::move(exposed));
+  }
   absl::StatusOr<MemoryWindow> window = TakeWindow();
   if (!window.ok()) return window.status();
   Bind(*window, registered.region, bytes);
   const uint32_t rkey = (*window)->rkey;
-  Exposed exposed;
-  exposed.registration = std::move(registered.share);
   exposed.window = *std::move(window);
-  exposed.is_copy = is_copy;
-  return Keep(bytes, rkey, std::move(exposed));
+  return Keep(bytes, AddressOf(bytes.data), rkey, std::move(exposed));
 }
 
 absl::StatusOr<MemoryWindow> Exposer::TakeWindow() {
@@ -208,9 +212,9 @@ void Exposer::Bind(const MemoryWindow& window, ibv_mr* region,
   window->rkey = rkey;
 }
 
-RemotePart Exposer::Keep(const memory::Bytes& bytes, uint32_t rkey,
-                         Exposed exposed) {
-  const RemotePart part{rkey, AddressOf(bytes.data), bytes.size};
+RemotePart Exposer::Keep(const memory::Bytes& bytes, uint64_t address,
+                         uint32_t rkey, Exposed exposed) {
+  const RemotePart part{rkey, address, bytes.size};
   exposed.payload = memory::Payload(bytes);
   exposed_[{part.key, part.offset}] = std::move(exposed);
   return part;

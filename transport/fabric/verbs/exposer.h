@@ -27,7 +27,9 @@ namespace verbs {
 // the pool, or on a piece of the payload itself where registering that pays:
 // where it is registered already, large, or declared stable; or it is a GPU's,
 // and the device reaches it. The pieces that are copied share one window.
-// Copies them to the heap if the pool has no room.
+// Copies them to the heap if the pool has no room. A GPU's piece on which no
+// window can lie has a region of its own instead, made for it, at addresses
+// that only the peer is told; both end with the exposure.
 //
 // Without windows: stages every payload, that is, copies it to the pool and
 // exposes it under the pool's key. The peer could read there what was staged
@@ -61,7 +63,7 @@ class Exposer {
   struct Exposed {
     memory::Payload payload;
     SharedRegistration registration;  // null if the payload lies in a pool
-    MemoryWindow window;              // none if the payload is staged
+    MemoryWindow window;  // none if peers read by a region's own key
     bool is_copy = true;
   };
   // Memory for the pieces that are copied.
@@ -85,14 +87,16 @@ class Exposer {
                                        const std::vector<Stretch>& stretches,
                                        std::vector<Registered> in_place,
                                        size_t max_parts);
-  // Binds a window to `bytes`.
+  // Binds a window to `bytes`, unless peers read them by the region's key.
   absl::StatusOr<RemotePart> ExposeRegistered(const memory::Bytes& bytes,
                                               bool is_copy,
                                               Registered registered);
   absl::StatusOr<MemoryWindow> TakeWindow();
   void Bind(const MemoryWindow& window, ibv_mr* region,
             const memory::Bytes& bytes);
-  RemotePart Keep(const memory::Bytes& bytes, uint32_t rkey, Exposed exposed);
+  // `address`: where peers find the bytes.
+  RemotePart Keep(const memory::Bytes& bytes, uint64_t address, uint32_t rkey,
+                  Exposed exposed);
 
   Connection* const connection_;
   SendQueue* const queue_;

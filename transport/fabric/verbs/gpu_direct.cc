@@ -1,8 +1,8 @@
 #include "transport/fabric/verbs/gpu_direct.h"
 
-#include <utility>
+#include <cstring>
 
-#include "absl/strings/str_cat.h"
+#include "transport/base/token.h"
 #include "transport/fabric/verbs/gpu_trial.h"
 
 namespace penstock {
@@ -10,122 +10,74 @@ namespace fabric {
 namespace verbs {
 namespace {
 
-// One range may be of an odd kind, and memory may be short for a while. But no
-// message is to pay for tries for ever.
-constexpr int kMaxTries = 3;
+// Of an address, the low bits stay as they are, so that the device can use as
+// large pages as it could there. The highest is 0, as in all addresses of
+// programs; then no range wraps around.
+constexpr uint64_t kLargePageBytes = uint64_t{2} << 20;
+constexpr uint64_t kRandomBits = (~uint64_t{0} >> 1) & ~(kLargePageBytes - 1);
+
+uint64_t AddressOf(const uint8_t* data) {
+  return reinterpret_cast<uintptr_t>(data);
+}
+
+absl::StatusOr<uint64_t> RandomAddress(uint64_t like) {
+  const absl::StatusOr<std::string> token = base::NewToken();
+  if (!token.ok()) return token.status();
+  uint64_t random;
+  static_assert(base::kTokenBytes >= sizeof random, "");
+  std::memcpy(&random, token->data(), sizeof random);
+  return (random & kRandomBits) | (like & (kLargePageBytes - 1));
+}
 
 }  // namespace
 
 absl::StatusOr<MemoryRegion> GpuDirect::Register(
-    ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range,
-    int access) {
-  if (way_ == Way::kUnknown) {
-    base::MutexLock lock(&mu_);
-    if (way_ == Way::kUnknown) return FindWayLocked(pd, gpu, range, access);
-  }
-  if (way_ == Way::kNone) {
-    base::MutexLock lock(&mu_);
-    return no_way_;
-  }
-  absl::StatusOr<MemoryRegion> region =
-      RegisterBy(way_, pd, gpu, range, access);
-  if (region.ok()) return region;
-  base::MutexLock lock(&mu_);
-  last_failure_ = region.status();
-  return region;
-}
-
-absl::StatusOr<MemoryRegion> GpuDirect::FindWayLocked(
-    ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range,
-    int access) {
-  absl::StatusOr<MemoryRegion> dmabuf =
-      RegisterBy(Way::kDmabuf, pd, gpu, range, access);
-  if (dmabuf.ok()) {
-    way_ = Way::kDmabuf;
-    return dmabuf;
-  }
-  absl::StatusOr<MemoryRegion> address =
-      RegisterBy(Way::kPeermem, pd, gpu, range, access);
-  if (address.ok()) {
-    way_ = Way::kPeermem;
-    return address;
-  }
-  // Not the code, by which the caller may free regions and try again.
-  no_way_ = absl::FailedPreconditionError(
-      absl::StrCat("dmabuf: ", dmabuf.status().message(),
-                   "; peermem: ", address.status().message()));
-  const bool is_proof = absl::IsUnimplemented(dmabuf.status()) &&
-                        !absl::IsResourceExhausted(address.status());
-  if (++tries_ >= kMaxTries || is_proof) way_ = Way::kNone;
-  return no_way_;
-}
-
-absl::StatusOr<MemoryRegion> GpuDirect::RegisterBy(
-    Way way, ibv_pd* pd, memory::DeviceAccess* gpu,
+    GpuWay way, ibv_pd* pd, memory::DeviceAccess* gpu,
     absl::Span<const uint8_t> range, int access) {
-  if (way == Way::kPeermem) {
-    return RegMr(api_, pd, const_cast<uint8_t*>(range.data()), range.size(),
-                 access);
+  switch (way) {
+    case GpuWay::kDmabuf:
+      return RegisterDmabuf(pd, gpu, range, AddressOf(range.data()),
+                            IBV_ACCESS_LOCAL_WRITE);
+    case GpuWay::kPeermem:
+      break;
   }
+  return RegMr(api_, pd, const_cast<uint8_t*>(range.data()), range.size(),
+               access);
+}
+
+absl::StatusOr<MemoryRegion> GpuDirect::RegisterForPeers(
+    ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range) {
+  const absl::StatusOr<uint64_t> iova = RandomAddress(AddressOf(range.data()));
+  if (!iova.ok()) return iova.status();
+  return RegisterDmabuf(pd, gpu, range, *iova, IBV_ACCESS_REMOTE_READ);
+}
+
+absl::StatusOr<MemoryRegion> GpuDirect::RegisterDmabuf(
+    ibv_pd* pd, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range,
+    uint64_t iova, int access) {
   absl::StatusOr<memory::Dmabuf> dmabuf = gpu->ExportDmabuf(range);
   if (!dmabuf.ok()) return dmabuf.status();
   // The device keeps the memory by itself: the descriptor is closed.
-  return RegDmabufMr(api_, pd, dmabuf->offset, range.size(), range.data(),
+  return RegDmabufMr(api_, pd, dmabuf->offset, range.size(), iova,
                      dmabuf->fd.get(), access);
 }
 
-absl::Status GpuDirect::Proof::Take(absl::Status status) {
-  why_ = status;
-  if (status.ok()) {
-    verdict_ = Verdict::kGood;
-  } else if (++tries_ >= kMaxTries) {
-    verdict_ = Verdict::kRefused;
-  }
-  return status;
-}
-
-absl::Status GpuDirect::CheckWindows(
+absl::Status GpuDirect::TryWindow(
     const std::shared_ptr<const ProtectionDomain>& domain, ibv_mr* region,
     const memory::Bytes& bytes) {
-  if (windows_.is_good()) return absl::OkStatus();
-  base::MutexLock lock(&mu_);
-  if (windows_.is_good() || !windows_.may_be()) return windows_.why();
-  return windows_.Take(TryGpuWindow(api_, domain, port_, region, bytes));
+  return TryGpuWindow(api_, domain, port_, region, bytes);
 }
 
-absl::Status GpuDirect::CheckLanding(
+absl::Status GpuDirect::TryKey(
+    const std::shared_ptr<const ProtectionDomain>& domain, ibv_mr* region,
+    const memory::Bytes& bytes) {
+  return TryGpuKey(api_, domain, port_, region, bytes);
+}
+
+absl::Status GpuDirect::TryLanding(
     const std::shared_ptr<const ProtectionDomain>& domain, ibv_mr* region,
     const memory::Destination& into) {
-  if (landing_.is_good()) return absl::OkStatus();
-  base::MutexLock lock(&mu_);
-  if (landing_.is_good() || !landing_.may_be()) return landing_.why();
-  return landing_.Take(TryGpuLanding(api_, domain, port_, region, into));
-}
-
-std::string GpuDirect::Describe(bool with_windows) const {
-  base::MutexLock lock(&mu_);
-  if (way_ == Way::kNone) {
-    return absl::StrCat("memory of GPUs staged: ", no_way_.message());
-  }
-  if (way_ == Way::kUnknown) return "";
-  if (!with_windows && !landing_.may_be()) {
-    return absl::StrCat("memory of GPUs staged: ", landing_.why().message());
-  }
-  std::string text = absl::StrCat("GPUDirect by ",
-                                  way_ == Way::kDmabuf ? "dmabuf" : "peermem");
-  if (!with_windows) {
-    absl::StrAppend(&text, " for destinations");
-  } else if (!windows_.may_be()) {
-    absl::StrAppend(&text, ", not to send: ", windows_.why().message());
-  }
-  if (with_windows && !landing_.may_be()) {
-    absl::StrAppend(&text,
-                    ", not for destinations: ", landing_.why().message());
-  }
-  if (!last_failure_.ok()) {
-    absl::StrAppend(&text, ", not of all memory: ", last_failure_.message());
-  }
-  return text;
+  return TryGpuLanding(api_, domain, port_, region, into);
 }
 
 }  // namespace verbs

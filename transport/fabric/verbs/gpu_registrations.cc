@@ -19,6 +19,10 @@ constexpr uint64_t kWholeAllocationPart = 2;
 // so that its neighbours find it.
 constexpr uint64_t kGpuPageBytes = 64 * 1024;
 
+absl::Status CopyCostsLess() {
+  return absl::FailedPreconditionError("to copy it costs less");
+}
+
 }  // namespace
 
 bool GpuRegistrations::Entry::Covers(absl::Span<const uint8_t> other) const {
@@ -88,11 +92,89 @@ GpuRegistrations::~GpuRegistrations() {
   new std::shared_ptr<const ProtectionDomain>(std::move(domain_));
 }
 
-SharedRegistration GpuRegistrations::FindLocked(
-    const memory::DeviceAccess* gpu, uint64_t id,
-    absl::Span<const uint8_t> range) {
+absl::StatusOr<GpuRegistrations::ToSend> GpuRegistrations::GetToSend(
+    const memory::Bytes& bytes, size_t least_unnamed) {
+  absl::StatusOr<Piece> piece = Look(bytes, least_unnamed);
+  if (!piece.ok()) return piece.status();
+  GpuReach* const reach = direct_->reach();
+  if (reach->way(GpuUse::kSend) == GpuWay::kDmabuf &&
+      bytes.size < keeping_.least_alone) {
+    return CopyCostsLess();
+  }
+  ToSend made;
+  absl::Status status =
+      reach->Register(GpuUse::kSend, [&](GpuWay way, bool is_trial) {
+        made.by_key = way == GpuWay::kDmabuf;
+        absl::StatusOr<SharedRegistration> region =
+            made.by_key ? MakeForPeers(bytes) : Get(way, *piece, is_trial);
+        if (!region.ok()) return region.status();
+        made.region = *std::move(region);
+        if (!is_trial) return absl::OkStatus();
+        ibv_mr* const mr = made.region->region();
+        return made.by_key ? direct_->TryKey(domain_, mr, bytes)
+                           : direct_->TryWindow(domain_, mr, bytes);
+      });
+  if (!status.ok()) return status;
+  return made;
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
+    const memory::Destination& into, size_t least_unnamed) {
+  absl::StatusOr<Piece> piece = Look(
+      memory::Bytes{into.data, into.size, nullptr, into.device}, least_unnamed);
+  if (!piece.ok()) return piece.status();
+  SharedRegistration made;
+  absl::Status status = direct_->reach()->Register(
+      GpuUse::kReceive, [&](GpuWay way, bool is_trial) {
+        absl::StatusOr<SharedRegistration> region = Get(way, *piece, is_trial);
+        if (!region.ok()) return region.status();
+        made = *std::move(region);
+        if (!is_trial) return absl::OkStatus();
+        return direct_->TryLanding(domain_, made->region(), into);
+      });
+  if (!status.ok()) return status;
+  return made;
+}
+
+absl::StatusOr<GpuRegistrations::Piece> GpuRegistrations::Look(
+    const memory::Bytes& bytes, size_t least_unnamed) {
+  Piece piece;
+  piece.bytes = bytes;
+  absl::StatusOr<memory::SharedAllocation> allocation =
+      bytes.device->Share(bytes.span());
+  if (allocation.ok() && bytes.size <= allocation->size &&
+      allocation->offset <= allocation->size - bytes.size) {
+    piece.allocation = *std::move(allocation);
+  } else if (bytes.size <= least_unnamed) {
+    return CopyCostsLess();
+  }
+  return piece;
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::Get(GpuWay way,
+                                                         const Piece& piece,
+                                                         bool is_trial) {
+  if (piece.allocation.has_value()) {
+    base::MutexLock lock(&mu_);
+    SharedRegistration found = FindLocked(way, piece);
+    if (found != nullptr) {
+      ++counters_.hits;
+      hits_.Add(1);
+      return found;
+    }
+  }
+  absl::StatusOr<SharedRegistration> made = Make(way, piece, is_trial);
+  if (made.ok()) CountMiss();
+  return made;
+}
+
+SharedRegistration GpuRegistrations::FindLocked(GpuWay way,
+                                                const Piece& piece) {
   for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    if (it->gpu != gpu || it->id != id || !it->Covers(range)) continue;
+    if (it->way != way || it->gpu != piece.bytes.device ||
+        it->id != piece.allocation->id || !it->Covers(piece.bytes.span())) {
+      continue;
+    }
     it->last_use = base::SteadyNow();
     entries_.splice(entries_.begin(), entries_, it);
     return it->region;
@@ -100,80 +182,73 @@ SharedRegistration GpuRegistrations::FindLocked(
   return nullptr;
 }
 
-absl::StatusOr<SharedRegistration> GpuRegistrations::Get(
-    const memory::Bytes& bytes, size_t least_unnamed) {
-  const absl::StatusOr<memory::SharedAllocation> allocation =
-      bytes.device->Share(bytes.span());
-  const bool is_named = allocation.ok() && bytes.size <= allocation->size &&
-                        allocation->offset <= allocation->size - bytes.size;
-  if (!is_named && bytes.size <= least_unnamed) {
-    return absl::FailedPreconditionError("to copy it costs less");
-  }
-  Entry entry;
-  entry.gpu = bytes.device;
-  if (is_named) {
-    entry.id = allocation->id;
-    base::MutexLock lock(&mu_);
-    SharedRegistration found = FindLocked(entry.gpu, entry.id, bytes.span());
-    if (found != nullptr) {
-      ++counters_.hits;
-      hits_.Add(1);
-      return found;
-    }
-  }
-  SharedRegistration made;
-  if (is_named) {
-    absl::Status status = RegisterNamed(bytes, *allocation, &entry);
-    if (!status.ok()) return status;
-    made = Keep(std::move(entry));
-  } else {
-    absl::StatusOr<SharedRegistration> alone = Register(bytes, bytes.span());
-    if (!alone.ok()) return alone;
-    made = *std::move(alone);
-  }
+void GpuRegistrations::CountMiss() {
   base::MutexLock lock(&mu_);
   ++counters_.misses;
   misses_.Add(1);
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::Make(GpuWay way,
+                                                          const Piece& piece,
+                                                          bool is_trial) {
+  const memory::Bytes& bytes = piece.bytes;
+  if (!piece.allocation.has_value()) {
+    return RegisterRange(way, bytes.device, bytes.span());
+  }
+  Entry entry;
+  entry.gpu = bytes.device;
+  entry.id = piece.allocation->id;
+  entry.way = way;
+  entry.range = absl::MakeConstSpan(bytes.data - piece.allocation->offset,
+                                    piece.allocation->size);
+  absl::StatusOr<SharedRegistration> region;
+  const bool of_all =
+      !is_trial && entry.range.size() <= keeping_.bytes / kWholeAllocationPart;
+  if (of_all) region = RegisterRange(way, bytes.device, entry.range);
+  if (!of_all || !region.ok()) {
+    entry.range = PagesOf(piece);
+    region = RegisterRange(way, bytes.device, entry.range);
+  }
+  if (!region.ok()) return region;
+  entry.region = *std::move(region);
+  return Keep(std::move(entry));
+}
+
+absl::Span<const uint8_t> GpuRegistrations::PagesOf(const Piece& piece) {
+  const memory::SharedAllocation& allocation = *piece.allocation;
+  const uint64_t begin = allocation.offset / kGpuPageBytes * kGpuPageBytes;
+  const uint64_t end = allocation.offset + piece.bytes.size;
+  const uint64_t beyond = (kGpuPageBytes - end % kGpuPageBytes) % kGpuPageBytes;
+  return absl::MakeConstSpan(
+      piece.bytes.data - (allocation.offset - begin),
+      std::min<uint64_t>(allocation.size, end + beyond) - begin);
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::RegisterRange(
+    GpuWay way, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range) {
+  return Register([&] {
+    return direct_->Register(way, domain_->get(), gpu, range, access_);
+  });
+}
+
+absl::StatusOr<SharedRegistration> GpuRegistrations::MakeForPeers(
+    const memory::Bytes& bytes) {
+  absl::StatusOr<SharedRegistration> made = Register([&] {
+    return direct_->RegisterForPeers(domain_->get(), bytes.device,
+                                     bytes.span());
+  });
+  if (made.ok()) CountMiss();
   return made;
 }
 
 absl::StatusOr<SharedRegistration> GpuRegistrations::Register(
-    const memory::Bytes& bytes, absl::Span<const uint8_t> range) {
-  absl::StatusOr<MemoryRegion> region =
-      direct_->Register(domain_->get(), bytes.device, range, access_);
+    absl::FunctionRef<absl::StatusOr<MemoryRegion>()> make) {
+  absl::StatusOr<MemoryRegion> region = make();
   // A GPU's window to the bus may be full; what is kept counts, too.
-  if (absl::IsResourceExhausted(region.status()) && EndIdle()) {
-    region = direct_->Register(domain_->get(), bytes.device, range, access_);
-  }
+  if (absl::IsResourceExhausted(region.status()) && EndIdle()) region = make();
   if (!region.ok()) return region.status();
   return std::make_shared<const Registration>(domain_, nullptr,
                                               *std::move(region));
-}
-
-absl::Status GpuRegistrations::RegisterNamed(
-    const memory::Bytes& bytes, const memory::SharedAllocation& allocation,
-    Entry* entry) {
-  const absl::Span<const uint8_t> whole(bytes.data - allocation.offset,
-                                        allocation.size);
-  // Not the first of all, which tells how memory is registered.
-  if (direct_->is_way_known() &&
-      whole.size() <= keeping_.bytes / kWholeAllocationPart) {
-    absl::StatusOr<SharedRegistration> region = Register(bytes, whole);
-    if (region.ok()) {
-      entry->range = whole;
-      entry->region = *std::move(region);
-      return absl::OkStatus();
-    }
-  }
-  const uint64_t begin = allocation.offset / kGpuPageBytes * kGpuPageBytes;
-  const uint64_t end = allocation.offset + bytes.size;
-  const uint64_t beyond = (kGpuPageBytes - end % kGpuPageBytes) % kGpuPageBytes;
-  entry->range =
-      whole.subspan(begin, std::min(allocation.size, end + beyond) - begin);
-  absl::StatusOr<SharedRegistration> region = Register(bytes, entry->range);
-  if (!region.ok()) return region.status();
-  entry->region = *std::move(region);
-  return absl::OkStatus();
 }
 
 SharedRegistration GpuRegistrations::Keep(Entry entry) {
@@ -244,26 +319,12 @@ void GpuRegistrations::OnTick(absl::Time now) {
   RemoveIdleLocked(now - keeping_.idle, &idle);
 }
 
-absl::StatusOr<SharedRegistration> GpuRegistrations::GetForWindow(
-    const memory::Bytes& bytes, size_t least_unnamed) {
-  absl::StatusOr<SharedRegistration> region = Get(bytes, least_unnamed);
-  if (!region.ok()) return region;
-  absl::Status readable =
-      direct_->CheckWindows(domain_, (*region)->region(), bytes);
-  if (!readable.ok()) return readable;
-  return region;
-}
-
 std::shared_ptr<const void> GpuRegistrations::Prepare(
     const memory::Destination& into, size_t least_unnamed) {
-  const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
   // Now, while something else can still be done.
-  if (!into.device->FlushWrites(bytes.span()).ok()) return nullptr;
-  absl::StatusOr<SharedRegistration> region = Get(bytes, least_unnamed);
+  if (!into.device->FlushWrites({into.data, into.size}).ok()) return nullptr;
+  absl::StatusOr<SharedRegistration> region = GetToReceive(into, least_unnamed);
   if (!region.ok()) return nullptr;
-  absl::Status lands =
-      direct_->CheckLanding(domain_, (*region)->region(), into);
-  if (!lands.ok()) return nullptr;
   return std::make_shared<const Prepared>(shared_from_this(), into,
                                           *std::move(region));
 }

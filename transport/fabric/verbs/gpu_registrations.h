@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "transport/base/mutex.h"
 #include "transport/fabric/verbs/gpu_direct.h"
@@ -28,10 +30,13 @@ namespace penstock {
 namespace fabric {
 namespace verbs {
 
-// Bounds what is kept while nobody uses it.
+// Bounds what is kept while nobody uses it, and what is registered to be ended
+// again at once.
 struct GpuKeeping {
   uint64_t bytes = 0;
   size_t regions = 256;
+  // What peers read by a region of its own is copied below this.
+  size_t least_alone = 0;
   // A kept region may be all that keeps memory which the program has freed.
   absl::Duration idle = absl::Seconds(5);
 };
@@ -42,8 +47,9 @@ struct GpuKeeping {
 // (memory::SharedAllocation::id), which no other one has; its address is that
 // of the caller's bytes, whose allocation lives. A region that was overtaken is
 // used by nobody new, and ends when the next one is made there, when it was
-// idle, or for room. What has no such name is registered for one user.
-// Thread-safe.
+// idle, or for room. What has no such name is registered for one user; so is
+// what peers read by the region's own key, of just its bytes, as that key must
+// not outlive the message. Thread-safe.
 class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
  public:
   // Where a READ comes to lie.
@@ -52,7 +58,15 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
     memory::DeviceAccess* gpu = nullptr;
   };
 
-  // `access` is what every region allows.
+  // What peers read.
+  struct ToSend {
+    SharedRegistration region;
+    // Whether they read it by its own key, all of it, from ibv_mr::addr on.
+    // Else a window on the bytes is to be bound to it.
+    bool by_key = false;
+  };
+
+  // `access` is what regions by peermem allow.
   static std::shared_ptr<GpuRegistrations> Create(
       std::shared_ptr<const ProtectionDomain> domain,
       std::shared_ptr<GpuDirect> direct, int access, GpuKeeping keeping);
@@ -60,17 +74,15 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations& operator=(const GpuRegistrations&) = delete;
   ~GpuRegistrations();
 
-  // Returns a region that covers `bytes`, of a GPU: of all their allocation, if
-  // that is not too large. Bytes without a name, as said above, have to be more
-  // than `least_unnamed`. The caller keeps them for as long as it has the
-  // region.
-  absl::StatusOr<SharedRegistration> Get(const memory::Bytes& bytes,
-                                         size_t least_unnamed);
-
-  // Returns a region on which peers can read `bytes` through a window. As
-  // Get().
-  absl::StatusOr<SharedRegistration> GetForWindow(const memory::Bytes& bytes,
-                                                  size_t least_unnamed);
+  // Return a region that covers the bytes, of a GPU, by the way that works: for
+  // peers to read them, and for READs to come to lie in them. It is of all
+  // their allocation, if that is not too large. Bytes without a name, as said
+  // above, have to be more than `least_unnamed`. The caller keeps them for as
+  // long as it has the region. May block, for a trial (gpu_reach.h).
+  absl::StatusOr<ToSend> GetToSend(const memory::Bytes& bytes,
+                                   size_t least_unnamed);
+  absl::StatusOr<SharedRegistration> GetToReceive(
+      const memory::Destination& into, size_t least_unnamed);
 
   // Registers a destination, which nobody else uses, for as long as the result
   // is held. Returns null if READs cannot be had there, or if what they write
@@ -89,8 +101,9 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
  private:
   class Prepared;
   struct Entry {
-    memory::DeviceAccess* gpu;
-    uint64_t id;
+    memory::DeviceAccess* gpu = nullptr;
+    uint64_t id = 0;
+    GpuWay way = GpuWay::kDmabuf;
     absl::Span<const uint8_t> range;
     SharedRegistration region;
     absl::Time last_use;
@@ -105,15 +118,31 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations(std::shared_ptr<const ProtectionDomain> domain,
                    std::shared_ptr<GpuDirect> direct, int access,
                    GpuKeeping keeping);
-  SharedRegistration FindLocked(const memory::DeviceAccess* gpu, uint64_t id,
-                                absl::Span<const uint8_t> range)
+  // Bytes, and the allocation that they lie in, if it has a name.
+  struct Piece {
+    memory::Bytes bytes;
+    absl::optional<memory::SharedAllocation> allocation;
+  };
+  static absl::StatusOr<Piece> Look(const memory::Bytes& bytes,
+                                    size_t least_unnamed);
+  // Returns a region that is there, or makes one: for a trial, of no more than
+  // the bytes.
+  absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,
+                                         bool is_trial);
+  SharedRegistration FindLocked(GpuWay way, const Piece& piece)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  absl::StatusOr<SharedRegistration> Register(const memory::Bytes& bytes,
-                                              absl::Span<const uint8_t> range);
-  // Fills in the entry's range and region.
-  absl::Status RegisterNamed(const memory::Bytes& bytes,
-                             const memory::SharedAllocation& allocation,
-                             Entry* entry);
+  absl::StatusOr<SharedRegistration> Make(GpuWay way, const Piece& piece,
+                                          bool is_trial);
+  absl::StatusOr<SharedRegistration> MakeForPeers(const memory::Bytes& bytes);
+  void CountMiss();
+  // Calls `make`, which makes a region. If there is no room, ends what nobody
+  // uses, and calls it again.
+  absl::StatusOr<SharedRegistration> Register(
+      absl::FunctionRef<absl::StatusOr<MemoryRegion>()> make);
+  absl::StatusOr<SharedRegistration> RegisterRange(
+      GpuWay way, memory::DeviceAccess* gpu, absl::Span<const uint8_t> range);
+  // Returns the part of the allocation that is registered for the piece.
+  static absl::Span<const uint8_t> PagesOf(const Piece& piece);
   SharedRegistration Keep(Entry entry);
   // Moves `entry` to `out`, whose owner ends it without the lock.
   void RemoveLocked(Entries::iterator entry, Entries* out)

@@ -41,14 +41,25 @@ class Trial {
                        uint8_t port, int access);
   absl::Status Bind(const std::shared_ptr<const ProtectionDomain>& domain,
                     ibv_mr* region, const memory::Bytes& bytes);
-  // OK if these bytes come through the window.
-  absl::Status ReadFrom(const memory::Bytes& bytes);
+  // Return OK if the first and last of `bytes` come through the window, and if
+  // they come by the key of `region`.
+  absl::Status ReadByWindow(const memory::Bytes& bytes) {
+    return ReadEnds(bytes, AddressOf(bytes.data), window_->rkey);
+  }
+  absl::Status ReadByKey(const ibv_mr& region, const memory::Bytes& bytes) {
+    return ReadEnds(bytes, AddressOf(region.addr), region.rkey);
+  }
   // OK if other bytes come to lie in `into`. Puts back what was there.
   absl::Status ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
                         memory::DeviceAccess* gpu);
 
  private:
-  absl::Status Read(const ibv_sge& into, const void* from, uint32_t rkey,
+  absl::Status ReadEnds(const memory::Bytes& bytes, uint64_t address,
+                        uint32_t rkey);
+  // OK if these come, of up to kReadBytes.
+  absl::Status ReadFrom(const memory::Bytes& bytes, uint64_t address,
+                        uint32_t rkey);
+  absl::Status Read(const ibv_sge& into, uint64_t from, uint32_t rkey,
                     const char* what);
 
   Api* const api_;
@@ -104,14 +115,14 @@ absl::Status Trial::Bind(const std::shared_ptr<const ProtectionDomain>& domain,
   return absl::UnavailableError("no window can be bound to it");
 }
 
-absl::Status Trial::Read(const ibv_sge& into, const void* from, uint32_t rkey,
+absl::Status Trial::Read(const ibv_sge& into, uint64_t from, uint32_t rkey,
                          const char* what) {
   ibv_sge part = into;
   ibv_send_wr request = {};
   request.opcode = IBV_WR_RDMA_READ;
   request.sg_list = &part;
   request.num_sge = 1;
-  request.wr.rdma.remote_addr = AddressOf(from);
+  request.wr.rdma.remote_addr = from;
   request.wr.rdma.rkey = rkey;
   const absl::StatusOr<ibv_wc_status> done =
       DoRequest(api_, pair_->reader(), request, deadline_);
@@ -120,20 +131,29 @@ absl::Status Trial::Read(const ibv_sge& into, const void* from, uint32_t rkey,
   return absl::UnavailableError(what);
 }
 
-absl::Status Trial::ReadFrom(const memory::Bytes& bytes) {
+absl::Status Trial::ReadEnds(const memory::Bytes& bytes, uint64_t address,
+                             uint32_t rkey) {
+  const size_t size = std::min(kReadBytes, bytes.size);
+  const size_t last = bytes.size - size;
+  absl::Status status = ReadFrom(bytes.Part(0, size), address, rkey);
+  if (!status.ok()) return status;
+  return ReadFrom(bytes.Part(last, size), address + last, rkey);
+}
+
+absl::Status Trial::ReadFrom(const memory::Bytes& bytes, uint64_t address,
+                             uint32_t rkey) {
   uint8_t expected[kReadBytes];
   absl::Status status = bytes.CopyTo(expected);
   if (!status.ok()) return status;
   Invert(expected, bytes.size, memory_->data());
   const ibv_sge into = {AddressOf(memory_->data()),
                         static_cast<uint32_t>(bytes.size), memory_->lkey()};
-  status =
-      Read(into, bytes.data, window_->rkey, "windows on it cannot be read");
+  status = Read(into, address, rkey, "it cannot be read");
   if (!status.ok()) return status;
   if (std::memcmp(memory_->data(), expected, bytes.size) == 0) {
     return absl::OkStatus();
   }
-  return absl::DataLossError("windows on it give the wrong bytes");
+  return absl::DataLossError("the wrong bytes are read");
 }
 
 absl::Status Trial::ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
@@ -144,7 +164,7 @@ absl::Status Trial::ReadInto(ibv_mr* region, absl::Span<uint8_t> into,
   Invert(before, into.size(), memory_->data());
   const ibv_sge part = {AddressOf(into.data()),
                         static_cast<uint32_t>(into.size()), region->lkey};
-  status = Read(part, memory_->data(), memory_->region()->rkey,
+  status = Read(part, AddressOf(memory_->data()), memory_->region()->rkey,
                 "it cannot be read into");
   uint8_t after[kReadBytes];
   if (status.ok()) status = gpu->FlushWrites(into);
@@ -168,11 +188,17 @@ absl::Status TryGpuWindow(Api* api,
   Trial trial(api, base::SteadyNow() + limit);
   absl::Status status = trial.Prepare(domain, port, IBV_ACCESS_LOCAL_WRITE);
   if (status.ok()) status = trial.Bind(domain, region, bytes);
-  const size_t size = std::min(kReadBytes, bytes.size);
-  if (status.ok()) status = trial.ReadFrom(bytes.Part(0, size));
-  if (status.ok()) {
-    status = trial.ReadFrom(bytes.Part(bytes.size - size, size));
-  }
+  if (status.ok()) status = trial.ReadByWindow(bytes);
+  return status;
+}
+
+absl::Status TryGpuKey(Api* api,
+                       const std::shared_ptr<const ProtectionDomain>& domain,
+                       uint8_t port, ibv_mr* region, const memory::Bytes& bytes,
+                       absl::Duration limit) {
+  Trial trial(api, base::SteadyNow() + limit);
+  absl::Status status = trial.Prepare(domain, port, IBV_ACCESS_LOCAL_WRITE);
+  if (status.ok()) status = trial.ReadByKey(*region, bytes);
   return status;
 }
 

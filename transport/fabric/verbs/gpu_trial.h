@@ -26,13 +26,19 @@ constexpr absl::Duration kGpuTrialLimit = absl::Milliseconds(250);
 // an IOMMU that leads astray. Neither leaves anything behind. Both block for up
 // to `limit`, and for as long as the calls and copies themselves take.
 //
-// Binds a window to `bytes`, of a GPU, on their `region`, and reads their first
-// and last ones.
+// Reads the first and last ones of `bytes`, of a GPU, through a window that it
+// binds to them on their `region`.
 absl::Status TryGpuWindow(Api* api,
                           const std::shared_ptr<const ProtectionDomain>& domain,
                           uint8_t port, ibv_mr* region,
                           const memory::Bytes& bytes,
                           absl::Duration limit = kGpuTrialLimit);
+// The same by the key of `region`, which is of just these bytes, and permits
+// that.
+absl::Status TryGpuKey(Api* api,
+                       const std::shared_ptr<const ProtectionDomain>& domain,
+                       uint8_t port, ibv_mr* region, const memory::Bytes& bytes,
+                       absl::Duration limit = kGpuTrialLimit);
 // Reads other bytes into the first and last ones of `into`, of a GPU, and puts
 // back what was there.
 absl::Status TryGpuLanding(

@@ -49,10 +49,9 @@ absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
 }
 
 absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
-                                         size_t length, const void* address,
-                                         int fd, int access) {
-  ibv_mr* const region = api->RegDmabufMr(
-      pd, offset, length, reinterpret_cast<uintptr_t>(address), fd, access);
+                                         size_t length, uint64_t iova, int fd,
+                                         int access) {
+  ibv_mr* const region = api->RegDmabufMr(pd, offset, length, iova, fd, access);
   if (region == nullptr && IsUnknownCall(errno)) {
     return NoDmabuf(api, pd->context);
   }

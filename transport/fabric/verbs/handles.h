@@ -64,12 +64,13 @@ using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
-// Registers a part of a dmabuf, which has `offset` and `address` in common
-// modulo a page. Returns UNIMPLEMENTED if the library, the kernel or the device
-// does none of that.
+// Registers a part of a dmabuf under the addresses from `iova` on, which need
+// not be those that the process has for it: only modulo a page they are as
+// `offset`. They are the region's ibv_mr::addr. Returns UNIMPLEMENTED if the
+// library, the kernel or the device does none of that.
 absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
-                                         size_t length, const void* address,
-                                         int fd, int access);
+                                         size_t length, uint64_t iova, int fd,
+                                         int access);
 absl::StatusOr<MemoryWindow> AllocWindow(Api* api, ibv_pd* pd);
 // Makes its descriptor non-blocking.
 absl::StatusOr<CompletionChannel> CreateChannel(Api* api, ibv_context* device);

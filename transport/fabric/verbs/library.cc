@@ -121,8 +121,7 @@ class LibraryApi : public Api {
     }
     ibv_mr* const mr =
         call_.ibv_reg_dmabuf_mr(pd, offset, length, iova, fd, access);
-    // The library leaves the offset there. Drivers that check whether a window
-    // lies in its region compare addresses with this.
+    // The library leaves the offset there.
     if (mr != nullptr) mr->addr = reinterpret_cast<void*>(iova);
     return mr;
   }

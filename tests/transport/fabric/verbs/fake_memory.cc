@@ -68,6 +68,12 @@ bool IsReadable(const void* address, size_t length) {
   return true;
 }
 
+// What Linux takes for a dmabuf: any other flag, as that windows may be bound,
+// is EINVAL (UVERBS_METHOD_REG_DMABUF_MR in uverbs_std_types_mr.c).
+constexpr int kDmabufAccess =
+    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+    IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_RELAXED_ORDERING;
+
 bool MayRegister(const FakeDevice& device, size_t length, int access) {
   if (length == 0 || length > device.options.max_mr_bytes) return false;
   const int remote_change = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
@@ -121,6 +127,7 @@ int FakeMemory::RegDmabufMr(ibv_pd* pd, uint64_t offset, size_t length,
   FakeDevice* const device = FakeDevices::Of(pd->context);
   if (device->removed) return EIO;
   if (!device->options.has_dmabuf) return EOPNOTSUPP;
+  if ((access & ~kDmabufAccess) != 0) return EINVAL;
   if (!MayRegister(*device, length, access)) return EINVAL;
   struct stat file;
   if (fstat(fd, &file) != 0) return EBADF;
@@ -234,7 +241,9 @@ void* FakeMemory::Remote(const FakeQp& qp, uint32_t rkey, uint64_t address,
         (mr.access & access) == access || !OptionsOf(qp).enforce_region_access;
     const bool allowed = mr.pd == qp.pd && may &&
                          Inside(address, length, AddressOf(mr), mr.length);
-    return allowed ? PinnedAt(mr, address) : nullptr;
+    if (!allowed) return nullptr;
+    const bool comes = mr.gpu == nullptr || OptionsOf(qp).reads_gpus;
+    return comes ? PinnedAt(mr, address) : Elsewhere(&mr);
   }
   const auto window = windows_.find(rkey & ~kOwnerByte);
   if (window == windows_.end()) return nullptr;

@@ -39,6 +39,37 @@ TEST_F(GpuDestinationsTest, ReadsLandByPeerMemory) {
   ExpectLands(into, 1);
 }
 
+TEST_F(GpuDestinationsTest, ReadsLandByPeerMemoryWhereTheLibraryIsOld) {
+  DeviceOptions device = WithPeerMemory();
+  device.has_dmabuf = true;
+  NetworkOptions network;
+  network.has_reg_dmabuf_mr = false;
+  Open(device, {}, network);
+  EXPECT_NE(Prepare(gpu_.Put(Text(kGpuTestBytes))), nullptr);
+}
+
+TEST_F(GpuDestinationsTest, ReadsLandByPeerMemoryWhereTheGpuExportsNone) {
+  DeviceOptions device = WithPeerMemory();
+  device.has_dmabuf = true;
+  Open(device);
+  gpu_.FailExports(absl::FailedPreconditionError("an old driver"));
+  EXPECT_NE(Prepare(gpu_.Put(Text(kGpuTestBytes))), nullptr);
+}
+
+TEST_F(GpuDestinationsTest, NothingLandsWhereThereIsNoWay) {
+  DeviceOptions device;
+  device.has_dmabuf = false;
+  Open(device);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(Prepare(gpu_.Put(Text(kGpuTestBytes))), nullptr);
+  }
+  EXPECT_TRUE(absl::StrContains(
+      client()->Describe(),
+      "memory of GPUs staged, not for destinations: dmabuf: client registers "
+      "no dmabuf; peermem: register memory on client: Bad address"))
+      << client()->Describe();
+}
+
 TEST_F(GpuDestinationsTest, APieceOfOneGpuLandsInAnother) {
   Open();
   const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes, 1));
@@ -64,7 +95,8 @@ TEST_F(GpuDestinationsTest, NothingLandsWhereItWouldNotCome) {
   EXPECT_TRUE(gpu_.Get(into.span()) == Text(kGpuTestBytes));
   EXPECT_TRUE(absl::StrContains(
       client()->Describe(),
-      "not for destinations: what is read into it does not come there"))
+      "not for destinations: dmabuf: what is read into it does not come "
+      "there; peermem: "))
       << client()->Describe();
   ExpectInPlace(1);
 }

@@ -21,7 +21,7 @@ TEST_F(GpuDirectTest, ByDmabufIsReadWhereItLies) {
   EXPECT_TRUE(server()->TakesDeviceMemory());
   EXPECT_FALSE(ServerSays("GPU")) << "nothing is known yet";
   ExpectInPlace(1);
-  EXPECT_TRUE(ServerSays(", windows, GPUDirect by dmabuf, "))
+  EXPECT_TRUE(ServerSays(", windows, GPUDirect by dmabuf to send, "))
       << server()->Describe();
   const int copies = gpu_.copies();
   ExpectInPlace(2);
@@ -33,63 +33,72 @@ TEST_F(GpuDirectTest, ByPeerMemoryIsReadWhereItLies) {
   Open(WithPeerMemory());
   ExpectInPlace(1);
   ExpectInPlace(2);
-  EXPECT_TRUE(ServerSays("GPUDirect by peermem, ")) << server()->Describe();
+  EXPECT_TRUE(ServerSays("GPUDirect by peermem to send, "))
+      << server()->Describe();
 }
 
-TEST_F(GpuDirectTest, ByPeerMemoryWhereTheLibraryIsOld) {
-  DeviceOptions device = WithPeerMemory();
-  device.has_dmabuf = true;
-  NetworkOptions network;
-  network.has_reg_dmabuf_mr = false;
-  Open(device, {}, network);
-  ExpectInPlace(1);
-  EXPECT_TRUE(ServerSays("GPUDirect by peermem")) << server()->Describe();
-}
-
-TEST_F(GpuDirectTest, ByPeerMemoryWhereTheGpuExportsNone) {
+// Windows on a region that is kept cost less than a region for each message.
+TEST_F(GpuDirectTest, ByPeerMemoryWhereThereAreBothWays) {
   DeviceOptions device = WithPeerMemory();
   device.has_dmabuf = true;
   Open(device);
-  gpu_.FailExports(absl::FailedPreconditionError("an old driver"));
   ExpectInPlace(1);
-  EXPECT_TRUE(ServerSays("GPUDirect by peermem")) << server()->Describe();
+  const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
+  EXPECT_NE(Prepare(into), nullptr);
+  EXPECT_TRUE(ServerSays("GPUDirect by peermem to send"))
+      << server()->Describe();
+  EXPECT_TRUE(absl::StrContains(client()->Describe(),
+                                "GPUDirect by dmabuf for destinations"))
+      << client()->Describe();
 }
 
+// No window can be bound to the region by which it was received.
+TEST_F(GpuDirectTest, WhatWasReceivedByOneWayIsSentByTheOther) {
+  DeviceOptions device = WithPeerMemory();
+  device.has_dmabuf = true;
+  Open(device);
+  const std::string text = Text(kGpuTestBytes);
+  const memory::Bytes bytes = gpu_.Put(text);
+  auto* const data = const_cast<uint8_t*>(bytes.data);
+  ExpectInPlace(1);
+  EXPECT_NE(server()->PrepareToRead({data, bytes.size, &gpu_}), nullptr);
+  size_t in_place = 0;
+  EXPECT_TRUE(Pass(memory::Payload(bytes), &in_place) == text);
+  EXPECT_EQ(in_place, 1u);
+}
+
+// What does not work is tried three times.
 TEST_F(GpuDirectTest, StagedWhereThereIsNoWay) {
   DeviceOptions device;
   device.has_dmabuf = false;
   Open(device);
   ExpectStaged(1);
-  EXPECT_TRUE(
-      ServerSays("memory of GPUs staged: dmabuf: server registers no dmabuf; "
-                 "peermem: register memory on server: "))
+  ExpectStaged(2);
+  EXPECT_TRUE(server()->TakesDeviceMemory());
+  ExpectStaged(3);
+  EXPECT_TRUE(ServerSays(
+      "memory of GPUs staged, not to send: peermem: register memory on server: "
+      "Bad address; dmabuf: server registers no dmabuf"))
       << server()->Describe();
   EXPECT_FALSE(server()->TakesDeviceMemory());
-  ExpectStaged(2);
-  const memory::Bytes into = gpu_.Put(Text(kGpuTestBytes));
-  EXPECT_EQ(Prepare(into), nullptr);
+  ExpectStaged(4);
 }
 
 TEST_F(GpuDirectTest, StagedWhereTheLibraryIsOld) {
   NetworkOptions network;
   network.has_reg_dmabuf_mr = false;
   Open({}, {}, network);
-  ExpectStaged(1);
+  for (int i = 0; i < 3; ++i) ExpectStaged(i);
   EXPECT_TRUE(ServerSays("this libibverbs registers no dmabuf"))
       << server()->Describe();
 }
 
-// What does not prove anything is tried three times.
-TEST_F(GpuDirectTest, StagedAfterThreeTriesWhereTheGpuExportsNone) {
+TEST_F(GpuDirectTest, StagedWhereTheGpuExportsNone) {
   Open();
   gpu_.FailExports(absl::FailedPreconditionError("no dmabuf of this GPU"));
-  ExpectStaged(1);
-  ExpectStaged(2);
-  EXPECT_TRUE(server()->TakesDeviceMemory());
-  ExpectStaged(3);
+  for (int i = 0; i < 3; ++i) ExpectStaged(i);
   EXPECT_FALSE(server()->TakesDeviceMemory());
-  EXPECT_TRUE(
-      ServerSays("memory of GPUs staged: dmabuf: no dmabuf of this GPU"))
+  EXPECT_TRUE(ServerSays("; dmabuf: no dmabuf of this GPU"))
       << server()->Describe();
   gpu_.FailExports(absl::OkStatus());
   ExpectStaged(4);
@@ -103,26 +112,41 @@ TEST_F(GpuDirectTest, OneFailureIsForgotten) {
 }
 
 TEST_F(GpuDirectTest, StagedWhereNoWindowCanBeBound) {
-  DeviceOptions device;
+  DeviceOptions device = WithPeerMemory();
   device.binds_gpus = false;
   Open(device);
   for (int i = 0; i < 3; ++i) ExpectStaged(i);
-  EXPECT_TRUE(
-      ServerSays("GPUDirect by dmabuf, not to send: no window can be "
-                 "bound to it"))
+  EXPECT_TRUE(ServerSays(
+      "not to send: peermem: no window can be bound to it; dmabuf: "))
       << server()->Describe();
   EXPECT_FALSE(server()->TakesDeviceMemory());
   EXPECT_TRUE(server().events.broken.empty());
 }
 
-TEST_F(GpuDirectTest, StagedWhereOtherBytesAreRead) {
-  DeviceOptions device;
-  device.reads_gpus = false;
+// Then there is the other way.
+TEST_F(GpuDirectTest, ByDmabufWhereNoWindowCanBeBound) {
+  DeviceOptions device = WithPeerMemory();
+  device.binds_gpus = false;
+  device.has_dmabuf = true;
   Open(device);
-  for (int i = 0; i < 3; ++i) ExpectStaged(i);
-  EXPECT_TRUE(ServerSays("not to send: windows on it give the wrong bytes"))
+  ExpectInPlace(1);
+  EXPECT_TRUE(ServerSays("GPUDirect by dmabuf to send"))
       << server()->Describe();
-  EXPECT_FALSE(server()->TakesDeviceMemory());
+}
+
+TEST_F(GpuDirectTest, StagedWhereOtherBytesAreRead) {
+  for (const bool has_dmabuf : {false, true}) {
+    DeviceOptions device = WithPeerMemory();
+    device.has_dmabuf = has_dmabuf;
+    device.reads_gpus = false;
+    Open(device);
+    for (int i = 0; i < 3; ++i) ExpectStaged(i);
+    EXPECT_TRUE(ServerSays("not to send: peermem: the wrong bytes are read"))
+        << server()->Describe();
+    EXPECT_EQ(ServerSays("dmabuf: the wrong bytes are read"), has_dmabuf);
+    EXPECT_FALSE(server()->TakesDeviceMemory());
+    EXPECT_TRUE(server().events.broken.empty());
+  }
 }
 
 TEST_F(GpuDirectTest, StagedWithoutWindows) {
@@ -179,8 +203,25 @@ TEST_F(GpuDirectTest, GpuThatFailsEndsTheMessageAlone) {
   ExpectStaged(1);
 }
 
-TEST_F(GpuDirectTest, AllocationIsRegisteredOnce) {
+// By dmabuf there is a region for each message, which costs as much as to copy
+// some MiB.
+TEST_F(GpuDirectTest, ByDmabufLittleIsCopied) {
+  least_alone_ = kGpuTestBytes + 1;
   Open();
+  ExpectInPlace(1);  // the trial
+  ExpectStaged(2);
+  EXPECT_TRUE(server()->TakesDeviceMemory());
+  size_t in_place = 0;
+  const std::string text = Text(kGpuTestBytes + 1);
+  EXPECT_TRUE(Pass(memory::Payload(gpu_.Put(text)), &in_place) == text);
+  EXPECT_EQ(in_place, 1u);
+  Open(WithPeerMemory());
+  ExpectInPlace(1);
+  ExpectInPlace(2);
+}
+
+TEST_F(GpuDirectTest, AllocationIsRegisteredOnce) {
+  Open(WithPeerMemory());
   ExpectInPlace(1);
   const std::string text = Text(8 * kGpuTestBytes);
   const memory::Bytes all = gpu_.Put(text);
@@ -196,7 +237,7 @@ TEST_F(GpuDirectTest, AllocationIsRegisteredOnce) {
 }
 
 TEST_F(GpuDirectTest, MemoryAllocatedAnewIsNotMistaken) {
-  Open();
+  Open(WithPeerMemory());
   const uint8_t* address = nullptr;
   int same = 0;
   for (int i = 0; i < 10; ++i) {
@@ -212,7 +253,7 @@ TEST_F(GpuDirectTest, MemoryAllocatedAnewIsNotMistaken) {
 }
 
 TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
-  Open();
+  Open(WithPeerMemory());
   ExpectInPlace(1);
   gpu_.FailShares(absl::FailedPreconditionError("of a pool"));
   const int before = ends_->api->counts().mrs;
@@ -236,7 +277,8 @@ TEST_F(GpuDirectTest, RangeThatCannotBeRegisteredIsStagedAndNamed) {
   gpu_.FailExports(absl::FailedPreconditionError("not of this memory"));
   ExpectStaged(2);
   EXPECT_TRUE(
-      ServerSays("GPUDirect by dmabuf, not of all memory: not of this memory"))
+      ServerSays("GPUDirect by dmabuf to send, not of all memory: not of this "
+                 "memory"))
       << server()->Describe();
   EXPECT_TRUE(server()->TakesDeviceMemory());
   gpu_.FailExports(absl::OkStatus());

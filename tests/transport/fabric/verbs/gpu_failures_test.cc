@@ -28,9 +28,32 @@ struct Injection {
   bool leaks = false;
 };
 
+// Two ends whose device reaches a GPU's memory by both ways, or by dmabuf only.
+class GpuEnds : public Ends {
+ public:
+  GpuEnds(const memory::FakeDeviceAccess* gpu, bool has_peermem)
+      : Ends(DeviceOf(gpu, has_peermem), Small()) {}
+
+ private:
+  static DeviceOptions DeviceOf(const memory::FakeDeviceAccess* gpu,
+                                bool has_peermem) {
+    DeviceOptions device;
+    if (!has_peermem) return device;
+    device.peer_memory = [gpu](const void* address, size_t size) {
+      return gpu->Backing({static_cast<const uint8_t*>(address), size});
+    };
+    return device;
+  }
+  static Options Small() {
+    Options options;
+    options.gpu_alone_bytes = memory::kMinDeviceBytes;
+    return options;
+  }
+};
+
 class Talker {
  public:
-  explicit Talker(Ends* ends) : ends_(ends) {}
+  Talker(Ends* ends, memory::FakeDeviceAccess* gpu) : ends_(ends), gpu_(gpu) {}
 
   // Passes messages; each fails cleanly, or its bytes come. Returns how many
   // have come, of kMessages.
@@ -39,8 +62,8 @@ class Talker {
     int came = 0;
     for (int i = 0; i < kMessages && !is_over(); ++i) {
       const std::string text(kSize, static_cast<char>('a' + i));
-      const memory::Bytes into = gpu_.Put(std::string(kSize, '.'));
-      if (Pass(memory::Payload(gpu_.Put(text)), text, into)) ++came;
+      const memory::Bytes into = gpu_->Put(std::string(kSize, '.'));
+      if (Pass(memory::Payload(gpu_->Put(text)), text, into)) ++came;
     }
     return came;
   }
@@ -56,8 +79,7 @@ class Talker {
     const auto exposure = ends_->server->Expose(payload, 1);
     if (!exposure.ok()) return false;
     bool came = false;
-    const auto prepared =
-        ends_->client->PrepareToRead({data, into.size, &gpu_});
+    const auto prepared = ends_->client->PrepareToRead({data, into.size, gpu_});
     if (prepared != nullptr) {
       // A dead end answers at once.
       ends_->client.events.within_read = true;
@@ -65,7 +87,7 @@ class Talker {
       ends_->client.events.within_read = false;
       ends_->Exchange();
       came = ends_->client.events.Succeeded(cookie_);
-      EXPECT_TRUE(!came || gpu_.Get(into.span()) == text);
+      EXPECT_TRUE(!came || gpu_->Get(into.span()) == text);
     } else {
       const std::string got = ends_->ReadAll(&ends_->client, exposure->region);
       came = !got.empty();
@@ -77,23 +99,27 @@ class Talker {
   }
 
   Ends* const ends_;
-  memory::FakeDeviceAccess gpu_;
+  memory::FakeDeviceAccess* const gpu_;
   uint64_t cookie_ = 0;
 };
 
-class GpuFailure : public testing::TestWithParam<Injection> {};
+class GpuFailure : public testing::TestWithParam<Injection> {
+ protected:
+  // Has the call fail each time that it is made in turn. Returns how often it
+  // was made.
+  static int FailEachTime(const Injection& injection, bool has_peermem);
+};
 
-TEST_P(GpuFailure, LosesAtMostTheConnectionAndLeavesNothingBehind) {
-  const Injection injection = GetParam();
-  bool came = true;
-  int tried = 0;
-  for (int after = 0; came && after < 400; ++after) {
+int GpuFailure::FailEachTime(const Injection& injection, bool has_peermem) {
+  constexpr int kMost = 400;
+  for (int after = 0; after < kMost; ++after) {
     SCOPED_TRACE(absl::StrCat("failure after ", after));
-    Ends ends;
+    memory::FakeDeviceAccess gpu;
+    GpuEnds ends(&gpu, has_peermem);
     if (injection.leaks) ends.Forgive();
-    ASSERT_TRUE(ends.Connect().ok());
+    EXPECT_TRUE(ends.Connect().ok());
     ends.api->FailNext(injection.call, injection.error_number, after);
-    Talker talker(&ends);
+    Talker talker(&ends, &gpu);
     const int passed = talker.Talk();
     if (injection.goes_on) {
       EXPECT_FALSE(talker.is_over());
@@ -108,17 +134,23 @@ TEST_P(GpuFailure, LosesAtMostTheConnectionAndLeavesNothingBehind) {
         EXPECT_FALSE(end->events.broken[0].message().empty());
       }
     }
-    came = ends.api->failures_to_come() == 0;
-    if (came) ++tried;
+    const bool came = ends.api->failures_to_come() == 0;
     ends.Close();
-    if (!came || HasFailure()) break;
+    if (!came || HasFailure()) return after;
     // What failed once does not stand in the way.
-    ASSERT_TRUE(ends.Connect().ok());
-    EXPECT_EQ(Talker(&ends).Talk(), Talker::kMessages);
-    if (HasFailure()) return;
+    EXPECT_TRUE(ends.Connect().ok());
+    EXPECT_EQ(Talker(&ends, &gpu).Talk(), Talker::kMessages);
+    if (HasFailure()) return after;
   }
-  EXPECT_GT(tried, 0) << "the call was never made";
-  EXPECT_FALSE(came) << "not all of its times were tried";
+  ADD_FAILURE() << "not all of its times were tried";
+  return kMost;
+}
+
+TEST_P(GpuFailure, LosesAtMostTheConnectionAndLeavesNothingBehind) {
+  int made = FailEachTime(GetParam(), /*has_peermem=*/false);
+  if (HasFailure()) return;
+  made += FailEachTime(GetParam(), /*has_peermem=*/true);
+  EXPECT_GT(made, 0) << "the call was never made";
 }
 
 const Injection kInjections[] = {
@@ -148,29 +180,37 @@ INSTANTIATE_TEST_SUITE_P(Every, GpuFailure, testing::ValuesIn(kInjections),
 
 // Requests that the device ends with an error: those of the trials cost no
 // connection, all others do, and the next one works.
+void FailRequest(ibv_wr_opcode opcode, int good, bool has_peermem) {
+  memory::FakeDeviceAccess gpu;
+  GpuEnds ends(&gpu, has_peermem);
+  ASSERT_TRUE(ends.Connect().ok());
+  for (int i = 0; i < good; ++i) {
+    ends.api->CompleteNext(opcode, IBV_WC_SUCCESS);
+  }
+  ends.api->CompleteNext(opcode, IBV_WC_GENERAL_ERR);
+  Talker talker(&ends, &gpu);
+  const int passed = talker.Talk();
+  EXPECT_EQ(talker.is_over(),
+            passed < Talker::kMessages || !ends.server.events.broken.empty());
+  // The failure may still be to come, once.
+  int later = 0;
+  for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
+    ends.Close();
+    ASSERT_TRUE(ends.Connect().ok());
+    later = Talker(&ends, &gpu).Talk();
+  }
+  EXPECT_EQ(later, Talker::kMessages);
+}
+
 TEST(GpuFailureTest, RequestsThatFail) {
-  for (const ibv_wr_opcode opcode :
-       {IBV_WR_BIND_MW, IBV_WR_RDMA_READ, IBV_WR_LOCAL_INV}) {
-    for (int good = 0; good < 6; ++good) {
-      SCOPED_TRACE(absl::StrCat("opcode ", opcode, " after ", good));
-      Ends ends;
-      ASSERT_TRUE(ends.Connect().ok());
-      for (int i = 0; i < good; ++i) {
-        ends.api->CompleteNext(opcode, IBV_WC_SUCCESS);
+  for (const bool has_peermem : {false, true}) {
+    for (const ibv_wr_opcode opcode :
+         {IBV_WR_BIND_MW, IBV_WR_RDMA_READ, IBV_WR_LOCAL_INV}) {
+      for (int good = 0; good < 6; ++good) {
+        SCOPED_TRACE(absl::StrCat("opcode ", opcode, " after ", good,
+                                  ", peermem ", has_peermem));
+        FailRequest(opcode, good, has_peermem);
       }
-      ends.api->CompleteNext(opcode, IBV_WC_GENERAL_ERR);
-      Talker talker(&ends);
-      const int passed = talker.Talk();
-      EXPECT_EQ(talker.is_over(), passed < Talker::kMessages ||
-                                      !ends.server.events.broken.empty());
-      // The failure may still be to come, once.
-      int later = 0;
-      for (int i = 0; i < 2 && later < Talker::kMessages; ++i) {
-        ends.Close();
-        ASSERT_TRUE(ends.Connect().ok());
-        later = Talker(&ends).Talk();
-      }
-      EXPECT_EQ(later, Talker::kMessages);
     }
   }
 }

@@ -38,8 +38,10 @@ inline memory::Payload Join(const std::vector<memory::Bytes>& pieces) {
 
 class GpuTest : public testing::Test {
  protected:
+  // By dmabuf, little memory is sent in place too.
   void Open(DeviceOptions device = {}, Options options = {},
             NetworkOptions network = {}) {
+    options.gpu_alone_bytes = least_alone_;
     ends_.reset();
     ends_ = std::make_unique<Ends>(std::move(device), options, network);
     ASSERT_TRUE(ends_->Connect().ok());
@@ -112,6 +114,7 @@ class GpuTest : public testing::Test {
 
   memory::FakeDeviceAccess gpu_;
   std::unique_ptr<Ends> ends_;
+  uint64_t least_alone_ = memory::kMinDeviceBytes;
   uint64_t cookie_ = 0;
 };
 

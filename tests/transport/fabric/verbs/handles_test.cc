@@ -58,7 +58,7 @@ TEST_F(HandlesTest, FailureGivesCodeOperationDeviceAndRemedy) {
        }},
       {Call::kRegDmabufMr, "register a dmabuf on mlx5_0",
        [&] {
-         return RegDmabufMr(&verbs_, pd_.get(), 0, 4096, nullptr, dmabuf_, 0)
+         return RegDmabufMr(&verbs_, pd_.get(), 0, 4096, 0, dmabuf_, 0)
              .status();
        }},
       {Call::kAllocMw, "allocate a memory window on mlx5_0",
@@ -94,17 +94,17 @@ TEST_F(HandlesTest, DmabufThatIsUnknownIsUnimplemented) {
   for (const int error_number : {EOPNOTSUPP, EPROTONOSUPPORT, ENOSYS, ENOTTY}) {
     verbs_.FailNext(Call::kRegDmabufMr, error_number);
     const absl::Status status =
-        RegDmabufMr(&verbs_, pd_.get(), 0, 4096, nullptr, dmabuf_, 0).status();
+        RegDmabufMr(&verbs_, pd_.get(), 0, 4096, 0, dmabuf_, 0).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
     EXPECT_EQ(status.message(), "mlx5_0 registers no dmabuf");
   }
 }
 
 TEST_F(HandlesTest, DmabufHasTheAddressesThatItIsGiven) {
-  const auto* const address = reinterpret_cast<const void*>(0x7000001234);
+  constexpr uint64_t kIova = 0x7000001234;
   const MemoryRegion region =
-      *RegDmabufMr(&verbs_, pd_.get(), 0x234, 100, address, dmabuf_, 0);
-  EXPECT_EQ(region->addr, address);
+      *RegDmabufMr(&verbs_, pd_.get(), 0x234, 100, kIova, dmabuf_, 0);
+  EXPECT_EQ(reinterpret_cast<uint64_t>(region->addr), kIova);
   EXPECT_EQ(region->length, 100u);
 }
 
