@@ -219,6 +219,10 @@ absl::StatusOr<Mapping> ProcessDevices::MapForeign(const AllocationName& name) {
   return mapping;
 }
 
+absl::StatusOr<int> ProcessDevices::OrdinalOf(absl::Span<const uint8_t> range) {
+  return devices_->OrdinalOf(AddressOf(range.data()));
+}
+
 absl::StatusOr<memory::Dmabuf> ProcessDevices::ExportDmabuf(
     absl::Span<const uint8_t> range) {
   if (open_.IsForeign(AddressOf(range.data()))) {

@@ -53,6 +53,8 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) override;
 
+  absl::StatusOr<int> OrdinalOf(absl::Span<const uint8_t> range) override;
+
   absl::StatusOr<memory::Dmabuf> ExportDmabuf(
       absl::Span<const uint8_t> range) override;
 

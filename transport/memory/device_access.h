@@ -84,6 +84,12 @@ class DeviceAccess {
   virtual absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) = 0;
 
+  // Returns the number of the device that the range lies on. What reaches one
+  // need not reach another. Where it is not overridden, there is but one.
+  virtual absl::StatusOr<int> OrdinalOf(absl::Span<const uint8_t> range) {
+    return 0;
+  }
+
   // Returns a descriptor by which network devices reach the range. Returns
   // FAILED_PRECONDITION, with the reason for people, if there is none.
   virtual absl::StatusOr<Dmabuf> ExportDmabuf(

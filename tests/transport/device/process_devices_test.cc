@@ -75,6 +75,15 @@ TEST(ProcessDevicesTest, AnAddressThatIsNoDevicesIsAnError) {
   EXPECT_FALSE(process.access()->ExportDmabuf(range).ok());
 }
 
+TEST(ProcessDevicesTest, SaysOnWhichDeviceARangeLies) {
+  FakeProcess process;
+  for (int device : {0, 1}) {
+    const auto range = process.OnDevice(std::string(100, 'x'), device);
+    EXPECT_EQ(process.access()->OrdinalOf(range.subspan(50)).value(), device);
+  }
+  EXPECT_FALSE(process.access()->OrdinalOf({nullptr, 1}).ok());
+}
+
 TEST(ProcessDevicesTest, EachCallOfACopyMayFail) {
   FakeProcess process;
   const auto range = process.OnDevice(std::string(3 << 20, 'x'));

@@ -37,6 +37,7 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* backing;
   uint8_t* data;
   uint64_t id = 0;
+  int ordinal = 0;
   // What the device sees; empty if that is `backing`.
   std::vector<uint8_t> seen;
 
@@ -94,12 +95,13 @@ FakeDeviceAccess::FakeDeviceAccess() : state_(std::make_shared<State>()) {}
 
 FakeDeviceAccess::~FakeDeviceAccess() = default;
 
-Bytes FakeDeviceAccess::Put(absl::string_view content) {
+Bytes FakeDeviceAccess::Put(absl::string_view content, int ordinal) {
   base::UniqueFd fd(memfd_create("fake device", MFD_CLOEXEC));
   if (ftruncate(fd.get(), content.size()) != 0) abort();
   std::shared_ptr<Allocation> made =
       State::Add(state_, std::move(fd), content.size());
   std::lock_guard<std::mutex> lock(state_->mu);
+  made->ordinal = ordinal;
   if (state_->needs_flushes) made->seen.resize(content.size());
   made->Write(content.data(), content.size(), made->data);
   return Bytes{made->data, content.size(), made, this};
@@ -220,6 +222,14 @@ absl::StatusOr<OpenAllocation> FakeDeviceAccess::Open(absl::string_view handle,
   std::lock_guard<std::mutex> lock(state_->mu);
   state_->open[name] = made;
   return OpenAllocation{made->data, made->size, made};
+}
+
+absl::StatusOr<int> FakeDeviceAccess::OrdinalOf(
+    absl::Span<const uint8_t> range) {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  const Allocation* const found = state_->Find(range);
+  if (found == nullptr) return absl::InvalidArgumentError("no such memory");
+  return found->ordinal;
 }
 
 absl::StatusOr<Dmabuf> FakeDeviceAccess::ExportDmabuf(

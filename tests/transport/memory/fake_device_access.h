@@ -25,8 +25,9 @@ class FakeDeviceAccess : public DeviceAccess {
   FakeDeviceAccess();
   ~FakeDeviceAccess() override;
 
-  // Allocates device memory with these bytes. The last share frees it.
-  Bytes Put(absl::string_view content);
+  // Allocates device memory with these bytes, on the device of that number. The
+  // last share frees it.
+  Bytes Put(absl::string_view content, int ordinal = 0);
   // Returns what is there.
   std::string Get(absl::Span<const uint8_t> range) const;
 
@@ -54,6 +55,7 @@ class FakeDeviceAccess : public DeviceAccess {
       absl::Span<const uint8_t> range) override;
   absl::StatusOr<OpenAllocation> Open(absl::string_view handle,
                                       uint64_t size) override;
+  absl::StatusOr<int> OrdinalOf(absl::Span<const uint8_t> range) override;
   absl::StatusOr<Dmabuf> ExportDmabuf(absl::Span<const uint8_t> range) override;
   absl::Status FlushWrites(absl::Span<const uint8_t> range) override;
 

@@ -86,10 +86,7 @@ absl::StatusOr<memory::Block> Domain::AllocateForRead(
 std::shared_ptr<const void> Domain::PrepareToRead(
     const memory::Destination& into) {
   if (into.device == nullptr) return PrepareHost(into);
-  if (into.size < memory::kMinDeviceBytes ||
-      !gpu_direct_->may_be(GpuUse::kReceive)) {
-    return nullptr;
-  }
+  if (into.size < memory::kMinDeviceBytes) return nullptr;
   return gpus_->Prepare(into, kCopyMaxBytes);
 }
 

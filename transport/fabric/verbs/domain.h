@@ -82,8 +82,8 @@ class Domain {
   // registers.
   Registered FindForWindow(const memory::Bytes& bytes);
   absl::StatusOr<Registered> GetForWindow(const memory::Bytes& bytes);
-  // Whether memory of GPUs may be exposed where it lies, and the registration
-  // for that: for a window on `bytes`, or by its own key.
+  // Whether memory of some GPU may be exposed where it lies, and the
+  // registration for that: for a window on `bytes`, or by its own key.
   bool may_expose_gpus() const {
     return with_windows_ && gpu_direct_->may_be(GpuUse::kSend);
   }

@@ -81,8 +81,7 @@ absl::StatusOr<Exposure> Exposer::ExposeByWindows(
 bool Exposer::MayStay(const memory::Bytes& bytes) {
   if (bytes.device != nullptr) {
     return bytes.size >= memory::kMinDeviceBytes &&
-           bytes.size <= kMaxWindowBytes &&
-           connection_->domain()->may_expose_gpus();
+           bytes.size <= kMaxWindowBytes;
   }
   return bytes.size > kCopyMaxBytes ||
          connection_->domain()->FindForWindow(bytes).region != nullptr ||

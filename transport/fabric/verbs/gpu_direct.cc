@@ -1,7 +1,12 @@
 #include "transport/fabric/verbs/gpu_direct.h"
 
+#include <algorithm>
 #include <cstring>
+#include <set>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "transport/base/token.h"
 #include "transport/fabric/verbs/gpu_trial.h"
 
@@ -30,6 +35,43 @@ absl::StatusOr<uint64_t> RandomAddress(uint64_t like) {
 }
 
 }  // namespace
+
+absl::StatusOr<GpuReach*> GpuDirect::ReachOf(const memory::Bytes& bytes) {
+  absl::StatusOr<int> ordinal = bytes.device->OrdinalOf(bytes.span());
+  if (!ordinal.ok()) return ordinal.status();
+  base::MutexLock lock(&mu_);
+  std::unique_ptr<GpuReach>& known = reaches_[{bytes.device, *ordinal}];
+  if (known == nullptr) known = std::make_unique<GpuReach>();
+  return known.get();
+}
+
+bool GpuDirect::may_be(GpuUse use) const {
+  base::MutexLock lock(&mu_);
+  return reaches_.empty() || std::any_of(reaches_.begin(), reaches_.end(),
+                                         [use](const auto& known) {
+                                           return known.second->may_be(use);
+                                         });
+}
+
+std::string GpuDirect::Describe(bool with_windows) const {
+  std::vector<std::pair<int, const GpuReach*>> gpus;
+  {
+    base::MutexLock lock(&mu_);
+    for (const auto& known : reaches_) {
+      gpus.emplace_back(known.first.second, known.second.get());
+    }
+  }
+  std::set<std::string> all;
+  std::vector<std::string> of_each;
+  for (const auto& gpu : gpus) {
+    std::string text = gpu.second->Describe(with_windows);
+    if (!text.empty()) {
+      of_each.push_back(absl::StrCat("GPU ", gpu.first, ": ", text));
+    }
+    all.insert(std::move(text));
+  }
+  return all.size() == 1 ? *all.begin() : absl::StrJoin(of_each, "; ");
+}
 
 absl::StatusOr<MemoryRegion> GpuDirect::Register(
     GpuWay way, ibv_pd* pd, memory::DeviceAccess* gpu,

@@ -4,12 +4,16 @@
 #define PENSTOCK_TRANSPORT_FABRIC_VERBS_GPU_DIRECT_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "transport/base/mutex.h"
 #include "transport/fabric/verbs/gpu_reach.h"
 #include "transport/fabric/verbs/handles.h"
 #include "transport/memory/bytes.h"
@@ -33,10 +37,12 @@ class GpuDirect {
   GpuDirect(const GpuDirect&) = delete;
   GpuDirect& operator=(const GpuDirect&) = delete;
 
-  // Returns what is known, of GPUs' memory.
-  GpuReach* reach() { return &reach_; }
-  // Returns whether there may be a way. Does not block.
-  bool may_be(GpuUse use) const { return reach_.may_be(use); }
+  // Returns what is known of the GPU that `bytes` lie on, which lives as long
+  // as this. That one GPU is reached says nothing of another, behind another
+  // switch or IOMMU.
+  absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes);
+  // Returns whether there may be a way for some GPU. Does not wait for trials.
+  bool may_be(GpuUse use) const;
 
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
   // and for READs of this side's. `access` is what a region by peermem allows;
@@ -64,10 +70,8 @@ class GpuDirect {
   absl::Status TryLanding(const std::shared_ptr<const ProtectionDomain>& domain,
                           ibv_mr* region, const memory::Destination& into);
 
-  // As GpuReach::Describe().
-  std::string Describe(bool with_windows) const {
-    return reach_.Describe(with_windows);
-  }
+  // As GpuReach::Describe(), of each GPU.
+  std::string Describe(bool with_windows) const;
 
  private:
   absl::StatusOr<MemoryRegion> RegisterDmabuf(ibv_pd* pd,
@@ -77,7 +81,12 @@ class GpuDirect {
 
   Api* const api_;
   const uint8_t port_;
-  GpuReach reach_;
+
+  mutable base::Mutex mu_;
+  // By the GPUs' owner, and number. None is ever removed.
+  std::map<std::pair<const memory::DeviceAccess*, int>,
+           std::unique_ptr<GpuReach>>
+      reaches_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace verbs

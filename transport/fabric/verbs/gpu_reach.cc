@@ -45,6 +45,12 @@ absl::optional<GpuWay> GpuReach::way(GpuUse use) const {
   return absl::nullopt;
 }
 
+absl::Status GpuReach::Check(GpuUse use) const {
+  if (may_be(use)) return absl::OkStatus();
+  base::MutexLock lock(&mu_);
+  return known(use).why;
+}
+
 absl::Status GpuReach::Register(GpuUse use, Attempt attempt) {
   if (!way(use).has_value()) {
     base::MutexLock lock(&mu_);

@@ -44,6 +44,8 @@ class GpuReach {
 
   // Returns whether a way is known, or is still to be tried. Does not block.
   bool may_be(GpuUse use) const { return known(use).state != State::kRefused; }
+  // Returns OK if it may be, or else why not.
+  absl::Status Check(GpuUse use) const;
   // Returns the way that works, if it is known.
   absl::optional<GpuWay> way(GpuUse use) const;
 

@@ -94,16 +94,15 @@ GpuRegistrations::~GpuRegistrations() {
 
 absl::StatusOr<GpuRegistrations::ToSend> GpuRegistrations::GetToSend(
     const memory::Bytes& bytes, size_t least_unnamed) {
-  absl::StatusOr<Piece> piece = Look(bytes, least_unnamed);
+  absl::StatusOr<Piece> piece = Look(GpuUse::kSend, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
-  GpuReach* const reach = direct_->reach();
-  if (reach->way(GpuUse::kSend) == GpuWay::kDmabuf &&
+  if (piece->reach->way(GpuUse::kSend) == GpuWay::kDmabuf &&
       bytes.size < keeping_.least_alone) {
     return CopyCostsLess();
   }
   ToSend made;
   absl::Status status =
-      reach->Register(GpuUse::kSend, [&](GpuWay way, bool is_trial) {
+      piece->reach->Register(GpuUse::kSend, [&](GpuWay way, bool is_trial) {
         made.by_key = way == GpuWay::kDmabuf;
         absl::StatusOr<SharedRegistration> region =
             made.by_key ? MakeForPeers(bytes) : Get(way, *piece, is_trial);
@@ -120,12 +119,15 @@ absl::StatusOr<GpuRegistrations::ToSend> GpuRegistrations::GetToSend(
 
 absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
     const memory::Destination& into, size_t least_unnamed) {
-  absl::StatusOr<Piece> piece = Look(
-      memory::Bytes{into.data, into.size, nullptr, into.device}, least_unnamed);
+  const memory::Bytes bytes{into.data, into.size, nullptr, into.device};
+  absl::StatusOr<Piece> piece = Look(GpuUse::kReceive, bytes, least_unnamed);
   if (!piece.ok()) return piece.status();
+  // Now, while something else can still be done.
+  absl::Status seen = into.device->FlushWrites(bytes.span());
+  if (!seen.ok()) return seen;
   SharedRegistration made;
-  absl::Status status = direct_->reach()->Register(
-      GpuUse::kReceive, [&](GpuWay way, bool is_trial) {
+  absl::Status status =
+      piece->reach->Register(GpuUse::kReceive, [&](GpuWay way, bool is_trial) {
         absl::StatusOr<SharedRegistration> region = Get(way, *piece, is_trial);
         if (!region.ok()) return region.status();
         made = *std::move(region);
@@ -137,9 +139,14 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
 }
 
 absl::StatusOr<GpuRegistrations::Piece> GpuRegistrations::Look(
-    const memory::Bytes& bytes, size_t least_unnamed) {
+    GpuUse use, const memory::Bytes& bytes, size_t least_unnamed) {
+  absl::StatusOr<GpuReach*> reach = direct_->ReachOf(bytes);
+  if (!reach.ok()) return reach.status();
+  absl::Status may_be = (*reach)->Check(use);
+  if (!may_be.ok()) return may_be;
   Piece piece;
   piece.bytes = bytes;
+  piece.reach = *reach;
   absl::StatusOr<memory::SharedAllocation> allocation =
       bytes.device->Share(bytes.span());
   if (allocation.ok() && bytes.size <= allocation->size &&
@@ -321,8 +328,6 @@ void GpuRegistrations::OnTick(absl::Time now) {
 
 std::shared_ptr<const void> GpuRegistrations::Prepare(
     const memory::Destination& into, size_t least_unnamed) {
-  // Now, while something else can still be done.
-  if (!into.device->FlushWrites({into.data, into.size}).ok()) return nullptr;
   absl::StatusOr<SharedRegistration> region = GetToReceive(into, least_unnamed);
   if (!region.ok()) return nullptr;
   return std::make_shared<const Prepared>(shared_from_this(), into,

@@ -118,13 +118,16 @@ class GpuRegistrations : public std::enable_shared_from_this<GpuRegistrations> {
   GpuRegistrations(std::shared_ptr<const ProtectionDomain> domain,
                    std::shared_ptr<GpuDirect> direct, int access,
                    GpuKeeping keeping);
-  // Bytes, and the allocation that they lie in, if it has a name.
+  // Bytes, the allocation that they lie in, if it has a name, and what is known
+  // of their GPU.
   struct Piece {
     memory::Bytes bytes;
     absl::optional<memory::SharedAllocation> allocation;
+    GpuReach* reach = nullptr;
   };
-  static absl::StatusOr<Piece> Look(const memory::Bytes& bytes,
-                                    size_t least_unnamed);
+  // Returns an error if they cannot be registered for `use`, or should not.
+  absl::StatusOr<Piece> Look(GpuUse use, const memory::Bytes& bytes,
+                             size_t least_unnamed);
   // Returns a region that is there, or makes one: for a trial, of no more than
   // the bytes.
   absl::StatusOr<SharedRegistration> Get(GpuWay way, const Piece& piece,

@@ -77,16 +77,16 @@ class GpuTest : public testing::Test {
     ends_->Exchange();
     return got;
   }
-  void ExpectInPlace(int seed) {
+  void ExpectInPlace(int seed, int ordinal = 0) {
     const std::string text = Text(kGpuTestBytes, seed);
     size_t in_place = 0;
-    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text)), &in_place), text);
+    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text, ordinal)), &in_place), text);
     EXPECT_EQ(in_place, 1u) << server()->Describe();
   }
-  void ExpectStaged(int seed) {
+  void ExpectStaged(int seed, int ordinal = 0) {
     const std::string text = Text(kGpuTestBytes, seed);
     size_t in_place = 0;
-    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text)), &in_place), text);
+    EXPECT_EQ(Pass(memory::Payload(gpu_.Put(text, ordinal)), &in_place), text);
     EXPECT_EQ(in_place, 0u) << server()->Describe();
   }
 
