@@ -1,8 +1,8 @@
 #include "transport/fabric/verbs/gpu_direct.h"
 
-#include <algorithm>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,41 +36,49 @@ absl::StatusOr<uint64_t> RandomAddress(uint64_t like) {
 
 }  // namespace
 
-absl::StatusOr<GpuReach*> GpuDirect::ReachOf(const memory::Bytes& bytes) {
+absl::StatusOr<GpuReach*> GpuDirect::ReachOf(const memory::Bytes& bytes,
+                                             bool is_named) {
   absl::StatusOr<int> ordinal = bytes.device->OrdinalOf(bytes.span());
   if (!ordinal.ok()) return ordinal.status();
   base::MutexLock lock(&mu_);
-  std::unique_ptr<GpuReach>& known = reaches_[{bytes.device, *ordinal}];
+  std::unique_ptr<GpuReach>& known =
+      reaches_[std::make_tuple(bytes.device, *ordinal, is_named)];
   if (known == nullptr) known = std::make_unique<GpuReach>();
   return known.get();
 }
 
 bool GpuDirect::may_be(GpuUse use) const {
   base::MutexLock lock(&mu_);
-  return reaches_.empty() || std::any_of(reaches_.begin(), reaches_.end(),
-                                         [use](const auto& known) {
-                                           return known.second->may_be(use);
-                                         });
+  bool is_any_named = false;
+  for (const auto& known : reaches_) {
+    const bool is_named = std::get<bool>(known.first);
+    if (is_named && known.second->may_be(use)) return true;
+    is_any_named |= is_named;
+  }
+  return !is_any_named;
 }
 
 std::string GpuDirect::Describe(bool with_windows) const {
-  std::vector<std::pair<int, const GpuReach*>> gpus;
+  std::vector<std::pair<std::string, const GpuReach*>> all;
   {
     base::MutexLock lock(&mu_);
     for (const auto& known : reaches_) {
-      gpus.emplace_back(known.first.second, known.second.get());
+      all.emplace_back(
+          absl::StrCat(std::get<bool>(known.first) ? "" : "other memory of ",
+                       "GPU ", std::get<int>(known.first)),
+          known.second.get());
     }
   }
-  std::set<std::string> all;
-  std::vector<std::string> of_each;
-  for (const auto& gpu : gpus) {
-    std::string text = gpu.second->Describe(with_windows);
-    if (!text.empty()) {
-      of_each.push_back(absl::StrCat("GPU ", gpu.first, ": ", text));
-    }
-    all.insert(std::move(text));
+  // Without the lock: who tries may hold that of a reach for long.
+  std::set<std::string> texts;
+  std::vector<std::string> named;
+  for (const auto& known : all) {
+    const std::string text = known.second->Describe(with_windows);
+    if (text.empty()) continue;
+    texts.insert(text);
+    named.push_back(absl::StrCat(known.first, ": ", text));
   }
-  return all.size() == 1 ? *all.begin() : absl::StrJoin(of_each, "; ");
+  return texts.size() == 1 ? *texts.begin() : absl::StrJoin(named, "; ");
 }
 
 absl::StatusOr<MemoryRegion> GpuDirect::Register(

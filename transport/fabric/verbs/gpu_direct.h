@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -39,9 +39,12 @@ class GpuDirect {
 
   // Returns what is known of the GPU that `bytes` lie on, which lives as long
   // as this. That one GPU is reached says nothing of another, behind another
-  // switch or IOMMU.
-  absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes);
-  // Returns whether there may be a way for some GPU. Does not wait for trials.
+  // switch or IOMMU. Nor do bytes without a name (memory::DeviceAccess::Share),
+  // which are of various kinds, as another process's, say anything of those
+  // that have one.
+  absl::StatusOr<GpuReach*> ReachOf(const memory::Bytes& bytes, bool is_named);
+  // Returns whether there may be a way for memory of some GPU that has a name.
+  // Does not wait for trials.
   bool may_be(GpuUse use) const;
 
   // Registers `range`, memory of `gpu`, under its own addresses, for windows
@@ -83,8 +86,9 @@ class GpuDirect {
   const uint8_t port_;
 
   mutable base::Mutex mu_;
-  // By the GPUs' owner, and number. None is ever removed.
-  std::map<std::pair<const memory::DeviceAccess*, int>,
+  // By the GPUs' owner, number, and whether the memory has a name. None is ever
+  // removed.
+  std::map<std::tuple<const memory::DeviceAccess*, int, bool>,
            std::unique_ptr<GpuReach>>
       reaches_ ABSL_GUARDED_BY(mu_);
 };

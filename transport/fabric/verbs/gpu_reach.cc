@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock {
 namespace fabric {
@@ -39,10 +40,18 @@ absl::optional<GpuWay> GpuReach::way(GpuUse use) const {
     case State::kByPeermem:
       return GpuWay::kPeermem;
     case State::kUnknown:
-    case State::kRefused:
       break;
   }
   return absl::nullopt;
+}
+
+bool GpuReach::may_be(GpuUse use) const {
+  return way(use).has_value() ||
+         absl::ToUnixNanos(base::SteadyNow()) >= known(use).refused_until;
+}
+
+bool GpuReach::IsGivenUpLocked(GpuUse use) const {
+  return !way(use).has_value() && known(use).tries >= kMaxTries;
 }
 
 absl::Status GpuReach::Check(GpuUse use) const {
@@ -80,7 +89,9 @@ absl::Status GpuReach::TryLocked(GpuUse use, Attempt attempt) {
   }
   // Not the code, by which the caller may free regions and try again.
   tried.why = absl::FailedPreconditionError(why);
-  if (++tried.tries >= kMaxTries) tried.state = State::kRefused;
+  if (++tried.tries >= kMaxTries) {
+    tried.refused_until = absl::ToUnixNanos(base::SteadyNow() + pause_);
+  }
   return tried.why;
 }
 
@@ -100,10 +111,10 @@ std::string GpuReach::Describe(bool with_windows) const {
       absl::StrAppend(&text, " by ", to_receive, " for destinations");
     }
   }
-  const bool sends_none = with_windows && !may_be(GpuUse::kSend);
+  const bool sends_none = with_windows && IsGivenUpLocked(GpuUse::kSend);
   if (sends_none)
     absl::StrAppend(&text, ", not to send: ", send_.why.message());
-  if (!may_be(GpuUse::kReceive)) {
+  if (IsGivenUpLocked(GpuUse::kReceive)) {
     absl::StrAppend(&text, ", not for destinations: ", receive_.why.message());
   } else if (!is_known && !sends_none) {
     return "";

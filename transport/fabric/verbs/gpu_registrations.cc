@@ -140,21 +140,19 @@ absl::StatusOr<SharedRegistration> GpuRegistrations::GetToReceive(
 
 absl::StatusOr<GpuRegistrations::Piece> GpuRegistrations::Look(
     GpuUse use, const memory::Bytes& bytes, size_t least_unnamed) {
-  absl::StatusOr<GpuReach*> reach = direct_->ReachOf(bytes);
-  if (!reach.ok()) return reach.status();
-  absl::Status may_be = (*reach)->Check(use);
-  if (!may_be.ok()) return may_be;
   Piece piece;
   piece.bytes = bytes;
-  piece.reach = *reach;
   absl::StatusOr<memory::SharedAllocation> allocation =
       bytes.device->Share(bytes.span());
-  if (allocation.ok() && bytes.size <= allocation->size &&
-      allocation->offset <= allocation->size - bytes.size) {
-    piece.allocation = *std::move(allocation);
-  } else if (bytes.size <= least_unnamed) {
-    return CopyCostsLess();
-  }
+  const bool is_named = allocation.ok() && bytes.size <= allocation->size &&
+                        allocation->offset <= allocation->size - bytes.size;
+  if (!is_named && bytes.size <= least_unnamed) return CopyCostsLess();
+  if (is_named) piece.allocation = *std::move(allocation);
+  absl::StatusOr<GpuReach*> reach = direct_->ReachOf(bytes, is_named);
+  if (!reach.ok()) return reach.status();
+  piece.reach = *reach;
+  absl::Status may_be = piece.reach->Check(use);
+  if (!may_be.ok()) return may_be;
   return piece;
 }
 

@@ -271,6 +271,51 @@ TEST_F(GpuDirectTest, MemoryWithoutANameIsRegisteredForItsUseAlone) {
   EXPECT_EQ(in_place, 0u) << "to copy it costs less";
 }
 
+// Memory that no RDMA device reaches, such as another process's, says nothing
+// of this one's own.
+TEST_F(GpuDirectTest, MemoryWithoutANameProvesNothing) {
+  Open(WithPeerMemory());
+  memory::FakeDeviceAccess foreign;
+  foreign.FailShares(absl::FailedPreconditionError("another process's"));
+  const std::string text = Text(kGpuTestBytes);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Pass(memory::Payload(foreign.Put(text))), text);
+    const memory::Bytes into = foreign.Put(text);
+    auto* const data = const_cast<uint8_t*>(into.data);
+    EXPECT_EQ(client()->PrepareToRead({data, into.size, &foreign}), nullptr);
+  }
+  EXPECT_TRUE(ServerSays("memory of GPUs staged, not to send: peermem: "))
+      << server()->Describe();
+  EXPECT_TRUE(server()->TakesDeviceMemory());
+  ExpectInPlace(4);
+}
+
+// The same where both lie on one GPU.
+TEST_F(GpuDirectTest, MemoryWithoutANameOfTheSameGpuProvesNothing) {
+  bool is_reached = false;
+  DeviceOptions device;
+  device.has_dmabuf = false;
+  device.peer_memory = [&](const void* address, size_t size) {
+    const absl::Span<const uint8_t> range(static_cast<const uint8_t*>(address),
+                                          size);
+    return is_reached ? gpu_.Backing(range) : nullptr;
+  };
+  Open(device);
+  gpu_.FailShares(absl::FailedPreconditionError("another process's"));
+  for (int i = 0; i < 4; ++i) ExpectStaged(i);
+  gpu_.FailShares(absl::OkStatus());
+  is_reached = true;
+  EXPECT_TRUE(server()->TakesDeviceMemory());
+  ExpectInPlace(4);
+  EXPECT_TRUE(
+      ServerSays("other memory of GPU 0: memory of GPUs staged, not to "
+                 "send: peermem: register memory on server: "))
+      << server()->Describe();
+  EXPECT_TRUE(ServerSays("; GPU 0: GPUDirect by peermem to send, "))
+      << server()->Describe();
+  ends_.reset();
+}
+
 TEST_F(GpuDirectTest, RangeThatCannotBeRegisteredIsStagedAndNamed) {
   Open();
   ExpectInPlace(1);

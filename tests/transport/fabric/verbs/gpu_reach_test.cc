@@ -3,6 +3,7 @@
 #include "transport/fabric/verbs/gpu_reach.h"
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -15,9 +16,10 @@ namespace {
 class GpuReachTest : public testing::Test {
  protected:
   // Has only `works_` work. Notes what is tried.
-  absl::Status Register(GpuUse use) {
+  absl::Status Register(GpuUse use) { return RegisterBy(&reach_, use); }
+  absl::Status RegisterBy(GpuReach* reach, GpuUse use) {
     tried_.clear();
-    return reach_.Register(use, [this](GpuWay way, bool is_trial) {
+    return reach->Register(use, [this](GpuWay way, bool is_trial) {
       std::string text = way == GpuWay::kDmabuf ? "dmabuf" : "peermem";
       tried_.push_back(is_trial ? text + "?" : text);
       return works_ == text ? absl::OkStatus()
@@ -53,7 +55,7 @@ TEST_F(GpuReachTest, EachUseHasItsOwnWay) {
   EXPECT_EQ(reach_.Describe(false), "GPUDirect by dmabuf for destinations");
 }
 
-TEST_F(GpuReachTest, GivesUpWithTheThirdTry) {
+TEST_F(GpuReachTest, PausesAfterTheThirdTry) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(reach_.may_be(GpuUse::kSend));
     EXPECT_EQ(Register(GpuUse::kSend).message(),
@@ -68,6 +70,33 @@ TEST_F(GpuReachTest, GivesUpWithTheThirdTry) {
             "memory of GPUs staged, not to send: peermem: no peermem; dmabuf: "
             "no dmabuf");
   EXPECT_EQ(reach_.Describe(false), "");
+}
+
+TEST_F(GpuReachTest, TriesAgainAfterThePause) {
+  GpuReach reach(absl::Milliseconds(20));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(RegisterBy(&reach, GpuUse::kSend).ok());
+  }
+  for (int i = 0; i < 2; ++i) {
+    while (!reach.may_be(GpuUse::kSend)) std::this_thread::yield();
+    EXPECT_NE(reach.Describe(true), "") << "why it does not work is still so";
+    EXPECT_FALSE(RegisterBy(&reach, GpuUse::kSend).ok());
+    EXPECT_EQ(tried_, (Tried{"peermem?", "dmabuf?"}));
+  }
+  while (!reach.may_be(GpuUse::kSend)) std::this_thread::yield();
+  works_ = "peermem";
+  EXPECT_TRUE(RegisterBy(&reach, GpuUse::kSend).ok());
+  EXPECT_EQ(reach.Describe(true), "GPUDirect by peermem to send");
+}
+
+TEST_F(GpuReachTest, PausesAnewAfterEachFurtherFailure) {
+  GpuReach reach(absl::ZeroDuration());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_FALSE(RegisterBy(&reach, GpuUse::kSend).ok());
+    EXPECT_TRUE(reach.may_be(GpuUse::kSend));
+  }
+  EXPECT_FALSE(RegisterBy(&reach, GpuUse::kSend).ok());
+  EXPECT_FALSE(tried_.empty());
 }
 
 TEST_F(GpuReachTest, WhatIsKnownToWorkIsNeverGivenUp) {
