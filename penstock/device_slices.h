@@ -14,8 +14,9 @@ namespace penstock {
 // handlers must not have the CPU read a slice that is not. Such memory stays
 // the peer's: copy it, or drop it soon.
 //
-// Does nothing in a process that has not named its devices, which tensor_service
-// does: a program built in this tree, or one of the package python3-penstock.
+// Does nothing in a process that has not named its devices, which
+// tensor_service does: a program built in this tree, or one of the package
+// python3-penstock.
 //
 // Holds for calls that begin later, and cannot be undone. Thread-safe.
 //

@@ -161,14 +161,16 @@ void DeviceCall::EndWaiting(const grpc_error_handle& error) {
     batch->handler_private.extra_arg = this;
     GRPC_CLOSURE_INIT(&batch->handler_private.closure, FailInCombiner, batch,
                       nullptr);
-    GRPC_CALL_COMBINER_START(combiner_, &batch->handler_private.closure, WhyEnded(),
-                             "ended");
+    GRPC_CALL_COMBINER_START(combiner_, &batch->handler_private.closure,
+                             WhyEnded(), "ended");
   }
 }
 
 grpc_error_handle DeviceCall::WhyEnded() const {
-  return ended_->ok() ? ErrorWithCode("the call has ended before its message "
-                                      "was sent", GRPC_STATUS_CANCELLED)
+  return ended_->ok() ? ErrorWithCode(
+                            "the call has ended before its message "
+                            "was sent",
+                            GRPC_STATUS_CANCELLED)
                       : *ended_;
 }
 
