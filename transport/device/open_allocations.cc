@@ -23,26 +23,53 @@ class OpenAllocations::Share {
 
 absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
     absl::string_view name, absl::FunctionRef<absl::StatusOr<Mapping>()> map) {
-  base::MutexLock lock(&mu_);
-  auto entry = entries_.find(std::string(name));
-  if (entry == entries_.end()) {
+  Entries::iterator entry;
+  {
+    base::MutexLock lock(&mu_);
+    entry = FindLocked(std::string(name));
+    if (entry != entries_.end()) return ShareLocked(entry);
     if (entries_.size() >= max_) {
       return absl::ResourceExhaustedError(
           absl::StrCat("this process has ", max_,
                        " allocations of other processes open, as many as it "
                        "may"));
     }
-    absl::StatusOr<Mapping> mapping = map();
-    if (!mapping.ok()) return mapping.status();
     entry = entries_.emplace(std::string(name), Entry()).first;
-    entry->second.mapping = *std::move(mapping);
-    const Mapping& mapped = entry->second.mapping;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
-    const auto* const data = reinterpret_cast<const uint8_t*>(mapped.address);
-    entry->second.declared = std::make_unique<memory::DeviceRange>(
-        absl::Span<const uint8_t>(data, mapped.size), access_,
-        /*poll=*/nullptr);
   }
+  absl::StatusOr<Mapping> mapping = map();
+  std::unique_ptr<memory::DeviceRange> declared;
+  if (mapping.ok()) declared = Declare(*mapping);
+  base::MutexLock lock(&mu_);
+  settled_.notify_all();
+  if (!mapping.ok()) {
+    entries_.erase(entry);
+    return mapping.status();
+  }
+  entry->second.is_open = true;
+  entry->second.mapping = *std::move(mapping);
+  entry->second.declared = std::move(declared);
+  return ShareLocked(entry);
+}
+
+OpenAllocations::Entries::iterator OpenAllocations::FindLocked(
+    const std::string& name) {
+  for (;;) {
+    // Each time: it may have gone meanwhile.
+    const auto entry = entries_.find(name);
+    if (entry == entries_.end() || entry->second.is_open) return entry;
+    settled_.wait(mu_);
+  }
+}
+
+std::unique_ptr<memory::DeviceRange> OpenAllocations::Declare(
+    const Mapping& mapping) const {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+  const auto* const data = reinterpret_cast<const uint8_t*>(mapping.address);
+  return std::make_unique<memory::DeviceRange>(
+      absl::Span<const uint8_t>(data, mapping.size), access_, /*poll=*/nullptr);
+}
+
+memory::OpenAllocation OpenAllocations::ShareLocked(Entries::iterator entry) {
   ++entry->second.shares;
   memory::OpenAllocation open;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
@@ -53,8 +80,18 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
 }
 
 void OpenAllocations::Drop(Entries::iterator entry) {
+  Entry closed;
+  {
+    base::MutexLock lock(&mu_);
+    if (--entry->second.shares > 0) return;
+    closed = std::exchange(entry->second, Entry());
+  }
+  // Before it is closed: another allocation may have the addresses then.
+  closed.declared.reset();
+  closed.mapping = Mapping();
   base::MutexLock lock(&mu_);
-  if (--entry->second.shares == 0) entries_.erase(entry);
+  entries_.erase(entry);
+  settled_.notify_all();
 }
 
 bool OpenAllocations::IsForeign(abi::Address address) const {
