@@ -23,20 +23,24 @@ struct Queue {
   bool has_thread ABSL_GUARDED_BY(mu) = false;
 };
 
-std::atomic<Queue*> current{nullptr};
+std::atomic<Queue*> of_strangers{nullptr};
+std::atomic<Queue*> of_devices{nullptr};
 
-// The lock may be held for ever in the child: its holder may be a thread of the
+// A lock may be held for ever in the child: its holder may be a thread of the
 // parent.
-void ForgetQueueInChild() { current.store(nullptr); }
+void ForgetQueuesInChild() {
+  of_strangers.store(nullptr);
+  of_devices.store(nullptr);
+}
 
-Queue* TheQueue() {
-  Queue* queue = current.load(std::memory_order_acquire);
+Queue* Get(std::atomic<Queue*>* which) {
+  Queue* queue = which->load(std::memory_order_acquire);
   if (queue != nullptr) return queue;
   static const int registered =
-      pthread_atfork(nullptr, nullptr, &ForgetQueueInChild);
+      pthread_atfork(nullptr, nullptr, &ForgetQueuesInChild);
   (void)registered;
   auto* const made = new Queue;
-  if (current.compare_exchange_strong(queue, made)) return made;
+  if (which->compare_exchange_strong(queue, made)) return made;
   delete made;
   return queue;
 }
@@ -57,22 +61,28 @@ void* RunTasks(void* argument) {
   return nullptr;
 }
 
-}  // namespace
-
-void RunAside(std::function<void()> task) {
-  Queue* const queue = TheQueue();
+void Add(Queue* queue, const char* thread_name, std::function<void()> task) {
   base::MutexLock lock(&queue->mu);
   queue->tasks.push_back(std::move(task));
   ++queue->unfinished;
   if (!queue->has_thread) {
-    queue->has_thread =
-        StartDetachedThread("penstock-aside", &RunTasks, queue).ok();
+    queue->has_thread = StartDetachedThread(thread_name, &RunTasks, queue).ok();
   }
   queue->added.notify_one();
 }
 
+}  // namespace
+
+void RunAside(std::function<void()> task) {
+  Add(Get(&of_strangers), "penstock-aside", std::move(task));
+}
+
+void RunAsideForDevice(std::function<void()> task) {
+  Add(Get(&of_devices), "penstock-device", std::move(task));
+}
+
 size_t TasksAside() {
-  Queue* const queue = TheQueue();
+  Queue* const queue = Get(&of_strangers);
   base::MutexLock lock(&queue->mu);
   return queue->unfinished;
 }

@@ -1,4 +1,5 @@
-// One background thread for work whose time a stranger decides.
+// Background threads for work whose time somebody else decides: one for what a
+// stranger may make slow, one for what a device may.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_ASIDE_H_
@@ -15,7 +16,12 @@ namespace progress {
 // do not run, and new ones run on another thread. Thread-safe; never blocks.
 void RunAside(std::function<void()> task);
 
-// Returns how many tasks wait or are running. Thread-safe.
+// As RunAside(), on another thread, for calls of a device's driver, which may
+// wait for the device's work. They hold up no stranger's tasks, and do not
+// count as such: the caller bounds how many there are.
+void RunAsideForDevice(std::function<void()> task);
+
+// Returns how many tasks of RunAside() wait or are running. Thread-safe.
 size_t TasksAside();
 
 // Whether there are so many tasks that one is stuck, or somebody floods this

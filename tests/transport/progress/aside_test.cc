@@ -86,12 +86,42 @@ TEST(Aside, ForkedChildHasAThreadOfItsOwn) {
   auto stuck = NewGate();
   RunAside([stuck] { EXPECT_TRUE(stuck->Wait()); });
   const pid_t child = fork();
-  if (child == 0) _exit(TasksAside() == 0 && Flush() ? 0 : 1);
+  if (child == 0) {
+    auto done = NewGate();
+    RunAsideForDevice([done] { done->Open(); });
+    _exit(TasksAside() == 0 && Flush() && done->Wait() ? 0 : 1);
+  }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   stuck->Open();
   EXPECT_TRUE(Flush());
+}
+
+TEST(AsideForDevice, TasksRunInOrderOnAThreadOfTheirOwn) {
+  auto stuck = NewGate();
+  RunAside([stuck] { EXPECT_TRUE(stuck->Wait()); });
+  auto order = std::make_shared<std::vector<int>>();
+  auto done = NewGate();
+  for (int i = 0; i < 100; ++i) {
+    RunAsideForDevice([order, i] { order->push_back(i); });
+  }
+  RunAsideForDevice([done] { done->Open(); });
+  EXPECT_TRUE(done->Wait());
+  ASSERT_EQ(order->size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
+  stuck->Open();
+  EXPECT_TRUE(Flush());
+}
+
+TEST(AsideForDevice, TasksNeitherCountNorHoldUpOthers) {
+  auto stuck = NewGate();
+  for (size_t i = 0; i <= kManyTasksAside; ++i) {
+    RunAsideForDevice([stuck] { EXPECT_TRUE(stuck->Wait()); });
+  }
+  EXPECT_TRUE(Flush());
+  EXPECT_FALSE(IsBusyAside());
+  stuck->Open();
 }
 
 TEST(ForeignFd, IsClosedBehindWhatIsStuck) {

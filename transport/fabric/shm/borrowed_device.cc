@@ -16,7 +16,7 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
       new BorrowedDevice(devices, size, std::move(handle)),
       [fork_count = progress::ForkCount()](BorrowedDevice* ended) {
         if (fork_count != progress::ForkCount()) return;
-        progress::RunAside([ended] { delete ended; });
+        progress::RunAsideForDevice([ended] { delete ended; });
       });
 }
 

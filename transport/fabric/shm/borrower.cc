@@ -99,15 +99,15 @@ absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
   return absl::OkStatus();
 }
 
-bool Borrower::TakeIn() {
+Borrower::TakenIn Borrower::TakeIn() {
   base::MutexLock lock(&mu_);
   absl::Status received;
   for (int i = 0; i < kTakeInBudget && received.ok(); ++i) {
     received = ReceiveOneLocked();
   }
-  if (received.ok() || absl::IsNotFound(received)) return true;
-  refused_ = std::move(received);
-  return false;
+  if (received.ok() || absl::IsNotFound(received)) return TakenIn::kSome;
+  return absl::IsResourceExhausted(received) ? TakenIn::kLater
+                                             : TakenIn::kNever;
 }
 
 absl::Status Borrower::ReceiveOneLocked() {
@@ -121,7 +121,9 @@ absl::Status Borrower::ReceiveOneLocked() {
   if (!received.ok()) return received.status();
   const bool is_of_device = IsDeviceId(received->message.segment_id);
   absl::Status taken = TakeOneLocked(*std::move(received));
-  if (!taken.ok() && is_of_device) violation_ = taken;
+  if (taken.ok()) return taken;
+  if (is_of_device) violation_ = taken;
+  refused_ = taken;
   return taken;
 }
 

@@ -56,10 +56,14 @@ class Borrower {
   // milliseconds at the first part of an allocation.
   absl::StatusOr<Borrowed> Find(const RemotePart& part);
 
-  // Takes in some of what waits in the socket: a bounded amount. Returns false
-  // if the next message cannot be taken in: leave the socket then to Find(),
-  // which reports why.
-  bool TakeIn();
+  enum class TakenIn {
+    kSome,   // all, or so much that others have their turn
+    kLater,  // this process lacks something now, or has too much to unmap
+    kNever,  // the peer has sent what no honest one does
+  };
+  // Takes in some of what waits in the socket: a bounded amount. Leave the rest
+  // to a later call if it says so, or to Find(), which reports what is wrong.
+  TakenIn TakeIn();
 
   // Ends the loan with this key: this side reads it no more. Makes no system
   // call.
@@ -75,7 +79,9 @@ class Borrower {
   // Takes in what waits in the socket, up to the wanted segment.
   absl::Status ReceiveLocked(uint32_t wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes one message in. Returns NOT_FOUND if there is none.
+  // Takes one message in. Returns NOT_FOUND if there is none, and
+  // RESOURCE_EXHAUSTED if this process lacks something that it may have later.
+  // Any other error is the peer's.
   absl::Status ReceiveOneLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status TakeOneLocked(ReceivedSetup received)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -114,7 +120,7 @@ class Borrower {
   // What the peer said of devices' memory that none says; after that nothing
   // is taken in any more.
   absl::Status violation_ ABSL_GUARDED_BY(mu_);
-  // Why TakeIn() last returned false.
+  // Why the last message that was received was of no use.
   absl::Status refused_ ABSL_GUARDED_BY(mu_);
 
   base::Mutex release_mu_;  // held by the one who writes own_'s releases

@@ -20,6 +20,9 @@ namespace {
 // none a look, this long after something was lent, and then less and less
 // often.
 constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
+// While this process has too much to unmap, the socket stays readable: look
+// again only so often.
+constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // Those that come back after the endpoint is gone are noticed this late.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
 
@@ -84,11 +87,24 @@ absl::Status Link::Watch(uint32_t events) {
 void Link::OnSocket(uint32_t events) {
   if ((events & ~uint32_t{EPOLLIN}) != 0) return OnHangUp();
   // Where Create() has not stored the id yet, the next call does it.
-  if (watch_.load() == 0 || borrower_.TakeIn()) return;
-  // The endpoint finds the reason, if it needs what cannot be taken in.
-  device_lender_.StopUnheard();
-  Leave();
-  if (!Watch(EPOLLRDHUP).ok()) OnHangUp();
+  if (watch_.load() != 0) TakeIn();
+}
+
+void Link::TakeIn() {
+  const Borrower::TakenIn taken = borrower_.TakeIn();
+  if (taken == Borrower::TakenIn::kSome) return;
+  loop_->SetEvents(watch_.load(), EPOLLRDHUP);
+  if (taken == Borrower::TakenIn::kNever) {
+    // The endpoint finds the reason, if it needs what cannot be taken in.
+    return device_lender_.StopUnheard();
+  }
+  std::weak_ptr<Link> weak = shared_from_this();
+  loop_->RunAfter(kTakeInPause, [weak] {
+    std::shared_ptr<Link> link = weak.lock();
+    if (link != nullptr) {
+      link->loop_->SetEvents(link->watch_.load(), EPOLLIN | EPOLLRDHUP);
+    }
+  });
 }
 
 void Link::OnGivenBack(uint32_t segment_id) {

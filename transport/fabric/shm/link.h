@@ -91,6 +91,7 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   // Watches the socket, and gives the event loop a share of this.
   absl::Status Watch(uint32_t events);
   void OnSocket(uint32_t events);
+  void TakeIn();
   void OnHangUp();
   // Tells the peer that this side reads nothing of its any more.
   void EndReading();

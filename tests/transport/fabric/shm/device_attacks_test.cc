@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "tests/transport/memory/fake_device_access.h"
@@ -24,6 +26,7 @@
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/memory/bytes.h"
 #include "transport/memory/device_access.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
@@ -256,6 +259,47 @@ TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
   ASSERT_TRUE(say(About(Kind::kDevice, kLast, kMiB, handle_)));
   EXPECT_TRUE(WaitUntil([this] { return Load(kLast).ok(); }));
   EXPECT_EQ(ours_.open_now(), 1);
+}
+
+// Five peers that go at once leave more to close than this process takes on.
+// That is no fault of another peer's, which is heard again afterwards.
+TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
+  Lend(kId);
+  EXPECT_TRUE(Load(kId).ok());
+  std::promise<void> closed;
+  const std::shared_future<void> wait = closed.get_future().share();
+  for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
+    progress::RunAside([wait] { wait.wait(); });
+  }
+  Say(About(Kind::kTakeBack, kId));
+  Lend(kId + 1);
+  const absl::Status busy = Load(kId + 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(busy)) << busy;
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(ours_.open_now(), 1);
+  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
+  closed.set_value();
+  // Though nobody asks for what came meanwhile.
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
+  EXPECT_TRUE(Load(kId + 1).ok());
+}
+
+// A driver may take its time, and that is no stranger's work.
+TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
+  std::promise<void> closed;
+  progress::RunAsideForDevice([&] { closed.get_future().wait(); });
+  constexpr uint32_t kMany = 4;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    Lend(kId + i);
+    EXPECT_TRUE(Load(kId + i).ok());
+    Say(About(Kind::kTakeBack, kId + i));
+  }
+  EXPECT_TRUE(WaitUntil([this] { return !Load(kId + kMany - 1).ok(); }));
+  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+  EXPECT_EQ(ours_.open_now(), 1) << "the same memory, by one name";
+  closed.set_value();
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
 TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
