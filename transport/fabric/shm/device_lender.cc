@@ -89,20 +89,14 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
   if (size > kMaxPassedDeviceBytes) {
     return absl::ResourceExhaustedError("the allocation is too large");
   }
+  const absl::Time since = base::SteadyNow() - kDeviceKeepTime;
   while (passed_.size() >= kMaxPassedDevices ||
          size > kMaxPassedDeviceBytes - passed_bytes_) {
-    auto oldest = passed_.end();
-    for (auto it = passed_.begin(); it != passed_.end(); ++it) {
-      if (it->second.segment_id.use_count() > 1) continue;  // lent
-      if (oldest == passed_.end() ||
-          it->second.last_used < oldest->second.last_used) {
-        oldest = it;
-      }
-    }
-    if (oldest == passed_.end()) {
+    const auto oldest = FindOldestLocked();
+    if (oldest == passed_.end() || oldest->second.last_used > since) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the peer still reads ", passed_.size(),
-                       " allocations of devices' memory"));
+                       " allocations of devices' memory, or did just now"));
     }
     TakeBackLocked(oldest);
   }
@@ -110,6 +104,18 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
   SendTakeBacksLocked();
   if (to_take_back_.empty()) return absl::OkStatus();
   return absl::UnavailableError("the shared memory set-up socket is full");
+}
+
+DeviceLender::PassedById::iterator DeviceLender::FindOldestLocked() {
+  auto oldest = passed_.end();
+  for (auto it = passed_.begin(); it != passed_.end(); ++it) {
+    if (it->second.segment_id.use_count() > 1) continue;  // lent
+    if (oldest == passed_.end() ||
+        it->second.last_used < oldest->second.last_used) {
+      oldest = it;
+    }
+  }
+  return oldest;
 }
 
 void DeviceLender::TakeBackLocked(PassedById::iterator passed) {

@@ -33,10 +33,15 @@ constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 // allocation is freed, and a device may keep its memory until the peer has
 // closed it too. To open it again takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
+// What was lent so recently is not taken back for another one, which is copied
+// then. Otherwise each of 65 that are sent in turn would be opened anew each
+// time, and cost more than a copy.
+constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
 // Passes each allocation once over one connection, by its handle. Takes one
-// back that nothing is lent of: the one that was used least recently if there
-// would be too many, and each after kDeviceIdleTime. Thread-safe.
+// back that nothing is lent of: the one that was used least recently, for
+// another one if there would be too many, and each after kDeviceIdleTime.
+// Thread-safe.
 class DeviceLender {
  public:
   // A range that the peer reaches. The allocation is not taken back while there
@@ -91,6 +96,8 @@ class DeviceLender {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes back until there is room for an allocation of `size` bytes.
   absl::Status MakeRoomLocked(uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns what nothing is lent of and was used least recently, or the end.
+  PassedById::iterator FindOldestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TakeBackLocked(PassedById::iterator passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends what is in to_take_back_, as far as the socket has room.

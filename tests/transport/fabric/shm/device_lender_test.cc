@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "tests/transport/memory/fake_device_access.h"
@@ -52,6 +53,8 @@ class DeviceLenderTest : public ::testing::Test {
   void Use(const memory::DeviceAccess* devices) {
     lender_ = std::make_unique<DeviceLender>(socket_.get(), devices);
   }
+  // Until what has been lent may be taken back for something else.
+  static void AwaitKeepTime() { absl::SleepFor(kDeviceKeepTime); }
   memory::Bytes Put() { return devices_.Put(std::string(kBytes, 'x')); }
   absl::optional<SetupMessage> Receive() {
     auto received = ReceiveSetup(peer_.get());
@@ -122,6 +125,8 @@ TEST_F(DeviceLenderTest, TakesBackBeforeItNamesOneTooMany) {
   for (size_t i = 3; i < kMaxPassedDevices; ++i) {
     ASSERT_TRUE(lender_->Lend(pieces[i]).has_value());
   }
+  ExpectNotLent(Put(), "or did just now");
+  AwaitKeepTime();
   ASSERT_TRUE(lender_->Lend(Put()).has_value());
   ExpectTakenBack(second);
   EXPECT_EQ(Receive()->kind, Kind::kDevice);
@@ -142,6 +147,7 @@ TEST_F(DeviceLenderTest, BytesAreBoundedToo) {
   ExpectNotLent(piece, "the peer still reads 1 allocations");
   const uint32_t id = lent->segment_id;
   lent.reset();
+  AwaitKeepTime();
   ASSERT_TRUE(lender_->Lend(piece).has_value());
   ExpectTakenBack(id);
 }
@@ -183,6 +189,7 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   while (SendSetup(socket_.get(), other, -1).ok()) {
   }
   const memory::Bytes one_more = Put();
+  AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
   EXPECT_TRUE(absl::StrContains(lender_->Describe(), "socket is full"));
   // It has been taken back, and the peer is still to be told.
