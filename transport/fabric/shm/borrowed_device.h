@@ -29,8 +29,8 @@ class BorrowedDevice {
   BorrowedDevice& operator=(const BorrowedDevice&) = delete;
 
   // Returns where it begins in this process. The first call opens it, which may
-  // take milliseconds; others wait for that. If it fails, all do, since the
-  // peer is told to lend no more.
+  // take milliseconds; others wait for that. If it fails, all do: the
+  // peer is told to lend nothing of it.
   absl::StatusOr<const uint8_t*> Open();
 
   uint64_t size() const { return size_; }

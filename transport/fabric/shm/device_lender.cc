@@ -13,6 +13,8 @@ namespace fabric {
 namespace shm {
 namespace {
 
+constexpr char kDeclined[] = "the peer could not open it";
+
 absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
                        uint64_t size, std::string handle) {
   SetupMessage message;
@@ -43,7 +45,13 @@ absl::optional<DeviceLender::Lent> DeviceLender::Lend(
   reason_ = std::string(passed.message());
   if (!passed.ok()) return absl::nullopt;
   Passed& allocation = passed_[shared->id];
+  // What is declined too: it is tried again only once nobody wanted it for
+  // long.
   allocation.last_used = base::SteadyNow();
+  if (allocation.is_declined) {
+    reason_ = kDeclined;
+    return absl::nullopt;
+  }
   return Lent{*allocation.segment_id, shared->offset, allocation.segment_id};
 }
 
@@ -147,7 +155,11 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
     return absl::InvalidArgumentError(
         "the peer declines an allocation that it was not passed");
   }
-  StopLocked("the peer could not open it");
+  for (auto& passed : passed_) {
+    if (*passed.second.segment_id != segment_id) continue;
+    if (std::exchange(passed.second.is_declined, true)) return absl::OkStatus();
+  }
+  if (++declined_ >= kMaxDeclinedDevices) StopLocked(kDeclined);
   return absl::OkStatus();
 }
 

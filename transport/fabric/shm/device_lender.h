@@ -33,6 +33,9 @@ constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 // allocation is freed, and a device may keep its memory until the peer has
 // closed it too. To open it again takes a millisecond.
 constexpr absl::Duration kDeviceIdleTime = absl::Seconds(5);
+// A peer that could not open so many allocations will hardly open others: each
+// costs it a message that it reads twice.
+constexpr int kMaxDeclinedDevices = 8;
 // What was lent so recently is not taken back for another one, which is copied
 // then. Otherwise each of 65 that are sent in turn would be opened anew each
 // time, and cost more than a copy.
@@ -64,7 +67,8 @@ class DeviceLender {
   // Returns how many the peer may have open, or has not been told to close.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
-  // The peer cannot open that allocation: lends nothing from now on. Returns
+  // The peer cannot open that allocation: lends nothing of it until it has been
+  // taken back, and nothing at all after kMaxDeclinedDevices. Returns
   // INVALID_ARGUMENT if it was never passed.
   absl::Status Decline(uint32_t segment_id);
   // Lends nothing from now on, since nobody would hear a refusal.
@@ -85,6 +89,7 @@ class DeviceLender {
     absl::Time last_used;
     // Others have shares while something of it is lent.
     std::shared_ptr<const uint32_t> segment_id;
+    bool is_declined = false;
   };
   using PassedById = std::map<uint64_t, Passed>;
 
@@ -115,6 +120,7 @@ class DeviceLender {
   PassedById passed_ ABSL_GUARDED_BY(mu_);
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
+  int declined_ ABSL_GUARDED_BY(mu_) = 0;  // in all
   // Of which the peer is still to be told.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
   // Why the last piece was copied; empty: it was not.

@@ -48,7 +48,7 @@ struct SetupMessage {
     // memory, of which it lends parts. Only to a side with kOpensDevices.
     kDevice = 5,
     // The answer, without a descriptor, if the allocation cannot be opened:
-    // nothing more of devices' memory can be read here.
+    // nothing of it can be read here.
     kDeclined = 6,
   };
   Kind kind = Kind::kHello;

@@ -321,7 +321,7 @@ TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {
   EXPECT_TRUE(WaitUntil([&] { return freed.expired(); }));
 }
 
-TEST_F(ShmDeviceAttacks, DecliningEndsLendingAndNothingElse) {
+TEST_F(ShmDeviceAttacks, DecliningEndsLendingOfThatAndNothingElse) {
   Endpoint* const attacked = pair_->end.endpoint.get();
   const memory::Payload payload(ours_.Put(std::string(kMiB, 'y')));
   const auto first = attacked->Expose(payload, 1);
@@ -329,10 +329,11 @@ TEST_F(ShmDeviceAttacks, DecliningEndsLendingAndNothingElse) {
   const uint32_t id = SegmentOfKey(first->region[0].key);
   ASSERT_TRUE(IsDeviceId(id));
   for (int i = 0; i < 100; ++i) Say(About(Kind::kDeclined, id));
-  EXPECT_TRUE(WaitUntil([&] { return !attacked->TakesDeviceMemory(); }));
-  const auto second = attacked->Expose(payload, 1);
-  ASSERT_TRUE(second.ok());
-  EXPECT_FALSE(IsDeviceId(SegmentOfKey(second->region[0].key)));
+  EXPECT_TRUE(WaitUntil([&] {
+    const auto second = attacked->Expose(payload, 1);
+    return second.ok() && !IsDeviceId(SegmentOfKey(second->region[0].key));
+  }));
+  EXPECT_TRUE(attacked->TakesDeviceMemory());
   // In the other direction memory is still lent.
   Lend(kId);
   EXPECT_TRUE(WaitUntil([this] { return Load(kId).ok(); }));

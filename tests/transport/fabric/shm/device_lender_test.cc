@@ -201,20 +201,53 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   EXPECT_EQ(Receive()->kind, Kind::kDevice);
 }
 
-TEST_F(DeviceLenderTest, LendsNothingAfterARefusal) {
+TEST_F(DeviceLenderTest, LendsNothingOfWhatWasDeclinedUntilItIsTakenBack) {
   const memory::Bytes piece = Put();
   const uint32_t id = lender_->Lend(piece)->segment_id;
   (void)Receive();
   EXPECT_FALSE(lender_->Decline(id + 1).ok());
-  EXPECT_TRUE(lender_->lends());
-  EXPECT_TRUE(lender_->Decline(id).ok());
-  EXPECT_FALSE(lender_->lends());
+  for (int i = 0; i < 2 * kMaxDeclinedDevices; ++i) {
+    EXPECT_TRUE(lender_->Decline(id).ok());
+  }
   ExpectNotLent(piece, "the peer could not open it");
-  lender_->StopUnheard();
+  // Another one may be of another device.
+  EXPECT_TRUE(lender_->Lend(Put()).has_value());
+  (void)Receive();
+  EXPECT_EQ(lender_->Describe(), "devices' memory in place");
+  const memory::Bytes last = Put();
+  EXPECT_TRUE(lender_->Lend(last).has_value());
+  (void)Receive();
+  // Wanted, and so kept.
+  absl::SleepFor(absl::Milliseconds(2));
+  const absl::Time now = base::SteadyNow();
   ExpectNotLent(piece, "the peer could not open it");
-  // The peer closes it later, as usual.
-  lender_->TakeBackIdle(base::SteadyNow() + kDeviceIdleTime);
+  lender_->TakeBackIdle(now + kDeviceIdleTime);
+  while (const auto message = Receive()) EXPECT_NE(message->segment_id, id);
+  lender_->TakeBackIdle(now + 2 * kDeviceIdleTime);
   ExpectTakenBack(id);
+  EXPECT_TRUE(lender_->Lend(piece).has_value());
+}
+
+TEST_F(DeviceLenderTest, LendsNothingAfterManyRefusals) {
+  std::vector<memory::Bytes> pieces;
+  for (int i = 0; i < kMaxDeclinedDevices; ++i) {
+    pieces.push_back(Put());
+    const auto lent = lender_->Lend(pieces.back());
+    ASSERT_TRUE(lent.has_value()) << i;
+    (void)Receive();
+    EXPECT_TRUE(lender_->Decline(lent->segment_id).ok());
+  }
+  EXPECT_FALSE(lender_->lends());
+  ExpectNotLent(Put(), "the peer could not open it");
+  lender_->StopUnheard();
+  ExpectNotLent(Put(), "the peer could not open it");
+  // The peer closes them later, as usual.
+  lender_->TakeBackIdle(base::SteadyNow() + kDeviceIdleTime);
+  int taken_back = 0;
+  while (const auto message = Receive()) {
+    taken_back += message->kind == Kind::kTakeBack;
+  }
+  EXPECT_EQ(taken_back, kMaxDeclinedDevices);
 }
 
 TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {

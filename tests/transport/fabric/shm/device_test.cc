@@ -161,8 +161,9 @@ TEST_F(ShmDevices, ShortPiecesAndThoseOfOtherDevicesAreCopied) {
 
 TEST_F(ShmDevices, WhatThePeerCannotOpenIsCopiedFromThenOn) {
   Connect();
+  const memory::Bytes piece = OnDevice(kMiB, 1);
   ours_.FailOpens(absl::NotFoundError("no such device here"));
-  const RemoteRegion region = Expose(memory::Payload(OnDevice(kMiB, 1)));
+  const RemoteRegion region = Expose(memory::Payload(piece));
   for (int i = 0; i < 3; ++i) {
     const absl::Status refused = borrower()->Load(region).status();
     EXPECT_TRUE(absl::IsNotFound(refused)) << refused;
@@ -172,13 +173,37 @@ TEST_F(ShmDevices, WhatThePeerCannotOpenIsCopiedFromThenOn) {
   EXPECT_FALSE(pair_->connecting.events.reads[1].ok());
   borrower()->GiveBack(region);
   EXPECT_EQ(ours_.opens(), 1);
-  EXPECT_TRUE(WaitUntil([this] { return !lender()->TakesDeviceMemory(); }));
-  ExpectCopied(OnDevice(kMiB, 2));
+  EXPECT_TRUE(WaitUntil([&] {
+    const RemoteRegion next = Expose(memory::Payload(piece));
+    borrower()->GiveBack(next);
+    return !IsDeviceId(SegmentOfKey(next[0].key));
+  }));
+  ExpectCopied(piece);
   ExpectDescribes(lender(), "devices' memory copied: the peer could not open");
   ExpectDescribes(borrower(), "the peer's copied: no such device here");
+  // Another allocation may be of another device.
+  ours_.FailOpens(absl::OkStatus());
+  EXPECT_TRUE(IsLentInPlace(OnDevice(kMiB, 2)));
+  EXPECT_TRUE(lender()->TakesDeviceMemory());
   EXPECT_TRUE(pair_->listening.events.broken.empty());
+}
+
+TEST_F(ShmDevices, APeerThatCannotOpenManyIsLentNoMore) {
+  Connect();
+  ours_.FailOpens(absl::NotFoundError("no such device here"));
+  std::vector<memory::Bytes> pieces;
+  for (int i = 0; i < kMaxDeclinedDevices; ++i) {
+    pieces.push_back(OnDevice(kMiB, 1));
+    const RemoteRegion region = Expose(memory::Payload(pieces.back()));
+    EXPECT_FALSE(borrower()->Load(region).ok());
+    borrower()->GiveBack(region);
+  }
+  EXPECT_TRUE(WaitUntil([this] { return !lender()->TakesDeviceMemory(); }));
+  EXPECT_EQ(ours_.opens(), kMaxDeclinedDevices);
+  ExpectCopied(OnDevice(kMiB, 2));
   // Nothing is wrong with the other direction.
   EXPECT_TRUE(borrower()->TakesDeviceMemory());
+  EXPECT_TRUE(pair_->listening.events.broken.empty());
 }
 
 TEST_F(ShmDevices, WhatCannotBeSharedIsCopied) {
