@@ -38,6 +38,12 @@ struct SharedAllocation {
   uint64_t offset = 0;
   // What Open() takes in the other process: 1 to kMaxDeviceHandleBytes bytes.
   std::string handle;
+  // Keeps the allocation from being freed, which no process may do while
+  // another one has it open. Null if that is up to the program. The last share
+  // may free it, which may take long.
+  std::shared_ptr<const void> memory;
+  // Expires when this process uses it no more, so that only `memory` keeps it.
+  std::weak_ptr<const void> use;
 };
 
 // An allocation of another process's, open in this one until the last share is

@@ -38,6 +38,9 @@ struct FakeDeviceAccess::Allocation {
   uint8_t* data;
   uint64_t id = 0;
   int ordinal = 0;
+  // Of what was allocated here: itself, and the program's share.
+  std::weak_ptr<Allocation> self;
+  std::weak_ptr<const void> use;
   // What the device sees; empty if that is `backing`.
   std::vector<uint8_t> seen;
 
@@ -104,7 +107,11 @@ Bytes FakeDeviceAccess::Put(absl::string_view content, int ordinal) {
   made->ordinal = ordinal;
   if (state_->needs_flushes) made->seen.resize(content.size());
   made->Write(content.data(), content.size(), made->data);
-  return Bytes{made->data, content.size(), made, this};
+  made->self = made;
+  const auto use =
+      std::make_shared<const std::shared_ptr<Allocation>>(std::move(made));
+  (*use)->use = use;
+  return Bytes{(*use)->data, content.size(), use, this};
 }
 
 std::string FakeDeviceAccess::Get(absl::Span<const uint8_t> range) const {
@@ -164,6 +171,15 @@ int FakeDeviceAccess::open_now() const {
   return count;
 }
 
+int FakeDeviceAccess::allocated() const {
+  std::lock_guard<std::mutex> lock(state_->mu);
+  int count = 0;
+  for (const auto& one : state_->by_address) {
+    count += one.second->self.expired() ? 0 : 1;
+  }
+  return count;
+}
+
 absl::Status FakeDeviceAccess::CopyToHost(absl::Span<const uint8_t> from,
                                           uint8_t* to) {
   std::lock_guard<std::mutex> lock(state_->mu);
@@ -198,6 +214,8 @@ absl::StatusOr<SharedAllocation> FakeDeviceAccess::Share(
   shared.offset = range.data() - found->data;
   shared.handle =
       absl::StrCat("/proc/", getpid(), "/fd/", found->fd.get(), "#", found->id);
+  shared.memory = found->self.lock();
+  shared.use = found->use;
   return shared;
 }
 

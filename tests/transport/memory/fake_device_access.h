@@ -26,7 +26,8 @@ class FakeDeviceAccess : public DeviceAccess {
   ~FakeDeviceAccess() override;
 
   // Allocates device memory with these bytes, on the device of that number. The
-  // last share frees it.
+  // last share frees it, but not before SharedAllocation::memory has been let
+  // go of.
   Bytes Put(absl::string_view content, int ordinal = 0);
   // Returns what is there.
   std::string Get(absl::Span<const uint8_t> range) const;
@@ -47,6 +48,8 @@ class FakeDeviceAccess : public DeviceAccess {
   int opens() const;
   // How many allocations of other objects are open.
   int open_now() const;
+  // How many allocations of this object's have not been freed.
+  int allocated() const;
 
   absl::Status CopyToHost(absl::Span<const uint8_t> from, uint8_t* to) override;
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,

@@ -10,13 +10,21 @@ namespace fabric {
 namespace shm {
 
 std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
-    memory::DeviceAccess* devices, uint64_t size, std::string handle) {
+    memory::DeviceAccess* devices, uint64_t size, std::string handle,
+    std::weak_ptr<Connection> connection, uint32_t id) {
   // In a forked child no driver works: there it is left as it is.
   return std::shared_ptr<BorrowedDevice>(
       new BorrowedDevice(devices, size, std::move(handle)),
-      [fork_count = progress::ForkCount()](BorrowedDevice* ended) {
+      [fork_count = progress::ForkCount(), weak = std::move(connection),
+       id](BorrowedDevice* ended) {
         if (fork_count != progress::ForkCount()) return;
-        progress::RunAsideForDevice([ended] { delete ended; });
+        std::shared_ptr<Connection> told = weak.lock();
+        auto reading = told == nullptr ? nullptr : told->KeepReading();
+        progress::RunAsideForDevice(
+            [ended, told = std::move(told), reading = std::move(reading), id] {
+              delete ended;
+              if (told != nullptr) told->OnClosed(id);
+            });
       });
 }
 

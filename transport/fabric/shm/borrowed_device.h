@@ -21,10 +21,22 @@ namespace shm {
 // Thread-safe.
 class BorrowedDevice {
  public:
-  // `handle` and `size` are the peer's. `devices` outlives this.
-  static std::shared_ptr<BorrowedDevice> Make(memory::DeviceAccess* devices,
-                                              uint64_t size,
-                                              std::string handle);
+  // The connection that it came by.
+  class Connection {
+   public:
+    virtual ~Connection() = default;
+    // Returns a share by which the peer, as long as it is held, does not take
+    // this side for one that has closed all. Null if it may already. Must not
+    // block.
+    virtual std::shared_ptr<const void> KeepReading() = 0;
+    // The peer's allocation of that number is closed.
+    virtual void OnClosed(uint32_t id) = 0;
+  };
+
+  // `id`, `handle` and `size` are the peer's. `devices` outlives this.
+  static std::shared_ptr<BorrowedDevice> Make(
+      memory::DeviceAccess* devices, uint64_t size, std::string handle,
+      std::weak_ptr<Connection> connection, uint32_t id);
   BorrowedDevice(const BorrowedDevice&) = delete;
   BorrowedDevice& operator=(const BorrowedDevice&) = delete;
 

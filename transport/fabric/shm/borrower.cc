@@ -37,7 +37,7 @@ absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemotePart& part) {
     absl::Status received = ReceiveLocked(id);
     if (!received.ok()) return received;
     if (IsDeviceId(id)) {
-      device = device_allocations_.find(id)->second;
+      device = device_allocations_.find(id)->second.device;
     } else {
       segment = segments_.find(id)->second;
     }
@@ -77,12 +77,13 @@ absl::StatusOr<Borrower::Borrowed> Borrower::FindOnDevice(
 void Borrower::Decline(uint32_t id, const absl::Status& why) {
   base::MutexLock lock(&mu_);
   why_declined_ = std::string(why.message());
-  if (device_allocations_.count(id) == 0 || declined_.count(id) > 0) return;
+  const auto found = device_allocations_.find(id);
+  if (found == device_allocations_.end() || found->second.is_declined) return;
   SetupMessage message;
   message.kind = SetupMessage::Kind::kDeclined;
   message.segment_id = id;
   // If the socket is full, the next part of the allocation tries again.
-  if (SendSetup(socket_, message, -1).ok()) declined_.insert(id);
+  found->second.is_declined = SendSetup(socket_, message, -1).ok();
 }
 
 absl::Status Borrower::ReceiveLocked(uint32_t wanted) {
@@ -140,6 +141,8 @@ absl::Status Borrower::TakeOneLocked(ReceivedSetup received) {
       return AddDeviceLocked(message);
     case SetupMessage::Kind::kDeclined:
       return lender_->Decline(message.segment_id);
+    case SetupMessage::Kind::kClosed:
+      return lender_->OnClosed(message.segment_id);
     case SetupMessage::Kind::kHello:
     case SetupMessage::Kind::kWelcome:
       break;
@@ -149,17 +152,20 @@ absl::Status Borrower::TakeOneLocked(ReceivedSetup received) {
 }
 
 bool Borrower::TakeBackLocked(uint32_t id) {
-  const auto device = device_allocations_.find(id);
-  if (device != device_allocations_.end()) {
-    device_bytes_ -= device->second->size();
-    device_allocations_.erase(device);
-    declined_.erase(id);
-    return true;
-  }
+  if (IsDeviceId(id)) return TakeDeviceBackLocked(id);
   const auto segment = segments_.find(id);
-  if (segment == segments_.end()) return devices_closed_ && IsDeviceId(id);
+  if (segment == segments_.end()) return false;
   bytes_ -= segment->second->size();
   segments_.erase(segment);
+  return true;
+}
+
+bool Borrower::TakeDeviceBackLocked(uint32_t id) {
+  const auto found = device_allocations_.find(id);
+  // One that was closed with all others, and of which the peer has not heard.
+  if (found == device_allocations_.end()) return devices_closed_;
+  if (std::exchange(found->second.is_taken_back, true)) return false;
+  found->second.device.reset();
   return true;
 }
 
@@ -168,7 +174,6 @@ absl::Status Borrower::AddDeviceLocked(const SetupMessage& message) {
     return absl::InvalidArgumentError(
         "the peer passed a device's memory, which is not opened here");
   }
-  if (devices_closed_) return absl::OkStatus();
   if (device_allocations_.size() == kMaxPassedDevices ||
       message.segment_id <= last_device_ ||
       message.size < memory::kMinDeviceBytes ||
@@ -178,17 +183,60 @@ absl::Status Borrower::AddDeviceLocked(const SetupMessage& message) {
   }
   last_device_ = message.segment_id;
   device_bytes_ += message.size;
-  device_allocations_.emplace(
-      message.segment_id,
-      BorrowedDevice::Make(devices_, message.size, message.handle));
+  DeviceAllocation& added = device_allocations_[message.segment_id];
+  added.size = message.size;
+  added.is_closed = devices_closed_;
+  if (devices_closed_) return absl::OkStatus();
+  added.device = BorrowedDevice::Make(devices_, message.size, message.handle,
+                                      connection_, message.segment_id);
   return absl::OkStatus();
+}
+
+void Borrower::Connect(std::weak_ptr<BorrowedDevice::Connection> connection) {
+  base::MutexLock lock(&mu_);
+  connection_ = std::move(connection);
 }
 
 void Borrower::CloseDevices() {
   base::MutexLock lock(&mu_);
   devices_closed_ = true;
-  device_allocations_.clear();
-  device_bytes_ = 0;
+  for (auto& allocation : device_allocations_) {
+    allocation.second.device.reset();
+  }
+}
+
+bool Borrower::OnClosed(uint32_t id) {
+  base::MutexLock lock(&mu_);
+  const auto found = device_allocations_.find(id);
+  if (found != device_allocations_.end()) found->second.is_closed = true;
+  return AnswerLocked();
+}
+
+bool Borrower::Answer() {
+  base::MutexLock lock(&mu_);
+  return AnswerLocked();
+}
+
+bool Borrower::AnswerLocked() {
+  for (auto it = device_allocations_.begin();
+       it != device_allocations_.end();) {
+    const DeviceAllocation& allocation = it->second;
+    const bool is_over = allocation.is_taken_back || devices_closed_;
+    if (!allocation.is_closed || !is_over) {
+      ++it;
+      continue;
+    }
+    SetupMessage message;
+    message.kind = SetupMessage::Kind::kClosed;
+    message.segment_id = it->first;
+    // Another error is that the peer has gone.
+    if (absl::IsResourceExhausted(SendSetup(socket_, message, -1))) {
+      return false;
+    }
+    device_bytes_ -= allocation.size;
+    it = device_allocations_.erase(it);
+  }
+  return true;
 }
 
 std::string Borrower::WhyDeclined() const {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -32,7 +31,8 @@ constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 
 // Maps the segments and opens the allocations that the peer passes over one
 // connection. Keeps one until the peer takes it back or this ends, and for
-// longer while a range of it is in use. Thread-safe.
+// longer while a range of it is in use. Answers once an allocation that was
+// taken back is closed. Thread-safe.
 class Borrower {
  public:
   // The bytes of a part, what reaches them, and the share that keeps them.
@@ -48,6 +48,10 @@ class Borrower {
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
            DeviceLender* lender)
       : socket_(socket), own_(own), devices_(devices), lender_(lender) {}
+
+  // Says who is told what is closed, and passes it on to OnClosed(). Call it
+  // before the others.
+  void Connect(std::weak_ptr<BorrowedDevice::Connection> connection);
 
   // Returns where the bytes of `part` lie. Takes in what waits in the socket,
   // if the part's segment or allocation is not known yet. Returns an error if
@@ -72,10 +76,25 @@ class Borrower {
   // Lets go of all allocations of which nothing is in use, and of later ones,
   // since Find() is not called any more.
   void CloseDevices();
+  // The allocation is closed, which the peer is told as Answer() does.
+  bool OnClosed(uint32_t id);
+  // Tells the peer what has been closed. Returns false if the socket has no
+  // room: call it again.
+  bool Answer();
   // Returns why an allocation could not be opened; empty: all could.
   std::string WhyDeclined() const;
 
  private:
+  // An allocation, until the peer has been told that it is closed.
+  struct DeviceAllocation {
+    uint64_t size = 0;
+    // Null: it may not be used any more.
+    std::shared_ptr<BorrowedDevice> device;
+    bool is_taken_back = false;
+    bool is_closed = false;
+    bool is_declined = false;  // the peer was told
+  };
+
   // Takes in what waits in the socket, up to the wanted segment.
   absl::Status ReceiveLocked(uint32_t wanted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,10 +111,16 @@ class Borrower {
   // Forgets a segment or an allocation. Returns false if there is none.
   bool TakeBackLocked(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool HasLocked(uint32_t id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return segments_.count(id) + device_allocations_.count(id) > 0;
+    const auto found = device_allocations_.find(id);
+    if (found != device_allocations_.end()) {
+      return found->second.device != nullptr;
+    }
+    return segments_.count(id) > 0;
   }
   absl::StatusOr<Borrowed> FindOnDevice(
       const RemotePart& part, const std::shared_ptr<BorrowedDevice>& device);
+  bool TakeDeviceBackLocked(uint32_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool AnswerLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Tells the peer, once, that an allocation cannot be opened.
   void Decline(uint32_t id, const absl::Status& why);
 
@@ -110,12 +135,11 @@ class Borrower {
   std::map<uint32_t, std::shared_ptr<LentSegment>> segments_
       ABSL_GUARDED_BY(mu_);
   uint64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<uint32_t, std::shared_ptr<BorrowedDevice>> device_allocations_
-      ABSL_GUARDED_BY(mu_);
+  std::weak_ptr<BorrowedDevice::Connection> connection_ ABSL_GUARDED_BY(mu_);
+  std::map<uint32_t, DeviceAllocation> device_allocations_ ABSL_GUARDED_BY(mu_);
   uint64_t device_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t last_device_ ABSL_GUARDED_BY(mu_) = 0;  // their numbers only grow
   bool devices_closed_ ABSL_GUARDED_BY(mu_) = false;
-  std::set<uint32_t> declined_ ABSL_GUARDED_BY(mu_);  // the peer was told
   std::string why_declined_ ABSL_GUARDED_BY(mu_);
   // What the peer said of devices' memory that none says; after that nothing
   // is taken in any more.

@@ -1,5 +1,6 @@
 #include "transport/fabric/shm/device_lender.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -7,6 +8,7 @@
 #include "transport/base/steady_time.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/setup_message.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
@@ -23,6 +25,13 @@ absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
   message.size = size;
   message.handle = std::move(handle);
   return SendSetup(socket, message, -1);
+}
+
+// Lets go of memory whose last share may free it, for which a driver may wait
+// for the device.
+void FreeAside(std::shared_ptr<const void> memory) {
+  if (memory == nullptr) return;
+  progress::RunAsideForDevice([freed = std::move(memory)] {});
 }
 
 }  // namespace
@@ -87,8 +96,11 @@ absl::Status DeviceLender::PassLocked(const memory::SharedAllocation& shared) {
                                 next_segment_id_, shared.size, shared.handle);
   if (!sent.ok()) return sent;
   passed_bytes_ += shared.size;
-  passed_[shared.id] = Passed{
-      shared.size, {}, std::make_shared<const uint32_t>(next_segment_id_++)};
+  Passed& added = passed_[shared.id];
+  added.size = shared.size;
+  added.segment_id = std::make_shared<const uint32_t>(next_segment_id_++);
+  added.memory = shared.memory;
+  added.use = shared.use;
   CountLocked();
   return absl::OkStatus();
 }
@@ -108,16 +120,20 @@ absl::Status DeviceLender::MakeRoomLocked(uint64_t size) {
     }
     TakeBackLocked(oldest);
   }
-  // The peer counts too: it is told before it is passed another one.
   SendTakeBacksLocked();
-  if (to_take_back_.empty()) return absl::OkStatus();
-  return absl::UnavailableError("the shared memory set-up socket is full");
+  // The peer counts what it has open.
+  if (passed_.size() + closing_.size() < kMaxPassedDevices &&
+      size <= kMaxPassedDeviceBytes - passed_bytes_ - closing_bytes_) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat("the peer is still to close ",
+                                             closing_.size(), " allocations"));
 }
 
 DeviceLender::PassedById::iterator DeviceLender::FindOldestLocked() {
   auto oldest = passed_.end();
   for (auto it = passed_.begin(); it != passed_.end(); ++it) {
-    if (it->second.segment_id.use_count() > 1) continue;  // lent
+    if (it->second.is_lent()) continue;
     if (oldest == passed_.end() ||
         it->second.last_used < oldest->second.last_used) {
       oldest = it;
@@ -127,8 +143,11 @@ DeviceLender::PassedById::iterator DeviceLender::FindOldestLocked() {
 }
 
 void DeviceLender::TakeBackLocked(PassedById::iterator passed) {
-  to_take_back_.push_back(*passed->second.segment_id);
-  passed_bytes_ -= passed->second.size;
+  Passed& ended = passed->second;
+  to_take_back_.push_back(*ended.segment_id);
+  closing_[*ended.segment_id] = {ended.size, std::move(ended.memory)};
+  closing_bytes_ += ended.size;
+  passed_bytes_ -= ended.size;
   passed_.erase(passed);
 }
 
@@ -143,8 +162,7 @@ void DeviceLender::SendTakeBacksLocked() {
 }
 
 void DeviceLender::CountLocked() {
-  count_.store(passed_.size() + to_take_back_.size(),
-               std::memory_order_relaxed);
+  count_.store(passed_.size() + closing_.size(), std::memory_order_relaxed);
 }
 
 absl::Status DeviceLender::Decline(uint32_t segment_id) {
@@ -163,6 +181,29 @@ absl::Status DeviceLender::Decline(uint32_t segment_id) {
   return absl::OkStatus();
 }
 
+absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
+  base::MutexLock lock(&mu_);
+  // A peer whose end is gone says so unasked.
+  for (auto it = passed_.begin(); it != passed_.end(); ++it) {
+    if (*it->second.segment_id != segment_id) continue;
+    TakeBackLocked(it);
+    break;
+  }
+  const auto closed = closing_.find(segment_id);
+  if (closed == closing_.end()) {
+    return absl::InvalidArgumentError(
+        "the peer closes an allocation that it has not open");
+  }
+  const auto untold =
+      std::find(to_take_back_.begin(), to_take_back_.end(), segment_id);
+  if (untold != to_take_back_.end()) to_take_back_.erase(untold);
+  FreeAside(std::move(closed->second.memory));
+  closing_bytes_ -= closed->second.size;
+  closing_.erase(closed);
+  CountLocked();
+  return absl::OkStatus();
+}
+
 void DeviceLender::StopUnheard() {
   base::MutexLock lock(&mu_);
   StopLocked("nothing more is received from the set-up socket");
@@ -171,7 +212,12 @@ void DeviceLender::StopUnheard() {
 void DeviceLender::End() {
   base::MutexLock lock(&mu_);
   StopLocked("the peer hung up");
+  for (auto& passed : passed_) FreeAside(std::move(passed.second.memory));
+  for (auto& closing : closing_) FreeAside(std::move(closing.second.memory));
   passed_.clear();
+  passed_bytes_ = 0;
+  closing_.clear();
+  closing_bytes_ = 0;
   to_take_back_.clear();
   CountLocked();
 }
@@ -186,11 +232,22 @@ void DeviceLender::TakeBackIdle(absl::Time now) {
   base::MutexLock lock(&mu_);
   for (auto it = passed_.begin(); it != passed_.end();) {
     const auto passed = it++;
-    if (passed->second.segment_id.use_count() > 1) {
+    if (passed->second.is_lent()) {
       passed->second.last_used = now;
-    } else if (now - passed->second.last_used >= kDeviceIdleTime) {
+    } else if (passed->second.is_dropped() ||
+               now - passed->second.last_used >= kDeviceIdleTime) {
       TakeBackLocked(passed);
     }
+  }
+  SendTakeBacksLocked();
+}
+
+void DeviceLender::TakeBackUnused() {
+  base::MutexLock lock(&mu_);
+  StopLocked("the connection ends");
+  for (auto it = passed_.begin(); it != passed_.end();) {
+    const auto passed = it++;
+    if (!passed->second.is_lent()) TakeBackLocked(passed);
   }
   SendTakeBacksLocked();
 }

@@ -43,8 +43,9 @@ constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 
 // Passes each allocation once over one connection, by its handle. Takes one
 // back that nothing is lent of: the one that was used least recently, for
-// another one if there would be too many, and each after kDeviceIdleTime.
-// Thread-safe.
+// another one if there would be too many; each after kDeviceIdleTime; and one
+// that this process uses no more. Keeps SharedAllocation::memory until the peer
+// has closed it, or is gone. Thread-safe.
 class DeviceLender {
  public:
   // A range that the peer reaches. The allocation is not taken back while there
@@ -64,34 +65,52 @@ class DeviceLender {
   absl::optional<Lent> Lend(const memory::Bytes& piece);
   // Whether Lend() may succeed. Safe without any lock.
   bool lends() const { return lends_.load(std::memory_order_relaxed); }
-  // Returns how many the peer may have open, or has not been told to close.
+  // Returns how many the peer may have open.
   size_t count() const { return count_.load(std::memory_order_relaxed); }
 
   // The peer cannot open that allocation: lends nothing of it until it has been
   // taken back, and nothing at all after kMaxDeclinedDevices. Returns
   // INVALID_ARGUMENT if it was never passed.
   absl::Status Decline(uint32_t segment_id);
+  // The peer has that allocation open no more. Returns INVALID_ARGUMENT if it
+  // had not, or has said so before.
+  absl::Status OnClosed(uint32_t segment_id);
   // Lends nothing from now on, since nobody would hear a refusal.
   void StopUnheard();
   // Forgets all, since the peer is gone.
   void End();
-  // Takes back what nothing has been lent of for kDeviceIdleTime. `now` is of
-  // base::SteadyNow().
+  // Takes back what nothing is lent of, and has not been for kDeviceIdleTime or
+  // is used by nobody in this process. `now` is of base::SteadyNow().
   void TakeBackIdle(absl::Time now);
+  // Takes back all that nothing is lent of, and lends nothing any more.
+  void TakeBackUnused();
 
   // Returns "devices' memory in place", or why it is copied.
   std::string Describe() const;
 
  private:
+  using Memory = std::shared_ptr<const void>;
+
   // An allocation, as the peer knows it.
   struct Passed {
     uint64_t size = 0;
-    absl::Time last_used;
     // Others have shares while something of it is lent.
     std::shared_ptr<const uint32_t> segment_id;
+    Memory memory;
+    std::weak_ptr<const void> use;
+    absl::Time last_used;
     bool is_declined = false;
+
+    bool is_lent() const { return segment_id.use_count() > 1; }
+    // Whether it waits for nothing but the peer to be freed.
+    bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
+  // One that was taken back, and which the peer may still have open.
+  struct Closing {
+    uint64_t size = 0;
+    Memory memory;
+  };
 
   // Returns the allocation of `piece`, by a driver's call.
   absl::StatusOr<memory::SharedAllocation> Share(
@@ -119,9 +138,12 @@ class DeviceLender {
   // By SharedAllocation::id.
   PassedById passed_ ABSL_GUARDED_BY(mu_);
   uint64_t passed_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // By the segment's number.
+  std::map<uint32_t, Closing> closing_ ABSL_GUARDED_BY(mu_);
+  uint64_t closing_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   uint32_t next_segment_id_ ABSL_GUARDED_BY(mu_);
   int declined_ ABSL_GUARDED_BY(mu_) = 0;  // in all
-  // Of which the peer is still to be told.
+  // Of closing_, of which the peer is still to be told.
   std::vector<uint32_t> to_take_back_ ABSL_GUARDED_BY(mu_);
   // Why the last piece was copied; empty: it was not.
   std::string reason_ ABSL_GUARDED_BY(mu_);

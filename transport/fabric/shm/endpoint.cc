@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<Endpoint>> ShmEndpoint::Create(
 
 ShmEndpoint::ShmEndpoint(const std::shared_ptr<Link>& link)
     : link_(link),
-      reading_(std::make_shared<ReadingShare>(link)),
+      reading_(link->StartReading()),
       sender_(link->own_page(), link->peer_page()),
       receiver_(link->own_page(), link->peer_page(), link->peer_ring_bytes()) {}
 

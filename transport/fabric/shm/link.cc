@@ -25,6 +25,9 @@ constexpr absl::Duration kFirstLook = absl::Milliseconds(5);
 constexpr absl::Duration kTakeInPause = absl::Milliseconds(100);
 // Those that come back after the endpoint is gone are noticed this late.
 constexpr absl::Duration kLingerPeriod = absl::Seconds(1);
+// After so many looks this side's devices' memory is no longer kept for a peer
+// that is alive and does not say that it has closed it.
+constexpr int kLingerLooks = 10;
 
 // Returns whose memory the two sides lend each other, or null.
 memory::DeviceAccess* DevicesOf(const Sharing& sharing) {
@@ -46,7 +49,9 @@ Link::Link(PeerSocket socket, Segment control, PeerSegment peer_control,
       borrower_(socket_.get(), own_page(), DevicesOf(sharing_),
                 &device_lender_) {}
 
-Link::~Link() = default;
+Link::~Link() {
+  if (!IsForeign()) device_lender_.End();
+}
 
 void Link::End(Link* link) {
   if (link->IsForeign()) {
@@ -67,6 +72,7 @@ absl::StatusOr<std::shared_ptr<Link>> Link::Create(PeerSocket socket,
       new Link(std::move(socket), std::move(control), std::move(peer_control),
                std::move(sharing), *loop),
       &Link::End);
+  link->borrower_.Connect(link);
   absl::Status watched = link->Watch(EPOLLIN | EPOLLRDHUP);
   if (!watched.ok()) return watched;
   link->sharing_.arena->AddWatcher(link);
@@ -92,6 +98,10 @@ void Link::OnSocket(uint32_t events) {
 
 void Link::TakeIn() {
   const Borrower::TakenIn taken = borrower_.TakeIn();
+  if (!borrower_.Answer()) WatchLoans();
+  if (own_page()->closed.load(std::memory_order_relaxed) != 0) {
+    (void)LeaveIfAllIsBack();
+  }
   if (taken == Borrower::TakenIn::kSome) return;
   loop_->SetEvents(watch_.load(), EPOLLRDHUP);
   if (taken == Borrower::TakenIn::kNever) {
@@ -131,20 +141,42 @@ void Link::Close() {
   if (IsForeign()) return;
   own_page()->closed.store(1, std::memory_order_release);
   borrower_.CloseDevices();
-  Linger();
+  Linger(kLingerLooks);
 }
 
-void Link::Linger() {
+void Link::Linger(int looks) {
   // A peer that counts wrongly keeps its loans until it hangs up.
   (void)lender_.Reclaim();
-  if (lender_.count() == 0) {
-    Leave();
-    return;
-  }
+  device_lender_.TakeBackUnused();
+  if (lender_.count() == 0 && looks == 0) device_lender_.End();
+  if (LeaveIfAllIsBack()) return;
+  const int left = lender_.count() > 0 ? kLingerLooks : looks - 1;
   std::weak_ptr<Link> weak = shared_from_this();
-  loop_->RunAfter(kLingerPeriod, [weak] {
-    if (std::shared_ptr<Link> link = weak.lock()) link->Linger();
+  loop_->RunAfter(kLingerPeriod, [weak, left] {
+    if (std::shared_ptr<Link> link = weak.lock()) link->Linger(left);
   });
+}
+
+bool Link::LeaveIfAllIsBack() {
+  if (HasLoans()) return false;
+  Leave();
+  return true;
+}
+
+std::shared_ptr<ReadingShare> Link::StartReading() {
+  auto reading = std::make_shared<ReadingShare>(shared_from_this());
+  base::MutexLock lock(&mu_);
+  reading_ = reading;
+  return reading;
+}
+
+std::shared_ptr<const void> Link::KeepReading() {
+  base::MutexLock lock(&mu_);
+  return reading_.lock();
+}
+
+void Link::OnClosed(uint32_t id) {
+  if (!borrower_.OnClosed(id)) WatchLoans();
 }
 
 void Link::WatchLoans() {
@@ -164,7 +196,8 @@ void Link::LookForReturns(absl::Duration period) {
   const bool has_lent = has_lent_.exchange(false, std::memory_order_relaxed);
   (void)lender_.Reclaim();  // a poll reports what is wrong with them
   device_lender_.TakeBackIdle(base::SteadyNow());
-  if (HasLoans()) {
+  const bool answered = borrower_.Answer();
+  if (HasLoans() || !answered) {
     return LookLater(has_lent ? kFirstLook
                               : std::min(period * 2, kLingerPeriod));
   }

@@ -10,6 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "transport/base/mutex.h"
+#include "transport/fabric/shm/borrowed_device.h"
 #include "transport/fabric/shm/borrower.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/device_lender.h"
@@ -33,18 +35,23 @@ class ReadingShare;
 //   the endpoint is destroyed          sets `closed` in its page; gives the
 //                                      event loop a share of itself while loans
 //                                      are out
-//   the last ReadingShare is gone      shuts its half of the socket down: "I
-//                                      read nothing of yours any more"
+//                                      closes the peer's devices' memory
+//   the last ReadingShare is gone,     shuts its half of the socket down: "I
+//   and with it all that is open       read nothing of yours any more"
 //   the peer's half is shut down,      ends all loans, leaves the event loop
 //   or the peer is dead
-//   all loans are back, endpoint gone  leaves the event loop
+//   all loans are back, the peer has   leaves the event loop
+//   closed this side's devices'
+//   memory, endpoint gone
 //   nobody has a share                 closes the socket and unmaps all, aside
 //                                      since that may take long (aside.h)
 //
 // `closed` and the shut-down are two signals, because a path that is closed may
 // have readers for long after, and because neither side may wait for the
 // other's socket to close. Thread-safe. Touches nothing in a forked child.
-class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
+class Link : public ArenaWatcher,
+             public BorrowedDevice::Connection,
+             public std::enable_shared_from_this<Link> {
  public:
   // Takes over `socket`, a connected, non-blocking SOCK_SEQPACKET socket.
   static absl::StatusOr<std::shared_ptr<Link>> Create(PeerSocket socket,
@@ -73,10 +80,14 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   // that. And that idle devices' memory is taken back.
   void WatchLoans();
 
+  // Returns the first share in reading what the peer lends. Call it once.
+  std::shared_ptr<ReadingShare> StartReading();
   // Begins the end, since the endpoint is gone.
   void Close();
 
   void OnGivenBack(uint32_t segment_id) override;
+  std::shared_ptr<const void> KeepReading() override;
+  void OnClosed(uint32_t id) override;
 
  private:
   friend class ReadingShare;
@@ -103,8 +114,10 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   // until there are none.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Leaves the event loop once all loans are back, and looks again until then.
-  void Linger();
+  // Leaves the event loop once all is back, and looks again until then; for
+  // what is open at a peer that answers nothing, so many times.
+  void Linger(int looks);
+  bool LeaveIfAllIsBack();
   // Takes the event loop's share back.
   void Leave();
 
@@ -121,10 +134,14 @@ class Link : public ArenaWatcher, public std::enable_shared_from_this<Link> {
   DeviceLender device_lender_;
   Lender lender_;
   Borrower borrower_;
+
+  base::Mutex mu_;
+  std::weak_ptr<ReadingShare> reading_ ABSL_GUARDED_BY(mu_);
 };
 
 // A share in reading what the peer lends. The endpoint has one, and so has each
-// range of loaded bytes. The last one tells the peer that its loans are over.
+// range of loaded bytes, and each allocation of a device's while it is closed.
+// The last one tells the peer that its loans are over.
 class ReadingShare {
  public:
   explicit ReadingShare(std::shared_ptr<Link> link) : link_(std::move(link)) {}

@@ -104,6 +104,7 @@ bool TakeLastWord(uint32_t word, SetupMessage* message) {
       return true;
     case SetupMessage::Kind::kDevice:
     case SetupMessage::Kind::kDeclined:
+    case SetupMessage::Kind::kClosed:
       message->segment_id = word;
       return IsDeviceId(word);
   }
@@ -168,7 +169,7 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
   message.size = base::LoadLittle<uint64_t>(in + 8);
-  if (kind < 1 || kind > 6 || text.size() != in[7] ||
+  if (kind < 1 || kind > 7 || text.size() != in[7] ||
       !TakeLastWord(base::LoadLittle<uint32_t>(in + 16), &message) ||
       !TakeText(text, &message)) {
     return absl::InvalidArgumentError("malformed shared memory set-up message");
@@ -198,7 +199,8 @@ absl::Status SendSetup(int socket, const SetupMessage& message, int fd) {
   } while (sent < 0 && errno == EINTR);
   if (sent >= 0) return absl::OkStatus();  // a packet goes whole or not at all
   if (errno == EAGAIN || errno == ETOOMANYREFS) {
-    return absl::UnavailableError("the shared memory set-up socket is full");
+    return absl::ResourceExhaustedError(
+        "the shared memory set-up socket is full");
   }
   return base::ErrnoStatus(errno, "sendmsg of a memfd");
 }

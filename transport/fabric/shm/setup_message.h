@@ -50,9 +50,15 @@ struct SetupMessage {
     // The answer, without a descriptor, if the allocation cannot be opened:
     // nothing of it can be read here.
     kDeclined = 6,
+    // The answer to kTakeBack, without a descriptor, once the allocation of a
+    // device's memory is closed here, or unasked: nothing of it will be read
+    // any
+    // more. Comes once for each.
+    kClosed = 7,
   };
   Kind kind = Kind::kHello;
-  // Of the ring, the segment or the allocation; 0 in kTakeBack, kDeclined.
+  // Of the ring, the segment or the allocation; 0 in those without a
+  // descriptor but kDevice.
   uint64_t size = 0;
   // Not in kHello, kWelcome. See region_key.h.
   uint32_t segment_id = 0;
@@ -81,7 +87,8 @@ struct ReceivedSetup {
 };
 
 // Sends `message` with a duplicate of `fd`, or with none if it is negative.
-// Does not wait: returns UNAVAILABLE, and sends nothing, if the socket is full.
+// Does not wait: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket is
+// full. Returns UNAVAILABLE if the peer has hung up.
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
 // Receives a message, without waiting. Returns NOT_FOUND if there is none,

@@ -1,11 +1,11 @@
 // What a peer may say about memory of devices, and what that costs: its own
 // messages, and nothing of this process's.
 
-#include <sys/socket.h>
+#include "tests/transport/fabric/shm/device_attacks.h"
+
 #include <unistd.h>
 
 #include <cstdint>
-#include <future>
 #include <limits>
 #include <memory>
 #include <string>
@@ -14,7 +14,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
 #include "tests/transport/memory/fake_device_access.h"
@@ -26,89 +25,11 @@
 #include "transport/fabric/shm/setup_message.h"
 #include "transport/memory/bytes.h"
 #include "transport/memory/device_access.h"
-#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
 namespace shm {
 namespace {
-
-using Kind = SetupMessage::Kind;
-constexpr uint64_t kMiB = 1 << 20;
-constexpr uint32_t kId = kDeviceBit | 5;
-
-SetupMessage About(Kind kind, uint32_t id, uint64_t size = 0,
-                   std::string handle = "") {
-  SetupMessage message;
-  message.kind = kind;
-  message.segment_id = id;
-  message.size = size;
-  message.handle = std::move(handle);
-  return message;
-}
-
-// The attacked side has `ours_`; the test is its peer.
-class ShmDeviceAttacks : public ::testing::Test {
- protected:
-  void SetUp() override {
-    memory_ = theirs_.Put(std::string(kMiB, 'x'));
-    const auto shared = theirs_.Share(memory_.span());
-    ASSERT_TRUE(shared.ok()) << shared.status();
-    handle_ = shared->handle;
-    Connect(kOpensDevices);
-    fds_ = CountFds();
-  }
-  void Connect(uint32_t features, bool has_devices = true) {
-    pair_.reset();
-    Options options;
-    if (has_devices) options.devices = &ours_;
-    fabric_ = absl::make_unique<ShmFabric>(options);
-    pair_ = MakeRawPair(fabric_.get(), features);
-    ASSERT_NE(pair_, nullptr);
-  }
-  void Say(const SetupMessage& message, int fd = -1) {
-    const absl::Status sent = SendSetup(pair_->socket.get(), message, fd);
-    EXPECT_TRUE(sent.ok()) << sent;
-  }
-  void SayBytes(const std::string& bytes) {
-    EXPECT_EQ(send(pair_->socket.get(), bytes.data(), bytes.size(), 0),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  void Lend(uint32_t id) { Say(About(Kind::kDevice, id, kMiB, handle_)); }
-  absl::Status Load(uint32_t id, uint64_t offset = 0, uint64_t length = kMiB) {
-    return pair_->end.endpoint->Load({{RegionKey(id, 1), offset, length}})
-        .status();
-  }
-  // What is lent after the nonsense is out of reach, and it is said why.
-  void ExpectRefused(const std::string& why) {
-    Lend(kDeviceBit | 1000);
-    const absl::Status refused = Load(kDeviceBit | 1000);
-    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
-    EXPECT_TRUE(absl::StrContains(refused.message(), why)) << refused;
-    EXPECT_LE(ours_.open_now(), 1);
-    pair_.reset();
-    EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
-    EXPECT_TRUE(WaitUntil([this] { return CountFds() < fds_; }));
-    Connect(kOpensDevices);
-  }
-  // Returns how many of such messages have come.
-  int CountAnswers(Kind kind) {
-    int count = 0;
-    for (;;) {
-      const auto received = ReceiveSetup(pair_->socket.get());
-      if (!received.ok()) return count;
-      count += received->message.kind == kind;
-    }
-  }
-
-  size_t fds_ = 0;
-  memory::FakeDeviceAccess theirs_;
-  memory::FakeDeviceAccess ours_;
-  memory::Bytes memory_;
-  std::string handle_;
-  std::unique_ptr<ShmFabric> fabric_;
-  std::unique_ptr<RawPair> pair_;
-};
 
 TEST_F(ShmDeviceAttacks, AnHonestOneIsLoaded) {
   Lend(kId);
@@ -202,6 +123,8 @@ TEST_F(ShmDeviceAttacks, OddMessagesAreRefused) {
   ExpectRefused("malformed");
   Say(About(Kind::kDeclined, kId));
   ExpectRefused("declines");
+  Say(About(Kind::kClosed, kId));
+  ExpectRefused("has not open");
   const Segment segment = *Segment::Create("test", 4096);
   Say(About(Kind::kDevice, kId, kMiB, handle_), segment.fd());
   ExpectRefused("descriptor");
@@ -240,66 +163,6 @@ TEST_F(ShmDeviceAttacks, WhatCannotBeOpenedIsDeclinedOnce) {
     Connect(kOpensDevices);
     EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
   }
-}
-
-TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
-  const auto say = [this](const SetupMessage& message) {
-    return WaitUntil([&] {
-      if (SendSetup(pair_->socket.get(), message, -1).ok()) return true;
-      // While much waits to be closed, only who names something is heard.
-      (void)Load(~0u);
-      return false;
-    });
-  };
-  constexpr uint32_t kLast = kId + 20000;
-  for (uint32_t id = kId; id < kLast; ++id) {
-    ASSERT_TRUE(say(About(Kind::kDevice, id, kMiB, handle_))) << id;
-    ASSERT_TRUE(say(About(Kind::kTakeBack, id))) << id;
-  }
-  ASSERT_TRUE(say(About(Kind::kDevice, kLast, kMiB, handle_)));
-  EXPECT_TRUE(WaitUntil([this] { return Load(kLast).ok(); }));
-  EXPECT_EQ(ours_.open_now(), 1);
-}
-
-// Five peers that go at once leave more to close than this process takes on.
-// That is no fault of another peer's, which is heard again afterwards.
-TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
-  Lend(kId);
-  EXPECT_TRUE(Load(kId).ok());
-  std::promise<void> closed;
-  const std::shared_future<void> wait = closed.get_future().share();
-  for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
-    progress::RunAside([wait] { wait.wait(); });
-  }
-  Say(About(Kind::kTakeBack, kId));
-  Lend(kId + 1);
-  const absl::Status busy = Load(kId + 1);
-  EXPECT_TRUE(absl::IsResourceExhausted(busy)) << busy;
-  absl::SleepFor(absl::Milliseconds(50));
-  EXPECT_EQ(ours_.open_now(), 1);
-  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
-  closed.set_value();
-  // Though nobody asks for what came meanwhile.
-  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
-  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
-  EXPECT_TRUE(Load(kId + 1).ok());
-}
-
-// A driver may take its time, and that is no stranger's work.
-TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
-  std::promise<void> closed;
-  progress::RunAsideForDevice([&] { closed.get_future().wait(); });
-  constexpr uint32_t kMany = 4;
-  for (uint32_t i = 0; i < kMany; ++i) {
-    Lend(kId + i);
-    EXPECT_TRUE(Load(kId + i).ok());
-    Say(About(Kind::kTakeBack, kId + i));
-  }
-  EXPECT_TRUE(WaitUntil([this] { return !Load(kId + kMany - 1).ok(); }));
-  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
-  EXPECT_EQ(ours_.open_now(), 1) << "the same memory, by one name";
-  closed.set_value();
-  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
 }
 
 TEST_F(ShmDeviceAttacks, APeerThatReadsNothingIsLentNoMore) {

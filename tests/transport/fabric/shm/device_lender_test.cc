@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/shm_test_util.h"
 #include "tests/transport/memory/fake_device_access.h"
 #include "transport/base/steady_time.h"
 #include "transport/base/unique_fd.h"
@@ -29,6 +30,16 @@ namespace {
 using Kind = SetupMessage::Kind;
 constexpr size_t kBytes = memory::kMinDeviceBytes;
 
+memory::SharedAllocation Named(uint64_t id, uint64_t size, uint64_t offset,
+                               std::string handle) {
+  memory::SharedAllocation shared;
+  shared.id = id;
+  shared.size = size;
+  shared.offset = offset;
+  shared.handle = std::move(handle);
+  return shared;
+}
+
 // Says of all memory what the test wants said.
 class LyingDevices : public memory::FakeDeviceAccess {
  public:
@@ -36,7 +47,7 @@ class LyingDevices : public memory::FakeDeviceAccess {
       absl::Span<const uint8_t>) override {
     return shared;
   }
-  memory::SharedAllocation shared = {1, kBytes, 0, "handle"};
+  memory::SharedAllocation shared = Named(1, kBytes, 0, "handle");
 };
 
 class DeviceLenderTest : public ::testing::Test {
@@ -108,7 +119,10 @@ TEST_F(DeviceLenderTest, TakesBackWhatIsIdle) {
   EXPECT_FALSE(Receive().has_value());
   lender_->TakeBackIdle(now + 3 * kDeviceIdleTime);
   ExpectTakenBack(id);
+  EXPECT_EQ(lender_->count(), 1u);
+  EXPECT_TRUE(lender_->OnClosed(id).ok());
   EXPECT_EQ(lender_->count(), 0u);
+  EXPECT_FALSE(lender_->OnClosed(id).ok());
   EXPECT_GT(lender_->Lend(piece)->segment_id, id) << "a new number";
 }
 
@@ -127,8 +141,12 @@ TEST_F(DeviceLenderTest, TakesBackBeforeItNamesOneTooMany) {
   }
   ExpectNotLent(Put(), "or did just now");
   AwaitKeepTime();
-  ASSERT_TRUE(lender_->Lend(Put()).has_value());
+  const memory::Bytes one_more = Put();
+  EXPECT_FALSE(lender_->Lend(one_more).has_value());
   ExpectTakenBack(second);
+  ExpectNotLent(one_more, "the peer is still to close 1 allocations");
+  EXPECT_TRUE(lender_->OnClosed(second).ok());
+  EXPECT_TRUE(lender_->Lend(one_more).has_value());
   EXPECT_EQ(Receive()->kind, Kind::kDevice);
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
 }
@@ -143,13 +161,15 @@ TEST_F(DeviceLenderTest, BytesAreBoundedToo) {
   auto lent = lender_->Lend(piece);
   ASSERT_TRUE(lent.has_value());
   (void)Receive();
-  devices.shared = {2, kBytes, 0, "other"};
+  devices.shared = Named(2, kBytes, 0, "other");
   ExpectNotLent(piece, "the peer still reads 1 allocations");
   const uint32_t id = lent->segment_id;
   lent.reset();
   AwaitKeepTime();
-  ASSERT_TRUE(lender_->Lend(piece).has_value());
+  EXPECT_FALSE(lender_->Lend(piece).has_value());
   ExpectTakenBack(id);
+  EXPECT_TRUE(lender_->OnClosed(id).ok());
+  EXPECT_TRUE(lender_->Lend(piece).has_value());
 }
 
 TEST_F(DeviceLenderTest, NamesThatMakeNoSenseAreNotPassedOn) {
@@ -159,16 +179,16 @@ TEST_F(DeviceLenderTest, NamesThatMakeNoSenseAreNotPassedOn) {
   constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
   for (const memory::SharedAllocation& lie :
        std::vector<memory::SharedAllocation>{
-           {1, kBytes, 0, ""},
-           {1, kBytes, 0, std::string(memory::kMaxDeviceHandleBytes + 1, 'h')},
-           {1, kBytes - 1, 0, "handle"},
-           {1, kBytes, 1, "handle"},
-           {1, kBytes, kMax, "handle"},
-           {1, 2 * kBytes, kMax - 1, "handle"}}) {
+           Named(1, kBytes, 0, ""),
+           Named(1, kBytes, 0,
+                 std::string(memory::kMaxDeviceHandleBytes + 1, 'h')),
+           Named(1, kBytes - 1, 0, "handle"), Named(1, kBytes, 1, "handle"),
+           Named(1, kBytes, kMax, "handle"),
+           Named(1, 2 * kBytes, kMax - 1, "handle")}) {
     devices.shared = lie;
     ExpectNotLent(piece, "makes no sense");
   }
-  devices.shared = {1, kBytes, 0, "handle"};
+  devices.shared = Named(1, kBytes, 0, "handle");
   EXPECT_TRUE(lender_->Lend(piece).has_value());
   (void)Receive();
   devices.shared.size = 2 * kBytes;
@@ -191,13 +211,15 @@ TEST_F(DeviceLenderTest, AFullSocketMakesItCopyAndForgetsNothing) {
   const memory::Bytes one_more = Put();
   AwaitKeepTime();
   EXPECT_FALSE(lender_->Lend(one_more).has_value());
-  EXPECT_TRUE(absl::StrContains(lender_->Describe(), "socket is full"));
   // It has been taken back, and the peer is still to be told.
+  EXPECT_TRUE(absl::StrContains(lender_->Describe(), "still to close 1"));
   EXPECT_EQ(lender_->count(), kMaxPassedDevices);
   while (Receive().has_value()) {
   }
-  EXPECT_TRUE(lender_->Lend(one_more).has_value());
+  EXPECT_FALSE(lender_->Lend(one_more).has_value());
   ExpectTakenBack(ids[0]);
+  EXPECT_TRUE(lender_->OnClosed(ids[0]).ok());
+  EXPECT_TRUE(lender_->Lend(one_more).has_value());
   EXPECT_EQ(Receive()->kind, Kind::kDevice);
 }
 
@@ -250,6 +272,50 @@ TEST_F(DeviceLenderTest, LendsNothingAfterManyRefusals) {
   EXPECT_EQ(taken_back, kMaxDeclinedDevices);
 }
 
+TEST_F(DeviceLenderTest, KeepsMemoryUntilThePeerHasClosedIt) {
+  memory::Bytes piece = Put();
+  auto lent = lender_->Lend(piece);
+  (void)Receive();
+  const uint32_t id = lent->segment_id;
+  const absl::Time now = base::SteadyNow();
+  piece = memory::Bytes();
+  lender_->TakeBackIdle(now);
+  EXPECT_FALSE(Receive().has_value()) << "it is lent";
+  lent.reset();
+  lender_->TakeBackIdle(now);
+  ExpectTakenBack(id);
+  EXPECT_EQ(devices_.allocated(), 1);
+  EXPECT_TRUE(lender_->OnClosed(id).ok());
+  EXPECT_TRUE(WaitUntil([this] { return devices_.allocated() == 0; }));
+}
+
+TEST_F(DeviceLenderTest, APeerMayCloseUnasked) {
+  const memory::Bytes piece = Put();
+  const auto lent = lender_->Lend(piece);
+  (void)Receive();
+  EXPECT_TRUE(lender_->OnClosed(lent->segment_id).ok());
+  EXPECT_EQ(lender_->count(), 0u);
+  EXPECT_FALSE(lender_->OnClosed(lent->segment_id).ok());
+  EXPECT_FALSE(Receive().has_value()) << "there is nothing to be closed";
+  EXPECT_NE(lender_->Lend(piece)->segment_id, lent->segment_id);
+}
+
+TEST_F(DeviceLenderTest, TakesBackAllThatIsNotLentAtTheEnd) {
+  const memory::Bytes first = Put(), second = Put();
+  auto lent = lender_->Lend(first);
+  const uint32_t other = lender_->Lend(second)->segment_id;
+  while (Receive().has_value()) {
+  }
+  lender_->TakeBackUnused();
+  ExpectTakenBack(other);
+  ExpectNotLent(second, "the connection ends");
+  const uint32_t id = lent->segment_id;
+  lent.reset();
+  lender_->TakeBackUnused();
+  ExpectTakenBack(id);
+  EXPECT_EQ(lender_->count(), 2u);
+}
+
 TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {
   Use(nullptr);
   EXPECT_FALSE(lender_->lends());
@@ -258,12 +324,18 @@ TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {
 }
 
 TEST_F(DeviceLenderTest, EndForgetsAll) {
-  const memory::Bytes piece = Put();
+  memory::Bytes piece = Put();
   const auto lent = lender_->Lend(piece);
-  (void)Receive();
+  (void)lender_->Lend(Put());
+  lender_->TakeBackIdle(base::SteadyNow());
+  EXPECT_EQ(devices_.allocated(), 2);
+  while (Receive().has_value()) {
+  }
   lender_->End();
   EXPECT_EQ(lender_->count(), 0u);
   ExpectNotLent(piece, "the peer hung up");
+  piece = memory::Bytes();
+  EXPECT_TRUE(WaitUntil([this] { return devices_.allocated() == 0; }));
 }
 
 }  // namespace

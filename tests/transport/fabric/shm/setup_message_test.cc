@@ -149,13 +149,13 @@ TEST(SetupMessage, NothingThereAndHungUpAreToldApart) {
   EXPECT_FALSE(SendSetup(sockets.b.get(), Hello(), 0).ok());
 }
 
-TEST(SetupMessage, FullSocketIsUnavailable) {
+TEST(SetupMessage, FullSocketIsResourceExhausted) {
   SocketPair sockets;
   absl::Status sent;
   for (int i = 0; i < 10000 && sent.ok(); ++i) {
     sent = SendSetup(sockets.a.get(), Hello(), 0);
   }
-  EXPECT_TRUE(absl::IsUnavailable(sent)) << sent;
+  EXPECT_TRUE(absl::IsResourceExhausted(sent)) << sent;
 }
 
 TEST(SetupMessage, AnyOtherNumberOfDescriptorsIsRejectedAndNoneIsKept) {

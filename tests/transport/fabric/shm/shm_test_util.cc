@@ -129,6 +129,7 @@ std::unique_ptr<RawPair> MakeRawPair(ShmFabric* listening, uint32_t features) {
   pair->socket = RawConnect(listening->Offer().value());
   auto control = CreateControl(kRing, features);
   EXPECT_TRUE(SendSetup(pair->socket.get(), hello, control->fd()).ok());
+  pair->control = *std::move(control);
   absl::StatusOr<std::unique_ptr<Endpoint>> end = listened.Take();
   EXPECT_TRUE(end.ok()) << end.status();
   if (!end.ok()) return nullptr;

@@ -16,10 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/fabric.h"
 #include "transport/fabric/shm/fabric.h"
+#include "transport/fabric/shm/segment.h"
 #include "transport/memory/bytes.h"
 
 namespace penstock {
@@ -103,6 +105,7 @@ base::UniqueFd RawConnect(const std::string& offer,
 // A started end whose peer is the test itself. What the peer says beside the
 // ring, it says by `socket`. Its control page has `features`.
 struct RawPair {
+  absl::optional<Segment> control;
   base::UniqueFd socket;
   End end;
 };

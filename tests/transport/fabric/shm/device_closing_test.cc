@@ -1,0 +1,246 @@
+// When memory of devices that is lent is closed, and when it may be freed.
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/fabric/shm/device_attacks.h"
+#include "tests/transport/fabric/shm/device_pair.h"
+#include "transport/fabric/shm/device_lender.h"
+#include "transport/fabric/shm/region_key.h"
+#include "transport/memory/bytes.h"
+#include "transport/progress/aside.h"
+
+namespace penstock {
+namespace fabric {
+namespace shm {
+namespace {
+
+// CUDA does not say what becomes of memory that is freed while another process
+// has it open.
+TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
+  Connect();
+  std::promise<void> may_close;
+  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  memory::Bytes piece = OnDevice(kMiB, 1);
+  std::weak_ptr<const void> used = piece.owner;
+  Pass(piece);
+  piece = memory::Bytes();
+  EXPECT_TRUE(IsFreed(used));
+  // It is taken back at once, since nobody will lend of it again, but the
+  // peer's driver takes its time.
+  absl::SleepFor(absl::Milliseconds(100));
+  EXPECT_EQ(theirs_.allocated(), 1);
+  EXPECT_EQ(ours_.open_now(), 1);
+  may_close.set_value();
+  EXPECT_TRUE(WaitUntil([this] { return theirs_.allocated() == 0; }));
+  EXPECT_EQ(ours_.open_now(), 0);
+}
+
+TEST_F(ShmDevices, WhatIsUsedHereIsNotTakenBack) {
+  Connect();
+  const memory::Bytes piece = OnDevice(kMiB, 1);
+  for (int i = 0; i < 20; ++i) {
+    Pass(piece);
+    lender()->Poll();
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_EQ(ours_.opens(), 1);
+}
+
+TEST_F(ShmDevices, TheEndOfEitherEndFreesOnlyWhatIsClosed) {
+  for (bool of_borrower : {true, false}) {
+    Connect();
+    std::promise<void> may_close;
+    progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+    {
+      const memory::Bytes piece = OnDevice(kMiB, 1);
+      Pass(piece);
+    }
+    (of_borrower ? pair_->connecting : pair_->listening).endpoint.reset();
+    (of_borrower ? pair_->listening : pair_->connecting).endpoint.reset();
+    absl::SleepFor(absl::Milliseconds(100));
+    EXPECT_EQ(theirs_.allocated(), 1);
+    may_close.set_value();
+    EXPECT_TRUE(WaitUntil([this] { return theirs_.allocated() == 0; }));
+    EXPECT_EQ(ours_.open_now(), 0);
+  }
+}
+
+TEST_F(ShmDevices, WhatTheApplicationHoldsKeepsNothingElse) {
+  Connect();
+  memory::Payload held = Load(Expose(memory::Payload(OnDevice(kMiB, 1))));
+  Pass(OnDevice(kMiB, 2));
+  pair_->connecting.endpoint.reset();
+  pair_->listening.endpoint.reset();
+  EXPECT_TRUE(WaitUntil([this] { return theirs_.allocated() == 1; }));
+  EXPECT_EQ(Read(held), Content(kMiB, 1));
+  held = memory::Payload();
+  EXPECT_TRUE(WaitUntil([this] { return theirs_.allocated() == 0; }));
+}
+
+TEST_F(ShmDevices, WhatIsIdleIsClosed) {
+  Connect();
+  const memory::Bytes idle = OnDevice(kMiB, 1);
+  Pass(idle);
+  const memory::Payload held = Load(Expose(memory::Payload(OnDevice(kMiB, 2))));
+  EXPECT_EQ(ours_.open_now(), 2);
+  // After some seconds, and though nobody polls.
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 1; }));
+  EXPECT_EQ(Read(held), Content(kMiB, 2));
+}
+
+TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
+  Lend(kId);
+  auto loaded = pair_->end.endpoint->Load({{RegionKey(kId, 1), 0, kMiB}});
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  Say(About(Kind::kTakeBack, kId));
+  EXPECT_TRUE(WaitUntil([this] { return !Load(kId).ok(); }));
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(CountAnswers(Kind::kClosed), 0);
+  loaded = absl::InternalError("");
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+  EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
+  // And one that was never opened.
+  Lend(kId + 1);
+  Say(About(Kind::kTakeBack, kId + 1));
+  EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
+  Say(About(Kind::kTakeBack, kId + 1));
+  ExpectRefused("something else");
+}
+
+TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
+  std::promise<void> may_close;
+  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  for (size_t i = 0; i < kMaxPassedDevices; ++i) {
+    Lend(kId + i);
+    Say(About(Kind::kTakeBack, kId + i));
+  }
+  Lend(kDeviceBit | 1000);
+  const absl::Status refused = Load(kDeviceBit | 1000);
+  EXPECT_TRUE(absl::StrContains(refused.message(), "too much")) << refused;
+  may_close.set_value();
+  // Also to a peer of which nothing more is heard.
+  int closed = 0;
+  EXPECT_TRUE(WaitUntil([&] {
+    closed += CountAnswers(Kind::kClosed);
+    return closed == static_cast<int>(kMaxPassedDevices);
+  }));
+}
+
+// To a peer that has not said that it has closed all, this side still reads.
+TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
+  Lend(kId);
+  EXPECT_TRUE(Load(kId).ok());
+  std::promise<void> may_close;
+  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  pair_->end.endpoint.reset();
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_FALSE(IsHungUp(pair_->socket));
+  EXPECT_EQ(CountAnswers(Kind::kClosed), 0);
+  may_close.set_value();
+  EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kClosed) == 1; }));
+  EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
+}
+
+// What this side has lent to a peer that neither answers nor hangs up is kept
+// for it, but not for ever.
+TEST_F(ShmDeviceAttacks, APeerThatClosesNothingKeepsWhatItWasLentForAWhile) {
+  for (const bool hangs_up : {true, false}) {
+    {
+      const memory::Payload payload(ours_.Put(std::string(kMiB, 'y')));
+      const auto exposure = pair_->end.endpoint->Expose(payload, 1);
+      ASSERT_TRUE(exposure.ok()) << exposure.status();
+      EXPECT_TRUE(IsDeviceId(SegmentOfKey(exposure->region[0].key)));
+      GiveBack(exposure->region);
+    }
+    EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kTakeBack) > 0; }))
+        << "though nobody polls";
+    pair_->end.endpoint.reset();
+    absl::SleepFor(absl::Milliseconds(100));
+    EXPECT_EQ(ours_.allocated(), 1);
+    if (hangs_up) pair_->socket.Reset();
+    EXPECT_TRUE(WaitUntil([this] { return ours_.allocated() == 0; }));
+    Connect(kOpensDevices);
+  }
+}
+
+TEST_F(ShmDeviceAttacks, TheEndTakesBackWhatIsNotLent) {
+  const memory::Payload payload(ours_.Put(std::string(kMiB, 'y')));
+  const auto exposure = pair_->end.endpoint->Expose(payload, 1);
+  ASSERT_TRUE(exposure.ok()) << exposure.status();
+  GiveBack(exposure->region);
+  pair_->end.endpoint.reset();
+  EXPECT_TRUE(WaitUntil([this] { return CountAnswers(Kind::kTakeBack) == 1; }));
+  Say(About(Kind::kClosed, SegmentOfKey(exposure->region[0].key)));
+  EXPECT_TRUE(WaitUntil([this] { return IsHungUp(pair_->socket); }));
+}
+
+TEST_F(ShmDeviceAttacks, PassingAndTakingBackForeverLeavesNothing) {
+  constexpr int kTimes = 20000;
+  int open = 0;
+  for (int i = 0; i < kTimes; ++i) {
+    Lend(kId + i);
+    Say(About(Kind::kTakeBack, kId + i));
+    ++open;
+    const bool has_room = WaitUntil([&] {
+      open -= CountAnswers(Kind::kClosed);
+      return open < static_cast<int>(kMaxPassedDevices);
+    });
+    ASSERT_TRUE(has_room) << i;
+  }
+  Lend(kId + kTimes);
+  EXPECT_TRUE(Load(kId + kTimes).ok());
+  EXPECT_EQ(ours_.open_now(), 1);
+}
+
+// Five peers that go at once leave more to close than this process takes on.
+// That is no fault of another peer's, which is heard again afterwards.
+TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
+  Lend(kId);
+  EXPECT_TRUE(Load(kId).ok());
+  std::promise<void> closed;
+  const std::shared_future<void> wait = closed.get_future().share();
+  for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
+    progress::RunAside([wait] { wait.wait(); });
+  }
+  Say(About(Kind::kTakeBack, kId));
+  Lend(kId + 1);
+  const absl::Status busy = Load(kId + 1);
+  EXPECT_TRUE(absl::IsResourceExhausted(busy)) << busy;
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(ours_.open_now(), 1);
+  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
+  closed.set_value();
+  // Though nobody asks for what came meanwhile.
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+  EXPECT_TRUE(pair_->end.endpoint->TakesDeviceMemory());
+  EXPECT_TRUE(Load(kId + 1).ok());
+}
+
+// A driver may take its time, and that is no stranger's work.
+TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
+  std::promise<void> closed;
+  progress::RunAsideForDevice([&] { closed.get_future().wait(); });
+  constexpr uint32_t kMany = 4;
+  for (uint32_t i = 0; i < kMany; ++i) {
+    Lend(kId + i);
+    EXPECT_TRUE(Load(kId + i).ok());
+    Say(About(Kind::kTakeBack, kId + i));
+  }
+  EXPECT_TRUE(WaitUntil([this] { return !Load(kId + kMany - 1).ok(); }));
+  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+  EXPECT_EQ(ours_.open_now(), 1) << "the same memory, by one name";
+  closed.set_value();
+  EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+}
+
+}  // namespace
+}  // namespace shm
+}  // namespace fabric
+}  // namespace penstock
