@@ -127,9 +127,9 @@ absl::StatusOr<std::shared_ptr<Buffer>> CudaMemory::Allocate(
       (*open)->device.get(), std::max<size_t>(bytes, 1));
   if (!block.ok()) return block.status();
   const uintptr_t address = block->get();
-  auto owned = std::make_shared<device::DeviceBlock>(*std::move(block));
+  std::shared_ptr<const void> use = access_.Own(*std::move(block));
   return Buffer::WrapDevice(device, address, bytes, /*writable=*/true,
-                            [owned]() mutable { owned.reset(); });
+                            [use]() mutable { use.reset(); });
 }
 
 absl::StatusOr<Device> CudaMemory::DeviceOf(uintptr_t address) {

@@ -37,8 +37,8 @@ class CudaMemory : public DeviceMemory {
   // This then lives as long as the process.
   absl::Status ServeTransports() override;
 
-  // Memory of cuMemAlloc(). Freeing it may wait for the device: keep buffers,
-  // and use them again.
+  // Memory of cuMemAlloc(). Freeing it may wait for the device, and for peers
+  // to close what was lent to them: keep buffers, and use them again.
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                    size_t bytes) override;
 

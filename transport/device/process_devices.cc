@@ -129,6 +129,9 @@ absl::StatusOr<memory::SharedAllocation> ProcessDevices::Share(
   shared.size = allocation->size;
   shared.offset = AddressOf(range.data()) - allocation->address;
   shared.handle = *std::move(name);
+  OwnedBlocks::Found owned = owned_.At(allocation->address);
+  shared.memory = std::move(owned.memory);
+  shared.use = std::move(owned.use);
   return shared;
 }
 

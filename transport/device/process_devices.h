@@ -6,7 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -17,7 +19,9 @@
 #include "transport/device/allocation.h"
 #include "transport/device/allocation_name.h"
 #include "transport/device/devices.h"
+#include "transport/device/handles.h"
 #include "transport/device/open_allocations.h"
+#include "transport/device/owned_blocks.h"
 #include "transport/memory/device_access.h"
 
 namespace penstock {
@@ -36,6 +40,13 @@ class ProcessDevices : public memory::DeviceAccess {
 
   // `devices` outlives it, and it outlives all that it has opened.
   explicit ProcessDevices(Devices* devices, size_t max_open = kMaxOpen);
+
+  // Has the block not be freed before those have closed it with whom it is
+  // shared (SharedAllocation::memory). Returns the share of those who use it in
+  // this process, which this must outlive.
+  std::shared_ptr<const void> Own(DeviceBlock block) {
+    return owned_.Add(std::move(block));
+  }
 
   absl::Status CopyToHost(absl::Span<const uint8_t> from, uint8_t* to) override;
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,
@@ -70,6 +81,7 @@ class ProcessDevices : public memory::DeviceAccess {
   Devices* const devices_;
   const absl::StatusOr<AllocationNames> names_;
   OpenAllocations open_;
+  OwnedBlocks owned_;
 
   base::Mutex mu_;
   // By the allocation's number. Numbers grow, so the first is the oldest.

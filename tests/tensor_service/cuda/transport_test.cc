@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/server.h"
@@ -24,6 +26,7 @@
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
 #include "tests/transport/device/fake_driver.h"
+#include "transport/memory/device_ranges.h"
 
 namespace penstock::tensor {
 namespace {
@@ -213,6 +216,40 @@ TEST_F(CudaTransport, GoesOnWhileTheProgramCapturesAGraph) {
     ASSERT_TRUE(client_->Get({"x"}).ok());
   }
   Driver()->EndCapture(training);
+}
+
+// A peer of another process may have it open for some seconds yet.
+TEST_F(CudaTransport, MemoryIsNotFreedWhileATransportKeepsIt) {
+  std::shared_ptr<Buffer> buffer = *Cuda()->Allocate(kFirst, kLarge);
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
+  const auto* const data =
+      reinterpret_cast<const uint8_t*>(buffer->device_address());
+  auto shared = memory::DevicesOfProcess()->Share({data, kLarge});
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  const auto at = reinterpret_cast<device::abi::Address>(data);
+  buffer.reset();
+  Driver()->Write(at, "still there");
+  EXPECT_EQ(Driver()->Read(at, 11), "still there");
+  const int freed = Driver()->CallsOf("MemFree");
+  shared->memory.reset();
+  EXPECT_GT(Driver()->CallsOf("MemFree"), freed);
+}
+
+// Memory that is lent and freed comes back soon, and so is not used up.
+TEST_F(CudaTransport, MemoryThatIsLentAndDroppedIsFreedSoon) {
+  const int before = Driver()->CallsOf("MemFree");
+  constexpr int kTimes = 20;
+  for (int i = 0; i < kTimes; ++i) {
+    const std::string bytes(kLarge, static_cast<char>('a' + i));
+    ASSERT_TRUE(client_->Put({{{"x", OnDevice(kFirst, bytes)}}}).ok());
+  }
+  // The server has copies of its own, of which it keeps one.
+  const absl::Time until = absl::Now() + absl::Seconds(30);
+  while (Driver()->CallsOf("MemFree") < before + 2 * kTimes - 1 &&
+         absl::Now() < until) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_GE(Driver()->CallsOf("MemFree"), before + 2 * kTimes - 1);
 }
 
 // Each call of the driver's fails once: the call may, and the next one is well.

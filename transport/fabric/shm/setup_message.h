@@ -87,8 +87,8 @@ struct ReceivedSetup {
 };
 
 // Sends `message` with a duplicate of `fd`, or with none if it is negative.
-// Does not wait: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket is
-// full. Returns UNAVAILABLE if the peer has hung up.
+// Does not wait: returns RESOURCE_EXHAUSTED, and sends nothing, if the socket
+// is full. Returns UNAVAILABLE if the peer has hung up.
 absl::Status SendSetup(int socket, const SetupMessage& message, int fd);
 
 // Receives a message, without waiting. Returns NOT_FOUND if there is none,

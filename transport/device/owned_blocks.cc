@@ -1,0 +1,48 @@
+#include "transport/device/owned_blocks.h"
+
+#include <utility>
+
+namespace penstock {
+namespace device {
+
+class OwnedBlocks::Use {
+ public:
+  Use(OwnedBlocks* table, DeviceBlock block)
+      : table_(table),
+        memory_(std::make_shared<const DeviceBlock>(std::move(block))) {}
+  Use(const Use&) = delete;
+  Use& operator=(const Use&) = delete;
+  // Before the block is freed, and another one gets its address.
+  ~Use() {
+    base::MutexLock lock(&table_->mu_);
+    table_->used_.erase(memory_->get());
+  }
+
+  const std::shared_ptr<const DeviceBlock>& memory() const { return memory_; }
+
+ private:
+  OwnedBlocks* const table_;
+  const std::shared_ptr<const DeviceBlock> memory_;
+};
+
+std::shared_ptr<const void> OwnedBlocks::Add(DeviceBlock block) {
+  const abi::Address address = block.get();
+  auto use = std::make_shared<const Use>(this, std::move(block));
+  base::MutexLock lock(&mu_);
+  used_[address] = use;
+  return use;
+}
+
+OwnedBlocks::Found OwnedBlocks::At(abi::Address address) const {
+  std::shared_ptr<const Use> use;
+  {
+    base::MutexLock lock(&mu_);
+    const auto found = used_.find(address);
+    if (found != used_.end()) use = found->second.lock();
+  }
+  if (use == nullptr) return {};
+  return {use->memory(), use};
+}
+
+}  // namespace device
+}  // namespace penstock
