@@ -204,12 +204,15 @@ absl::Status Lender::Reclaim() {
 }
 
 void Lender::EndAll() {
+  {
+    std::map<uint32_t, Owner> ended;  // go after the lock
+    base::MutexLock lock(&mu_);
+    ended_ = true;
+    ended.swap(loans_);
+    count_.store(0, std::memory_order_relaxed);
+  }
+  // Last, so that what the loans kept is freed aside, and not by this thread.
   devices_->End();
-  std::map<uint32_t, Owner> ended;  // go after the lock
-  base::MutexLock lock(&mu_);
-  ended_ = true;
-  ended.swap(loans_);
-  count_.store(0, std::memory_order_relaxed);
 }
 
 }  // namespace shm

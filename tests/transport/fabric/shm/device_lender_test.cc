@@ -5,9 +5,11 @@
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,9 @@
 #include "tests/transport/memory/fake_device_access.h"
 #include "transport/base/steady_time.h"
 #include "transport/base/unique_fd.h"
+#include "transport/fabric/shm/arena.h"
+#include "transport/fabric/shm/control.h"
+#include "transport/fabric/shm/lender.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/setup_message.h"
 
@@ -287,6 +292,28 @@ TEST_F(DeviceLenderTest, KeepsMemoryUntilThePeerHasClosedIt) {
   EXPECT_EQ(devices_.allocated(), 1);
   EXPECT_TRUE(lender_->OnClosed(id).ok());
   EXPECT_TRUE(WaitUntil([this] { return devices_.allocated() == 0; }));
+}
+
+// To free memory may take long, and the thread that notices the end is that of
+// all timers and set-ups.
+TEST_F(DeviceLenderTest, WhatIsLentToAPeerThatEndsIsFreedAside) {
+  LyingDevices devices;
+  Use(&devices);
+  const memory::Bytes allocated = devices.Put(std::string(kBytes, 'x'));
+  const ControlPage page = {};
+  Lender loans(Arena::Create(1 << 20), socket_.get(), &page, lender_.get());
+  std::promise<std::thread::id> freed_by;
+  memory::Bytes piece = allocated;
+  piece.owner = std::shared_ptr<const void>(&piece, [&](const void*) {
+    freed_by.set_value(std::this_thread::get_id());
+  });
+  devices.shared.memory = piece.owner;
+  ASSERT_TRUE(loans.Expose(memory::Payload(piece), 1).ok());
+  devices.shared.memory.reset();
+  piece.owner.reset();
+  EXPECT_EQ(loans.count(), 1u);
+  loans.EndAll();
+  EXPECT_NE(freed_by.get_future().get(), std::this_thread::get_id());
 }
 
 TEST_F(DeviceLenderTest, APeerMayCloseUnasked) {
