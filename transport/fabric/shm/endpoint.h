@@ -57,8 +57,8 @@ class ShmEndpoint : public Endpoint {
             uint64_t cookie) override;
   // Gives the region back with the last share of the bytes. Needs all parts to
   // be of one loan, as an honest peer's are. May open a device's allocation,
-  // which takes milliseconds. If it cannot, the peer is told to copy from then
-  // on.
+  // which takes milliseconds. If it cannot, the peer is told to copy what lies
+  // there.
   absl::StatusOr<memory::Payload> Load(const RemoteRegion& region) override;
   void GiveBack(const RemoteRegion& region) override;
 

@@ -34,8 +34,8 @@ class ReadingShare;
 //   event                              what this side does
 //   the endpoint is destroyed          sets `closed` in its page; gives the
 //                                      event loop a share of itself while loans
-//                                      are out
-//                                      closes the peer's devices' memory
+//                                      are out; closes the peer's devices'
+//                                      memory, aside
 //   the last ReadingShare is gone,     shuts its half of the socket down: "I
 //   and with it all that is open       read nothing of yours any more"
 //   the peer's half is shut down,      ends all loans, leaves the event loop
