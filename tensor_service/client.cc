@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor_service/await_written.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_strided.h"
@@ -24,6 +25,14 @@ grpc::ByteBuffer GetRequestOf(const std::vector<std::string>& names) {
 
 }  // namespace
 
+struct TensorClient::Attempt {
+  explicit Attempt(const TensorClient& client)
+      : queue(client.interrupted_), timeout(client.timeout_) {}
+
+  CallQueue queue;
+  absl::Duration timeout;
+};
+
 TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
                            absl::Duration timeout,
                            std::function<bool()> interrupted)
@@ -33,21 +42,33 @@ TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
 
 absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
     const char* method, const grpc::ByteBuffer& request) {
-  CallQueue queue(interrupted_);
-  queue.Start(channel_, PathOf(method), request, timeout_);
-  CallQueue::Result result = std::move(queue.Wait().front());
+  Attempt attempt(*this);
+  return Call(&attempt, method, request);
+}
+
+absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
+    Attempt* attempt, const char* method, const grpc::ByteBuffer& request) {
+  attempt->queue.Start(channel_, PathOf(method), request, attempt->timeout);
+  CallQueue::Result result = std::move(attempt->queue.Wait().front());
   if (!result.status.ok()) return result.status;
   return std::move(result.reply);
 }
 
+absl::StatusOr<grpc::ByteBuffer> TensorClient::EncodeOnceWritten(
+    Attempt* attempt, const Bundle& bundle, absl::Span<const NamedView> views) {
+  absl::Status written =
+      AwaitWritten(&attempt->queue, bundle, &attempt->timeout);
+  if (!written.ok()) return written;
+  return Encode(bundle, views);
+}
+
 absl::StatusOr<Bundle> TensorClient::Receive(
-    const char* method, const grpc::ByteBuffer& request,
+    Attempt* attempt, const char* method, const grpc::ByteBuffer& request,
     absl::Span<Destination> destinations, const PostedRanges* posted,
     DeviceTensors device_tensors) {
-  CallQueue queue(interrupted_);
   absl::StatusOr<grpc::ByteBuffer> bytes =
-      CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
-                     posted, &destinations);
+      CallAndReceive(&attempt->queue, channel_, PathOf(method), request,
+                     attempt->timeout, posted, &destinations);
   if (!bytes.ok()) return bytes.status();
   return Decode(*bytes, /*header=*/nullptr, destinations, device_tensors);
 }
@@ -58,9 +79,11 @@ absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle,
                                          absl::Span<const NamedView> views) {
-  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle, views);
+  Attempt attempt(*this);
+  absl::StatusOr<grpc::ByteBuffer> request =
+      EncodeOnceWritten(&attempt, bundle, views);
   if (!request.ok()) return request.status();
-  absl::StatusOr<grpc::ByteBuffer> bytes = Call("Put", *request);
+  absl::StatusOr<grpc::ByteBuffer> bytes = Call(&attempt, "Put", *request);
   if (!bytes.ok()) return bytes.status();
   v1::PutReply reply;
   absl::Status status = ToProto(*bytes, &reply);
@@ -72,31 +95,38 @@ absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          absl::Span<Destination> destinations,
                                          DeviceTensors device_tensors) {
   const auto posted = Post(destinations, /*often=*/false, device_tensors);
-  return Receive("Get", GetRequestOf(names), destinations, posted.get(),
-                 device_tensors);
+  Attempt attempt(*this);
+  return Receive(&attempt, "Get", GetRequestOf(names), destinations,
+                 posted.get(), device_tensors);
 }
 
 absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          PreparedDestinations* destinations) {
-  return Receive("Get", GetRequestOf(names), destinations->destinations(),
-                 destinations->posted_.get(), destinations->device_tensors_);
+  Attempt attempt(*this);
+  return Receive(&attempt, "Get", GetRequestOf(names),
+                 destinations->destinations(), destinations->posted_.get(),
+                 destinations->device_tensors_);
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(
     const Bundle& bundle, absl::Span<Destination> destinations,
     DeviceTensors device_tensors) {
-  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  Attempt attempt(*this);
+  absl::StatusOr<grpc::ByteBuffer> request =
+      EncodeOnceWritten(&attempt, bundle);
   if (!request.ok()) return request.status();
   const auto posted = Post(destinations, /*often=*/false, device_tensors);
-  return Receive("Exchange", *request, destinations, posted.get(),
+  return Receive(&attempt, "Exchange", *request, destinations, posted.get(),
                  device_tensors);
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(
     const Bundle& bundle, PreparedDestinations* destinations) {
-  absl::StatusOr<grpc::ByteBuffer> request = Encode(bundle);
+  Attempt attempt(*this);
+  absl::StatusOr<grpc::ByteBuffer> request =
+      EncodeOnceWritten(&attempt, bundle);
   if (!request.ok()) return request.status();
-  return Receive("Exchange", *request, destinations->destinations(),
+  return Receive(&attempt, "Exchange", *request, destinations->destinations(),
                  destinations->posted_.get(), destinations->device_tensors_);
 }
 

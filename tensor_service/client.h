@@ -29,7 +29,8 @@ namespace penstock::tensor {
 // received message.
 //
 // Each call blocks until the answer comes or the timeout is over. The timeout
-// includes the wait for a connection. Errors have the service's code and name
+// includes the wait for a connection, and, but in streams, for work on devices
+// that the tensors come after. Errors have the service's code and name
 // the method and the peer.
 //
 // Thread-safe. Calls of several threads run side by side.
@@ -98,10 +99,18 @@ class TensorClient {
   absl::StatusOr<std::vector<Entry>> List();
 
  private:
+  // A call, and what is left of its timeout.
+  struct Attempt;
+
   absl::StatusOr<grpc::ByteBuffer> Call(const char* method,
                                         const grpc::ByteBuffer& request);
+  absl::StatusOr<grpc::ByteBuffer> Call(Attempt* attempt, const char* method,
+                                        const grpc::ByteBuffer& request);
+  absl::StatusOr<grpc::ByteBuffer> EncodeOnceWritten(
+      Attempt* attempt, const Bundle& bundle,
+      absl::Span<const NamedView> views = {});
   // `posted` is what was posted of the destinations, or null.
-  absl::StatusOr<Bundle> Receive(const char* method,
+  absl::StatusOr<Bundle> Receive(Attempt* attempt, const char* method,
                                  const grpc::ByteBuffer& request,
                                  absl::Span<Destination> destinations,
                                  const PostedRanges* posted,

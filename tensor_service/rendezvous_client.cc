@@ -10,7 +10,7 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/stub_options.h"
-#include "tensor_service/calls.h"
+#include "tensor_service/await_written.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/ended_steps.h"
 #include "tensor_service/message.h"
@@ -62,10 +62,10 @@ RendezvousClient::RendezvousClient(std::shared_ptr<grpc::Channel> channel,
     : channel_(std::move(channel)), timeout_(timeout) {}
 
 absl::StatusOr<grpc::ByteBuffer> RendezvousClient::Call(
-    const char* method, const grpc::ByteBuffer& request) {
-  CallQueue queue;
-  queue.Start(channel_, PathOf(method), request, timeout_);
-  CallQueue::Result result = std::move(queue.Wait().front());
+    CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
+    absl::Duration timeout) {
+  queue->Start(channel_, PathOf(method), request, timeout);
+  CallQueue::Result result = std::move(queue->Wait().front());
   if (!result.status.ok()) return result.status;
   return std::move(result.reply);
 }
@@ -76,22 +76,26 @@ absl::Status RendezvousClient::Send(const RendezvousKey& key,
   absl::Status status = key.Check();
   if (!status.ok()) return status;
   Message<v1::SendHeader> message{ToProto(key, options), Only(tensor)};
+  CallQueue queue;
+  absl::Duration timeout = timeout_;
+  status = AwaitWritten(&queue, message.bundle, &timeout);
+  if (!status.ok()) return status;
   absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
   if (!request.ok()) return request.status();
-  return Call("Send", *request).status();
+  return Call(&queue, "Send", *request, timeout).status();
 }
 
 absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
-    const char* method, const grpc::ByteBuffer& request,
-    Destination* destination, DeviceTensors device_tensors) {
+    CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
+    absl::Duration timeout, Destination* destination,
+    DeviceTensors device_tensors) {
   // The tensor's name is its key's, not the message's.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);
-  CallQueue queue;
   const auto posted = Post(destinations, /*often=*/false, device_tensors);
   absl::StatusOr<grpc::ByteBuffer> reply =
-      CallAndReceive(&queue, channel_, PathOf(method), request, timeout_,
+      CallAndReceive(queue, channel_, PathOf(method), request, timeout,
                      posted.get(), &destinations);
   absl::StatusOr<Received> received =
       reply.ok() ? DecodeReceived(*reply, destinations, device_tensors)
@@ -108,8 +112,10 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Receive(
     DeviceTensors device_tensors) {
   absl::Status status = key.Check();
   if (!status.ok()) return status;
+  CallQueue queue;
   absl::StatusOr<Received> received =
-      CallInto("Receive", ReceiveRequestOf(key), destination, device_tensors);
+      CallInto(&queue, "Receive", ReceiveRequestOf(key), timeout_, destination,
+               device_tensors);
   if (received.ok()) return received;
   return absl::Status(received.status().code(),
                       absl::StrCat("receive ", key.ToString(), ": ",
@@ -147,9 +153,14 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
   *message.header.mutable_send() = ToProto(send, options);
   *message.header.mutable_receive() = ToProto(receive);
   message.bundle = Only(tensor);
+  CallQueue queue;
+  absl::Duration timeout = timeout_;
+  absl::Status written = AwaitWritten(&queue, message.bundle, &timeout);
+  if (!written.ok()) return written;
   absl::StatusOr<grpc::ByteBuffer> request = Encode(message);
   if (!request.ok()) return request.status();
-  return CallInto("Exchange", *request, destination, device_tensors);
+  return CallInto(&queue, "Exchange", *request, timeout, destination,
+                  device_tensors);
 }
 
 absl::Status RendezvousClient::CancelStep(uint64_t step,
@@ -163,13 +174,15 @@ absl::Status RendezvousClient::CancelStep(uint64_t step,
   request.set_step(step);
   request.set_code(static_cast<uint32_t>(shortened.code()));
   request.set_message(std::string(shortened.message()));
-  return Call("CancelStep", FromProto(request)).status();
+  CallQueue queue;
+  return Call(&queue, "CancelStep", FromProto(request), timeout_).status();
 }
 
 absl::Status RendezvousClient::FinishStep(uint64_t step) {
   v1::FinishStepRequest request;
   request.set_step(step);
-  return Call("FinishStep", FromProto(request)).status();
+  CallQueue queue;
+  return Call(&queue, "FinishStep", FromProto(request), timeout_).status();
 }
 
 }  // namespace penstock::tensor

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "grpcpp/channel.h"
+#include "tensor_service/calls.h"
 #include "tensor_service/destination.h"
 #include "tensor_service/device_tensors.h"
 #include "tensor_service/rendezvous.h"
@@ -82,10 +83,12 @@ class RendezvousClient {
   absl::Status FinishStep(uint64_t step);
 
  private:
-  absl::StatusOr<grpc::ByteBuffer> Call(const char* method,
-                                        const grpc::ByteBuffer& request);
-  absl::StatusOr<Received> CallInto(const char* method,
+  absl::StatusOr<grpc::ByteBuffer> Call(CallQueue* queue, const char* method,
+                                        const grpc::ByteBuffer& request,
+                                        absl::Duration timeout);
+  absl::StatusOr<Received> CallInto(CallQueue* queue, const char* method,
                                     const grpc::ByteBuffer& request,
+                                    absl::Duration timeout,
                                     Destination* destination,
                                     DeviceTensors device_tensors);
 

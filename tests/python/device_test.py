@@ -509,6 +509,16 @@ def test_who_uses_devices_too_late_is_told():
     penstock.use_devices()
 
 
+def test_a_timeout_holds_for_what_is_sent_and_held_up():
+    with peer.server() as address, held_up() as there:
+        with penstock.TensorClient(address, timeout=2) as client:
+            client.list()
+            begin = time.monotonic()
+            with pytest.raises(TimeoutError, match="written tensor a"):
+                client.put({"a": there})
+            assert 2 <= time.monotonic() - begin < 10
+
+
 def test_what_is_to_stay_on_a_device_needs_one():
     penstock.use_devices()
     with penstock.TensorServer(keep_on_device=True) as server:

@@ -72,6 +72,33 @@ TEST_P(DeviceLoopback, TheWaitForADestinationIsAPartOfTheCall) {
   EXPECT_TRUE(patient.Get({"x"}, absl::MakeSpan(places)).ok());
 }
 
+TEST_P(DeviceLoopback, TheWaitForWhatIsSentIsAPartOfTheCall) {
+  const Tensor memory = Place(Long(), kFirst);
+  devices_.Queue(kFirst, kStream, [] {});
+  Bundle sent;
+  sent.tensors.push_back(
+      {"x",
+       *Tensor::FromBuffer(
+           DType::kUint8, memory.shape(),
+           Buffer::After(memory.buffer(), *devices_.Record(kFirst, kStream)))});
+  devices_.SetStalled(true);
+  TensorClient hasty(channel_, absl::Milliseconds(50));
+  for (const absl::Status& late :
+       {hasty.Put(sent).status(), hasty.Exchange(sent).status(),
+        RendezvousClient(channel_, absl::Milliseconds(50))
+            .Send(RendezvousKey{0, "tensor", "", ""},
+                  sent.tensors[0].tensor)}) {
+    EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+    EXPECT_TRUE(absl::StrContains(late.message(), "has written")) << late;
+  }
+  TensorClient interrupted(channel_, absl::InfiniteDuration(),
+                           [] { return true; });
+  const absl::Status ended = interrupted.Put(sent).status();
+  EXPECT_TRUE(absl::IsCancelled(ended)) << ended;
+  devices_.SetStalled(false);
+  ASSERT_TRUE(client_->Put(sent).ok());
+}
+
 TEST(CallQueue, AWaitBeforeACallIsTakenFromItsTimeout) {
   CallQueue queue;
   int asked = 0;
