@@ -24,6 +24,7 @@ LAYERS = {
     # Memory of GPUs. CUDA's driver is known here, and nowhere else.
     "transport/device": [
         "transport/base",
+        "transport/progress/fork_count.h",
         "transport/memory",
         "transport/device/kernels",
     ],

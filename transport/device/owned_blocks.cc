@@ -1,6 +1,9 @@
 #include "transport/device/owned_blocks.h"
 
+#include <cstdint>
 #include <utility>
+
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace device {
@@ -9,11 +12,14 @@ class OwnedBlocks::Use {
  public:
   Use(OwnedBlocks* table, DeviceBlock block)
       : table_(table),
-        memory_(std::make_shared<const DeviceBlock>(std::move(block))) {}
+        memory_(std::make_shared<const DeviceBlock>(std::move(block))),
+        fork_count_(progress::ForkCount()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
   // Before the block is freed, and another one gets its address.
   ~Use() {
+    // Some thread of the parent's may have held the lock, and for ever.
+    if (fork_count_ != progress::ForkCount()) return;
     base::MutexLock lock(&table_->mu_);
     table_->used_.erase(memory_->get());
   }
@@ -23,6 +29,7 @@ class OwnedBlocks::Use {
  private:
   OwnedBlocks* const table_;
   const std::shared_ptr<const DeviceBlock> memory_;
+  const uint32_t fork_count_;
 };
 
 std::shared_ptr<const void> OwnedBlocks::Add(DeviceBlock block) {
