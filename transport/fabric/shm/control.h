@@ -20,8 +20,9 @@ namespace shm {
 constexpr uint16_t kLayoutVersion = 5;
 
 // A bit of ControlPage::features: this side opens allocations of devices'
-// memory, and uses them in place.
-constexpr uint32_t kOpensDevices = 1;
+// memory, uses them in place, and says when it has closed them. Bit 1 is that
+// of builds which did not say so, and is ignored.
+constexpr uint32_t kOpensDevices = 2;
 
 // The most loans that are out at a time. Their releases always have room.
 constexpr uint32_t kMaxLoans = 1024;
