@@ -71,6 +71,11 @@ void Add(Queue* queue, const char* thread_name, std::function<void()> task) {
   queue->added.notify_one();
 }
 
+size_t Unfinished(Queue* queue) {
+  base::MutexLock lock(&queue->mu);
+  return queue->unfinished;
+}
+
 }  // namespace
 
 void RunAside(std::function<void()> task) {
@@ -81,10 +86,10 @@ void RunAsideForDevice(std::function<void()> task) {
   Add(Get(&of_devices), "penstock-device", std::move(task));
 }
 
-size_t TasksAside() {
-  Queue* const queue = Get(&of_strangers);
-  base::MutexLock lock(&queue->mu);
-  return queue->unfinished;
+size_t TasksAside() { return Unfinished(Get(&of_strangers)); }
+
+bool IsBusyAsideForDevice() {
+  return Unfinished(Get(&of_devices)) > kManyTasksAside;
 }
 
 }  // namespace progress

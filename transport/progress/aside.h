@@ -18,8 +18,12 @@ void RunAside(std::function<void()> task);
 
 // As RunAside(), on another thread, for calls of a device's driver, which may
 // wait for the device's work. They hold up no stranger's tasks, and do not
-// count as such: the caller bounds how many there are.
+// count as such.
 void RunAsideForDevice(std::function<void()> task);
+
+// Whether so many of those wait that the device is stuck. Code in which
+// strangers can cause such tasks takes no new ones on until this is false.
+bool IsBusyAsideForDevice();
 
 // Returns how many tasks of RunAside() wait or are running. Thread-safe.
 size_t TasksAside();

@@ -121,7 +121,12 @@ TEST(AsideForDevice, TasksNeitherCountNorHoldUpOthers) {
   }
   EXPECT_TRUE(Flush());
   EXPECT_FALSE(IsBusyAside());
+  EXPECT_TRUE(IsBusyAsideForDevice());
+  auto done = NewGate();
+  RunAsideForDevice([done] { done->Open(); });
   stuck->Open();
+  EXPECT_TRUE(done->Wait());
+  EXPECT_FALSE(IsBusyAsideForDevice());
 }
 
 TEST(ForeignFd, IsClosedBehindWhatIsStuck) {

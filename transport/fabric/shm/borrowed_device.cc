@@ -20,11 +20,14 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         if (fork_count != progress::ForkCount()) return;
         std::shared_ptr<Connection> told = weak.lock();
         auto reading = told == nullptr ? nullptr : told->KeepReading();
-        progress::RunAsideForDevice(
-            [ended, told = std::move(told), reading = std::move(reading), id] {
-              delete ended;
-              if (told != nullptr) told->OnClosed(id);
-            });
+        // What was never opened needs no driver. To pass much of that costs a
+        // peer nothing: so it counts as a stranger's.
+        const auto run = ended->was_tried() ? &progress::RunAsideForDevice
+                                            : &progress::RunAside;
+        run([ended, told = std::move(told), reading = std::move(reading), id] {
+          delete ended;
+          if (told != nullptr) told->OnClosed(id);
+        });
       });
 }
 

@@ -45,6 +45,12 @@ class BorrowedDevice {
   // peer is told to lend nothing of it.
   absl::StatusOr<const uint8_t*> Open();
 
+  // Whether Open() has been called. Only for the last share.
+  bool was_tried() {
+    base::MutexLock lock(&mu_);
+    return tried_;
+  }
+
   uint64_t size() const { return size_; }
   memory::DeviceAccess* access() const { return devices_; }
 

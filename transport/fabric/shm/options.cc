@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/progress/aside.h"
 
 namespace penstock {
 namespace fabric {
@@ -18,7 +19,11 @@ absl::StatusOr<Sharing> Share(const Options& options, const PeerUser& peer) {
     sharing.copies = true;
     sharing.reason = "as configured";
   }
-  if (!sharing.copies) sharing.devices = options.devices;
+  // Where a device is stuck, what its memory is closed for keeps a connection's
+  // descriptors. So no other one comes to depend on it.
+  if (!sharing.copies && !progress::IsBusyAsideForDevice()) {
+    sharing.devices = options.devices;
+  }
   if (!peer.is_other && options.arena != nullptr) {
     sharing.arena = options.arena;
     return sharing;

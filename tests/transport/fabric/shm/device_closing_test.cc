@@ -12,6 +12,8 @@
 #include "tests/transport/fabric/shm/device_attacks.h"
 #include "tests/transport/fabric/shm/device_pair.h"
 #include "transport/fabric/shm/device_lender.h"
+#include "transport/fabric/shm/options.h"
+#include "transport/fabric/shm/peer_user.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/memory/bytes.h"
 #include "transport/progress/aside.h"
@@ -116,7 +118,8 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
 
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   std::promise<void> may_close;
-  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  // Where those are closed that were never opened.
+  progress::RunAside([&] { may_close.get_future().wait(); });
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
     Lend(kId + i);
     Say(About(Kind::kTakeBack, kId + i));
@@ -238,6 +241,23 @@ TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   EXPECT_EQ(ours_.open_now(), 1) << "the same memory, by one name";
   closed.set_value();
   EXPECT_TRUE(WaitUntil([this] { return ours_.open_now() == 0; }));
+}
+
+// Each connection that came to depend on the device would be kept by what is to
+// be closed there.
+TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
+  memory::FakeDeviceAccess devices;
+  Options options;
+  options.devices = &devices;
+  std::promise<void> go_on;
+  std::shared_future<void> stuck = go_on.get_future().share();
+  for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
+    progress::RunAsideForDevice([stuck] { stuck.wait(); });
+  }
+  EXPECT_EQ(Share(options, PeerUser{})->devices, nullptr);
+  go_on.set_value();
+  EXPECT_TRUE(WaitUntil(
+      [&] { return Share(options, PeerUser{})->devices == &devices; }));
 }
 
 }  // namespace
