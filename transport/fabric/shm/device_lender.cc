@@ -1,6 +1,7 @@
 #include "transport/fabric/shm/device_lender.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -145,7 +146,10 @@ DeviceLender::PassedById::iterator DeviceLender::FindOldestLocked() {
 void DeviceLender::TakeBackLocked(PassedById::iterator passed) {
   Passed& ended = passed->second;
   to_take_back_.push_back(*ended.segment_id);
-  closing_[*ended.segment_id] = {ended.size, std::move(ended.memory)};
+  Closing& closing = closing_[*ended.segment_id];
+  closing.size = ended.size;
+  closing.memory = std::move(ended.memory);
+  closing.segment_id = std::move(ended.segment_id);
   closing_bytes_ += ended.size;
   passed_bytes_ -= ended.size;
   passed_.erase(passed);
@@ -190,18 +194,31 @@ absl::Status DeviceLender::OnClosed(uint32_t segment_id) {
     break;
   }
   const auto closed = closing_.find(segment_id);
-  if (closed == closing_.end()) {
+  if (closed == closing_.end() || closed->second.is_closed) {
     return absl::InvalidArgumentError(
         "the peer closes an allocation that it has not open");
   }
   const auto untold =
       std::find(to_take_back_.begin(), to_take_back_.end(), segment_id);
   if (untold != to_take_back_.end()) to_take_back_.erase(untold);
-  FreeAside(std::move(closed->second.memory));
-  closing_bytes_ -= closed->second.size;
-  closing_.erase(closed);
+  closed->second.is_closed = true;
+  FreeClosedLocked(/*patience=*/std::numeric_limits<int>::max());
   CountLocked();
   return absl::OkStatus();
+}
+
+void DeviceLender::FreeClosedLocked(int patience) {
+  for (auto it = closing_.begin(); it != closing_.end();) {
+    Closing& closing = it->second;
+    if (closing.is_lent() ||
+        (!closing.is_closed && closing.looks <= patience)) {
+      ++it;
+      continue;
+    }
+    FreeAside(std::move(closing.memory));
+    closing_bytes_ -= closing.size;
+    it = closing_.erase(it);
+  }
 }
 
 void DeviceLender::StopUnheard() {
@@ -239,16 +256,19 @@ void DeviceLender::TakeBackIdle(absl::Time now) {
       TakeBackLocked(passed);
     }
   }
+  FreeClosedLocked(/*patience=*/std::numeric_limits<int>::max());
   SendTakeBacksLocked();
 }
 
-void DeviceLender::TakeBackUnused() {
+void DeviceLender::TakeBackUnused(int patience) {
   base::MutexLock lock(&mu_);
   StopLocked("the connection ends");
   for (auto it = passed_.begin(); it != passed_.end();) {
     const auto passed = it++;
     if (!passed->second.is_lent()) TakeBackLocked(passed);
   }
+  for (auto& closing : closing_) ++closing.second.looks;
+  FreeClosedLocked(patience);
   SendTakeBacksLocked();
 }
 

@@ -45,7 +45,7 @@ constexpr absl::Duration kDeviceKeepTime = absl::Seconds(1);
 // back that nothing is lent of: the one that was used least recently, for
 // another one if there would be too many; each after kDeviceIdleTime; and one
 // that this process uses no more. Keeps SharedAllocation::memory until the peer
-// has closed it, or is gone. Thread-safe.
+// has closed it, or is gone, or is given up on. Thread-safe.
 class DeviceLender {
  public:
   // A range that the peer reaches. The allocation is not taken back while there
@@ -82,8 +82,9 @@ class DeviceLender {
   // Takes back what nothing is lent of, and has not been for kDeviceIdleTime or
   // is used by nobody in this process. `now` is of base::SteadyNow().
   void TakeBackIdle(absl::Time now);
-  // Takes back all that nothing is lent of, and lends nothing any more.
-  void TakeBackUnused();
+  // Takes back all that nothing is lent of, and lends nothing any more. Keeps
+  // nothing any longer that the peer has not closed for so many calls.
+  void TakeBackUnused(int patience);
 
   // Returns "devices' memory in place", or why it is copied.
   std::string Describe() const;
@@ -106,10 +107,18 @@ class DeviceLender {
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
-  // One that was taken back, and which the peer may still have open.
+  // One that was taken back, and which the peer may still have open. Or it says
+  // that it has not, and a loan of it is yet to come back. Its owner may be the
+  // last to have the memory, and is let go by whoever looks for returns, who
+  // must not wait for a device. So it is kept.
   struct Closing {
     uint64_t size = 0;
     Memory memory;
+    std::shared_ptr<const uint32_t> segment_id;
+    bool is_closed = false;
+    int looks = 0;  // of TakeBackUnused()
+
+    bool is_lent() const { return segment_id.use_count() > 1; }
   };
 
   // Returns the allocation of `piece`, by a driver's call.
@@ -125,6 +134,8 @@ class DeviceLender {
   void TakeBackLocked(PassedById::iterator passed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends what is in to_take_back_, as far as the socket has room.
+  // Frees what the peer has closed, or has not for more than so many looks.
+  void FreeClosedLocked(int patience) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SendTakeBacksLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CountLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StopLocked(absl::string_view reason) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

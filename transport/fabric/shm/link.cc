@@ -141,19 +141,17 @@ void Link::Close() {
   if (IsForeign()) return;
   own_page()->closed.store(1, std::memory_order_release);
   borrower_.CloseDevices();
-  Linger(kLingerLooks);
+  Linger();
 }
 
-void Link::Linger(int looks) {
+void Link::Linger() {
   // A peer that counts wrongly keeps its loans until it hangs up.
   (void)lender_.Reclaim();
-  device_lender_.TakeBackUnused();
-  if (lender_.count() == 0 && looks == 0) device_lender_.End();
+  device_lender_.TakeBackUnused(kLingerLooks);
   if (LeaveIfAllIsBack()) return;
-  const int left = lender_.count() > 0 ? kLingerLooks : looks - 1;
   std::weak_ptr<Link> weak = shared_from_this();
-  loop_->RunAfter(kLingerPeriod, [weak, left] {
-    if (std::shared_ptr<Link> link = weak.lock()) link->Linger(left);
+  loop_->RunAfter(kLingerPeriod, [weak] {
+    if (std::shared_ptr<Link> link = weak.lock()) link->Linger();
   });
 }
 
@@ -202,8 +200,8 @@ void Link::LookForReturns(absl::Duration period) {
                               : std::min(period * 2, kLingerPeriod));
   }
   looks_ = false;
-  // Something may have been lent just before.
-  if (HasLoans()) WatchLoans();
+  // Something may have been lent, or gone without an answer, just before.
+  if (HasLoans() || has_lent_.load(std::memory_order_relaxed)) WatchLoans();
 }
 
 void Link::EndReading() {

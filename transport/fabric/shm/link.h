@@ -114,9 +114,8 @@ class Link : public ArenaWatcher,
   // until there are none.
   void LookLater(absl::Duration period);
   void LookForReturns(absl::Duration period);
-  // Leaves the event loop once all is back, and looks again until then; for
-  // what is open at a peer that answers nothing, so many times.
-  void Linger(int looks);
+  // Leaves the event loop once all is back, and looks again until then.
+  void Linger();
   bool LeaveIfAllIsBack();
   // Takes the event loop's share back.
   void Leave();

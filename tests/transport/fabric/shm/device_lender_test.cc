@@ -34,6 +34,7 @@ namespace {
 
 using Kind = SetupMessage::Kind;
 constexpr size_t kBytes = memory::kMinDeviceBytes;
+constexpr int kPatience = 3;
 
 memory::SharedAllocation Named(uint64_t id, uint64_t size, uint64_t offset,
                                std::string handle) {
@@ -318,13 +319,13 @@ TEST_F(DeviceLenderTest, WhatIsLentToAPeerThatEndsIsFreedAside) {
 
 TEST_F(DeviceLenderTest, APeerMayCloseUnasked) {
   const memory::Bytes piece = Put();
-  const auto lent = lender_->Lend(piece);
+  const uint32_t id = lender_->Lend(piece)->segment_id;
   (void)Receive();
-  EXPECT_TRUE(lender_->OnClosed(lent->segment_id).ok());
+  EXPECT_TRUE(lender_->OnClosed(id).ok());
   EXPECT_EQ(lender_->count(), 0u);
-  EXPECT_FALSE(lender_->OnClosed(lent->segment_id).ok());
+  EXPECT_FALSE(lender_->OnClosed(id).ok());
   EXPECT_FALSE(Receive().has_value()) << "there is nothing to be closed";
-  EXPECT_NE(lender_->Lend(piece)->segment_id, lent->segment_id);
+  EXPECT_NE(lender_->Lend(piece)->segment_id, id);
 }
 
 TEST_F(DeviceLenderTest, TakesBackAllThatIsNotLentAtTheEnd) {
@@ -333,14 +334,38 @@ TEST_F(DeviceLenderTest, TakesBackAllThatIsNotLentAtTheEnd) {
   const uint32_t other = lender_->Lend(second)->segment_id;
   while (Receive().has_value()) {
   }
-  lender_->TakeBackUnused();
+  lender_->TakeBackUnused(kPatience);
   ExpectTakenBack(other);
   ExpectNotLent(second, "the connection ends");
   const uint32_t id = lent->segment_id;
   lent.reset();
-  lender_->TakeBackUnused();
+  lender_->TakeBackUnused(kPatience);
   ExpectTakenBack(id);
   EXPECT_EQ(lender_->count(), 2u);
+}
+
+TEST_F(DeviceLenderTest, GivesUpOnWhatAPeerDoesNotCloseWhateverElseIsLent) {
+  const auto lent = lender_->Lend(Put());
+  (void)lender_->Lend(Put());
+  for (int i = 0; i < kPatience; ++i) {
+    lender_->TakeBackUnused(kPatience);
+    ASSERT_EQ(lender_->count(), 2u) << i;
+  }
+  lender_->TakeBackUnused(kPatience);
+  EXPECT_EQ(lender_->count(), 1u) << "a loan of it is out";
+}
+
+// Who looks for returns must not be the last to have the memory.
+TEST_F(DeviceLenderTest, KeepsWhatIsClosedUntilItsLoanIsBack) {
+  auto lent = lender_->Lend(Put());
+  const uint32_t id = lent->segment_id;
+  EXPECT_TRUE(lender_->OnClosed(id).ok());
+  EXPECT_FALSE(lender_->OnClosed(id).ok()) << "once for each";
+  lender_->TakeBackIdle(base::SteadyNow());
+  EXPECT_EQ(lender_->count(), 1u);
+  lent.reset();
+  lender_->TakeBackIdle(base::SteadyNow());
+  EXPECT_EQ(lender_->count(), 0u);
 }
 
 TEST_F(DeviceLenderTest, LendsNothingToAPeerThatOpensNone) {
