@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "grpcpp/channel.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -22,7 +24,9 @@
 #include "penstock/destinations.h"
 #include "penstock/device_slices.h"
 #include "penstock/penstock.h"
+#include "tensor_service/calls.h"
 #include "tensor_service/client.h"
+#include "tensor_service/codec.h"
 #include "tensor_service/device_memory.h"
 #include "tensor_service/direct_receive.h"
 #include "tensor_service/pool_allocator.h"
@@ -166,12 +170,14 @@ class DeviceTransport : public testing::TestWithParam<Carrier> {
     server_ = builder.BuildAndStart();
     auto credentials = grpc::InsecureChannelCredentials();
     if (!is_stock) credentials = Credentials(credentials, options);
-    client_ = std::make_unique<TensorClient>(grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", port), credentials, UnlimitedMessages()));
+    channel_ = grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                         credentials, UnlimitedMessages());
+    client_ = std::make_unique<TensorClient>(channel_);
     EXPECT_TRUE(client_->List().ok());
   }
   ~DeviceTransport() override {
     client_.reset();
+    channel_.reset();
     server_->Shutdown();
     server_->Wait();
   }
@@ -221,6 +227,7 @@ class DeviceTransport : public testing::TestWithParam<Carrier> {
   TensorStore store_{size_t{1} << 30};
   std::unique_ptr<grpc::Service> tensors_;
   std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<TensorClient> client_;
 };
 
@@ -249,19 +256,34 @@ TEST_P(DeviceTransport, CarriesThemBothWays) {
   EXPECT_GT(devices_->access()->copies(), 0);
 }
 
+// A client waits before the call, and whoever sends what is not there yet
+// leaves it to the transport.
 TEST_P(DeviceTransport, SendsOnceTheProducerHasWritten) {
   const size_t size = 100000;
-  auto buffer = *devices_->Allocate(kFirst, size);
-  char* const there = devices_->Peek(buffer->device_address());
-  devices_->Queue(kFirst, kStream, [&] { memset(there, 'x', size); });
-  const Tensor tensor = *Tensor::FromBuffer(
-      DType::kUint8, {static_cast<int64_t>(size)},
-      Buffer::After(buffer, *devices_->Record(kFirst, kStream)));
-  const int early = devices_->early();
-  ASSERT_TRUE(client_->Put({{{"x", tensor}}}).ok());
-  EXPECT_GT(devices_->early(), early);
-  EXPECT_EQ(store_.Get({"x"})->tensors[0].tensor.ToHost()->bytes(),
-            std::string(size, 'x'));
+  for (const bool by_client : {true, false}) {
+    auto buffer = *devices_->Allocate(kFirst, size);
+    char* const there = devices_->Peek(buffer->device_address());
+    devices_->Queue(kFirst, kStream, [&] { memset(there, 'x', size); });
+    const Bundle sent = {
+        {{"x",
+          *Tensor::FromBuffer(
+              DType::kUint8, {static_cast<int64_t>(size)},
+              Buffer::After(buffer, *devices_->Record(kFirst, kStream)))}}};
+    if (by_client) {
+      ASSERT_TRUE(client_->Put(sent).ok());
+    } else {
+      const int early = devices_->early();
+      CallQueue queue;
+      queue.Start(channel_, "/penstock.tensor.v1.TensorExchange/Put",
+                  *Encode(sent), absl::Seconds(60));
+      const absl::Status put = queue.Wait().front().status;
+      ASSERT_TRUE(put.ok()) << put;
+      EXPECT_GT(devices_->early(), early);
+    }
+    EXPECT_EQ(store_.Get({"x"})->tensors[0].tensor.ToHost()->bytes(),
+              std::string(size, 'x'));
+    client_->Delete({"x"}).IgnoreError();
+  }
 }
 
 TEST_P(DeviceTransport, ADeviceThatFailsEndsTheCallAndNoOther) {
