@@ -10,11 +10,13 @@
 
 namespace penstock::tensor {
 
-// Blocks until the elements of all tensors on devices are written. What is
-// copied to the host for a message is waited for by the driver, which knows no
-// timeout. So this comes before, as a part of the call: the wait is taken from
-// `*timeout`, and can be interrupted. An event that fails is left for the copy
-// to report.
+// Blocks until the elements of all tensors on devices are written. Takes the
+// wait from `*timeout`, and ends it if the queue is interrupted. Leaves an
+// event that fails for the message to report.
+//
+// Encode() copies some tensors to the host, and the driver's wait for those has
+// no timeout. Others are lent, and would be waited for by the transport; but
+// which ones shows only when they are encoded.
 absl::Status AwaitWritten(CallQueue* queue, const Bundle& bundle,
                           absl::Duration* timeout);
 

@@ -104,8 +104,8 @@ class DeviceMemory {
 
   // Has the transports of this process send from devices and receive there.
   // Call it before there are channels and servers. Returns FAILED_PRECONDITION,
-  // with the reason, if there is no transport that could, or it is too late:
-  // then all goes by way of the host. OK again, if it has been.
+  // with the reason, if no transport can, or it is too late: all tensors then
+  // go by way of the host. Returns OK each time once it has succeeded.
   virtual absl::Status ServeTransports() {
     return absl::FailedPreconditionError(
         "no transport of this process sends from devices");

@@ -13,9 +13,9 @@ namespace penstock::tensor {
 enum class DeviceTensors {
   // Copy it to the heap, as if it had come to the host.
   kToHost,
-  // Leave it where it is, if it is aligned for its type. It is read-only, stays
-  // the peer's, and is held there
-  // until the tensor goes: copy it, by CopyTo(), or drop it soon.
+  // Leave it where it is, if it is aligned for its type; else copy it to the
+  // heap. It is read-only, stays the peer's, and is held there until the tensor
+  // goes: copy it, by CopyTo(), or drop it soon.
   kKeep,
 };
 

@@ -13,9 +13,10 @@
 namespace penstock {
 namespace device {
 
-// CUDA does not say what becomes of memory that is freed while another process
-// has it open. So such a block is freed once this process uses it no more, and
-// whoever has shared it with a peer knows that the peer has closed it.
+// Delays freeing a block for as long as a peer has it open: CUDA does not say
+// what becomes of it otherwise. Each who shares a block with a peer holds
+// Found::memory until the peer has closed it. The block is freed when nobody
+// holds that, and nobody in this process uses the block.
 //
 // Outlives all that it has handed out. Thread-safe.
 class OwnedBlocks {

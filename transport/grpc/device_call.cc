@@ -167,11 +167,9 @@ void DeviceCall::EndWaiting(const grpc_error_handle& error) {
 }
 
 grpc_error_handle DeviceCall::WhyEnded() const {
-  return ended_->ok() ? ErrorWithCode(
-                            "the call has ended before its message "
-                            "was sent",
-                            GRPC_STATUS_CANCELLED)
-                      : *ended_;
+  if (!ended_->ok()) return *ended_;
+  return ErrorWithCode("the call has ended before its message was sent",
+                       GRPC_STATUS_CANCELLED);
 }
 
 void DeviceCall::FailInCombiner(void* arg, grpc_error_handle error) {

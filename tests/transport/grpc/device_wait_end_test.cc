@@ -131,6 +131,12 @@ class DeviceWaitEndTest : public DeviceSlicesTest {
     service->producer.AwaitAsked(3);
     return stream;
   }
+  // The server's write must end though its device is not through.
+  static void ExpectWriteEnds(SlowAnswerService* service) {
+    EXPECT_TRUE(Soon(service->has_written)) << "the handler's write hangs";
+    service->producer.ready = true;
+    EXPECT_TRUE(Soon(service->is_done));
+  }
   // Makes a whole call in one batch, which a device holds up.
   static grpc::Status CallOnce(const std::shared_ptr<grpc::Channel>& channel) {
     Producer never;
@@ -156,9 +162,7 @@ TEST_P(DeviceWaitEndTest, CancellationEndsTheServersWait) {
   context.TryCancel();
   stream->Finish();
   EXPECT_TRUE(Soon(service.was_cancelled));
-  EXPECT_TRUE(Soon(service.has_written)) << "the handler's write hangs";
-  service.producer.ready = true;
-  EXPECT_TRUE(Soon(service.is_done));
+  ExpectWriteEnds(&service);
 }
 
 TEST_P(DeviceWaitEndTest, DeadlineEndsTheServersWait) {
@@ -168,9 +172,7 @@ TEST_P(DeviceWaitEndTest, DeadlineEndsTheServersWait) {
   const auto stream = CallSlowly(&service, &context);
   EXPECT_FALSE(stream->Read().has_value());
   stream->Finish();
-  EXPECT_TRUE(Soon(service.has_written)) << "the handler's write hangs";
-  service.producer.ready = true;
-  EXPECT_TRUE(Soon(service.is_done));
+  ExpectWriteEnds(&service);
 }
 
 TEST_P(DeviceWaitEndTest, ShutdownEndsTheServersWait) {

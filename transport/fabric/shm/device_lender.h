@@ -107,10 +107,9 @@ class DeviceLender {
     bool is_dropped() const { return memory != nullptr && use.expired(); }
   };
   using PassedById = std::map<uint64_t, Passed>;
-  // One that was taken back, and which the peer may still have open. Or it says
-  // that it has not, and a loan of it is yet to come back. Its owner may be the
-  // last to have the memory, and is let go by whoever looks for returns, who
-  // must not wait for a device. So it is kept.
+  // An allocation that was taken back. It is kept until the peer has closed it
+  // and all its loans are back. Whoever takes loans back must not be the last
+  // to have the memory: to free it may wait for the device.
   struct Closing {
     uint64_t size = 0;
     Memory memory;

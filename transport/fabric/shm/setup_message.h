@@ -50,10 +50,9 @@ struct SetupMessage {
     // The answer, without a descriptor, if the allocation cannot be opened:
     // nothing of it can be read here.
     kDeclined = 6,
-    // The answer to kTakeBack, without a descriptor, once the allocation of a
-    // device's memory is closed here, or unasked: nothing of it will be read
-    // any
-    // more. Comes once for each.
+    // Says that an allocation of a device's memory is closed here, and nothing
+    // of it will be read any more. Has no descriptor. Comes once for each: as
+    // the answer to kTakeBack, or unasked.
     kClosed = 7,
   };
   Kind kind = Kind::kHello;

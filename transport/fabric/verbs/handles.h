@@ -64,10 +64,10 @@ using CmId = Handle<rdma_cm_id, &Api::DestroyId>;
 absl::StatusOr<ProtectionDomain> AllocPd(Api* api, ibv_context* device);
 absl::StatusOr<MemoryRegion> RegMr(Api* api, ibv_pd* pd, void* address,
                                    size_t length, int access);
-// Registers a part of a dmabuf under the addresses from `iova` on, which need
-// not be those that the process has for it: only modulo a page they are as
-// `offset`. They are the region's ibv_mr::addr. Returns UNIMPLEMENTED if the
-// library, the kernel or the device does none of that.
+// Registers `length` bytes of a dmabuf, from `offset` on. Work requests and
+// peers address them from `iova` on, which becomes ibv_mr::addr. `iova` may
+// differ from the process's own address, but must equal `offset` modulo a page.
+// Returns UNIMPLEMENTED if the library, the kernel or the device cannot.
 absl::StatusOr<MemoryRegion> RegDmabufMr(Api* api, ibv_pd* pd, uint64_t offset,
                                          size_t length, uint64_t iova, int fd,
                                          int access);

@@ -60,10 +60,9 @@ struct Options {
   // The most of GPUs' memory to keep registered while nobody uses it, in one
   // protection domain.
   uint64_t gpu_cache_bytes = uint64_t{1} << 30;
-  // The least of GPUs' memory that is registered to be read by one message's
-  // peer only, and then ended. A copy to the host takes as long: to export the
-  // memory, to register it, and to end that are system calls of some 200 us
-  // together, of which nobody has measured more than parts.
+  // The least of GPUs' memory that gets a region for one message. Below this a
+  // copy to the host costs less. An estimate, never measured: the system calls
+  // that export, register and deregister take about 200 us.
   uint64_t gpu_alone_bytes = 2 * 1024 * 1024;
   // How long heap memory that a message was read into, and its registration, is
   // kept for the next message: as long as shm keeps an empty segment, at least.
