@@ -55,10 +55,10 @@ class CallQueue {
              const std::string& method, const grpc::ByteBuffer& request,
              absl::Duration timeout, const PostedRanges* posted = nullptr);
 
-  // Blocks until `is_done` returns true, which is asked again and again, or an
-  // error, which this returns. Takes the time that it took from `*timeout`.
-  // Returns DEADLINE_EXCEEDED when that is over, and CANCELLED once it is
-  // interrupted. For what has to be before a call is started.
+  // Waits for something that must have happened before a call is started. Asks
+  // `is_done` again and again, until it returns true, or an error, which this
+  // returns. Takes the wait from `*timeout`. Returns DEADLINE_EXCEEDED when no
+  // time is left, and CANCELLED once the queue is interrupted.
   absl::Status Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
                      absl::Duration* timeout);
 
