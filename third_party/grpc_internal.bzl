@@ -1,5 +1,7 @@
 """grpc_internal_library: code that includes gRPC's internal headers."""
 
+load("//third_party:cc.bzl", "UNOPTIMIZED")
+
 # libgrpc's own settings: any other would change the layout of its structs or
 # the linkage of its templates (transport/grpc/grpc_abi.h says how).
 GRPC_COPTS = [
@@ -7,10 +9,13 @@ GRPC_COPTS = [
     "-UNDEBUG",
 ]
 
-def grpc_internal_library(name, deps = [], **kwargs):
+# For gRPC's own tests.
+GRPC_TEST_COPTS = GRPC_COPTS + UNOPTIMIZED + ["-w"]
+
+def grpc_internal_library(name, copts = [], deps = [], **kwargs):
     native.cc_library(
         name = name,
-        copts = GRPC_COPTS,
+        copts = GRPC_COPTS + copts,
         deps = deps + ["@grpc_internal//:headers"],
         **kwargs
     )
