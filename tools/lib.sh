@@ -3,6 +3,10 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# A program that runs Bazel's command line, with its own arguments; none by
+# default. Empty for `query` and `info`, whose output is read.
+bazel_prefix=()
+
 # Bazel in this tree. With PENSTOCK_BAZEL_OUTPUT_BASE set, a server and an
 # output folder of its own, and the bazel-* links stay as they are.
 # Usage: run_bazel COMMAND ARGUMENT...
@@ -14,5 +18,6 @@ run_bazel() {
     [[ $command == query ]] ||
       set -- --experimental_convenience_symlinks=ignore "$@"
   fi
-  (cd "$root" && bazel "${startup[@]}" "$command" "$@")
+  # By exec: who waits for this shell waits for Bazel's client.
+  (cd "$root" && exec "${bazel_prefix[@]}" bazel "${startup[@]}" "$command" "$@")
 }

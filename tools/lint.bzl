@@ -1,5 +1,6 @@
 """An aspect that has clang-tidy look at each source file of a C++ target.
-Nothing is built of it."""
+Nothing is built of it. The output group "lint" has all of them, and
+"lint:PATH" has one file."""
 
 def _flags(ctx, context):
     flags = ["-std=c++17", "-Wthread-safety"]
@@ -45,12 +46,13 @@ def _lint_impl(target, ctx):
     if CcInfo not in target or not hasattr(ctx.rule.attr, "srcs"):
         return []
     context = target[CcInfo].compilation_context
-    return [OutputGroupInfo(lint = depset([
-        _lint_source(ctx, context, source)
+    seen = {
+        "lint:" + source.path: depset([_lint_source(ctx, context, source)])
         for attribute in ctx.rule.attr.srcs
         for source in attribute.files.to_list()
         if source.extension == "cc" and source.is_source
-    ]))]
+    }
+    return [OutputGroupInfo(lint = depset(transitive = seen.values()), **seen)]
 
 lint = aspect(
     implementation = _lint_impl,
