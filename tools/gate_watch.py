@@ -30,7 +30,7 @@ ESCAPES = re.compile(rb"\x1b\[[\d;]*[A-Za-z]|\r")
 # Lines about Bazel itself, which say nothing of the code.
 CHATTER = re.compile(
     rb"INFO: (?:Analyzed |Found |Elapsed time|Critical Path|Invocation ID|"
-    rb"Build completed|Build option |\d+ process|Writing tracer profile)|"
+    rb"Build completed|Build option |Build Event Protocol|\d+ process|Writing tracer profile)|"
     rb"(?:Loading|Analyzing): |\[[\d,]+ / [\d,]+\] |"
     rb"There were tests whose specified size is too big")
 
@@ -44,6 +44,13 @@ def number_in(name):
         return float(os.environ.get(name, ""))
     except ValueError:
         return None
+
+
+def line_of(name):
+    """Returns the line of progress, by the environment."""
+    return gate_progress.Line(name, time.time, number_in("GATE_BEGUN"),
+                              number_in("GATE_EXPECTED_S"),
+                              number_in("GATE_AFTER_S"))
 
 
 class Screen:
@@ -168,11 +175,9 @@ def main():
     if os.path.exists(arguments.events):
         os.unlink(arguments.events)
     progress = gate_progress.BazelProgress()
-    line = gate_progress.Line(arguments.name, time.time, number_in("GATE_BEGUN"),
-                              number_in("GATE_EXPECTED_S"),
-                              number_in("GATE_AFTER_S"))
-    screen = Screen(line, lambda: (progress.text(arguments.testing),
-                                   progress.share(arguments.testing)))
+    screen = Screen(line_of(arguments.name),
+                    lambda: (progress.text(arguments.testing),
+                             progress.share(arguments.testing)))
     code = follow(start(arguments.command),
                   Events(arguments.events, progress), screen)
     screen.finish()

@@ -8,12 +8,16 @@ A test says by a tag which machine it wants:
   vm-two  two machines; the program runs in both, with RDMA_VM_RANK
 
   vm_tests.py list [--full] QUERY_XML
-  vm_tests.py run [--full] [--retry] --bin=DIR --events=FILE QUERY_XML
+  vm_tests.py run [--full] [--retry] [--times=FILE] --bin=DIR --events=FILE
+                  QUERY_XML
 
 `list` prints the label of each. `run` boots, runs and writes what happened to
 standard error, and to standard output one line per test case in the form of
-count_tests.py; with --retry, what failed is run once more. QUERY_XML is what `bazel query --output=xml` said of all tests
-that may run; FILE has the events of their build.
+count_tests.py; with --retry, what failed is run once more. While the VM runs, it
+shows progress as gate_watch.py does, by the same environment. QUERY_XML is what
+`bazel query --output=xml` said of all tests that may run; --events has the
+events of their build. To --times it appends how long each boot and each test
+took, in the form of gate_profile.py.
 """
 
 import argparse
@@ -30,6 +34,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import count_tests
+import gate_watch
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RDMA_VM = ROOT / "tools/rdma-vm"
@@ -47,6 +52,8 @@ MAX_LINES = 5000
 
 
 def say(*words):
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)  # the progress
     print(*words, file=sys.stderr, flush=True)
 
 
@@ -64,6 +71,11 @@ class Test:
                          None)
         self.outcomes = {}  # {machine: Outcome}
         self.earlier = []  # the cases of an attempt before, if any
+
+    def has_ended(self):
+        """Returns true once no machine runs the test any more."""
+        return bool(self.outcomes) and all(
+            outcome.code is not None for outcome in self.outcomes.values())
 
     @staticmethod
     def _list(rule, name):
@@ -138,10 +150,13 @@ def merge(outcomes):
 
 
 class Boot:
-    """One start of rdma-vm: reads what it writes and sorts it by test."""
+    """One start of rdma-vm: reads what it writes and sorts it by test.
 
-    def __init__(self, tests, machines):
-        self.tests, self.machines = tests, machines
+    tick: called about once a second.
+    """
+
+    def __init__(self, tests, machines, tick):
+        self.tests, self.machines, self.tick = tests, machines, tick
         self.current = {}  # {machine: Outcome of the test that runs}
         self.said = collections.deque(maxlen=200)  # what belongs to no test
         # {machine: when the next event must have come}
@@ -189,6 +204,7 @@ class Boot:
                          daemon=True).start()
         try:
             while self.take_next(lines, process):
+                self.tick()
                 if self.hangs():
                     self.said.append("the VM hangs: ended\n")
                     process.terminate()
@@ -220,7 +236,7 @@ def machines_of(test):
     return 2 if test.kind == "vm-two" else 1
 
 
-def boot(tests, folder, work):
+def boot(tests, folder, work, tick):
     """Runs the tests in one boot. Those it did not reach have no outcome."""
     plan = work / "plan.json"
     plan.write_text(json.dumps([test.plan(folder) for test in tests]))
@@ -228,7 +244,7 @@ def boot(tests, folder, work):
     limit_s = BOOT_LIMIT_S + sum(test.limit_s + GRACE_S for test in tests)
     command = [RDMA_VM, "-t", str(limit_s)]
     command += ["-n", "2"] if machines > 1 else ["-d", "2"]
-    run = Boot(tests, machines)
+    run = Boot(tests, machines, tick)
     run.follow(command + ["--", ROOT / "tests/vm/run_all", plan])
     reached = [test for test in tests if test.outcomes]
     for test in reached:
@@ -240,7 +256,11 @@ def boot(tests, folder, work):
         say("".join(run.said))
 
 
-def run_boots(tests, folder, work):
+def do_nothing():
+    pass
+
+
+def run_boots(tests, folder, work, tick=do_nothing):
     """Boots until each test has an outcome or kept a VM from starting."""
     shared = [test for test in tests if test.kind == "vm"]
     groups = [shared] if shared else []
@@ -248,7 +268,7 @@ def run_boots(tests, folder, work):
     while groups:
         group = groups.pop(0)
         say(f"booting for {', '.join(test.label for test in group)}")
-        boot(group, folder, work)
+        boot(group, folder, work, tick)
         for test in group:
             show(test)
         left = [test for test in group if not test.outcomes]
@@ -272,16 +292,57 @@ def show(test):
         say("".join(outcome.log))
 
 
-def run_with_retry(tests, folder, work):
+def run_with_retry(tests, folder, work, tick=do_nothing):
     """Runs the tests, and once more those that failed or were not reached."""
-    run_boots(tests, folder, work)
+    run_boots(tests, folder, work, tick)
     again = [test for test in tests
              if not test.outcomes or has_failed(merge(test.outcomes))]
     for test in again:
         test.earlier, test.outcomes = merge(test.outcomes), {}
     if again:
         say("once more: " + ", ".join(test.label for test in again))
-        run_boots(again, folder, work)
+        run_boots(again, folder, work, tick)
+
+
+def progress(tests):
+    """Returns how many tests have ended, in words, and their share."""
+    ended = [test for test in tests if test.has_ended()]
+    failed = sum(has_failed(merge(test.outcomes)) for test in ended)
+    return (f"{len(ended)} of {len(tests)} tests done, {failed} failed",
+            len(ended) / len(tests))
+
+
+class EachSecond:
+    """Calls a function at most once a second."""
+
+    def __init__(self, function, clock=time.monotonic):
+        self._function, self._clock, self._next = function, clock, clock()
+
+    def __call__(self):
+        if self._clock() >= self._next:
+            self._next = self._clock() + 1
+            self._function()
+
+
+def run_with_progress(run, tests, folder, work):
+    """Returns how many seconds it took."""
+    screen = gate_watch.Screen(gate_watch.line_of("VM"),
+                               lambda: progress(tests))
+    begin = time.monotonic()
+    run(tests, folder, work, EachSecond(screen.tick))
+    screen.finish()
+    return time.monotonic() - begin
+
+
+def times(tests, seconds):
+    """Yields the lines of --times for tests that took so long in all."""
+    sums = {test.label: max((outcome.seconds or 0
+                             for outcome in test.outcomes.values()), default=0)
+            for test in tests}
+    for label, of_test in sums.items():
+        yield f"VM\t{label}\t{of_test:.2f}"
+    yield ("VM\tbooting, and what no test accounts for\t"
+           f"{max(0, seconds - sum(sums.values())):.2f}")
 
 
 def has_failed(cases):
@@ -329,6 +390,7 @@ def main():
     parser.add_argument("--retry", action="store_true")
     parser.add_argument("--bin", help="what `bazel info bazel-bin` says")
     parser.add_argument("--events", help="from --build_event_json_file")
+    parser.add_argument("--times", help="where to append times")
     parser.add_argument("query_xml")
     arguments = parser.parse_args()
     tests = read_tests(arguments.query_xml, arguments.full)
@@ -338,8 +400,13 @@ def main():
         return
     broken = what_does_not_build(tests, arguments.events)
     run = run_with_retry if arguments.retry else run_boots
-    run([test for test in tests if test.label not in broken],
-        arguments.bin, pathlib.Path(arguments.query_xml).parent)
+    built = [test for test in tests if test.label not in broken]
+    if built:
+        seconds = run_with_progress(run, built, arguments.bin,
+                                    pathlib.Path(arguments.query_xml).parent)
+        if arguments.times:
+            with open(arguments.times, "a", encoding="utf-8") as file:
+                print(*times(built, seconds), sep="\n", file=file)
     for line in tally(tests, broken):
         print(*line, sep="\t")
 

@@ -182,6 +182,34 @@ class VmTestsTest(unittest.TestCase):
         self.assertEqual(self.run_tests(),
                          [("failed", "//t:a", "does not build")])
 
+    def test_progress_counts_tests_that_ended(self):
+        self.add("a")
+        self.add("b", "exit 1")
+        self.add("c", CRASH)
+        tests, seen = self.read(), []
+        with contextlib.redirect_stderr(io.StringIO()):
+            vm_tests.run_boots(tests, self.folder, self.folder,
+                               lambda: seen.append(vm_tests.progress(tests)))
+        self.assertEqual(seen[0], ("0 of 3 tests done, 0 failed", 0))
+        self.assertEqual(seen[-1], ("2 of 3 tests done, 1 failed", 2 / 3))
+
+    def test_progress_is_shown_once_a_second_at_most(self):
+        now, calls = [0.0], []
+        tick = vm_tests.EachSecond(lambda: calls.append(now[0]),
+                                   lambda: now[0])
+        for now[0] in (0, 0.4, 0.9, 1.1, 1.2, 2.0, 2.2):
+            tick()
+        self.assertEqual(calls, [0, 1.1, 2.2])
+
+    def test_times_tell_the_tests_from_the_boots(self):
+        self.add("a")
+        tests = self.read()
+        tests[0].outcomes = {0: vm_tests.Outcome(), 1: vm_tests.Outcome()}
+        tests[0].outcomes[0].seconds, tests[0].outcomes[1].seconds = 2, 3
+        self.assertEqual(list(vm_tests.times(tests, 10)), [
+            "VM\t//t:a\t3.00",
+            "VM\tbooting, and what no test accounts for\t7.00"])
+
     def test_full_and_manual_ones_run_where_asked_for(self):
         self.add("a")
         self.add("b", tags=["vm-own", "full"])
