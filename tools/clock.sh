@@ -24,28 +24,27 @@ show_clock() {
   fi >&2
 }
 
-# Shows the clock each second until process PARENT is gone.
-# Usage: run_clock TEXT LOG PARENT
+# Shows the clock each second until standard input ends.
+# Usage: run_clock TEXT LOG
 run_clock() {
-  local silence seconds=0
-  exec {silence}<> <(:)
-  while kill -0 "$3" 2>/dev/null; do
-    # Like sleep, without a process that could stay behind.
-    read -rt 1 -u "$silence" || true
+  local seconds=0 status=0
+  while read -rt 1 || status=$?; ((status > 128)); do
     show_clock "$1" "$2" $((++seconds))
   done
 }
 
 # Runs a command. Meanwhile shows TEXT, the time, and the last line of LOG, to
 # which the command writes; LOG may be empty. Says nothing about fast commands.
+# Not within itself.
 # Usage: with_clock TEXT LOG COMMAND [ARGUMENT...]
 with_clock() {
-  local status=0 clock
-  run_clock "$1" "$2" "$BASHPID" 9>&- &
-  clock=$!
-  "${@:3}" || status=$?
-  kill "$clock" 2>/dev/null || true
-  wait "$clock" 2>/dev/null || true
+  local status=0
+  # The clock ends when this shell closes the pipe, or is gone. No signal: one
+  # that comes early would have the clock run this shell's traps.
+  exec 8> >(exec 9>&-; run_clock "$1" "$2")
+  "${@:3}" 8>&- || status=$?
+  exec 8>&-
+  wait "$!" 2>/dev/null || true
   [[ ! -t 2 ]] || printf '\033[K' >&2
   return "$status"
 }
