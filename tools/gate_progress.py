@@ -18,7 +18,7 @@ def duration(seconds):
     """Returns a time as a person says it: 40 s, 3 min, 1 h 20 min."""
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
+    minutes = int(seconds + 30) // 60
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h {minutes % 60} min"

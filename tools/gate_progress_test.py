@@ -137,7 +137,7 @@ class LineTest(unittest.TestCase):
     def test_durations_are_as_a_person_says_them(self):
         self.assertEqual([gate_progress.duration(seconds)
                           for seconds in (0, 59, 60, 150, 3700)],
-                         ["0 s", "59 s", "1 min", "2 min", "1 h 2 min"])
+                         ["0 s", "59 s", "1 min", "3 min", "1 h 2 min"])
 
 
 if __name__ == "__main__":
