@@ -124,7 +124,8 @@ def outcomes(results, broken, exit_code, may_be_empty=False):
         pass
     elif not cases or exit_code == NO_TESTS_FOUND:
         cases.append(("failed", "bazel test",
-                      'no test ran (those tagged "full" need --full)'))
+                      'no test ran (those tagged "full" need --full, and '
+                      '--quick runs those of size small)'))
     elif exit_code and not any(case[0] == "failed" for case in cases):
         cases.append(("failed", "bazel test", f"exit code {exit_code}"))
     return cases

@@ -8,14 +8,18 @@ prepare_tensorflow() {
   local why='no TensorFlow: --without-tensorflow'
   if $tensorflow; then
     if "$root/tools/setup" --tensorflow; then
-      run_bazel sync --only=tensorflow >"$work/log" 2>&1 ||
-        cat "$work/log" >&2
+      with_clock 'letting Bazel see TensorFlow' '' sync_tensorflow
       return
     fi
     why='no TensorFlow, see above'
   fi
   skip_tensorflow //tests/frameworks/tensorflow "$why"
   tensorflow=false
+}
+
+# Says nothing if all is well. Never fails: a build says what is missing.
+sync_tensorflow() {
+  run_bazel sync --only=tensorflow >"$work/log" 2>&1 || cat "$work/log" >&2
 }
 
 # Usage: skip_tensorflow NAME WHY
