@@ -1,4 +1,5 @@
-# Shows that time passes while a slow command is silent. Source it, do not run it.
+# Shows that time passes while a slow command is silent. Source it, do not run
+# it.
 # shellcheck shell=bash
 
 # How often a line appears if standard error is no terminal, in seconds.

@@ -84,6 +84,9 @@ class BazelProgress:
                 if status in FAILURES:
                     self._failed.add(label)
 
+    def has_targets(self):
+        return bool(self._targets)
+
     def share(self, testing):
         """Returns the share of the work that is done.
 

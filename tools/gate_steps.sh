@@ -1,5 +1,6 @@
-# The steps of a run of tools/test: how far it is, and how long each takes. Source
-# it, do not run it. Times of the last complete run are kept in ~/.cache/penstock.
+# The steps of a run of tools/test: how far it is, and how long each takes. Times
+# of the last complete run are kept in ~/.cache/penstock. Source it, do not run
+# it.
 # shellcheck shell=bash
 
 # Minutes on a bare machine with two cores, until a run there has its own times.

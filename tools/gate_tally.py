@@ -29,7 +29,7 @@ def those(cases, *outcomes):
 
 
 def named(title, cases):
-    return [f"{title}: {case.name}" + (f": {case.reason}" if case.reason else "")
+    return [": ".join(filter(None, [title, case.name, case.reason]))
             for case in cases]
 
 

@@ -30,7 +30,8 @@ ESCAPES = re.compile(rb"\x1b\[[\d;]*[A-Za-z]|\r")
 # Lines about Bazel itself, which say nothing of the code.
 CHATTER = re.compile(
     rb"INFO: (?:Analyzed |Found |Elapsed time|Critical Path|Invocation ID|"
-    rb"Build completed|Build option |Build Event Protocol|\d+ process|Writing tracer profile)|"
+    rb"Build completed|Build option |Build Event Protocol|"
+    rb"\d+ process|Writing tracer profile)|"
     rb"(?:Loading|Analyzing): |\[[\d,]+ / [\d,]+\] |"
     rb"There were tests whose specified size is too big")
 
@@ -76,15 +77,15 @@ class Screen:
             self._say(self._line.text(*self._describe()))
 
     def finish(self):
-        self._erase()
+        self.erase()
         self._say(self._line.final(self._describe()[0]))
 
     def show(self, data):
-        self._erase()
+        self.erase()
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
 
-    def _erase(self):
+    def erase(self):
         if self._bar:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
         self._bar = False
@@ -180,7 +181,10 @@ def main():
                              progress.share(arguments.testing)))
     code = follow(start(arguments.command),
                   Events(arguments.events, progress), screen)
-    screen.finish()
+    if progress.has_targets():
+        screen.finish()
+    else:
+        screen.erase()
     return code if code >= 0 else 128 - code
 
 
