@@ -40,7 +40,7 @@ class ClockTest(unittest.TestCase):
     def test_a_terminal_is_redrawn_each_second(self):
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
-        run = subprocess.Popen(script("with_clock x '' read -t 2.5 <> <(:)"),
+        run = subprocess.Popen(script("with_clock x '' read -t 4.5 <> <(:)"),
                                stderr=theirs)
         os.close(theirs)
         run.wait()
