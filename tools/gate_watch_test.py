@@ -97,7 +97,7 @@ class GateWatchTest(unittest.TestCase):
     def test_a_terminal_gets_a_bar(self):
         ours, theirs = pty.openpty()
         self.addCleanup(os.close, ours)
-        run = subprocess.Popen(self.command(f"{self.write_events()}; sleep 2"),
+        run = subprocess.Popen(self.command(f"{self.write_events()}; sleep 4"),
                                stdout=theirs, stderr=theirs)
         os.close(theirs)
         run.wait()
@@ -120,7 +120,7 @@ class GateWatchTest(unittest.TestCase):
         self.assertEqual(run.wait(), 8)
 
     def assert_gone(self, process):
-        for _ in range(200):
+        for _ in range(600):
             try:
                 os.kill(process, 0)
             except ProcessLookupError:

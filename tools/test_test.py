@@ -160,7 +160,7 @@ class TestTest(unittest.TestCase):
         self.assertRegex(kept.read_text(), r"(?m)^tests \d+$")
 
     def assert_no_group(self, group):
-        for _ in range(200):
+        for _ in range(600):
             try:
                 os.killpg(group, 0)
             except ProcessLookupError:
