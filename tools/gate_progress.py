@@ -78,6 +78,8 @@ class BazelProgress:
                 self._built.add(target)
                 if not event.get("completed", {}).get("success"):
                     self._failed.add(label)
+                    # Has no summary of its own.
+                    self._tested |= self._tests & {label}
             else:
                 self._tested.add(label)
                 status = event.get("testSummary", {}).get("overallStatus")

@@ -39,7 +39,7 @@ class BazelProgressTest(unittest.TestCase):
             configured("//a"), configured("//b", True), configured("//c", True),
             configured("//d", True),
             completed("//a"), completed("//b"), completed("//c", False),
-            tested("//b"), tested("//c", "FAILED_TO_BUILD"))
+            tested("//b"))
         self.assertEqual(
             progress.text(testing=True),
             "2 of 3 test targets done, 1 failed, 3 of 4 targets built")
