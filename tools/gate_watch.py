@@ -35,6 +35,9 @@ CHATTER = re.compile(
     rb"(?:Loading|Analyzing): |\[[\d,]+ / [\d,]+\] |"
     rb"There were tests whose specified size is too big")
 
+# Bazel's exit code. What was running counts as failed then, wrongly.
+INTERRUPTED = 8
+
 
 def is_chatter(line):
     return CHATTER.match(ESCAPES.sub(b"", line)) is not None
@@ -181,7 +184,7 @@ def main():
                              progress.share(arguments.testing)))
     code = follow(start(arguments.command),
                   Events(arguments.events, progress), screen)
-    if progress.has_targets():
+    if progress.has_targets() and code != INTERRUPTED:
         screen.finish()
     else:
         screen.erase()
