@@ -40,6 +40,7 @@ bool TakeRegion(uint64_t length, uint8_t version, Reader* reader,
     part.offset = reader->Number<uint64_t>();
     part.length = version < 2 ? length : reader->Number<uint64_t>();
     if (part.length == 0 || part.length > rest) return false;
+    if (part.offset > UINT64_MAX - part.length) return false;
     rest -= part.length;
     region.parts.push_back(part);
   }
@@ -77,7 +78,8 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
   announce.length = reader.Number<uint64_t>();
   const size_t count = reader.Number<uint8_t>();
   // An empty message would never end: nothing of it is read.
-  bool valid = announce.length > 0 && (count == 1 || count == 2);
+  bool valid = announce.length > 0 && announce.length <= kMaxMessageBytes &&
+               (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {
     valid = TakeRegion(announce.length, version, &reader, &announce.regions);
   }

@@ -19,6 +19,10 @@ namespace wire {
 // frame.
 constexpr size_t kMaxParts = 512;
 
+// The most bytes of a message: 1 TiB. No host sends more at once, and sums of
+// such lengths do not overflow 64 bits.
+constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
+
 // Returns the most parts of a region, for a message of `length` bytes: one, and
 // two more for each 4 KiB. A sender leaves no less than that in place, with at
 // most one copied part before and behind it. So what parts cost the receiver is
@@ -33,7 +37,7 @@ inline size_t MaxParts(uint8_t version, uint64_t length) {
 // A range of memory in which some of the message lies.
 struct AnnouncedPart {
   uint64_t key = 0;
-  uint64_t offset = 0;
+  uint64_t offset = 0;  // offset + length does not overflow
   uint64_t length = 0;  // at least 1
 };
 
@@ -45,8 +49,8 @@ struct AnnouncedRegion {
 };
 
 struct Announce {
-  uint64_t id = 0;                       // the kRelease that answers names it
-  uint64_t length = 0;                   // of the message; at least 1
+  uint64_t id = 0;      // the kRelease that answers names it
+  uint64_t length = 0;  // of the message; 1 to kMaxMessageBytes
   std::vector<AnnouncedRegion> regions;  // one or two, best first
 
   // Returns the number of parts of the region that has most of them.
@@ -56,8 +60,9 @@ struct Announce {
 // Needs at most MaxParts() parts in each region.
 std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
-// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, or if
-// the parts of a region are not the whole message.
+// Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, if the
+// parts of a region are not the whole message, or if a number is above its
+// bound.
 absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
                                        uint8_t version);
 

@@ -54,7 +54,8 @@ absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes) {
   const size_t offers = reader.Number<uint8_t>();
   bool valid =
       (hello.token.empty() || hello.token.size() == base::kTokenBytes) &&
-      hello.stream_window > 0 && offers <= kMaxOffers;
+      hello.stream_window > 0 && hello.stream_window <= kMaxStreamWindow &&
+      offers <= kMaxOffers;
   for (size_t i = 0; valid && i < offers; ++i) {
     hello.offers.push_back(ReadOffer(&reader));
     valid = reader.ok() && IsWithinLimits(hello.offers.back());

@@ -14,6 +14,10 @@
 namespace penstock {
 namespace wire {
 
+// The most bytes of a stream's window. A side keeps that much for a peer that
+// reads nothing of a stream; ours is 4 MiB.
+constexpr uint32_t kMaxStreamWindow = 64 * 1024 * 1024;
+
 // A fabric over which the sender could be reached.
 struct FabricOffer {
   std::string fabric;  // its name, at most 15 bytes
@@ -29,7 +33,7 @@ struct Hello {
   // path. Empty in a hello from the connecting side.
   std::string token;
   // How many bytes of messages the peer may send on a stream before the
-  // application reads them.
+  // application reads them: 1 to kMaxStreamWindow.
   uint32_t stream_window = 0;
   // How many streams the peer may have open at once.
   uint32_t max_streams = UINT32_MAX;

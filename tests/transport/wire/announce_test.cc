@@ -112,6 +112,30 @@ TEST(AnnounceWire, SumsOfLengthsDoNotWrap) {
   EXPECT_TRUE(IsMalformed(announce));
 }
 
+TEST(AnnounceWire, LengthsAboveTheLimitAreRejected) {
+  for (const uint64_t length :
+       {kMaxMessageBytes - 1, kMaxMessageBytes, kMaxMessageBytes + 1,
+        uint64_t{1} << 63, UINT64_MAX - 63, UINT64_MAX}) {
+    Announce announce;
+    announce.length = length;
+    announce.regions = {{0, {{1, 0, length}}}};
+    const bool is_above = length > kMaxMessageBytes;
+    for (uint8_t version : {1, 2}) {
+      EXPECT_EQ(IsMalformed(EncodeAnnounce(announce, version), version),
+                is_above)
+          << length;
+    }
+  }
+}
+
+TEST(AnnounceWire, NoPartWrapsRound) {
+  for (const uint64_t offset : {UINT64_MAX, UINT64_MAX - 0x0404}) {
+    Announce announce = ThreeParts();
+    announce.regions[0].parts[1].offset = offset;
+    EXPECT_EQ(IsMalformed(announce), offset == UINT64_MAX);
+  }
+}
+
 TEST(AnnounceWire, NoPartIsEmpty) {
   Announce announce = ThreeParts();
   announce.regions[0].parts.push_back({1, 2, 0});
@@ -188,7 +212,7 @@ AnnouncedRegion RandomRegion(uint64_t length, uint8_t version,
         region.parts.size() + 1 == max_parts || random->Below(3) == 0;
     const uint64_t part = is_last ? length : 1 + random->Below(length);
     region.parts.push_back(
-        {random->Below(~uint64_t{0}), random->Below(~uint64_t{0}), part});
+        {random->Below(~uint64_t{0}), random->Below(~part), part});
     length -= part;
   }
   return region;
@@ -200,7 +224,7 @@ TEST(AnnounceWire, EncodeThenParseIsIdentity) {
     const uint8_t version = 1 + i % 2;
     Announce announce;
     announce.id = random.Below(~uint64_t{0});
-    announce.length = 1 + random.Below(~uint64_t{0} - 1);
+    announce.length = 1 + random.Below(kMaxMessageBytes);
     for (uint64_t n = 1 + random.Below(2); n > 0; --n) {
       announce.regions.push_back(
           RandomRegion(announce.length, version, &random));

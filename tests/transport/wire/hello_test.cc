@@ -73,10 +73,14 @@ TEST(HelloWire, TokenHasItsLengthOrNone) {
   }
 }
 
-TEST(HelloWire, WindowOfZeroIsRejected) {
-  Hello hello = TwoOffers();
-  hello.stream_window = 0;
-  EXPECT_TRUE(IsMalformed(EncodeHello(hello)));
+TEST(HelloWire, WindowIsWithinItsBounds) {
+  constexpr uint32_t kMost = 64 * 1024 * 1024;
+  for (const uint32_t window : {0u, 1u, kMost, kMost + 1, UINT32_MAX}) {
+    Hello hello = TwoOffers();
+    hello.stream_window = window;
+    EXPECT_EQ(IsMalformed(EncodeHello(hello)), window == 0 || window > kMost)
+        << window;
+  }
 }
 
 TEST(HelloWire, LimitsOfOffersHold) {
