@@ -146,7 +146,8 @@ bool MessageReader::LoadInPlace(uint32_t stream,
 }
 
 bool MessageReader::MayStart(const Pull& pull) const {
-  return in_use_ == 0 || in_use_ + pull.announce.length <= budget_;
+  return in_use_ == 0 ||
+         (in_use_ <= budget_ && pull.announce.length <= budget_ - in_use_);
 }
 
 const wire::AnnouncedRegion* MessageReader::ChoosePath(Pull* pull) const {

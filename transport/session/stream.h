@@ -55,12 +55,20 @@ struct Stream {
 
   protocol::Inbox inbox;
   protocol::ReceiveWindow receive_window;
-  // Received and not consumed, oldest first: what each cost the window and the
-  // reading budget. `id` is that of the announcement that it is, or came after.
+  // How a message came.
+  enum class Way {
+    kEager,
+    kAnnounced,
+    kRefused,  // announced, and larger than this side takes
+  };
+  // Received and not consumed, oldest first: what each cost the window, the
+  // budget of what is unread, and that of reading. `id` is that of the
+  // announcement that it is, or came after.
   struct Unconsumed {
     uint64_t cost;
+    uint64_t held;
     uint64_t id;
-    bool is_announced;
+    Way way;
     uint64_t budgeted;
     uint64_t begun_ns;  // for a trace; 0: there is none
   };

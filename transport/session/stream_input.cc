@@ -23,6 +23,20 @@ absl::string_view AsText(absl::Span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+// Returns what a message of that cost takes until it is consumed, beside what
+// the reading budget counts.
+uint64_t HeldFor(Stream::Way way, uint64_t cost) {
+  switch (way) {
+    case Stream::Way::kEager:
+      return cost;
+    case Stream::Way::kAnnounced:
+      return 0;
+    case Stream::Way::kRefused:
+      return kItemOverhead;
+  }
+  return 0;
+}
+
 // What a stream hears of a message that cannot be had. Applications know lack
 // of memory, and lost connections; what went wrong on a path is no code of
 // theirs.
@@ -103,18 +117,20 @@ void StreamInput::LetGo(Stream* stream, uint64_t bytes) {
 }
 
 absl::Status StreamInput::ChargeWindow(Stream* stream, uint64_t bytes,
-                                       bool is_announced) {
+                                       Stream::Way way) {
   if (stream->unconsumed_cost >= config_.stream_window) {
     return absl::InvalidArgumentError("the peer overran a stream's window");
   }
   const uint64_t cost = protocol::MessageCost(bytes);
   stream->unconsumed_cost += cost;
-  stream->unconsumed.push_back(
-      Stream::Unconsumed{cost, last_announced_, is_announced, 0,
-                         is_announced ? recorder_->Begin() : 0});
-  if (!is_announced) Hold(stream, cost);
+  const bool is_eager = way == Stream::Way::kEager;
+  const uint64_t held = HeldFor(way, cost);
+  stream->unconsumed.push_back(Stream::Unconsumed{
+      cost, held, last_announced_, way, 0, is_eager ? 0 : recorder_->Begin()});
+  if (held > 0) Hold(stream, held);
+  if (way == Stream::Way::kRefused) return absl::OkStatus();
   counters_->OnReceived(
-      is_announced ? metrics::Kind::kAnnounced : metrics::Kind::kEager, bytes);
+      is_eager ? metrics::Kind::kEager : metrics::Kind::kAnnounced, bytes);
   return absl::OkStatus();
 }
 
@@ -122,7 +138,8 @@ absl::Status StreamInput::OnEager(const wire::FrameHeader& header,
                                   absl::Span<const uint8_t> payload) {
   Stream* stream = streams_->Find(header.stream);
   if (stream == nullptr) return absl::OkStatus();
-  absl::Status status = ChargeWindow(stream, payload.size(), false);
+  absl::Status status =
+      ChargeWindow(stream, payload.size(), Stream::Way::kEager);
   if (!status.ok()) return status;
   const bool compressed = (header.flags & wire::kCompressed) != 0;
   if (TakesInput(*stream)) {
@@ -158,10 +175,12 @@ absl::Status StreamInput::OnAnnounce(const wire::FrameHeader& header,
     reader_.Discard(*announce);
     return absl::OkStatus();
   }
-  absl::Status status = ChargeWindow(stream, announce->length, true);
+  const bool is_refused = IsTooLarge(announce->length);
+  absl::Status status = ChargeWindow(
+      stream, announce->length,
+      is_refused ? Stream::Way::kRefused : Stream::Way::kAnnounced);
   if (!status.ok()) return status;
-  if (config_.max_receive_bytes >= 0 &&
-      announce->length > static_cast<uint64_t>(config_.max_receive_bytes)) {
+  if (is_refused) {
     stream->inbox.Add(protocol::Inbox::Kind::kTooLarge).length =
         announce->length;
     reader_.Discard(*announce);
@@ -279,7 +298,7 @@ void StreamInput::WantMessage(uint32_t id) {
 void StreamInput::StartIfWanted(const Stream& stream) {
   if (!stream.wants_message || stream.unconsumed.empty()) return;
   const Stream::Unconsumed& next = stream.unconsumed.front();
-  if (next.is_announced) reader_.Want(next.id);
+  if (next.way == Stream::Way::kAnnounced) reader_.Want(next.id);
 }
 
 void StreamInput::Consumed(uint32_t id) {
@@ -287,15 +306,19 @@ void StreamInput::Consumed(uint32_t id) {
   if (stream == nullptr || stream->unconsumed.empty()) return;
   stream->wants_message = false;
   const Stream::Unconsumed oldest = stream->unconsumed.pop_front();
+  if (oldest.held > 0) LetGo(stream, oldest.held);
+  // Nothing follows what was refused: the application ends the stream.
+  if (oldest.way == Stream::Way::kRefused) return;
   stream->unconsumed_cost -= oldest.cost;
-  if (!oldest.is_announced) LetGo(stream, oldest.cost);
   const uint64_t credit = stream->receive_window.Consume(oldest.cost);
   reader_.Consumed(oldest.budgeted);
   if (credit > 0) SendCredit(id, credit);
 }
 
 void StreamInput::SendCredit(uint32_t id, uint64_t credit) {
-  // A message may be longer than what a credit frame can say.
+  // A message may be longer than what a credit frame can say. It was received,
+  // so the frames are few: 8 KiB for the longest message.
+  static_assert(wire::kMaxMessageBytes / UINT32_MAX <= 256, "");
   while (credit > 0) {
     const uint32_t part =
         static_cast<uint32_t>(std::min<uint64_t>(credit, UINT32_MAX));

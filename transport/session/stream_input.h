@@ -84,7 +84,12 @@ class StreamInput : private MessageReader::Owner {
   uint64_t read_bytes() const { return reader_.in_use(); }
 
  private:
-  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, bool is_announced);
+  absl::Status ChargeWindow(Stream* stream, uint64_t bytes, Stream::Way way);
+  // Returns true for an announced message above the maximum receive size.
+  bool IsTooLarge(uint64_t bytes) const {
+    return config_.max_receive_bytes >= 0 &&
+           bytes > static_cast<uint64_t>(config_.max_receive_bytes);
+  }
   void OnStatus(Stream* stream);
   // Charge what a server's streams make it hold, and return it.
   void Hold(Stream* stream, uint64_t bytes);

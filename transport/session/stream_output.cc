@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "transport/session/refusal.h"
 #include "transport/wire/announce.h"
 
@@ -189,6 +190,13 @@ void StreamOutput::AddEager(uint32_t id, Stream* stream,
 
 bool StreamOutput::AddMessage(uint32_t id, Stream* stream,
                               const memory::Payload& message, uint8_t flags) {
+  if (message.size() > wire::kMaxMessageBytes) {
+    owner_->FailStream(id, absl::ResourceExhaustedError(absl::StrCat(
+                               "a message of ", message.size(),
+                               " bytes cannot be sent; the most are ",
+                               wire::kMaxMessageBytes)));
+    return false;
+  }
   std::string copy;
   absl::string_view text;
   const bool is_eager = IsEager(message.size());

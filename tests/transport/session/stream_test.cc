@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "tests/transport/session/raw_peer.h"
 #include "tests/transport/session/session_test_util.h"
+#include "transport/memory/bytes.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -51,6 +52,26 @@ TEST_F(SessionTest, EmptyAndCompressedMessagesArriveAsSuch) {
   EXPECT_EQ(server_->stream(1).Take(),
             (Lines{"headers open", "message ", "compressed message short",
                    "compressed " + MessageLine(Letters(3000))}));
+}
+
+TEST_F(SessionTest, AMessageAboveTheProtocolsLimitFailsItsStreamOnly) {
+  Open();
+  client_->Open(1);
+  client_->Open(2);
+  Run();
+  const auto owner = std::make_shared<char>();
+  const memory::Bytes tebibyte{reinterpret_cast<const uint8_t*>(owner.get()),
+                               size_t{1} << 40, owner};
+  memory::Payload message(tebibyte);
+  message.Append(tebibyte);
+  (*client_)->SendMessage(1, message, /*compressed=*/false);
+  client_->Send(2, "goes on");
+  Run();
+  EXPECT_EQ(client_->stream(1).Take(),
+            Lines{"reset RESOURCE_EXHAUSTED: a message of 2199023255552 bytes "
+                  "cannot be sent; the most are 1099511627776"});
+  EXPECT_EQ(server_->stream(2).Take(),
+            (Lines{"headers open", "message goes on"}));
 }
 
 TEST_F(SessionTest, EntriesOfMetadataComeBeforeWhatFollowsThem) {

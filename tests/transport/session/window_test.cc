@@ -9,6 +9,7 @@
 #include "tests/transport/session/raw_peer.h"
 #include "tests/transport/session/session_test_util.h"
 #include "transport/memory/bytes.h"
+#include "transport/wire/announce.h"
 #include "transport/wire/frame.h"
 
 namespace penstock {
@@ -300,6 +301,26 @@ TEST_F(RawPeerTest, PeerThatOverrunsTheWindowEndsTheSession) {
   Run();
   EXPECT_EQ(peer_->Take(), Lines{"closed INVALID_ARGUMENT: the peer overran a "
                                  "stream's window"});
+}
+
+// Its length is 2^40: credit for it would be 257 frames.
+TEST_F(RawPeerTest, WhatIsRefusedGetsNoCredit) {
+  Config config = ServerConfig();
+  config.max_receive_bytes = 5000;
+  Open(config);
+  raw_->Send(Header(FrameType::kHeaders, 1));
+  wire::Announce announce;
+  announce.id = 1;
+  announce.length = uint64_t{1} << 40;
+  announce.regions = {{0, {{1, 0, announce.length}}}};
+  raw_->Send(Header(FrameType::kAnnounce, 1),
+             wire::EncodeAnnounce(announce, wire::kVersion));
+  Run();
+  EXPECT_EQ(peer_->stream(1).Take(),
+            (Lines{"headers ", "too large 1099511627776"}));
+  (*peer_)->Consumed(1);
+  Run();
+  EXPECT_EQ(raw_->Take(), Lines{"release 1"});
 }
 
 TEST_F(RawPeerTest, CreditForMoreThanWasSentGainsNothing) {
