@@ -40,6 +40,9 @@ void ClientCall::Abort(const absl::Status& why) {
 }
 
 void ClientCall::OnHeaders(absl::string_view metadata) {
+  if (metadata.size() > kMaxMetadataBytes) {
+    return Abort(absl::InternalError("the peer's answer is malformed"));
+  }
   response_.metadata = std::string(metadata);
 }
 

@@ -92,11 +92,12 @@ absl::StatusOr<Request> ParseRequest(absl::string_view head) {
   request.timeout = FromMicroseconds(reader.Number<uint64_t>());
   const uint8_t length = reader.Number<uint8_t>();
   request.method = reader.String(length);
-  if (!reader.ok() || length == 0) {
+  const size_t before = sizeof(uint64_t) + sizeof(uint8_t) + length;
+  // The session cuts a longer head short.
+  if (!reader.ok() || length == 0 || head.size() - before > kMaxMetadataBytes) {
     return absl::InvalidArgumentError("the peer's request is malformed");
   }
-  request.metadata =
-      std::string(head.substr(sizeof(uint64_t) + sizeof(uint8_t) + length));
+  request.metadata = std::string(head.substr(before));
   return request;
 }
 
@@ -115,17 +116,20 @@ absl::StatusOr<End> ParseEnd(absl::string_view head) {
   wire::Reader reader(AsSpan(head));
   const uint32_t code = reader.Number<uint32_t>();
   const uint32_t length = reader.Number<uint32_t>();
-  const std::string message = reader.String(length);
+  const std::string message =
+      reader.String(length <= kMaxMessageBytes ? length : SIZE_MAX);
   End end;
   end.status =
       absl::Status(code > kLargestCode ? absl::StatusCode::kUnknown
                                        : static_cast<absl::StatusCode>(code),
                    message);
-  if (reader.ok()) {
+  bool valid = reader.ok();
+  if (valid) {
     head.remove_prefix(2 * sizeof(uint32_t) + message.size());
-    if (end.status.ok()) end.metadata = std::string(head);
+    valid = head.size() <= kMaxMetadataBytes;
   }
-  if (!reader.ok() || (!end.status.ok() && !SetPayloads(head, &end.status))) {
+  if (valid && end.status.ok()) end.metadata = std::string(head);
+  if (!valid || (!end.status.ok() && !SetPayloads(head, &end.status))) {
     return absl::InvalidArgumentError("the peer's answer is malformed");
   }
   return end;

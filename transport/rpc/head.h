@@ -28,7 +28,8 @@ constexpr size_t kMaxHeadBytes = kMaxMetadataBytes + 4096;
 // Returns INVALID_ARGUMENT if the method is empty or too long, or the metadata
 // too large.
 absl::StatusOr<std::string> EncodeRequest(const Request& request);
-// Returns a request without its payload, or INVALID_ARGUMENT.
+// Returns a request without its payload. Returns INVALID_ARGUMENT for what
+// EncodeRequest() does not write, such as metadata above kMaxMetadataBytes.
 absl::StatusOr<Request> ParseRequest(absl::string_view head);
 
 // How a response ends.
@@ -50,6 +51,7 @@ struct End {
 //
 // Carries at most 16 payloads, which have kMaxMetadataBytes at most together.
 std::string EncodeEnd(const End& end);
+// Returns INVALID_ARGUMENT for what EncodeEnd() does not write.
 absl::StatusOr<End> ParseEnd(absl::string_view head);
 
 }  // namespace rpc

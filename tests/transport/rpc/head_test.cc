@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "transport/wire/reader.h"
 
 namespace penstock {
 namespace rpc {
@@ -63,6 +64,29 @@ TEST(Head, RequestsCutShortAreErrors) {
   std::string nameless = head;
   nameless[8] = 0;
   EXPECT_FALSE(ParseRequest(nameless).ok());
+}
+
+TEST(Head, MoreMetadataThanIsSentIsMalformed) {
+  Request request;
+  request.method = std::string(255, 'm');
+  request.metadata = std::string(kMaxMetadataBytes, 'x');
+  const std::string head = *EncodeRequest(request);
+  EXPECT_TRUE(ParseRequest(head).ok());
+  EXPECT_FALSE(ParseRequest(head + "x").ok());
+  End end;
+  end.metadata = std::string(kMaxMetadataBytes, 'x');
+  EXPECT_TRUE(ParseEnd(EncodeEnd(end)).ok());
+  EXPECT_FALSE(ParseEnd(EncodeEnd(end) + "x").ok());
+}
+
+TEST(Head, ALongerMessageThanIsSentIsMalformed) {
+  for (const uint32_t length : {4000u, 4001u, 0x80000000u, UINT32_MAX}) {
+    std::string head;
+    wire::AppendNumber<uint32_t>(10, &head);  // ABORTED
+    wire::AppendNumber<uint32_t>(length, &head);
+    head.append(length <= 4001 ? length : 4001, 'x');
+    EXPECT_EQ(ParseEnd(head).ok(), length == 4000) << length;
+  }
 }
 
 TEST(Head, EndComesThrough) {
