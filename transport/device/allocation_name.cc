@@ -23,6 +23,7 @@ constexpr size_t kMarkedBytes = AllocationNames::kBytes - kMarkBytes;
 }  // namespace
 
 constexpr size_t AllocationNames::kBytes;
+constexpr uint64_t AllocationNames::kMaxSize;
 
 absl::StatusOr<AllocationNames> AllocationNames::Create() {
   absl::StatusOr<std::string> key = base::NewToken();
@@ -69,6 +70,12 @@ absl::StatusOr<AllocationNames::Decoded> AllocationNames::Decode(
   std::memcpy(name.device.bytes, in + 1, sizeof name.device.bytes);
   name.size = base::LoadLittle<uint64_t>(in + 17);
   name.address = base::LoadLittle<uint64_t>(in + 25);
+  if (name.size == 0 || name.size > kMaxSize ||
+      name.address > UINT64_MAX - name.size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the name of an allocation has ", name.size,
+                     " bytes at address ", name.address));
+  }
   name.id = base::LoadLittle<uint64_t>(in + 33);
   std::memcpy(name.ipc.bytes, in + 41, sizeof name.ipc.bytes);
   const std::string mark = MarkOf(bytes.substr(0, kMarkedBytes));

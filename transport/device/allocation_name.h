@@ -17,9 +17,10 @@ namespace device {
 // An allocation, as the process that has made it knows it.
 struct AllocationName {
   abi::Uuid device = {};
-  uint64_t size = 0;         // in bytes
-  abi::Address address = 0;  // in that process
-  uint64_t id = 0;           // the driver's; no other one there has ever had it
+  uint64_t size = 0;  // in bytes; 1 to AllocationNames::kMaxSize
+  // In that process. The end of the allocation does not wrap round.
+  abi::Address address = 0;
+  uint64_t id = 0;  // the driver's; no other one there has ever had it
   abi::IpcMemHandle ipc = {};
 };
 
@@ -40,6 +41,8 @@ struct AllocationName {
 class AllocationNames {
  public:
   static constexpr size_t kBytes = 121;
+  // The most bytes of an allocation, 1 TiB: more than any device has.
+  static constexpr uint64_t kMaxSize = uint64_t{1} << 40;
 
   // Returns an error of getrandom().
   static absl::StatusOr<AllocationNames> Create();
@@ -50,8 +53,8 @@ class AllocationNames {
     AllocationName name;
     bool is_own = false;  // was written by this object
   };
-  // Takes any bytes. Returns INVALID_ARGUMENT if they are no name, or one of
-  // another version.
+  // Takes any bytes. Returns INVALID_ARGUMENT if they are no name, one of
+  // another version, or the name of no possible allocation.
   absl::StatusOr<Decoded> Decode(absl::string_view bytes) const;
 
  private:

@@ -17,8 +17,8 @@ AllocationName RandomName(std::mt19937_64* random) {
   AllocationName name;
   for (char& byte : name.device.bytes) byte = static_cast<char>((*random)());
   for (char& byte : name.ipc.bytes) byte = static_cast<char>((*random)());
-  name.size = (*random)();
-  name.address = (*random)();
+  name.size = 1 + (*random)() % AllocationNames::kMaxSize;
+  name.address = (*random)() >> 1;
   name.id = (*random)();
   return name;
 }
@@ -75,6 +75,25 @@ TEST(AllocationNames, NoBitOfOnesOwnCanBeChanged) {
     changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
     const auto decoded = names->Decode(changed);
     EXPECT_TRUE(!decoded.ok() || !decoded->is_own) << "bit " << bit;
+  }
+}
+
+TEST(AllocationNames, NumbersOfNoAllocationAreNone) {
+  const auto names = AllocationNames::Create();
+  ASSERT_TRUE(names.ok());
+  const auto is_one = [&](uint64_t size, uint64_t address) {
+    AllocationName name;
+    name.size = size;
+    name.address = address;
+    return names->Decode(names->Encode(name)).ok();
+  };
+  constexpr uint64_t kMost = AllocationNames::kMaxSize;
+  EXPECT_TRUE(is_one(1, 0));
+  EXPECT_TRUE(is_one(kMost, UINT64_MAX - kMost));
+  EXPECT_FALSE(is_one(kMost, UINT64_MAX - kMost + 1));
+  EXPECT_FALSE(is_one(1, UINT64_MAX));
+  for (const uint64_t size : {uint64_t{0}, kMost + 1, UINT64_MAX}) {
+    EXPECT_FALSE(is_one(size, 0)) << size;
   }
 }
 
