@@ -43,6 +43,7 @@ void HostilePeer::AddFast(std::unique_ptr<fabric::Endpoint> fast) {
 }
 
 void HostilePeer::OnPacket(absl::Span<const uint8_t> packet) {
+  received_bytes_ += packet.size();
   while (!packet.empty()) {
     Require(wire::TakeFrame(&packet).ok(), "a session sends whole frames");
   }
@@ -74,6 +75,7 @@ void HostilePeer::Send(int path, wire::FrameHeader header,
   }
   std::string bytes;
   wire::AppendFrame(header, payload, &bytes);
+  sent_bytes_ += bytes.size();
   (void)endpoint(path)->Send(AsBytes(bytes));
 }
 

@@ -27,6 +27,14 @@ class HostilePeer : public fabric::EndpointEvents {
   void SendPathReady();
   // Takes one of the peer's steps.
   void Take(Step step, Input* input);
+  // Sends a frame, and numbers it if its type is sequenced and it has no
+  // number. Path 0 is the lifeline.
+  void Send(int path, wire::FrameHeader header, absl::string_view payload);
+
+  // Bytes of all packets so far.
+  uint64_t sent_bytes() const { return sent_bytes_; }
+  uint64_t received_bytes() const { return received_bytes_; }
+  uint64_t next_announce() { return next_announce_++; }
 
   void OnPacket(absl::Span<const uint8_t> packet) override;
   void OnWritable() override {}
@@ -38,8 +46,6 @@ class HostilePeer : public fabric::EndpointEvents {
   fabric::Endpoint* endpoint(int path) {
     return path % 2 == 1 && fast_ != nullptr ? fast_.get() : lifeline_.get();
   }
-  // Sends a frame, and numbers it if its type is sequenced.
-  void Send(int path, wire::FrameHeader header, absl::string_view payload);
   void SendFrame(bool odd, Input* input);
   void SendLong(Input* input);
   void SendAnnounced(Input* input);
@@ -48,6 +54,8 @@ class HostilePeer : public fabric::EndpointEvents {
   std::unique_ptr<fabric::Endpoint> fast_;
   uint64_t next_sequence_ = 1;
   uint64_t next_announce_ = 1;
+  uint64_t sent_bytes_ = 0;
+  uint64_t received_bytes_ = 0;
 };
 
 }  // namespace fuzz

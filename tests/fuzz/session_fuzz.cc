@@ -37,7 +37,9 @@ class Run {
       : options_(options),
         lifeline_(LifelineOptions()),
         fast_(FastOptions(options & kCanLoad)),
-        victim_(options & kIsClient, lifeline_.Take(Side::kB)),
+        victim_(options & kIsClient,
+                options & kIsRpc ? Manner::kRpc : Manner::kGrpc,
+                lifeline_.Take(Side::kB)),
         peer_(lifeline_.Take(Side::kA)) {
     victim_.session().Start();
     victim_.session().Flush();

@@ -48,6 +48,14 @@ std::string Unreadable() {
   return wire::EncodeAnnounce(announce, wire::kVersion);
 }
 
+std::string TooLarge() {
+  wire::Announce announce;
+  announce.id = 100;
+  announce.length = wire::kMaxMessageBytes;
+  announce.regions = {{0, {{1, 0, announce.length}}}};
+  return wire::EncodeAnnounce(announce, wire::kVersion);
+}
+
 // A call at a server, the peer's frames on `path`.
 std::string ServedCall(uint8_t path) {
   return FrameStep(path, FrameType::kHeaders, 1, "open") + Byte(kDeliverAll) +
@@ -106,6 +114,12 @@ std::vector<std::string> SessionSeeds() {
           Announced(2 + 2 * kPart, 9000) +
           FrameStep(0, FrameType::kAnnounce, 1, Unreadable()) + Byte(kDeliver) +
           Byte(3) + OfApp(kSendReset, 1) + OfApp(kDetach, 1),
+      Byte(kServer) + Attached() +
+          FrameStep(0, FrameType::kAnnounce, 1, TooLarge()) +
+          Byte(kDeliverAll) + OfApp(kConsume, 1) + Byte(kDeliverAll),
+      Byte(kServer | kIsRpc) + Attached() +
+          FrameStep(0, FrameType::kAnnounce, 1, TooLarge()) + Byte(kDeliverAll),
+      Byte(kServer | kIsRpc) + ServedCall(1),
       Byte(0) + Byte(kHello) + Byte(kAddPath) + Byte(kDeliverAll),
       Byte(kIsClient) + Byte(kDeliverAll) + Byte(kHello) + Byte(kDeliverAll) +
           FrameStep(0, FrameType::kPathOffered, 0, "0123456789abcdef", 1),

@@ -16,6 +16,7 @@ enum SessionOptions : uint8_t {
   kSaysHello = 2,  // its peer says hello at once
   kHasPath = 4,    // there is a fast path at once
   kCanLoad = 8,    // that path's memory can be used in place
+  kIsRpc = 16,     // the application is transport/rpc, else transport/grpc
 };
 
 // The steps: one byte each, and what follows.

@@ -6,8 +6,8 @@ namespace penstock {
 namespace fuzz {
 namespace {
 
-// gRPC's default. What is announced above it is not allocated.
-constexpr int64_t kMaxReceiveBytes = 4 * 1024 * 1024;
+// What is announced above it is not allocated.
+constexpr int64_t kMaxReceiveBytes = 256 * 1024;
 
 session::Config ConfigOf(bool is_client) {
   session::Config config;
@@ -35,12 +35,24 @@ void VictimStream::OnMessage(const memory::Payload& message, bool) {
   }
   volatile uint8_t used = sum;
   (void)used;
-  messages_.push_back(std::move(owned));
+  if (manner_ == Manner::kRpc) return session_->Consumed(id_);
+  messages_.push_back({std::move(owned), /*is_refused=*/false});
 }
 
 void VictimStream::OnMessageTooLarge(uint64_t bytes) {
   Require(!ended_, "word of a large message in time");
   Require(bytes > static_cast<uint64_t>(kMaxReceiveBytes), "it is too large");
+  if (manner_ == Manner::kRpc) return Refuse();
+  messages_.push_back({memory::Payload(), /*is_refused=*/true});
+}
+
+void VictimStream::Refuse() {
+  if (is_client_) {
+    session_->SendReset(id_, absl::ResourceExhaustedError("too large"));
+  } else {
+    session_->SendTrailers(id_, "too large");
+  }
+  Detach();
 }
 
 void VictimStream::OnSendAccepted() {
@@ -48,10 +60,14 @@ void VictimStream::OnSendAccepted() {
   Require(--sends_waiting_ >= 0, "what waits is accepted once");
 }
 
-bool VictimStream::TakeMessage() {
-  if (messages_.empty()) return false;
+void VictimStream::Consume() {
+  if (messages_.empty()) return;
+  const bool is_refused = messages_.front().is_refused;
   messages_.pop_front();
-  return true;
+  if (ended_) return;
+  session_->Consumed(id_);
+  // gRPC ends a server's stream some time later: a step may.
+  if (is_refused && is_client_) Refuse();
 }
 
 void VictimStream::OnTrailers(absl::string_view) {
@@ -69,8 +85,10 @@ void VictimStream::End() {
   ended_ = true;
 }
 
-Victim::Victim(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline)
+Victim::Victim(bool is_client, Manner manner,
+               std::unique_ptr<fabric::Endpoint> lifeline)
     : is_client_(is_client),
+      manner_(manner),
       session_(std::make_unique<session::Session>(ConfigOf(is_client),
                                                   std::move(lifeline), this)) {}
 
@@ -92,7 +110,8 @@ void Victim::Attach(uint32_t stream) {
   } else if (!session_->IsUnattached(stream)) {
     return;
   }
-  const auto added = streams_.try_emplace(stream, session_.get(), stream);
+  const auto added =
+      streams_.try_emplace(stream, session_.get(), stream, is_client_, manner_);
   session_->AttachStream(stream, &added.first->second);
 }
 
@@ -115,8 +134,7 @@ void Victim::UseStream(Step step, uint32_t stream, VictimStream* events,
     case kWant:
       return session_->WantMessage(stream);
     case kConsume:
-      if (events->TakeMessage()) session_->Consumed(stream);
-      return;
+      return events->Consume();
     case kSendHeaders:
       return session_->SendHeaders(stream, "metadata");
     case kSendMessage:

@@ -20,12 +20,19 @@
 namespace penstock {
 namespace fuzz {
 
-// Checks that a stream's events come as events.h says. Detaches the stream with
-// its trailers, as core::Stream does.
+// Whose calls a stream makes.
+enum class Manner {
+  kGrpc,  // core::Stream: a message is consumed when the application asks
+  kRpc,   // rpc::ServerCall and ClientCall: as soon as it is there
+};
+
+// Checks that a stream's events come as events.h says. Calls the session as
+// real consumers do.
 class VictimStream : public session::StreamEvents {
  public:
-  VictimStream(session::Session* session, uint32_t id)
-      : session_(session), id_(id) {}
+  VictimStream(session::Session* session, uint32_t id, bool is_client,
+               Manner manner)
+      : session_(session), id_(id), is_client_(is_client), manner_(manner) {}
 
   void OnHeaders(absl::string_view) override {
     Require(!ended_, "headers in time");
@@ -41,23 +48,33 @@ class VictimStream : public session::StreamEvents {
   // Ends the stream; after this no event may come.
   void Detach();
   void NoteSendWaits() { ++sends_waiting_; }
-  // Takes the oldest message. Returns whether there was one.
-  bool TakeMessage();
+  // Takes the oldest message, and ends a client's stream if that was refused.
+  void Consume();
 
  private:
+  struct Message {
+    memory::Payload payload;
+    bool is_refused = false;
+  };
+
   void End();
+  // Tells the peer that a message was refused.
+  void Refuse();
 
   session::Session* const session_;
   const uint32_t id_;
+  const bool is_client_;
+  const Manner manner_;
   bool ended_ = false;  // or detached
   int sends_waiting_ = 0;
-  std::deque<memory::Payload> messages_;
+  std::deque<Message> messages_;
 };
 
 // Calls the session as its owner may, with whatever the input says.
 class Victim : public session::SessionEvents {
  public:
-  Victim(bool is_client, std::unique_ptr<fabric::Endpoint> lifeline);
+  Victim(bool is_client, Manner manner,
+         std::unique_ptr<fabric::Endpoint> lifeline);
 
   session::Session& session() { return *session_; }
   // Takes one of the application's steps.
@@ -86,6 +103,7 @@ class Victim : public session::SessionEvents {
   void CallSession(int which);
 
   const bool is_client_;
+  const Manner manner_;
   uint32_t last_opened_ = 0;
   bool closed_ = false;
   std::map<uint32_t, VictimStream> streams_;   // by id
