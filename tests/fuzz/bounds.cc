@@ -48,10 +48,10 @@ void LimitAddressSpace() {
 
 }  // namespace
 
-Random::Random() : end_(time(nullptr) + Setting("PENSTOCK_TEST_SECONDS", 1)) {
+Random::Random() : end_(time(nullptr) + Setting("BOUNDS_SECONDS", 1)) {
   LimitAddressSpace();
-  const uint64_t seed = Setting("PENSTOCK_TEST_SEED", std::random_device()());
-  std::printf("PENSTOCK_TEST_SEED=%llu repeats this\n",
+  const uint64_t seed = Setting("BOUNDS_SEED", std::random_device()());
+  std::printf("BOUNDS_SEED=%llu repeats this\n",
               static_cast<unsigned long long>(seed));
   std::fflush(stdout);
   bits_.seed(seed);

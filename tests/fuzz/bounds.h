@@ -18,7 +18,7 @@ namespace penstock {
 namespace fuzz {
 
 // Draws inputs until a time budget is used up. Prints its seed.
-// PENSTOCK_TEST_SEED repeats a run. PENSTOCK_TEST_SECONDS is the budget; 1 if
+// BOUNDS_SEED repeats a run. BOUNDS_SECONDS is the budget; 1 if
 // unset. Not thread-safe.
 class Random {
  public:
