@@ -115,6 +115,16 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
   return CopyToHost(*meta, payload, result);
 }
 
+// Returns true if the content has a byte for each element at least, as what
+// EncodeTensor() writes has. TensorFlow allocates all elements that a shape
+// names, and copies the last value into those that are not there.
+bool HasContentForAll(const ::tensorflow::TensorProto& proto) {
+  TensorShape shape;
+  return TensorShape::BuildTensorShape(proto.tensor_shape(), &shape).ok() &&
+         static_cast<uint64_t>(shape.num_elements()) <=
+             proto.tensor_content().size();
+}
+
 }  // namespace
 
 memory::Bytes BytesOf(const Tensor& tensor) {
@@ -161,6 +171,7 @@ absl::Status DecodeTensor(const rpc::Response& response,
       return DecodeBytes(&meta, response.payload, form == kBytes, result);
     case kWhole:
     case kWholeInPayload:
+      if (!HasContentForAll(meta.tensor())) return Malformed();
       return result->InitFrom(&meta);
     default:
       return Malformed();
