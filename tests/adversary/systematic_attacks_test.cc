@@ -1,6 +1,8 @@
 // Each type of frame and of unit, in each state of a session, with each field
 // at its extremes; and such frames one behind another, at random.
 
+#include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -135,6 +137,26 @@ void SendAtRandom(Victim* victim, int sessions) {
   }
 }
 
+// For two seconds. ADVERSARY_SEED repeats what was sent.
+void SendNumbersOfAnySize(Victim* victim) {
+  const auto seed = static_cast<unsigned>(
+      Setting("ADVERSARY_SEED", static_cast<int>(std::random_device()())));
+  std::printf("ADVERSARY_SEED=%d repeats this\n", static_cast<int>(seed));
+  std::fflush(stdout);
+  std::mt19937_64 random(seed);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (std::chrono::steady_clock::now() < end) {
+    Session session = Reach(victim, State::kOpen);
+    for (uint64_t id = 1; id <= 8; ++id) {
+      if (!session.peer->Send(FrameOfAnySize(&random, session.stream, id))) {
+        break;
+      }
+    }
+    EXPECT_TRUE(session.peer->Finish()) << "the session does not end";
+    if (!IsWell(victim, absl::StrCat("seed ", seed))) return;
+  }
+}
+
 // A client has to make a channel for each. ADVERSARY_STEP=1 leaves out none.
 size_t StepFor(const Victim& victim) {
   return Setting("ADVERSARY_STEP", victim.is_server() ? 2 : 5);
@@ -162,6 +184,7 @@ const Attack kSweeps[] = {
      [](Victim* victim) {
        SendAtRandom(victim, victim->is_server() ? 1000 : 300);
      }},
+    {"NumbersOfAnySize", SendNumbersOfAnySize},
     UnderTls({"FramesAtRandomUnderTls",
               [](Victim* victim) { SendAtRandom(victim, 100); }}),
 };

@@ -92,7 +92,50 @@ std::vector<std::string> Payloads(uint8_t type) {
   return payloads;
 }
 
+// Log-uniform.
+uint64_t AnyNumber(std::mt19937_64* random, int bits) {
+  const int length = static_cast<int>((*random)() % (bits + 1));
+  return length == 0 ? 0 : (*random)() >> (64 - length);
+}
+
+std::string AnnouncementOfAnySize(std::mt19937_64* random, uint64_t id) {
+  const uint64_t length = AnyNumber(random, 64);
+  const uint64_t part = (*random)() % 16 == 0 ? AnyNumber(random, 64) : length;
+  return AnnouncementOf(
+      id, length,
+      {Region(0, {Part(AnyNumber(random, 64), AnyNumber(random, 64), part)})});
+}
+
 }  // namespace
+
+Frame FrameOfAnySize(std::mt19937_64* random, uint32_t stream, uint64_t id) {
+  constexpr uint8_t kTypes[] = {
+      type::kAnnounce, type::kAnnounce, type::kAnnounce, type::kCredit,
+      type::kRelease,  type::kPing,     type::kPong,     type::kMessage};
+  Frame frame = GoodFrame(kTypes[(*random)() % 8], stream);
+  if ((*random)() % 8 == 0) frame = GoodFrame((*random)() % 28, stream);
+  switch (frame.type) {
+    case type::kAnnounce:
+      frame.payload = AnnouncementOfAnySize(random, id);
+      break;
+    case type::kRelease:
+    case type::kPing:
+    case type::kPong:
+      frame.payload = U64(AnyNumber(random, 64));
+      break;
+    default:
+      frame.aux = static_cast<uint32_t>(AnyNumber(random, 32));
+  }
+  if ((*random)() % 32 == 0) {
+    frame.stream = static_cast<uint32_t>(AnyNumber(random, 32));
+  }
+  if ((*random)() % 64 == 0) frame.sequence = AnyNumber(random, 64);
+  if ((*random)() % 64 == 0) frame.ack = AnyNumber(random, 64);
+  if ((*random)() % 64 == 0) {
+    frame.length = static_cast<uint32_t>(AnyNumber(random, 32));
+  }
+  return frame;
+}
 
 std::vector<uint8_t> FrameTypes() {
   std::vector<uint8_t> types = {0, 7, 15, 28, 127, 128, 255};

@@ -30,6 +30,11 @@ std::vector<std::string> UnitVariants(uint8_t type);
 // right number.
 Frame RandomFrame(std::mt19937* random);
 
+// Returns a frame for that stream with numbers of any size: a number of few
+// bits is as likely as one of many. Most frames are well-formed. `id` is that
+// of the session's next announcement.
+Frame FrameOfAnySize(std::mt19937_64* random, uint32_t stream, uint64_t id);
+
 }  // namespace penstock::adversary
 
 #endif  // PENSTOCK_TESTS_ADVERSARY_VARIANTS_H_
