@@ -23,12 +23,15 @@ took, in the form of gate_profile.py.
 import argparse
 import base64
 import collections
+import concurrent.futures
 import json
+import os
 import pathlib
 import queue
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ElementTree
@@ -47,6 +50,9 @@ LIMITS_S = {"short": 60, "moderate": 300, "long": 900, "eternal": 3600}
 BOOT_LIMIT_S = 120
 # Beyond a test's own limit, which run_all sees to unless its machine hangs.
 GRACE_S = 30
+# Machines at a time, two processors each: emulation keeps a core busy, and its
+# tests wait for half of their time.
+LANES = max(2, len(os.sched_getaffinity(0)))
 # Of a failed test's output, the last ones.
 MAX_LINES = 5000
 
@@ -150,13 +156,10 @@ def merge(outcomes):
 
 
 class Boot:
-    """One start of rdma-vm: reads what it writes and sorts it by test.
+    """One start of rdma-vm: reads what it writes and sorts it by test."""
 
-    tick: called about once a second.
-    """
-
-    def __init__(self, tests, machines, tick):
-        self.tests, self.machines, self.tick = tests, machines, tick
+    def __init__(self, tests, machines):
+        self.tests, self.machines = tests, machines
         self.current = {}  # {machine: Outcome of the test that runs}
         self.said = collections.deque(maxlen=200)  # what belongs to no test
         # {machine: when the next event must have come}
@@ -192,8 +195,11 @@ class Boot:
         """
         return time.monotonic() > max(self.deadlines.values())
 
-    def follow(self, command):
-        """Runs it to its end, or ends it when the machines hang."""
+    def follow(self, command, ended):
+        """Runs it to its end, or ends it when the machines hang.
+
+        ended: an event; once it is set, the machines are ended.
+        """
         # However we end, rdma-vm is told, and takes its QEMUs with it.
         command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
@@ -203,8 +209,7 @@ class Boot:
         threading.Thread(target=read_lines, args=(process.stdout, lines),
                          daemon=True).start()
         try:
-            while self.take_next(lines, process):
-                self.tick()
+            while not ended.is_set() and self.take_next(lines, process):
                 if self.hangs():
                     self.said.append("the VM hangs: ended\n")
                     process.terminate()
@@ -236,16 +241,17 @@ def machines_of(test):
     return 2 if test.kind == "vm-two" else 1
 
 
-def boot(tests, folder, work, tick):
+def boot(tests, folder, work, ended):
     """Runs the tests in one boot. Those it did not reach have no outcome."""
-    plan = work / "plan.json"
-    plan.write_text(json.dumps([test.plan(folder) for test in tests]))
+    file, plan = tempfile.mkstemp(dir=work, suffix=".json")
+    with open(file, "w", encoding="utf-8") as out:
+        json.dump([test.plan(folder) for test in tests], out)
     machines = machines_of(tests[0])
     limit_s = BOOT_LIMIT_S + sum(test.limit_s + GRACE_S for test in tests)
     command = [RDMA_VM, "-t", str(limit_s)]
     command += ["-n", "2"] if machines > 1 else ["-d", "2"]
-    run = Boot(tests, machines, tick)
-    run.follow(command + ["--", ROOT / "tests/vm/run_all", plan])
+    run = Boot(tests, machines)
+    run.follow(command + ["--", ROOT / "tests/vm/run_all", plan], ended)
     reached = [test for test in tests if test.outcomes]
     for test in reached:
         for machine in range(machines):
@@ -256,26 +262,50 @@ def boot(tests, folder, work, tick):
         say("".join(run.said))
 
 
-def do_nothing():
-    pass
+def groups_of(tests):
+    """Lists of tests, each for a boot of its own; the longest limits first.
+
+    Those that share a machine are dealt to LANES machines.
+    """
+    by_limit = sorted(tests, key=lambda test: -test.limit_s)
+    shared = [test for test in by_limit if test.kind == "vm"]
+    groups = [shared[lane::LANES] for lane in range(LANES)]
+    groups += [[test] for test in by_limit if test.kind != "vm"]
+    return [group for group in groups if group]
 
 
-def run_boots(tests, folder, work, tick=do_nothing):
+def run_group(group, folder, work, ended):
     """Boots until each test has an outcome or kept a VM from starting."""
-    shared = [test for test in tests if test.kind == "vm"]
-    groups = [shared] if shared else []
-    groups += [[test] for test in tests if test.kind != "vm"]
-    while groups:
-        group = groups.pop(0)
+    while group and not ended.is_set():
         say(f"booting for {', '.join(test.label for test in group)}")
-        boot(group, folder, work, tick)
+        boot(group, folder, work, ended)
         for test in group:
             show(test)
         left = [test for test in group if not test.outcomes]
         # A test may have taken the machine down with it; the rest gets
         # another one, unless the machine did not even start.
-        if left and len(left) < len(group):
-            groups.insert(0, left)
+        group = left if len(left) < len(group) else []
+
+
+def do_nothing():
+    pass
+
+
+def run_boots(tests, folder, work, tick=do_nothing):
+    """Runs the tests, LANES boots at a time. Calls tick once a second."""
+    ended = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        running = [lanes.submit(run_group, group, folder, work, ended)
+                   for group in groups_of(tests)]
+        try:
+            tick()
+            while concurrent.futures.wait(running, timeout=1).not_done:
+                tick()
+            tick()
+        finally:
+            ended.set()  # of use where this was interrupted
+    for group in running:
+        group.result()
 
 
 def show(test):

@@ -38,6 +38,7 @@ class VmTestsTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         (self.folder / "t").mkdir()
         self.use_rdma_vm(RDMA_VM)
+        self.use_lanes(1)
         self.rules, self.events = "", []
         self.said = ""
 
@@ -48,6 +49,10 @@ class VmTestsTest(unittest.TestCase):
         was = vm_tests.RDMA_VM
         self.addCleanup(setattr, vm_tests, "RDMA_VM", was)
         vm_tests.RDMA_VM = path
+
+    def use_lanes(self, lanes):
+        self.addCleanup(setattr, vm_tests, "LANES", vm_tests.LANES)
+        vm_tests.LANES = lanes
 
     def add(self, name, script="", tags=("vm",), builds=True):
         program = self.folder / "t" / name
@@ -123,6 +128,16 @@ class VmTestsTest(unittest.TestCase):
                          ["passed"] * 4)
         self.assertEqual([boot.split()[2:4] for boot in self.boots()],
                          [["-d", "2"], ["-d", "2"], ["-n", "2"]])
+
+    def test_boots_run_side_by_side(self):
+        self.use_lanes(2)
+        # Each waits until the other has begun, in a machine of its own.
+        for name, other in ("a", "b"), ("b", "a"):
+            self.add(name, f"touch {self.folder}/{name}.begun; until [[ -e "
+                     f"{self.folder}/{other}.begun ]]; do sleep 0.1; done")
+        self.assertEqual(self.run_tests(),
+                         [("passed", "//t:a", ""), ("passed", "//t:b", "")])
+        self.assertEqual(len(self.boots()), 2)
 
     def test_two_machines_count_once_and_fail_together(self):
         self.add("a", f"echo '{REPORT}' >$XML_OUTPUT_FILE", tags=["vm-two"])
