@@ -14,7 +14,10 @@ def _flags(ctx, context):
     ]:
         for folder in folders.to_list():
             flags += [flag, folder]
-    return flags + ctx.rule.attr.copts
+    copts = ctx.rule.attr.copts
+    if copts and copts[0] == "-include":  # of g++: see third_party/cc.bzl
+        copts = copts[2:]
+    return flags + copts
 
 # Its warnings go to standard output, and the count of those that it left out
 # to standard error.
