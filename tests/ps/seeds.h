@@ -6,20 +6,36 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace penstock::ps {
 
-struct Seeds {
-  uint64_t first = 1;
-  uint64_t count = 0;
+// A loop over them: for (seed = seeds.first(); seeds.Wants(seed); ++seed).
+class Seeds {
+ public:
+  // `time` limits a loop; the first seed always runs.
+  Seeds(uint64_t first, uint64_t count, absl::Duration time)
+      : first_(first), count_(count), time_(time) {}
 
-  uint64_t end() const { return first + count; }
-  // Prints which seeds have run.
+  uint64_t first() const { return first_; }
+  // Returns whether to run `seed`, the next one of a loop.
+  bool Wants(uint64_t seed);
+  // Returns how many seeds of the last loop have run.
+  uint64_t ran() const { return ran_; }
+  // Prints which they were.
   void Print() const;
+
+ private:
+  const uint64_t first_;
+  const uint64_t count_;
+  const absl::Duration time_;
+  absl::Time end_;
+  uint64_t ran_ = 0;
 };
 
-// Returns the seeds of this program: those of its command line, or as many as
-// it has said.
-const Seeds& ChosenSeeds();
+// Returns the seeds of this program: those of its command line, however long
+// they take, or as many as it has said, for SEEDS_SECONDS (default 5) at most.
+Seeds& ChosenSeeds();
 
 // Returns the command line that repeats one: "repeat with --seeds=1 --first=7".
 std::string RepeatWith(uint64_t seed);

@@ -95,7 +95,7 @@ TEST(CompressorTest, NoneAndTheTypeItselfAreNotCopied) {
 
 // bf16 has 8 digits and f16 has 11, and none below 2^-24.
 TEST(CompressorTest, HalvesAreWithinHalfAUnitOfTheirLastPlace) {
-  std::mt19937_64 random(ChosenSeeds().first);
+  std::mt19937_64 random(ChosenSeeds().first());
   const auto values = optim::RandomValues<float>(200'001, &random);
   const auto brain = RoundTrip(SpecOf(Kind::kHalf), VectorOf(values));
   const auto ieee =
@@ -110,7 +110,7 @@ TEST(CompressorTest, HalvesAreWithinHalfAUnitOfTheirLastPlace) {
 }
 
 TEST(CompressorTest, Int8IsWithinAStepOfItsBlock) {
-  std::mt19937_64 random(ChosenSeeds().first);
+  std::mt19937_64 random(ChosenSeeds().first());
   const auto values = optim::RandomValues<float>(200'001, &random);
   const auto arrived = RoundTrip(SpecOf(Kind::kInt8), VectorOf(values));
   for (size_t begin = 0; begin < values.size(); begin += kBlock) {
@@ -191,7 +191,7 @@ std::vector<std::string> TwoSteps(const CompressionSpec& spec,
 }
 
 TEST(CompressorTest, BitsAreTheSameOnEachProcessorWithAnyThreadsAndAddress) {
-  std::mt19937_64 random(ChosenSeeds().first);
+  std::mt19937_64 random(ChosenSeeds().first());
   const Tensor gradient = VectorOf(NormalFloats(300'001, &random));
   for (const Kind kind : kKinds) {
     const auto expected = TwoSteps(SpecOf(kind), gradient, optim::Workers(1));
@@ -205,7 +205,7 @@ TEST(CompressorTest, BitsAreTheSameOnEachProcessorWithAnyThreadsAndAddress) {
 }
 
 TEST(CompressorTest, SeedNameAndStepDecideWhatIsDrawn) {
-  std::mt19937_64 random(ChosenSeeds().first);
+  std::mt19937_64 random(ChosenSeeds().first());
   const Tensor gradient = VectorOf(NormalFloats(1000, &random));
   for (const Kind kind : {Kind::kRandomK, Kind::kInt8}) {
     CompressionSpec other = SpecOf(kind);
@@ -241,7 +241,7 @@ TEST(CompressorTest, GradientsMayBeOfEachFloatingType) {
 }
 
 TEST(CompressorTest, AListStaysAsItWasSent) {
-  std::mt19937_64 random(ChosenSeeds().first);
+  std::mt19937_64 random(ChosenSeeds().first());
   for (const Kind kind : kKinds) {
     const auto compressor = Make(SpecOf(kind), {5000});
     const auto gradient = [&] { return VectorOf(NormalFloats(5000, &random)); };
