@@ -40,7 +40,7 @@ def tensorflow_test(
         env = env,
         # Each starts several processes that use all cores.
         tags = [
-            "exclusive",
+            "cpu:2",
             "no-asan",
             "no-tsan",
             "no-ubsan",
