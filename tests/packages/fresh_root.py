@@ -1,4 +1,4 @@
-"""A fresh root of the distribution that this runs on, with nothing of ours."""
+"""Roots in which packages are installed, and which are gone afterwards."""
 
 import os
 import pathlib
@@ -24,37 +24,45 @@ def why_not():
     if missing:
         return (f"no {', '.join(missing)} here: run tools/setup --packages")
     if os.geteuid() != 0:
-        return "debootstrap wants root"
+        return "a root of one's own wants root"
     return None
 
 
 class NoRoot(Exception):
-    """debootstrap could not make one: most often, there is no network."""
+    """None could be made. For debootstrap there is most often no network."""
 
 
-class FreshRoot:
-    """Made by debootstrap; removed by close()."""
+class Root:
+    """A root in `folder`. A subclass says how a shell comes to see it."""
 
-    def __init__(self, suite):
+    # What unshare() runs, with mounts of its own, before a program in the root.
+    MOUNT = ""
+
+    def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="root."))
         self.folder.chmod(0o755)  # it is everybody's root
-        made = subprocess.run(
-            ["debootstrap", "--variant=minbase", f"--components={COMPONENTS}",
-             suite, self.folder, ARCHIVE], text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT)
-        if made.returncode != 0:
-            self.close()
-            raise NoRoot(f"debootstrap: {made.stdout[-300:]}")
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def tmp(self):
+        """What is /tmp in the root."""
+        return self.folder / "tmp"
+
+    def added(self, name):
+        """The files of that name, a pattern, that the machine's root lacks."""
+        return [path for path in self.folder.rglob(name)
+                if path.relative_to(self.folder).parts[0] not in
+                ("tmp", "proc", "var")]
 
     def run(self, script, user="root", timeout=300):
         """Runs a shell script in the root, with processes and mounts that end
         with it. Fails with what it printed, unless it exits with 0."""
         command = ["unshare", "--mount", "--pid", "--fork", "--kill-child",
-                   f"--mount-proc={self.folder}/proc", "chroot", self.folder,
-                   "runuser", "-u", user, "--", "sh", "-euc", script]
+                   "sh", "-euc", self.MOUNT + 'mount -t proc proc "$1/proc"\n'
+                   'exec chroot "$1" runuser -u "$2" -- sh -euc "$3"', "sh",
+                   self.folder, user, script]
         done = subprocess.run(
             command, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, timeout=timeout,
@@ -64,3 +72,47 @@ class FreshRoot:
             raise AssertionError(f"exit code {done.returncode} of:\n{script}\n"
                                  f"{done.stdout[-4000:]}")
         return done.stdout
+
+
+class FreshRoot(Root):
+    """Made by debootstrap, with nothing of ours; removed by close()."""
+
+    def __init__(self, suite):
+        super().__init__()
+        made = subprocess.run(
+            ["debootstrap", "--variant=minbase", f"--components={COMPONENTS}",
+             suite, self.folder, ARCHIVE], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT)
+        if made.returncode != 0:
+            self.close()
+            raise NoRoot(f"debootstrap: {made.stdout[-300:]}")
+
+
+class LayerOverThisRoot(Root):
+    """This machine's root, in which nothing that is written reaches it.
+
+    Needs no network. /tmp is empty in it.
+    """
+
+    MOUNT = """mount -t overlay overlay "$1/root" -o \
+  "lowerdir=/,upperdir=$1/files,workdir=$1/work"
+mount --rbind /dev "$1/root/dev"
+mount --bind "$1/tmp" "$1/root/tmp"
+set -- "$1/root" "$2" "$3"
+"""
+
+    def __init__(self):
+        super().__init__()
+        for name in "root", "files", "work", "tmp":
+            (self.folder / name).mkdir()
+        (self.folder / "tmp").chmod(0o1777)
+        try:
+            self.run("true")
+        except AssertionError as error:
+            self.close()
+            raise NoRoot(f"no layer over this root: {error}") from error
+
+    def added(self, name):
+        files = self.folder / "files"
+        return [path for path in files.rglob(name)
+                if path.relative_to(files).parts[0] != "var"]
