@@ -6,6 +6,7 @@ def vm_test(
         args = [],
         kind = "vm",
         windows = False,
+        full = False,
         size = "medium",
         **kwargs):
     """Runs the test `program` once more, in the virtual machine.
@@ -18,6 +19,7 @@ def vm_test(
       kind: "vm", "vm-own" or "vm-two", as in docs/testing.md.
       windows: whether memory windows are to be trusted although Soft-RoCE does
         not enforce their range. `program` links //tests/vm:windows.
+      full: whether it belongs to the full tier only.
       size: Bazel's.
       **kwargs: of sh_test.
     """
@@ -30,6 +32,6 @@ def vm_test(
         args = option +
                ["%s/%s" % (native.package_name(), program[1:])] + args,
         data = [program],
-        tags = [kind],
+        tags = [kind] + (["full"] if full else []),
         **kwargs
     )
