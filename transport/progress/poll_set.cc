@@ -21,6 +21,7 @@ constexpr uint32_t kSpinsPerLook = 256;
 
 }  // namespace
 
+constexpr int64_t PollSet::kRoundNanos;
 constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
@@ -31,7 +32,8 @@ PollSet* PollSet::Get() {
   return set;
 }
 
-PollSet::PollSet(int max_spinners) : max_spinners_(max_spinners) {}
+PollSet::PollSet(int max_spinners, absl::Time (*clock)())
+    : max_spinners_(max_spinners), clock_(clock) {}
 
 PollSet::~PollSet() {
   Block* block = first_.next.load(std::memory_order_relaxed);
@@ -113,25 +115,31 @@ void PollSet::FreeSlot(Slot* slot) {
   slot->state.store(kEmpty, std::memory_order_release);
 }
 
-bool PollSet::PollHot() {
+bool PollSet::PollRound(bool all) {
+  const size_t limit = limit_.load(std::memory_order_acquire);
+  const size_t begin = begin_.load(std::memory_order_relaxed);
   bool any = false;
-  ForEachSlot(limit_.load(std::memory_order_acquire),
-              [this, &any](Slot* slot, SlotId) {
-                if (slot->hot.load(std::memory_order_relaxed)) {
-                  any |= PollSlot(slot);
-                }
-                return true;
-              });
-  return any;
-}
-
-bool PollSet::PollAll() {
-  bool any = false;
-  ForEachSlot(limit_.load(std::memory_order_acquire),
-              [this, &any](Slot* slot, SlotId) {
-                any |= PollSlot(slot);
-                return true;
-              });
+  absl::Time end = absl::InfiniteFuture();
+  // First those from `begin` on, then those before.
+  for (const bool wrapped : {false, true}) {
+    if (wrapped && begin == 0) break;
+    bool over = false;
+    ForEachSlot(limit, [&](Slot* slot, SlotId id) {
+      if ((id < begin) != wrapped) return !wrapped;
+      if (!all && !slot->hot.load(std::memory_order_relaxed)) return true;
+      if (!PollSlot(slot)) return true;
+      any = true;
+      if (limit == 1) return true;
+      const absl::Time now = clock_();
+      if (end == absl::InfiniteFuture()) {
+        end = now + absl::Nanoseconds(kRoundNanos);
+      }
+      over = now >= end;
+      if (over) begin_.store((id + 1) % limit, std::memory_order_relaxed);
+      return !over;
+    });
+    if (over) break;
+  }
   return any;
 }
 

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/time/time.h"
 #include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock {
 namespace progress {
@@ -70,11 +72,17 @@ class PollSet {
  public:
   using SlotId = size_t;
 
+  // Limits a round of polls. What it delivers, gRPC and the application then
+  // handle without a look at other sources, which takes about four times as
+  // long.
+  static constexpr int64_t kRoundNanos = 50 * 1000;
+
   // Returns the set of the process, which lets one thread spin for each usable
   // core. Never destroyed.
   static PollSet* Get();
 
-  explicit PollSet(int max_spinners);
+  // Reads the time from `clock`.
+  explicit PollSet(int max_spinners, absl::Time (*clock)() = &base::SteadyNow);
   PollSet(const PollSet&) = delete;
   PollSet& operator=(const PollSet&) = delete;
   // No thread may use the set any more.
@@ -89,10 +97,11 @@ class PollSet {
   void Remove(SlotId id);
 
   // Polls the hot pollables that have input and that no other thread is
-  // polling. Returns whether any of them delivered something.
-  bool PollHot();
+  // polling. Returns whether any of them delivered something. After about
+  // kRoundNanos it leaves the rest, with which the next call begins.
+  bool PollHot() { return PollRound(/*all=*/false); }
   // As PollHot(), for all pollables.
-  bool PollAll();
+  bool PollAll() { return PollRound(/*all=*/true); }
 
   // Begins to spin. Returns false if enough threads spin; the caller then
   // sleeps.
@@ -132,6 +141,7 @@ class PollSet {
     std::atomic<Block*> next{nullptr};
   };
 
+  bool PollRound(bool all);
   bool PollSlot(Slot* slot);
   bool PollTaken(Slot* slot);
   void NoteInput(Slot* slot);
@@ -142,10 +152,13 @@ class PollSet {
   void ForEachSlot(size_t limit, Function function);
 
   const int max_spinners_;
+  absl::Time (*const clock_)();
   Block first_;
   // No slot from this one on was ever used.
   std::atomic<size_t> limit_{0};
   std::atomic<size_t> count_{0};  // of added pollables
+  // Where the next round begins.
+  std::atomic<size_t> begin_{0};
 
   base::Mutex mu_;
   int spinners_ ABSL_GUARDED_BY(mu_) = 0;  // mu_ guards the armed flags too

@@ -1,11 +1,13 @@
 #include "transport/progress/poll_set.h"
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace penstock {
@@ -55,6 +57,39 @@ TEST(PollSet, PollsEachThatIsHot) {
   EXPECT_TRUE(set.PollHot());
   for (const auto& pollable : pollables) EXPECT_EQ(pollable->polls, 1);
   EXPECT_FALSE(set.PollHot());
+}
+
+absl::Time g_now = absl::FromUnixSeconds(1000);
+
+// As many clients as there may be: a round would last as long as all of them.
+TEST(PollSet, ARoundEndsInTimeAndTheNextOneGoesOn) {
+  constexpr int kCount = 40;  // more than one block
+  PollSet set(1, [] { return g_now; });
+  std::vector<std::shared_ptr<FakePollable>> pollables;
+  for (int i = 0; i < kCount; ++i) {
+    auto pollable = std::make_shared<FakePollable>();
+    FakePollable* self = pollable.get();
+    // Has input at any time.
+    self->on_poll = [self] {
+      g_now += absl::Nanoseconds(PollSet::kRoundNanos / 5);
+      self->input = true;
+    };
+    self->input = true;
+    set.Add(pollable);
+    pollables.push_back(std::move(pollable));
+  }
+  for (int round = 1; round <= 40; ++round) {
+    const absl::Time begin = g_now;
+    EXPECT_TRUE(round % 2 == 0 ? set.PollAll() : set.PollHot());
+    EXPECT_LE(g_now - begin, absl::Nanoseconds(PollSet::kRoundNanos * 6 / 5));
+    int least = pollables[0]->polls, most = least;
+    for (const auto& pollable : pollables) {
+      least = std::min(least, pollable->polls.load());
+      most = std::max(most, pollable->polls.load());
+    }
+    EXPECT_LE(most - least, 1) << "each has its turn in round " << round;
+  }
+  EXPECT_GE(pollables.back()->polls, 6);
 }
 
 TEST(PollSet, ArmedExactlyWhileNobodySpins) {
