@@ -11,9 +11,13 @@
 #include "src/core/lib/iomgr/exec_ctx.h"
 #include "transport/base/steady_time.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/left_input.h"
 #include "transport/grpc/mismatch.h"
+#include "transport/grpc/socket_turn.h"
+#include "transport/progress/left_input.h"
 #include "transport/progress/poll_set.h"
 #include "transport/progress/spin_policy.h"
+#include "transport/progress/turns.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
@@ -29,6 +33,9 @@ gpr_mu** MutexOf(grpc_pollset* pollset) {
                                     g_mutex_offset);
 }
 
+using Source = progress::Turns::Source;
+progress::Turns g_turns;
+
 // gRPC's threads share a policy, but each loses its own core.
 thread_local progress::CoreLosses t_losses;
 
@@ -42,22 +49,43 @@ progress::SpinPolicy* Policy() {
   return policy;
 }
 
+// What pollset_work() was called with.
+struct Wait {
+  grpc_pollset* pollset;
+  gpr_mu* mu;
+  grpc_pollset_worker** worker;
+};
+
+// Gives the sockets their turn, if it is due. Returns whether it was.
+bool LookAtSockets(const Wait& wait, absl::Time now) {
+  if (!g_turns.Take(Source::kSockets, now)) return false;
+  if (TakeSocketTurn(*g_inner, wait.pollset, wait.mu, wait.worker)) {
+    g_turns.MakeDue(Source::kSockets);
+  }
+  return true;
+}
+
 // Polls until the caller has something to do or `budget` is over. Returns
 // whether it has. Yields the core now and then, because other threads, such as
 // the peer's, may need it.
-bool SpinOnce(absl::Duration budget) {
+bool SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget) {
   constexpr int kPollsPerYield = 8;
   progress::PollSet* set = progress::PollSet::Get();
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
-  const absl::Time start = base::SteadyNow();
+  bool all = g_turns.Take(Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;
     // Let deadlines that are set from here on count from now.
-    if (yields ? set->PollAll() : set->PollHot()) context->InvalidateNow();
+    if (all || yields ? set->PollAll() : set->PollHot()) {
+      context->InvalidateNow();
+    }
+    all = false;
     context->Flush();
-    if (context->IsReadyToFinish()) return true;
-    if (!yields) continue;
+    bool ready = context->IsReadyToFinish();
+    if (!ready && !yields) continue;
     const absl::Time now = base::SteadyNow();
+    if (LookAtSockets(wait, now)) ready = context->IsReadyToFinish();
+    if (ready) return true;
     if (now - start >= budget) return false;
     sched_yield();
     const absl::Time back = base::SteadyNow();
@@ -71,53 +99,75 @@ enum class Spun {
   kReady,  // spun, and the caller has something to do
 };
 
-Spun Spin(absl::Duration budget) {
+Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget) {
   progress::PollSet* set = progress::PollSet::Get();
   Spun result = Spun::kNot;
   while (set->BeginSpin()) {
-    result = SpinOnce(budget) ? Spun::kReady : Spun::kIdle;
+    result = SpinOnce(wait, start, budget) ? Spun::kReady : Spun::kIdle;
     const bool more = set->EndSpin();
     if (!more) return result;
-    if (result == Spun::kIdle) continue;
-    // No doorbell was rung for what came before the path was armed again.
-    while (set->PollAll()) {
+    if (result == Spun::kIdle) {
+      start = base::SteadyNow();
+      continue;
     }
+    // No doorbell was rung for what came before the path was armed again.
+    LeaveInput();
     return result;
   }
   return result;
 }
 
+// Sleeps in epoll until there is an event, a kick or the deadline.
+grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
+  grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
+  progress::LeftInput* left = LeftInputOfProcess();
+  if (!left->BeginSleep()) {
+    gpr_mu_unlock(wait.mu);
+    PollLeftInput();
+    context->Flush();
+    gpr_mu_lock(wait.mu);
+    return absl::OkStatus();
+  }
+  grpc_error_handle error =
+      g_inner->pollset_work(wait.pollset, wait.worker, deadline);
+  left->EndSleep();
+  // It has handled one event, perhaps of many.
+  g_turns.MakeDue(Source::kSockets);
+  return error;
+}
+
 grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
                        grpc_core::Timestamp deadline) {
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
-  if (progress::PollSet::Get()->empty() || deadline <= context->Now()) {
+  if (deadline <= context->Now()) {
     return g_inner->pollset_work(pollset, worker, deadline);
   }
+  const Wait wait = {pollset, *MutexOf(pollset), worker};
+  if (progress::PollSet::Get()->empty()) return Sleep(wait, deadline);
   const absl::Time start = base::SteadyNow();
+  const absl::Duration wanted = Policy()->Budget(start);
   const absl::Duration budget =
-      std::min(Policy()->Budget(start),
-               absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
+      std::min(wanted, absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) {
     // The pollset remembers a kick that comes while this thread is not in
     // epoll.
-    gpr_mu* mu = *MutexOf(pollset);
-    gpr_mu_unlock(mu);
-    spun = Spin(budget);
-    gpr_mu_lock(mu);
+    gpr_mu_unlock(wait.mu);
+    spun = Spin(wait, start, budget);
+    gpr_mu_lock(wait.mu);
     if (spun == Spun::kReady) {
       Policy()->Record(true, base::SteadyNow() - start);
       return absl::OkStatus();
     }
     context->InvalidateNow();
   }
-  // In busy mode a thread does not sleep, but still has to look at the sockets
-  // between two spins. If enough others spin already, it does sleep, because it
-  // would take their cores.
-  const bool sleeps =
-      spun == Spun::kNot || Policy()->Budget(start) != absl::InfiniteDuration();
-  grpc_error_handle error = g_inner->pollset_work(
-      pollset, worker, sleeps ? deadline : context->Now());
+  // In busy mode a thread does not sleep, and has looked at the sockets between
+  // its polls. If enough others spin already, it does sleep, because it would
+  // take their cores.
+  if (spun != Spun::kNot && wanted == absl::InfiniteDuration()) {
+    return absl::OkStatus();
+  }
+  grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();
   Policy()->Record(context->Now() < deadline, base::SteadyNow() - start);
   return error;

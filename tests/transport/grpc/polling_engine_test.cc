@@ -7,11 +7,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 
 #include "grpcpp/alarm.h"
 #include "grpcpp/completion_queue.h"
 #include "gtest/gtest.h"
 #include "tests/transport/base/set_clock.h"
+#include "transport/grpc/left_input.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
@@ -80,8 +82,9 @@ TEST_F(PollingEngineTest, WhoWaitsPolls) {
 
 // The peer wrote while the waiting thread, the last one to spin, had not armed
 // the path yet: nobody is rung. The thread has what it waited for, and does not
-// come back: the path would be left alone.
+// come back, while others sleep: the path would be left alone.
 TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
+  ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
   path_->input = true;
   path_->on_poll = [this] {
     if (path_->polls == 1) Complete();
@@ -92,6 +95,27 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   EXPECT_EQ(path_->polls, 2);
   EXPECT_FALSE(path_->input);
+  LeftInputOfProcess()->EndSleep();
+}
+
+// The clients of a busy server write again and again. The thread goes on with
+// what it has, and one of gRPC's polls for those that sleep.
+TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
+  ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
+  std::atomic<int> polls_of_others{0};
+  const std::thread::id self = std::this_thread::get_id();
+  path_->input = true;
+  path_->on_poll = [&] {
+    if (path_->polls == 1) Complete();
+    if (std::this_thread::get_id() != self) ++polls_of_others;
+    path_->input = polls_of_others < 3;
+  };
+  EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
+  const auto end = Clock::now() + std::chrono::seconds(10);
+  while (path_->input && Clock::now() < end) std::this_thread::yield();
+  EXPECT_FALSE(path_->input);
+  EXPECT_EQ(polls_of_others, 3);
+  LeftInputOfProcess()->EndSleep();
 }
 
 // The same for one that is about to sleep.

@@ -1,0 +1,79 @@
+#include "transport/grpc/socket_turn.h"
+
+#include "absl/time/time.h"
+#include "src/core/lib/iomgr/closure.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/steady_time.h"
+#include "transport/grpc/grpc_abi.h"
+#include "transport/progress/turns.h"
+
+namespace penstock {
+namespace core {
+namespace {
+
+// A closure that runs right before those of the event that the next
+// pollset_work() handles. gRPC does not say whether there was an event: this
+// sees whether another closure follows it in the ExecCtx's list.
+class EventMark {
+ public:
+  EventMark() { GRPC_CLOSURE_INIT(&closure_, &EventMark::Run, this, nullptr); }
+  EventMark(const EventMark&) = delete;
+  EventMark& operator=(const EventMark&) = delete;
+
+  // Schedules the closure, unless it is still scheduled.
+  void Set() {
+    if (is_set_) return;
+    is_set_ = true;
+    grpc_core::ExecCtx::Run(DEBUG_LOCATION, &closure_, absl::OkStatus());
+  }
+  bool is_set() const { return is_set_; }
+  // Returns whether closures followed the mark when it ran last.
+  bool saw_event() const { return saw_event_; }
+
+ private:
+  static void Run(void* self, grpc_error_handle) {
+    auto* mark = static_cast<EventMark*>(self);
+    mark->is_set_ = false;
+    mark->saw_event_ = mark->closure_.next_data.next != nullptr;
+    // gRPC has read the clock before it asked for events, and the process may
+    // have been stopped in between.
+    grpc_core::ExecCtx::Get()->InvalidateNow();
+  }
+
+  grpc_closure closure_;
+  bool is_set_ = false;
+  bool saw_event_ = false;
+};
+
+// An event for which nobody waits schedules no closure, and others may be
+// behind it. Two of them in a row are rare.
+constexpr int kCallsWithoutEvent = 2;
+
+}  // namespace
+
+bool TakeSocketTurn(const grpc_event_engine_vtable& engine,
+                    grpc_pollset* pollset, gpr_mu* mu,
+                    grpc_pollset_worker** worker) {
+  const absl::Time end =
+      base::SteadyNow() + absl::Nanoseconds(progress::Turns::kTurnNanos);
+  EventMark mark;
+  bool more = true;
+  gpr_mu_lock(mu);
+  for (int without_event = 0; more;) {
+    mark.Set();
+    const grpc_error_handle error = engine.pollset_work(
+        pollset, worker, grpc_core::Timestamp::ProcessEpoch());
+    if (!error.ok()) break;  // it will tell the thread that sleeps there
+    if (!mark.is_set()) {    // else a kick ended the call before the look
+      without_event = mark.saw_event() ? 0 : without_event + 1;
+      if (without_event == kCallsWithoutEvent) more = false;
+    }
+    if (more && base::SteadyNow() >= end) break;
+  }
+  gpr_mu_unlock(mu);
+  if (mark.is_set()) grpc_core::ExecCtx::Get()->Flush();
+  return more;
+}
+
+}  // namespace core
+}  // namespace penstock
