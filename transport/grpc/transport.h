@@ -211,8 +211,12 @@ class Transport final : public grpc_transport,
   void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void SyncPathPoller() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void SchedulePolling() override;
-  void PollUntilEmpty();
+  // Limits how many amounts of input a thread delivers in a row after a
+  // doorbell: of small messages about as many as a turn has time for.
+  static constexpr int kPortions = 2;
+  void SchedulePolling() override { SchedulePolling(kPortions); }
+  void SchedulePolling(int portions);
+  void PollUntilEmpty(int portions = kPortions);
   void OnPathWakeup();
   void StartTimer(Timer* timer, grpc_core::Duration delay,
                   void (Transport::*expired)())

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/grpc/left_input.h"
 #include "transport/grpc/transport.h"
 #include "transport/paths/path_policy.h"
 #include "transport/paths/session_setup.h"
@@ -37,8 +38,9 @@ bool Transport::PollPath() {
 }
 
 // Delivers all input after a doorbell, as perhaps no other thread polls.
-// Between two bounded amounts, other closures of the ExecCtx run.
-void Transport::PollUntilEmpty() {
+// Between two bounded amounts, other closures of the ExecCtx run. After
+// `portions` of them the thread goes on with other work, and leaves the rest.
+void Transport::PollUntilEmpty(int portions) {
   std::shared_ptr<fabric::Endpoint> path;
   {
     base::MutexLock lock(&mu_);
@@ -46,17 +48,23 @@ void Transport::PollUntilEmpty() {
   }
   if (path == nullptr || !path->HasInput()) return;
   PollPath();
-  if (path->HasInput()) SchedulePolling();
+  if (!path->HasInput()) return;
+  if (portions > 1) {
+    SchedulePolling(portions - 1);
+  } else {
+    LeaveInput();
+  }
 }
 
-void Transport::SchedulePolling() {
+void Transport::SchedulePolling(int portions) {
   Ref();
-  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
-                          grpc_core::NewClosure([this](grpc_error_handle) {
-                            PollUntilEmpty();
-                            Unref();
-                          }),
-                          absl::OkStatus());
+  grpc_core::ExecCtx::Run(
+      DEBUG_LOCATION,
+      grpc_core::NewClosure([this, portions](grpc_error_handle) {
+        PollUntilEmpty(portions);
+        Unref();
+      }),
+      absl::OkStatus());
 }
 
 paths::SidePaths::Done Transport::OnSidePath() {
@@ -99,7 +107,7 @@ void Transport::OnPathWakeup() {
     path->ClearWakeup();
     session_->Poll();
   }
-  if (path->HasInput()) SchedulePolling();
+  if (path->HasInput()) SchedulePolling(kPortions);
 }
 
 void Transport::OnConnectWanted(const std::string& fabric,
