@@ -1,0 +1,264 @@
+// busy ROLE ...: a process of a server that many clients keep busy.
+//
+//   busy server API PATH           serves with the API sync, async or callback;
+//                                  says "port N"
+//   busy crowd PATH ADDRESS CLIENTS CALLS
+//                                  keeps CALLS calls outstanding on each of
+//                                  CLIENTS connections; says "running" after
+//                                  the first answer on each of them, and at the
+//                                  end "answers N"
+//   busy probe PATH ADDRESS MILLIS
+//                                  connects and makes calls, one after another,
+//                                  for MILLIS, ten at least; says "answers N"
+//                                  and microseconds: "first N", "median N",
+//                                  "p90 N", "longest N"; or "failed MESSAGE"
+//
+// PATH is a name of path.h. A process ends with its input, or with the process
+// that started it.
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/completion_queue.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "grpcpp/support/async_unary_call.h"
+#include "grpcpp/support/channel_arguments.h"
+#include "tests/e2e/call.h"
+#include "tests/e2e/path.h"
+#include "tests/e2e/test_service.h"
+
+namespace penstock::e2e {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void AwaitEndOfInput() {
+  char byte;
+  while (read(STDIN_FILENO, &byte, 1) > 0) {
+  }
+}
+
+// One EmptyCall of the completion-queue API. Deletes itself.
+class AsyncCall {
+ public:
+  AsyncCall(TestService::AsyncService* service,
+            grpc::ServerCompletionQueue* queue)
+      : service_(service), queue_(queue), writer_(&context_) {
+    service_->RequestEmptyCall(&context_, &request_, &writer_, queue_, queue_,
+                               this);
+  }
+
+  void Proceed(bool ok) {
+    if (finishing_ || !ok) {
+      delete this;
+      return;
+    }
+    new AsyncCall(service_, queue_);
+    finishing_ = true;
+    writer_.Finish(Empty(), grpc::Status::OK, this);
+  }
+
+ private:
+  TestService::AsyncService* const service_;
+  grpc::ServerCompletionQueue* const queue_;
+  grpc::ServerContext context_;
+  Empty request_;
+  grpc::ServerAsyncResponseWriter<Empty> writer_;
+  bool finishing_ = false;
+};
+
+class CallbackService final : public TestService::CallbackService {
+  grpc::ServerUnaryReactor* EmptyCall(grpc::CallbackServerContext* context,
+                                      const Empty*, Empty*) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
+
+int Serve(const std::string& api, Path path) {
+  TestServiceImpl sync;
+  CallbackService callback;
+  TestService::AsyncService async;
+  grpc::ServerBuilder builder;
+  EnableFor(path, &builder);
+  std::unique_ptr<grpc::ServerCompletionQueue> queue;
+  if (api == "sync") builder.RegisterService(&sync);
+  if (api == "callback") builder.RegisterService(&callback);
+  if (api == "async") {
+    builder.RegisterService(&async);
+    queue = builder.AddCompletionQueue();
+  }
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  auto server = builder.BuildAndStart();
+  if (server == nullptr) return 1;
+  std::thread worker;
+  if (queue != nullptr) {
+    worker = std::thread([&] {
+      new AsyncCall(&async, queue.get());
+      void* tag = nullptr;
+      bool ok = false;
+      while (queue->Next(&tag, &ok)) static_cast<AsyncCall*>(tag)->Proceed(ok);
+    });
+  }
+  std::cout << "port " << port << std::endl;
+  AwaitEndOfInput();
+  _exit(0);  // a busy server would have to drain first
+}
+
+std::shared_ptr<grpc::Channel> Connect(Path path, const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel(
+      address, CredentialsFor(path, grpc::InsecureChannelCredentials()),
+      arguments);
+}
+
+// Calls on one connection, of which `calls` are outstanding at any time.
+class Crowd {
+ public:
+  Crowd(Path path, const std::string& address, int clients, int calls) {
+    for (int client = 0; client < clients; ++client) {
+      auto stub = std::make_shared<TestService::Stub>(Connect(path, address));
+      for (int call = 0; call < calls; ++call) Start(stub, call == 0);
+    }
+  }
+
+  // Returns after the first answer on each connection.
+  void Begin(int clients) {
+    while (begun_ < clients) Turn();
+  }
+  // Returns when the process's input has ended.
+  void Run() {
+    std::thread watch([this] {
+      AwaitEndOfInput();
+      ends_ = true;
+    });
+    while (!ends_) Turn();
+    watch.join();
+  }
+  int64_t answers() const { return answers_; }
+
+ private:
+  struct One {
+    std::shared_ptr<TestService::Stub> stub;
+    bool is_first;
+    std::unique_ptr<Call> call;
+    std::unique_ptr<grpc::ClientAsyncResponseReader<Empty>> reader;
+    Empty response;
+    grpc::Status status;
+  };
+
+  void Start(std::shared_ptr<TestService::Stub> stub, bool is_first) {
+    auto* one = new One;
+    one->stub = std::move(stub);
+    one->is_first = is_first;
+    Send(one);
+  }
+  void Send(One* one) {
+    one->reader = nullptr;
+    one->call = std::make_unique<Call>();
+    one->call->set_wait_for_ready(true);
+    one->reader = one->stub->AsyncEmptyCall(one->call.get(), Empty(), &queue_);
+    one->reader->Finish(&one->response, &one->status, one);
+  }
+  void Turn() {
+    void* tag = nullptr;
+    bool ok = false;
+    if (!queue_.Next(&tag, &ok)) return;
+    auto* one = static_cast<One*>(tag);
+    if (!one->status.ok()) {
+      std::cout << "failed " << one->status.error_message() << std::endl;
+      _exit(1);
+    }
+    ++answers_;
+    if (one->is_first) ++begun_;
+    one->is_first = false;
+    Send(one);
+  }
+
+  grpc::CompletionQueue queue_;
+  int begun_ = 0;
+  int64_t answers_ = 0;
+  std::atomic<bool> ends_{false};
+};
+
+int RunCrowd(Path path, const std::string& address, int clients, int calls) {
+  Crowd crowd(path, address, clients, calls);
+  crowd.Begin(clients);
+  std::cout << "running" << std::endl;
+  const auto start = Clock::now();
+  crowd.Run();
+  const std::chrono::duration<double> time = Clock::now() - start;
+  std::cout << "answers " << crowd.answers() << std::endl;
+  std::cout << "rate " << static_cast<int64_t>(crowd.answers() / time.count())
+            << std::endl;
+  _exit(0);  // calls are under way
+}
+
+int Probe(Path path, const std::string& address,
+          std::chrono::milliseconds time) {
+  // On a machine that is busy otherwise, too.
+  constexpr size_t kLeastCalls = 10;
+  TestService::Stub stub(Connect(path, address));
+  std::vector<int64_t> micros;
+  const auto end = Clock::now() + time;
+  while (Clock::now() < end || micros.size() < kLeastCalls) {
+    const auto start = Clock::now();
+    const grpc::Status status = MakeEmptyCall(&stub);
+    if (!status.ok()) {
+      std::cout << "failed " << status.error_message() << std::endl;
+      return 1;
+    }
+    micros.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
+                         Clock::now() - start)
+                         .count());
+  }
+  std::cout << "first " << micros[0];
+  std::sort(micros.begin(), micros.end());
+  std::cout << "\nanswers " << micros.size() << "\nmedian "
+            << micros[micros.size() / 2] << "\np90 "
+            << micros[micros.size() * 9 / 10] << "\nlongest " << micros.back()
+            << std::endl;
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::e2e
+
+int main(int argc, char** argv) {
+  using namespace penstock::e2e;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signal(SIGPIPE, SIG_IGN);
+  const std::string role = argc > 1 ? argv[1] : "";
+  if (role == "server" && argc == 4) {
+    return Serve(argv[2], *PathOfName(argv[3]));
+  }
+  if (role == "crowd" && argc == 6) {
+    return RunCrowd(*PathOfName(argv[2]), argv[3], std::atoi(argv[4]),
+                    std::atoi(argv[5]));
+  }
+  if (role == "probe" && argc == 5) {
+    return Probe(*PathOfName(argv[2]), argv[3],
+                 std::chrono::milliseconds(std::atoi(argv[4])));
+  }
+  return 2;
+}
