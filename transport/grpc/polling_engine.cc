@@ -75,9 +75,10 @@ bool SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget) {
   bool all = g_turns.Take(Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;
-    // Let deadlines that are set from here on count from now.
-    if (all || yields ? set->PollAll() : set->PollHot()) {
-      context->InvalidateNow();
+    if (all || yields) {
+      set->PollAll();
+    } else {
+      set->PollHot();
     }
     all = false;
     context->Flush();

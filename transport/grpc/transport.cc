@@ -285,6 +285,7 @@ void Transport::OnConnectionClosed(const grpc_error_handle& error) {
 }
 
 void Transport::OnRead(grpc_error_handle error) {
+  grpc_core::ExecCtx::Get()->InvalidateNow();  // as in PollPath()
   {
     Section section(this);
     if (!error.ok()) {

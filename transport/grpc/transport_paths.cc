@@ -33,6 +33,9 @@ void Transport::OnSettleTimer() {
 }
 
 bool Transport::PollPath() {
+  // Deadlines of the calls that come count from now. The thread may have read
+  // the clock long ago: before its process was stopped and continued.
+  grpc_core::ExecCtx::Get()->InvalidateNow();
   Section section(this);
   return session_->Poll();
 }
