@@ -16,6 +16,7 @@
 #include "transport/grpc/socket_turn.h"
 #include "transport/progress/left_input.h"
 #include "transport/progress/poll_set.h"
+#include "transport/progress/real_time.h"
 #include "transport/progress/spin_policy.h"
 #include "transport/progress/turns.h"
 #include "transport/settings/settings.h"
@@ -65,13 +66,26 @@ bool LookAtSockets(const Wait& wait, absl::Time now) {
   return true;
 }
 
-// Polls until the caller has something to do or `budget` is over. Returns
-// whether it has. Yields the core now and then, because other threads, such as
-// the peer's, may need it.
-bool SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget) {
+enum class Spun {
+  kNot,    // did not spin, as other threads need the core
+  kIdle,   // spun, but nothing came
+  kReady,  // spun, and the caller has something to do
+};
+
+progress::RealTimeCores* Cores() {
+  static auto* const cores =
+      new progress::RealTimeCores(progress::PollSet::Get()->max_spinners());
+  return cores;
+}
+
+// Polls until the caller has something to do or `budget` is over. Yields the
+// core now and then, because other threads, such as the peer's, may need it.
+Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
+              bool is_busy) {
   constexpr int kPollsPerYield = 8;
   progress::PollSet* set = progress::PollSet::Get();
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
+  progress::RealTimeSpin spin(is_busy, Cores());
   bool all = g_turns.Take(Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;
@@ -86,34 +100,29 @@ bool SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget) {
     if (!ready && !yields) continue;
     const absl::Time now = base::SteadyNow();
     if (LookAtSockets(wait, now)) ready = context->IsReadyToFinish();
-    if (ready) return true;
-    if (now - start >= budget) return false;
+    if (ready) return Spun::kReady;
+    if (now - start >= budget) return Spun::kIdle;
+    if (!spin.MayGoOn(progress::IsRealTime())) return Spun::kNot;
     sched_yield();
     const absl::Time back = base::SteadyNow();
     Policy()->RecordYield(back - now, back, &t_losses);
   }
 }
 
-enum class Spun {
-  kNot,    // did not spin, as enough other threads do
-  kIdle,   // spun, but nothing came
-  kReady,  // spun, and the caller has something to do
-};
-
-Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget) {
+Spun Spin(const Wait& wait, absl::Time start, absl::Duration budget,
+          bool is_busy) {
   progress::PollSet* set = progress::PollSet::Get();
   Spun result = Spun::kNot;
   while (set->BeginSpin()) {
-    result = SpinOnce(wait, start, budget) ? Spun::kReady : Spun::kIdle;
+    result = SpinOnce(wait, start, budget, is_busy);
     const bool more = set->EndSpin();
     if (!more) return result;
-    if (result == Spun::kIdle) {
-      start = base::SteadyNow();
-      continue;
-    }
     // No doorbell was rung for what came before the path was armed again.
-    LeaveInput();
-    return result;
+    if (result == Spun::kReady) {
+      LeaveInput();
+      return result;
+    }
+    start = base::SteadyNow();
   }
   return result;
 }
@@ -147,6 +156,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
   if (progress::PollSet::Get()->empty()) return Sleep(wait, deadline);
   const absl::Time start = base::SteadyNow();
   const absl::Duration wanted = Policy()->Budget(start);
+  const bool is_busy = wanted == absl::InfiniteDuration();
   const absl::Duration budget =
       std::min(wanted, absl::Nanoseconds(progress::SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
@@ -154,7 +164,7 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     // The pollset remembers a kick that comes while this thread is not in
     // epoll.
     gpr_mu_unlock(wait.mu);
-    spun = Spin(wait, start, budget);
+    spun = Spin(wait, start, budget, is_busy);
     gpr_mu_lock(wait.mu);
     if (spun == Spun::kReady) {
       Policy()->Record(true, base::SteadyNow() - start);
@@ -163,11 +173,8 @@ grpc_error_handle Work(grpc_pollset* pollset, grpc_pollset_worker** worker,
     context->InvalidateNow();
   }
   // In busy mode a thread does not sleep, and has looked at the sockets between
-  // its polls. If enough others spin already, it does sleep, because it would
-  // take their cores.
-  if (spun != Spun::kNot && wanted == absl::InfiniteDuration()) {
-    return absl::OkStatus();
-  }
+  // its polls. It does sleep where it would take a core that others need.
+  if (spun != Spun::kNot && is_busy) return absl::OkStatus();
   grpc_error_handle error = Sleep(wait, deadline);
   context->InvalidateNow();
   Policy()->Record(context->Now() < deadline, base::SteadyNow() - start);

@@ -3,6 +3,8 @@
 
 #include "transport/grpc/polling_engine.h"
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -30,7 +32,10 @@ class FakePath : public progress::Pollable {
     if (on_poll) on_poll();
     return true;
   }
-  bool HasInput() const override { return input; }
+  bool HasInput() const override {
+    ++looks;
+    return input;
+  }
   void SetArmed(bool value) override {
     armed = value;
     if (value && on_armed) on_armed();
@@ -39,6 +44,7 @@ class FakePath : public progress::Pollable {
   std::atomic<bool> input{false};
   std::atomic<bool> armed{false};
   std::atomic<int> polls{0};
+  mutable std::atomic<int> looks{0};
   std::function<void()> on_poll;
   std::function<void()> on_armed;
 };
@@ -126,6 +132,22 @@ TEST_F(PollingEngineTest, WhoGoesToSleepTakesInWhatCameMeanwhile) {
   path_->on_poll = [this] { Complete(); };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   EXPECT_EQ(path_->polls, 1);
+}
+
+// Its peer may wait for this core, which nobody else gives it.
+TEST_F(PollingEngineTest, ARealTimeThreadSleeps) {
+  std::thread([&] {
+    sched_param param = {};
+    param.sched_priority = sched_get_priority_min(SCHED_FIFO);
+    if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) {
+      GTEST_SKIP() << "may not become a real-time thread";
+    }
+    path_->looks = 0;
+    EXPECT_EQ(Wait(std::chrono::milliseconds(1)),
+              grpc::CompletionQueue::TIMEOUT);
+    // A spin of 50 us has hundreds.
+    EXPECT_LE(path_->looks, 20);
+  }).join();
 }
 
 // It would spin for as long as the clock was set back.

@@ -1,0 +1,69 @@
+// Threads that the scheduler prefers to all ordinary ones.
+
+#ifndef PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
+#define PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
+
+#include <atomic>
+
+namespace penstock {
+namespace progress {
+
+// Returns whether the calling thread runs under SCHED_FIFO, SCHED_RR or
+// SCHED_DEADLINE. Such a thread gives its core to no ordinary one, not even by
+// sched_yield(). Makes a system call.
+bool IsRealTime();
+
+// The cores that spinning real-time threads of a process hold. The thread that
+// a spinner waits for may need a core, so one of them stays free.
+//
+// Thread-safe without locks.
+class RealTimeCores {
+ public:
+  // `cores` are those that the process may use.
+  explicit RealTimeCores(int cores) : limit_(cores - 1) {}
+
+  // Takes a core for a spinner. Returns false if it would be the last one.
+  bool Take() {
+    if (held_.fetch_add(1) < limit_) return true;
+    GiveBack();
+    return false;
+  }
+  void GiveBack() { held_.fetch_sub(1); }
+
+ private:
+  const int limit_;
+  std::atomic<int> held_{0};
+};
+
+// One spin of a thread. Notices whether the thread is a real-time one, and
+// whether it may spin nevertheless. Belongs to the thread.
+class RealTimeSpin {
+ public:
+  // In busy mode real-time threads spin on all cores of `cores` but one. In
+  // other modes they do not spin.
+  RealTimeSpin(bool is_busy, RealTimeCores* cores)
+      : is_busy_(is_busy), cores_(cores) {}
+  ~RealTimeSpin() {
+    if (holds_) cores_->GiveBack();
+  }
+  RealTimeSpin(const RealTimeSpin&) = delete;
+  RealTimeSpin& operator=(const RealTimeSpin&) = delete;
+
+  // Returns whether the thread may go on to spin. Call it instead of relying on
+  // sched_yield().
+  bool MayGoOn(bool is_real_time) {
+    if (!is_real_time || holds_) return true;
+    holds_ = is_busy_ && cores_->Take();
+    return holds_;
+  }
+
+ private:
+  const bool is_busy_;
+  RealTimeCores* const cores_;
+  bool holds_ = false;
+};
+
+}  // namespace progress
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
