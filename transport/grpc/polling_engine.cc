@@ -72,12 +72,6 @@ enum class Spun {
   kReady,  // spun, and the caller has something to do
 };
 
-progress::RealTimeCores* Cores() {
-  static auto* const cores =
-      new progress::RealTimeCores(progress::PollSet::Get()->max_spinners());
-  return cores;
-}
-
 // Polls until the caller has something to do or `budget` is over. Yields the
 // core now and then, because other threads, such as the peer's, may need it.
 Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
@@ -85,7 +79,8 @@ Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
   constexpr int kPollsPerYield = 8;
   progress::PollSet* set = progress::PollSet::Get();
   grpc_core::ExecCtx* context = grpc_core::ExecCtx::Get();
-  progress::RealTimeSpin spin(is_busy, Cores());
+  progress::RealTimeSpin spin(
+      is_busy, progress::RealTimeCores::OfProcess(set->max_spinners()));
   bool all = g_turns.Take(Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
     const bool yields = polls % kPollsPerYield == 0;

@@ -16,5 +16,10 @@ bool IsRealTime() {
   }
 }
 
+RealTimeCores* RealTimeCores::OfProcess(int cores) {
+  static auto* const of_process = new RealTimeCores(cores);
+  return of_process;
+}
+
 }  // namespace progress
 }  // namespace penstock

@@ -19,6 +19,10 @@ bool IsRealTime();
 // Thread-safe without locks.
 class RealTimeCores {
  public:
+  // Returns those of the process, which may use as many cores as the first call
+  // says. Never destroyed.
+  static RealTimeCores* OfProcess(int cores);
+
   // `cores` are those that the process may use.
   explicit RealTimeCores(int cores) : limit_(cores - 1) {}
 

@@ -9,35 +9,54 @@
 namespace penstock {
 namespace progress {
 
-bool Spinner::PollFor(absl::Duration budget, const Turn& look) {
+Spinner::Spun Spinner::PollFor(absl::Time start, absl::Duration budget,
+                               const Turn& look) {
   constexpr int kPollsPerLook = 8;
-  const absl::Time start = base::SteadyNow();
+  RealTimeSpin spin(policy_.Budget(start) == absl::InfiniteDuration(),
+                    RealTimeCores::OfProcess(set_->max_spinners()));
+  bool all = turns_.Take(Turns::Source::kColdPaths, start);
   for (int polls = 1;; ++polls) {
     const bool looks = polls % kPollsPerLook == 0;
-    if (looks ? set_->PollAll() : set_->PollHot()) return true;
+    if (all || looks ? set_->PollAll() : set_->PollHot()) return Spun::kFound;
+    all = false;
     if (!looks) continue;
-    if (look()) return true;
+    if (look()) return Spun::kFound;
     const absl::Time now = base::SteadyNow();
-    if (now - start >= budget) return false;
+    if (now - start >= budget) return Spun::kIdle;
+    if (!spin.MayGoOn(IsRealTime())) return Spun::kNot;
     sched_yield();  // other threads, such as the peer's, may need the core
     const absl::Time back = base::SteadyNow();
     policy_.RecordYield(back - now, back, &losses_);
   }
 }
 
-Spinner::Spun Spinner::Spin(absl::Duration budget, const Turn& look) {
+Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
+                            const Turn& look) {
   Spun result = Spun::kNot;
   while (set_->BeginSpin()) {
-    result = PollFor(budget, look) ? Spun::kFound : Spun::kIdle;
-    const bool more = set_->EndSpin();
-    if (!more) return result;
+    result = PollFor(start, budget, look);
     // No doorbell was rung for what came before the path was armed again.
-    while (set_->PollAll()) {
-      result = Spun::kFound;
-    }
+    if (set_->EndSpin()) has_left_input_ = true;
+    if (!has_left_input_) return result;
+    if (PollLeftInput()) return Spun::kFound;
     if (result == Spun::kFound) return result;
+    start = base::SteadyNow();
   }
   return result;
+}
+
+// Polls until the set has no input, but not longer than a turn. Returns whether
+// there was any.
+bool Spinner::PollLeftInput() {
+  const absl::Time end =
+      base::SteadyNow() + absl::Nanoseconds(Turns::kTurnNanos);
+  bool any = false;
+  has_left_input_ = true;
+  while (has_left_input_ && base::SteadyNow() < end) {
+    has_left_input_ = set_->PollAll();
+    any |= has_left_input_;
+  }
+  return any;
 }
 
 void Spinner::Wait(const Turn& look, const Turn& sleep) {
@@ -46,15 +65,18 @@ void Spinner::Wait(const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
+  // Else input of the set could keep the thread from its other work for ever.
+  if (turns_.Take(Turns::Source::kSockets, start) && look()) return;
+  if (has_left_input_ && PollLeftInput()) return;
+  const absl::Duration wanted = policy_.Budget(start);
   const absl::Duration budget =
-      std::min(policy_.Budget(start), absl::Nanoseconds(SpinPolicy::kMaxNanos));
+      std::min(wanted, absl::Nanoseconds(SpinPolicy::kMaxNanos));
   Spun spun = Spun::kNot;
-  if (budget > absl::ZeroDuration()) spun = Spin(budget, look);
+  if (budget > absl::ZeroDuration()) spun = Spin(start, budget, look);
   bool found = spun == Spun::kFound;
-  // In busy mode a thread sleeps only if enough others spin already, because it
-  // would take their cores.
-  const bool sleeps =
-      spun == Spun::kNot || policy_.Budget(start) != absl::InfiniteDuration();
+  // In busy mode a thread sleeps only where it would take a core that others
+  // need.
+  const bool sleeps = spun == Spun::kNot || wanted != absl::InfiniteDuration();
   if (!found) found = sleeps ? sleep() : look();
   policy_.Record(found, base::SteadyNow() - start);
 }

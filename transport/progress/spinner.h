@@ -7,7 +7,9 @@
 
 #include "absl/time/time.h"
 #include "transport/progress/poll_set.h"
+#include "transport/progress/real_time.h"
 #include "transport/progress/spin_policy.h"
+#include "transport/progress/turns.h"
 
 namespace penstock {
 namespace progress {
@@ -26,22 +28,27 @@ class Spinner {
 
   // Waits once: until the set has delivered something, or a turn has done
   // something, or sleep() returns. Calls look(), which must not block, now and
-  // then while it polls.
+  // then while it polls. If the set always has something, each wait is short,
+  // and calls look() when that is due by Turns.
   void Wait(const Turn& look, const Turn& sleep);
 
  private:
   enum class Spun {
-    kNot,    // enough other threads spin
+    kNot,    // other threads need the core
     kIdle,   // nothing came
     kFound,  // the set or a turn had something
   };
 
-  Spun Spin(absl::Duration budget, const Turn& look);
-  bool PollFor(absl::Duration budget, const Turn& look);
+  Spun Spin(absl::Time start, absl::Duration budget, const Turn& look);
+  Spun PollFor(absl::Time start, absl::Duration budget, const Turn& look);
+  bool PollLeftInput();
 
   PollSet* const set_;
   SpinPolicy policy_;
   CoreLosses losses_;
+  Turns turns_;
+  // Whether the set may have input for which no doorbell rings.
+  bool has_left_input_ = false;
 };
 
 }  // namespace progress

@@ -1,6 +1,7 @@
 #include "transport/progress/spinner.h"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "gtest/gtest.h"
@@ -12,7 +13,7 @@ namespace {
 
 class FakePollable : public Pollable {
  public:
-  bool Poll() override { return input.exchange(false); }
+  bool Poll() override { return input.exchange(always_has_input); }
   bool HasInput() const override { return input; }
   void SetArmed(bool value) override {
     armed = value;
@@ -22,6 +23,7 @@ class FakePollable : public Pollable {
   std::atomic<bool> input{false};
   std::atomic<bool> armed{false};
   std::atomic<bool> comes_as_it_is_armed{false};
+  std::atomic<bool> always_has_input{false};
 };
 
 class SpinnerTest : public testing::Test {
@@ -92,6 +94,28 @@ TEST_F(SpinnerTest, SeesWhatCameAsItArmed) {
   Wait(&spinner);
   EXPECT_FALSE(pollable_->input);
   EXPECT_EQ(sleeps_, 0);
+}
+
+// A peer that writes again and again.
+TEST_F(SpinnerTest, LooksForOtherWorkBesideABusyPath) {
+  Spinner spinner(&set_, PollingMode::kAdaptive);
+  Add();
+  pollable_->input = pollable_->always_has_input = true;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (looks_ < 3 && std::chrono::steady_clock::now() < end) Wait(&spinner);
+  EXPECT_EQ(looks_, 3);
+  EXPECT_EQ(sleeps_, 0);
+}
+
+TEST_F(SpinnerTest, PollsABusyPathBesideOtherWork) {
+  Spinner spinner(&set_, PollingMode::kAdaptive);
+  Add();
+  pollable_->input = true;
+  found_by_look_ = 1;
+  Wait(&spinner);
+  EXPECT_TRUE(pollable_->input) << "the other work was due";
+  Wait(&spinner);
+  EXPECT_FALSE(pollable_->input);
 }
 
 TEST_F(SpinnerTest, SleepsAtOnceWhereOthersSpin) {
