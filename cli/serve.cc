@@ -41,6 +41,9 @@ class EchoService final : public grpc::Service {
  private:
   static grpc::Status Echo(EchoService*, grpc::ServerContext*,
                            const ByteBuffer* request, ByteBuffer* reply) {
+    if (!request->Valid()) {
+      return {grpc::StatusCode::INTERNAL, "the call has no message"};
+    }
     *reply = *request;
     return grpc::Status::OK;
   }

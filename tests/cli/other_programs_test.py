@@ -24,6 +24,38 @@ print("answered", *sys.argv[2:])
 """
 
 
+# Sends as many messages as it is told, which for this method is not always one.
+SENDER = """
+import sys, grpc
+channel = grpc.insecure_channel(sys.argv[1])
+send = channel.stream_unary("/penstock.Ping/Echo")
+compression = grpc.Compression.Gzip if "gzip" in sys.argv else None
+try:
+    print(send(iter([b"a" * 9999] * int(sys.argv[2])), timeout=20,
+               compression=compression)[:1])
+except grpc.RpcError as error:
+    print(error.code().name)
+"""
+
+
+class ServeTest(CommandTest):
+    """`penstock serve` beside stock gRPC, as its peers may be."""
+
+    def send(self, address, *arguments):
+        return subprocess.run(
+            [sys.executable, "-c", SENDER, address, *arguments], text=True,
+            stdout=subprocess.PIPE, timeout=LIMIT,
+            env=clean_environment()).stdout.strip()
+
+    def test_a_call_with_no_message_or_several_does_not_end_it(self):
+        address = self.serve()
+        self.assertEqual(self.send(address, "0"), "INTERNAL")
+        self.assertNotEqual(self.send(address, "2"), "")
+        self.assertEqual(self.send(address, "1", "gzip"), "b'a'")
+        self.assertEqual(self.send(address, "1"), "b'a'")
+        self.assertIsNone(self.server.poll())
+
+
 class RunTest(CommandTest):
 
     def test_a_python_client_goes_over_shm(self):
