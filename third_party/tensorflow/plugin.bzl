@@ -1,6 +1,7 @@
 """tensorflow_plugin: a shared library that the stock wheel of TensorFlow loads."""
 
 load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
+load("//third_party:cc.bzl", "cc_binary")
 
 # For targets that only an installed TensorFlow makes possible; see
 # tools/setup --tensorflow.
@@ -35,7 +36,7 @@ _flavored = rule(
     },
 )
 
-def tensorflow_plugin(name, srcs, deps, exports, **kwargs):
+def tensorflow_plugin(name, srcs, deps, exports, precompiled, **kwargs):
     """Makes lib<name>.so. All of it and of its deps is built for TensorFlow.
 
     Args:
@@ -43,9 +44,10 @@ def tensorflow_plugin(name, srcs, deps, exports, **kwargs):
       srcs: C++ files that nothing refers to, such as registrars.
       deps: cc_libraries.
       exports: a linker's version script that says what others may see.
+      precompiled: the label of a precompiled_header that the sources begin with.
       **kwargs: as usual.
     """
-    native.cc_binary(
+    cc_binary(
         name = name + "_linked",
         srcs = srcs,
         additional_linker_inputs = [exports],
@@ -55,6 +57,7 @@ def tensorflow_plugin(name, srcs, deps, exports, **kwargs):
             "-Wl,--version-script=$(location %s)" % exports,
         ],
         linkshared = True,
+        precompiled = precompiled,
         tags = ["manual"],
         target_compatible_with = NEEDS_TENSORFLOW,
         # Libraries are searched in this order: where TensorFlow exports names
