@@ -9,6 +9,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/elsewhere.h"
 #include "frameworks/tensorflow/proto_message.h"
 #include "frameworks/tensorflow/tensor_message.h"
 #include "frameworks/tensorflow/worker.h"
@@ -25,15 +26,6 @@ using ::tensorflow::RecvTensorRequest;
 using ::tensorflow::StatusCallback;
 using ::tensorflow::TensorResponse;
 using Answer = absl::StatusOr<rpc::Response>;
-
-// What takes longer to copy than a thread takes to start is not copied on the
-// thread on which all answers come.
-constexpr size_t kLargeBytes = 1 << 20;
-
-void HereOrElsewhere(size_t bytes, std::function<void()> take) {
-  if (bytes < kLargeBytes) return take();
-  ::tensorflow::Env::Default()->SchedClosure(std::move(take));
-}
 
 // Copies, and lets go of the payload before it says so.
 void CopyBuffer(rpc::Response response, const RecvBufRequest* request,
@@ -114,8 +106,13 @@ void RemoteWorker::RecvTensorAsync(CallOptions* options,
     });
   };
   call.answered = [response, task = task_, done](Answer answer) {
-    done(answer.ok() ? DecodeTensor(*answer, response)
-                     : NamingPeer(answer.status(), task, kRecvTensor));
+    if (!answer.ok()) {
+      return done(NamingPeer(answer.status(), task, kRecvTensor));
+    }
+    const size_t work = DecodingWork(*answer);
+    HereOrElsewhere(work, [answer = *std::move(answer), response, done] {
+      done(DecodeTensor(answer, response));
+    });
   };
   route_->Start(std::move(call));
 }

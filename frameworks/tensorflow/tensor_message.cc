@@ -39,15 +39,34 @@ std::string Contiguous(const memory::Payload& payload) {
   return text;
 }
 
-void SetWhole(const RecvTensorResponse& whole, rpc::Response* response) {
-  auto text = std::make_shared<std::string>(whole.SerializeAsString());
+absl::Status TooLarge() {
+  return absl::InternalError(
+      "Cannot encode a Tensor that exceeds the 2GB protobuf limit.");
+}
+
+// Protobuf's limit is below 2^31; what is not content needs much less.
+constexpr size_t kMostWholeBytes = (size_t{1} << 31) - (1 << 20);
+
+// Strings and the like are parsed one by one: a byte takes as long as so many
+// that are copied.
+constexpr size_t kCopiesPerParsed = 16;
+
+absl::StatusOr<rpc::Response> EncodeWhole(const RecvTensorResponse& whole) {
+  rpc::Response response;
+  auto text = std::make_shared<std::string>();
+  if (!whole.SerializeToString(text.get())) return TooLarge();
   if (text->size() < rpc::kMaxMetadataBytes) {
-    response->metadata = kWhole + *text;
-    return;
+    response.metadata = kWhole + *text;
+    return response;
   }
-  response->metadata = kWholeInPayload;
-  response->payload = memory::Payload(memory::Bytes{
+  response.metadata = kWholeInPayload;
+  response.payload = memory::Payload(memory::Bytes{
       reinterpret_cast<const uint8_t*>(text->data()), text->size(), text});
+  return response;
+}
+
+bool MayBeLent(const memory::Payload& payload) {
+  return payload.pieces().size() == 1 && payload.size() >= kLeastLentBytes;
 }
 
 // TensorResponse has no function that takes a tensor. Its own, which it gives
@@ -100,8 +119,7 @@ absl::Status DecodeBytes(RecvTensorResponse* meta,
     return Malformed();
   }
   if (!IsOnCpu(*result)) return CopyToDevice(meta, payload, result);
-  if (may_lend && payload.pieces().size() == 1 &&
-      payload.size() >= kLeastLentBytes) {
+  if (may_lend && MayBeLent(payload)) {
     absl::optional<Tensor> lent =
         LentTensor(dtype, shape, payload.pieces().front());
     if (lent.has_value()) {
@@ -134,18 +152,36 @@ memory::Bytes BytesOf(const Tensor& tensor) {
                        data.size(), owner};
 }
 
-rpc::Response EncodeTensor(const Tensor& tensor, bool is_dead,
-                           bool may_change) {
+size_t EncodingWork(const Tensor& tensor) {
+  return ::tensorflow::DataTypeCanUseMemcpy(tensor.dtype())
+             ? 0
+             : kCopiesPerParsed * tensor.TotalBytes();
+}
+
+size_t DecodingWork(const rpc::Response& response) {
+  if (response.metadata.empty()) return 0;
+  switch (response.metadata.front()) {
+    case kBytes:
+      return MayBeLent(response.payload) ? 0 : response.payload.size();
+    case kBytesToCopy:
+      return response.payload.size();
+    default:
+      return kCopiesPerParsed * response.payload.size();
+  }
+}
+
+absl::StatusOr<rpc::Response> EncodeTensor(const Tensor& tensor, bool is_dead,
+                                           bool may_change) {
   RecvTensorResponse meta;
   meta.set_is_dead(is_dead);
   meta.set_send_start_micros(
       static_cast<int64_t>(::tensorflow::Env::Default()->NowMicros()));
-  rpc::Response response;
   if (!::tensorflow::DataTypeCanUseMemcpy(tensor.dtype())) {
+    if (tensor.TotalBytes() > kMostWholeBytes) return TooLarge();
     tensor.AsProtoTensorContent(meta.mutable_tensor());
-    SetWhole(meta, &response);
-    return response;
+    return EncodeWhole(meta);
   }
+  rpc::Response response;
   meta.mutable_tensor()->set_dtype(tensor.dtype());
   tensor.shape().AsProto(meta.mutable_tensor()->mutable_tensor_shape());
   response.metadata =
@@ -172,7 +208,8 @@ absl::Status DecodeTensor(const rpc::Response& response,
     case kWhole:
     case kWholeInPayload:
       if (!HasContentForAll(meta.tensor())) return Malformed();
-      return result->InitFrom(&meta);
+      // Of a variant that this process cannot decode; grpc says INTERNAL, too.
+      return result->InitFrom(&meta).ok() ? absl::OkStatus() : Malformed();
     default:
       return Malformed();
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "frameworks/tensorflow/elsewhere.h"
 #include "frameworks/tensorflow/on_host.h"
 #include "frameworks/tensorflow/pool_allocator.h"
 #include "frameworks/tensorflow/proto_message.h"
@@ -129,12 +130,15 @@ void Worker::HandleRecvTensor(const Incoming& call) {
           const absl::Status& received, const Rendezvous::Args& sent,
           const Rendezvous::Args&, const Tensor& tensor, bool is_dead) {
         if (!received.ok()) return call->Respond(received);
-        OnHost(
-            tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
-            name, [this, call, is_dead](absl::StatusOr<Tensor> host) {
-              if (!host.ok()) return call->Respond(host.status());
-              call->Respond(EncodeTensor(*host, is_dead, has_ref_variables_));
-            });
+        OnHost(tensor, source, sent.device_context, sent.alloc_attrs.on_host(),
+               name, [this, call, is_dead](absl::StatusOr<Tensor> host) {
+                 if (!host.ok()) return call->Respond(host.status());
+                 HereOrElsewhere(
+                     EncodingWork(*host), [this, call, is_dead, host = *host] {
+                       call->Respond(
+                           EncodeTensor(host, is_dead, has_ref_variables_));
+                     });
+               });
       });
 }
 

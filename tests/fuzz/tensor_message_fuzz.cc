@@ -54,8 +54,8 @@ std::string InputOf(const std::string& metadata, const std::string& payload) {
 }
 
 std::string SeedOf(const Tensor& tensor, bool may_change = false) {
-  const rpc::Response response =
-      penstock::tensorflow::EncodeTensor(tensor, /*is_dead=*/false, may_change);
+  const rpc::Response response = *penstock::tensorflow::EncodeTensor(
+      tensor, /*is_dead=*/false, may_change);
   return InputOf(response.metadata, Flat(response.payload));
 }
 

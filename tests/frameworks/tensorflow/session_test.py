@@ -189,6 +189,18 @@ class SessionTest(unittest.TestCase):
         self.assertLess(time.monotonic() - begun, 10)
         self.assertEqual(session.run(result, {index: 4}), 0)
 
+    def test_strings_above_protobufs_limit_are_an_error_as_over_grpc(self):
+        with on_ps():
+            count = tf1.placeholder(tf.int32, [])
+            words = tf.fill([count], tf.constant("x" * (1 << 20)))
+        with on_worker():
+            length = tf.reduce_sum(tf.strings.length(words))
+        session = self.session()
+        self.assertEqual(session.run(length, {count: 3}), 3 << 20)
+        with self.assertRaisesRegex(tf.errors.InternalError, "2GB"):
+            session.run(length, {count: 2048})
+        self.assertEqual(session.run(length, {count: 5}), 5 << 20)
+
     def test_step_that_times_out_ends_transfers_that_wait(self):
         with on_ps():
             queue = tf1.FIFOQueue(1, [tf.float32], [[1000]])

@@ -1,0 +1,19 @@
+// Work that must not keep the thread that polls.
+
+#ifndef PENSTOCK_FRAMEWORKS_TENSORFLOW_ELSEWHERE_H_
+#define PENSTOCK_FRAMEWORKS_TENSORFLOW_ELSEWHERE_H_
+
+#include <cstddef>
+#include <functional>
+
+namespace penstock {
+namespace tensorflow {
+
+// Runs `work`, which takes as long as copying so many bytes: at once if that is
+// short, else on a thread of TensorFlow's.
+void HereOrElsewhere(size_t bytes, std::function<void()> work);
+
+}  // namespace tensorflow
+}  // namespace penstock
+
+#endif  // PENSTOCK_FRAMEWORKS_TENSORFLOW_ELSEWHERE_H_
