@@ -7,12 +7,18 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # default. Empty for `query` and `info`, whose output is read.
 bazel_prefix=()
 
-# Bazel in this tree. With PENSTOCK_BAZEL_OUTPUT_BASE set, a server and an
+# Bazel in this tree, with its cache in XDG_CACHE_HOME or HOME: what .bazelrc has
+# for ~ is the home of the password database. With PENSTOCK_BAZEL_OUTPUT_BASE set, a server and an
 # output folder of its own, and the bazel-* links stay as they are.
 # Usage: run_bazel COMMAND ARGUMENT...
 run_bazel() {
   local startup=(--max_idle_secs=600) command=$1
   shift
+  case $command in
+    build | test | info)
+      set -- --disk_cache="${XDG_CACHE_HOME:-$HOME/.cache}/penstock/bazel" "$@"
+      ;;
+  esac
   if [[ -n ${PENSTOCK_BAZEL_OUTPUT_BASE:-} ]]; then
     startup+=(--output_base="$PENSTOCK_BAZEL_OUTPUT_BASE")
     [[ $command == query ]] ||
