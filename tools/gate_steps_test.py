@@ -42,8 +42,8 @@ class GateStepsTest(unittest.TestCase):
         said = self.bash("plan_steps default set-up tests VM;"
                          "begin_step set-up; ((GATE_BEGUN -= 240)); begin_step tests")
         self.assertEqual(said.splitlines(), [
-            "", "== 1/3 set-up: 0 s so far, about 27 min to go",
-            "", "== 2/3 tests: 4 min so far, about 25 min to go"])
+            "", "== 1/3 set-up: 0 s so far, about 37 min to go",
+            "", "== 2/3 tests: 4 min so far, about 35 min to go"])
 
     def test_the_last_run_says_how_long_a_step_takes(self):
         self.keep("tests 600\nVM 30\nnonsense\nset-up x\n")
