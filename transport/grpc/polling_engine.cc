@@ -136,8 +136,6 @@ grpc_error_handle Sleep(const Wait& wait, grpc_core::Timestamp deadline) {
   grpc_error_handle error =
       g_inner->pollset_work(wait.pollset, wait.worker, deadline);
   left->EndSleep();
-  // It has handled one event, perhaps of many.
-  g_turns.MakeDue(Source::kSockets);
   return error;
 }
 
