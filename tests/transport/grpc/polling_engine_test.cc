@@ -108,19 +108,20 @@ TEST_F(PollingEngineTest, WhoLeavesWithACompletionTakesInWhatCameMeanwhile) {
 // what it has, and one of gRPC's polls for those that sleep.
 TEST_F(PollingEngineTest, WhoLeavesABusyPathDoesNotPollItForEver) {
   ASSERT_TRUE(LeftInputOfProcess()->BeginSleep());
-  std::atomic<int> polls_of_others{0};
+  // Others may poll once more while this test ends.
+  auto polls_of_others = std::make_shared<std::atomic<int>>(0);
   const std::thread::id self = std::this_thread::get_id();
   path_->input = true;
-  path_->on_poll = [&] {
+  path_->on_poll = [this, self, polls_of_others] {
     if (path_->polls == 1) Complete();
-    if (std::this_thread::get_id() != self) ++polls_of_others;
-    path_->input = polls_of_others < 3;
+    if (std::this_thread::get_id() != self) ++*polls_of_others;
+    path_->input = *polls_of_others < 3;
   };
   EXPECT_EQ(Wait(std::chrono::seconds(10)), grpc::CompletionQueue::GOT_EVENT);
   const auto end = Clock::now() + std::chrono::seconds(10);
   while (path_->input && Clock::now() < end) std::this_thread::yield();
   EXPECT_FALSE(path_->input);
-  EXPECT_EQ(polls_of_others, 3);
+  EXPECT_GE(*polls_of_others, 3);
   LeftInputOfProcess()->EndSleep();
 }
 
