@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>  // secure_getenv
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -10,6 +11,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "spdlog/sinks/base_sink.h"
 #include "spdlog/spdlog.h"
 #include "transport/base/join_words.h"
@@ -62,10 +64,17 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     return Write(line);
   }
 
-  bool Write(const spdlog::details::log_msg& line) {
-    spdlog::memory_buf_t bytes;
-    formatter_->format(line, bytes);
-    return WriteToStderr({bytes.data(), bytes.size()});
+  // Does without spdlog's formatter, which calls localtime_r(). That takes a
+  // lock of the C library, which stays locked in the child of a fork if another
+  // thread held it.
+  static bool Write(const spdlog::details::log_msg& line) {
+    const auto level = spdlog::level::to_string_view(line.level);
+    return WriteToStderr(absl::StrCat(
+        absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(line.time),
+                         absl::UTCTimeZone()),
+        " ", absl::string_view(level.data(), level.size()), " penstock[",
+        getpid(), "]: ",
+        absl::string_view(line.payload.data(), line.payload.size()), "\n"));
   }
 
   Allowance allowances_[2];  // up to information; warnings and errors
@@ -100,7 +109,6 @@ void Log(Level level, absl::string_view text);
 spdlog::logger* Make() {
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
-  made->set_pattern("%Y-%m-%dT%H:%M:%S.%e %l penstock[%P]: %v");
   const char* set = secure_getenv(kLogVariable);
   const std::string level = set == nullptr ? kDefaultLogLevel : set;
   const bool is_level = SetLevel(level, made.get());

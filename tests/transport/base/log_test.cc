@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <thread>
 
@@ -74,7 +75,7 @@ TEST(Log, OffIsSilent) { EXPECT_EQ(LogOf("off"), ""); }
 
 TEST(Log, LineSaysWhenHowBadAndWho) {
   const std::string log = LogOf("error");
-  // 2024-01-31T12:34:56.789 error penstock[123]: an error line
+  // 2024-01-31T12:34:56.789Z error penstock[123]: an error line
   const auto digits = [&log](size_t at, size_t count) {
     for (size_t i = at; i < at + count; ++i) {
       if (i >= log.size() || !isdigit(log[i])) return false;
@@ -83,7 +84,8 @@ TEST(Log, LineSaysWhenHowBadAndWho) {
   };
   EXPECT_TRUE(digits(0, 4) && log[4] == '-' && digits(11, 2)) << log;
   const size_t at = log.find(" error penstock[");
-  ASSERT_EQ(at, 23u) << log;
+  ASSERT_EQ(at, 24u) << log;
+  EXPECT_EQ(log[23], 'Z') << log;
   const size_t end = log.find("]: an error line\n");
   ASSERT_NE(end, std::string::npos) << log;
   EXPECT_TRUE(digits(at + 16, end - at - 16)) << log;
@@ -142,12 +144,17 @@ TEST(Log, AFileWithoutRoomDoesNotEndTheProgram) {
   });
 }
 
-// The child of a fork while another thread writes a line.
+// The child of a fork while one thread of its parent writes a line, and another
+// holds the C library's lock on time zones.
 TEST(Log, ForkedChildHasALogOfItsOwn) {
   const std::string log = LoggedBy([] {
     std::atomic<bool> done{false};
     std::thread busy([&done] {
       while (!done) LogInfo("of the parent");
+    });
+    std::thread clock([&done] {
+      tm local;
+      for (time_t now = 0; !done; ++now) localtime_r(&now, &local);
     });
     for (int i = 0; i < 20; ++i) {
       const pid_t child = fork();
@@ -162,6 +169,7 @@ TEST(Log, ForkedChildHasALogOfItsOwn) {
     }
     done = true;
     busy.join();
+    clock.join();
   });
   size_t children = 0;
   for (size_t at = 0; (at = log.find("of a child", at)) != log.npos; ++at) {
