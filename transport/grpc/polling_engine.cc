@@ -97,7 +97,7 @@ Spun SpinOnce(const Wait& wait, absl::Time start, absl::Duration budget,
     if (LookAtSockets(wait, now)) ready = context->IsReadyToFinish();
     if (ready) return Spun::kReady;
     if (now - start >= budget) return Spun::kIdle;
-    if (!spin.MayGoOn(progress::IsRealTime())) return Spun::kNot;
+    if (!spin.MayGoOn(progress::IsRealTime(now))) return Spun::kNot;
     sched_yield();
     const absl::Time back = base::SteadyNow();
     Policy()->RecordYield(back - now, back, &t_losses);

@@ -4,14 +4,22 @@
 #define PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
 
 #include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
 
 namespace penstock {
 namespace progress {
 
+// How long an answer of IsRealTime() may be old, in nanoseconds. A spinner asks
+// after each few polls, and a system call there delays its next poll.
+constexpr int64_t kRealTimeLookNanos = 1000 * 1000;
+
 // Returns whether the calling thread runs under SCHED_FIFO, SCHED_RR or
 // SCHED_DEADLINE. Such a thread gives its core to no ordinary one, not even by
-// sched_yield(). Makes a system call.
-bool IsRealTime();
+// sched_yield(). `now` is base::SteadyNow(). Asks the kernel at most once in
+// kRealTimeLookNanos for each thread.
+bool IsRealTime(absl::Time now);
 
 // The cores that spinning real-time threads of a process hold. The thread that
 // a spinner waits for may need a core, so one of them stays free.

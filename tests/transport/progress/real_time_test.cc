@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "transport/base/steady_time.h"
 
 namespace penstock {
 namespace progress {
@@ -57,7 +58,8 @@ void WithPolicy(int policy, Function function) {
 }
 
 TEST(RealTime, KnowsThePolicyOfItsThread) {
-  EXPECT_FALSE(IsRealTime()) << "or the test itself has been started so";
+  EXPECT_FALSE(IsRealTime(base::SteadyNow()))
+      << "or the test itself has been started so";
   for (int policy : {SCHED_FIFO, SCHED_RR, SCHED_FIFO | SCHED_RESET_ON_FORK}) {
     WithPolicy(policy & ~SCHED_RESET_ON_FORK, [&](bool is_set) {
       if (!is_set) GTEST_SKIP() << "may not become a real-time thread";
@@ -66,10 +68,26 @@ TEST(RealTime, KnowsThePolicyOfItsThread) {
         param.sched_priority = 1;
         ASSERT_EQ(sched_setscheduler(0, policy, &param), 0);
       }
-      EXPECT_TRUE(IsRealTime());
+      EXPECT_TRUE(IsRealTime(base::SteadyNow()));
     });
   }
-  EXPECT_FALSE(IsRealTime());
+  EXPECT_FALSE(IsRealTime(base::SteadyNow()));
+}
+
+TEST(RealTime, NoticesANewPolicyInTime) {
+  std::thread([] {
+    const absl::Time now = base::SteadyNow();
+    EXPECT_FALSE(IsRealTime(now));
+    sched_param param = {};
+    param.sched_priority = sched_get_priority_min(SCHED_FIFO);
+    if (sched_setscheduler(0, SCHED_FIFO, &param) != 0) {
+      GTEST_SKIP() << "may not become a real-time thread";
+    }
+    const absl::Duration look = absl::Nanoseconds(kRealTimeLookNanos);
+    EXPECT_FALSE(IsRealTime(now + look - absl::Nanoseconds(1)))
+        << "asked the kernel again";
+    EXPECT_TRUE(IsRealTime(now + look));
+  }).join();
 }
 
 }  // namespace
