@@ -56,6 +56,10 @@ Findings Variable(const std::string& name, const std::string& value) {
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     return {UnknownVariable(name)};
   }
+  if (value.empty()) {
+    return {{kGroup, "settings", Level::kOk,
+             absl::StrCat(name, " is empty, which counts as unset"), ""}};
+  }
   const absl::Status status = CheckVariable(name, value);
   if (absl::IsInvalidArgument(status)) {
     return {{kGroup, "settings", Level::kProblem,

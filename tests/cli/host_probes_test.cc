@@ -138,6 +138,15 @@ TEST(SettingsProbeTest, GoodOnesAndThoseOfTensorFlowAreShown) {
   EXPECT_EQ(found[1].level, Level::kOk);
 }
 
+TEST(SettingsProbeTest, AnEmptyOneIsSaidToBeUnset) {
+  FakeHost host;
+  host->environment = {{"PENSTOCK_SHM_DIRECTORY", ""}};
+  const Finding found = Only(ProbeSettings(*host), "settings");
+  EXPECT_EQ(found.level, Level::kOk);
+  EXPECT_EQ(found.text,
+            "PENSTOCK_SHM_DIRECTORY is empty, which counts as unset");
+}
+
 TEST(SettingsProbeTest, WhatOnlyAllOfThemShowIsAProblem) {
   FakeHost host;
   host->environment = {{"PENSTOCK_FABRICS", "shm,shm"}};

@@ -110,7 +110,8 @@ spdlog::logger* Make() {
   auto made =
       std::make_unique<spdlog::logger>("penstock", std::make_shared<Sink>());
   const char* set = secure_getenv(kLogVariable);
-  const std::string level = set == nullptr ? kDefaultLogLevel : set;
+  const bool is_set = set != nullptr && *set != '\0';
+  const std::string level = is_set ? set : kDefaultLogLevel;
   const bool is_level = SetLevel(level, made.get());
   spdlog::logger* other = nullptr;
   if (!current.compare_exchange_strong(other, made.get())) return other;

@@ -23,7 +23,7 @@ constexpr int kLogBurst = 1000;
 constexpr int kLogLinesPerSecond = 10;
 
 // The environment variable with the lowest level that is logged. A bad value
-// is logged, and the default holds instead.
+// is logged, and the default holds instead. An empty one counts as unset.
 constexpr const char* kLogVariable = "PENSTOCK_LOG";
 constexpr absl::string_view kLogLevels[] = {"debug", "info", "warning", "error",
                                             "off"};

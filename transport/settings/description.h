@@ -25,9 +25,9 @@ struct Description {
 // Returns all settings, in the order of table.h.
 std::vector<Description> DescribeSettings();
 
-// Returns OK if `text` is a value of the environment's `variable`. Returns
-// INVALID_ARGUMENT, with what is allowed, if it is not, and NOT_FOUND if no
-// setting has that variable.
+// Returns OK if `text` is a value of the environment's `variable`, or empty,
+// which counts as unset. Returns INVALID_ARGUMENT, with what is allowed, for
+// any other text. Returns NOT_FOUND if no setting has that variable.
 absl::Status CheckVariable(absl::string_view variable, absl::string_view text);
 
 }  // namespace penstock

@@ -49,13 +49,22 @@ absl::Status BadValue(const char* variable, absl::string_view value,
       variable, "=", value, " is not a setting: use ", form.Allowed()));
 }
 
-// Sets `*out` to the variable's value, if it is set. Returns INVALID_ARGUMENT
-// for a bad value, and leaves `*out` as it was.
+// Returns INVALID_ARGUMENT if `text` is neither empty nor a value of the
+// variable.
+template <typename Form>
+absl::Status CheckValue(const char* variable, absl::string_view text,
+                        const Form& form) {
+  if (text.empty() || form.Parse(text).has_value()) return absl::OkStatus();
+  return BadValue(variable, text, form);
+}
+
+// Sets `*out` to the variable's value, if it has one. An empty value counts as
+// unset. Returns INVALID_ARGUMENT for a bad value, and leaves `*out` as it was.
 template <typename Form>
 absl::Status ReadVariable(const char* variable, const Form& form,
                           typename Form::Value* out) {
   const char* text = secure_getenv(variable);
-  if (text == nullptr) return absl::OkStatus();
+  if (text == nullptr || *text == '\0') return absl::OkStatus();
   absl::optional<typename Form::Value> value = form.Parse(text);
   if (!value.has_value()) return BadValue(variable, text, form);
   *out = *std::move(value);
@@ -93,10 +102,9 @@ class Row {
     return absl::OkStatus();
   }
 
-  // Returns INVALID_ARGUMENT if `text` is no value of the variable.
+  // As CheckValue().
   absl::Status CheckText(absl::string_view text) const {
-    return form_.Parse(text).has_value() ? absl::OkStatus()
-                                         : BadValue(variable_, text, form_);
+    return CheckValue(variable_, text, form_);
   }
 
   const char* name() const { return name_; }
@@ -140,8 +148,7 @@ class ProcessRow {
   }
   // As of Row.
   absl::Status CheckText(absl::string_view text) const {
-    return form_.Parse(text).has_value() ? absl::OkStatus()
-                                         : BadValue(variable_, text, form_);
+    return CheckValue(variable_, text, form_);
   }
   const char* variable() const { return variable_; }
   Description Describe() const {
@@ -164,6 +171,7 @@ class LogRow {
 
   // As of Row.
   absl::Status CheckText(absl::string_view text) const {
+    if (text.empty()) return absl::OkStatus();
     for (absl::string_view level : base::kLogLevels) {
       if (text == level) return absl::OkStatus();
     }

@@ -17,6 +17,9 @@
 namespace penstock {
 namespace {
 
+// No setting has this value: it is no word, number, device, address or path.
+constexpr char kBad[] = "x/y";
+
 // What a channel and the process make of the environment.
 struct Answers {
   absl::StatusOr<Settings> settings = ResolveSettings({});
@@ -67,23 +70,33 @@ TEST(SettingsTable, SayingTheDefaultChangesNothing) {
 
 TEST(SettingsTable, ABadValueNamesTheVariableAndWhatIsAllowed) {
   for (const Description& each : Resolved()) {
-    const absl::Status error = absl::InvalidArgumentError(
-        absl::StrCat(each.variable, "= is not a setting: use ", each.values));
+    const absl::Status error = absl::InvalidArgumentError(absl::StrCat(
+        each.variable, "=", kBad, " is not a setting: use ", each.values));
     const bool is_of_process = each.field.empty();
-    const Answers answers = With(each, "");
+    const Answers answers = With(each, kBad);
     EXPECT_EQ(answers.process, is_of_process ? error : absl::OkStatus());
     EXPECT_EQ(answers.settings.status(),
               is_of_process ? absl::OkStatus() : error);
   }
 }
 
-TEST(CheckVariableTest, EachDefaultIsAValueAndTheEmptyTextIsNot) {
+// Compose files and systemd units set what has no value to the empty text.
+TEST(SettingsTable, AnEmptyValueCountsAsUnset) {
+  for (const Description& each : Resolved()) {
+    const Answers answers = With(each, "");
+    ASSERT_TRUE(answers.settings.ok()) << answers.settings.status();
+    EXPECT_EQ(answers.settings->ToString(), Settings().ToString())
+        << each.variable;
+    EXPECT_EQ(answers.process, absl::OkStatus()) << each.variable;
+  }
+}
+
+TEST(CheckVariableTest, EachDefaultIsAValueAndSoIsTheEmptyText) {
   for (const Description& each : DescribeSettings()) {
-    if (!each.default_value.empty()) {
-      EXPECT_EQ(CheckVariable(each.variable, each.default_value),
-                absl::OkStatus());
-    }
-    const absl::Status bad = CheckVariable(each.variable, "");
+    EXPECT_EQ(CheckVariable(each.variable, each.default_value),
+              absl::OkStatus());
+    EXPECT_EQ(CheckVariable(each.variable, ""), absl::OkStatus());
+    const absl::Status bad = CheckVariable(each.variable, kBad);
     EXPECT_EQ(bad.code(), absl::StatusCode::kInvalidArgument) << each.variable;
     EXPECT_NE(bad.message().find(each.values), std::string::npos) << bad;
   }
