@@ -351,6 +351,7 @@ LAYERS = {
         "bench/rpc",
         "bench/tensors/sum.h",
     ],
+    "bench/connections": ["penstock"],
     "bench/device": ["penstock", "transport/memory", "transport/device"],
     "bench/grpc_qps": [],
     "bench/preload": ["penstock", "preload"],

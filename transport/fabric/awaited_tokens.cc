@@ -32,19 +32,20 @@ std::unique_ptr<PendingConnect> AwaitedTokens::Await(
   }
   std::weak_ptr<AwaitedTokens> weak = shared_from_this();
   std::weak_ptr<Attempt> weak_attempt = attempt;
-  loop_->RunAfter(limit_, [weak, name, weak_attempt, late = late_] {
-    std::shared_ptr<Attempt> overdue = weak_attempt.lock();
-    if (overdue == nullptr) return;
-    if (auto self = weak.lock()) self->Forget(name, overdue.get());
-    overdue->Finish(absl::DeadlineExceededError(late));
-  });
+  const progress::EventLoop::Id timer =
+      loop_->RunAfter(limit_, [weak, name, weak_attempt, late = late_] {
+        std::shared_ptr<Attempt> overdue = weak_attempt.lock();
+        if (overdue == nullptr) return;
+        if (auto self = weak.lock()) self->Forget(name, overdue.get());
+        overdue->Finish(absl::DeadlineExceededError(late));
+      });
   // The handle's own share keeps what this points to.
   const Attempt* const cancelled = attempt.get();
-  return absl::make_unique<AttemptHandle>(std::move(attempt),
-                                          [weak, name, cancelled] {
-                                            if (auto self = weak.lock())
-                                              self->Forget(name, cancelled);
-                                          });
+  return absl::make_unique<AttemptHandle>(
+      std::move(attempt), [weak, name, cancelled, loop = loop_, timer] {
+        loop->Cancel(timer);
+        if (auto self = weak.lock()) self->Forget(name, cancelled);
+      });
 }
 
 bool AwaitedTokens::Keep(const std::string& name,

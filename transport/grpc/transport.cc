@@ -10,6 +10,7 @@
 #include "transport/grpc/transport_registry.h"
 #include "transport/memory/device_ranges.h"
 #include "transport/paths/session_setup.h"
+#include "transport/paths/short_lives.h"
 #include "transport/progress/fork_count.h"
 #include "transport/session/refusal.h"
 #include "transport/wire/frame.h"
@@ -95,6 +96,9 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       departure_(session_.get()),
       poller_(this),
       liveness_(config.limits),
+      defers_path_(config.is_client &&
+                   config.settings.policy != Policy::kRequire &&
+                   paths::ShortLives::OfProcess()->AreUsual(began_)),
       settled_(std::move(settled)),
       state_("penstock", GRPC_CHANNEL_READY) {
   vtable = Vtable();
@@ -327,8 +331,12 @@ void Transport::OnClosed(const absl::Status& cause) {
         absl::StrCat("session with ", peer_, " ended: ", cause.ToString()));
   }
   Settle(cause);
+  if (config_.is_client) {
+    paths::ShortLives::OfProcess()->OnEnd(began_, base::SteadyNow());
+  }
   hello_timer_.Cancel();
   settle_timer_.Cancel();
+  defer_timer_.Cancel();
   config_.half_open = nullptr;
   keepalive_timer_.Cancel();
   retry_timer_.Cancel();

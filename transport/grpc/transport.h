@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "src/core/lib/channel/channelz.h"
 #include "src/core/lib/iomgr/endpoint.h"
 #include "src/core/lib/slice/slice_buffer.h"
@@ -21,6 +22,7 @@
 #include "src/core/lib/transport/transport_impl.h"
 #include "transport/base/limited_log.h"
 #include "transport/base/mutex.h"
+#include "transport/base/steady_time.h"
 #include "transport/fabric/tcp/endpoint.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/endpoint_stream.h"
@@ -229,6 +231,7 @@ class Transport final : public grpc_transport,
   void StartKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnLingerTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnDeferTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void RetryPathLater() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the callback for the fabrics, which they call on their threads.
   paths::SidePaths::Done OnSidePath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -261,6 +264,7 @@ class Transport final : public grpc_transport,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const uint32_t fork_count_;
+  const absl::Time began_ = base::SteadyNow();
   Config config_;
   const std::string peer_;
   const grpc_core::RefCountedPtr<grpc_core::channelz::SocketNode> socket_node_;
@@ -286,6 +290,16 @@ class Transport final : public grpc_transport,
   Timer retry_timer_ ABSL_GUARDED_BY(mu_);
   Timer linger_timer_ ABSL_GUARDED_BY(mu_);
   Timer drain_timer_ ABSL_GUARDED_BY(mu_);
+  Timer defer_timer_ ABSL_GUARDED_BY(mu_);
+  // Whether the first side path waits for defer_timer_, see paths::ShortLives.
+  bool defers_path_ ABSL_GUARDED_BY(mu_);
+  // Arguments of the OnConnectWanted() that waits.
+  struct {
+    uint32_t epoch = 0;
+    std::string fabric;
+    std::string offer;
+    std::string token;
+  } deferred_ ABSL_GUARDED_BY(mu_);
   session::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);  // for retry_timer_
   base::LimitedLog log_ ABSL_GUARDED_BY(mu_);
   std::string path_logged_ ABSL_GUARDED_BY(mu_);

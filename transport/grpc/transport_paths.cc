@@ -10,6 +10,7 @@
 #include "transport/grpc/transport.h"
 #include "transport/paths/path_policy.h"
 #include "transport/paths/session_setup.h"
+#include "transport/paths/short_lives.h"
 
 namespace penstock {
 namespace core {
@@ -116,7 +117,25 @@ void Transport::OnPathWakeup() {
 void Transport::OnConnectWanted(const std::string& fabric,
                                 const std::string& offer,
                                 const std::string& token) {
+  if (std::exchange(defers_path_, false)) {
+    deferred_ = {session_->path_epoch(), fabric, offer, token};
+    StartTimer(&defer_timer_,
+               grpc_core::Duration::Milliseconds(
+                   absl::ToInt64Milliseconds(paths::ShortLives::kShort)),
+               &Transport::OnDeferTimer);
+    return Settle(absl::OkStatus());
+  }
   side_paths_.Connect(fabric, offer, token, OnSidePath());
+}
+
+// The connection has lived long enough for a side path.
+void Transport::OnDeferTimer() {
+  if (deferred_.epoch != session_->path_epoch() ||
+      !session_->negotiates_path()) {
+    return;
+  }
+  side_paths_.Connect(deferred_.fabric, deferred_.offer, deferred_.token,
+                      OnSidePath());
 }
 
 void Transport::OnListenWanted() {

@@ -152,13 +152,16 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
       std::chrono::steady_clock::now() +
       absl::ToChronoNanoseconds(std::min(delay, kLongestDelay));
   Id id;
+  bool is_first;
   {
     base::MutexLock lock(&mu_);
     id = next_id_++;
     timers_[{when, id}] = std::move(callback);
     timer_times_[id] = when;
+    is_first = timers_.begin()->first.second == id;
   }
-  Wake();
+  // Else the thread wakes up for an earlier timer, and looks at this one then.
+  if (is_first) Wake();
   return id;
 }
 

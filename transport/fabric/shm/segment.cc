@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <utility>
 
@@ -193,6 +194,16 @@ absl::Status TooFewReserved(uint64_t size, const absl::Status& cause) {
       " huge pages of 2 MiB are reserved and free; raise vm.nr_hugepages"));
 }
 
+absl::Status TryToPopulate() {
+  void* const page = mmap(nullptr, 1, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a page");
+  const bool can = madvise(page, 1, MADV_POPULATE_WRITE) == 0;
+  munmap(page, 1);
+  if (can) return absl::OkStatus();
+  return absl::UnavailableError("shared memory needs Linux 5.14 or later");
+}
+
 }  // namespace
 
 absl::Status CheckPeerMemory(int fd, uint64_t size) {
@@ -214,13 +225,12 @@ Segment::Segment(base::UniqueFd fd, Mapping mapping)
     : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
 
 absl::Status CheckKernel() {
-  void* const page = mmap(nullptr, 1, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of a page");
-  const bool can = madvise(page, 1, MADV_POPULATE_WRITE) == 0;
-  munmap(page, 1);
-  if (can) return absl::OkStatus();
-  return absl::UnavailableError("shared memory needs Linux 5.14 or later");
+  // A kernel that can keeps being able to.
+  static std::atomic<bool> can{false};
+  if (can.load(std::memory_order_relaxed)) return absl::OkStatus();
+  absl::Status tried = TryToPopulate();
+  if (tried.ok()) can.store(true, std::memory_order_relaxed);
+  return tried;
 }
 
 absl::Status Populate(const uint8_t* data, uint64_t size, Access access) {
