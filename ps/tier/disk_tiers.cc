@@ -1,45 +1,22 @@
 #include "ps/tier/disk_tiers.h"
 
-#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
-#include <rocksdb/filter_policy.h>
 #include <rocksdb/options.h>
 #include <rocksdb/slice.h>
-#include <rocksdb/sst_file_manager.h>
-#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <filesystem>
-#include <limits>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ps/tier/database.h"
 #include "ps/tier/erased_rows.h"
 #include "ps/tier/row_key.h"
-#include "ps/tier/scratch_folder.h"
 
 namespace penstock::ps {
 namespace {
-
-constexpr int kBloomBits = 10;
-constexpr int kMaxOpenFiles = 512;
-constexpr size_t kBuffers = 4;
-constexpr size_t kSmallestMemory = size_t{1} << 20;
-// RocksDB writes files of up to that size, also to forget rows.
-constexpr uint64_t kSpareDiskBytes = uint64_t{64} << 20;
-
-absl::Status StatusOf(const rocksdb::Status& status) {
-  if (status.ok()) return absl::OkStatus();
-  if (status.IsNoSpace() || status.subcode() == rocksdb::Status::kSpaceLimit) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the disk is full (", status.ToString(), ")"));
-  }
-  return absl::InternalError(status.ToString());
-}
 
 rocksdb::Slice SliceOf(const RowKey& key) {
   return {key.bytes, sizeof key.bytes};
@@ -58,14 +35,6 @@ absl::Status CopyRow(const rocksdb::Slice& row, char* bytes, size_t size) {
   }
   std::memcpy(bytes, row.data(), size);
   return absl::OkStatus();
-}
-
-// There is no log, and nobody waits until a row is on the disk: all of it ends
-// with the process.
-rocksdb::WriteOptions Unlogged() {
-  rocksdb::WriteOptions options;
-  options.disableWAL = true;
-  return options;
 }
 
 class RocksWalk : public sparse::Tier::Walk {
@@ -110,45 +79,42 @@ class RocksWalk : public sparse::Tier::Walk {
 class RocksTiers : public DiskTiers {
  public:
   static absl::StatusOr<std::unique_ptr<DiskTiers>> Open(
-      const DiskOptions& options);
-  ~RocksTiers() override;
+      const DiskOptions& options, DiskCalls* calls);
 
   std::unique_ptr<sparse::Tier> NewTier() override;
   uint64_t bytes() const override { return bytes_; }
 
-  rocksdb::DB* db() { return db_.get(); }
+  Database* database() { return database_.get(); }
   // Counts a row more. Returns RESOURCE_EXHAUSTED, and has not, if that would
   // be above the limit.
   absl::Status TakeRoom(uint64_t bytes);
   void GiveRoom(uint64_t bytes) { bytes_ -= bytes; }
-  // Of the limit, or of the disk, of which RocksDB takes twice as much.
+  // Of the limit, or of the disk.
   uint64_t BytesLeft() const;
-  uint64_t DiskBytesLeft() const;
-  bool has_limit() const { return options_.max_bytes > 0; }
+  bool has_limit() const { return max_bytes_ > 0; }
 
  private:
-  RocksTiers(const DiskOptions& options, std::unique_ptr<ScratchFolder> folder)
-      : options_(options), folder_(std::move(folder)) {}
-  rocksdb::Options OptionsOfDatabase();
+  RocksTiers(uint64_t max_bytes, std::unique_ptr<Database> database)
+      : max_bytes_(max_bytes), database_(std::move(database)) {}
 
-  const DiskOptions options_;
-  const std::unique_ptr<ScratchFolder> folder_;
-  std::shared_ptr<rocksdb::SstFileManager> files_;
-  std::unique_ptr<rocksdb::DB> db_;
+  const uint64_t max_bytes_;
+  const std::unique_ptr<Database> database_;
   std::atomic<uint32_t> tables_{0};
   std::atomic<uint64_t> bytes_{0};
 };
 
 class RocksTier : public sparse::Tier {
  public:
-  RocksTier(RocksTiers* tiers, uint32_t table) : tiers_(tiers), table_(table) {}
+  RocksTier(RocksTiers* tiers, uint32_t table)
+      : tiers_(tiers), database_(tiers->database()), table_(table) {}
   ~RocksTier() override {
     const RowKey begin = RowKey::FirstOf(table_);
     const RowKey end = RowKey::FirstOf(table_ + 1);
     tiers_->GiveRoom(bytes_);
+    rocksdb::WriteBatch batch;
+    batch.DeleteRange(SliceOf(begin), SliceOf(end));
     // What cannot be removed goes with the folder.
-    (void)db()->DeleteRange(Unlogged(), db()->DefaultColumnFamily(),
-                            SliceOf(begin), SliceOf(end));
+    (void)database_->Write(&batch);
   }
 
   absl::Status Put(Key key, absl::string_view bytes) override {
@@ -157,8 +123,9 @@ class RocksTier : public sparse::Tier {
     const RowKey name = RowKey::Of(table_, key);
     status = WriteErased();  // it may be one of them
     if (status.ok()) {
-      status = StatusOf(
-          db()->Put(Unlogged(), SliceOf(name), {bytes.data(), bytes.size()}));
+      rocksdb::WriteBatch batch;
+      batch.Put(SliceOf(name), {bytes.data(), bytes.size()});
+      status = database_->Write(&batch);
     }
     if (status.ok()) {
       row_bytes_ = bytes.size();
@@ -186,8 +153,9 @@ class RocksTier : public sparse::Tier {
   // Between two removals a row is put once, as SingleDelete() asks.
   absl::Status Erase(Key key) override {
     const RowKey name = RowKey::Of(table_, key);
-    absl::Status status =
-        StatusOf(db()->SingleDelete(Unlogged(), SliceOf(name)));
+    rocksdb::WriteBatch batch;
+    batch.SingleDelete(SliceOf(name));
+    absl::Status status = database_->Write(&batch);
     if (absl::IsResourceExhausted(status)) {
       erased_.Add(name);
     } else if (!status.ok()) {
@@ -201,7 +169,7 @@ class RocksTier : public sparse::Tier {
   uint64_t BytesLeft() const override { return tiers_->BytesLeft(); }
   // On a full disk RocksDB needs room to forget a row.
   bool ErasedIsRoom() const override {
-    return tiers_->has_limit() && tiers_->DiskBytesLeft() >= kSpareDiskBytes;
+    return tiers_->has_limit() && database_->BytesLeft() > 0;
   }
 
   absl::StatusOr<std::unique_ptr<sparse::Tier::Walk>> Begin() override {
@@ -213,106 +181,58 @@ class RocksTier : public sparse::Tier {
   }
 
  private:
-  rocksdb::DB* db() const { return tiers_->db(); }
+  rocksdb::DB* db() const { return database_->db(); }
   absl::Status WriteErased() {
     return erased_.Write([this](const ErasedRows::Set& rows) {
       rocksdb::WriteBatch batch;
       for (const RowKey& row : rows) batch.SingleDelete(SliceOf(row));
-      return StatusOf(db()->Write(Unlogged(), &batch));
+      return database_->Write(&batch);
     });
   }
 
   RocksTiers* const tiers_;
+  Database* const database_;
   const uint32_t table_;
   ErasedRows erased_;
   std::atomic<uint64_t> row_bytes_{0};
   std::atomic<uint64_t> bytes_{0};
 };
 
-rocksdb::Options RocksTiers::OptionsOfDatabase() {
-  const size_t half = std::max(options_.memory_bytes, kSmallestMemory) / 2;
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = rocksdb::NewLRUCache(half);
-  table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
-  // In pieces of some KiB. A file has one of each else, half a MiB together: if
-  // the cache has no room for all of them, each look-up reads that.
-  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
-  table.partition_filters = true;
-
-  rocksdb::Options options;
-  options.create_if_missing = true;
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.write_buffer_size = half / kBuffers;
-  options.max_write_buffer_number = static_cast<int>(kBuffers);
-  options.max_open_files = kMaxOpenFiles;
-  options.max_background_jobs = 2;
-  // Floats do not get smaller by it.
-  options.compression = rocksdb::kNoCompression;
-  options.avoid_flush_during_shutdown = true;
-  options.keep_log_file_num = 1;
-  options.max_log_file_size = size_t{1} << 20;
-  files_.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default()));
-  options.sst_file_manager = files_;
-  return options;
-}
-
 absl::StatusOr<std::unique_ptr<DiskTiers>> RocksTiers::Open(
-    const DiskOptions& options) {
-  auto folder = ScratchFolder::Make(options.folder);
-  if (!folder.ok()) return folder.status();
-  auto tiers =
-      std::unique_ptr<RocksTiers>(new RocksTiers(options, *std::move(folder)));
-  rocksdb::DB* db = nullptr;
-  const std::string path = tiers->folder_->path() + "/db";
-  const absl::Status status =
-      StatusOf(rocksdb::DB::Open(tiers->OptionsOfDatabase(), path, &db));
-  if (!status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("rows on disk: open ", path,
-                                                    ": ", status.message()));
-  }
-  tiers->db_.reset(db);
-  return std::unique_ptr<DiskTiers>(std::move(tiers));
+    const DiskOptions& options, DiskCalls* calls) {
+  auto database = Database::Open(options.folder, options.memory_bytes, calls);
+  if (!database.ok()) return database.status();
+  return std::unique_ptr<DiskTiers>(
+      new RocksTiers(options.max_bytes, *std::move(database)));
 }
-
-// The folder goes last.
-RocksTiers::~RocksTiers() { db_.reset(); }
 
 std::unique_ptr<sparse::Tier> RocksTiers::NewTier() {
   return std::make_unique<RocksTier>(this, tables_++);
 }
 
-uint64_t RocksTiers::DiskBytesLeft() const {
-  std::error_code error;
-  const auto space = std::filesystem::space(options_.folder, error);
-  return error ? std::numeric_limits<uint64_t>::max() : space.available / 2;
-}
-
 uint64_t RocksTiers::BytesLeft() const {
-  const uint64_t disk = DiskBytesLeft();
-  if (options_.max_bytes == 0) return disk;
+  const uint64_t disk = database_->BytesLeft();
+  if (max_bytes_ == 0) return disk;
   const uint64_t used = bytes_;
-  return std::min(disk,
-                  options_.max_bytes - std::min(used, options_.max_bytes));
+  return std::min(disk, max_bytes_ - std::min(used, max_bytes_));
 }
 
 absl::Status RocksTiers::TakeRoom(uint64_t bytes) {
   const uint64_t used = bytes_ += bytes;
-  if (options_.max_bytes == 0 || used <= options_.max_bytes) {
+  if (max_bytes_ == 0 || used <= max_bytes_) {
     return absl::OkStatus();
   }
   bytes_ -= bytes;
   return absl::ResourceExhaustedError(
       absl::StrCat(used - bytes, " bytes of rows are there, and no more than ",
-                   options_.max_bytes, " may be"));
+                   max_bytes_, " may be"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DiskTiers>> DiskTiers::Open(
-    const DiskOptions& options) {
-  return RocksTiers::Open(options);
+    const DiskOptions& options, DiskCalls* calls) {
+  return RocksTiers::Open(options, calls);
 }
 
 }  // namespace penstock::ps

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "ps/sparse/tier.h"
+#include "ps/tier/disk_calls.h"
 
 namespace penstock::ps {
 
@@ -25,13 +26,14 @@ struct DiskOptions {
   size_t memory_bytes = size_t{128} << 20;
 };
 
-// One database for all tables of a server. Thread-safe; so are its tiers, which
-// it outlives.
+// One database for all tables of a server. A full or failing disk costs refused
+// Put()s; they succeed again once the disk takes writes. Thread-safe; so are
+// its tiers, which it outlives.
 class DiskTiers {
  public:
-  // Errors name the folder and the remedy.
+  // Errors name the folder and the remedy. `calls` outlives the database.
   static absl::StatusOr<std::unique_ptr<DiskTiers>> Open(
-      const DiskOptions& options);
+      const DiskOptions& options, DiskCalls* calls = DiskCalls::Kernel());
   virtual ~DiskTiers() = default;
 
   // Returns an empty tier, of no other table. Its rows go with it.

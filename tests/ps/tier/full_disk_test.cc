@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <iostream>
 #include <memory>
@@ -108,7 +109,6 @@ TEST_F(FullDiskTest, RowsAreErasedAllTheSame) {
   ExpectRows(is_there);
   ASSERT_EQ(mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, "size=64m"),
             0);
-  // RocksDB looks for room every five seconds.
   for (; !is_back; is_back = tier_->Put({0, 2}, RowOf(2)).ok()) {
     std::this_thread::yield();
   }
@@ -116,6 +116,27 @@ TEST_F(FullDiskTest, RowsAreErasedAllTheSame) {
   for (uint64_t id = 0; id < rows_; id += 2) {
     ASSERT_TRUE(id == 2 || tier_->Put({0, id}, RowOf(id)).ok());
   }
+  ExpectRows([](uint64_t) { return true; });
+}
+
+TEST_F(FullDiskTest, ADatabaseThatHasNoRoomIsNotOpened) {
+  DiskOptions options;
+  options.folder = folder_ + "/another";
+  options.memory_bytes = 1 << 20;
+  while (true) {
+    const std::string piece = folder_ + "/piece-XXXXXX";
+    std::string path = piece;
+    const int file = mkstemp(path.data());
+    if (file < 0) break;
+    const std::string bytes(4096, 'b');
+    const ssize_t written = write(file, bytes.data(), bytes.size());
+    close(file);
+    if (written < 0) break;
+  }
+  const absl::Status refused = DiskTiers::Open(options).status();
+  EXPECT_THAT(std::string(refused.message()),
+              testing::AllOf(testing::HasSubstr("rows on disk: "),
+                             testing::HasSubstr("No space left on device")));
   ExpectRows([](uint64_t) { return true; });
 }
 

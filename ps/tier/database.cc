@@ -1,0 +1,194 @@
+#include "ps/tier/database.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "transport/base/steady_time.h"
+
+namespace penstock::ps {
+namespace {
+
+constexpr int kBloomBits = 10;
+constexpr int kMaxOpenFiles = 512;
+// One takes rows, and the others are being written.
+constexpr int kBuffers = 4;
+constexpr size_t kSmallestMemory = size_t{1} << 20;
+// Of tables of level 0. RocksDB's own.
+constexpr int kMostYoungTables = 36;
+
+// RocksDB compacts by files of this size. It keeps so much room for that, or an
+// eighth of a disk that is small.
+constexpr uint64_t kSpareBytes = uint64_t{64} << 20;
+constexpr uint64_t kSpareShare = 8;
+
+// A write that finds the memory for rows used up waits so long at most. It
+// holds up a shard of a table.
+constexpr absl::Duration kLongestStall = absl::Seconds(30);
+constexpr absl::Duration kStallPoll = absl::Milliseconds(1);
+
+// RocksDB's logger ignores a write that fails and writes on. With assertions,
+// as Debian builds it, RocksDB aborts then: that is how a full disk ended
+// servers. Nobody has read the log, which goes with the process.
+class NoLog : public rocksdb::Logger {
+ public:
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
+
+// RocksDB has one pool of threads for a process. A database may hold up one for
+// flushes and one for compactions for as long as its disk has no room, so each
+// needs its own.
+class ThreadsForEach {
+ public:
+  static void Add(rocksdb::Env* env) {
+    const int count = ++databases_;
+    env->IncBackgroundThreadsIfNeeded(count, rocksdb::Env::HIGH);
+    env->IncBackgroundThreadsIfNeeded(count, rocksdb::Env::LOW);
+  }
+  static void Remove() { --databases_; }
+
+ private:
+  static std::atomic<int> databases_;
+};
+
+std::atomic<int> ThreadsForEach::databases_{0};
+
+// There is no log of writes, and nobody waits until a row is on the disk: all
+// of it ends with the process. Nothing waits in RocksDB, as it may be for the
+// disk.
+rocksdb::WriteOptions Unlogged() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  options.no_slowdown = true;
+  return options;
+}
+
+}  // namespace
+
+absl::Status StatusOf(const rocksdb::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsNoSpace()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the disk is full (", status.ToString(), ")"));
+  }
+  return absl::InternalError(status.ToString());
+}
+
+Database::Database(std::unique_ptr<ScratchFolder> folder, DiskCalls* calls)
+    : calls_(calls),
+      folder_(std::move(folder)),
+      shortage_([this] { return calls_->SpaceAt(folder_->path()).free; }),
+      files_(std::make_shared<TierFileSystem>(calls, &shortage_)),
+      env_(rocksdb::NewCompositeEnv(files_)) {
+  ThreadsForEach::Add(env_.get());
+}
+
+// Writes stop, instead of becoming slower at first: Write() polls, and each
+// poll would make them slower still.
+rocksdb::Options Database::OptionsFor(size_t memory_bytes) const {
+  const size_t half = std::max(memory_bytes, kSmallestMemory) / 2;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(half);
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(kBloomBits));
+  // In pieces of some KiB. A file has one of each else, half a MiB together: if
+  // the cache has no room for all of them, each look-up reads that.
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+
+  rocksdb::Options options;
+  options.env = env_.get();
+  options.listeners = {files_->listener()};
+  options.info_log = std::make_shared<NoLog>();
+  options.create_if_missing = true;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.write_buffer_size = half / kBuffers;
+  options.max_write_buffer_number = kBuffers - 1;
+  options.level0_slowdown_writes_trigger = kMostYoungTables;
+  options.level0_stop_writes_trigger = kMostYoungTables;
+  options.soft_pending_compaction_bytes_limit =
+      options.hard_pending_compaction_bytes_limit;
+  options.max_open_files = kMaxOpenFiles;
+  options.max_background_jobs = 2;  // a flush and a compaction
+  // Nobody reads it, and a new one may not be possible.
+  options.max_manifest_file_size = std::numeric_limits<uint64_t>::max();
+  // Floats do not get smaller by it.
+  options.compression = rocksdb::kNoCompression;
+  options.avoid_flush_during_shutdown = true;
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(
+    const std::string& parent, size_t memory_bytes, DiskCalls* calls) {
+  auto folder = ScratchFolder::Make(parent);
+  if (!folder.ok()) return folder.status();
+  auto database =
+      std::unique_ptr<Database>(new Database(*std::move(folder), calls));
+  rocksdb::DB* db = nullptr;
+  const std::string path = database->folder_->path() + "/db";
+  const absl::Status status = StatusOf(
+      rocksdb::DB::Open(database->OptionsFor(memory_bytes), path, &db));
+  if (!status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("rows on disk: open ", path,
+                                                    ": ", status.message()));
+  }
+  database->db_.reset(db);
+  database->files_->OnOpened();
+  return database;
+}
+
+// A compaction ends with its next row, and a flush with its next write. The
+// folder goes last.
+Database::~Database() {
+  if (db_ != nullptr) {
+    rocksdb::CancelAllBackgroundWork(db_.get(), /*wait=*/false);
+  }
+  shortage_.Close();
+  db_.reset();
+  ThreadsForEach::Remove();
+}
+
+absl::Status Database::Write(rocksdb::WriteBatch* batch) {
+  absl::Time end = absl::InfiniteFuture();
+  for (;;) {
+    absl::Status disk = shortage_.status();
+    if (!disk.ok()) return disk;
+    const rocksdb::Status written = db_->Write(Unlogged(), batch);
+    if (!written.IsIncomplete()) return StatusOf(written);
+    const absl::Time now = base::SteadyNow();
+    if (end == absl::InfiniteFuture()) end = now + kLongestStall;
+    if (now > end) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the disk has written nothing for ",
+                       absl::FormatDuration(kLongestStall)));
+    }
+    absl::SleepFor(kStallPoll);
+  }
+}
+
+uint64_t Database::Unwritten() const {
+  uint64_t bytes = 0;
+  db_->GetIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &bytes);
+  return bytes;
+}
+
+uint64_t Database::BytesLeft() const {
+  if (!shortage_.status().ok()) return 0;
+  const DiskCalls::Space space = calls_->SpaceAt(folder_->path());
+  const uint64_t kept =
+      std::min(kSpareBytes, space.all / kSpareShare) + Unwritten();
+  return (space.free - std::min(space.free, kept)) / 2;
+}
+
+}  // namespace penstock::ps

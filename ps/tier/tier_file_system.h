@@ -1,0 +1,69 @@
+// The files of RocksDB, where none of them outlives the process.
+
+#ifndef PENSTOCK_PS_TIER_TIER_FILE_SYSTEM_H_
+#define PENSTOCK_PS_TIER_TIER_FILE_SYSTEM_H_
+
+#include <rocksdb/file_system.h>
+#include <rocksdb/io_status.h>
+#include <rocksdb/listener.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "ps/tier/disk_calls.h"
+#include "ps/tier/shortage.h"
+#include "transport/base/mutex.h"
+
+namespace penstock::ps {
+
+// A file system whose writes do not fail while the database is open, so that
+// none of RocksDB's ways out of a failure is ever taken:
+// - Tables are TableFiles.
+// - All other files (MANIFEST, CURRENT, logs) tell the next process what there
+//   is. There is no next process, so what they cannot take is dropped.
+//   Directories are not synced, for the same reason.
+// - A read that fails is worth another try: RocksDB compacts again.
+//
+// While the database is being opened, failures are reported.
+class TierFileSystem : public rocksdb::FileSystemWrapper {
+ public:
+  // Both outlive it.
+  TierFileSystem(DiskCalls* calls, Shortage* shortage);
+  ~TierFileSystem() override;
+
+  // Returns what must be among the listeners of the database: it tells which
+  // tables are of compactions. Outlives this object.
+  std::shared_ptr<rocksdb::EventListener> listener() const;
+
+  // The database is open.
+  void OnOpened() { is_opened_ = true; }
+
+  const char* Name() const override { return "PenstockTier"; }
+  rocksdb::IOStatus NewWritableFile(
+      const std::string& path, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSWritableFile>* file,
+      rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewRandomAccessFile(
+      const std::string& path, const rocksdb::FileOptions& options,
+      std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+      rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& path,
+                                 const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* folder,
+                                 rocksdb::IODebugContext* debug) override;
+
+ private:
+  class Listener;
+
+  DiskCalls* const calls_;
+  Shortage* const shortage_;
+  const std::shared_ptr<Listener> listener_;
+  std::atomic<bool> is_opened_{false};
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_PS_TIER_TIER_FILE_SYSTEM_H_

@@ -1,0 +1,55 @@
+// A disk that fails when a test says so.
+
+#ifndef PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
+#define PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "ps/tier/disk_calls.h"
+
+namespace penstock::ps {
+
+// The kernel's disk, until told otherwise. Thread-safe.
+class FailingDisk : public DiskCalls {
+ public:
+  // Each of these fails with that errno; 0: works.
+  std::atomic<int> create{0};
+  std::atomic<int> write{0};
+  std::atomic<int> sync{0};
+  // A write takes so many bytes at most.
+  std::atomic<size_t> most{SIZE_MAX};
+  // Calls that have failed.
+  std::atomic<uint64_t> failures{0};
+  // Replaces what the disk has free, unless it is 0.
+  std::atomic<uint64_t> free_bytes{0};
+
+  int Create(const std::string& path) override {
+    return Fails(create) ? -1 : DiskCalls::Create(path);
+  }
+  ssize_t Write(int fd, const char* data, size_t size, off_t at) override {
+    if (Fails(write)) return -1;
+    return DiskCalls::Write(fd, data, std::min<size_t>(size, most), at);
+  }
+  int Sync(int fd) override { return Fails(sync) ? -1 : DiskCalls::Sync(fd); }
+  Space SpaceAt(const std::string& path) override {
+    Space space = DiskCalls::SpaceAt(path);
+    if (free_bytes != 0) space.free = free_bytes;
+    return space;
+  }
+
+ private:
+  bool Fails(int error) {
+    if (error == 0) return false;
+    ++failures;
+    errno = error;
+    return true;
+  }
+};
+
+}  // namespace penstock::ps
+
+#endif  // PENSTOCK_TESTS_PS_TIER_FAILING_DISK_H_
