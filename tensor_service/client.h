@@ -84,11 +84,15 @@ class TensorClient {
   // message. Messages have at most about `max_message_bytes`; 0 is
   // kStreamMessageBytes. Tensors longer than that are sent in place too, but
   // the receiver copies their pieces together. If the stream is cut, nothing is
-  // stored. What GetStream() returns lies on the host.
+  // stored. What GetStream() returns lies on the host. It returns
+  // RESOURCE_EXHAUSTED once tensors and their names take more than `max_bytes`,
+  // before it allocates memory for the one that does; 0 is the machine's
+  // memory.
   absl::StatusOr<size_t> PutStream(const Bundle& bundle,
                                    size_t max_message_bytes = 0);
   absl::StatusOr<Bundle> GetStream(const std::vector<std::string>& names,
-                                   size_t max_message_bytes = 0);
+                                   size_t max_message_bytes = 0,
+                                   size_t max_bytes = 0);
 
   struct Entry {
     std::string name;

@@ -1,7 +1,11 @@
 // The streaming methods of TensorClient.
 
+#include <unistd.h>
+
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tensor_service/bundle_stream.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/client.h"
@@ -9,6 +13,39 @@
 #include "tensor_service/tensor.pb.h"
 
 namespace penstock::tensor {
+namespace {
+
+// What a tensor takes beside its name and elements, or more.
+constexpr size_t kTensorBytes = 256;
+
+size_t MachineMemory() {
+  return static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Counts what a server sends. Its numbers are not to be believed.
+class Budget {
+ public:
+  explicit Budget(size_t bytes)
+      : bytes_(bytes == 0 ? MachineMemory() : bytes), left_(bytes_) {}
+
+  absl::Status Take(const std::string& name, size_t held_bytes) {
+    const size_t beside = kTensorBytes + name.size();
+    if (left_ < beside || left_ - beside < held_bytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "get stream: a tensor of ", held_bytes, " bytes has no room: ", left_,
+          " of ", bytes_, " bytes are left; allow more by max_bytes"));
+    }
+    left_ -= beside + held_bytes;
+    return absl::OkStatus();
+  }
+
+ private:
+  const size_t bytes_;
+  size_t left_;
+};
+
+}  // namespace
 
 absl::StatusOr<size_t> TensorClient::PutStream(const Bundle& bundle,
                                                size_t max_message_bytes) {
@@ -32,13 +69,17 @@ absl::StatusOr<size_t> TensorClient::PutStream(const Bundle& bundle,
 }
 
 absl::StatusOr<Bundle> TensorClient::GetStream(
-    const std::vector<std::string>& names, size_t max_message_bytes) {
+    const std::vector<std::string>& names, size_t max_message_bytes,
+    size_t max_bytes) {
   v1::GetStreamRequest request;
   for (const std::string& name : names) request.add_names(name);
   request.set_max_message_bytes(max_message_bytes);
   StreamCall call(channel_, "/penstock.tensor.v1.TensorExchange/GetStream",
                   timeout_);
-  BundleJoiner joiner;
+  Budget budget(max_bytes);
+  BundleJoiner joiner([&budget](const std::string& name, size_t held_bytes) {
+    return budget.Take(name, held_bytes);
+  });
   grpc::ByteBuffer message;
   if (call.Write(FromProto(request)) && call.WritesDone()) {
     while (call.Read(&message)) {
