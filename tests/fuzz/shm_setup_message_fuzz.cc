@@ -17,7 +17,7 @@ std::vector<std::string> Seeds() {
   welcome.size = 128 * 1024;
   SetupMessage segment;
   segment.kind = SetupMessage::Kind::kSegment;
-  segment.size = uint64_t{1} << 40;
+  segment.size = fabric::shm::kMaxPeerBytes;
   segment.segment_id = 0xffffffff;
   SetupMessage longest = hello;
   longest.token.assign(fabric::shm::kMaxTokenBytes, 't');

@@ -176,10 +176,9 @@ absl::Status Borrower::AddDeviceLocked(const SetupMessage& message) {
   }
   if (device_allocations_.size() == kMaxPassedDevices ||
       message.segment_id <= last_device_ ||
-      message.size < memory::kMinDeviceBytes ||
       message.size > kMaxPassedDeviceBytes - device_bytes_) {
     return absl::InvalidArgumentError(
-        "the peer passes a device's allocation twice, or too much, or nothing");
+        "the peer passes a device's allocation twice, or too much");
   }
   last_device_ = message.segment_id;
   device_bytes_ += message.size;

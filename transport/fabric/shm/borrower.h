@@ -24,10 +24,9 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The most that a peer may lend over one connection at a time: segments, and
-// bytes of them in all. An honest peer's arena has some ten, of 1 GiB at most.
+// Caps the segments that a peer may lend over one connection at a time.
+// kMaxPeerBytes caps their bytes.
 constexpr size_t kMaxPeerSegments = 64;
-constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
 
 // Maps the segments and opens the allocations that the peer passes over one
 // connection. Keeps one until the peer takes it back or this ends, and for

@@ -24,11 +24,10 @@ namespace penstock {
 namespace fabric {
 namespace shm {
 
-// The most that a side passes over one connection at a time: allocations, and
-// bytes of them in all, which are addresses at the peer. More than that is a
-// peer's nonsense, or is copied.
+// Caps the allocations that a side passes over one connection at a time.
+// kMaxPassedDeviceBytes caps their bytes. More is a peer's nonsense, or is
+// copied.
 constexpr size_t kMaxPassedDevices = 64;
-constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
 // What nothing has been lent of for so long is taken back: nobody tells when an
 // allocation is freed, and a device may keep its memory until the peer has
 // closed it too. To open it again takes a millisecond.

@@ -111,6 +111,25 @@ bool TakeLastWord(uint32_t word, SetupMessage* message) {
   return false;
 }
 
+// Returns false if a message of that kind has no such size.
+bool TakeSize(uint64_t size, SetupMessage* message) {
+  message->size = size;
+  switch (message->kind) {
+    case SetupMessage::Kind::kHello:
+    case SetupMessage::Kind::kWelcome:
+      return IsRingSize(size);
+    case SetupMessage::Kind::kSegment:
+      return size > 0 && size <= kMaxPeerBytes;
+    case SetupMessage::Kind::kDevice:
+      return size >= memory::kMinDeviceBytes && size <= kMaxPassedDeviceBytes;
+    case SetupMessage::Kind::kTakeBack:
+    case SetupMessage::Kind::kDeclined:
+    case SetupMessage::Kind::kClosed:
+      return size == 0;
+  }
+  return false;
+}
+
 // Returns false if a message of that kind has no such text.
 bool TakeText(absl::string_view text, SetupMessage* message) {
   switch (message->kind) {
@@ -168,8 +187,8 @@ absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes) {
   const absl::string_view text = bytes.substr(kSetupHeaderBytes);
   SetupMessage message;
   message.kind = static_cast<SetupMessage::Kind>(kind);
-  message.size = base::LoadLittle<uint64_t>(in + 8);
   if (kind < 1 || kind > 7 || text.size() != in[7] ||
+      !TakeSize(base::LoadLittle<uint64_t>(in + 8), &message) ||
       !TakeLastWord(base::LoadLittle<uint32_t>(in + 16), &message) ||
       !TakeText(text, &message)) {
     return absl::InvalidArgumentError("malformed shared memory set-up message");

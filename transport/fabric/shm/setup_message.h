@@ -27,6 +27,13 @@ constexpr size_t kMaxSetupBytes =
 static_assert(kMaxTokenBytes <= memory::kMaxDeviceHandleBytes,
               "the longest message has a handle");
 
+// Cap the size in a message, which a receiver sums up in any case: the bytes of
+// segments, and of devices' allocations, that a side lends over one connection
+// at a time. An honest peer's arena has some ten segments, of 1 GiB at most.
+// Of a device these are addresses at the peer.
+constexpr uint64_t kMaxPeerBytes = uint64_t{4} << 30;
+constexpr uint64_t kMaxPassedDeviceBytes = uint64_t{1} << 40;
+
 // Returns INVALID_ARGUMENT unless `token` has 1 to kMaxTokenBytes bytes.
 absl::Status CheckToken(absl::string_view token);
 
@@ -56,8 +63,9 @@ struct SetupMessage {
     kClosed = 7,
   };
   Kind kind = Kind::kHello;
-  // Of the ring, the segment or the allocation; 0 in those without a
-  // descriptor but kDevice.
+  // Of the ring: IsRingSize(). Of the segment: 1 to kMaxPeerBytes. Of the
+  // allocation, in kDevice: memory::kMinDeviceBytes to kMaxPassedDeviceBytes. 0
+  // in all others.
   uint64_t size = 0;
   // Not in kHello, kWelcome. See region_key.h.
   uint32_t segment_id = 0;
@@ -71,8 +79,8 @@ struct SetupMessage {
 // Returns the bytes of `message`. Needs token.size() <= kMaxTokenBytes, and
 // handle.size() <= memory::kMaxDeviceHandleBytes.
 std::string EncodeSetup(const SetupMessage& message);
-// Returns INVALID_ARGUMENT for anything but exactly one message, and
-// FAILED_PRECONDITION for one of another version.
+// Returns INVALID_ARGUMENT for anything but exactly one message with a size
+// within its kind's limits, and FAILED_PRECONDITION for one of another version.
 absl::StatusOr<SetupMessage> DecodeSetup(absl::string_view bytes);
 
 // Whether a message of that kind comes with a descriptor.

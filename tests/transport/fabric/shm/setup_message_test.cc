@@ -6,11 +6,15 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
+#include "transport/fabric/shm/region_key.h"
 #include "transport/fabric/shm/segment.h"
+#include "transport/memory/device_access.h"
 
 namespace penstock {
 namespace fabric {
@@ -20,7 +24,7 @@ namespace {
 SetupMessage Hello() {
   SetupMessage hello;
   hello.kind = SetupMessage::Kind::kHello;
-  hello.size = 0x0102030405060708;
+  hello.size = 0x00200000;
   hello.copies = true;
   hello.token = "token";
   return hello;
@@ -76,7 +80,7 @@ void SendRaw(int socket, const std::string& bytes, size_t count) {
 
 TEST(SetupMessage, HasTheseBytes) {
   const std::string expected(
-      "PSHM\x05\x00\x01\x05\x08\x07\x06\x05\x04\x03\x02\x01\x01\x00\x00\x00"
+      "PSHM\x05\x00\x01\x05\x00\x00\x20\x00\x00\x00\x00\x00\x01\x00\x00\x00"
       "token",
       25);
   EXPECT_EQ(EncodeSetup(Hello()), expected);
@@ -95,6 +99,7 @@ TEST(SetupMessage, SegmentHasAnId) {
   SetupMessage message;
   message.kind = SetupMessage::Kind::kSegment;
   message.segment_id = 0x01020304;
+  message.size = 0x01020304;
   auto decoded = DecodeSetup(EncodeSetup(message));
   ASSERT_TRUE(decoded.ok()) << decoded.status();
   EXPECT_EQ(decoded->segment_id, 0x01020304u);
@@ -115,6 +120,45 @@ TEST(SetupMessage, AnythingElseIsRejected) {
     std::string bad = good;
     bad[change.first] = change.second;
     EXPECT_FALSE(DecodeSetup(bad).ok()) << change.first;
+  }
+}
+
+TEST(SetupMessage, ASizeIsWithinTheLimitsOfItsKind) {
+  using Kind = SetupMessage::Kind;
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  struct {
+    Kind kind;
+    std::vector<uint64_t> good;
+    std::vector<uint64_t> bad;
+  } const cases[] = {
+      {Kind::kHello, {128 << 10, 16 << 20}, {0, 4096, 192 << 10, 32 << 20}},
+      {Kind::kWelcome, {128 << 10, 16 << 20}, {0, 4096, 192 << 10, 32 << 20}},
+      {Kind::kSegment, {1, kMaxPeerBytes}, {0, kMaxPeerBytes + 1}},
+      {Kind::kDevice,
+       {memory::kMinDeviceBytes, kMaxPassedDeviceBytes},
+       {0, memory::kMinDeviceBytes - 1, kMaxPassedDeviceBytes + 1}},
+      {Kind::kTakeBack, {0}, {1}},
+      {Kind::kDeclined, {0}, {1}},
+      {Kind::kClosed, {0}, {1}},
+  };
+  for (const auto& each : cases) {
+    SetupMessage message;
+    message.kind = each.kind;
+    message.segment_id = each.kind == Kind::kSegment ? 1 : kDeviceBit;
+    if (each.kind == Kind::kDevice) message.handle = "handle";
+    for (const uint64_t size : each.good) {
+      message.size = size;
+      const auto decoded = DecodeSetup(EncodeSetup(message));
+      ASSERT_TRUE(decoded.ok()) << static_cast<int>(each.kind) << ' ' << size;
+      EXPECT_EQ(decoded->size, size);
+    }
+    std::vector<uint64_t> bad = each.bad;
+    bad.push_back(kMost);
+    for (const uint64_t size : bad) {
+      message.size = size;
+      EXPECT_FALSE(DecodeSetup(EncodeSetup(message)).ok())
+          << static_cast<int>(each.kind) << ' ' << size;
+    }
   }
 }
 
