@@ -1,7 +1,10 @@
-"""tensorflow_plugin: a shared library that the stock wheel of TensorFlow loads."""
+"""tensorflow_plugin: a shared library that the stock wheel of TensorFlow loads.
+
+tensorflow_program: a program for tests, of parts of the plugin.
+"""
 
 load("@tensorflow//:defs.bzl", "TENSORFLOW_RELEASE")
-load("//third_party:cc.bzl", "cc_binary")
+load("//third_party:cc.bzl", "UNOPTIMIZED", "cc_binary")
 
 # For targets that only an installed TensorFlow makes possible; see
 # tools/setup --tensorflow.
@@ -67,6 +70,34 @@ def tensorflow_plugin(name, srcs, deps, exports, precompiled, **kwargs):
     _flavored(
         name = name,
         out = "lib%s.so" % name,
+        target = ":%s_linked" % name,
+        target_compatible_with = NEEDS_TENSORFLOW,
+        **kwargs
+    )
+
+def tensorflow_program(name, srcs, deps, **kwargs):
+    """Makes a program that is linked with TensorFlow's libraries, for tests.
+
+    Args:
+      name: of the program.
+      srcs: C++ files.
+      deps: cc_libraries, all of which are built for TensorFlow.
+      **kwargs: as usual.
+    """
+    cc_binary(
+        name = name + "_linked",
+        testonly = True,
+        srcs = srcs,
+        copts = UNOPTIMIZED + TENSORFLOW_COPTS,
+        precompiled = None,
+        tags = ["manual"],
+        target_compatible_with = NEEDS_TENSORFLOW,
+        deps = deps + ["@tensorflow//:libraries"],
+    )
+    _flavored(
+        name = name,
+        testonly = True,
+        out = name,
         target = ":%s_linked" % name,
         target_compatible_with = NEEDS_TENSORFLOW,
         **kwargs

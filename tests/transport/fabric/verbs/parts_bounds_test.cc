@@ -1,0 +1,117 @@
+// What lists of parts cost the reader over simulated devices, if the numbers in
+// them have any size.
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "gtest/gtest.h"
+#include "tests/fuzz/bounds.h"
+#include "tests/transport/fabric/verbs/ends.h"
+#include "transport/memory/bytes.h"
+
+namespace penstock {
+namespace fabric {
+namespace verbs {
+namespace {
+
+using fuzz::Cost;
+using fuzz::Random;
+
+constexpr uint64_t kPartBytes = 24;  // on the wire
+constexpr size_t kExposed = 100 * 1000;
+// What the reader holds, which the simulated devices double.
+constexpr uint64_t kBudget = 1 << 20;
+constexpr size_t kReadBytes = 4096;
+
+// A reader, and a peer that has exposed something and announces anything.
+class Attack {
+ public:
+  explicit Attack(Random* random) : random_(random) {
+    ends_.Forgive();
+    EXPECT_TRUE(ends_.Connect().ok());
+    const std::string text(kExposed, 'e');
+    auto exposed = ends_.server->Expose(Ends::PayloadOf(text), 8);
+    EXPECT_TRUE(exposed.ok()) << exposed.status();
+    if (exposed.ok()) exposed_ = *std::move(exposed);
+  }
+
+  // Returns how many lists were read before the connection broke.
+  int Run() {
+    int lists = 0;
+    while (random_->GoesOn() && ends_.client.events.broken.empty() &&
+           ends_.server.events.broken.empty() && lists < 100 &&
+           !testing::Test::HasFailure()) {
+      ++lists;
+      const RemoteRegion region = AnyRegion();
+      const Cost cost;
+      Use(region);
+      ends_.Exchange();
+      EXPECT_TRUE(cost.IsWithin(kPartBytes * region.size(), kBudget));
+    }
+    EXPECT_EQ(reads_, ends_.client.events.reads.size())
+        << "each read ends once";
+    return lists;
+  }
+
+ private:
+  RemoteRegion AnyRegion() {
+    RemoteRegion region(1 + random_->Number(9));
+    const bool is_honest = !random_->OneIn(8);
+    for (RemotePart& part : region) part = AnyPart(is_honest);
+    return region;
+  }
+  RemotePart AnyPart(bool is_honest) {
+    RemotePart part =
+        exposed_.region.empty() ? RemotePart() : exposed_.region.front();
+    part.length = 1 + random_->Below(kExposed);
+    if (is_honest) return part;
+    // Breaks the connection, as hardware does.
+    if (random_->OneIn(4)) part.key = random_->Number(64);
+    if (random_->OneIn(4)) part.offset = random_->Number(64);
+    if (random_->OneIn(4)) part.length = random_->Number(64);
+    return part;
+  }
+
+  // As a session does: reads pieces of what the list says, and gives it back.
+  void Use(const RemoteRegion& region) {
+    for (const RemotePart& part : region) {
+      if (random_->OneIn(2) || part.length == 0) continue;
+      const uint64_t offset = random_->Number(64) % part.length;
+      const size_t size = std::min<uint64_t>(kReadBytes, part.length - offset);
+      buffers_.emplace_back(size);
+      ends_.client.events.within_read = true;
+      ends_.client->Read(part, offset, absl::MakeSpan(buffers_.back()),
+                         ++reads_);
+      ends_.client.events.within_read = false;
+    }
+    ends_.client->GiveBack(region);
+    ends_.Exchange();
+    buffers_.clear();
+  }
+
+  Random* const random_;
+  Ends ends_;
+  Exposure exposed_;
+  std::vector<std::vector<uint8_t>> buffers_;
+  uint64_t reads_ = 0;
+};
+
+TEST(VerbsPartsBounds, EachListCostsInProportionToItsBytes) {
+  Random random;
+  int runs = 0;
+  int lists = 0;
+  for (; random.GoesOn() && !HasFailure(); ++runs) {
+    lists += Attack(&random).Run();
+  }
+  std::printf("%d connections, %d lists\n", runs, lists);
+  EXPECT_GT(lists, runs);
+}
+
+}  // namespace
+}  // namespace verbs
+}  // namespace fabric
+}  // namespace penstock
