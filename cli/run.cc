@@ -116,7 +116,7 @@ class RunProgram final : public Command {
                       context.environment, Variables());
     if (!launch.ok()) return Failed(launch.status());
     if (!launch->why_not.empty()) {
-      Complain(kName, absl::StrCat(launch->why_not, ": it runs as it is"));
+      Complain(kName, absl::StrCat("Penstock is not used: ", launch->why_not));
     }
     return Failed(BecomeProgram(*launch));
   }

@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "preload/elf_facts.h"
 #include "preload/find_program.h"
+#include "transport/base/printable.h"
 #include "transport/base/status_util.h"
 #include "transport/base/unique_fd.h"
 
@@ -32,6 +33,9 @@ constexpr absl::string_view kSonames[] = {"libgrpc.so.29", "libgrpc++.so.1.51"};
 constexpr absl::string_view kBeginnings[] = {"libgrpc.so.", "libgrpc++.so.",
                                              "libgrpc_unsecure.so.",
                                              "libgrpc++_unsecure.so."};
+
+// glibc's, of any processor: "ld-linux-x86-64.so.2".
+constexpr absl::string_view kLoader = "/ld-linux";
 
 // A file in memory, to be read.
 class Mapping {
@@ -71,11 +75,20 @@ bool IsOtherGrpc(absl::string_view library) {
 }
 
 absl::Status CheckElf(const std::string& file, const ElfFacts& facts) {
+  if (facts.is_32_bit) return Cannot(file, "is a 32-bit program");
   if (!facts.is_native) return Cannot(file, "is for another processor");
   if (facts.has_grpc) {
     return Cannot(file, "has gRPC linked into it, not as a library");
   }
   if (!facts.is_dynamic) return Cannot(file, "is statically linked");
+  if (!absl::StrContains(facts.loader, kLoader)) {
+    return Cannot(file, absl::StrCat("is for another C library than glibc (",
+                                     base::Printable(facts.loader, 100), ")"));
+  }
+  if (!facts.sanitizer.empty()) {
+    return Cannot(file, absl::StrCat("is built with ", facts.sanitizer,
+                                     ", and Penstock's library is not"));
+  }
   for (const std::string& library : facts.needed) {
     if (IsOtherGrpc(library)) {
       return Cannot(file, absl::StrCat("is linked to ", library,

@@ -23,6 +23,17 @@ constexpr int kMachine = EM_AARCH64;
 #error "which machine is this?"
 #endif
 
+// Functions that instrumented code calls first, as the table of names has them
+// that the loader reads.
+constexpr struct {
+  absl::string_view function;
+  const char* name;
+} kSanitizers[] = {
+    {absl::string_view("__asan_init\0", 12), "AddressSanitizer"},
+    {absl::string_view("__tsan_init\0", 12), "ThreadSanitizer"},
+    {absl::string_view("__hwasan_init\0", 14), "HWAddressSanitizer"},
+    {absl::string_view("__msan_init\0", 12), "MemorySanitizer"}};
+
 // A text of gRPC's core, in the file wherever its symbols have been removed.
 constexpr absl::string_view kTextOfGrpc = "src/core/lib/surface/call.cc";
 
@@ -75,21 +86,34 @@ std::vector<Entry> DynamicOf(absl::string_view file, const Segment& dynamic) {
   return entries;
 }
 
-std::vector<std::string> NeededBy(absl::string_view file,
-                                  const std::vector<Segment>& segments,
-                                  const Segment& dynamic) {
+// Returns the table of names that the loader reads; what is cut off is left
+// out.
+absl::string_view NamesOf(absl::string_view file,
+                          const std::vector<Segment>& segments,
+                          const std::vector<Entry>& entries) {
+  absl::optional<uint64_t> begin;
+  uint64_t size = 0;
+  for (const Entry& entry : entries) {
+    if (entry.d_tag == DT_STRTAB) begin = OffsetOf(entry.d_un.d_ptr, segments);
+    if (entry.d_tag == DT_STRSZ) size = entry.d_un.d_val;
+  }
+  if (!begin.has_value() || *begin > file.size()) return {};
+  return file.substr(*begin, size);
+}
+
+void ReadDynamic(absl::string_view file, const std::vector<Segment>& segments,
+                 const Segment& dynamic, ElfFacts* facts) {
   const std::vector<Entry> entries = DynamicOf(file, dynamic);
-  absl::optional<uint64_t> strings;
+  const absl::string_view names = NamesOf(file, segments, entries);
   for (const Entry& entry : entries) {
-    if (entry.d_tag == DT_STRTAB)
-      strings = OffsetOf(entry.d_un.d_ptr, segments);
+    if (entry.d_tag != DT_NEEDED) continue;
+    facts->needed.emplace_back(TextAt(names, entry.d_un.d_val));
   }
-  std::vector<std::string> needed;
-  for (const Entry& entry : entries) {
-    if (entry.d_tag != DT_NEEDED || !strings.has_value()) continue;
-    needed.emplace_back(TextAt(file, *strings + entry.d_un.d_val));
+  for (const auto& sanitizer : kSanitizers) {
+    if (absl::StrContains(names, sanitizer.function)) {
+      facts->sanitizer = sanitizer.name;
+    }
   }
-  return needed;
 }
 
 }  // namespace
@@ -98,15 +122,20 @@ absl::optional<ElfFacts> ReadElf(absl::string_view file) {
   if (!absl::StartsWith(file, absl::string_view(ELFMAG, SELFMAG))) return {};
   ElfFacts facts;
   const auto header = At<Header>(file, 0);
+  facts.is_32_bit =
+      header.has_value() && header->e_ident[EI_CLASS] == ELFCLASS32;
   facts.is_native = header.has_value() &&
                     header->e_ident[EI_CLASS] == ELFCLASS64 &&
                     header->e_machine == kMachine;
   if (!facts.is_native) return facts;
   const std::vector<Segment> segments = SegmentsOf(file, *header);
   for (const Segment& segment : segments) {
-    if (segment.p_type == PT_INTERP) facts.is_dynamic = true;
+    if (segment.p_type == PT_INTERP) {
+      facts.is_dynamic = true;
+      facts.loader = std::string(TextAt(file, segment.p_offset));
+    }
     if (segment.p_type == PT_DYNAMIC) {
-      facts.needed = NeededBy(file, segments, segment);
+      ReadDynamic(file, segments, segment, &facts);
     }
   }
   facts.has_grpc = absl::StrContains(file, kTextOfGrpc);

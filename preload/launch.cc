@@ -1,8 +1,10 @@
 #include "preload/launch.h"
 
+#include <elf.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +42,14 @@ absl::Status CheckLibraries(const absl::StatusOr<Libraries>& libraries) {
         " cannot be preloaded: its path has a blank, a colon or a $"));
   }
   return absl::OkStatus();
+}
+
+// Returns true for a program or library, for whatever processor.
+bool IsElf(const std::string& file) {
+  char begin[SELFMAG] = "";
+  std::ifstream(file, std::ios::binary).read(begin, sizeof begin);
+  return absl::string_view(begin, sizeof begin) ==
+         absl::string_view(ELFMAG, SELFMAG);
 }
 
 void Preload(const Libraries& libraries, Environment* environment) {
@@ -123,10 +133,18 @@ absl::Status Exec(const Launch& launch) {
     environment.push_back(const_cast<char*>(entry.c_str()));
   }
   environment.push_back(nullptr);
-  // With a slash in it, the file is not looked for again; what is neither a
-  // program nor begins with #! is given to a shell.
-  execvpe(launch.file.c_str(), arguments.data(), environment.data());
-  const int error = errno;
+  execve(launch.file.c_str(), arguments.data(), environment.data());
+  int error = errno;
+  if (error == ENOEXEC && !IsElf(launch.file)) {
+    // Gives what does not begin with #! to a shell. With a slash in it, the
+    // file is not looked for again.
+    execvpe(launch.file.c_str(), arguments.data(), environment.data());
+    error = errno;
+  }
+  if (error == ENOEXEC) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "run ", launch.file, ": it is for another processor, or damaged"));
+  }
   if (error == ENOENT) {
     return absl::NotFoundError(
         absl::StrCat("run ", launch.file, ": its interpreter is not there"));

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "preload/objects.h"
+#include "preload/sanitizer.h"
 #include "preload/say.h"
 
 static const char kFile[] = "libpenstock.so.0";
@@ -41,6 +42,11 @@ static const char* FileToOpen(char* path, size_t size) {
 }
 
 static const struct PenstockPreload* Open(void) {
+  const char* sanitizer = Sanitizer();
+  if (sanitizer != NULL) {
+    Say("Penstock is not used: the program runs under %s", sanitizer);
+    return NULL;
+  }
   char path[PATH_MAX];
   const char* file = FileToOpen(path, sizeof path);
   void* handle = RealDlopen()(file, RTLD_NOW | RTLD_LOCAL);

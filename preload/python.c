@@ -14,6 +14,7 @@
 
 #include "preload/library.h"
 #include "preload/objects.h"
+#include "preload/sanitizer.h"
 #include "preload/say.h"
 
 static const char kFolder[] = "/grpc/_cython/cygrpc.";
@@ -57,6 +58,7 @@ static int WantsForks(void) {
 static const char* Refusal(const char* file, char* ours, size_t size) {
   if (!IsOurRelease(file)) return "it is not of grpcio 1.51.1";
   if (WantsForks()) return "GRPC_ENABLE_FORK_SUPPORT is set";
+  if (Sanitizer() != NULL) return "the program runs under a sanitizer";
   char name[NAME_MAX + sizeof "python/"];
   snprintf(name, sizeof name, "python/%s", strrchr(file, '/') + 1);
   if (!PathBeside(name, ours, size) || access(ours, R_OK) != 0) {
@@ -65,14 +67,9 @@ static const char* Refusal(const char* file, char* ours, size_t size) {
   return NULL;
 }
 
-// Where Penstock is required, the text that says why not is no file's name, and
-// so dlerror() has it.
-static void* OpenStock(const char* file, int mode, const char* refusal) {
-  char error[2 * PATH_MAX];
-  snprintf(error, sizeof error, "%s: Penstock is required but not used: %s",
-           file, refusal);
-  Say("Penstock is not used for %s: %s", file, refusal);
-  return RealDlopen()(IsRequired() ? error : file, mode);
+static void* OpenStock(const char* file, int mode, const char* why) {
+  Say("Penstock is not used for %s: %s", file, why);
+  return IsRequired() ? RefuseToOpen(file, why) : RealDlopen()(file, mode);
 }
 
 void* OpenCygrpc(const char* file, int mode) {

@@ -11,4 +11,7 @@ int IsCygrpc(const char* file);
 // dlerror() says why. `file` has a slash, so it does not matter who opens it.
 void* OpenCygrpc(const char* file, int mode);
 
+// Returns null, and has dlerror() say why in this thread.
+void* RefuseToOpen(const char* file, const char* why);
+
 #endif  // PENSTOCK_PRELOAD_PYTHON_H_

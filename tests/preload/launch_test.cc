@@ -36,6 +36,8 @@ using testing::Pair;
 constexpr char kCore[] = "tests/preload/core";    // linked to libgrpc.so.29
 constexpr char kOther[] = "tests/preload/other";  // to libgrpc.so.37
 constexpr char kStatic[] = "tests/preload/static";
+constexpr char kAsan[] = "tests/preload/asan";
+constexpr char kTsan[] = "tests/preload/tsan";
 constexpr char kCygrpc[] =
     "/usr/lib/python3/dist-packages/grpc/_cython/"
     "cygrpc." PYTHON_ABI ".so";
@@ -93,6 +95,15 @@ TEST_F(LaunchTest, GrpcIsFoundInAStrippedFile) {
   EXPECT_TRUE(facts->has_grpc);
 }
 
+TEST_F(LaunchTest, ASanitizerIsSeenInWhatItInstruments) {
+  EXPECT_EQ(ReadElf(Read(kAsan))->sanitizer, "AddressSanitizer");
+  EXPECT_EQ(ReadElf(Read(kTsan))->sanitizer, "ThreadSanitizer");
+  EXPECT_EQ(ReadElf(Read("/bin/sh"))->sanitizer, "");
+  // A text is no name that the loader reads: compilers have it.
+  const std::string mentions("\0__asan_init\0", 13);
+  EXPECT_EQ(ReadElf(Read("/bin/sh") + mentions)->sanitizer, "");
+}
+
 TEST_F(LaunchTest, AnyBytesCanBeRead) {
   const std::string good = Read(kCore);
   for (size_t size = 0; size < 4096; ++size) ReadElf(good.substr(0, size));
@@ -131,6 +142,16 @@ TEST_F(LaunchTest, WhatCannotBeCarriedHasItsReason) {
   ExpectNot(CheckProgram(Write("foreign", foreign), kPath), "processor");
   ExpectNot(CheckProgram(Write("cut", foreign.substr(0, 10)), kPath),
             "processor");
+  std::string narrow = Read(kCore);
+  narrow[EI_CLASS] = ELFCLASS32;
+  ExpectNot(CheckProgram(Write("narrow", narrow), kPath), "32-bit");
+  std::string musl = Read(kCore);
+  const size_t loader = musl.find("/ld-linux-");
+  ASSERT_NE(loader, std::string::npos);
+  musl.replace(loader, 10, "/ld-musl--");
+  ExpectNot(CheckProgram(Write("musl", musl), kPath), "another C library");
+  ExpectNot(CheckProgram(kAsan, kPath), "is built with AddressSanitizer");
+  ExpectNot(CheckProgram(kTsan, kPath), "is built with ThreadSanitizer");
 }
 
 TEST_F(LaunchTest, AProgramThatGetsRightsCannotBeCarried) {
@@ -252,6 +273,15 @@ TEST_F(LaunchTest, AProgramThatIsNotThereHasTheShellsExitCode) {
       127);
   EXPECT_EQ(ExitCodeOf(Plan({"data"}, Libraries{}, environment, {}).status()),
             126);
+}
+
+TEST_F(LaunchTest, NoShellIsGivenAProgramThatTheKernelCannotRun) {
+  std::string foreign = Read(kCore);
+  foreign[offsetof(Elf64_Ehdr, e_machine)] = EM_S390;
+  const std::string file = Write("foreign", foreign);
+  const absl::Status status = Exec({file, {file}, {}, ""});
+  ExpectNot(status, "another processor");
+  EXPECT_EQ(ExitCodeOf(status), 126);
 }
 
 TEST_F(LaunchTest, LibrariesAreFoundBesideTheCommand) {

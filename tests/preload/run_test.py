@@ -58,6 +58,33 @@ class RunTest(unittest.TestCase):
         self.assertIn("server_create", ended.said)
         self.assertRegex(ended.log, r"\A.*libgrpc\.so\.37.*\n\Z")
 
+    def test_a_program_for_another_processor_is_not_given_to_a_shell(self):
+        with open(f"{HERE}/core", "rb") as file:
+            foreign = bytearray(file.read())
+        foreign[18] = 22  # e_machine: IBM S/390
+        with tempfile.NamedTemporaryFile(delete=False) as program:
+            program.write(foreign)
+        self.addCleanup(os.remove, program.name)
+        os.chmod(program.name, 0o755)
+        ended = self.run_it(program.name)
+        self.assertEqual((126, ""), (ended.code, ended.said), ended)
+        self.assertIn("another processor", ended.log)
+        self.assertNotRegex(ended.log, "sh: |yntax|not found")
+
+    def test_a_program_with_a_sanitizer_runs_as_it_is(self):
+        for program, name in (("asan", "AddressSanitizer"),
+                              ("tsan", "ThreadSanitizer")):
+            ended = self.run_it(f"{HERE}/{program}")
+            self.assertEqual(0, ended.code, ended)
+            self.assertRegex(ended.log,
+                             rf"\A\S+ is built with {name}, .*\n\Z")
+
+    def test_a_program_with_a_sanitizer_beneath_one_without(self):
+        """As `make check` has it."""
+        for program in "asan", "tsan":
+            ended = self.run_it("sh", "-c", f"{HERE}/{program}; exit $?")
+            self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
+
     def test_arguments_and_environment_arrive_as_they_are(self):
         odd = ["", " ", "a b", "*", "--", "é\n"]
         ended = self.run_it("printf", "<%s>", *odd)

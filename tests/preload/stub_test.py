@@ -151,6 +151,32 @@ class LeftAloneTest(unittest.TestCase):
         self.assertNotIn("Penstock", ended.log)
         self.assertNotIn("penstock[", ended.log)
 
+    def test_a_program_under_a_sanitizer(self):
+        for program, name in (("asan", "AddressSanitizer"),
+                              ("tsan", "ThreadSanitizer")):
+            ended = run(f"{HERE}/{program}")
+            self.assertEqual((0, "", ""), (ended.code, ended.said, ended.log))
+            # gRPC leaks; a race of its own is none of ours.
+            quiet = {"ASAN_OPTIONS": "detect_leaks=0",
+                     "TSAN_OPTIONS": "report_bugs=0"}
+            ended = run(f"{HERE}/{program}_core", "forks", **quiet)
+            self.assertEqual(0, ended.code, ended)
+            self.assertEqual(set(), ended.sides_over_shm())
+            self.assertIn(f"the program runs under {name}",
+                          ended.reasons_not_to()[0])
+            ended = run(f"{HERE}/{program}_core", "forks",
+                        PENSTOCK_POLICY="require", **quiet)
+            self.assertEqual(1, ended.code, ended)
+            self.assertIn("no port", ended.said)
+
+    def test_a_runtime_that_is_not_first_for_another_reason_says_so(self):
+        """With the stub as without it."""
+        other = f"{HERE}/libother.so"
+        for preload in other, f"{other}:{STUB}", f"{STUB}:{other}":
+            ended = run(f"{HERE}/asan", preload=preload)
+            self.assertNotEqual(0, ended.code, ended)
+            self.assertIn("does not come first", ended.log)
+
     def test_another_release_of_grpc(self):
         ended = run(f"{HERE}/other")
         self.assertEqual((0, OTHER_CALLS), (ended.code, ended.said.split()))
