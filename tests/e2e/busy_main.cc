@@ -13,26 +13,37 @@
 //                                  and microseconds: "first N", "median N",
 //                                  "p90 N", "longest N"; or "failed MESSAGE"
 //
+//   busy health ADDRESS MILLIS     as probe, with a stock client's health
+//   checks busy scrape PORT MILLIS        as probe, with scrapes of a metrics
+//   port
+//
 // PATH is a name of path.h. A process ends with its input, or with the process
 // that started it.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
@@ -41,6 +52,7 @@
 #include "grpcpp/support/channel_arguments.h"
 #include "tests/e2e/call.h"
 #include "tests/e2e/path.h"
+#include "tests/e2e/raw.h"
 #include "tests/e2e/test_service.h"
 
 namespace penstock::e2e {
@@ -96,6 +108,7 @@ int Serve(const std::string& api, Path path) {
   TestServiceImpl sync;
   CallbackService callback;
   TestService::AsyncService async;
+  grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
   EnableFor(path, &builder);
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
@@ -214,18 +227,19 @@ int RunCrowd(Path path, const std::string& address, int clients, int calls) {
   _exit(0);  // calls are under way
 }
 
-int Probe(Path path, const std::string& address,
-          std::chrono::milliseconds time) {
+// Asks again and again, and says how long the answers took. `ask` returns why
+// there is none, or an empty text.
+int Measure(std::chrono::milliseconds time,
+            const std::function<std::string()>& ask) {
   // On a machine that is busy otherwise, too.
   constexpr size_t kLeastCalls = 10;
-  TestService::Stub stub(Connect(path, address));
   std::vector<int64_t> micros;
   const auto end = Clock::now() + time;
   while (Clock::now() < end || micros.size() < kLeastCalls) {
     const auto start = Clock::now();
-    const grpc::Status status = MakeEmptyCall(&stub);
-    if (!status.ok()) {
-      std::cout << "failed " << status.error_message() << std::endl;
+    const std::string failed = ask();
+    if (!failed.empty()) {
+      std::cout << "failed " << failed << std::endl;
       return 1;
     }
     micros.push_back(std::chrono::duration_cast<std::chrono::microseconds>(
@@ -239,6 +253,59 @@ int Probe(Path path, const std::string& address,
             << micros[micros.size() * 9 / 10] << "\nlongest " << micros.back()
             << std::endl;
   return 0;
+}
+
+int Probe(Path path, const std::string& address,
+          std::chrono::milliseconds time) {
+  TestService::Stub stub(Connect(path, address));
+  return Measure(time, [&] {
+    const grpc::Status status = MakeEmptyCall(&stub);
+    return status.ok() ? "" : status.error_message();
+  });
+}
+
+int CheckHealth(const std::string& address, std::chrono::milliseconds time) {
+  const auto channel = Connect(Path::kStock, address);
+  return Measure(time, [&]() -> std::string {
+    Call call;
+    RawStream stream(channel, &call, "/grpc.health.v1.Health/Check");
+    // An empty request asks for the server as a whole.
+    if (!stream.Write("") || !stream.WritesDone()) return "not sent";
+    const std::string serving("\x08\x01");  // a response with status SERVING
+    const auto answer = stream.Read();
+    const grpc::Status status = stream.Finish();
+    if (!status.ok()) return status.error_message();
+    return answer == serving ? "" : "not serving";
+  });
+}
+
+// Returns what an HTTP server on this host says to a GET, up to its end.
+std::string Get(uint16_t port, const std::string& path) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(port);
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const std::string request =
+      absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: localhost\r\n",
+                   "Connection: close\r\n\r\n");
+  std::string answer;
+  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 &&
+      send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
+    char bytes[4096];
+    for (ssize_t size; (size = recv(fd, bytes, sizeof bytes, 0)) > 0;) {
+      answer.append(bytes, size);
+    }
+  }
+  close(fd);
+  return answer;
+}
+
+int Scrape(uint16_t port, std::chrono::milliseconds time) {
+  return Measure(time, [port] {
+    const std::string answer = Get(port, "/metrics");
+    return absl::StrContains(answer, "penstock_sessions ") ? "" : "no page";
+  });
 }
 
 }  // namespace
@@ -259,6 +326,13 @@ int main(int argc, char** argv) {
   if (role == "probe" && argc == 5) {
     return Probe(*PathOfName(argv[2]), argv[3],
                  std::chrono::milliseconds(std::atoi(argv[4])));
+  }
+  if (role == "health" && argc == 4) {
+    return CheckHealth(argv[2], std::chrono::milliseconds(std::atoi(argv[3])));
+  }
+  if (role == "scrape" && argc == 4) {
+    return Scrape(static_cast<uint16_t>(std::atoi(argv[2])),
+                  std::chrono::milliseconds(std::atoi(argv[3])));
   }
   return 2;
 }
