@@ -40,6 +40,7 @@ WITHOUT_WORDS = {
     "transport/start_monitoring.cc": 3,
     "transport/usable_settings.cc": 1,
     "transport/base/log.cc": 2,  # the functions themselves
+    "transport/base/limited_log.cc": 1,
     "frameworks/tensorflow/server.cc": 1,
     "ps/server/checkpoint_restore.cc": 1,
     "ps/server/checkpoint_writer.cc": 1,
@@ -49,7 +50,7 @@ STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 # A string that is continued on the next line, or by the next of StrCat()'s
 # arguments.
 SEAM = re.compile(r'"\s*(?:\n|,)\s*"')
-CALL = re.compile(r"\b(?:LogWarning|LogError)\(")
+CALL = re.compile(r"(?:\b(?:LogWarning|LogError|WarnOfStranger)|\.Warning)\(")
 STATUS = re.compile(r"\b(?:\w+Error|Cannot|Say|refused)\(")
 # The stub's functions in C return a text.
 TEXT = re.compile(r"\breturn (?=\")")

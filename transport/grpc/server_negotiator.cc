@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "src/core/lib/gprpp/status_helper.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/base/limited_log.h"
 #include "transport/base/log.h"
 #include "transport/grpc/channel_limits.h"
 #include "transport/grpc/privacy.h"
@@ -77,7 +78,7 @@ void ServerNegotiator::RefuseHttp2Locked() {
       " refused: Penstock policy is \"", settings_.ToString(),
       "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer would "
       "serve it over HTTP/2)");
-  base::LogWarning(text);
+  base::WarnOfStranger(text);
   CountRefused(metrics::Refusal::kStockPeer);
   FinishLocked(GRPC_ERROR_CREATE(text));
 }
@@ -90,7 +91,7 @@ void ServerNegotiator::AnswerFloodLocked() {
       absl::StrCat("connection from ", grpc_endpoint_get_peer(args()->endpoint),
                    refuses ? " refused" : " goes on over HTTP/2",
                    ": too many others are being negotiated");
-  base::LogWarning(text);
+  base::WarnOfStranger(text);
   if (!refuses) {
     CountHttp2(metrics::Reason::kFlood);
     return LeaveToHttp2Locked(received());

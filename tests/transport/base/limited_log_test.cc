@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -38,6 +40,32 @@ TEST(LimitedLog, LastLineAndTheCountComeInTheEnd) {
   EXPECT_TRUE(
       absl::StrContains(log, "(89 lines before this left out) path 100."))
       << log;
+}
+
+TEST(LimitedLog, WarningsKeepTheirLevel) {
+  const std::string log = LoggedBy([] {
+    LimitedLog limited;
+    for (int i = 0; i < 100; ++i) limited.Warning("a stranger");
+  });
+  EXPECT_EQ(Lines(log), 11) << log;  // the burst, and the last one
+  EXPECT_TRUE(absl::StrContains(log, "(89 lines before this left out)")) << log;
+  EXPECT_FALSE(absl::StrContains(log, " info ")) << log;
+}
+
+TEST(WarnOfStranger, AllThreadsShareAFewLines) {
+  const std::string log = LoggedBy([] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([] {
+        for (int j = 0; j < 1000; ++j) WarnOfStranger("a stranger");
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    LogWarning("the program's own");
+  });
+  EXPECT_GE(Lines(log), 2);
+  EXPECT_LE(Lines(log), 12) << log;
+  EXPECT_TRUE(absl::StrContains(log, "the program's own")) << log;
 }
 
 TEST(LimitedLog, WithinTheLimitNothingIsAdded) {
