@@ -1,6 +1,7 @@
 // Asking a process beside neighbours that are clumsy or worse: in other
 // namespaces, with its names taken, with a crowd at its door.
 
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,10 +11,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +27,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/transport/progress/lingering.h"
 #include "transport/monitoring/status_client.h"
 
 namespace penstock::e2e {
@@ -103,20 +107,23 @@ class Greeter {
 
   // 0: there are no such namespaces here.
   pid_t pid() const { return pid_; }
+  bool IsGreeted() const {
+    return std::system(absl::StrCat("timeout 20 ", client_).c_str()) == 0;
+  }
 
  private:
-  static void Greet(int said) {
+  void Greet(int said) {
     std::unique_ptr<FILE, int (*)(FILE*)> lines(fdopen(dup(said), "r"),
                                                 &fclose);
     char line[256] = {};
     ASSERT_NE(fgets(line, sizeof line, lines.get()), nullptr);
     const std::string text(line);
-    const std::string client =
-        absl::StrCat("examples/greeter/greeter_client 127.0.0.1:",
-                     text.substr(text.rfind(' ') + 1));
-    ASSERT_EQ(std::system(client.c_str()), 0);
+    client_ = absl::StrCat("examples/greeter/greeter_client 127.0.0.1:",
+                           text.substr(text.rfind(' ') + 1));
+    ASSERT_EQ(std::system(client_.c_str()), 0);
   }
 
+  std::string client_;
   pid_t outer_ = 0;
   pid_t pid_ = 0;
 };
@@ -195,6 +202,99 @@ void Stop(pid_t process) {
     std::ifstream stat(absl::StrCat("/proc/", process, "/stat"));
     std::getline(stat, text);
   } while (!absl::StrContains(text, ") T "));
+}
+
+// Connects once for each of these, and leaves it in the socket: the process is
+// its last owner.
+void LeaveLingering(pid_t process, std::vector<Lingering>* all) {
+  Stop(process);
+  for (Lingering& each : *all) {
+    const Fd fd = NewSocket();
+    sockaddr_un address;
+    const socklen_t size = monitoring::StatusAddress(process, &address);
+    EXPECT_EQ(connect(*fd, reinterpret_cast<sockaddr*>(&address), size), 0);
+    SendWith(*fd, "x", {each.fd()});
+    each.LetGo();
+  }
+  kill(process, SIGCONT);
+}
+
+TEST(StatusNeighboursTest, SocketsThatNobodyCanCloseSilenceNothing) {
+  const Greeter greeter(0);
+  ASSERT_TRUE(Ask(greeter.pid()).ok());
+  std::vector<Lingering> all(25);
+  LeaveLingering(greeter.pid(), &all);
+  absl::Status status;
+  const absl::Time end = absl::Now() + kLimit;
+  do {  // until those before have been sent away
+    status = AskProcess(greeter.pid(), kAskMetrics, absl::Seconds(5)).status();
+  } while (absl::IsUnavailable(status) && absl::Now() < end);
+  EXPECT_TRUE(status.ok()) << status;
+  // Nor do they keep the program from its other work.
+  EXPECT_TRUE(greeter.IsGreeted());
+}
+
+// They are turned away before anything is read.
+TEST(StatusNeighboursTest, OtherUsersSocketsThatNobodyCanCloseDoNeither) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  const Greeter greeter(0);
+  ASSERT_TRUE(Ask(greeter.pid()).ok());
+  int done[2];
+  ASSERT_EQ(pipe(done), 0);
+  Stop(greeter.pid());
+  const pid_t stranger = fork();
+  if (stranger == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::vector<Lingering> all(25);
+    if (setuid(1234) != 0) _exit(1);
+    for (Lingering& each : all) {
+      const Fd fd = NewSocket();
+      sockaddr_un address;
+      const socklen_t size = monitoring::StatusAddress(greeter.pid(), &address);
+      if (connect(*fd, reinterpret_cast<sockaddr*>(&address), size) != 0) {
+        _exit(1);
+      }
+      SendWith(*fd, "x", {each.fd()});
+      each.LetGo();
+    }
+    if (write(done[1], "d", 1) != 1) _exit(1);
+    pause();  // keeps the far ends
+  }
+  char byte;
+  ASSERT_EQ(read(done[0], &byte, 1), 1);
+  kill(greeter.pid(), SIGCONT);
+  const absl::Status status =
+      AskProcess(greeter.pid(), kAskMetrics, kLimit).status();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(greeter.IsGreeted());
+  kill(stranger, SIGKILL);
+  waitpid(stranger, nullptr, 0);
+  close(done[0]);
+  close(done[1]);
+}
+
+// One who answers, and passes what takes for ever to close.
+TEST(StatusNeighboursTest, AHostileProcessHoldsNobodyUp) {
+  const Fd hostile = ListenAt(getpid(), 0);
+  ASSERT_NE(hostile, nullptr);
+  Lingering lingering;
+  auto answered = std::async(std::launch::async, [&] {
+    pollfd ready = {*hostile, POLLIN, 0};
+    if (poll(&ready, 1, 20 * 1000) != 1) return;
+    const Fd asker(new int(accept4(*hostile, nullptr, nullptr, SOCK_CLOEXEC)),
+                   [](const int* fd) {
+                     close(*fd);
+                     delete fd;
+                   });
+    SendWith(*asker, "penstock-status 1 1\n", {lingering.fd()});
+    lingering.LetGo();
+  });
+  auto asked = std::async(std::launch::async, [] {
+    return AskProcess(getpid(), kAskMetrics, absl::Seconds(10)).status();
+  });
+  EXPECT_EQ(asked.wait_for(std::chrono::seconds(20)), std::future_status::ready)
+      << "who asks waits for a stranger";
+  EXPECT_FALSE(asked.get().ok());
 }
 
 TEST(StatusNeighboursTest, ACrowdAtTheDoorOfAStoppedProcessCostsTheLimitOnly) {

@@ -18,6 +18,8 @@
 #include "transport/base/status_util.h"
 #include "transport/base/steady_time.h"
 #include "transport/base/unique_fd.h"
+#include "transport/monitoring/receive_bytes.h"
+#include "transport/progress/foreign_fd.h"
 
 namespace penstock {
 namespace monitoring {
@@ -45,10 +47,10 @@ pid_t PidInItsNamespace(pid_t process) {
 }
 
 // NOT_FOUND: nobody listens there.
-absl::StatusOr<base::UniqueFd> ConnectTo(pid_t process, int name,
-                                         absl::Time end) {
-  base::UniqueFd socket(
-      ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
+                                              absl::Time end) {
+  progress::ForeignFd socket(base::UniqueFd(
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   if (socket.get() < 0) return base::ErrnoStatus(errno, "make a socket");
   sockaddr_un address;
   const socklen_t size = StatusAddress(process, &address, name);
@@ -65,8 +67,9 @@ absl::StatusOr<base::UniqueFd> ConnectTo(pid_t process, int name,
   return socket;
 }
 
+// Its process may be another user's, and hostile.
 struct Server {
-  base::UniqueFd socket;
+  progress::ForeignFd socket;
   uid_t uid;
 };
 
@@ -77,7 +80,7 @@ absl::StatusOr<Server> Connect(pid_t process, absl::Time end) {
                    " does not answer: has it a connection over Penstock, "
                    "PENSTOCK_STATUS_SOCKET=on, and this network namespace?"));
   for (int name = 0; name < kStatusNames; ++name) {
-    absl::StatusOr<base::UniqueFd> socket = ConnectTo(own, name, end);
+    absl::StatusOr<progress::ForeignFd> socket = ConnectTo(own, name, end);
     if (absl::IsNotFound(socket.status())) continue;
     if (!socket.ok()) return socket.status();
     ucred server = {};
@@ -112,7 +115,7 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
   while (true) {
     const absl::Status waited = WaitUntilReadable(fd, end);
     if (!waited.ok()) return waited;
-    const ssize_t got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    const ssize_t got = ReceiveBytes(fd, bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     // Reset: it was closed before the question was read.
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return answer;

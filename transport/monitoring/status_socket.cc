@@ -21,9 +21,11 @@
 #include "transport/monitoring/close_in_child.h"
 #include "transport/monitoring/connection_json.h"
 #include "transport/monitoring/exposition.h"
+#include "transport/monitoring/receive_bytes.h"
 #include "transport/monitoring/status_client.h"
 #include "transport/progress/aside.h"
 #include "transport/progress/event_loop.h"
+#include "transport/progress/foreign_fd.h"
 
 namespace penstock {
 namespace monitoring {
@@ -34,6 +36,8 @@ constexpr int kMaxAskers = 8;
 constexpr int kBacklog = 128;
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
+// Where too much waits to be closed: look again only so often.
+constexpr absl::Duration kPauseWhileBusy = absl::Milliseconds(100);
 constexpr size_t kMaxQuestionBytes = 64;
 constexpr size_t kMaxConnections = 10'000;
 
@@ -55,7 +59,7 @@ std::string AnswerTo(absl::string_view question) {
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
   // Is one of `count` for as long as it lives.
-  Asker(progress::EventLoop* loop, base::UniqueFd socket,
+  Asker(progress::EventLoop* loop, progress::ForeignFd socket,
         std::atomic<int>* count)
       : loop_(loop), socket_(std::move(socket)), count_(count) {
     ++*count_;
@@ -92,7 +96,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
 
   void OnReadable() {
     char bytes[kMaxQuestionBytes];
-    const ssize_t got = recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
+    const ssize_t got = ReceiveBytes(socket_.get(), bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return End();
     question_.append(bytes, static_cast<size_t>(got));
@@ -104,7 +108,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
     question_.resize(end);
     loop_->Unwatch(std::exchange(watch_, 0));
     std::shared_ptr<Asker> self = shared_from_this();
-    progress::RunAside([self] {
+    progress::RunAside(progress::Aside::kStatus, [self] {
       std::string answer = AnswerTo(self->question_);
       self->loop_->Post([self, answer] { self->Answer(answer); });
     });
@@ -127,7 +131,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
   }
 
   progress::EventLoop* const loop_;
-  const base::UniqueFd socket_;
+  const progress::ForeignFd socket_;
   std::atomic<int>* const count_;
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id timer_ = 0;
@@ -182,16 +186,22 @@ class Listener {
 
  private:
   void Accept() {
-    base::UniqueFd asker(
-        accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (asker.get() >= 0) {
+    // Each costs a task, and anybody can come.
+    if (progress::IsBusyAside()) return PauseFor(kPauseWhileBusy);
+    progress::ForeignFd asker(base::UniqueFd(accept4(
+        socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (asker.valid()) {
       if (askers_ >= kMaxAskers || !MayAsk(asker.get())) return;
       return std::make_shared<Asker>(loop_, std::move(asker), &askers_)
           ->Start();
     }
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM) return;
+    PauseFor(kPauseWithoutDescriptors);
+  }
+
+  void PauseFor(absl::Duration pause) {
     loop_->Unwatch(std::exchange(watch_, 0));
-    loop_->RunAfter(kPauseWithoutDescriptors, [this] { Watch(); });
+    loop_->RunAfter(pause, [this] { Watch(); });
   }
 
   progress::EventLoop* const loop_;

@@ -10,9 +10,11 @@ namespace monitoring {
 // that StatusSocketName() tells, from the first connection of this process on;
 // so a process without any has no more descriptors and threads than before.
 // Answers processes of the same user and root's, 8 at a time, each for at most
-// 5 s. EventLoop::Get() carries bytes, and the thread of RunAside() collects,
-// so that nobody else waits. The child of a fork answers nothing of its
-// parent's, and for itself from its own first connection on. Thread-safe.
+// 5 s. EventLoop::Get() carries bytes, and the thread of Aside::kStatus
+// collects, so that nobody else waits. Closes sockets aside, since anybody can
+// connect, with descriptors in the socket that take for ever to close. The
+// child of a fork answers nothing of its parent's, and for itself from its own
+// first connection on. Thread-safe.
 //
 //   question         answer
 //   metrics\n        metrics in Prometheus' text format

@@ -14,33 +14,48 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// Never destroyed, because its thread runs until the process ends.
+struct Crew {
+  const char* thread_name;
+  size_t most_threads;
+};
+
+// By Aside.
+constexpr Crew kCrews[] = {{"penstock-aside", 1},
+                           {"penstock-close", kMostClosingThreads},
+                           {"penstock-names", kMostNameThreads},
+                           {"penstock-status", 1},
+                           {"penstock-device", 1}};
+constexpr size_t kKinds = sizeof kCrews / sizeof kCrews[0];
+static_assert(kKinds == static_cast<size_t>(Aside::kDevice) + 1,
+              "each kind has a crew");
+
+// Never destroyed, because its threads run until the process ends.
 struct Queue {
   base::Mutex mu;
   std::condition_variable_any added;
   std::deque<std::function<void()>> tasks ABSL_GUARDED_BY(mu);
   size_t unfinished ABSL_GUARDED_BY(mu) = 0;
-  bool has_thread ABSL_GUARDED_BY(mu) = false;
+  size_t threads ABSL_GUARDED_BY(mu) = 0;
+  size_t waiting_threads ABSL_GUARDED_BY(mu) = 0;
 };
 
-std::atomic<Queue*> of_strangers{nullptr};
-std::atomic<Queue*> of_devices{nullptr};
+std::atomic<Queue*> queues[kKinds];
 
 // A lock may be held for ever in the child: its holder may be a thread of the
 // parent.
 void ForgetQueuesInChild() {
-  of_strangers.store(nullptr);
-  of_devices.store(nullptr);
+  for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }
 
-Queue* Get(std::atomic<Queue*>* which) {
-  Queue* queue = which->load(std::memory_order_acquire);
+Queue* Get(Aside kind) {
+  std::atomic<Queue*>& shared = queues[static_cast<size_t>(kind)];
+  Queue* queue = shared.load(std::memory_order_acquire);
   if (queue != nullptr) return queue;
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetQueuesInChild);
   (void)registered;
   auto* const made = new Queue;
-  if (which->compare_exchange_strong(queue, made)) return made;
+  if (shared.compare_exchange_strong(queue, made)) return made;
   delete made;
   return queue;
 }
@@ -49,7 +64,9 @@ void* RunTasks(void* argument) {
   auto* const queue = static_cast<Queue*>(argument);
   for (;;) {
     queue->mu.Lock();
+    ++queue->waiting_threads;
     while (queue->tasks.empty()) queue->added.wait(queue->mu);
+    --queue->waiting_threads;
     std::function<void()> task = std::move(queue->tasks.front());
     queue->tasks.pop_front();
     queue->mu.Unlock();
@@ -61,35 +78,32 @@ void* RunTasks(void* argument) {
   return nullptr;
 }
 
-void Add(Queue* queue, const char* thread_name, std::function<void()> task) {
+}  // namespace
+
+void RunAside(Aside kind, std::function<void()> task) {
+  const Crew& crew = kCrews[static_cast<size_t>(kind)];
+  Queue* const queue = Get(kind);
   base::MutexLock lock(&queue->mu);
   queue->tasks.push_back(std::move(task));
   ++queue->unfinished;
-  if (!queue->has_thread) {
-    queue->has_thread = StartDetachedThread(thread_name, &RunTasks, queue).ok();
+  if (queue->tasks.size() > queue->waiting_threads &&
+      queue->threads < crew.most_threads &&
+      StartDetachedThread(crew.thread_name, &RunTasks, queue).ok()) {
+    ++queue->threads;
   }
   queue->added.notify_one();
 }
 
-size_t Unfinished(Queue* queue) {
+size_t TasksAside(Aside kind) {
+  Queue* const queue = Get(kind);
   base::MutexLock lock(&queue->mu);
   return queue->unfinished;
 }
 
-}  // namespace
-
-void RunAside(std::function<void()> task) {
-  Add(Get(&of_strangers), "penstock-aside", std::move(task));
-}
-
-void RunAsideForDevice(std::function<void()> task) {
-  Add(Get(&of_devices), "penstock-device", std::move(task));
-}
-
-size_t TasksAside() { return Unfinished(Get(&of_strangers)); }
-
-bool IsBusyAsideForDevice() {
-  return Unfinished(Get(&of_devices)) > kManyTasksAside;
+// In this order: a task of kMemory may add one of kClosing before it ends.
+size_t TasksAside() {
+  const size_t memory = TasksAside(Aside::kMemory);
+  return memory + TasksAside(Aside::kClosing);
 }
 
 }  // namespace progress

@@ -30,7 +30,7 @@ void ForeignFd::Reset() {
   if (!fd_.valid()) return;
   if (is_of_parent()) return fd_.Reset();
   const int fd = fd_.Release();
-  RunAside([fd] { close(fd); });
+  RunAside(Aside::kClosing, [fd] { close(fd); });
 }
 
 }  // namespace progress

@@ -11,12 +11,13 @@ namespace penstock {
 namespace progress {
 
 // Owns a descriptor that came from a stranger, or may carry such descriptors,
-// and closes it on the thread of aside.h. Closing the last descriptor may take
-// long: a TCP socket may wait for unsent data, if the stranger has set it up
-// so; a file in user space waits for the stranger's program; memory waits for
-// the kernel to free its pages. A UNIX socket may hold all of these, sent but
-// not received, and closes them with itself. In the child of a fork the parent
-// still has the descriptor, so it is closed here and now. Not thread-safe.
+// and closes it on a thread of Aside::kClosing. Closing the last descriptor may
+// take long: a TCP socket may wait for unsent data, if the stranger has set it
+// up so; a file in user space waits for the stranger's program; memory waits
+// for the kernel to free its pages. A UNIX socket may hold all of these, sent
+// but not received, and closes them with itself. In the child of a fork the
+// parent still has the descriptor, so it is closed here and now. Not
+// thread-safe.
 class ForeignFd {
  public:
   ForeignFd() = default;

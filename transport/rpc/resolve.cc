@@ -2,12 +2,16 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pthread.h>
 
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "transport/base/mutex.h"
 #include "transport/progress/aside.h"
 
 namespace penstock {
@@ -40,6 +44,59 @@ absl::StatusOr<Addresses> Look(const HostPort& target, int flags) {
   return addresses;
 }
 
+// The questions under way. Clients that ask for one target share one question,
+// so that a slow name has one thread, however many retry. Thread-safe.
+class Questions {
+ public:
+  using Done = std::function<void(absl::StatusOr<Addresses>)>;
+
+  // Those of this process, which are never destroyed. The child of a fork has
+  // others: its parent's threads answer nobody there.
+  static Questions* Get();
+
+  // Returns whether the target is asked for by nobody else yet.
+  bool Add(const HostPort& target, Done done);
+  // Returns those who ask for it, and forgets them.
+  std::vector<Done> Take(const HostPort& target);
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // host and port
+
+  base::Mutex mu_;
+  std::map<Key, std::vector<Done>> asking_ ABSL_GUARDED_BY(mu_);
+};
+
+std::atomic<Questions*> current{nullptr};
+
+void ForgetQuestionsInChild() { current.store(nullptr); }
+
+Questions* Questions::Get() {
+  Questions* questions = current.load();
+  if (questions != nullptr) return questions;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetQuestionsInChild);
+  (void)registered;  // fails only if there is no memory
+  auto* const made = new Questions;
+  if (current.compare_exchange_strong(questions, made)) return made;
+  delete made;
+  return questions;
+}
+
+bool Questions::Add(const HostPort& target, Done done) {
+  base::MutexLock lock(&mu_);
+  std::vector<Done>& asking = asking_[{target.host, target.port}];
+  asking.push_back(std::move(done));
+  return asking.size() == 1;
+}
+
+std::vector<Questions::Done> Questions::Take(const HostPort& target) {
+  base::MutexLock lock(&mu_);
+  const auto found = asking_.find({target.host, target.port});
+  std::vector<Done> asking = std::move(found->second);
+  asking_.erase(found);
+  return asking;
+}
+
 }  // namespace
 
 absl::StatusOr<HostPort> SplitHostPort(absl::string_view target) {
@@ -66,8 +123,12 @@ void Resolve(const HostPort& target,
              std::function<void(absl::StatusOr<Addresses>)> done) {
   absl::StatusOr<Addresses> parsed = ParseAddress(target);
   if (parsed.ok()) return done(std::move(parsed));
-  progress::RunAside(
-      [target, done = std::move(done)] { done(Look(target, AI_ADDRCONFIG)); });
+  Questions* const questions = Questions::Get();
+  if (!questions->Add(target, std::move(done))) return;
+  progress::RunAside(progress::Aside::kNames, [questions, target] {
+    const absl::StatusOr<Addresses> found = Look(target, AI_ADDRCONFIG);
+    for (const Questions::Done& each : questions->Take(target)) each(found);
+  });
 }
 
 socklen_t LengthOf(const sockaddr_storage& address) {

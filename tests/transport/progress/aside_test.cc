@@ -1,13 +1,17 @@
 #include "transport/progress/aside.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <fstream>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,93 +49,138 @@ class Gate {
 
 std::shared_ptr<Gate> NewGate() { return std::make_shared<Gate>(); }
 
-// Everything that was added before has run.
-bool Flush() {
+// Everything that was added to a kind of one thread has run.
+bool Flush(Aside kind = Aside::kMemory) {
   auto done = NewGate();
-  RunAside([done] { done->Open(); });
+  RunAside(kind, [done] { done->Open(); });
   return done->Wait();
 }
 
-TEST(Aside, TasksRunInOrderOnAnotherThread) {
-  auto order = std::make_shared<std::vector<int>>();
-  const std::thread::id here = std::this_thread::get_id();
-  for (int i = 0; i < 100; ++i) {
-    RunAside([order, i, here] {
-      EXPECT_NE(std::this_thread::get_id(), here);
-      order->push_back(i);
-    });
+// Holds all threads of a kind while it exists.
+class Held {
+ public:
+  Held(Aside kind, size_t threads) {
+    for (size_t i = 0; i < threads; ++i) {
+      auto taken = NewGate();
+      RunAside(kind, [taken, let_go = let_go_] {
+        taken->Open();
+        EXPECT_TRUE(let_go->Wait());
+      });
+      EXPECT_TRUE(taken->Wait()) << "thread " << i;
+    }
   }
-  ASSERT_TRUE(Flush());
-  ASSERT_EQ(order->size(), 100u);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
+  ~Held() { LetGo(); }
+  void LetGo() { let_go_->Open(); }
+
+ private:
+  const std::shared_ptr<Gate> let_go_ = NewGate();
+};
+
+constexpr Aside kKinds[] = {Aside::kMemory, Aside::kClosing, Aside::kNames,
+                            Aside::kStatus, Aside::kDevice};
+
+size_t MostThreads(Aside kind) {
+  if (kind == Aside::kClosing) return kMostClosingThreads;
+  return kind == Aside::kNames ? kMostNameThreads : 1;
+}
+
+TEST(Aside, TasksOfOneThreadRunInOrderOnAnotherThread) {
+  for (const Aside kind : {Aside::kMemory, Aside::kStatus, Aside::kDevice}) {
+    auto order = std::make_shared<std::vector<int>>();
+    const std::thread::id here = std::this_thread::get_id();
+    for (int i = 0; i < 100; ++i) {
+      RunAside(kind, [order, i, here] {
+        EXPECT_NE(std::this_thread::get_id(), here);
+        order->push_back(i);
+      });
+    }
+    ASSERT_TRUE(Flush(kind));
+    ASSERT_EQ(order->size(), 100u);
+    for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
+  }
+}
+
+TEST(Aside, NoKindHoldsAnotherUp) {
+  for (const Aside stuck : kKinds) {
+    const Held held(stuck, MostThreads(stuck));
+    for (const Aside other : kKinds) {
+      if (other == stuck) continue;
+      EXPECT_TRUE(Flush(other))
+          << static_cast<int>(stuck) << " holds up " << static_cast<int>(other);
+    }
+  }
+}
+
+TEST(Aside, OneThatIsStuckLeavesTheOthersOfItsKind) {
+  for (const Aside kind : {Aside::kClosing, Aside::kNames}) {
+    const Held held(kind, MostThreads(kind) - 1);
+    EXPECT_TRUE(Flush(kind));
+  }
+}
+
+size_t ThreadsNamed(const std::string& name) {
+  size_t count = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  while (const dirent* entry = readdir(tasks)) {
+    std::string comm;
+    std::ifstream(std::string("/proc/self/task/") + entry->d_name + "/comm") >>
+        comm;
+    count += comm == name;
+  }
+  closedir(tasks);
+  return count;
+}
+
+TEST(Aside, ThreadsAreBounded) {
+  const Held held(Aside::kClosing, kMostClosingThreads);
+  for (int i = 0; i < 100; ++i) RunAside(Aside::kClosing, [] {});
+  EXPECT_EQ(ThreadsNamed("penstock-close"), kMostClosingThreads);
 }
 
 TEST(Aside, TaskMayAddOthersAndNobodyWaitsForOneThatIsStuck) {
   auto stuck = NewGate();
   auto done = NewGate();
-  RunAside([stuck, done] {
+  RunAside(Aside::kMemory, [stuck, done] {
     EXPECT_TRUE(stuck->Wait());
-    RunAside([done] { done->Open(); });
+    RunAside(Aside::kMemory, [done] { done->Open(); });
   });
-  for (size_t i = 0; i < kManyTasksAside; ++i) RunAside([] {});
+  for (size_t i = 0; i < kManyTasksAside; ++i) RunAside(Aside::kMemory, [] {});
   EXPECT_GT(TasksAside(), kManyTasksAside);
   EXPECT_TRUE(IsBusyAside());
   stuck->Open();
   EXPECT_TRUE(done->Wait());
   ASSERT_TRUE(Flush());
-  EXPECT_LE(TasksAside(), 1u);  // the last one may be about to return
+  EXPECT_LE(TasksAside(Aside::kMemory), 1u);  // the last one may still return
 }
 
-TEST(Aside, ForkedChildHasAThreadOfItsOwn) {
-  auto stuck = NewGate();
-  RunAside([stuck] { EXPECT_TRUE(stuck->Wait()); });
+TEST(Aside, ForkedChildHasThreadsOfItsOwn) {
+  Held held(Aside::kMemory, 1);
   const pid_t child = fork();
   if (child == 0) {
-    auto done = NewGate();
-    RunAsideForDevice([done] { done->Open(); });
-    _exit(TasksAside() == 0 && Flush() && done->Wait() ? 0 : 1);
+    bool runs = TasksAside() == 0;
+    for (const Aside kind : kKinds) runs = Flush(kind) && runs;
+    _exit(runs ? 0 : 1);
   }
   int status = -1;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  stuck->Open();
-  EXPECT_TRUE(Flush());
 }
 
-TEST(AsideForDevice, TasksRunInOrderOnAThreadOfTheirOwn) {
-  auto stuck = NewGate();
-  RunAside([stuck] { EXPECT_TRUE(stuck->Wait()); });
-  auto order = std::make_shared<std::vector<int>>();
-  auto done = NewGate();
-  for (int i = 0; i < 100; ++i) {
-    RunAsideForDevice([order, i] { order->push_back(i); });
+// Neither of these is a peer's work.
+TEST(Aside, TasksForNamesStatusAndDevicesDoNotCountAsPeers) {
+  for (const Aside kind : {Aside::kNames, Aside::kStatus, Aside::kDevice}) {
+    Held held(kind, MostThreads(kind));
+    for (size_t i = 0; i <= kManyTasksAside; ++i) RunAside(kind, [] {});
+    EXPECT_GT(TasksAside(kind), kManyTasksAside);
+    EXPECT_EQ(IsBusyAsideForDevice(), kind == Aside::kDevice);
+    EXPECT_FALSE(IsBusyAside());
+    held.LetGo();
+    ASSERT_TRUE(Flush(kind));
   }
-  RunAsideForDevice([done] { done->Open(); });
-  EXPECT_TRUE(done->Wait());
-  ASSERT_EQ(order->size(), 100u);
-  for (int i = 0; i < 100; ++i) EXPECT_EQ((*order)[i], i);
-  stuck->Open();
-  EXPECT_TRUE(Flush());
-}
-
-TEST(AsideForDevice, TasksNeitherCountNorHoldUpOthers) {
-  auto stuck = NewGate();
-  for (size_t i = 0; i <= kManyTasksAside; ++i) {
-    RunAsideForDevice([stuck] { EXPECT_TRUE(stuck->Wait()); });
-  }
-  EXPECT_TRUE(Flush());
-  EXPECT_FALSE(IsBusyAside());
-  EXPECT_TRUE(IsBusyAsideForDevice());
-  auto done = NewGate();
-  RunAsideForDevice([done] { done->Open(); });
-  stuck->Open();
-  EXPECT_TRUE(done->Wait());
-  EXPECT_FALSE(IsBusyAsideForDevice());
 }
 
 TEST(ForeignFd, IsClosedBehindWhatIsStuck) {
-  auto stuck = NewGate();
-  RunAside([stuck] { EXPECT_TRUE(stuck->Wait()); });
+  Held held(Aside::kClosing, kMostClosingThreads);
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   const base::UniqueFd other(ends[1]);
@@ -143,8 +192,9 @@ TEST(ForeignFd, IsClosedBehindWhatIsStuck) {
     EXPECT_EQ(first.get(), ends[0]);
   }
   EXPECT_EQ(fcntl(ends[0], F_GETFD), FD_CLOEXEC);  // still open
-  stuck->Open();
-  ASSERT_TRUE(Flush());
+  held.LetGo();
+  // Several threads close, and in no order.
+  while (TasksAside(Aside::kClosing) != 0) std::this_thread::yield();
   EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
 }
 

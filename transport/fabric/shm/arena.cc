@@ -261,7 +261,8 @@ void Arena::GiveBackOnLoop() {
     for (const auto& watcher : watchers) watcher->OnGivenBack(segment->id);
   }
   // As long as it takes to free the pages, and for devices to let go of them.
-  if (!idle->empty()) progress::RunAside([idle] { idle->clear(); });
+  if (!idle->empty())
+    progress::RunAside(progress::Aside::kMemory, [idle] { idle->clear(); });
 }
 
 Arena::Segments Arena::TakeIdleLocked() {

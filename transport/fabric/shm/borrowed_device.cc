@@ -22,9 +22,11 @@ std::shared_ptr<BorrowedDevice> BorrowedDevice::Make(
         auto reading = told == nullptr ? nullptr : told->KeepReading();
         // What was never opened needs no driver. To pass much of that costs a
         // peer nothing: so it counts as a stranger's.
-        const auto run = ended->was_tried() ? &progress::RunAsideForDevice
-                                            : &progress::RunAside;
-        run([ended, told = std::move(told), reading = std::move(reading), id] {
+        const progress::Aside kind = ended->was_tried()
+                                         ? progress::Aside::kDevice
+                                         : progress::Aside::kMemory;
+        progress::RunAside(kind, [ended, told = std::move(told),
+                                  reading = std::move(reading), id] {
           delete ended;
           if (told != nullptr) told->OnClosed(id);
         });

@@ -32,7 +32,7 @@ absl::Status SendAbout(int socket, SetupMessage::Kind kind, uint32_t id,
 // for the device.
 void FreeAside(std::shared_ptr<const void> memory) {
   if (memory == nullptr) return;
-  progress::RunAsideForDevice([freed = std::move(memory)] {});
+  progress::RunAside(progress::Aside::kDevice, [freed = std::move(memory)] {});
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
         if (fork_count != progress::ForkCount()) {
           delete ended;
         } else {
-          progress::RunAside([ended] { delete ended; });
+          progress::RunAside(progress::Aside::kMemory,
+                             [ended] { delete ended; });
         }
       });
   CheckRestAside(segment);
@@ -132,7 +133,7 @@ bool LentSegment::CheckNext() {
 }
 
 void LentSegment::CheckRestAside(const std::weak_ptr<LentSegment>& weak) {
-  progress::RunAside([weak] {
+  progress::RunAside(progress::Aside::kMemory, [weak] {
     for (;;) {
       std::shared_ptr<LentSegment> segment = weak.lock();
       if (segment == nullptr || !segment->CheckNext()) return;

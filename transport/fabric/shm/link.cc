@@ -57,7 +57,7 @@ void Link::End(Link* link) {
   if (link->IsForeign()) {
     delete link;
   } else {
-    progress::RunAside([link] { delete link; });
+    progress::RunAside(progress::Aside::kMemory, [link] { delete link; });
   }
 }
 

@@ -28,7 +28,8 @@ namespace {
 TEST_F(ShmDevices, IsNotFreedBeforeThePeerHasClosedIt) {
   Connect();
   std::promise<void> may_close;
-  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  progress::RunAside(progress::Aside::kDevice,
+                     [&] { may_close.get_future().wait(); });
   memory::Bytes piece = OnDevice(kMiB, 1);
   std::weak_ptr<const void> used = piece.owner;
   Pass(piece);
@@ -59,7 +60,8 @@ TEST_F(ShmDevices, TheEndOfEitherEndFreesOnlyWhatIsClosed) {
   for (bool of_borrower : {true, false}) {
     Connect();
     std::promise<void> may_close;
-    progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+    progress::RunAside(progress::Aside::kDevice,
+                       [&] { may_close.get_future().wait(); });
     {
       const memory::Bytes piece = OnDevice(kMiB, 1);
       Pass(piece);
@@ -119,7 +121,8 @@ TEST_F(ShmDeviceAttacks, WhatIsTakenBackIsAnsweredOnceItIsClosed) {
 TEST_F(ShmDeviceAttacks, WhatWaitsToBeClosedCounts) {
   std::promise<void> may_close;
   // Where those are closed that were never opened.
-  progress::RunAside([&] { may_close.get_future().wait(); });
+  progress::RunAside(progress::Aside::kMemory,
+                     [&] { may_close.get_future().wait(); });
   for (size_t i = 0; i < kMaxPassedDevices; ++i) {
     Lend(kId + i);
     Say(About(Kind::kTakeBack, kId + i));
@@ -141,7 +144,8 @@ TEST_F(ShmDeviceAttacks, TheEndIsToldOnceAllIsClosed) {
   Lend(kId);
   EXPECT_TRUE(Load(kId).ok());
   std::promise<void> may_close;
-  progress::RunAsideForDevice([&] { may_close.get_future().wait(); });
+  progress::RunAside(progress::Aside::kDevice,
+                     [&] { may_close.get_future().wait(); });
   pair_->end.endpoint.reset();
   absl::SleepFor(absl::Milliseconds(50));
   EXPECT_FALSE(IsHungUp(pair_->socket));
@@ -210,7 +214,7 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
   std::promise<void> closed;
   const std::shared_future<void> wait = closed.get_future().share();
   for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
-    progress::RunAside([wait] { wait.wait(); });
+    progress::RunAside(progress::Aside::kMemory, [wait] { wait.wait(); });
   }
   Say(About(Kind::kTakeBack, kId));
   Lend(kId + 1);
@@ -229,7 +233,8 @@ TEST_F(ShmDeviceAttacks, WhatStrangersLeaveToBeClosedIsNoViolation) {
 // A driver may take its time, and that is no stranger's work.
 TEST_F(ShmDeviceAttacks, WhatADriverClosesDoesNotCountAsStrangers) {
   std::promise<void> closed;
-  progress::RunAsideForDevice([&] { closed.get_future().wait(); });
+  progress::RunAside(progress::Aside::kDevice,
+                     [&] { closed.get_future().wait(); });
   constexpr uint32_t kMany = 4;
   for (uint32_t i = 0; i < kMany; ++i) {
     Lend(kId + i);
@@ -252,7 +257,7 @@ TEST(DeviceSharing, IsNotOfferedWhileADeviceIsStuck) {
   std::promise<void> go_on;
   std::shared_future<void> stuck = go_on.get_future().share();
   for (size_t i = 0; i <= progress::kManyTasksAside; ++i) {
-    progress::RunAsideForDevice([stuck] { stuck.wait(); });
+    progress::RunAside(progress::Aside::kDevice, [stuck] { stuck.wait(); });
   }
   EXPECT_EQ(Share(options, PeerUser{})->devices, nullptr);
   go_on.set_value();

@@ -61,7 +61,7 @@ class HeldAside {
  public:
   HeldAside() {
     auto shared = std::make_shared<std::future<void>>(go_on_.get_future());
-    progress::RunAside([shared] { shared->wait(); });
+    progress::RunAside(progress::Aside::kMemory, [shared] { shared->wait(); });
   }
   ~HeldAside() { go_on_.set_value(); }
 

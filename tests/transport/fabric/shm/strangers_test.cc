@@ -1,12 +1,9 @@
 // Descriptors of strangers, whose closing blocks, block nobody.
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <future>
 #include <memory>
 #include <string>
@@ -15,6 +12,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/transport/fabric/shm/shm_test_util.h"
+#include "tests/transport/progress/lingering.h"
 #include "transport/base/unique_fd.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/control.h"
@@ -29,60 +27,7 @@ namespace fabric {
 namespace shm {
 namespace {
 
-constexpr int kLingerSeconds = 3600;
 constexpr uint64_t kRing = 1 << 18;
-
-// A TCP connection of which one end has unsent data and lingers: whoever closes
-// that last waits, until the other end is gone.
-class Lingering {
- public:
-  Lingering() {
-    base::UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    auto* const name = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(listener.get(), name, size), 0);
-    EXPECT_EQ(listen(listener.get(), 1), 0);
-    EXPECT_EQ(getsockname(listener.get(), name, &size), 0);
-    near_.Reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(connect(near_.get(), name, size), 0);
-    far_.Reset(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    const linger lingers = {1, kLingerSeconds};
-    EXPECT_EQ(setsockopt(near_.get(), SOL_SOCKET, SO_LINGER, &lingers,
-                         sizeof lingers),
-              0);
-    const std::string bytes(1 << 20, 'x');
-    while (send(near_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) {
-    }
-  }
-
-  int fd() const { return near_.get(); }
-  // The last owner is now whoever it was passed to.
-  void LetGo() { near_.Reset(); }
-
- private:
-  base::UniqueFd far_;  // goes last: its end is the other's
-  base::UniqueFd near_;
-};
-
-void SendWith(int socket, const std::string& bytes,
-              const std::vector<int>& fds) {
-  iovec data = {const_cast<char*>(bytes.data()), bytes.size()};
-  alignas(cmsghdr) char control[256] = {};
-  msghdr header = {};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-  std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
-  ASSERT_GT(sendmsg(socket, &header, MSG_NOSIGNAL), 0);
-}
 
 std::string HelloWith(const std::string& token) {
   SetupMessage hello;
@@ -128,6 +73,17 @@ class Strangers : public ::testing::Test {
   void Stranger(const std::string& bytes, const std::vector<int>& fds) {
     base::UniqueFd socket = RawConnect(server_.Offer().value());
     SendAndLetGo(socket.get(), bytes, fds);
+    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
+    ExpectLoopMovesOn();
+  }
+  // Leaves one connection that takes for ever to close.
+  void TakeAThread(const std::string& offer, Lingering* lingering) {
+    base::UniqueFd socket = RawConnect(offer);
+    {
+      HeldLoop held;
+      SendWith(socket.get(), "x", {lingering->fd()});
+      lingering->LetGo();
+    }
     EXPECT_TRUE(WaitUntil([&] { return IsHungUp(socket); }));
     ExpectLoopMovesOn();
   }
@@ -246,14 +202,20 @@ TEST_F(StrangersSegment, SocketThatNobodyReceivesWhenThePathEnds) {
   ExpectLoopMovesOn();
 }
 
+// One that is stuck leaves the other threads that close.
+TEST_F(Strangers, OneThatCannotBeClosedLeavesTheRest) {
+  TakeAThread(server_.Offer().value(), lingering_.get());
+  auto memory = Segment::Create("test", 4096);
+  for (int i = 0; i < 10; ++i) Stranger("x", {memory->fd()});
+  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 1; }));
+}
+
 TEST_F(Strangers, FloodOfThemIsBounded) {
   const size_t before = CountFds();
   const std::string offer = server_.Offer().value();
-  {
-    base::UniqueFd first = RawConnect(offer);
-    SendAndLetGo(first.get(), "x", {lingering_->fd()});
-    EXPECT_TRUE(WaitUntil([&] { return IsHungUp(first); }));
-  }
+  std::vector<Lingering> more(progress::kMostClosingThreads - 1);
+  TakeAThread(offer, lingering_.get());
+  for (Lingering& each : more) TakeAThread(offer, &each);
   // Each is refused, and none can be closed. A machine that is busy elsewhere
   // takes many rounds: while nobody accepts, the backlog is all that gets in.
   size_t refused = 0;

@@ -1,0 +1,201 @@
+// Name servers that take their time hold up only those who ask them.
+
+#include "transport/rpc/resolve.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/rpc/awaited.h"
+#include "transport/base/unique_fd.h"
+#include "transport/progress/aside.h"
+#include "transport/progress/foreign_fd.h"
+
+// For ThreadSanitizer, which by default kills a forked child that makes
+// threads.
+extern "C" const char* __tsan_default_options() { return "die_after_fork=0"; }
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+// The name server: hosts that begin with "slow" are answered when the test says
+// so.
+class NameServer {
+ public:
+  static NameServer* Get() {
+    static NameServer* const server = new NameServer;
+    return server;
+  }
+  void OnQuestion(const std::string& host) {
+    if (is_quick_) return;
+    std::unique_lock<std::mutex> lock(mu_);
+    ++questions_[host];
+    changed_.notify_all();
+    changed_.wait(lock, [&] {
+      return !absl::StartsWith(host, "slow") || answered_.count(host) != 0;
+    });
+  }
+  void WaitForQuestion(const std::string& host) {
+    std::unique_lock<std::mutex> lock(mu_);
+    changed_.wait(lock, [&] { return questions_[host] != 0; });
+  }
+  void Answer(const std::string& host) {
+    std::lock_guard<std::mutex> lock(mu_);
+    answered_.insert(host);
+    changed_.notify_all();
+  }
+  // Answers all at once from now on, without a lock: in the child of a fork.
+  void BeQuick() { is_quick_ = true; }
+  int questions(const std::string& host) {
+    std::lock_guard<std::mutex> lock(mu_);
+    return questions_[host];
+  }
+
+ private:
+  std::mutex mu_;
+  std::condition_variable changed_;
+  std::map<std::string, int> questions_;
+  std::set<std::string> answered_;
+  std::atomic<bool> is_quick_{false};
+};
+
+}  // namespace
+}  // namespace rpc
+}  // namespace penstock
+
+// In the place of the C library's: each name is that of this host.
+extern "C" int getaddrinfo(const char* host, const char* port,
+                           const addrinfo* hints, addrinfo** found) {
+  using Function =
+      int (*)(const char*, const char*, const addrinfo*, addrinfo**);
+  static const auto real =
+      reinterpret_cast<Function>(dlsym(RTLD_NEXT, "getaddrinfo"));
+  if ((hints->ai_flags & AI_NUMERICHOST) != 0) {
+    return real(host, port, hints, found);
+  }
+  penstock::rpc::NameServer::Get()->OnQuestion(host);
+  return real("127.0.0.1", port, hints, found);
+}
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+Awaited<absl::StatusOr<Addresses>> Ask(const std::string& host) {
+  Awaited<absl::StatusOr<Addresses>> answer;
+  Resolve({host, "1"}, [answer](absl::StatusOr<Addresses> addresses) {
+    answer.Set(std::move(addresses));
+  });
+  return answer;
+}
+
+// Names of a test of its own, since the process keeps what is under way.
+std::vector<std::string> SlowNames(const std::string& test, size_t count) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < count; ++i) {
+    names.push_back(absl::StrCat("slow-", test, "-", i));
+  }
+  return names;
+}
+
+// Asks for all of these, and waits until the name server has been asked.
+class SlowQuestions {
+ public:
+  explicit SlowQuestions(const std::vector<std::string>& names)
+      : names_(names) {
+    for (const std::string& name : names_) {
+      answers_.push_back(Ask(name));
+      NameServer::Get()->WaitForQuestion(name);
+    }
+  }
+  ~SlowQuestions() {
+    for (const std::string& name : names_) NameServer::Get()->Answer(name);
+    for (const auto& answer : answers_) {
+      EXPECT_TRUE(answer.Get().has_value());
+    }
+  }
+
+ private:
+  const std::vector<std::string> names_;
+  std::vector<Awaited<absl::StatusOr<Addresses>>> answers_;
+};
+
+TEST(Resolve, NumbersAreAnsweredAtOnce) {
+  const SlowQuestions slow(SlowNames("all", progress::kMostNameThreads));
+  bool answered = false;
+  Resolve({"127.0.0.1", "7"}, [&](absl::StatusOr<Addresses> addresses) {
+    answered = addresses.ok() && addresses->size() == 1;
+  });
+  EXPECT_TRUE(answered);
+}
+
+TEST(Resolve, ASlowNameDelaysNoClose) {
+  const SlowQuestions slow(SlowNames("close", progress::kMostNameThreads));
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  base::UniqueFd other(ends[1]);
+  progress::ForeignFd(base::UniqueFd(ends[0])).Reset();
+  while (fcntl(ends[0], F_GETFD) != -1) std::this_thread::yield();
+  const Awaited<bool> collected;
+  progress::RunAside(progress::Aside::kStatus,
+                     [collected] { collected.Set(true); });
+  EXPECT_TRUE(collected.Get().has_value());
+}
+
+TEST(Resolve, SlowNamesLeaveOthersAThread) {
+  const SlowQuestions slow(SlowNames("some", progress::kMostNameThreads - 1));
+  const auto answer = Ask("quick").Get();
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_TRUE(answer->ok()) << answer->status();
+}
+
+TEST(Resolve, WhoAsksAgainSharesTheQuestion) {
+  const std::string name = SlowNames("shared", 1)[0];
+  std::vector<Awaited<absl::StatusOr<Addresses>>> answers;
+  {
+    const SlowQuestions slow({name});
+    for (int i = 0; i < 100; ++i) answers.push_back(Ask(name));
+  }
+  for (const auto& answer : answers) {
+    const auto addresses = answer.Get();
+    ASSERT_TRUE(addresses.has_value());
+    EXPECT_TRUE(addresses->ok()) << addresses->status();
+  }
+  EXPECT_EQ(NameServer::Get()->questions(name), 1);
+  // And what has been answered is asked again.
+  EXPECT_TRUE(Ask(name).Get().has_value());
+  EXPECT_EQ(NameServer::Get()->questions(name), 2);
+}
+
+TEST(Resolve, TheChildOfAForkAsksForItself) {
+  const SlowQuestions slow(SlowNames("parent", 1));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    NameServer::Get()->BeQuick();
+    _exit(Ask(SlowNames("parent", 1)[0]).Get().has_value() ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace rpc
+}  // namespace penstock
