@@ -8,25 +8,33 @@ namespace {
 
 constexpr int kLimit = 4096;
 
-std::atomic<HalfOpen*> current{nullptr};
+std::atomic<HalfOpen*> of_anybody{nullptr};
+std::atomic<HalfOpen*> of_token_holders{nullptr};
 
 // The parent's negotiations are not the child's, and would never end there.
-void ForgetInChild() { current.store(nullptr); }
+void ForgetInChild() {
+  of_anybody.store(nullptr);
+  of_token_holders.store(nullptr);
+}
 
-}  // namespace
-
-HalfOpen* HalfOpen::Get() {
-  HalfOpen* half_open = current.load(std::memory_order_acquire);
+HalfOpen* GetOrMake(std::atomic<HalfOpen*>* shared) {
+  HalfOpen* half_open = shared->load(std::memory_order_acquire);
   if (half_open != nullptr) return half_open;
   static const int registered =
       pthread_atfork(nullptr, nullptr, &ForgetInChild);
   (void)registered;  // fails only if there is no memory
   auto made = std::make_unique<HalfOpen>(kLimit);
-  if (current.compare_exchange_strong(half_open, made.get())) {
+  if (shared->compare_exchange_strong(half_open, made.get())) {
     return made.release();
   }
   return half_open;
 }
+
+}  // namespace
+
+HalfOpen* HalfOpen::Get() { return GetOrMake(&of_anybody); }
+
+HalfOpen* HalfOpen::OfTokenHolders() { return GetOrMake(&of_token_holders); }
 
 HalfOpen::HalfOpen(int limit)
     : limit_(limit),

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/log.h"
 #include "transport/metrics/registry.h"
 #include "transport/wire/frame.h"
 
@@ -20,6 +19,7 @@ constexpr absl::Duration kGreetingLimit = absl::Seconds(5);
 
 struct Verdict {
   uint8_t version = 0;
+  paths::HalfOpen::Place place;
   metrics::Refusal reason = metrics::Refusal::kToken;
   std::string refusal;
 };
@@ -31,37 +31,40 @@ Verdict Judge(const Greeting& greeting, const std::string& token) {
     verdict.refusal =
         "the token is not this server's; was the server started anew since "
         "the token was given out?";
-  } else if (newest < std::max(greeting.oldest, wire::kOldestVersion)) {
+    return verdict;
+  }
+  if (newest < std::max(greeting.oldest, wire::kOldestVersion)) {
     verdict.reason = metrics::Refusal::kVersion;
     verdict.refusal =
         absl::StrCat("no common version: the client speaks ", greeting.oldest,
                      " to ", greeting.newest, ", the server ",
                      wire::kOldestVersion, " to ", wire::kVersion);
-  } else {
-    verdict.version = newest;
+    return verdict;
   }
+  verdict.place = paths::HalfOpen::OfTokenHolders()->Enter();
+  if (verdict.place == nullptr) {
+    verdict.reason = metrics::Refusal::kFlood;
+    verdict.refusal = "too many others with the token are being negotiated";
+    return verdict;
+  }
+  verdict.version = newest;
   return verdict;
 }
 
 }  // namespace
 
-void Greeter::Begin(progress::EventLoop* loop, base::UniqueFd socket,
-                    const std::string& peer, const std::string& token,
-                    paths::HalfOpen::Place place, Done done) {
-  std::shared_ptr<Greeter> greeter(new Greeter(
-      loop, std::move(socket), peer, token, std::move(place), std::move(done)));
-  greeter->Watch();
-}
-
 Greeter::Greeter(progress::EventLoop* loop, base::UniqueFd socket,
-                 const std::string& peer, const std::string& token,
-                 paths::HalfOpen::Place place, Done done)
+                 const std::string& peer, const std::string& token, Done done)
     : loop_(loop),
       socket_(std::move(socket)),
       peer_(peer),
       token_(token),
-      place_(std::move(place)),
       done_(std::move(done)) {}
+
+void Greeter::Start() {
+  OnReadable();
+  if (done_ != nullptr) Watch();
+}
 
 void Greeter::Watch() {
   std::shared_ptr<Greeter> self = shared_from_this();
@@ -74,8 +77,16 @@ void Greeter::Watch() {
   });
 }
 
+void Greeter::MakeRoom() {
+  OnReadable();
+  if (done_ == nullptr) return;
+  metrics::Registry::Get()->Count(metrics::Metric::kRefused,
+                                  {metrics::Refusal::kFlood});
+  Drop(absl::ResourceExhaustedError("too many others have not greeted either"));
+}
+
 void Greeter::OnReadable() {
-  if (!socket_.valid()) return;
+  if (done_ == nullptr) return;
   char buffer[4096];
   const ssize_t got = recv(socket_.get(), buffer, sizeof buffer, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -88,7 +99,7 @@ void Greeter::OnReadable() {
 }
 
 void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
-  const Verdict verdict = Judge(greeting, token_);
+  Verdict verdict = Judge(greeting, token_);
   const std::string answer =
       EncodeAnswer(rpc::Answer{verdict.version, verdict.refusal});
   // A fresh socket has room for so little.
@@ -102,27 +113,26 @@ void Greeter::Answer(const Greeting& greeting, absl::string_view rest) {
     return Drop(absl::PermissionDeniedError(verdict.refusal));
   }
   loop_->Unwatch(std::exchange(watch_, 0));
-  Opened opened;
-  opened.socket = std::move(socket_);
-  opened.version = verdict.version;
-  opened.received = std::string(rest);
-  opened.peer = peer_;
+  Greeted greeted;
+  greeted.opened.socket = std::move(socket_);
+  greeted.opened.version = verdict.version;
+  greeted.opened.received = std::string(rest);
+  greeted.opened.peer = peer_;
+  greeted.place = std::move(verdict.place);
   const Done done = std::move(done_);
-  paths::HalfOpen::Place place = std::move(place_);
   End();
-  done(std::move(opened), std::move(place));
+  done(std::move(greeted));
 }
 
 void Greeter::Drop(const absl::Status& why) {
   if (done_ == nullptr) return;
-  base::LogWarning(
-      absl::StrCat("connection from ", peer_, " dropped: ", why.message()));
+  const Done done = std::move(done_);
   End();
+  done(why);
 }
 
 void Greeter::End() {
   done_ = nullptr;
-  place_ = nullptr;
   loop_->Cancel(std::exchange(limit_, 0));
   loop_->Unwatch(std::exchange(watch_, 0));
   socket_.Reset();

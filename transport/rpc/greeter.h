@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "transport/base/unique_fd.h"
 #include "transport/paths/half_open.h"
@@ -18,35 +19,44 @@
 namespace penstock {
 namespace rpc {
 
+// A client that has shown the token.
+struct Greeted {
+  Opened opened;
+  paths::HalfOpen::Place place;  // until both sides have agreed on a path
+};
+
 // Takes the client's greeting and answers it: with the version of the protocol,
-// or with why not. Whoever does not greet within five seconds is dropped. Lives
-// on the loop's thread.
+// or with the reason for a refusal. Drops a client that does not greet within
+// five seconds. Lives on the loop's thread.
 class Greeter : public std::enable_shared_from_this<Greeter> {
  public:
-  // Called with each socket whose client has the token.
-  using Done = std::function<void(Opened, paths::HalfOpen::Place)>;
+  // Called once, with a client that has the token, or the reason why the
+  // connection was dropped.
+  using Done = std::function<void(absl::StatusOr<Greeted>)>;
 
-  static void Begin(progress::EventLoop* loop, base::UniqueFd socket,
-                    const std::string& peer, const std::string& token,
-                    paths::HalfOpen::Place place, Done done);
+  Greeter(progress::EventLoop* loop, base::UniqueFd socket,
+          const std::string& peer, const std::string& token, Done done);
+
+  // Reads what has come. Under a flood that is the greeting of each honest
+  // client, since a connection waits to be accepted longer than a client takes
+  // to greet.
+  void Start();
+  // Reads once more, and then drops the connection.
+  void MakeRoom();
+  // Closes the socket without a report.
+  void End();
 
  private:
-  Greeter(progress::EventLoop* loop, base::UniqueFd socket,
-          const std::string& peer, const std::string& token,
-          paths::HalfOpen::Place place, Done done);
-
   void Watch();
   void OnReadable();
   void Answer(const Greeting& greeting, absl::string_view rest);
   void Drop(const absl::Status& why);
-  void End();
 
   progress::EventLoop* const loop_;
   base::UniqueFd socket_;
   const std::string peer_;
   const std::string token_;
-  paths::HalfOpen::Place place_;
-  Done done_;
+  Done done_;  // null: over
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id limit_ = 0;
   std::string received_;

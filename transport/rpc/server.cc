@@ -5,16 +5,14 @@
 #include <mutex>
 
 #include "absl/strings/str_cat.h"
-#include "transport/base/log.h"
 #include "transport/base/mutex.h"
-#include "transport/metrics/registry.h"
-#include "transport/paths/half_open.h"
+#include "transport/progress/acceptor.h"
 #include "transport/progress/event_loop.h"
 #include "transport/record/recorder.h"
 #include "transport/rpc/connection.h"
-#include "transport/rpc/greeter.h"
+#include "transport/rpc/greeters.h"
 #include "transport/rpc/greeting.h"
-#include "transport/rpc/listener.h"
+#include "transport/rpc/resolve.h"
 #include "transport/rpc/server_call.h"
 
 namespace penstock {
@@ -37,6 +35,23 @@ void IncomingCall::OnCancel(std::function<void()> cancelled) {
   call_->OnCancel(std::move(cancelled));
 }
 
+namespace {
+
+absl::StatusOr<base::UniqueFd> ListenAtText(const std::string& text) {
+  const absl::StatusOr<HostPort> target = SplitHostPort(text);
+  if (!target.ok()) return target.status();
+  const absl::StatusOr<Addresses> addresses = ParseAddress(*target);
+  if (!addresses.ok()) return addresses.status();
+  absl::StatusOr<base::UniqueFd> listening =
+      progress::ListenAt(addresses->front(), LengthOf(addresses->front()));
+  if (listening.ok()) return listening;
+  return absl::Status(
+      listening.status().code(),
+      absl::StrCat("listen at ", text, ": ", listening.status().message()));
+}
+
+}  // namespace
+
 // What callbacks share with the server. Its lock may be taken under a
 // connection's, and not the other way round.
 class Server::Core final : public Connection::Events,
@@ -49,12 +64,11 @@ class Server::Core final : public Connection::Events,
 
   absl::Status Listen();
   void Stop();
-  int port() const { return listener_->port(); }
+  int port() const { return acceptor_->port(); }
   std::vector<std::shared_ptr<Connection>> connections();
 
  private:
-  void OnAccepted(base::UniqueFd socket, const std::string& peer);
-  void OnGreeted(Opened opened, paths::HalfOpen::Place place);
+  void OnGreeted(Greeted greeted);
   void Handle(std::shared_ptr<ServerCall> call);
   void OnSettled(Connection*) override {}
   void OnStream(Connection* connection, uint32_t stream) override;
@@ -62,7 +76,8 @@ class Server::Core final : public Connection::Events,
 
   const Options options_;
   progress::EventLoop* const loop_;
-  std::shared_ptr<Listener> listener_;
+  std::shared_ptr<Greeters> greeters_;
+  std::shared_ptr<progress::Acceptor> acceptor_;
 
   base::Mutex mu_;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
@@ -73,35 +88,30 @@ class Server::Core final : public Connection::Events,
 };
 
 absl::Status Server::Core::Listen() {
-  std::shared_ptr<Core> self = shared_from_this();
-  absl::StatusOr<std::shared_ptr<Listener>> listener =
-      Listener::Listen(loop_, options_.address,
-                       [self](base::UniqueFd socket, const std::string& peer) {
-                         self->OnAccepted(std::move(socket), peer);
-                       });
-  if (!listener.ok()) return listener.status();
-  listener_ = *std::move(listener);
+  absl::StatusOr<base::UniqueFd> listening = ListenAtText(options_.address);
+  if (!listening.ok()) return listening.status();
+  std::weak_ptr<Core> weak = shared_from_this();
+  greeters_ = std::make_shared<Greeters>(
+      loop_, options_.token, [weak](Greeted greeted) {
+        if (std::shared_ptr<Core> self = weak.lock()) {
+          self->OnGreeted(std::move(greeted));
+        }
+      });
+  absl::StatusOr<std::shared_ptr<progress::Acceptor>> acceptor =
+      progress::Acceptor::Begin(
+          loop_, *std::move(listening),
+          {[greeters = greeters_](base::UniqueFd socket,
+                                  const sockaddr_storage& peer) {
+             greeters->Begin(std::move(socket), peer);
+           },
+           [greeters = greeters_] { return greeters->MakeRoom(); }, nullptr});
+  if (!acceptor.ok()) return acceptor.status();
+  acceptor_ = *std::move(acceptor);
   return absl::OkStatus();
 }
 
-void Server::Core::OnAccepted(base::UniqueFd socket, const std::string& peer) {
-  paths::HalfOpen::Place place = paths::HalfOpen::Get()->Enter();
-  if (place == nullptr) {
-    metrics::Registry::Get()->Count(metrics::Metric::kRefused,
-                                    {metrics::Refusal::kFlood});
-    return base::LogWarning(
-        absl::StrCat("connection from ", peer,
-                     " dropped: too many others are being negotiated"));
-  }
-  std::shared_ptr<Core> self = shared_from_this();
-  Greeter::Begin(loop_, std::move(socket), peer, options_.token,
-                 std::move(place),
-                 [self](Opened opened, paths::HalfOpen::Place entered) {
-                   self->OnGreeted(std::move(opened), std::move(entered));
-                 });
-}
-
-void Server::Core::OnGreeted(Opened opened, paths::HalfOpen::Place place) {
+void Server::Core::OnGreeted(Greeted greeted) {
+  Opened& opened = greeted.opened;
   Connection::Config config;
   config.version = opened.version;
   config.settings = options_.settings;
@@ -109,7 +119,7 @@ void Server::Core::OnGreeted(Opened opened, paths::HalfOpen::Place place) {
   config.keepalive = options_.keepalive;
   config.max_receive_bytes = options_.max_receive_bytes;
   config.max_streams = options_.max_calls;
-  config.half_open = std::move(place);
+  config.half_open = std::move(greeted.place);
   if (record::Recorder* const recorder = record::Recorder::OfProcess()) {
     config.recorded_client = recorder->NextClient();
   }
@@ -166,7 +176,8 @@ std::vector<std::shared_ptr<Connection>> Server::Core::connections() {
 
 void Server::Core::Stop() {
   if (loop_->IsForeign()) return;  // the parent serves on
-  listener_->Stop();
+  acceptor_->Stop();
+  loop_->Post([greeters = greeters_] { greeters->Stop(); });
   Handler handler;  // destroyed outside the lock
   {
     base::MutexLock lock(&mu_);

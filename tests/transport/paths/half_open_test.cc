@@ -30,6 +30,15 @@ TEST(HalfOpen, WhoLeavesMakesRoom) {
   }
 }
 
+TEST(HalfOpen, StrangersTakeNoPlaceFromTokenHolders) {
+  std::vector<HalfOpen::Place> strangers;
+  do {
+    strangers.push_back(HalfOpen::Get()->Enter());
+  } while (strangers.back() != nullptr);
+  EXPECT_EQ(strangers.size(), 4097u);
+  EXPECT_NE(HalfOpen::OfTokenHolders()->Enter(), nullptr);
+}
+
 TEST(HalfOpen, TheChildOfAForkHasALimitOfItsOwn) {
   const HalfOpen::Place parents = HalfOpen::Get()->Enter();
   const pid_t pid = fork();

@@ -1,0 +1,76 @@
+// Accepts connections at a TCP socket.
+
+#ifndef PENSTOCK_TRANSPORT_PROGRESS_ACCEPTOR_H_
+#define PENSTOCK_TRANSPORT_PROGRESS_ACCEPTOR_H_
+
+#include <sys/socket.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "transport/base/limited_log.h"
+#include "transport/base/mutex.h"
+#include "transport/base/unique_fd.h"
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace progress {
+
+// Listens at `address`, with a socket that does not block. Returns the system's
+// error if that cannot be had.
+absl::StatusOr<base::UniqueFd> ListenAt(const sockaddr_storage& address,
+                                        socklen_t size);
+
+// Returns the port of a socket, or the system's error.
+absl::StatusOr<int> PortOf(int fd);
+
+// Thread-safe.
+class Acceptor : public std::enable_shared_from_this<Acceptor> {
+ public:
+  // All are called on the loop's thread.
+  struct Callbacks {
+    // Takes a connection, whose socket does not block, and the peer's address.
+    std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
+    // Closes a connection that is worth less than a new one. Returns false if
+    // there is none. Called when the process has no descriptors left.
+    std::function<bool()> make_room;
+    // Returns whether clients are to wait in the backlog for now. May be null.
+    std::function<bool()> is_full;
+  };
+
+  // Takes a socket of ListenAt().
+  static absl::StatusOr<std::shared_ptr<Acceptor>> Begin(
+      EventLoop* loop, base::UniqueFd listening, Callbacks callbacks);
+  int port() const { return port_; }
+  // Closes the socket and drops the callbacks, soon. A call may still be
+  // running.
+  void Stop();
+
+ private:
+  Acceptor(EventLoop* loop, base::UniqueFd listening, int port,
+           Callbacks callbacks);
+
+  absl::Status Watch();
+  void OnReadable();
+  bool AcceptOne();
+  void PauseFor(absl::Duration pause);
+
+  EventLoop* const loop_;
+  const int port_;
+  // From Begin() on of the loop's thread.
+  base::UniqueFd listening_;
+  Callbacks callbacks_;
+  base::LimitedLog log_;
+
+  base::Mutex mu_;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+  EventLoop::Id watch_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+}  // namespace progress
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_PROGRESS_ACCEPTOR_H_

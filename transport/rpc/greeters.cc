@@ -1,0 +1,82 @@
+#include "transport/rpc/greeters.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "transport/rpc/socket.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+using progress::HalfOpenTable;
+
+// Far more than an honest cluster has at a time: a client greets within the
+// round trip in which it connects. A host may be a whole network behind one
+// address.
+constexpr HalfOpenTable::Limits kLimits = {1024, 256};
+
+}  // namespace
+
+Greeters::Greeters(progress::EventLoop* loop, const std::string& token,
+                   Done done)
+    : loop_(loop),
+      token_(token),
+      done_(std::move(done)),
+      table_(HalfOpenTable::WithinDescriptors(kLimits)),
+      shown_limit_(metrics::Metric::kHalfOpenLimit, {}, table_.limits().in_all),
+      shown_(metrics::Metric::kHalfOpen, {}) {}
+
+void Greeters::Begin(base::UniqueFd socket, const sockaddr_storage& peer) {
+  if (done_ == nullptr) return;
+  SetNoDelay(socket.get());
+  const std::string text = AddressText(peer);
+  const Id id = table_.Add(progress::HostOf(peer));
+  std::weak_ptr<Greeters> weak = shared_from_this();
+  auto greeter = std::make_shared<Greeter>(
+      loop_, std::move(socket), text, token_,
+      [weak, id, text](absl::StatusOr<Greeted> greeted) {
+        if (std::shared_ptr<Greeters> self = weak.lock()) {
+          self->OnDone(id, text, std::move(greeted));
+        }
+      });
+  greeters_[id] = greeter;
+  shown_.Set(table_.size());
+  greeter->Start();
+  // This one is the youngest, and is gone from here if it has greeted.
+  if (table_.Excess().has_value()) (void)MakeRoom();
+}
+
+bool Greeters::MakeRoom() {
+  const absl::optional<Id> next = table_.Next();
+  if (!next.has_value()) return false;
+  const std::shared_ptr<Greeter> greeter = greeters_.at(*next);
+  greeter->MakeRoom();
+  return true;
+}
+
+void Greeters::OnDone(Id id, const std::string& peer,
+                      absl::StatusOr<Greeted> greeted) {
+  table_.Remove(id);
+  greeters_.erase(id);
+  shown_.Set(table_.size());
+  if (!greeted.ok()) {
+    return log_.Warning(absl::StrCat("connection from ", peer,
+                                     " dropped: ", greeted.status().message()));
+  }
+  if (done_ != nullptr) done_(*std::move(greeted));
+}
+
+void Greeters::Stop() {
+  done_ = nullptr;
+  const auto greeters = std::move(greeters_);
+  greeters_.clear();
+  for (const auto& each : greeters) {
+    each.second->End();
+    table_.Remove(each.first);
+  }
+  shown_.Set(0);
+}
+
+}  // namespace rpc
+}  // namespace penstock
