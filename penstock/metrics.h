@@ -29,11 +29,12 @@ namespace penstock {
 // is one that is free. Returns the port. INVALID_ARGUMENT: no such address.
 // UNAVAILABLE: the process cannot listen there, as when the port is taken.
 //
-// Whoever reaches the port can read the metrics: it asks for no password. At
-// most two answers are written at a time, and one that nobody reads is given up
-// after some seconds. Answering takes the lock of each connection for some
-// microseconds, one after another. The child of a fork does not serve what its
-// parent does, and may call this for itself.
+// Whoever reaches the port can read the metrics: it asks for no password. A
+// client has 5 s for its request, and 5 s more to take the answer. Of too many
+// clients, the oldest of the host that has the most goes first. Answering takes
+// the lock of each connection for some microseconds, one after another, once
+// for all who ask meanwhile. The child of a fork does not serve what its parent
+// does, and may call this for itself.
 absl::StatusOr<int> ServeMetrics(const std::string& address);
 
 // Returns the metrics as they are now, in Prometheus' text format (version

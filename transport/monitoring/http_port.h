@@ -11,9 +11,15 @@ namespace monitoring {
 
 // Answers GET /metrics there for as long as the process lives, on threads of
 // its own that take no signals. Returns the port. UNAVAILABLE: it cannot listen
-// there. Bounded: at most two answers at a time, each for at most 5 s. The
-// child of a fork closes its copy of the socket, and serves nothing.
+// there. The child of a fork closes its copy of the socket, and serves nothing.
 // Thread-safe.
+//
+// Strangers cannot keep a scraper out. EventLoop::GetForMonitoring() carries
+// all connections, and Aside::kStatus collects once for all who ask meanwhile.
+// At most 64 clients, 32 of one host, may be slow to read an answer, and as
+// many may have an incomplete head. Above that the oldest of the host that has
+// the most is dropped. Whoever has asked is answered: where 64 wait for an
+// answer, others wait until they are accepted.
 absl::StatusOr<int> ServeHttp(const HttpAddress& address);
 
 }  // namespace monitoring

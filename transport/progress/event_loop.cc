@@ -28,8 +28,8 @@ base::Mutex* create_mu() {
   static base::Mutex* const mu = new base::Mutex;
   return mu;
 }
-// That of Get(), and that of GetPolling().
-std::atomic<EventLoop*> loops[2];
+// By Kind.
+std::atomic<EventLoop*> loops[3];
 
 thread_local const EventLoop* current = nullptr;
 
@@ -44,16 +44,19 @@ void ForgetLoopsInChild() {
 }  // namespace
 
 absl::StatusOr<EventLoop*> EventLoop::Get() {
-  return GetOrCreate(/*polls=*/false, PollingMode::kEvent);
+  return GetOrCreate(Kind::kRare, PollingMode::kEvent);
 }
 
 absl::StatusOr<EventLoop*> EventLoop::GetPolling(PollingMode mode) {
-  return GetOrCreate(/*polls=*/true, mode);
+  return GetOrCreate(Kind::kPolling, mode);
 }
 
-absl::StatusOr<EventLoop*> EventLoop::GetOrCreate(bool polls,
-                                                  PollingMode mode) {
-  std::atomic<EventLoop*>& made = loops[polls ? 1 : 0];
+absl::StatusOr<EventLoop*> EventLoop::GetForMonitoring() {
+  return GetOrCreate(Kind::kMonitoring, PollingMode::kEvent);
+}
+
+absl::StatusOr<EventLoop*> EventLoop::GetOrCreate(Kind kind, PollingMode mode) {
+  std::atomic<EventLoop*>& made = loops[static_cast<size_t>(kind)];
   EventLoop* loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
   static const int registered =
@@ -62,12 +65,22 @@ absl::StatusOr<EventLoop*> EventLoop::GetOrCreate(bool polls,
   base::MutexLock lock(create_mu());
   loop = made.load(std::memory_order_acquire);
   if (loop != nullptr) return loop;
-  absl::StatusOr<EventLoop*> created =
-      polls ? Create("penstock-poll",
-                     std::make_unique<Spinner>(PollSet::Get(), mode))
-            : Create("penstock-events", nullptr);
+  absl::StatusOr<EventLoop*> created = CreateOf(kind, mode);
   if (created.ok()) made.store(*created, std::memory_order_release);
   return created;
+}
+
+absl::StatusOr<EventLoop*> EventLoop::CreateOf(Kind kind, PollingMode mode) {
+  switch (kind) {
+    case Kind::kRare:
+      return Create("penstock-events", nullptr);
+    case Kind::kPolling:
+      return Create("penstock-poll",
+                    std::make_unique<Spinner>(PollSet::Get(), mode));
+    case Kind::kMonitoring:
+      return Create("penstock-http", nullptr);
+  }
+  return absl::InvalidArgumentError("no such loop");
 }
 
 absl::StatusOr<EventLoop*> EventLoop::Create(const char* name,

@@ -22,10 +22,12 @@
 namespace penstock {
 namespace progress {
 
-// A process has two at most. Get() is for what is rare: fabrics that accept
+// A process has three at most. Get() is for what is rare: fabrics that accept
 // connections, set them up and notice their ends; no message passes through it.
 // GetPolling() carries the messages of front ends whose applications bring no
 // thread that waits (transport/rpc): it polls the PollSet before it sleeps.
+// GetForMonitoring() serves a port at which anybody can ask: a crowd there
+// delays no connection.
 //
 // Thread-safe. Callbacks run one after another on the loop's thread, without
 // locks, and may call every function of the loop. They must not block. The loop
@@ -44,6 +46,8 @@ class EventLoop {
   static absl::StatusOr<EventLoop*> Get();
   // As Get(), for the loop that polls. The first call decides about `mode`.
   static absl::StatusOr<EventLoop*> GetPolling(PollingMode mode);
+  // As Get(), for the loop of the port of the metrics.
+  static absl::StatusOr<EventLoop*> GetForMonitoring();
 
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -87,7 +91,10 @@ class EventLoop {
             std::unique_ptr<Spinner> spinner);
   ~EventLoop() = default;  // only for a loop whose thread did not start
 
-  static absl::StatusOr<EventLoop*> GetOrCreate(bool polls, PollingMode mode);
+  enum class Kind { kRare, kPolling, kMonitoring };
+
+  static absl::StatusOr<EventLoop*> GetOrCreate(Kind kind, PollingMode mode);
+  static absl::StatusOr<EventLoop*> CreateOf(Kind kind, PollingMode mode);
   static absl::StatusOr<EventLoop*> Create(const char* name,
                                            std::unique_ptr<Spinner> spinner);
   static void* ThreadMain(void* loop);

@@ -1,0 +1,66 @@
+#include "transport/monitoring/http_request.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace penstock {
+namespace monitoring {
+namespace {
+
+constexpr size_t kMaxMethodBytes = 16;
+
+// Returns whether a request may begin like that: TLS, for one, does not.
+bool MayBegin(absl::string_view bytes) {
+  const absl::string_view word = bytes.substr(0, bytes.find(' '));
+  return word.size() <= kMaxMethodBytes &&
+         absl::c_all_of(word, absl::ascii_isupper);
+}
+
+// Returns the offset behind the head, or npos.
+size_t EndOfHead(absl::string_view bytes) {
+  const size_t end = bytes.find("\r\n\r\n");
+  const size_t bare = bytes.find("\n\n");  // of those who type it
+  return std::min(end, bare);
+}
+
+}  // namespace
+
+absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
+    absl::string_view bytes) {
+  if (!MayBegin(bytes)) return absl::InvalidArgumentError("this is no HTTP/1");
+  const size_t end = EndOfHead(bytes.substr(0, kMaxHeadBytes));
+  if (end == absl::string_view::npos) {
+    if (bytes.size() < kMaxHeadBytes) return absl::optional<HttpRequest>();
+    return absl::InvalidArgumentError(
+        absl::StrCat("a head of more than ", kMaxHeadBytes, " bytes"));
+  }
+  absl::string_view line = bytes.substr(0, bytes.find('\n'));
+  line = absl::StripTrailingAsciiWhitespace(line);
+  const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+  if (words.size() != 3 || words[0].empty() ||
+      !absl::StartsWith(words[2], "HTTP/1.")) {
+    return absl::InvalidArgumentError("a bad request line");
+  }
+  HttpRequest request;
+  request.method = std::string(words[0]);
+  request.path = std::string(words[1].substr(0, words[1].find('?')));
+  return absl::make_optional(std::move(request));
+}
+
+std::string EncodeHttpAnswer(absl::string_view status,
+                             absl::string_view content_type,
+                             size_t body_bytes) {
+  return absl::StrCat("HTTP/1.1 ", status, "\r\nContent-Type: ", content_type,
+                      "\r\nContent-Length: ", body_bytes,
+                      "\r\nConnection: close\r\n\r\n");
+}
+
+}  // namespace monitoring
+}  // namespace penstock
