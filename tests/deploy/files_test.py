@@ -66,6 +66,37 @@ def containers(text):
     return [container for pod in pods(text) for container in pod["containers"]]
 
 
+EVERYBODY = "everybody"
+PROMETHEUS = {
+    "namespaceSelector": {
+        "matchLabels": {"kubernetes.io/metadata.name": "monitoring"}},
+    "podSelector": {
+        "matchLabels": {"app.kubernetes.io/name": "prometheus"}},
+}
+
+
+def is_covered(port, ports):
+    """Whether a rule's ports have that one; without any it has all."""
+    return not ports or any(
+        "port" not in each or
+        each["port"] <= port <= each.get("endPort", each["port"])
+        for each in ports if each.get("protocol", "TCP") == "TCP")
+
+
+def callers_of(port, labels, every):
+    """Who may reach that port of pods with these labels."""
+    policies = [each["spec"] for each in every
+                if each["kind"] == "NetworkPolicy"
+                and "Ingress" in each["spec"]["policyTypes"]
+                and each["spec"]["podSelector"]["matchLabels"].items()
+                <= labels.items()]
+    if not policies:
+        return [EVERYBODY]
+    return [caller for policy in policies for rule in policy["ingress"]
+            if is_covered(port, rule.get("ports"))
+            for caller in rule.get("from", [EVERYBODY])]
+
+
 def commands(container):
     """The words of each command of a container: its own, and its probes'."""
     yield container["command"] + container.get("args", [])
@@ -137,6 +168,27 @@ class KubernetesTest(unittest.TestCase):
             with self.assertRaises(AssertionError):
                 self.check(text.replace(before, after, 1))
 
+    def test_metrics_are_open_to_prometheus_only(self):
+        for path in MANIFESTS:
+            text = path.read_text()
+            metrics = [each for each in objects(text)
+                       if "PENSTOCK_METRICS" in json.dumps(each)]
+            self.assertTrue(metrics, path)
+            for each in metrics:
+                labels = each["spec"]["template"]["metadata"]["labels"]
+                callers = callers_of(9464, labels, objects(text))
+                self.assertEqual(callers, [PROMETHEUS], path)
+
+    def test_a_port_that_is_open_to_all_is_noticed(self):
+        text = MANIFESTS[0].read_text()
+        labels = {"app": "ps"}
+        self.assertIn(EVERYBODY, callers_of(2222, labels, objects(text)))
+        self.assertIn(EVERYBODY, callers_of(9464, {}, objects(text)))
+        open_range = text.replace("{port: 2222}\n",
+                                  "{port: 2222, endPort: 9999}\n", 1)
+        self.assertIn(EVERYBODY,
+                      callers_of(9464, labels, objects(open_range)))
+
     def test_their_commands_are_known(self):
         found = [command for path in MANIFESTS
                  for container in containers(path.read_text())
@@ -147,7 +199,7 @@ class KubernetesTest(unittest.TestCase):
             self.assertEqual(unknown_flags(command), set(), command)
 
     def test_servers_and_workers_are_as_many_as_are_waited_for(self):
-        service, servers, workers = objects(MANIFESTS[0].read_text())
+        _, service, servers, workers = objects(MANIFESTS[0].read_text())
         name = f"{service['metadata']['name']}"
         server, worker = (each["spec"]["template"]["spec"]["containers"][0]
                           for each in (servers, workers))
