@@ -194,9 +194,9 @@ class ProtocolTest(unittest.TestCase):
 NAMED_TEST = re.compile(r"`([\w/]+): (\w+)`")
 
 
-def claims(text):
-    """The points of "What a hostile peer can do", each as one line."""
-    section = re.search(r"^## What a hostile peer can do\n(.*?)^## ", text,
+def claims(text, heading="What a hostile peer can do"):
+    """The points of a section, each as one line."""
+    section = re.search(rf"^## {heading}\n(.*?)^## ", text,
                         re.DOTALL | re.MULTILINE)[1]
     points = re.findall(r"^- (.*?)(?=^\S|\Z)", section,
                         re.DOTALL | re.MULTILINE)
@@ -204,19 +204,24 @@ def claims(text):
 
 
 def has_test(root, file, name):
-    sources = (root / "tests").glob(f"**/{file}.cc")
+    sources = [path for suffix in ("cc", "py")
+               for path in (root / "tests").glob(f"**/{file}.{suffix}")]
     return any(re.search(rf"\b{name}\b", text_of(path)) for path in sources)
 
 
 class SecurityTest(unittest.TestCase):
-    """Each claim of docs/security.md about hostile peers names its test."""
+    """Each claim about hostile peers and strangers names its test."""
 
     def setUp(self):
-        self.claims = claims(text_of(ROOT / "docs/security.md"))
+        details = text_of(ROOT / "docs/security.md")
+        self.claims = [
+            *claims(details),
+            *claims(details, "What a stranger can do"),
+            *claims(text_of(ROOT / "SECURITY.md"), "What is protected today")]
 
     def test_there_are_claims(self):
         # Else the pattern, not the document, is what is out of date.
-        self.assertGreater(len(self.claims), 10)
+        self.assertGreater(len(self.claims), 30)
 
     def test_every_claim_names_a_test(self):
         self.assertEqual([claim for claim in self.claims
@@ -247,7 +252,8 @@ class CheckerTest(unittest.TestCase):
             ["one, two;", "three.", "four."])
 
     def test_a_test_of_another_name_is_none(self):
-        self.assertFalse(has_test(ROOT, "docs_test", "NoSuchTest"))
+        self.assertFalse(has_test(ROOT, "greeting_test", "NoSuchTest"))
+        self.assertTrue(has_test(ROOT, "docs_test", "test_there_are_claims"))
 
 
 if __name__ == "__main__":
