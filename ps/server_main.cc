@@ -17,6 +17,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -50,6 +51,8 @@
 #include "tensor_service/pool_allocator.h"
 #include "tensor_service/status.h"
 #include "transport/base/bytes_text.h"
+#include "transport/base/flag_errors.h"
+#include "transport/base/listen_error.h"
 #include "transport/base/log.h"
 
 namespace penstock::ps {
@@ -69,6 +72,18 @@ std::string OwnName() { return program_invocation_short_name; }
 int Fail(absl::string_view what) {
   std::cerr << OwnName() << ": " << what << "\n";
   return 1;
+}
+
+// Says what is wrong with a command line that CLI11 does not take.
+std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extra = app.remaining();
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(option->get_name());
+  }
+  return base::UnknownFlag(extra.front(), known);
 }
 
 int WrongFlags(const std::string& what) {
@@ -258,10 +273,12 @@ absl::Status Serve(const ServerFlags& flags, const sigset_t& signals,
   const std::unique_ptr<grpc::Server> server =
       Listen(flags, *security, service.get(), &port);
   if (server == nullptr || port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", flags.listen,
-                     ": is the port in use (see: ss -ltnp), or the address "
-                     "another machine's? Port 0 takes a free one"));
+    const std::string why = base::WhyCannotListen(flags.listen);
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", flags.listen, ": ",
+        why.empty() ? "is it HOST:PORT, and can Penstock be used, if it is "
+                      "required? Port 0 takes a free one"
+                    : why));
   }
   auto checkpoints = StartCheckpoints(flags, &core);
   if (!checkpoints.ok()) return checkpoints.status();
@@ -305,12 +322,15 @@ int Main(int argc, char** argv) {
   ServerFlags flags;
   CLI::App app("Penstock parameter server");
   DeclareFlags(&app, &flags);
+  // CLI11 would take the next flag for the value.
+  const std::string empty = base::FlagWithoutValue({argv, argv + argc});
+  if (!empty.empty()) return WrongFlags(empty);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return WrongFlags(error.what());
+    return WrongFlags(Wrong(app, error));
   }
   return Run(std::move(flags));
 }

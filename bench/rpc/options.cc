@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "transport/base/flag_errors.h"
 
 namespace penstock {
 namespace bench {
@@ -340,6 +341,18 @@ absl::Status Finish(const CLI::App& app, const Flags& flags,
   return status;
 }
 
+// Says what is wrong with a command line that CLI11 does not take.
+std::string Wrong(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> extra = app.remaining();
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code != CLI::ExitCodes::ExtrasError || extra.empty()) return error.what();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    known.push_back(option->get_name());
+  }
+  return base::UnknownFlag(extra.front(), known);
+}
+
 }  // namespace
 
 std::vector<size_t> RunOptions::message_sizes() const {
@@ -358,6 +371,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   Flags flags;
   CommandLine command;
   Declare(&app, &flags, &command.options);
+  // CLI11 would take the next flag for the value.
+  const std::string empty = base::FlagWithoutValue({argv, argv + argc});
+  if (!empty.empty()) return absl::InvalidArgumentError(empty);
   // CLI11 reports by exceptions; they end here.
   try {
     app.parse(argc, argv);
@@ -365,7 +381,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
     command.help = app.help();
     return command;
   } catch (const CLI::ParseError& error) {
-    return absl::InvalidArgumentError(error.what());
+    return absl::InvalidArgumentError(Wrong(app, error));
   }
   const absl::Status status = Finish(app, flags, &command.options);
   if (!status.ok()) return status;
