@@ -1,30 +1,53 @@
 #include "cli/interrupt.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstdint>
 
 #include "absl/time/clock.h"
 
 namespace penstock::cli {
 namespace {
 
-std::atomic<bool> interrupted{false};
+// A signal that comes sooner after the first is the same once more.
+constexpr int64_t kAgainMs = 500;
 
-void Remember(int) { interrupted.store(true); }
+// The time of the first signal, in milliseconds; 0: none has come.
+std::atomic<int64_t> interrupted_at{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free, "for a handler");
+
+int64_t NowMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000 + 1;
+}
+
+void Remember(int number) {
+  const int error = errno;
+  const int64_t now = NowMs();
+  int64_t first = 0;
+  if (!interrupted_at.compare_exchange_strong(first, now) &&
+      now - first >= kAgainMs) {
+    signal(number, SIG_DFL);
+    raise(number);  // comes when this returns
+  }
+  errno = error;
+}
 
 }  // namespace
 
 void WatchInterrupts() {
   struct sigaction action = {};
   action.sa_handler = Remember;
-  action.sa_flags = SA_RESETHAND;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
 }
 
-bool Interrupted() { return interrupted.load(); }
+bool Interrupted() { return interrupted_at.load() != 0; }
 
 void SleepUntil(absl::Time time) {
   // The signal may come to another thread, or just before the sleep.

@@ -7,8 +7,10 @@
 
 namespace penstock::cli {
 
-// From now on SIGINT and SIGTERM are only remembered, once each; a second one
-// ends the process as usual. Call it before any thread is started.
+// From now on SIGINT and SIGTERM are only remembered. One that comes half a
+// second or more after the first ends the process as usual: a process that
+// `timeout`, or a terminal, signals with its group gets the same twice at once.
+// Call it before any thread is started.
 void WatchInterrupts();
 
 // Whether one has come.

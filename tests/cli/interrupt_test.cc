@@ -1,0 +1,58 @@
+// Signals that a command remembers, and one that ends it.
+
+#include "cli/interrupt.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace penstock::cli {
+namespace {
+
+// Runs `body` in a child, as it ends. Returns its status, as of wait().
+template <typename Body>
+int InChild(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    body();
+    _exit(Interrupted() ? 0 : 1);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+// `timeout` signals the process, and then its group.
+TEST(InterruptTest, TheSameSignalTwiceAtOnceIsRememberedOnly) {
+  for (const int number : {SIGTERM, SIGINT}) {
+    EXPECT_EQ(InChild([number] {
+                WatchInterrupts();
+                raise(number);
+                raise(number);
+                SleepUntil(absl::InfiniteFuture());
+              }),
+              0);
+  }
+}
+
+TEST(InterruptTest, OneThatComesLaterEndsTheProcess) {
+  const int status = InChild([] {
+    WatchInterrupts();
+    raise(SIGINT);
+    absl::SleepFor(absl::Milliseconds(600));
+    raise(SIGTERM);
+  });
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGTERM);
+}
+
+TEST(InterruptTest, WithoutAnyThereIsNone) {
+  EXPECT_EQ(InChild([] { WatchInterrupts(); }), 1 << 8);
+}
+
+}  // namespace
+}  // namespace penstock::cli
