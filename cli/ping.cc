@@ -39,7 +39,7 @@ class Run {
   bool Round() {
     ++round_;
     bool is_good = true;
-    for (Series& series : summary_->series) {
+    for (PingSeries& series : summary_->series) {
       absl::Duration took;
       const grpc::Status status = prober_->Ping(series.bytes, &took);
       if (Interrupted() && !status.ok()) {
@@ -70,15 +70,16 @@ class Run {
  private:
   static std::vector<size_t> Sizes(const PingSummary& summary) {
     std::vector<size_t> sizes;
-    for (const Series& each : summary.series) sizes.push_back(each.bytes);
+    for (const PingSeries& each : summary.series) sizes.push_back(each.bytes);
     return sizes;
   }
 
   void Failed(const grpc::Status& status) {
+    summary_->error = base::Printable(status.error_message(), kMaxTextBytes);
     if (is_quiet_) return;
-    out_->Write(absl::StrCat(
-        "round ", round_, ": ",
-        base::Printable(status.error_message(), kMaxTextBytes), "\n"));
+    const std::string line =
+        absl::StrCat("round ", round_, ": ", summary_->error);
+    out_->Write(absl::StrCat(Wrapped(line, 0, out_->columns()), "\n"));
   }
 
   // Says when another path has taken over.
@@ -86,7 +87,8 @@ class Run {
     const PathReport path = target_.Path(prober_->channel());
     if (path.path.empty() || path.path == path_) return;
     if (!path_.empty() && !is_quiet_) {
-      out_->Write(absl::StrCat("now over ", path.ToString(), "\n"));
+      const std::string line = absl::StrCat("now over ", path.ToString());
+      out_->Write(absl::StrCat(Wrapped(line, 0, out_->columns()), "\n"));
     }
     path_ = path.path;
   }
@@ -167,18 +169,20 @@ class Ping final : public Command {
     if (!channel.ok()) return channel.status();
     Prober prober(*channel, target_.timeout());
     const grpc::Status found = prober.Find();
-    if (!found.ok() && !Interrupted()) {
-      return absl::UnavailableError(target_.Explain(found));
+    if (!found.ok()) {
+      return Interrupted() ? absl::CancelledError("interrupted")
+                           : absl::UnavailableError(target_.Explain(found));
     }
-    if (!found.ok()) return kFailed;
     PingSummary summary = Describe(&prober);
-    if (!json_) context.out->Write(Introduction(summary));
+    if (!json_) {
+      context.out->Write(IntroductionText(summary, *context.out));
+    }
     cli::Run run(context.out, target_, &prober, &summary, quiet_ || json_);
     run.ShowHeader();
     Loop(context.out, &run);
     context.out->Write(json_ ? SummaryJson(summary)
                              : SummaryText(summary, *context.out));
-    for (const Series& each : summary.series) {
+    for (const PingSeries& each : summary.series) {
       if (each.times.count() > 0) return kOk;
     }
     return kFailed;
@@ -207,19 +211,6 @@ class Ping final : public Command {
       summary.series.back().bytes = bytes;
     }
     return summary;
-  }
-
-  static std::string Introduction(const PingSummary& summary) {
-    std::string text = absl::StrCat(
-        summary.target, " over ",
-        summary.path.empty() ? "a connection that is gone" : summary.path);
-    if (!summary.detail.empty()) {
-      absl::StrAppend(&text, " (", summary.detail, ")");
-    }
-    if (!summary.reason.empty()) {
-      absl::StrAppend(&text, "\nnot better because: ", summary.reason);
-    }
-    return absl::StrCat(text, "\ncalls ", summary.calls, "\n");
   }
 
   void Loop(const Output* out, cli::Run* run) const {

@@ -4,7 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "cli/text/units.h"
+#include "cli/top/table.h"
 #include "nlohmann/json.hpp"
 
 namespace penstock::cli {
@@ -13,12 +15,30 @@ namespace {
 constexpr int kNumberColumns = 6;
 constexpr int kColumns = 10;
 
-struct Column {
+// "9.85 us", or "86400 s"; one more sets it apart where there is room.
+constexpr int kTimeColumns = 7;
+constexpr size_t kRoomyColumns = 63;
+
+struct Quantile {
   const char* name;
   double quantile;
+  int rank;  // as a column's: those of little use go first
 };
-constexpr Column kQuantiles[] = {
-    {"min", 0}, {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"max", 1}};
+constexpr Quantile kQuantiles[] = {{"min", 0, 4},
+                                   {"p50", 0.5, 0},
+                                   {"p90", 0.9, 3},
+                                   {"p99", 0.99, 1},
+                                   {"max", 1, 2}};
+
+Table SummaryTable(const Output& out) {
+  std::vector<Column> columns = {{"size", -9}, {"answers", 8}};
+  const bool is_roomy = out.width() >= kRoomyColumns;
+  for (const Quantile& each : kQuantiles) {
+    columns.push_back(
+        {each.name, kTimeColumns + (is_roomy ? 1 : 0), each.rank});
+  }
+  return Table(std::move(columns), out.width());
+}
 
 absl::Duration At(const Histogram& times, double quantile) {
   if (quantile <= 0) return times.min();
@@ -29,18 +49,18 @@ std::string Median(const Histogram& times) {
   return times.count() > 0 ? DurationText(times.Quantile(0.5)) : "failed";
 }
 
-std::string SeriesLine(const Series& series, const Output& out) {
-  std::string line =
-      absl::StrFormat("%-9s%9d", BytesText(series.bytes), series.times.count());
+std::string SeriesLine(const PingSeries& series, const Table& table,
+                       const Output& out) {
   if (series.times.count() == 0) {
-    return absl::StrCat(line, "  ", out.Styled(Style::kBad, "none came back"),
-                        "\n");
+    return absl::StrFormat("%-9s %8d  %s\n", BytesText(series.bytes), 0,
+                           out.Styled(Style::kBad, "none came back"));
   }
-  for (const Column& each : kQuantiles) {
-    absl::StrAppendFormat(&line, "%*s", kColumns,
-                          DurationText(At(series.times, each.quantile)));
+  std::vector<std::string> cells = {BytesText(series.bytes),
+                                    absl::StrCat(series.times.count())};
+  for (const Quantile& each : kQuantiles) {
+    cells.push_back(DurationText(At(series.times, each.quantile)));
   }
-  return line + "\n";
+  return table.Row(cells);
 }
 
 }  // namespace
@@ -62,10 +82,10 @@ void RoundPrinter::Header() {
   out_->Write(absl::StrCat(out_->Styled(Style::kBold, line), "\n"));
 }
 
-void RoundPrinter::Row(uint64_t number, std::vector<Series>* series) {
+void RoundPrinter::Row(uint64_t number, std::vector<PingSeries>* series) {
   std::string text;
   if (HasColumns()) text = absl::StrFormat("%*d", kNumberColumns, number);
-  for (Series& each : *series) {
+  for (PingSeries& each : *series) {
     if (HasColumns()) {
       absl::StrAppendFormat(&text, "%*s", kColumns, Median(each.recent));
     } else {
@@ -77,22 +97,40 @@ void RoundPrinter::Row(uint64_t number, std::vector<Series>* series) {
   out_->Write(text + "\n");
 }
 
+std::string IntroductionText(const PingSummary& summary, const Output& out) {
+  std::string text = absl::StrCat(
+      summary.target, " over ",
+      summary.path.empty() ? "a connection that is gone" : summary.path);
+  if (!summary.detail.empty()) {
+    absl::StrAppend(&text, " (", summary.detail, ")");
+  }
+  text = absl::StrCat(Wrapped(text, 0, out.columns()), "\n");
+  if (!summary.reason.empty()) {
+    const std::string reason =
+        absl::StrCat("not better because: ", summary.reason);
+    absl::StrAppend(&text, Wrapped(reason, 0, out.columns()), "\n");
+  }
+  const std::string calls = absl::StrCat("calls ", summary.calls);
+  return absl::StrCat(text, Wrapped(calls, 0, out.columns()), "\n");
+}
+
 std::string SummaryText(const PingSummary& summary, const Output& out) {
   uint64_t answered = 0;
   uint64_t failed = 0;
-  for (const Series& each : summary.series) {
+  for (const PingSeries& each : summary.series) {
     answered += each.times.count();
     failed += each.failed;
   }
+  const Table table = SummaryTable(out);
   std::string text = absl::StrFormat("\n%d of %d calls answered\n", answered,
                                      answered + failed);
-  std::string head = absl::StrFormat("%-9s%9s", "size", "answers");
-  for (const Column& each : kQuantiles) {
-    absl::StrAppendFormat(&head, "%*s", kColumns, each.name);
+  const std::string header = table.Header();
+  absl::StrAppend(
+      &text, out.Styled(Style::kBold, absl::StripSuffix(header, "\n")), "\n");
+  for (const PingSeries& each : summary.series) {
+    text += SeriesLine(each, table, out);
   }
-  absl::StrAppend(&text, out.Styled(Style::kBold, head), "\n");
-  for (const Series& each : summary.series) text += SeriesLine(each, out);
-  return text;
+  return text + table.LeftOut();
 }
 
 std::string SummaryJson(const PingSummary& summary) {
@@ -101,12 +139,13 @@ std::string SummaryJson(const PingSummary& summary) {
                                  {"detail", summary.detail},
                                  {"reason", summary.reason},
                                  {"calls", summary.calls}};
+  if (!summary.error.empty()) json["error"] = summary.error;
   json["sizes"] = nlohmann::ordered_json::array();
-  for (const Series& series : summary.series) {
+  for (const PingSeries& series : summary.series) {
     nlohmann::ordered_json each = {{"bytes", series.bytes},
                                    {"answered", series.times.count()},
                                    {"failed", series.failed}};
-    for (const Column& column : kQuantiles) {
+    for (const Quantile& column : kQuantiles) {
       if (series.times.count() == 0) break;
       each[absl::StrCat(column.name, "_us")] =
           absl::ToDoubleMicroseconds(At(series.times, column.quantile));

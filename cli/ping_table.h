@@ -14,7 +14,7 @@
 namespace penstock::cli {
 
 // The calls of one size.
-struct Series {
+struct PingSeries {
   size_t bytes = 0;
   Histogram times;
   Histogram recent;  // since the last row
@@ -27,8 +27,13 @@ struct PingSummary {
   std::string detail;  // "ring 256 KiB"
   std::string reason;  // why no better path is used
   std::string calls;   // what was called
-  std::vector<Series> series;
+  std::string error;   // of the last call that failed; empty: none has
+  std::vector<PingSeries> series;
 };
+
+// Returns what carries the connection, why nothing better does, and what is
+// called: the lines before the first round.
+std::string IntroductionText(const PingSummary& summary, const Output& out);
 
 // Shows rounds: as columns, one for each size, where the terminal is wide
 // enough, and else one line for each call. Not thread-safe.
@@ -40,7 +45,7 @@ class RoundPrinter {
   void Header();
   // Prints a row: `number`, which is the last round's, and the median of each
   // size. Empties `series`.
-  void Row(uint64_t number, std::vector<Series>* series);
+  void Row(uint64_t number, std::vector<PingSeries>* series);
 
  private:
   bool HasColumns() const;

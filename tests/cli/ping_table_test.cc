@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cli/histogram.h"
 #include "gtest/gtest.h"
@@ -75,6 +77,55 @@ TEST(SummaryTest, ASizeWithoutAnAnswerHasNoTimes) {
   EXPECT_EQ(json["sizes"][0]["p50_us"], 12.0);
   EXPECT_FALSE(json["sizes"][1].contains("p50_us"));
   EXPECT_EQ(json["sizes"][1]["failed"], 2);
+}
+
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+// With the widest cells that are usual.
+PingSummary WideSummary() {
+  PingSummary summary = Summary();
+  summary.series[1].bytes = 1023 << 10;
+  summary.detail = "rxe1/1, GID 1, RoCE v2, mtu 4096, to 10.9.0.2, staged";
+  summary.reason = "verbs: no RDMA device here; shm: peer is on another host";
+  summary.calls = "its health service; payload goes there only";
+  for (int i = 0; i < 5; ++i) {
+    summary.series[1].times.Add(absl::Microseconds(1234 * (i + 1)));
+  }
+  return summary;
+}
+
+TEST(SummaryTest, ATerminalOf60ColumnsHasRoomForAllOfIt) {
+  const Output out(1, {false, 60, 60});
+  const std::string text = SummaryText(WideSummary(), out);
+  EXPECT_LE(LongestLine(text), 60U) << text;
+  for (const char* name : {"min", "p50", "p90", "p99", "max"}) {
+    EXPECT_NE(text.find(name), std::string::npos) << name;
+  }
+  EXPECT_EQ(text.find("no room"), std::string::npos) << text;
+  const std::string before = IntroductionText(WideSummary(), out);
+  EXPECT_LE(LongestLine(before), 60U) << before;
+}
+
+TEST(SummaryTest, ANarrowTerminalIsToldWhatIsLeftOut) {
+  const std::string text =
+      SummaryText(WideSummary(), Output(1, {false, 40, 40}));
+  EXPECT_LE(LongestLine(text), 40U) << text;
+  EXPECT_NE(text.find("p50"), std::string::npos) << text;
+  EXPECT_NE(text.find("no room for: min"), std::string::npos) << text;
+}
+
+TEST(SummaryTest, TheLastErrorIsInTheJson) {
+  PingSummary summary = Summary();
+  EXPECT_FALSE(nlohmann::json::parse(SummaryJson(summary)).contains("error"));
+  summary.error = "Socket closed";
+  EXPECT_EQ(nlohmann::json::parse(SummaryJson(summary))["error"],
+            "Socket closed");
 }
 
 TEST(SummaryTest, TextThatIsNoUnicodeIsStillJson) {
