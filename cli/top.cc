@@ -4,8 +4,11 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -17,6 +20,7 @@
 #include "cli/text/units.h"
 #include "cli/top/sample.h"
 #include "cli/top/view.h"
+#include "nlohmann/json.hpp"
 #include "transport/base/printable.h"
 
 namespace penstock::cli {
@@ -41,7 +45,7 @@ class Top final : public Command {
         "asked are listed, each after its PID.\n\nNothing has to be prepared "
         "in the "
         "process, and looking costs it next to nothing. It answers its own "
-        "user and root.",
+        "user and root, and is listed for them only.",
         {{"penstock top", "lists processes"},
          {"penstock top 4711", "shows process 4711 each second"},
          {"penstock top ps0:9464 --interval=5s", "a process elsewhere"},
@@ -109,24 +113,41 @@ class Top final : public Command {
   }
 
  private:
-  static int List(Output* out) {
+  absl::StatusOr<int> List(Output* out) const {
     const std::vector<Answering> processes = AnsweringProcesses();
     if (processes.empty()) {
-      Complain("penstock top",
-               "no process with a connection over Penstock in this network "
-               "namespace");
-      return kFailed;
+      return absl::NotFoundError(absl::StrCat(
+          "no process ", geteuid() == 0 ? "" : "of this user's ",
+          "with a connection over Penstock in this network namespace"));
     }
+    out->Write(json_ ? ListJson(processes) : ListText(processes, *out));
+    return kOk;
+  }
+
+  // A line for each, cut to the width of a terminal.
+  static std::string ListText(const std::vector<Answering>& processes,
+                              const Output& out) {
+    constexpr size_t kNumberColumns = 9;
+    const size_t room = std::clamp(out.width(), 2 * kNumberColumns,
+                                   kMaxNameBytes + kNumberColumns) -
+                        kNumberColumns;
     std::string text;
     for (const Answering& each : processes) {
       absl::StrAppend(&text, absl::StrFormat("%7d  ", each.process),
-                      each.command.empty()
-                          ? "another user's"
-                          : base::Printable(each.command, kMaxNameBytes),
-                      "\n");
+                      base::Printable(each.command, room), "\n");
     }
-    out->Write(text);
-    return kOk;
+    return text;
+  }
+
+  static std::string ListJson(const std::vector<Answering>& processes) {
+    nlohmann::ordered_json all = {
+        {"processes", nlohmann::ordered_json::array()}};
+    for (const Answering& each : processes) {
+      all["processes"].push_back(
+          {{"pid", each.process},
+           {"command", base::Printable(each.command, kMaxNameBytes)}});
+    }
+    return all.dump() + "\n";
   }
 
   absl::StatusOr<Sample> Look() const {
@@ -143,12 +164,13 @@ class Top final : public Command {
   }
 
   // A process that was looked at before may end.
-  int Ended(const absl::Status& status, int shown) const {
-    const bool has_ended = process_ > 0 && absl::IsNotFound(status);
-    Complain("penstock top",
-             has_ended ? absl::StrCat("process ", process_, " answers no more")
-                       : std::string(status.message()));
-    return has_ended && shown > 0 ? kOk : kFailed;
+  absl::StatusOr<int> Ended(const absl::Status& status, int shown) const {
+    if (process_ <= 0 || !absl::IsNotFound(status)) return status;
+    const std::string text =
+        absl::StrCat("process ", process_, " answers no more");
+    if (shown == 0) return absl::NotFoundError(text);
+    Complain("penstock top", text);
+    return kOk;
   }
 
   void Show(const Sample& before, const Sample& after, Output* out) const {

@@ -1,11 +1,15 @@
 #include "cli/top/sample.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <utility>
 
-#include "absl/strings/numbers.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "cli/top/http_get.h"
@@ -38,6 +42,22 @@ std::string CommandOf(pid_t process) {
   return std::string(absl::StripAsciiWhitespace(words));
 }
 
+// Returns the names of status sockets in this network namespace.
+std::vector<std::string> StatusSockets() {
+  const std::string name = monitoring::StatusSocketName(0);
+  const std::string prefix = "@" + name.substr(0, name.size() - 1);
+  std::ifstream table("/proc/net/unix");
+  std::vector<std::string> names;
+  for (std::string line; std::getline(table, line);) {
+    const std::string end = line.substr(line.rfind(' ') + 1);
+    // Connections to it have its name, too.
+    if (absl::StartsWith(end, prefix) && !absl::c_linear_search(names, end)) {
+      names.push_back(end);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<Sample> SampleProcess(pid_t process, absl::Duration limit) {
@@ -63,27 +83,20 @@ absl::StatusOr<Sample> SampleUrl(const std::string& url, absl::Duration limit) {
 }
 
 std::vector<Answering> AnsweringProcesses() {
-  const std::string name = monitoring::StatusSocketName(0);
-  const std::string prefix = "@" + name.substr(0, name.size() - 1);
-  std::ifstream table("/proc/net/unix");
-  std::vector<Answering> found;
-  for (std::string line; std::getline(table, line);) {
-    absl::string_view end(line);
-    end.remove_prefix(std::min(end.size(), end.rfind(' ') + 1));
-    end = end.substr(0, end.find('.'));  // "NAME.1" where NAME was taken
-    pid_t process = 0;
-    if (!absl::ConsumePrefix(&end, prefix) || !absl::SimpleAtoi(end, &process))
-      continue;
-    const bool is_known = std::any_of(
-        found.begin(), found.end(),
-        [&](const Answering& each) { return each.process == process; });
-    if (!is_known) found.push_back({process, CommandOf(process)});
+  std::map<pid_t, std::string> found;
+  for (const std::string& name : StatusSockets()) {
+    const auto owner = monitoring::OwnerOfStatusSocket(name.substr(1));
+    // A process of a pid namespace that this one does not see has no number.
+    if (!owner.ok() || owner->process == 0) continue;
+    if (geteuid() != 0 && geteuid() != owner->uid) continue;
+    found.emplace(owner->process, CommandOf(owner->process));
   }
-  std::sort(found.begin(), found.end(),
-            [](const Answering& left, const Answering& right) {
-              return left.process < right.process;
-            });
-  return found;
+  std::vector<Answering> processes;
+  processes.reserve(found.size());
+  for (const auto& [process, command] : found) {
+    processes.push_back({process, command});
+  }
+  return processes;
 }
 
 }  // namespace penstock::cli

@@ -35,7 +35,8 @@ struct Answering {
   pid_t process = 0;
   std::string command;
 };
-// Those of this network namespace, by their numbers.
+// Returns those of this network namespace that answer this user, by their
+// numbers: its own, and for root all.
 std::vector<Answering> AnsweringProcesses();
 
 }  // namespace penstock::cli

@@ -46,15 +46,41 @@ pid_t PidInItsNamespace(pid_t process) {
   return process;  // it has ended, or /proc is another namespace's
 }
 
-// NOT_FOUND: nobody listens there.
-absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
-                                              absl::Time end) {
+absl::StatusOr<progress::ForeignFd> NewSocket() {
   progress::ForeignFd socket(base::UniqueFd(
       ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
   if (socket.get() < 0) return base::ErrnoStatus(errno, "make a socket");
+  return socket;
+}
+
+// Writes the address of an abstract name. Returns its size.
+unsigned AbstractAddress(absl::string_view name, sockaddr_un* address) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  name = name.substr(0, sizeof address->sun_path - 1);
+  std::memcpy(address->sun_path + 1, name.data(), name.size());
+  return static_cast<unsigned>(offsetof(sockaddr_un, sun_path) + 1 +
+                               name.size());
+}
+
+// Returns who listens at the other end.
+absl::StatusOr<StatusOwner> OwnerOf(int fd) {
+  ucred server = {};
+  socklen_t size = sizeof server;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &server, &size) != 0) {
+    return base::ErrnoStatus(errno, "SO_PEERCRED");
+  }
+  return StatusOwner{server.pid, server.uid};
+}
+
+// NOT_FOUND: nobody listens there.
+absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
+                                              absl::Time end) {
+  absl::StatusOr<progress::ForeignFd> socket = NewSocket();
+  if (!socket.ok()) return socket;
   sockaddr_un address;
   const socklen_t size = StatusAddress(process, &address, name);
-  while (connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) !=
+  while (connect(socket->get(), reinterpret_cast<sockaddr*>(&address), size) !=
          0) {
     if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens");
     // Others are before us, or the process is stopped.
@@ -83,15 +109,13 @@ absl::StatusOr<Server> Connect(pid_t process, absl::Time end) {
     absl::StatusOr<progress::ForeignFd> socket = ConnectTo(own, name, end);
     if (absl::IsNotFound(socket.status())) continue;
     if (!socket.ok()) return socket.status();
-    ucred server = {};
-    socklen_t size = sizeof server;
-    if (getsockopt(socket->get(), SOL_SOCKET, SO_PEERCRED, &server, &size) !=
-        0) {
-      return base::ErrnoStatus(errno, "SO_PEERCRED");
+    const absl::StatusOr<StatusOwner> owner = OwnerOf(socket->get());
+    if (!owner.ok()) return owner.status();
+    if (owner->process == process) {
+      return Server{*std::move(socket), owner->uid};
     }
-    if (server.pid == process) return Server{*std::move(socket), server.uid};
     otherwise = absl::PermissionDeniedError(
-        absl::StrCat("process ", server.pid, " of uid ", server.uid,
+        absl::StrCat("process ", owner->process, " of uid ", owner->uid,
                      " answers in the place of process ", process));
   }
   return otherwise;
@@ -159,12 +183,19 @@ std::string StatusSocketName(pid_t process, int name) {
 }
 
 unsigned StatusAddress(pid_t process, sockaddr_un* address, int name) {
-  const std::string text = StatusSocketName(process, name);
-  *address = {};
-  address->sun_family = AF_UNIX;
-  std::memcpy(address->sun_path + 1, text.data(), text.size());
-  return static_cast<unsigned>(offsetof(sockaddr_un, sun_path) + 1 +
-                               text.size());
+  return AbstractAddress(StatusSocketName(process, name), address);
+}
+
+absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name) {
+  absl::StatusOr<progress::ForeignFd> socket = NewSocket();
+  if (!socket.ok()) return socket.status();
+  sockaddr_un address;
+  const socklen_t size = AbstractAddress(name, &address);
+  if (connect(socket->get(), reinterpret_cast<sockaddr*>(&address), size) !=
+      0) {
+    return base::ErrnoStatus(errno, "connect to the status socket");
+  }
+  return OwnerOf(socket->get());
 }
 
 absl::StatusOr<std::string> AskProcess(pid_t process,

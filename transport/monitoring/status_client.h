@@ -36,6 +36,15 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
                                        absl::string_view question,
                                        absl::Duration limit);
 
+struct StatusOwner {
+  pid_t
+      process;  // as this process sees it; 0: in a pid namespace beside its own
+  uid_t uid;
+};
+// Returns who listens at the status socket `name`. Asks nothing, and does not
+// wait: returns an error if nobody listens, or too many wait to be accepted.
+absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);
+
 // A process has the first of its names that is free: "penstock-status-4711",
 // then "penstock-status-4711.1" and so on. Those of another pid namespace may
 // have the same pid in the same network namespace, and anybody may take a name.
