@@ -1,6 +1,7 @@
 #include "cli/self.h"
 
 #include <signal.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -18,7 +19,13 @@ struct sigaction found_sigpipe = {};
 
 std::string OwnFile() {
   std::error_code error;
-  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+  const std::filesystem::path file =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!file.empty()) return file.string();
+  // There is no /proc, as in a chroot: by the name that it was started by.
+  const auto* const name = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  if (name == nullptr) return "";
+  return std::filesystem::canonical(name, error).string();
 }
 
 absl::Status BecomeCompanion(const Companion& companion,

@@ -92,6 +92,10 @@ Host ThisHost(Environment environment) {
   const char* const mismatch = core::GrpcMismatch();
   if (mismatch != nullptr) host.grpc_mismatch = mismatch;
   ReadLimits(&host);
+  if (mismatch == nullptr && host.settings.ok() &&
+      host.settings->policy != Policy::kOff) {
+    host.trials = TryFabrics(*host.settings);
+  }
   host.memfd = TryMemfd();
   host.unix_socket = TryAbstractSocket();
   host.rdma_libraries = verbs::OpenLibraries();

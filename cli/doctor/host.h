@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "cli/doctor/files.h"
+#include "cli/doctor/trial.h"
 #include "transport/device/survey.h"
 #include "transport/fabric/shm/huge_pages.h"
 #include "transport/fabric/verbs/survey.h"
@@ -44,7 +45,10 @@ struct Host {
   int usable_cores = 1;
   int cores = 1;  // of the machine
 
-  // Whether the system calls that shm is made of work here.
+  // The fabrics that a connection would get. Empty if none would use Penstock.
+  Trials trials;
+  // The results of the system calls that shm needs: where to look if shm does
+  // not work.
   absl::Status memfd;
   absl::Status unix_socket;
 
@@ -58,7 +62,8 @@ struct Host {
   bool HasRdmaDevice() const;
 };
 
-// Looks at this machine. Blocks for a second or two where there are devices.
+// Looks at this machine. Blocks for a second or two where there are devices,
+// and for three where shm does not answer.
 Host ThisHost(Environment environment);
 
 // Returns the environment of this process.

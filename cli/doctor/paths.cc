@@ -8,13 +8,11 @@
 namespace penstock::cli {
 namespace {
 
-PathVerdict No(const char* fabric, absl::string_view why) {
+PathVerdict No(const std::string& fabric, absl::string_view why) {
   return {fabric, false, std::string(why)};
 }
 
 PathVerdict JudgeShm(const Host& host) {
-  if (!host.memfd.ok()) return No("shm", host.memfd.message());
-  if (!host.unix_socket.ok()) return No("shm", host.unix_socket.message());
   switch (host.settings->shm_sharing) {
     case ShmSharing::kOff:
       return No("shm", "PENSTOCK_SHM_SHARING=off");
@@ -29,44 +27,70 @@ PathVerdict JudgeShm(const Host& host) {
 }
 
 PathVerdict JudgeVerbs(const Host& host) {
-  if (!host.HasRdmaDevice() && !host.rdma.ok()) {
-    return No("verbs", "no RDMA device here");
-  }
-  if (!host.rdma.ok()) return No("verbs", host.rdma.status().message());
-  std::string text = "to machines that RDMA reaches from ";
+  std::string text = "to machines that RDMA reaches";
+  if (!host.rdma.ok()) return {"verbs", true, text};
   for (const auto& local : *host.rdma) {
-    absl::StrAppend(&text, &local == &host.rdma->front() ? "" : ", ",
+    absl::StrAppend(&text, &local == &host.rdma->front() ? " from " : ", ",
                     local.address);
   }
   return {"verbs", true, text};
 }
 
+// Says what was tried, and else why it was not.
+PathVerdict JudgeFabric(const Host& host, Fabric fabric) {
+  const std::string name = FabricName(fabric);
+  if (!host.settings->Allows(name)) {
+    return No(name, "not in PENSTOCK_FABRICS");
+  }
+  const auto trial = host.trials.find(name);
+  if (trial == host.trials.end()) {
+    return No(name, "behind tcp in PENSTOCK_FABRICS, so it is not tried");
+  }
+  if (fabric == Fabric::kShm &&
+      (trial->second.ok() || host.settings->shm_sharing == ShmSharing::kOff)) {
+    return JudgeShm(host);
+  }
+  if (trial->second.ok()) return JudgeVerbs(host);
+  const bool has_none = fabric == Fabric::kVerbs && !host.HasRdmaDevice();
+  return No(name, has_none ? "no RDMA device here" : trial->second.message());
+}
+
+PathVerdict JudgeTcp(const Host& host) {
+  if (host.settings->Allows("tcp")) {
+    return {"tcp", true, "to every peer with Penstock"};
+  }
+  if (host.settings->policy == Policy::kRequire) {
+    return No("tcp", "not in PENSTOCK_FABRICS");
+  }
+  // The lifeline: it carries what nothing else does, unless that is refused.
+  return {"tcp", true, "where nothing else works; not in PENSTOCK_FABRICS"};
+}
+
+// Says why connections of this process cannot use Penstock, or "".
+std::string WhyOff(const Host& host) {
+  if (!host.grpc_mismatch.empty()) return "another gRPC is loaded";
+  if (!host.settings.ok()) return "a setting is bad";
+  return host.settings->policy == Policy::kOff ? "PENSTOCK_POLICY=off" : "";
+}
+
+bool Requires(const Host& host) {
+  const auto policy = host.environment.find("PENSTOCK_POLICY");
+  return policy != host.environment.end() && policy->second == "require";
+}
+
 }  // namespace
 
 std::vector<PathVerdict> JudgePaths(const Host& host) {
-  std::string stock;
-  if (!host.grpc_mismatch.empty()) stock = "another gRPC is loaded";
-  if (!host.settings.ok()) stock = "a setting is bad";
-  if (host.settings.ok() && host.settings->policy == Policy::kOff) {
-    stock = "PENSTOCK_POLICY=off";
+  const std::string off = WhyOff(host);
+  if (!off.empty() && Requires(host)) {
+    return {No("http2", absl::StrCat("PENSTOCK_POLICY=require, and ", off))};
   }
-  if (!stock.empty()) {
-    return {{"http2", true, absl::StrCat("stock gRPC only: ", stock)}};
+  if (!off.empty()) {
+    return {{"http2", true, absl::StrCat("stock gRPC only: ", off)}};
   }
-  std::vector<PathVerdict> verdicts = {
-      JudgeShm(host),
-      JudgeVerbs(host),
-      {"tcp", true, "to every peer with Penstock"}};
-  for (PathVerdict& each : verdicts) {
-    if (host.settings->Allows(each.fabric)) continue;
-    each = No(each.fabric.c_str(), "not in PENSTOCK_FABRICS");
-  }
-  // The lifeline: it carries what nothing else does, unless that is refused.
-  if (!host.settings->Allows("tcp") &&
-      host.settings->policy != Policy::kRequire) {
-    verdicts.back() = {"tcp", true,
-                       "where nothing else works; not in PENSTOCK_FABRICS"};
-  }
+  std::vector<PathVerdict> verdicts = {JudgeFabric(host, Fabric::kShm),
+                                       JudgeFabric(host, Fabric::kVerbs),
+                                       JudgeTcp(host)};
   if (host.settings->policy != Policy::kRequire) {
     verdicts.push_back({"http2", true, "to stock gRPC peers"});
   }

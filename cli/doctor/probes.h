@@ -8,10 +8,8 @@
 #ifndef PENSTOCK_CLI_DOCTOR_PROBES_H_
 #define PENSTOCK_CLI_DOCTOR_PROBES_H_
 
-#include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "cli/doctor/finding.h"
 #include "cli/doctor/host.h"
 
@@ -44,11 +42,6 @@ Findings ProbeAll(const Host& host);
 
 // What can carry a connection of a process that is started on `host`.
 std::vector<PathVerdict> JudgePaths(const Host& host);
-
-// Returns the one of `known` that is most like `text`, if any is alike enough
-// to be what was meant; else "".
-std::string Nearest(absl::string_view text,
-                    const std::vector<std::string>& known);
 
 }  // namespace penstock::cli
 

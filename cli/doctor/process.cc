@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "cli/doctor/probes.h"
+#include "transport/base/flag_errors.h"
 #include "transport/base/printable.h"
 #include "transport/settings/description.h"
 
@@ -43,7 +44,7 @@ std::vector<std::string> KnownVariables() {
 }
 
 Finding UnknownVariable(const std::string& name) {
-  const std::string nearest = Nearest(name, KnownVariables());
+  const std::string nearest = base::Nearest(name, KnownVariables());
   return {kGroup, "settings", Level::kProblem,
           absl::StrCat(base::Printable(name, kMaxTextBytes),
                        " is not a setting, and has no effect"),
@@ -70,42 +71,11 @@ Findings Variable(const std::string& name, const std::string& value) {
            absl::StrCat(name, "=", base::Printable(value, kMaxTextBytes)), ""}};
 }
 
-// How many letters to insert, drop or replace (Levenshtein's distance).
-size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 bool IsBusy(const Host& host) {
   return host.polling.ok() && *host.polling == progress::PollingMode::kBusy;
 }
 
 }  // namespace
-
-std::string Nearest(absl::string_view text,
-                    const std::vector<std::string>& known) {
-  // Two letters that changed places count as two; and a third may be wrong.
-  size_t best = std::min<size_t>(text.size(), 64) / 3 + 2;
-  std::string nearest;
-  for (const std::string& each : known) {
-    const size_t distance = Distance(text.substr(0, 64), each);
-    if (distance < best && distance < each.size()) {
-      best = distance;
-      nearest = each;
-    }
-  }
-  return nearest;
-}
 
 Findings ProbeGrpc(const Host& host) {
   if (host.grpc_mismatch.empty()) {

@@ -1,9 +1,10 @@
-// What shm needs: anonymous memory, UNIX sockets, a common network namespace;
-// how much memory there is for it, and in which pages.
+// What shm needs: anonymous memory, UNIX sockets, a common network namespace,
+// and whether it works; how much memory there is for it, and in which pages.
 
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/doctor/probes.h"
@@ -55,6 +56,26 @@ Finding Container(const Host& host) {
       "PENSTOCK_SHM_DIRECTORY=where it is mounted; or a common network "
       "(one pod, --network=container:NAME)";
   return finding;
+}
+
+// Says whether shm works, and why not even if each call that it needs does.
+Findings Trial(const Host& host) {
+  const auto trial = host.trials.find("shm");
+  if (trial == host.trials.end() || !host.settings.ok() ||
+      host.settings->shm_sharing == ShmSharing::kOff) {
+    return {};
+  }
+  Finding finding{kGroup, "trial", Level::kOk,
+                  "this process reaches itself over shm", ""};
+  if (trial->second.ok()) return {finding};
+  finding.level = Level::kProblem;
+  finding.text = std::string(trial->second.message());
+  if (absl::StrContains(finding.text, "boot_id")) {
+    finding.remedy =
+        "mount -t proc proc /proc, in a chroot too; a service must not have "
+        "ProcSubset=pid";
+  }
+  return {finding};
 }
 
 Findings Directory(const Host& host) {
@@ -171,8 +192,9 @@ Findings ProbeSharedMemory(const Host& host) {
       Call("sockets", host.unix_socket, "abstract UNIX sockets",
            "allow AF_UNIX sockets: RestrictAddressFamilies= of the service"),
       Container(host), UserNamespace(host)};
-  const Findings directory = Directory(host);
-  findings.insert(findings.end(), directory.begin(), directory.end());
+  for (const Findings& more : {Directory(host), Trial(host)}) {
+    findings.insert(findings.end(), more.begin(), more.end());
+  }
   return findings;
 }
 

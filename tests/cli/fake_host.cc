@@ -24,6 +24,8 @@ FakeHost::FakeHost() {
   host_.locked_memory = fabric::verbs::kUnlimited;
   host_.open_files = host_.open_files_hard = 4096;
   host_.cores = host_.usable_cores = 8;
+  host_.trials = {{"shm", absl::OkStatus()},
+                  {"verbs", absl::NotFoundError("no RDMA device here")}};
 }
 
 FakeHost::~FakeHost() {
@@ -82,6 +84,7 @@ void FakeHost::AddAddress() {
   local.port = 1;
   local.description = "mlx5_0/1, GID 1, RoCE v2, mtu 4096";
   host_.rdma = std::vector<fabric::verbs::LocalAddress>{local};
+  host_.trials["verbs"] = absl::OkStatus();
 }
 
 Finding Only(const Findings& findings, const std::string& subject) {

@@ -29,7 +29,25 @@ TEST(SharedMemoryProbeTest, CallsThatFailAreProblemsWithARemedy) {
   const Finding found = Only(ProbeSharedMemory(*host), "memory");
   EXPECT_EQ(found.level, Level::kProblem);
   EXPECT_NE(found.remedy.find("vm.memfd_noexec"), std::string::npos);
+}
+
+// Whatever the calls say that shm is made of.
+TEST(SharedMemoryProbeTest, TheVerdictIsThatOfTheTrial) {
+  FakeHost host;
+  EXPECT_TRUE(PathOf(JudgePaths(*host), "shm")->usable);
+  EXPECT_EQ(Only(ProbeSharedMemory(*host), "trial").level, Level::kOk);
+  host->trials["shm"] = absl::UnavailableError(
+      "/proc/sys/kernel/random/boot_id cannot be read: peers could not tell");
   EXPECT_FALSE(PathOf(JudgePaths(*host), "shm")->usable);
+  EXPECT_NE(PathOf(JudgePaths(*host), "shm")->text.find("boot_id"),
+            std::string::npos);
+  const Finding found = Only(ProbeSharedMemory(*host), "trial");
+  EXPECT_EQ(found.level, Level::kProblem);
+  EXPECT_NE(found.remedy.find("mount -t proc"), std::string::npos);
+  // What is off on purpose is no problem.
+  host->settings->shm_sharing = ShmSharing::kOff;
+  EXPECT_EQ(PathOf(JudgePaths(*host), "shm")->text, "PENSTOCK_SHM_SHARING=off");
+  EXPECT_FALSE(Mentions(ProbeSharedMemory(*host), "boot_id"));
 }
 
 TEST(SharedMemoryProbeTest, AContainerIsANoteUnlessADirectoryIsSet) {
@@ -154,15 +172,6 @@ TEST(SettingsProbeTest, WhatOnlyAllOfThemShowIsAProblem) {
   EXPECT_TRUE(Mentions(ProbeSettings(*host), "names shm twice"));
 }
 
-TEST(NearestTest, NothingIsNearToSomethingElse) {
-  EXPECT_EQ(Nearest("PENSTOCK_POLICE", {"PENSTOCK_POLICY", "PENSTOCK_LOG"}),
-            "PENSTOCK_POLICY");
-  EXPECT_EQ(Nearest("doctr", {"doctor", "ping"}), "doctor");
-  EXPECT_EQ(Nearest("xyz", {"doctor", "ping"}), "");
-  EXPECT_EQ(Nearest("", {"doctor"}), "");
-  EXPECT_EQ(Nearest(std::string(1 << 20, 'x'), {"doctor"}), "");
-}
-
 TEST(CoresProbeTest, BusyPollingOnOneCoreIsAProblem) {
   FakeHost host;
   EXPECT_EQ(Only(ProbeCores(*host), "cores").level, Level::kOk);
@@ -235,6 +244,27 @@ TEST(JudgePathsTest, FabricsAndPolicyAreRespected) {
             "to machines that RDMA reaches from 10.0.0.1");
   host->settings->policy = Policy::kOff;
   ASSERT_EQ(JudgePaths(*host).size(), 1U);
+}
+
+TEST(JudgePathsTest, WhatIsBehindTcpIsNotTried) {
+  FakeHost host;
+  host->settings->fabrics = {Fabric::kTcp, Fabric::kShm};
+  host->trials.clear();
+  const auto paths = JudgePaths(*host);
+  EXPECT_FALSE(PathOf(paths, "shm")->usable);
+  EXPECT_NE(PathOf(paths, "shm")->text.find("behind tcp"), std::string::npos);
+  EXPECT_EQ(PathOf(paths, "verbs")->text, "not in PENSTOCK_FABRICS");
+}
+
+TEST(JudgePathsTest, StockGrpcIsNoWayOutWherePenstockIsRequired) {
+  FakeHost host;
+  host->environment = {{"PENSTOCK_POLICY", "require"}};
+  host->grpc_mismatch = "gRPC core 30.0.0 is loaded";
+  const auto paths = JudgePaths(*host);
+  ASSERT_EQ(paths.size(), 1U);
+  EXPECT_FALSE(paths[0].usable);
+  EXPECT_EQ(paths[0].text,
+            "PENSTOCK_POLICY=require, and another gRPC is loaded");
 }
 
 }  // namespace
