@@ -57,6 +57,9 @@ struct Context {
   const Program* program = nullptr;
   // See Manual::operands.
   std::vector<std::string> operands = {};
+  // Whether the command line has --json, and the command knows it. Program then
+  // writes an error of Run() as a JSON object to `out`, too.
+  bool wants_json = false;
 };
 
 // One subcommand. To add one, write a class and name it in commands.cc.

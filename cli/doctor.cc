@@ -59,7 +59,7 @@ class Doctor final : public Command {
       if (!connected.ok()) return connected.status();
       report.target = *std::move(connected);
     }
-    if (Interrupted()) return kFailed;
+    if (Interrupted()) return absl::CancelledError("interrupted");
     context.out->Write(json_ ? ReportJson(report)
                              : ReportText(report, *context.out, brief_));
     return report.Problems() == 0 ? kOk : kFailed;

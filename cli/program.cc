@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "cli/help.h"
 #include "cli/usage_errors.h"
+#include "nlohmann/json.hpp"
 #include "penstock/version.h"
 
 namespace penstock::cli {
@@ -35,6 +37,38 @@ const CLI::App* ChildOf(const CLI::App& app, const std::string& name) {
   return named.empty() ? nullptr : named.front();
 }
 
+// The command that a command line begins with.
+struct Beginning {
+  const CLI::App* app;  // the deepest that is named
+  ptrdiff_t words;      // that name it
+};
+Beginning BeginningOf(const CLI::App& root,
+                      const std::vector<std::string>& words) {
+  Beginning beginning{&root, 0};
+  for (const std::string& word : words) {
+    const CLI::App* const child = ChildOf(*beginning.app, word);
+    if (child == nullptr) break;
+    beginning = {child, beginning.words + 1};
+  }
+  return beginning;
+}
+
+// "penstock help ping" is "penstock ping --help". Returns whether it is `help`.
+bool ReplaceHelp(const CLI::App& root, std::vector<std::string>* words) {
+  const auto named =
+      std::find_if(words->begin(), words->end(),
+                   [](const std::string& word) { return word != "help"; });
+  if (named == words->begin()) return false;
+  words->erase(words->begin(), named);
+  // Behind it may be another program's words.
+  words->insert(words->begin() + BeginningOf(root, *words).words, "--help");
+  return true;
+}
+
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 // Whether `word` is for the command itself.
 bool IsOwn(const Manual& manual, const std::string& word) {
   if (manual.only_operands) return word == "-h" || word == "--help";
@@ -48,8 +82,21 @@ bool TakesNextWord(const CLI::App& app, const std::string& word) {
          option->get_type_size_max() > 0;
 }
 
-int WrongUsage(const CLI::App& app, absl::string_view what) {
+// Says what is wrong: to people, and to a program that wants an answer in JSON.
+void Report(const CLI::App& app, absl::string_view what,
+            const Context& context) {
   Complain(FullName(app), what);
+  if (!context.wants_json) return;
+  const nlohmann::ordered_json json = {{"error", std::string(what)}};
+  context.out->Write(
+      absl::StrCat(json.dump(-1, ' ', /*ensure_ascii=*/true,
+                             nlohmann::ordered_json::error_handler_t::replace),
+                   "\n"));
+}
+
+int WrongUsage(const CLI::App& app, absl::string_view what,
+               const Context& context) {
+  Report(app, what, context);
   Complain(FullName(app), absl::StrCat("try: ", FullName(app), " --help"));
   return kUsage;
 }
@@ -75,7 +122,11 @@ std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app) {
 }
 
 void Complain(const std::string& name, absl::string_view message) {
-  Output(STDERR_FILENO).Write(absl::StrCat(name, ": ", message, "\n"));
+  Output out(STDERR_FILENO);
+  std::string text = absl::StrCat(name, ": ", message);
+  // What a script reads is one line.
+  if (out.is_terminal()) text = Wrapped(text, 0, out.columns());
+  out.Write(text + "\n");
 }
 
 Program::Program(std::vector<std::unique_ptr<Command>> commands)
@@ -118,15 +169,16 @@ const Command* Program::CommandOf(const CLI::App* app) const {
 
 int Program::Run(int argc, char** argv, const Context& context) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  // "penstock help ping" is "penstock ping --help".
-  if (!words.empty() && words.front() == "help") {
-    words.erase(words.begin());
-    words.push_back("--help");
-  }
+  const bool is_help = ReplaceHelp(root_, &words);
   Context complete = context;
   complete.program = this;
   complete.operands = CutOperands(&words);
-  const int code = Parse(std::move(words), complete);
+  const CLI::App* const app = BeginningOf(root_, words).app;
+  complete.wants_json =
+      Has(words, "--json") && app->get_option_no_throw("--json") != nullptr;
+  const std::string wrong = WrongWords(words, is_help);
+  const int code = wrong.empty() ? Parse(std::move(words), complete)
+                                 : WrongUsage(*app, wrong, complete);
   const absl::Status& written = context.out->status();
   if (written.ok()) return code;
   if (!absl::IsCancelled(written)) {
@@ -135,16 +187,26 @@ int Program::Run(int argc, char** argv, const Context& context) {
   return kFailed;
 }
 
+std::string Program::WrongWords(const std::vector<std::string>& words,
+                                bool is_help) const {
+  const Beginning beginning = BeginningOf(root_, words);
+  const CLI::App& app = *beginning.app;
+  const bool wants_help = Has(words, "--help") || Has(words, "-h");
+  // CLI11 shows the help of what it knows, and forgets the rest.
+  if (is_help || (wants_help && !VisibleCommands(app).empty())) {
+    const auto next = std::find_if(
+        words.begin() + beginning.words, words.end(),
+        [](const std::string& word) { return word.empty() || word[0] != '-'; });
+    if (next != words.end()) return UnknownWord(app, *next);
+  }
+  return EmptyValueError(*this, app, words);
+}
+
 std::vector<std::string> Program::CutOperands(
     std::vector<std::string>* words) const {
-  const CLI::App* app = &root_;
-  auto first = words->begin();
-  while (first != words->end()) {
-    const CLI::App* const child = ChildOf(*app, *first);
-    if (child == nullptr) break;
-    app = child;
-    ++first;
-  }
+  const Beginning beginning = BeginningOf(root_, *words);
+  const CLI::App* const app = beginning.app;
+  auto first = words->begin() + beginning.words;
   const Command* const command = CommandOf(app);
   if (command == nullptr) return {};
   const Manual manual = command->manual();
@@ -168,7 +230,7 @@ int Program::Parse(std::vector<std::string> words, const Context& context) {
     return kOk;
   } catch (const CLI::ParseError& error) {
     const CLI::App& app = *Chosen(&root_);
-    return WrongUsage(app, UsageError(*this, app, error));
+    return WrongUsage(app, UsageError(*this, app, error), context);
   }
   if (root_.count("--version") > 0) {
     context.out->Write("penstock " PENSTOCK_VERSION ", for gRPC 1.51.1\n");
@@ -180,16 +242,20 @@ int Program::Parse(std::vector<std::string> words, const Context& context) {
 int Program::RunCommand(CLI::App* app, const Context& context) {
   const auto found = by_app_.find(app);
   if (found == by_app_.end()) {
-    if (app->get_parent() != nullptr) return WrongUsage(*app, "which command?");
+    if (app->get_parent() != nullptr) {
+      return WrongUsage(*app, "which command?", context);
+    }
     context.out->Write(HelpOf(*this, *app, *context.out));
     return kUsage;
   }
   Command* const command = found->second;
+  const std::string empty = EmptyValueError(*this, *app);
+  if (!empty.empty()) return WrongUsage(*app, empty, context);
   const absl::Status usage = command->Check();
-  if (!usage.ok()) return WrongUsage(*app, usage.message());
+  if (!usage.ok()) return WrongUsage(*app, usage.message(), context);
   const absl::StatusOr<int> code = command->Run(context);
   if (code.ok()) return *code;
-  Complain(FullName(*app), code.status().message());
+  Report(*app, code.status().message(), context);
   return kFailed;
 }
 

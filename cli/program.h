@@ -29,6 +29,9 @@ class Program {
   CLI::App* AppFor(const Manual& manual);
   // Cuts off the end of `words` that is another program's command line.
   std::vector<std::string> CutOperands(std::vector<std::string>* words) const;
+  // Returns what CLI11 would not see to be wrong with `words`, or "".
+  std::string WrongWords(const std::vector<std::string>& words,
+                         bool is_help) const;
   int Parse(std::vector<std::string> words, const Context& context);
   int RunCommand(CLI::App* app, const Context& context);
 
@@ -44,7 +47,8 @@ std::string FullName(const CLI::App& app);
 std::vector<const CLI::App*> VisibleCommands(const CLI::App& app);
 std::vector<const CLI::Option*> VisibleOptions(const CLI::App& app);
 
-// Writes "penstock doctor: MESSAGE" to standard error.
+// Writes "penstock doctor: MESSAGE" to standard error, in lines that fit a
+// terminal.
 void Complain(const std::string& name, absl::string_view message);
 
 }  // namespace penstock::cli

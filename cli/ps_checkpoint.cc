@@ -129,7 +129,8 @@ class PsCheckpoint final : public Command {
     if (!connection.ok()) return Printable(connection.status());
     const auto result = Take(**connection);
     if (!result.ok()) return Printable(result.status());
-    context.out->Write(json_ ? ResultJson(*result) : ResultText(*result));
+    context.out->Write(json_ ? ResultJson(*result)
+                             : Fitted(ResultText(*result), *context.out));
     return kOk;
   }
 

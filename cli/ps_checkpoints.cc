@@ -56,7 +56,8 @@ absl::StatusOr<int> Show(const absl::StatusOr<checkpoint::Report>& report,
     return absl::Status(report.status().code(),
                         absl::StrCat(folder, ": ", report.status().message()));
   }
-  context.out->Write(report->text);
+  context.out->Write(context.wants_json ? report->text
+                                        : Fitted(report->text, *context.out));
   return report->is_good ? kOk : kFailed;
 }
 

@@ -1,5 +1,6 @@
 #include "cli/ps_servers.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "cli/target.h"
 #include "cli/text/units.h"
+#include "cli/what_listens.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_interceptor.h"
 #include "ps/access/send_secret.h"
@@ -25,12 +27,16 @@ struct Meaning {
   const char* means;
 };
 
-constexpr Meaning kMeanings[] = {
+// Failures where nobody is there to be asked.
+constexpr Meaning kUnreachable[] = {
     {"onnection refused",
      "nothing listens there; is the server running, on that port and address?"},
     {"DNS resolution failed", "the name is unknown; check its spelling"},
     {"Domain name not found", "the name is unknown; check its spelling"},
     {"No such file", "there is no such socket; check the path"},
+};
+
+constexpr Meaning kMeanings[] = {
     {"WRONG_VERSION_NUMBER",
      "it does not speak TLS; leave out --ca, --cert and --key"},
     {"wrong version number",
@@ -47,26 +53,49 @@ constexpr Meaning kMeanings[] = {
     {"ndpoint closing",
      "it closed the connection; if it speaks TLS: --ca, --cert and --key"}};
 
-std::string Explain(const grpc::Status& status, absl::Duration timeout) {
+// The time limit for whatever listens there to say what it is.
+constexpr absl::Duration kLookLimit = absl::Seconds(1);
+
+template <size_t N>
+const char* Find(const Meaning (&meanings)[N], absl::string_view text) {
+  for (const Meaning& each : meanings) {
+    if (absl::StrContains(text, each.part)) return each.means;
+  }
+  return nullptr;
+}
+
+// Explains a failure where the server gave no answer of its own.
+std::string ExplainSilence(const std::string& name, const grpc::Status& status,
+                           absl::Duration timeout, bool with_tls) {
+  const std::string& text = status.error_message();
+  const std::string begin = "cannot be reached: ";
+  const char* means = Find(kUnreachable, text);
+  if (means != nullptr) return absl::StrCat(begin, means);
+  const std::string listens =
+      WhatListensAt(name, std::min(timeout, kLookLimit), with_tls);
+  if (!listens.empty()) return absl::StrCat(begin, listens);
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return absl::StrCat("did not answer within ", absl::FormatDuration(timeout),
                         "; does a firewall let it through?");
   }
-  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    return "is a gRPC server, and no parameter server; is it the right port?";
+  means = Find(kMeanings, text);
+  return absl::StrCat(begin, means == nullptr ? text : means);
+}
+
+std::string Explain(const std::string& name, const grpc::Status& status,
+                    absl::Duration timeout, bool with_tls) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return "is a gRPC server, and no parameter server; is it the right port?";
+    case grpc::StatusCode::UNAUTHENTICATED:
+      return absl::StrCat("refuses to answer: ", status.error_message(),
+                          " (--secret=FILE)");
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return ExplainSilence(name, status, timeout, with_tls);
+    default:
+      return absl::StrCat("refuses to answer: ", status.error_message());
   }
-  const std::string& text = status.error_message();
-  if (status.error_code() == grpc::StatusCode::UNAUTHENTICATED) {
-    return absl::StrCat("refuses to answer: ", text, " (--secret=FILE)");
-  }
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
-    for (const Meaning& each : kMeanings) {
-      if (!absl::StrContains(text, each.part)) continue;
-      return absl::StrCat("cannot be reached: ", each.means);
-    }
-    return absl::StrCat("cannot be reached: ", text);
-  }
-  return absl::StrCat("refuses to answer: ", text);
 }
 
 // By the steady clock: the system's may be set.
@@ -163,7 +192,9 @@ std::vector<ServerStatus> PsServers::Describe(const Channels& channels) const {
       server.report.Swap(&calls[i].reply);
     } else {
       server.status = absl::UnavailableError(base::Printable(
-          absl::StrCat(names_[i], " ", Explain(calls[i].status, timeout_)),
+          absl::StrCat(
+              names_[i], " ",
+              Explain(names_[i], calls[i].status, timeout_, files_.given())),
           kMaxTextBytes));
     }
     servers.push_back(std::move(server));

@@ -3,12 +3,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/interrupt.h"
 #include "cli/listen_address.h"
 #include "cli/prober.h"
-#include "cli/target.h"
+#include "cli/tls_files.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/impl/rpc_service_method.h"
@@ -16,7 +17,9 @@
 #include "grpcpp/support/method_handler.h"
 #include "nlohmann/json.hpp"
 #include "penstock/penstock.h"
+#include "transport/base/listen_error.h"
 #include "transport/base/printable.h"
+#include "transport/settings/settings.h"
 
 namespace penstock::cli {
 namespace {
@@ -119,6 +122,12 @@ class Serve final : public Command {
     WatchInterrupts();
     auto security = Security();
     if (!security.ok()) return security.status();
+    const absl::StatusOr<Settings> settings = ResolveSettings({});
+    if (!settings.ok() && Requires({})) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("Penstock is required but not used: ",
+                       base::Printable(settings.status().message(), 400)));
+    }
     grpc::EnableDefaultHealthCheckService(true);
     EchoService service;
     grpc::ServerBuilder builder;
@@ -130,12 +139,7 @@ class Serve final : public Command {
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxPayload));
     builder.RegisterService(&service);
     const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
-    if (server == nullptr || port == 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen at ", Printed(port_),
-          ": is the port in use (see: ss -ltnp), or the address another "
-          "machine's? --port=0 takes a free port"));
-    }
+    if (server == nullptr || port == 0) return WhyNot();
     Announce(port, context.out);
     SleepUntil(absl::InfiniteFuture());
     server->Shutdown(absl::ToChronoTime(absl::Now() + kGrace));
@@ -143,6 +147,15 @@ class Serve final : public Command {
   }
 
  private:
+  // gRPC says it in its log only.
+  absl::Status WhyNot() const {
+    const std::string why = base::WhyCannotListen(address_.host, port_);
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen at ", Printed(port_), ": ",
+        why.empty() ? "GRPC_VERBOSITY=info has gRPC say why" : why,
+        absl::StrContains(why, "in use") ? "; --port=0 takes a free one" : ""));
+  }
+
   std::string Printed(int port) const {
     return base::Printable(address_.WithPort(port), kMaxTextBytes);
   }
@@ -154,8 +167,8 @@ class Serve final : public Command {
                                            {"port", port}};
       return out->Write(json.dump() + "\n");
     }
-    out->Write(absl::StrCat("listening at ", address,
-                            ", until Ctrl-C. Now, in another terminal:\n  "));
+    out->Write(
+        absl::StrCat("listening at ", address, ", until Ctrl-C. Try it:\n  "));
     if (!address_.is_any()) return out->Write(PingOf(address));
     // That is no address to connect to.
     out->Write(PingOf(absl::StrCat(address_.loopback(), ":", port)));
@@ -169,16 +182,12 @@ class Serve final : public Command {
 
   absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Security() const {
     if (files_.cert.empty()) return grpc::InsecureServerCredentials();
-    const auto cert = ReadFile(files_.cert);
-    if (!cert.ok()) return cert.status();
-    const auto key = ReadFile(files_.key);
-    if (!key.ok()) return key.status();
+    const absl::StatusOr<TlsTexts> texts = files_.Read();
+    if (!texts.ok()) return texts.status();
     grpc::SslServerCredentialsOptions options;
-    options.pem_key_cert_pairs.push_back({*key, *cert});
+    options.pem_key_cert_pairs.push_back({texts->key, texts->cert});
     if (!files_.ca.empty()) {
-      const auto ca = ReadFile(files_.ca);
-      if (!ca.ok()) return ca.status();
-      options.pem_root_certs = *ca;
+      options.pem_root_certs = texts->ca;
       options.client_certificate_request =
           GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
     }

@@ -3,8 +3,6 @@
 #include <stdlib.h>  // unsetenv
 
 #include <algorithm>
-#include <fstream>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -13,13 +11,13 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "cli/text/units.h"
+#include "cli/what_listens.h"
 #include "transport/base/printable.h"
 #include "transport/settings/settings.h"
 
 namespace penstock::cli {
 namespace {
 
-constexpr std::streamsize kMaxFileBytes = 16 << 20;
 constexpr size_t kMaxTextBytes = 400;
 // One port and two files, which are the server's where a probe runs in its
 // server's environment.
@@ -97,7 +95,8 @@ struct Meaning {
 // Of a subchannel that could not be made, too.
 constexpr char kNoAddress[] = "empty address list";
 
-constexpr Meaning kMeanings[] = {
+// Failures where nobody is there to be asked.
+constexpr Meaning kUnreachable[] = {
     {"onnection refused", "nothing listens there",
      "is the server running, on that port and address?"},
     {"DNS resolution failed", "the name is unknown",
@@ -108,6 +107,9 @@ constexpr Meaning kMeanings[] = {
     {"etwork is unreachable", "no route leads there", "see: ip route"},
     {"o route to host", "no route leads there, or a firewall refuses",
      "see: ip route"},
+};
+
+constexpr Meaning kMeanings[] = {
     {"WRONG_VERSION_NUMBER", "the server does not speak TLS",
      "leave out --tls, --ca, --cert and --key"},
     {"wrong version number", "the server does not speak TLS",
@@ -117,10 +119,11 @@ constexpr Meaning kMeanings[] = {
     {"certificate verify failed", "the server's certificate is not trusted",
      "--ca=FILE names who signed it"},
     {kNoAddress, "TLS cannot begin here",
-     "are --ca and --cert PEM files, and does --key fit --cert?"},
-    {"http1.x server", "an HTTP server is there, not a gRPC one",
+     "has the system authorities? --ca=FILE names others"},
+    {"http1.x server", "what listens there is no gRPC server, but a web server",
      "is it the right port?"},
-    {"header with status", "an HTTP server is there, not a gRPC one",
+    {"header with status",
+     "what listens there is no gRPC server, but a web server",
      "is it the right port?"},
     {"eer name", "the certificate is for another name",
      "--server-name=NAME is the name in it"},
@@ -131,6 +134,9 @@ constexpr Meaning kMeanings[] = {
     {"ndpoint closing", "the server closed the connection",
      "if it speaks TLS: --tls, or --ca=FILE"},
 };
+
+// The time limit for whatever listens at the target to say what it is.
+constexpr absl::Duration kLookLimit = absl::Seconds(1);
 
 // gRPC repeats itself: "failed to connect to all addresses; last error:
 // UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
@@ -143,31 +149,15 @@ std::string Shortened(absl::string_view text) {
   return base::Printable(text, kMaxTextBytes);
 }
 
-}  // namespace
-
-absl::Status TlsFiles::Check() const {
-  if (cert.empty() != key.empty()) {
-    return absl::InvalidArgumentError(
-        "--cert and --key belong together: give both");
-  }
-  return absl::OkStatus();
+std::string Said(const Meaning& meaning, absl::string_view text) {
+  return absl::StrCat(meaning.means, " (", Shortened(text), "); ",
+                      meaning.remedy);
 }
+
+}  // namespace
 
 absl::Status CheckTarget(absl::string_view name) {
   return HasScheme(name) ? absl::OkStatus() : CheckHostAndPort(name);
-}
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes, '\0');
-  file.read(text.data(), kMaxFileBytes);
-  text.resize(std::max<std::streamsize>(file.gcount(), 0));
-  if (file.bad() || text.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read ", base::Printable(path, kMaxTextBytes),
-                     ", or it is empty"));
-  }
-  return text;
 }
 
 void Target::Declare(CLI::App* app, bool is_required) {
@@ -229,17 +219,9 @@ bool Target::WithTls() const {
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Target::Security()
     const {
   if (!WithTls()) return grpc::InsecureChannelCredentials();
-  grpc::SslCredentialsOptions options;
-  for (const auto& [path, text] :
-       {std::pair{&files_.ca, &options.pem_root_certs},
-        std::pair{&files_.cert, &options.pem_cert_chain},
-        std::pair{&files_.key, &options.pem_private_key}}) {
-    if (path->empty()) continue;
-    absl::StatusOr<std::string> read = ReadFile(*path);
-    if (!read.ok()) return read.status();
-    *text = *std::move(read);
-  }
-  return grpc::SslCredentials(options);
+  const absl::StatusOr<TlsTexts> texts = files_.Read();
+  if (!texts.ok()) return texts.status();
+  return grpc::SslCredentials({texts->ca, texts->key, texts->cert});
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
@@ -260,32 +242,51 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
 }
 
 std::string Target::Explain(const grpc::Status& status) const {
+  const std::string& text = status.error_message();
+  const std::string begin = absl::StrCat("cannot reach ", Name(), ": ");
+  for (const Meaning& each : kUnreachable) {
+    if (!absl::StrContains(text, each.part)) continue;
+    return absl::StrCat(begin, Said(each, text));
+  }
+  // gRPC drops what others say.
+  const std::string listens =
+      WhatListensAt(name_, std::min(timeout_, kLookLimit), WithTls());
+  if (!listens.empty()) return absl::StrCat(begin, listens);
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
     return absl::StrCat(Name(), " did not answer within ",
                         absl::FormatDuration(timeout_),
                         ": is it a gRPC server, with", WithTls() ? "" : "out",
                         " TLS, and does a firewall let it through?");
   }
-  const std::string& text = status.error_message();
   for (const Meaning& each : kMeanings) {
     if (!absl::StrContains(text, each.part)) continue;
     if (each.part == kNoAddress && !WithTls()) continue;
-    return absl::StrCat("cannot reach ", Name(), ": ", each.means, " (",
-                        Shortened(text), "); ", each.remedy);
+    return absl::StrCat(begin, Said(each, text));
   }
-  return absl::StrCat("cannot reach ", Name(), ": ", Shortened(text));
+  return absl::StrCat(begin, Shortened(text));
 }
 
 PathReport Target::Path(grpc::Channel* channel) const {
   const std::vector<PathReport> paths = DescribePaths(*channel);
   if (paths.empty()) return PathReport();
   PathReport path = paths.front();
-  if (options_.policy == Policy::kOff) {
-    path.reason = "--fabrics=http2 asks for stock gRPC";
-  }
+  // With another release of gRPC there is no peer, and the reason is that.
+  if (path.path == "http2" && !path.peer.empty()) path.reason = WhyHttp2();
   path.detail = base::Printable(path.detail, kMaxTextBytes);
   path.reason = base::Printable(path.reason, kMaxTextBytes);
   return path;
+}
+
+std::string Target::WhyHttp2() const {
+  if (options_.policy == Policy::kOff) {
+    return "--fabrics=http2 asks for stock gRPC";
+  }
+  const absl::StatusOr<Settings> settings = ResolveSettings(options_);
+  if (!settings.ok()) {
+    return absl::StrCat("Penstock is off here: ", settings.status().message());
+  }
+  if (settings->policy == Policy::kOff) return "PENSTOCK_POLICY=off here";
+  return "the peer does not speak Penstock";
 }
 
 }  // namespace penstock::cli

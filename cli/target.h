@@ -11,26 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cli/tls_files.h"
 #include "grpcpp/grpcpp.h"
 #include "penstock/penstock.h"
 
 namespace penstock::cli {
 
-// The files of TLS, for either side.
-struct TlsFiles {
-  std::string ca;
-  std::string cert;
-  std::string key;
-
-  absl::Status Check() const;
-};
-
 // Returns INVALID_ARGUMENT, with what to write instead, for what names no
 // server: a name without a port, a URL.
 absl::Status CheckTarget(absl::string_view name);
-
-// Returns a file's text, at most 16 MiB. The error names the file.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 class Target {
  public:
@@ -51,11 +40,14 @@ class Target {
   // Returns what carries the channel's connection, made printable; with an
   // empty `path` if there is none. Of several connections, the first.
   PathReport Path(grpc::Channel* channel) const;
-  // Says what a failed call means, and what to do about it.
+  // Says what a failed call means, and what to do about it. May ask whatever
+  // listens there what it is, for a second at most.
   std::string Explain(const grpc::Status& status) const;
 
  private:
   bool WithTls() const;
+  // Says which side is the reason that stock gRPC carries a connection.
+  std::string WhyHttp2() const;
   absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
 
   CLI::Option* option_ = nullptr;  // TARGET itself

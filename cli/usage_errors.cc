@@ -6,8 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "cli/doctor/probes.h"
+#include "absl/strings/strip.h"
 #include "cli/help.h"
+#include "transport/base/flag_errors.h"
 #include "transport/base/printable.h"
 
 namespace penstock::cli {
@@ -40,21 +41,25 @@ std::vector<std::string> Candidates(const CLI::App& app,
   return names;
 }
 
-// A word that nothing takes.
-std::string UnknownWord(const CLI::App& app, absl::string_view text) {
-  const std::string word = base::Printable(text, kMaxTextBytes);
-  const bool has_commands = !VisibleCommands(app).empty();
-  if (!IsOption(text) && !has_commands) {
-    return absl::StrCat("\"", word, "\" is one argument too many");
+// Says that an option, or an argument, has an empty value.
+std::string EmptyValue(const Program& program, const CLI::App& app,
+                       const CLI::Option& option) {
+  if (option.get_positional()) {
+    return absl::StrCat(OptionText(option), " is empty: ", FullName(app), " ",
+                        UsageOf(program, app));
   }
-  const absl::string_view name = text.substr(0, text.find('='));
-  const std::string nearest =
-      Nearest(base::Printable(name, kMaxTextBytes), Candidates(app, text));
-  return absl::StrCat(
-      "there is no ", IsOption(text) ? "option " : "command ", "\"", word, "\"",
-      nearest.empty()
-          ? ""
-          : absl::StrCat(": did you mean ", FullName(app), " ", nearest, "?"));
+  const std::string name = option.get_name();
+  return absl::StrCat(name, " needs a value: ", name, "=",
+                      option.get_type_name());
+}
+
+// Returns the option of `app` that `word` names before its "=", which has to be
+// the last letter; null if there is none.
+const CLI::Option* WithoutValue(const CLI::App& app, absl::string_view word) {
+  if (!absl::ConsumeSuffix(&word, "=") || !absl::StartsWith(word, "--")) {
+    return nullptr;
+  }
+  return app.get_option_no_throw(std::string(word));
 }
 
 // The option that CLI11's message names first, with its dashes or without; null
@@ -78,14 +83,14 @@ const CLI::Option* NamedIn(const CLI::App& app, const std::string& message,
 }
 
 // A value that is missing, too many, or not a number.
-std::string WrongValue(const CLI::Option& option) {
+std::string WrongValue(const Program& program, const CLI::App& app,
+                       const CLI::Option& option) {
   const std::string name = option.get_name();
   const std::vector<std::string>& values = option.results();
   if (!TakesValue(option)) return absl::StrCat(name, " takes no value");
   if (values.size() > 1) return absl::StrCat(name, " is given more than once");
   if (values.empty() || values.front().empty()) {
-    return absl::StrCat(name, " needs a value: ", name, "=",
-                        option.get_type_name());
+    return EmptyValue(program, app, option);
   }
   return absl::StrCat(name, ": \"",
                       base::Printable(values.front(), kMaxTextBytes),
@@ -93,6 +98,22 @@ std::string WrongValue(const CLI::Option& option) {
 }
 
 }  // namespace
+
+std::string UnknownWord(const CLI::App& app, absl::string_view text) {
+  const std::string word = base::Printable(text, kMaxTextBytes);
+  const bool has_commands = !VisibleCommands(app).empty();
+  if (!IsOption(text) && !has_commands) {
+    return absl::StrCat("\"", word, "\" is one argument too many");
+  }
+  const absl::string_view name = text.substr(0, text.find('='));
+  const std::string nearest = base::Nearest(
+      base::Printable(name, kMaxTextBytes), Candidates(app, text));
+  return absl::StrCat(
+      "there is no ", IsOption(text) ? "option " : "command ", "\"", word, "\"",
+      nearest.empty()
+          ? ""
+          : absl::StrCat(": did you mean ", FullName(app), " ", nearest, "?"));
+}
 
 std::string UsageError(const Program& program, const CLI::App& app,
                        const CLI::ParseError& error) {
@@ -110,9 +131,31 @@ std::string UsageError(const Program& program, const CLI::App& app,
   }
   if (option != nullptr &&
       (code == Code::ArgumentMismatch || code == Code::ConversionError)) {
-    return WrongValue(*option);
+    return WrongValue(program, app, *option);
   }
   return base::Printable(error.what(), kMaxTextBytes);
+}
+
+std::string EmptyValueError(const Program& program, const CLI::App& app,
+                            const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == "--") break;
+    const CLI::Option* const option = WithoutValue(app, word);
+    if (option == nullptr) continue;
+    if (TakesValue(*option)) return EmptyValue(program, app, *option);
+    return absl::StrCat(option->get_name(), " takes no value");
+  }
+  return "";
+}
+
+std::string EmptyValueError(const Program& program, const CLI::App& app) {
+  for (const CLI::Option* each : app.get_options()) {
+    if (!TakesValue(*each)) continue;
+    for (const std::string& value : each->results()) {
+      if (value.empty()) return EmptyValue(program, app, *each);
+    }
+  }
+  return "";
 }
 
 }  // namespace penstock::cli

@@ -97,10 +97,17 @@ absl::Status CheckTime(const PemFile& file, const X509& certificate) {
 
 }  // namespace
 
+absl::Status CheckAuthorities(const PemFile& ca) {
+  return ReadCertificates(ca).status();
+}
+
 absl::Status CheckPem(const PemFile& ca, const PemFile& cert,
                       const PemFile& key) {
-  const absl::StatusOr<Certificate> authority = ReadCertificates(ca);
-  if (!authority.ok()) return authority.status();
+  absl::Status status = CheckAuthorities(ca);
+  return status.ok() ? CheckPair(cert, key) : status;
+}
+
+absl::Status CheckPair(const PemFile& cert, const PemFile& key) {
   const absl::StatusOr<Certificate> own = ReadCertificates(cert);
   if (!own.ok()) return own.status();
   const absl::StatusOr<Key> private_key = ReadKey(key);

@@ -15,11 +15,16 @@ struct PemFile {
   std::string text;
 };
 
-// Returns INVALID_ARGUMENT, which names the file and what is wrong, unless `ca`
-// holds certificates, `cert` one that is valid today, and `key` its private
-// key, without a passphrase. gRPC itself would say only that there are no
-// credentials. Who has signed `cert` is not looked at: peers may trust another
-// authority than this process does.
+// Return INVALID_ARGUMENT, which names the file and what is wrong with it; gRPC
+// itself would say only that there are no credentials.
+//
+// CheckAuthorities(): unless `ca` holds certificates.
+absl::Status CheckAuthorities(const PemFile& ca);
+// CheckPair(): unless `cert` holds a certificate that is valid today, and `key`
+// its private key, without a passphrase. Who has signed `cert` is not looked
+// at: peers may trust another authority than this process does.
+absl::Status CheckPair(const PemFile& cert, const PemFile& key);
+// Both.
 absl::Status CheckPem(const PemFile& ca, const PemFile& cert,
                       const PemFile& key);
 

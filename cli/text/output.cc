@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "transport/base/status_util.h"
 
@@ -47,6 +49,7 @@ bool IsSet(const char* variable, absl::string_view value) {
 Display DisplayOf(int fd) {
   Display display;
   if (isatty(fd) == 0) return display;
+  display.is_terminal = true;
   display.has_colours = !IsSet("NO_COLOR", "") && !IsSet("TERM", "dumb");
   winsize size = {};
   if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
@@ -97,6 +100,24 @@ std::string Wrapped(absl::string_view text, size_t indent, size_t columns) {
     is_first = false;
   }
   return lines;
+}
+
+std::string Fitted(absl::string_view text, const Output& out) {
+  constexpr size_t kIndent = 4;
+  if (!out.is_terminal()) return std::string(text);
+  std::vector<std::string> lines;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (line.size() <= out.columns()) {
+      lines.emplace_back(line);
+      continue;
+    }
+    // The first line begins where it began.
+    const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    lines.push_back(absl::StrCat(
+        line.substr(0, begin),
+        Wrapped(line.substr(begin), begin + kIndent, out.columns())));
+  }
+  return absl::StrJoin(lines, "\n");
 }
 
 }  // namespace penstock::cli

@@ -20,6 +20,7 @@ struct Display {
   bool has_colours = false;
   size_t columns = 80;                                // for text
   size_t width = std::numeric_limits<size_t>::max();  // for tables
+  bool is_terminal = false;
 };
 
 // Returns what `fd` can show: 80 columns of text, tables of any width and no
@@ -34,6 +35,7 @@ class Output {
   Output(int fd, const Display& display) : fd_(fd), display_(display) {}
   explicit Output(int fd) : Output(fd, DisplayOf(fd)) {}
 
+  bool is_terminal() const { return display_.is_terminal; }
   size_t columns() const { return display_.columns; }
   size_t width() const { return display_.width; }
   // Writes at once. Does nothing after a failure.
@@ -54,6 +56,10 @@ class Output {
 // begins with `indent` blanks; the first begins in column `indent`, too. Words
 // that are longer stay whole. No newline at the end.
 std::string Wrapped(absl::string_view text, size_t indent, size_t columns);
+
+// Returns `text` with each line that is longer than `out` is wide, if that is a
+// terminal, broken by Wrapped(); its blanks are then single.
+std::string Fitted(absl::string_view text, const Output& out);
 
 }  // namespace penstock::cli
 

@@ -200,8 +200,15 @@ class BenchTest(CommandTest):
     def test_a_wrong_flag_is_refused(self):
         done = run("bench", "--transport=shm")
         self.check(done, 2)
-        self.assertRegex(done.stderr, r"\Apenstock bench: .*--transport=shm\n"
-                         r"penstock bench: try: penstock bench --flags\n\Z")
+        self.assertEqual(done.stderr, "penstock bench: there is no flag "
+                         "--transport=shm: did you mean --transports?\n"
+                         "penstock bench: try: penstock bench --flags\n")
+        done = run("bench", "--quik")
+        self.check(done, 2)
+        self.assertIn("--quik: did you mean --quick?", done.stderr)
+        done = run("bench", "--sizes=", "--quick")
+        self.check(done, 2)
+        self.assertIn("--sizes= needs a value", done.stderr)
 
 
 class PsTest(CommandTest):
@@ -224,9 +231,21 @@ class PsTest(CommandTest):
         self.assertIn("--workers", done.stdout)
         done = run("ps", "serve", "--worker=1")
         self.check(done, 2)
-        self.assertRegex(
-            done.stderr, r"\Apenstock ps serve: .*--worker=1\n"
-            r"penstock ps serve: try: penstock ps serve --flags\n\Z")
+        self.assertEqual(
+            done.stderr, "penstock ps serve: there is no flag --worker=1: did "
+            "you mean --workers?\n"
+            "penstock ps serve: try: penstock ps serve --flags\n")
+        done = run("ps", "serve", "--listen=", "--workers=1")
+        self.check(done, 2)
+        self.assertIn("--listen= needs a value", done.stderr)
+
+    def test_why_it_cannot_listen_is_said(self):
+        port = self.serve().rpartition(":")[2]
+        done = run("ps", "serve", f"--listen=127.0.0.1:{port}", "--workers=1")
+        # Below what gRPC logs.
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("penstock ps serve: cannot listen on "
+                      f"127.0.0.1:{port}: the port is in use", done.stderr)
 
 
 class Calls:
@@ -296,6 +315,42 @@ class TopTest(CommandTest):
             self.check(done, 0)
             self.assertRegex(done.stdout,
                              rf"(?m)^ *{self.server.pid}  \S*penstock serve")
+
+    def as_nobody(self, *arguments):
+        """Runs penstock as another user, who may not see where it lies."""
+        program = ("import os, sys\n"
+                   "program = os.open(sys.argv[1], os.O_RDONLY)\n"
+                   "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+                   "os.chdir('/')\n"
+                   "os.execve(program, ['penstock', *sys.argv[2:]], os.environ)")
+        return subprocess.run(
+            [sys.executable, "-c", program, PROGRAM, *arguments],
+            capture_output=True, text=True, timeout=LIMIT, check=False,
+            env=clean_environment())
+
+    def test_another_users_processes_are_not_listed(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        with Calls(self.serve()):
+            self.until_it_answers(str(self.server.pid), "--count=1")
+            done = self.as_nobody("top")
+            self.assertNotIn(str(self.server.pid), done.stdout)
+            self.assertNotIn("another user", done.stdout)
+            self.assertEqual((done.returncode, done.stderr), (
+                1, "penstock top: no process of this user's with a connection "
+                "over Penstock in this network namespace\n"))
+            # Who asks for it by its number is told why not.
+            done = self.as_nobody("top", str(self.server.pid))
+            self.assertIn("answers its own user and root", done.stderr)
+
+    def test_the_list_is_json_too(self):
+        with Calls(self.serve()):
+            self.until_it_answers(str(self.server.pid), "--count=1")
+            done = run("top", "--json")
+            self.check(done, 0)
+            commands = {each["pid"]: each["command"]
+                        for each in json.loads(done.stdout)["processes"]}
+            self.assertIn("penstock serve", commands[self.server.pid])
 
     def test_it_ends_with_the_process(self):
         with Calls(self.serve()) as client:

@@ -10,6 +10,7 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
@@ -18,6 +19,7 @@ import struct
 import subprocess
 import tempfile
 import termios
+import threading
 import time
 import unittest
 
@@ -130,9 +132,24 @@ class UsageTest(CommandTest):
                 (["ping", "[::1]"], "such as [::1]:50051"),
                 (["ping", "::1:50051"], "IPv6 address without brackets"),
                 (["ping", "http://a:1"], "is a URL"),
-                (["ping", ""], "has no host"),
+                (["ping", ""], "TARGET is empty: penstock ping"),
                 (["ping", ":1"], "has no host"),
-                (["doctor", ""], "has no host"),
+                (["doctor", ""], "TARGET is empty"),
+                (["top", ""], "WHERE is empty"),
+                (["ps", "status", "a:1", ""], "SERVER... is empty"),
+                (["ping", "--fabrics=", "a:1"], "--fabrics needs a value"),
+                (["ping", "--fabrics", "", "a:1"], "--fabrics needs a value"),
+                (["ping", "--ca=", "--count=1", "a:1"], "--ca needs a value"),
+                (["doctor", "--timeout=", "a:1"], "--timeout needs a value"),
+                (["serve", "--listen=", "--port=0"], "--listen needs a value"),
+                (["serve", "--cert=", "--key=", "--port=0"], "--cert needs a"),
+                (["ps", "verify", "--step=", "/"], "--step needs a value"),
+                (["ping", "a:1", "--json="], "--json takes no value"),
+                (["help", "pnig"], "did you mean penstock ping?"),
+                (["help", "ps", "x"], 'there is no command "x"'),
+                (["help", "ping", "x"], '"x" is one argument too many'),
+                (["pnig", "--help"], "did you mean penstock ping?"),
+                (["ps", "x", "-h"], 'there is no command "x"'),
                 (["ping", "a:1", "--server-name=b"], "--tls"),
                 (["ping", "a:1", "--count=0"], "--count"),
                 (["ping", "a:1", "--count=-1"], "--count"),
@@ -145,7 +162,7 @@ class UsageTest(CommandTest):
                 (["ping", "a:1", "--fabrics=shm,shm"], "twice"),
                 (["ping", "a:1", "--cert=x"], "--key"),
                 (["serve", "--port=65536"], "--port"),
-                (["serve", "--listen", ""], "has no address"),
+                (["serve", "--listen", ""], "--listen needs a value"),
                 (["serve", "--listen=:7000"], "has no address"),
                 (["serve", "--listen=a:70000"], "not 0 to 65535"),
                 (["serve", "--listen=a:"], "not 0 to 65535"),
@@ -172,6 +189,10 @@ class UsageTest(CommandTest):
             self.assertEqual(run("help", *words).stdout,
                              run(*words, "--help").stdout)
         self.check(run("help", "ping"), 0)
+        self.assertEqual(run("help", "help").stdout, run("--help").stdout)
+        # What follows is a program, which help does not run.
+        self.assertEqual(run("help", "run", "echo", "x").stdout,
+                         run("run", "--help").stdout)
 
     def test_what_a_command_is_given_is_apart_from_its_options(self):
         said = run("ping", "--help").stdout
@@ -183,6 +204,63 @@ class UsageTest(CommandTest):
         done = run("--version")
         self.check(done, 0)
         self.assertIn("1.51.1", done.stdout)
+
+
+class JsonTest(CommandTest):
+    """--json has one JSON object printed, whatever comes of it."""
+
+    def error(self, *arguments, code=1, **options):
+        done = run(*arguments, "--json", **options)
+        self.check(done, code)
+        self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
+        error = json.loads(done.stdout)["error"]
+        self.assertIn(error, done.stderr)
+        return error
+
+    def test_an_error_is_in_it(self):
+        self.assertIn("nothing listens there",
+                      self.error("ping", "127.0.0.1:1", "--count=1"))
+        self.assertIn("/nonexistent",
+                      self.error("ping", "a:1", "--ca=/nonexistent"))
+        self.assertIn("/nonexistent", self.error("ps", "verify", "/nonexistent"))
+        self.assertIn("/nonexistent",
+                      self.error("ps", "inspect", "/nonexistent"))
+        self.assertIn("127.0.0.1:1", self.error("ps", "checkpoint",
+                                                "127.0.0.1:1"))
+        self.assertIn("there is no process", self.error("top", "999999999"))
+        self.assertIn("127.0.0.1:1", self.error("top", "127.0.0.1:1"))
+        port = self.serve().rpartition(":")[2]
+        self.assertIn("in use", self.error("serve", f"--port={port}"))
+
+    def test_a_wrong_command_line_is_in_it(self):
+        self.assertIn("TARGET is missing", self.error("ping", code=2))
+        self.assertIn("--count", self.error("ping", "a:1", "--count=0", code=2))
+        self.assertIn("--fabrics needs", self.error("ping", "--fabrics=", "a:1",
+                                                    code=2))
+        self.assertIn("--bogus", self.error("doctor", "--bogus", code=2))
+
+    def test_what_a_failed_call_said_is_in_it(self):
+        class Refuse(grpc.GenericRpcHandler):
+            def service(self, details):
+                def refuse(request, context):
+                    if request:
+                        context.abort(grpc.StatusCode.INTERNAL, "no room")
+                    return request
+                return grpc.unary_unary_rpc_method_handler(refuse)
+
+        server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+        server.add_generic_rpc_handlers([Refuse()])
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        self.addCleanup(lambda: server.stop(0).wait())
+        done = run("ping", f"127.0.0.1:{port}", "--count=1", "--json")
+        self.check(done, 1)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["error"], "no room")
+        self.assertEqual(report["sizes"][0]["failed"], 1)
+
+    def test_what_has_no_json_has_none(self):
+        self.assertEqual(run("run", "--json", "true").stdout, "")
 
 
 class DoctorTest(CommandTest):
@@ -230,6 +308,45 @@ class DoctorTest(CommandTest):
         self.assertEqual(report["path"], "tcp")
         self.assertIn("verbs: ", report["reason"])
         self.assertGreater(report["round_trip_us"], 0)
+
+    def verdict(self, *command, env=None, **options):
+        """Asserts that the doctor's verdict on shm is what its own connection
+        got; returns it."""
+        address = self.serve()
+        done = subprocess.run(
+            [*command, PROGRAM, "doctor", "--json", address], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+            env={**clean_environment(), **(env or {})}, **options)
+        report = json.loads(done.stdout)
+        (shm,) = [path for path in report["paths"] if path["fabric"] == "shm"]
+        self.assertEqual(shm["usable"], report["target"]["path"] == "shm",
+                         report)
+        return shm
+
+    def test_the_verdict_is_what_a_connection_gets(self):
+        self.assertTrue(self.verdict()["usable"])
+        self.assertTrue(self.verdict(
+            env={"PENSTOCK_SHM_DIRECTORY": ""})["usable"])
+        for env in ({"PENSTOCK_SHM_SHARING": "off"},
+                    {"PENSTOCK_SHM_DIRECTORY": "/nonexistent"},
+                    {"PENSTOCK_FABRICS": "tcp,shm"},
+                    {"PENSTOCK_FABRICS": "verbs"}):
+            self.assertFalse(self.verdict(env=env)["usable"], env)
+        # No room for a ring.
+        self.assertFalse(self.verdict(preexec_fn=lambda: resource.setrlimit(
+            resource.RLIMIT_FSIZE, (1 << 16, 1 << 16)))["usable"])
+
+    def test_where_the_kernel_is_not_known_there_is_no_shm(self):
+        """As in a chroot without /proc, or with ProcSubset=pid."""
+        hide = ["unshare", "--mount", "sh", "-c",
+                "mount --bind /dev/null /proc/sys/kernel/random/boot_id && "
+                'exec "$@"', "sh"]
+        if subprocess.run([*hide, "true"], check=False,
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no mount namespace can be had here")
+        shm = self.verdict(*hide)
+        self.assertFalse(shm["usable"])
+        self.assertIn("boot_id cannot be read", shm["text"])
 
     def test_a_target_that_does_not_answer_is_a_problem(self):
         with socket.socket() as silent:
@@ -591,22 +708,71 @@ class PingTest(CommandTest):
                 done = run("ping", f"127.0.0.1:{listener.getsockname()[1]}",
                            "--count=1")
         self.check(done, 1)
-        self.assertIn("an HTTP server is there", done.stderr)
+        self.assertIn("what listens there is no gRPC server", done.stderr)
 
-    def test_a_server_that_talks_nonsense_is_an_error(self):
-        with socket.socket() as listener:
-            listener.bind(("127.0.0.1", 0))
-            listener.listen()
+    def port_of(self, answer):
+        """A port at which `answer` is called with each connection."""
+        listener = socket.socket()
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
 
-            def answer():
-                peer, _ = listener.accept()
-                peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" * 100)
-                peer.close()
-            with concurrent.futures.ThreadPoolExecutor(1) as pool:
-                pool.submit(answer)
-                done = run("ping", f"127.0.0.1:{listener.getsockname()[1]}",
-                           "--timeout=3")
-        self.check(done, 1)
+        def serve():
+            while True:
+                try:
+                    peer, _ = listener.accept()
+                except OSError:  # it is closed
+                    return
+                with peer:
+                    peer.settimeout(LIMIT)
+                    try:
+                        answer(peer)
+                    except OSError:
+                        pass
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, LIMIT)
+        self.addCleanup(listener.close)
+        self.addCleanup(listener.shutdown, socket.SHUT_RDWR)
+        return listener.getsockname()[1]
+
+    def test_what_is_no_grpc_server_is_named_by_its_own_words(self):
+        def web(peer):
+            peer.recv(24)
+            peer.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n"
+                         b"Connection: close\r\n\r\n")
+
+        def shell(peer):
+            peer.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+            peer.recv(24)
+
+        def mail(peer):
+            peer.sendall(b"220 \x1b[2Jmail ESMTP\r\n")
+            peer.recv(24)
+
+        for answer, said in ((web, "HTTP/1.1 400 Bad Request"),
+                             (shell, "SSH-2.0-OpenSSH_9.2"),
+                             (mail, "220 \\x1b[2Jmail ESMTP")):
+            address = f"127.0.0.1:{self.port_of(answer)}"
+            for command in (["ping", address, "--count=1"],
+                            ["ping", f"ipv4:{address}", "--count=1"],
+                            ["doctor", address], ["ps", "status", address]):
+                with self.subTest(command=command, said=said):
+                    done = run(*command, "--timeout=3")
+                    self.check(done, 1)
+                    text = " ".join((done.stdout + done.stderr).split())
+                    self.assertIn("what listens there is no gRPC server: it "
+                                  f'says "{said}"', text)
+
+    def test_which_side_is_without_penstock_is_told(self):
+        peer = self.ping(self.stock(), "--count=1")
+        self.assertEqual(peer["reason"], "the peer does not speak Penstock")
+        address = self.serve()
+        off = self.ping(address, "--count=1", env={"PENSTOCK_POLICY": "off"})
+        self.assertEqual((off["path"], off["reason"]),
+                         ("http2", "PENSTOCK_POLICY=off here"))
+        bad = self.ping(address, "--count=1", env={"PENSTOCK_FABRICS": "x"})
+        self.assertRegex(bad["reason"],
+                         "Penstock is off here: PENSTOCK_FABRICS=x is not")
 
     def wait_for_round(self, child, number):
         shown = ""
@@ -710,6 +876,19 @@ class ServeTest(CommandTest):
         self.server.send_signal(signal.SIGINT)
         self.assertEqual(self.server.wait(LIMIT), 0)
 
+    def test_it_ends_with_0_if_the_signal_comes_twice_at_once(self):
+        """As `timeout` sends it: to the process, and to its group."""
+        for _ in range(10):
+            self.serve()
+            self.server.send_signal(signal.SIGTERM)
+            self.server.send_signal(signal.SIGTERM)
+            self.assertEqual(self.server.wait(LIMIT), 0)
+        done = subprocess.run(
+            ["timeout", "--preserve-status", "-s", "TERM", "1", PROGRAM,
+             "serve", "--port=0"], timeout=LIMIT, check=False,
+            stdout=subprocess.DEVNULL, env=clean_environment())
+        self.assertEqual(done.returncode, 0)
+
     def test_it_is_at_loopback_only_unless_told_otherwise(self):
         self.assertRegex(self.serve(), r"^127\.0\.0\.1:\d+$")
 
@@ -756,6 +935,21 @@ class ServeTest(CommandTest):
         done = run("serve", f"--port={port}")
         self.check(done, 1)
         self.assertIn("--port=0", done.stderr)
+
+    def test_why_it_cannot_listen_is_said(self):
+        port = self.serve().rpartition(":")[2]
+        for listen, said in ((f"127.0.0.1:{port}", "the port is in use"),
+                             ("no-such-name.invalid:0", "is unknown"),
+                             ("192.0.2.1:0", "none of this machine's")):
+            done = run("serve", f"--listen={listen}")
+            self.check(done, 1)
+            self.assertIn(f"cannot listen at {listen}: ", done.stderr)
+            self.assertIn(said, done.stderr)
+        done = run("serve", "--port=0", env={"PENSTOCK_POLICY": "require",
+                                             "PENSTOCK_FABRICS": "x"})
+        self.check(done, 1)
+        self.assertIn("Penstock is required but not used: PENSTOCK_FABRICS=x",
+                      done.stderr)
 
     def test_text_says_how_to_go_on(self):
         server = subprocess.Popen([PROGRAM, "serve", "--port=0"],
@@ -808,6 +1002,21 @@ class TlsTest(CommandTest):
                 done = self.ping(*arguments)
                 self.check(done, 1)
                 self.assertIn(said, done.stderr)
+
+    def test_a_key_that_does_not_fit_is_named(self):
+        other = f"{os.path.dirname(self.key)}/other.pem"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-out",
+                        other], check=True, capture_output=True)
+        pair = [f"--cert={self.cert}", f"--key={other}"]
+        for done in (run("serve", "--port=0", *pair),
+                     self.ping(f"--ca={self.cert}", *pair)):
+            self.check(done, 1)
+            self.assertIn(f"{other}: it is not the key of the certificate in "
+                          f"{self.cert}", done.stderr)
+        done = run("serve", "--port=0", f"--cert={self.key}",
+                   f"--key={self.key}")
+        self.check(done, 1)
+        self.assertIn(f"{self.key}: there is no certificate", done.stderr)
 
     def test_tls_to_a_server_without_it_is_told(self):
         done = run("ping", self.serve(), f"--ca={self.cert}", "--count=1")

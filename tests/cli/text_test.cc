@@ -62,6 +62,18 @@ TEST(WrappedTest, LinesKeepToTheWidthAndTheIndent) {
   EXPECT_EQ(Wrapped("", 2, 9), "");
 }
 
+TEST(FittedTest, OnlyLinesThatAreTooLongAreBroken) {
+  const Output terminal(STDOUT_FILENO, {false, 40, 40, /*is_terminal=*/true});
+  const std::string text =
+      "step  1   full\n  a line of words that has no room in forty columns\n";
+  EXPECT_EQ(
+      Fitted(text, terminal),
+      "step  1   full\n  a line of words that has no room\n      in forty "
+      "columns\n");
+  EXPECT_EQ(Fitted(text, Output(STDOUT_FILENO, {false, 40, 40})), text);
+  EXPECT_EQ(Fitted(std::string(50, ' '), terminal), std::string(50, ' '));
+}
+
 TEST(OutputTest, ColoursAreForTerminalsOnly) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
