@@ -158,6 +158,8 @@ absl::StatusOr<PsServers::Channels> PsServers::Open() const {
   if (!secret.ok()) return secret.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);  // thousands of tables
+  // Compressed, a few bytes of a stranger's could be gigabytes.
+  arguments.SetInt("penstock.max_decompressed_bytes", 64 << 20);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Two names of one server stay two.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -231,6 +231,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Target::Open() const {
   if (!security.ok()) return security.status();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);
+  // Compressed, a few bytes of a stranger's could be gigabytes.
+  arguments.SetInt("penstock.max_decompressed_bytes", 64 << 20);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

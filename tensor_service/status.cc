@@ -12,6 +12,9 @@ namespace {
 // gRPC's value for "no limit".
 constexpr int kNoLimit = -1;
 
+// transport/grpc/decompress_filter.h has it too.
+constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
+
 // Decides by the text, since gRPC returns RESOURCE_EXHAUSTED for much else. The
 // texts are those of message_size_filter.cc in gRPC 1.51.
 absl::string_view Advice(const grpc::Status& status) {
@@ -49,16 +52,19 @@ absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation) {
       absl::StrCat(operation, ": ", status.error_message(), Advice(status)));
 }
 
-grpc::ChannelArguments UnlimitedMessages() {
+grpc::ChannelArguments UnlimitedMessages(int max_decompressed_bytes) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kNoLimit);
   arguments.SetMaxSendMessageSize(kNoLimit);
+  arguments.SetInt(kMaxDecompressedArg, max_decompressed_bytes);
   return arguments;
 }
 
-void AllowUnlimitedMessages(grpc::ServerBuilder* builder) {
+void AllowUnlimitedMessages(grpc::ServerBuilder* builder,
+                            int max_decompressed_bytes) {
   builder->SetMaxReceiveMessageSize(kNoLimit);
   builder->SetMaxSendMessageSize(kNoLimit);
+  builder->AddChannelArgument(kMaxDecompressedArg, max_decompressed_bytes);
 }
 
 }  // namespace penstock::tensor

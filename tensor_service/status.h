@@ -25,8 +25,15 @@ absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation);
 // result of the first to CreateCustomChannel(), and call the second before
 // BuildAndStart(). gRPC then reads messages of any length into memory.
 // TensorStore and ps::Server have budgets for what they keep of them.
-grpc::ChannelArguments UnlimitedMessages();
-void AllowUnlimitedMessages(grpc::ServerBuilder* builder);
+//
+// What comes compressed has a limit where Penstock is linked to the program: it
+// becomes at most `max_decompressed_bytes` long, or eight times as long as it
+// came. 0 is no limit.
+inline constexpr int kMaxDecompressedBytes = 64 << 20;
+grpc::ChannelArguments UnlimitedMessages(
+    int max_decompressed_bytes = kMaxDecompressedBytes);
+void AllowUnlimitedMessages(grpc::ServerBuilder* builder,
+                            int max_decompressed_bytes = kMaxDecompressedBytes);
 
 }  // namespace penstock::tensor
 

@@ -16,6 +16,7 @@
 #include "src/core/lib/surface/server.h"
 #include "src/core/lib/transport/handshaker_factory.h"
 #include "src/core/lib/transport/handshaker_registry.h"
+#include "transport/grpc/decompress_filter.h"
 #include "transport/grpc/device_filter.h"
 #include "transport/grpc/grpc_abi.h"
 #include "transport/grpc/mismatch.h"
@@ -128,6 +129,7 @@ bool Register() {
         builder->handshaker_registry()->RegisterHandshakerFactory(
             grpc_core::HANDSHAKER_SERVER,
             std::make_unique<NegotiatorFactory>());
+        RegisterDecompressFilter(builder);
         RegisterRecordingFilter(builder);
         RegisterDeviceFilter(builder);
       });
