@@ -49,7 +49,7 @@ absl::StatusOr<Borrower::Borrowed> Borrower::Find(const RemotePart& part) {
   Borrowed borrowed;
   borrowed.bytes =
       absl::MakeConstSpan(segment->data() + part.offset, part.length);
-  borrowed.owner = std::move(segment);
+  borrowed.segment = std::move(segment);
   return borrowed;
 }
 
@@ -156,6 +156,7 @@ bool Borrower::TakeBackLocked(uint32_t id) {
   const auto segment = segments_.find(id);
   if (segment == segments_.end()) return false;
   bytes_ -= segment->second->size();
+  segment->second->RemoveUser();
   segments_.erase(segment);
   return true;
 }
@@ -194,6 +195,12 @@ absl::Status Borrower::AddDeviceLocked(const SetupMessage& message) {
 void Borrower::Connect(std::weak_ptr<BorrowedDevice::Connection> connection) {
   base::MutexLock lock(&mu_);
   connection_ = std::move(connection);
+}
+
+void Borrower::LetGo() {
+  base::MutexLock lock(&mu_);
+  for (const auto& segment : segments_) segment.second->RemoveUser();
+  segments_.clear();
 }
 
 void Borrower::CloseDevices() {

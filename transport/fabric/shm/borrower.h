@@ -34,11 +34,13 @@ constexpr size_t kMaxPeerSegments = 64;
 // taken back is closed. Thread-safe.
 class Borrower {
  public:
-  // The bytes of a part, what reaches them, and the share that keeps them.
+  // The bytes of a part, what reaches them, and the share that keeps them: of a
+  // segment's, begin a Loan before they are read for long.
   struct Borrowed {
     absl::Span<const uint8_t> bytes;
     memory::DeviceAccess* device = nullptr;  // null: the CPU
-    std::shared_ptr<const void> owner;
+    std::shared_ptr<const void> owner;       // of a device's
+    std::shared_ptr<LentSegment> segment;    // of others
   };
 
   // Receives segments over `socket`, and gives loans back in `own`. Opens
@@ -47,6 +49,9 @@ class Borrower {
   Borrower(int socket, ControlPage* own, memory::DeviceAccess* devices,
            DeviceLender* lender)
       : socket_(socket), own_(own), devices_(devices), lender_(lender) {}
+  ~Borrower() { LetGo(); }
+  Borrower(const Borrower&) = delete;
+  Borrower& operator=(const Borrower&) = delete;
 
   // Says who is told what is closed, and passes it on to OnClosed(). Call it
   // before the others.
@@ -67,6 +72,10 @@ class Borrower {
   // Takes in some of what waits in the socket: a bounded amount. Leave the rest
   // to a later call if it says so, or to Find(), which reports what is wrong.
   TakenIn TakeIn();
+
+  // Forgets all segments, since the peer is dead and Find() is not called any
+  // more. Loans may be read on, but need not keep what is around them.
+  void LetGo();
 
   // Ends the loan with this key: this side reads it no more. Makes no system
   // call.

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/fixed_array.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "transport/fabric/gather.h"
+#include "transport/fabric/shm/lent_segment.h"
 #include "transport/fabric/shm/region_key.h"
 #include "transport/wire/frame.h"
 
@@ -38,22 +40,23 @@ Capabilities MakeCapabilities(bool can_load) {
   return capabilities;
 }
 
-// What keeps mapped or open what was borrowed.
-using Shares = absl::InlinedVector<std::shared_ptr<const void>, 1>;
-
 // The owner of loaded bytes. Its last action keeps the link alive.
 struct LoadedRegion {
-  LoadedRegion(std::shared_ptr<ReadingShare> reading, Shares shares,
+  LoadedRegion(std::shared_ptr<ReadingShare> reading, size_t parts,
                uint64_t key)
-      : reading(std::move(reading)), shares(std::move(shares)), key(key) {}
+      : reading(std::move(reading)), loans(parts), key(key) {}
   ~LoadedRegion() {
     Link* link = reading->link();
-    if (!link->IsForeign()) link->borrower()->GiveBack(key);
+    if (is_whole && !link->IsForeign()) link->borrower()->GiveBack(key);
   }
 
   const std::shared_ptr<ReadingShare> reading;
-  const Shares shares;
+  // What keeps open what was borrowed of devices, and mapped what was of
+  // segments: each part has one or the other.
+  absl::InlinedVector<std::shared_ptr<const void>, 1> devices;
+  absl::FixedArray<LentSegment::Loan, 1> loans;
   const uint64_t key;
+  bool is_whole = false;  // else whoever asked for it gives it back
 };
 
 // Whether all parts are of one loan, and so end together.
@@ -199,25 +202,24 @@ absl::StatusOr<memory::Payload> ShmEndpoint::Load(const RemoteRegion& region) {
   if (!IsOneLoan(region)) {
     return absl::InvalidArgumentError("the peer's region is of several loans");
   }
-  absl::InlinedVector<memory::Bytes, 1> pieces;
-  Shares shares;
-  for (const RemotePart& part : region) {
+  const auto owner =
+      std::make_shared<LoadedRegion>(reading_, region.size(), region[0].key);
+  memory::Payload payload;
+  for (size_t i = 0; i < region.size(); ++i) {
+    const RemotePart& part = region[i];
     absl::StatusOr<Borrower::Borrowed> borrowed = link_->borrower()->Find(part);
     if (!borrowed.ok()) return borrowed.status();
     const absl::Span<const uint8_t> bytes = borrowed->bytes;
-    pieces.push_back(
-        memory::Bytes{bytes.data(), bytes.size(), nullptr, borrowed->device});
-    if (shares.empty() || shares.back() != borrowed->owner) {
-      shares.push_back(std::move(borrowed->owner));
+    if (borrowed->segment != nullptr) {
+      owner->loans[i].Begin(std::move(borrowed->segment), part.offset,
+                            part.length);
+    } else {
+      owner->devices.push_back(std::move(borrowed->owner));
     }
+    payload.Append(
+        memory::Bytes{bytes.data(), bytes.size(), owner, borrowed->device});
   }
-  const auto owner = std::make_shared<LoadedRegion>(reading_, std::move(shares),
-                                                    region[0].key);
-  memory::Payload payload;
-  for (memory::Bytes& piece : pieces) {
-    piece.owner = owner;
-    payload.Append(std::move(piece));
-  }
+  owner->is_whole = true;
   return payload;
 }
 

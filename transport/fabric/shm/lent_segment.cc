@@ -2,9 +2,11 @@
 
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -31,6 +33,22 @@ struct Registry {
 Registry* TheRegistry() {
   static Registry* const registry = new Registry;
   return registry;
+}
+
+// Copying pays where it frees a quarter of the segment at least.
+bool IsMuchLess(uint64_t bytes, uint64_t segment_bytes) {
+  return bytes <= segment_bytes / 4 * 3;
+}
+
+uint64_t PageBytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+uint64_t PageBefore(uint64_t offset) { return offset & ~(PageBytes() - 1); }
+
+uint64_t PageAfter(uint64_t offset) {
+  return PageBefore(offset + PageBytes() - 1);
 }
 
 // What the parent has mapped, a child has too; but nobody looks through the
@@ -64,7 +82,7 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
   auto it = registry->segments.find(identity);
   std::shared_ptr<LentSegment> known =
       it == registry->segments.end() ? nullptr : it->second.lock();
-  if (known != nullptr) return known;
+  if (known != nullptr && known->AddUser()) return known;
   // Not advised: whether its pages are huge is its owner's affair.
   absl::StatusOr<Mapping> mapping =
       Mapping::ShareAligned(fd.get(), size, PROT_READ);
@@ -94,6 +112,7 @@ std::shared_ptr<LentSegment> LentSegment::Make(progress::ForeignFd fd,
 
 LentSegment::LentSegment(progress::ForeignFd fd, Mapping mapping)
     : mapping_(std::move(mapping)),
+      fork_count_(progress::ForkCount()),
       fd_(std::move(fd)),
       checked_((mapping_.size() + kHolePartBytes - 1) / kHolePartBytes),
       unchecked_(checked_.size()) {}
@@ -139,6 +158,112 @@ void LentSegment::CheckRestAside(const std::weak_ptr<LentSegment>& weak) {
       if (segment == nullptr || !segment->CheckNext()) return;
     }
   });
+}
+
+bool LentSegment::AddUser() {
+  base::MutexLock lock(&loans_mu_);
+  if (users_ == 0) return false;
+  ++users_;
+  return true;
+}
+
+void LentSegment::RemoveUser() {
+  base::MutexLock lock(&loans_mu_);
+  if (--users_ == 0) MayCopyLocked();
+}
+
+void LentSegment::Begin(Loan* loan) {
+  base::MutexLock lock(&loans_mu_);
+  loan->next_ = loans_;
+  if (loans_ != nullptr) loans_->previous_ = loan;
+  loans_ = loan;
+  loaned_bytes_ += loan->length_;
+}
+
+void LentSegment::End(Loan* loan) {
+  if (fork_count_ != progress::ForkCount()) return;  // the parent's list
+  base::MutexLock lock(&loans_mu_);
+  (loan->previous_ == nullptr ? loans_ : loan->previous_->next_) = loan->next_;
+  if (loan->next_ != nullptr) loan->next_->previous_ = loan->previous_;
+  loaned_bytes_ -= loan->length_;
+  if (place_ == Place::kPrivate) {
+    FreeUnloanedLocked(PageBefore(loan->offset_),
+                       PageAfter(loan->offset_ + loan->length_));
+  } else if (users_ == 0) {
+    MayCopyLocked();
+  }
+}
+
+void LentSegment::MayCopyLocked() {
+  if (place_ != Place::kSegment || loans_ == nullptr ||
+      !IsMuchLess(loaned_bytes_, size())) {
+    return;
+  }
+  place_ = Place::kCopying;
+  const std::weak_ptr<LentSegment> weak = shared_from_this();
+  progress::RunAside(progress::Aside::kMemory, [weak] {
+    if (std::shared_ptr<LentSegment> segment = weak.lock()) segment->Copy();
+  });
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> LentSegment::LoanedLocked() const {
+  std::vector<std::pair<uint64_t, uint64_t>> all;
+  for (const Loan* loan = loans_; loan != nullptr; loan = loan->next_) {
+    all.emplace_back(PageBefore(loan->offset_),
+                     PageAfter(loan->offset_ + loan->length_));
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto& range : all) {
+    if (!ranges.empty() && range.first <= ranges.back().second) {
+      ranges.back().second = std::max(ranges.back().second, range.second);
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
+void LentSegment::FreeUnloanedLocked(uint64_t begin, uint64_t end) {
+  const auto free = [this](uint64_t from, uint64_t to) {
+    // Fails only for what is no memory.
+    if (from < to) madvise(mapping_.data() + from, to - from, MADV_DONTNEED);
+  };
+  for (const auto& range : LoanedLocked()) {
+    if (range.second <= begin) continue;
+    if (range.first >= end) break;
+    free(begin, std::min(range.first, end));
+    begin = std::min(range.second, end);
+  }
+  free(begin, end);
+}
+
+void LentSegment::Copy() {
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  {
+    base::MutexLock lock(&loans_mu_);
+    ranges = LoanedLocked();
+  }
+  // On an error everything stays as it is, which costs the peer's memory.
+  absl::StatusOr<Mapping> copy = Mapping::Private(size());
+  if (!copy.ok()) return;
+  // Else a page that is read would take as much as a huge one.
+  madvise(copy->data(), size(), MADV_NOHUGEPAGE);
+  for (const auto& range : ranges) {
+    memcpy(copy->data() + range.first, data() + range.first,
+           std::min(range.second, size()) - range.first);
+  }
+  if (mprotect(copy->data(), size(), PROT_READ) != 0) return;
+  {
+    base::MutexLock lock(&loans_mu_);
+    if (!copy->MoveOver(mapping_).ok()) return;
+    place_ = Place::kPrivate;
+    FreeUnloanedLocked(0, PageAfter(size()));
+  }
+  // The descriptor would keep the memory.
+  base::MutexLock lock(&mu_);
+  fd_.Reset();
+  checked_.assign(checked_.size(), true);
 }
 
 }  // namespace shm

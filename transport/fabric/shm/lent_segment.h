@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,15 +23,24 @@ namespace shm {
 // memory once, whoever passes it, under whatever number and over whatever
 // connection. Thread-safe.
 //
+// Once no user lends from the segment any more, which is when its peers are
+// dead, the ranges that are still read are copied aside to private memory, at
+// the same addresses, and the segment is let go of: else a few bytes would keep
+// hundreds of megabytes that nobody else has. Copies only what is much less
+// than the segment, and frees each range with its last Loan.
+//
 // Bytes may be read once they have been searched for holes, which takes about
 // 60 us for each MiB. Check() searches the parts of 2 MiB that it is asked for.
 // The rest is searched aside, part after part, so that nobody waits for more
 // than what it reads.
-class LentSegment {
+class LentSegment : public std::enable_shared_from_this<LentSegment> {
  public:
-  // Returns the segment behind `fd`, mapped now or before. Returns
-  // FAILED_PRECONDITION or INVALID_ARGUMENT unless that is a sealed memfd of
-  // exactly `size` bytes with enough pages.
+  class Loan;
+
+  // Returns the segment behind `fd`, mapped now or before, and counts the
+  // caller as a user until RemoveUser(). Returns FAILED_PRECONDITION or
+  // INVALID_ARGUMENT unless that is a sealed memfd of exactly `size` bytes with
+  // enough pages.
   static absl::StatusOr<std::shared_ptr<LentSegment>> Get(
       progress::ForeignFd fd, uint64_t size);
 
@@ -45,7 +55,18 @@ class LentSegment {
   // within the segment.
   absl::Status Check(uint64_t offset, uint64_t length);
 
+  // Says that the caller of Get() reads no further range. Those with a Loan may
+  // be read on.
+  void RemoveUser();
+
  private:
+  // Where the bytes lie.
+  enum class Place {
+    kSegment,  // in the peer's memory
+    kCopying,  // there, and aside in private memory
+    kPrivate,  // in private memory
+  };
+
   LentSegment(progress::ForeignFd fd, Mapping mapping);
 
   // Makes a segment, and has it searched aside.
@@ -57,7 +78,23 @@ class LentSegment {
   static void CheckRestAside(const std::weak_ptr<LentSegment>& weak);
   absl::Status CheckPartLocked(size_t part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  // Counts one more user. Returns false if there was none any more.
+  bool AddUser();
+  void Begin(Loan* loan);
+  void End(Loan* loan);
+  // Begins to copy, if that saves much.
+  void MayCopyLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
+  // Copies what has loans, and lets go of the segment.
+  void Copy();
+  // Returns the pages that have loans, as sorted ranges that do not touch.
+  std::vector<std::pair<uint64_t, uint64_t>> LoanedLocked() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
+  // Frees private pages in [begin, end) that have no loan.
+  void FreeUnloanedLocked(uint64_t begin, uint64_t end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loans_mu_);
+
   const Mapping mapping_;
+  const uint32_t fork_count_;
   std::atomic<bool> is_good_{false};  // all of it has been searched
 
   base::Mutex mu_;
@@ -65,6 +102,41 @@ class LentSegment {
   std::vector<bool> checked_ ABSL_GUARDED_BY(mu_);
   size_t unchecked_ ABSL_GUARDED_BY(mu_) = 0;  // parts of checked_
   absl::Status bad_ ABSL_GUARDED_BY(mu_);      // the hole that was found
+
+  base::Mutex loans_mu_;
+  size_t users_ ABSL_GUARDED_BY(loans_mu_) = 1;
+  Place place_ ABSL_GUARDED_BY(loans_mu_) = Place::kSegment;
+  Loan* loans_ ABSL_GUARDED_BY(loans_mu_) = nullptr;  // a list
+  uint64_t loaned_bytes_ ABSL_GUARDED_BY(loans_mu_) = 0;
+};
+
+// A range of a segment that is read, until this goes. Stays where it is made.
+class LentSegment::Loan {
+ public:
+  Loan() = default;
+  ~Loan() {
+    if (segment_ != nullptr) segment_->End(this);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  // Begins, once. The range must be within the segment.
+  void Begin(std::shared_ptr<LentSegment> segment, uint64_t offset,
+             uint64_t length) {
+    segment_ = std::move(segment);
+    offset_ = offset;
+    length_ = length;
+    segment_->Begin(this);
+  }
+
+ private:
+  friend class LentSegment;
+
+  std::shared_ptr<LentSegment> segment_;
+  uint64_t offset_ = 0;
+  uint64_t length_ = 0;
+  Loan* next_ = nullptr;
+  Loan* previous_ = nullptr;
 };
 
 }  // namespace shm

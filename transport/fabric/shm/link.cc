@@ -91,7 +91,9 @@ absl::Status Link::Watch(uint32_t events) {
 }
 
 void Link::OnSocket(uint32_t events) {
-  if ((events & ~uint32_t{EPOLLIN}) != 0) return OnHangUp();
+  if ((events & ~uint32_t{EPOLLIN}) != 0) {
+    return OnHangUp((events & (EPOLLHUP | EPOLLERR)) != 0);
+  }
   // Where Create() has not stored the id yet, the next call does it.
   if (watch_.load() != 0) TakeIn();
 }
@@ -128,19 +130,42 @@ bool Link::PeerIsGone() const {
 
 bool Link::IsForeign() const { return fork_count_ != progress::ForkCount(); }
 
-void Link::OnHangUp() {
+void Link::OnHangUp(bool is_dead) {
   lender_.EndAll();
   hung_up_.store(true, std::memory_order_release);
+  if (is_dead) {
+    peer_is_dead_ = true;
+    MayLetGo();
+  }
   // Where Create() has not stored the id yet, the next call does it.
   Leave();
 }
 
-void Link::Leave() { loop_->Unwatch(watch_.load()); }
+// Not before the endpoint is gone: what a peer sent before its death is read.
+void Link::MayLetGo() {
+  if (peer_is_dead_ && is_closed_) borrower_.LetGo();
+}
+
+void Link::Leave() {
+  has_left_ = true;  // before the look: whoever ends reading later sees it
+  if (!peer_is_dead_ && IsReading()) {
+    loop_->SetEvents(watch_.load(), 0);
+  } else {
+    loop_->Unwatch(watch_.load());
+  }
+}
+
+bool Link::IsReading() const {
+  base::MutexLock lock(&mu_);
+  return !reading_.expired();
+}
 
 void Link::Close() {
   if (IsForeign()) return;
   own_page()->closed.store(1, std::memory_order_release);
+  is_closed_ = true;
   borrower_.CloseDevices();
+  MayLetGo();
   Linger();
 }
 
@@ -205,7 +230,9 @@ void Link::LookForReturns(absl::Duration period) {
 }
 
 void Link::EndReading() {
-  if (!IsForeign()) shutdown(socket_.get(), SHUT_WR);
+  if (IsForeign()) return;
+  shutdown(socket_.get(), SHUT_WR);
+  if (has_left_) loop_->Unwatch(watch_.load());
 }
 
 }  // namespace shm

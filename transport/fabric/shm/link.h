@@ -43,8 +43,14 @@ class ReadingShare;
 //   all loans are back, the peer has   leaves the event loop
 //   closed this side's devices'
 //   memory, endpoint gone
+//   the peer is dead, endpoint gone    lets go of the peer's segments, but for
+//                                      what is still read (LentSegment)
 //   nobody has a share                 closes the socket and unmaps all, aside
 //                                      since that may take long (aside.h)
+//
+// Who leaves the event loop while something of the peer's is still read stays
+// for one event, the peer's death, until the last ReadingShare is gone. A
+// living peer does not close its socket before that.
 //
 // `closed` and the shut-down are two signals, because a path that is closed may
 // have readers for long after, and because neither side may wait for the
@@ -103,9 +109,13 @@ class Link : public ArenaWatcher,
   absl::Status Watch(uint32_t events);
   void OnSocket(uint32_t events);
   void TakeIn();
-  void OnHangUp();
+  void OnHangUp(bool is_dead);
+  // Lets go of the peer's segments, if it is dead and nothing new is read.
+  void MayLetGo();
   // Tells the peer that this side reads nothing of its any more.
   void EndReading();
+  // Whether something of the peer's may still be read.
+  bool IsReading() const;
   // Whether something is lent, or may be open at the peer.
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
@@ -117,7 +127,7 @@ class Link : public ArenaWatcher,
   // Leaves the event loop once all is back, and looks again until then.
   void Linger();
   bool LeaveIfAllIsBack();
-  // Takes the event loop's share back.
+  // Takes the event loop's share back, or has it wait for the peer's death.
   void Leave();
 
   const PeerSocket socket_;
@@ -127,6 +137,9 @@ class Link : public ArenaWatcher,
   progress::EventLoop* const loop_;
   const uint32_t fork_count_;
   std::atomic<bool> hung_up_{false};
+  std::atomic<bool> peer_is_dead_{false};
+  std::atomic<bool> is_closed_{false};
+  std::atomic<bool> has_left_{false};
   std::atomic<progress::EventLoop::Id> watch_{0};
   std::atomic<bool> has_lent_{false};  // since the last look
   std::atomic<bool> looks_{false};
@@ -134,7 +147,7 @@ class Link : public ArenaWatcher,
   Lender lender_;
   Borrower borrower_;
 
-  base::Mutex mu_;
+  mutable base::Mutex mu_;
   std::weak_ptr<ReadingShare> reading_ ABSL_GUARDED_BY(mu_);
 };
 

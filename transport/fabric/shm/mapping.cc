@@ -58,6 +58,22 @@ absl::StatusOr<Mapping> Mapping::ShareAligned(int fd, uint64_t size,
   return reserved;
 }
 
+absl::StatusOr<Mapping> Mapping::Private(uint64_t size) {
+  void* data = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) return base::ErrnoStatus(errno, "mmap of memory");
+  return Mapping(data, size);
+}
+
+absl::Status Mapping::MoveOver(const Mapping& other) {
+  if (mremap(data_, size_, size_, MREMAP_MAYMOVE | MREMAP_FIXED, other.data_) ==
+      MAP_FAILED) {
+    return base::ErrnoStatus(errno, "mremap");
+  }
+  data_ = nullptr;
+  return absl::OkStatus();
+}
+
 Mapping::Mapping(Mapping&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}

@@ -24,10 +24,19 @@ class Mapping {
   static absl::StatusOr<Mapping> ShareAligned(int fd, uint64_t size,
                                               int protection);
 
+  // Maps private memory that is not allocated yet, to be written.
+  static absl::StatusOr<Mapping> Private(uint64_t size);
+
   Mapping() = default;
   Mapping(Mapping&& other) noexcept;
   Mapping& operator=(Mapping&& other) noexcept;
   ~Mapping();
+
+  // Has the memory take the place of `other`, which is as long: addresses in
+  // `other` stay valid, and have the bytes of this. A thread that reads there
+  // sees one or the other. This owns nothing then. Returns an error of mremap,
+  // on which nothing has changed.
+  absl::Status MoveOver(const Mapping& other);
 
   uint8_t* data() const { return static_cast<uint8_t*>(data_); }
   size_t size() const { return size_; }

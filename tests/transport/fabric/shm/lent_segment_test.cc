@@ -6,10 +6,12 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <fstream>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -216,6 +218,127 @@ TEST(GiveBack, IdleSegmentsGoOnBothSides) {
   }
   EXPECT_TRUE(pair->listening.events.broken.empty());
   EXPECT_TRUE(pair->connecting.events.broken.empty());
+}
+
+// A segment whose owner has died. Its bytes are those of their page's number.
+struct DeadOwners {
+  explicit DeadOwners(const char* name, uint64_t size = 8 * kMiB) {
+    auto owned = Segment::Create(name, size);
+    for (uint64_t i = 0; i < size; ++i) {
+      owned->data()[i] = static_cast<uint8_t>(i / 4096);
+    }
+    fd = Duplicate(owned->fd());
+    segment = LentSegment::Get(Duplicate(owned->fd()), size).value();
+  }
+
+  // Whether a range has the bytes that its owner wrote.
+  bool IsWhole(uint64_t offset, uint64_t length) const {
+    for (uint64_t i = offset; i < offset + length; ++i) {
+      if (segment->data()[i] != static_cast<uint8_t>(i / 4096)) return false;
+    }
+    return true;
+  }
+
+  // Returns how many bytes of it are in memory, shared or not.
+  uint64_t ResidentBytes() const {
+    std::vector<unsigned char> pages(segment->size() / 4096);
+    EXPECT_EQ(mincore(const_cast<uint8_t*>(segment->data()), segment->size(),
+                      pages.data()),
+              0);
+    uint64_t bytes = 0;
+    for (const unsigned char page : pages) bytes += (page & 1) * 4096;
+    return bytes;
+  }
+
+  base::UniqueFd fd;
+  std::shared_ptr<LentSegment> segment;
+};
+
+TEST(LentSegment, OfTheDeadOnlyWhatIsReadIsKept) {
+  DeadOwners dead("dead");
+  LentSegment::Loan one;
+  LentSegment::Loan two;
+  one.Begin(dead.segment, 5000, 64 * 1024);
+  two.Begin(dead.segment, 8 * kMiB - 100, 100);
+  dead.fd.Reset();
+  EXPECT_EQ(CountMappings("dead"), 1u);
+  dead.segment->RemoveUser();
+  ASSERT_TRUE(WaitUntil([] { return CountMappings("dead") == 0; }));
+  EXPECT_TRUE(dead.IsWhole(5000, 64 * 1024));
+  EXPECT_TRUE(dead.IsWhole(8 * kMiB - 100, 100));
+  EXPECT_LE(dead.ResidentBytes(), 64u * 1024 + 3 * 4096);
+}
+
+TEST(LentSegment, PrivateRangesGoWithTheirLastLoan) {
+  DeadOwners dead("dead");
+  LentSegment::Loan stays;
+  stays.Begin(dead.segment, 6000, 8000);
+  {
+    LentSegment::Loan goes;
+    goes.Begin(dead.segment, 0, kMiB);
+    dead.segment->RemoveUser();
+    ASSERT_TRUE(WaitUntil([] { return CountMappings("dead") == 0; }));
+    EXPECT_EQ(dead.ResidentBytes(), kMiB);
+  }
+  EXPECT_EQ(dead.ResidentBytes(), 3u * 4096);
+  EXPECT_TRUE(dead.IsWhole(6000, 8000));
+}
+
+TEST(LentSegment, WhatIsReadNearlyAllIsNotCopied) {
+  DeadOwners dead("dead");
+  LentSegment::Loan stays;
+  stays.Begin(dead.segment, 4096, 4096);
+  {
+    LentSegment::Loan most;
+    most.Begin(dead.segment, 0, 7 * kMiB);
+    dead.segment->RemoveUser();
+    EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+    EXPECT_EQ(CountMappings("dead"), 1u);
+  }
+  EXPECT_TRUE(WaitUntil([] { return CountMappings("dead") == 0; }));
+  EXPECT_TRUE(dead.IsWhole(4096, 4096));
+}
+
+TEST(LentSegment, WhileAnybodyLendsFromItEverythingStays) {
+  auto owned = Segment::Create("lives", 8 * kMiB);
+  auto one = LentSegment::Get(Duplicate(owned->fd()), 8 * kMiB).value();
+  auto two = LentSegment::Get(Duplicate(owned->fd()), 8 * kMiB).value();
+  LentSegment::Loan loan;
+  loan.Begin(one, 0, 4096);
+  one->RemoveUser();
+  EXPECT_TRUE(WaitUntil([] { return progress::TasksAside() == 0; }));
+  owned->data()[5 * kMiB] = 7;
+  EXPECT_EQ(two->data()[5 * kMiB], 7);
+}
+
+TEST(LentSegment, WhatWasLetGoOfIsMappedAnew) {
+  auto owned = Segment::Create("again", 8 * kMiB);
+  auto one = LentSegment::Get(Duplicate(owned->fd()), 8 * kMiB).value();
+  LentSegment::Loan loan;
+  loan.Begin(one, 0, 4096);
+  one->RemoveUser();
+  auto two = LentSegment::Get(Duplicate(owned->fd()), 8 * kMiB).value();
+  EXPECT_NE(one, two);
+  owned->data()[5 * kMiB] = 7;
+  EXPECT_EQ(two->data()[5 * kMiB], 7);
+}
+
+// The bytes are there at each moment, wherever they lie.
+TEST(LentSegment, ReadersDoNotNoticeTheCopy) {
+  for (int round = 0; round < 20; ++round) {
+    DeadOwners dead("dead", 2 * kMiB);
+    LentSegment::Loan loan;
+    loan.Begin(dead.segment, 0, kMiB);
+    std::atomic<bool> done{false};
+    std::thread reader([&] {
+      while (!done) ASSERT_TRUE(dead.IsWhole(0, kMiB));
+    });
+    dead.segment->RemoveUser();
+    EXPECT_TRUE(WaitUntil([] { return CountMappings("dead") == 0; }));
+    done = true;
+    reader.join();
+    dead.fd.Reset();
+  }
 }
 
 }  // namespace

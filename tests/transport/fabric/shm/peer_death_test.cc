@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -132,6 +134,47 @@ TEST_F(ShmPeerDeath, IsNoticedAndLoansComeBack) {
   // What was loaded from the dead stays.
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
   endpoint_.reset();
+  EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
+}
+
+// Returns how much of peers' memory this process has mapped, in bytes.
+uint64_t MappedOfPeers() {
+  uint64_t bytes = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin;  // NOLINT(google-runtime-int): sscanf's
+    unsigned long end;    // NOLINT(google-runtime-int)
+    if (line.find(" r--s ") == std::string::npos ||
+        line.find("memfd:") == std::string::npos ||
+        sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) {
+      continue;
+    }
+    bytes += end - begin;
+  }
+  return bytes;
+}
+
+// The peer's arena has 16 MiB at least.
+TEST_F(ShmPeerDeath, OnlyWhatIsHeldOfTheDeadStays) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  EXPECT_GE(MappedOfPeers(), 16 * kMiB);
+  Kill();
+  ASSERT_TRUE(WaitUntil([this] {
+    endpoint_->Poll();
+    return !events_.broken.empty();
+  }));
+  endpoint_.reset();
+  EXPECT_TRUE(WaitUntil([] { return MappedOfPeers() < 4 * kMiB; }));
+  EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
+}
+
+TEST_F(ShmPeerDeath, OnlyWhatIsHeldStaysIfThePeerDiesLongAfterTheEnd) {
+  ASSERT_NO_FATAL_FAILURE(Exchange());
+  kill(child_, SIGSTOP);
+  endpoint_.reset();
+  EXPECT_GE(MappedOfPeers(), 16 * kMiB);
+  Kill();
+  EXPECT_TRUE(WaitUntil([] { return MappedOfPeers() < 4 * kMiB; }));
   EXPECT_TRUE(HasPattern(held_.pieces()[0].span(), 12));
 }
 
