@@ -108,6 +108,22 @@ std::shared_ptr<Buffer> Buffer::After(
   return later;
 }
 
+std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
+                                     std::shared_ptr<const void> companion) {
+  // Members go in reverse order: the memory first, then what counts it.
+  struct Both {
+    std::shared_ptr<const void> companion;
+    std::shared_ptr<Buffer> buffer;
+  };
+  const Buffer& from = *buffer;
+  auto both = std::make_shared<Both>();
+  both->companion = std::move(companion);
+  both->buffer = std::move(buffer);
+  auto held = Share(from.data_, from.size_, std::move(both), from.held_);
+  if (from.at_ != nullptr) held->at_.reset(new Place(*from.at_));
+  return held;
+}
+
 // Buffers that live and die together. A part that is kept keeps its neighbours'
 // entries beside the owner, so there are few: a kilobyte's.
 struct BufferParts::Block {

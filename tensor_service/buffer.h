@@ -72,6 +72,11 @@ class Buffer {
   static std::shared_ptr<Buffer> After(
       std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
 
+  // Holds the memory of `buffer`, read-only, and `companion` for as long: a
+  // reservation, for example, that counts the memory.
+  static std::shared_ptr<Buffer> With(std::shared_ptr<Buffer> buffer,
+                                      std::shared_ptr<const void> companion);
+
   // Makes Buffer's constructor unusable by others.
   class Key;
   explicit Buffer(const Key&) {}

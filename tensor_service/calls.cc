@@ -93,6 +93,10 @@ CallQueue::~CallQueue() {
   }
 }
 
+void CallQueue::AddMetadata(std::string key, std::string value) {
+  metadata_.emplace_back(std::move(key), std::move(value));
+}
+
 void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
                       const std::string& method,
                       const grpc::ByteBuffer& request, absl::Duration timeout,
@@ -101,6 +105,9 @@ void CallQueue::Start(const std::shared_ptr<grpc::Channel>& channel,
   call->method = method;
   call->context.set_deadline(DeadlineAfter(timeout));
   call->context.set_wait_for_ready(true);
+  for (const auto& entry : metadata_) {
+    call->context.AddMetadata(entry.first, entry.second);
+  }
   grpc::GenericStub stub(channel);
   call->reader =
       stub.PrepareUnaryCall(&call->context, method, request, &queue_);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -48,6 +49,9 @@ class CallQueue {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
+  // Sends the metadata with each call that is started later.
+  void AddMetadata(std::string key, std::string value);
+
   // Starts a call of `method`, "/package.Service/Method". Waits for the
   // connection, if it is not up yet. The call ends with DEADLINE_EXCEEDED after
   // `timeout`. The reply may be received into `posted`, unless that is null.
@@ -83,6 +87,7 @@ class CallQueue {
 
   std::function<bool()> interrupted_;  // empty once it has returned true
   grpc::CompletionQueue queue_;
+  std::vector<std::pair<std::string, std::string>> metadata_;
   std::vector<std::unique_ptr<Call>> calls_;
 };
 

@@ -37,6 +37,10 @@ Rendezvous::Rendezvous() : Rendezvous(Options()) {}
 
 Rendezvous::Rendezvous(Options options)
     : options_(WithClock(std::move(options))),
+      budget_(options_.budget_bytes),
+      sent_(options_.budget_bytes, options_.client_share),
+      handed_(options_.budget_bytes, options_.client_share),
+      waiting_(options_.max_waiters, options_.client_share),
       ended_(options_.max_ended_steps) {}
 
 Rendezvous::~Rendezvous() {
@@ -66,7 +70,8 @@ bool Rendezvous::IsAwaited(const RendezvousKey& key, uint32_t receivers) const {
 }
 
 absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
-                              const SendOptions& options) {
+                              const SendOptions& options,
+                              const std::string& client) {
   absl::Status status = CheckSend(key, options);
   if (!status.ok()) return status;
   Received sent{tensor, options.is_dead};
@@ -82,15 +87,60 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   {
     absl::MutexLock lock(&mu_);
     SweepLocked(&due);
-    status = SendLocked(key, sent, options.receivers, &due);
+    status = SendLocked(key, sent, options.receivers, client, &due);
   }
   due.Run();
   return status;
 }
 
+absl::StatusOr<std::shared_ptr<const void>> Rendezvous::HoldFor(
+    const std::string& client, const std::shared_ptr<Budget::Hold>& bytes) {
+  if (client.empty()) return std::shared_ptr<const void>();
+  struct Handed {
+    ClientShares::Hold of_client;
+    std::shared_ptr<Budget::Hold> bytes;
+  };
+  absl::StatusOr<ClientShares::Hold> of_client =
+      handed_.Take(client, bytes->bytes());
+  if (!of_client.ok()) return of_client.status();
+  auto handed = std::make_shared<Handed>();
+  handed->of_client = *std::move(of_client);
+  handed->bytes = bytes;
+  return std::shared_ptr<const void>(std::move(handed));
+}
+
+absl::StatusOr<Rendezvous::Room> Rendezvous::TakeRoomLocked(
+    size_t bytes, const std::string& client, Slots::iterator slot,
+    uint32_t served, bool is_kept) {
+  Room room;
+  room.of_receivers.resize(served);
+  bool is_counted = is_kept;
+  auto waiter = served > 0 ? slot->second.waiters.begin()
+                           : std::map<uint64_t, Waiter>::iterator();
+  for (uint32_t i = 0; i < served; ++i, ++waiter) {
+    is_counted = is_counted || !waiter->second.client.empty();
+  }
+  if (!is_counted) return room;
+  absl::StatusOr<Budget::Hold> hold = budget_.Take(bytes);
+  if (!hold.ok()) return hold.status();
+  room.bytes = std::make_shared<Budget::Hold>(*std::move(hold));
+  if (is_kept) {
+    absl::StatusOr<ClientShares::Hold> of_sender = sent_.Take(client, bytes);
+    if (!of_sender.ok()) return of_sender.status();
+    room.of_sender = *std::move(of_sender);
+  }
+  if (served > 0) waiter = slot->second.waiters.begin();
+  for (uint32_t i = 0; i < served; ++i, ++waiter) {
+    auto of_receiver = HoldFor(waiter->second.client, room.bytes);
+    if (!of_receiver.ok()) return of_receiver.status();
+    room.of_receivers[i] = *std::move(of_receiver);
+  }
+  return room;
+}
+
 absl::Status Rendezvous::SendLocked(const RendezvousKey& key,
                                     const Received& sent, uint32_t receivers,
-                                    Due* due) {
+                                    const std::string& client, Due* due) {
   absl::Status ended = Ended("send", key, ended_.Check(key.step));
   if (!ended.ok()) return ended;
   const auto slot = slots_.find(key);
@@ -107,20 +157,25 @@ absl::Status Rendezvous::SendLocked(const RendezvousKey& key,
       static_cast<uint32_t>(std::min(waiting, static_cast<size_t>(receivers)));
   const size_t bytes =
       kEntryBytes + key.name_bytes() + sent.tensor.held_bytes();
-  if (served < receivers && bytes > options_.budget_bytes - bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "send ", key.ToString(), ": its ", bytes, " bytes and the ", bytes_,
-        " of tensors that nobody has fetched exceed the budget of ",
-        options_.budget_bytes, "; receive or end steps first, or raise it"));
+  absl::StatusOr<Room> room =
+      TakeRoomLocked(bytes, client, slot, served, served < receivers);
+  if (!room.ok()) {
+    return absl::Status(
+        room.status().code(),
+        absl::StrCat("send ", key.ToString(), ": ", room.status().message(),
+                     "; receive what was sent or end steps first, or raise "
+                     "budget_bytes or client_share"));
   }
   for (uint32_t i = 0; i < served; ++i) {
     auto waiter = slot->second.waiters.begin();
     waiters_.erase(waiter->first);
-    due->calls.emplace_back(std::move(waiter->second), sent);
+    due->calls.emplace_back(
+        std::move(waiter->second.callback),
+        Received{sent.tensor, sent.is_dead, std::move(room->of_receivers[i])});
     slot->second.waiters.erase(waiter);
   }
   if (served < receivers) {
-    KeepLocked(key, sent, receivers - served, bytes);
+    KeepLocked(key, sent, receivers - served, *std::move(room));
   } else if (slot->second.waiters.empty()) {
     slots_.erase(slot);
   }
@@ -128,13 +183,13 @@ absl::Status Rendezvous::SendLocked(const RendezvousKey& key,
 }
 
 void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
-                            uint32_t receivers, size_t bytes) {
+                            uint32_t receivers, Room room) {
   const auto slot = slots_.emplace(key, Slot()).first;
   slot->second.kept = sent;
   slot->second.receivers = receivers;
-  slot->second.bytes = bytes;
+  slot->second.bytes = std::move(room.bytes);
+  slot->second.of_sender = std::move(room.of_sender);
   slot->second.serial = next_number_++;
-  bytes_ += bytes;
   // The limit is the same for all, so the order of the serials is that of the
   // ends.
   const absl::Time expires = options_.unfetched_limit == absl::ZeroDuration()
@@ -143,7 +198,8 @@ void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
   by_age_.emplace(slot->second.serial, Age{expires, slot});
 }
 
-uint64_t Rendezvous::Receive(const RendezvousKey& key, Callback callback) {
+uint64_t Rendezvous::Receive(const RendezvousKey& key, Callback callback,
+                             const std::string& client) {
   absl::Status status = key.Check();
   uint64_t wait;
   Due due;
@@ -151,7 +207,7 @@ uint64_t Rendezvous::Receive(const RendezvousKey& key, Callback callback) {
     absl::MutexLock lock(&mu_);
     wait = next_number_++;
     SweepLocked(&due);
-    if (status.ok()) status = ReceiveLocked(key, wait, &callback, &due);
+    if (status.ok()) status = ReceiveLocked(key, wait, &callback, client, &due);
   }
   due.Run();
   if (!status.ok()) callback(status);
@@ -159,23 +215,49 @@ uint64_t Rendezvous::Receive(const RendezvousKey& key, Callback callback) {
 }
 
 absl::Status Rendezvous::ReceiveLocked(const RendezvousKey& key, uint64_t wait,
-                                       Callback* callback, Due* due) {
+                                       Callback* callback,
+                                       const std::string& client, Due* due) {
   absl::Status ended = Ended("receive", key, ended_.Check(key.step));
   if (!ended.ok()) return ended;
   auto slot = slots_.find(key);
-  if (slot != slots_.end() && slot->second.receivers > 0) {
-    due->calls.emplace_back(std::move(*callback), slot->second.kept);
-    if (--slot->second.receivers == 0) DropLocked(slot, due);
-    return absl::OkStatus();
+  if (slot == slots_.end() || slot->second.receivers == 0) {
+    return AwaitLocked(key, wait, callback, client);
   }
+  auto hold = HoldFor(client, slot->second.bytes);
+  if (!hold.ok()) {
+    return absl::Status(
+        hold.status().code(),
+        absl::StrCat("receive ", key.ToString(), ": ", hold.status().message(),
+                     ", by taking what was sent to it, or raise budget_bytes "
+                     "or client_share"));
+  }
+  Received received = slot->second.kept;
+  received.hold = *std::move(hold);
+  due->calls.emplace_back(std::move(*callback), std::move(received));
+  if (--slot->second.receivers == 0) DropLocked(slot, due);
+  return absl::OkStatus();
+}
+
+absl::Status Rendezvous::AwaitLocked(const RendezvousKey& key, uint64_t wait,
+                                     Callback* callback,
+                                     const std::string& client) {
   if (waiters_.size() >= options_.max_waiters) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "receive ", key.ToString(), ": ", waiters_.size(),
         " receives wait already, as many as may; send or cancel what they wait "
         "for, or raise max_waiters"));
   }
-  if (slot == slots_.end()) slot = slots_.emplace(key, Slot()).first;
-  slot->second.waiters.emplace(wait, std::move(*callback));
+  absl::StatusOr<ClientShares::Hold> place = waiting_.Take(client, 1);
+  if (!place.ok()) {
+    return absl::Status(
+        place.status().code(),
+        absl::StrCat("receive ", key.ToString(),
+                     ", which would wait: ", place.status().message(),
+                     ", or raise max_waiters or client_share"));
+  }
+  const auto slot = slots_.emplace(key, Slot()).first;
+  slot->second.waiters.emplace(
+      wait, Waiter{std::move(*callback), client, *std::move(place)});
   waiters_.emplace(wait, slot);
   return absl::OkStatus();
 }
@@ -209,7 +291,7 @@ bool Rendezvous::Cancel(uint64_t wait, const absl::Status& reason) {
     if (found == waiters_.end()) return false;
     const auto slot = found->second;
     const auto waiter = slot->second.waiters.find(wait);
-    callback = std::move(waiter->second);
+    callback = std::move(waiter->second.callback);
     key = slot->first;
     slot->second.waiters.erase(waiter);
     waiters_.erase(found);
@@ -264,7 +346,7 @@ void Rendezvous::EndLocked(Slots::iterator from, Slots::iterator to,
   const absl::Status shortened = EndedSteps::Shortened(reason);
   while (from != to) {
     for (auto& waiter : from->second.waiters) {
-      due->calls.emplace_back(std::move(waiter.second),
+      due->calls.emplace_back(std::move(waiter.second.callback),
                               Ended("receive", from->first, shortened));
       waiters_.erase(waiter.first);
     }
@@ -277,7 +359,6 @@ Rendezvous::Slots::iterator Rendezvous::DropLocked(Slots::iterator slot,
                                                    Due* due) {
   // Its last holder may run code of the program's.
   due->dropped.push_back(std::move(slot->second.kept.tensor));
-  bytes_ -= slot->second.bytes;
   by_age_.erase(slot->second.serial);
   return slots_.erase(slot);
 }
@@ -298,7 +379,7 @@ void Rendezvous::Sweep() {
 
 Rendezvous::Usage Rendezvous::usage() const {
   absl::MutexLock lock(&mu_);
-  return Usage{bytes_, by_age_.size(), waiters_.size()};
+  return Usage{budget_.held(), by_age_.size(), waiters_.size()};
 }
 
 }  // namespace penstock::tensor

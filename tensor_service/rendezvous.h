@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -16,6 +18,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "tensor_service/budget.h"
+#include "tensor_service/client_shares.h"
 #include "tensor_service/ended_steps.h"
 #include "tensor_service/rendezvous_key.h"
 #include "tensor_service/tensor.h"
@@ -24,8 +28,10 @@ namespace penstock::tensor {
 
 // Hands tensors from senders to receivers of the same key, within one process.
 // Keeps what nobody has fetched yet, under a budget and for a limited time.
-// Shares the tensors' memory, as TensorStore does: only a tensor that is less
-// than half of its message is copied, and only if it must be kept.
+// What has been handed to peers counts against the budget, too, until their
+// transport has let it go; what the program's own receivers got is the
+// program's. Shares the tensors' memory, as TensorStore does: only a tensor
+// that is less than half of its message is copied, and only if it must be kept.
 //
 // Receivers of one key are served in the order in which they came. A tensor is
 // handed over at most once for each of its receivers: a receiver that dies
@@ -43,9 +49,14 @@ class Rendezvous {
   static constexpr uint32_t kMaxReceivers = 1 << 16;
 
   struct Options {
-    // Bounds the tensors that nobody has fetched: for each its names,
-    // kEntryBytes, and the memory that it keeps from being freed.
+    // Bounds the tensors that nobody has fetched, and those on their way to
+    // peers: for each its names, kEntryBytes, and the memory that it keeps from
+    // being freed.
     size_t budget_bytes = size_t{4} << 30;
+    // The most that one client may have of what the others leave: of the budget
+    // by what it has sent, and by what is on its way to it; of max_waiters. See
+    // ClientShares. Above 0, and at most 1: a client may have all.
+    double client_share = 0.5;
     // Bounds the receives that wait; each takes at most about 2 KiB.
     size_t max_waiters = 10000;
     // How long a tensor is kept for receivers that do not come. Zero is for
@@ -69,6 +80,9 @@ class Rendezvous {
   struct Received {
     Tensor tensor;
     bool is_dead = false;
+    // If it is for a peer, counts the tensor against the budget: keep this as
+    // long as the tensor's memory. Otherwise null.
+    std::shared_ptr<const void> hold = nullptr;
   };
 
   using Callback = std::function<void(absl::StatusOr<Received>)>;
@@ -92,10 +106,12 @@ class Rendezvous {
   // Returns INVALID_ARGUMENT as RendezvousKey::Check() does, and unless there
   // are 1 to kMaxReceivers receivers; ALREADY_EXISTS while an earlier tensor of
   // the key waits for a receiver; RESOURCE_EXHAUSTED, with the numbers, above
-  // the budget; and the reason if the step has ended. On an error nothing has
-  // been handed over.
+  // the budget, or the share of `client`, or of a client that waits for it; and
+  // the reason if the step has ended. On an error nothing has been handed over.
+  //
+  // `client` is the peer that sends; empty is the program itself.
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
-                    const SendOptions& options);
+                    const SendOptions& options, const std::string& client = "");
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor) {
     return Send(key, tensor, SendOptions());
   }
@@ -104,9 +120,13 @@ class Rendezvous {
   // number for Cancel().
   //
   // The callback gets INVALID_ARGUMENT as RendezvousKey::Check() returns it;
-  // RESOURCE_EXHAUSTED above max_waiters; the reason, when the step ends; and
-  // the status that Cancel() was given.
-  uint64_t Receive(const RendezvousKey& key, Callback callback);
+  // RESOURCE_EXHAUSTED above max_waiters, or the share of `client`; the reason,
+  // when the step ends; and the status that Cancel() was given.
+  //
+  // `client` is the peer that receives, and for which Received::hold is; empty
+  // is the program itself.
+  uint64_t Receive(const RendezvousKey& key, Callback callback,
+                   const std::string& client = "");
 
   // Blocks until the tensor comes, and returns it, or errors as above, or
   // DEADLINE_EXCEEDED after `timeout`. A tensor that comes as the time runs out
@@ -142,13 +162,19 @@ class Rendezvous {
   Usage usage() const;
 
  private:
+  struct Waiter {
+    Callback callback;
+    std::string client;        // empty is the program itself
+    ClientShares::Hold place;  // among the waiters
+  };
   // Has either a tensor or waiters. Erased when it has neither.
   struct Slot {
     Received kept;
-    uint32_t receivers = 0;                // that `kept` waits for
-    uint64_t serial = 0;                   // of `kept` in by_age_
-    size_t bytes = 0;                      // of `kept`, for the budget
-    std::map<uint64_t, Callback> waiters;  // by number: the oldest first
+    uint32_t receivers = 0;               // that `kept` waits for
+    uint64_t serial = 0;                  // of `kept` in by_age_
+    std::shared_ptr<Budget::Hold> bytes;  // of `kept`
+    ClientShares::Hold of_sender;         // the same
+    std::map<uint64_t, Waiter> waiters;   // by number: the oldest first
   };
   using Slots = std::map<RendezvousKey, Slot>;
   struct Age {
@@ -166,14 +192,32 @@ class Rendezvous {
                          const SendOptions& options) const;
   bool IsAwaited(const RendezvousKey& key, uint32_t receivers) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // What a send needs before it hands anything over.
+  struct Room {
+    std::shared_ptr<Budget::Hold> bytes;  // null if it needs none
+    ClientShares::Hold of_sender;
+    std::vector<std::shared_ptr<const void>> of_receivers;  // null for our own
+  };
   absl::Status SendLocked(const RendezvousKey& key, const Received& sent,
-                          uint32_t receivers, Due* due)
+                          uint32_t receivers, const std::string& client,
+                          Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes the room of a tensor that goes to the first `served` waiters of
+  // `slot`, and is kept for others, if `is_kept`.
+  absl::StatusOr<Room> TakeRoomLocked(size_t bytes, const std::string& client,
+                                      Slots::iterator slot, uint32_t served,
+                                      bool is_kept)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns what Received::hold is for a receiver.
+  absl::StatusOr<std::shared_ptr<const void>> HoldFor(
+      const std::string& client, const std::shared_ptr<Budget::Hold>& bytes);
   void KeepLocked(const RendezvousKey& key, const Received& sent,
-                  uint32_t receivers, size_t bytes)
+                  uint32_t receivers, Room room)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ReceiveLocked(const RendezvousKey& key, uint64_t wait,
-                             Callback* callback, Due* due)
+                             Callback* callback, const std::string& client,
+                             Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status AwaitLocked(const RendezvousKey& key, uint64_t wait,
+                           Callback* callback, const std::string& client)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Drops the tensor of the slot, and returns the next slot.
   Slots::iterator DropLocked(Slots::iterator slot, Due* due)
@@ -185,12 +229,15 @@ class Rendezvous {
   void SweepLocked(Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
+  Budget budget_;
+  ClientShares sent_;     // bytes that are kept, by their senders
+  ClientShares handed_;   // bytes on their way, by their receivers
+  ClientShares waiting_;  // waiters
   mutable absl::Mutex mu_;
   Slots slots_ ABSL_GUARDED_BY(mu_);
   std::unordered_map<uint64_t, Slots::iterator> waiters_ ABSL_GUARDED_BY(mu_);
   std::map<uint64_t, Age> by_age_ ABSL_GUARDED_BY(mu_);  // the oldest first
   uint64_t next_number_ ABSL_GUARDED_BY(mu_) = 1;  // of waiters and serials
-  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   EndedSteps ended_ ABSL_GUARDED_BY(mu_);
 };
 

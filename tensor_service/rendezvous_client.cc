@@ -1,5 +1,6 @@
 #include "tensor_service/rendezvous_client.h"
 
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/stub_options.h"
 #include "tensor_service/await_written.h"
+#include "tensor_service/caller.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/ended_steps.h"
 #include "tensor_service/message.h"
@@ -24,6 +26,20 @@ namespace {
 
 std::string PathOf(const char* method) {
   return absl::StrCat("/penstock.tensor.v1.TensorRendezvous/", method);
+}
+
+// Returns the secret by which services know this process's calls, whatever
+// connections they come by. A child that was forked has its parent's.
+const std::string& ClientSecret() {
+  static const auto* const secret = [] {
+    std::random_device random;  // the kernel's
+    auto* text = new std::string;
+    for (int i = 0; i < 4; ++i) {
+      absl::StrAppend(text, absl::Hex(random(), absl::kZeroPad8));
+    }
+    return text;
+  }();
+  return *secret;
 }
 
 grpc::ByteBuffer ReceiveRequestOf(const RendezvousKey& key) {
@@ -77,6 +93,7 @@ absl::Status RendezvousClient::Send(const RendezvousKey& key,
   if (!status.ok()) return status;
   Message<v1::SendHeader> message{ToProto(key, options), Only(tensor)};
   CallQueue queue;
+  queue.AddMetadata(kClientSecretKey, ClientSecret());
   absl::Duration timeout = timeout_;
   status = AwaitWritten(&queue, message.bundle, &timeout);
   if (!status.ok()) return status;
@@ -113,6 +130,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Receive(
   absl::Status status = key.Check();
   if (!status.ok()) return status;
   CallQueue queue;
+  queue.AddMetadata(kClientSecretKey, ClientSecret());
   absl::StatusOr<Received> received =
       CallInto(&queue, "Receive", ReceiveRequestOf(key), timeout_, destination,
                device_tensors);
@@ -134,6 +152,7 @@ PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
   call->request = ReceiveRequestOf(key);
   call->context.set_deadline(DeadlineAfter(timeout_));
   call->context.set_wait_for_ready(true);
+  call->context.AddMetadata(kClientSecretKey, ClientSecret());
   // The stub may go before the call ends; gRPC keeps the channel.
   grpc::GenericStub(channel_).UnaryCall(
       &call->context, PathOf("Receive"), grpc::StubOptions(), &call->request,
@@ -154,6 +173,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::Exchange(
   *message.header.mutable_receive() = ToProto(receive);
   message.bundle = Only(tensor);
   CallQueue queue;
+  queue.AddMetadata(kClientSecretKey, ClientSecret());
   absl::Duration timeout = timeout_;
   absl::Status written = AwaitWritten(&queue, message.bundle, &timeout);
   if (!written.ok()) return written;
@@ -175,6 +195,7 @@ absl::Status RendezvousClient::CancelStep(uint64_t step,
   request.set_code(static_cast<uint32_t>(shortened.code()));
   request.set_message(std::string(shortened.message()));
   CallQueue queue;
+  queue.AddMetadata(kClientSecretKey, ClientSecret());
   return Call(&queue, "CancelStep", FromProto(request), timeout_).status();
 }
 
@@ -182,6 +203,7 @@ absl::Status RendezvousClient::FinishStep(uint64_t step) {
   v1::FinishStepRequest request;
   request.set_step(step);
   CallQueue queue;
+  queue.AddMetadata(kClientSecretKey, ClientSecret());
   return Call(&queue, "FinishStep", FromProto(request), timeout_).status();
 }
 

@@ -79,6 +79,9 @@ class RendezvousClient {
       Destination* destination = nullptr,
       DeviceTensors device_tensors = DeviceTensors::kToHost);
 
+  // Each returns PERMISSION_DENIED unless this process takes part in the step:
+  // any RendezvousClient of it has sent or received something there, or waits
+  // for it.
   absl::Status CancelStep(uint64_t step, const absl::Status& reason);
   absl::Status FinishStep(uint64_t step);
 

@@ -51,11 +51,24 @@ absl::StatusOr<Tensor> OnlyTensor(const Bundle& bundle, bool is_dead,
                    " tensors; it must have one"));
 }
 
+namespace {
+
+// Returns the tensor, whose memory then counts until the transport lets it go.
+Tensor Counted(const Rendezvous::Received& received) {
+  const Tensor& tensor = received.tensor;
+  if (received.hold == nullptr || tensor.buffer() == nullptr) return tensor;
+  // It cannot fail: type, shape and size are those of the tensor.
+  return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
+                             Buffer::With(tensor.buffer(), received.hold));
+}
+
+}  // namespace
+
 absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
     const Rendezvous::Received& received) {
   Message<v1::ReceiveHeader> message;
   message.header.set_is_dead(received.is_dead);
-  message.bundle = Only(received.tensor);
+  message.bundle = Only(Counted(received));
   return Encode(message);
 }
 

@@ -1,18 +1,22 @@
 #include "tensor_service/rendezvous_service.h"
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/accept_on_devices.h"
+#include "tensor_service/caller.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/device_tensors.h"
 #include "tensor_service/message.h"
 #include "tensor_service/rendezvous.grpc.pb.h"
 #include "tensor_service/rendezvous_convert.h"
 #include "tensor_service/status.h"
+#include "tensor_service/step_members.h"
 
 namespace penstock::tensor {
 namespace {
@@ -23,13 +27,13 @@ using v1::TensorRendezvous;
 class ReceiveReactor final : public grpc::ServerUnaryReactor {
  public:
   ReceiveReactor(Rendezvous* rendezvous, const RendezvousKey& key,
-                 grpc::ByteBuffer* reply)
+                 const std::string& client, grpc::ByteBuffer* reply)
       : rendezvous_(rendezvous), reply_(reply) {
     // gRPC learns of this object when the constructor has returned, so
     // OnCancel() finds the number. The callback may run before that, on another
     // thread; gRPC then keeps the Finish() until it knows the object.
     wait_ = rendezvous->Receive(
-        key, [this](auto received) { Done(std::move(received)); });
+        key, [this](auto received) { Done(std::move(received)); }, client);
   }
 
   void OnCancel() override {
@@ -41,6 +45,7 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   void Done(const absl::StatusOr<Rendezvous::Received>& received) {
     absl::Status status = received.status();
     if (status.ok()) {
+      hold_ = received->hold;  // counts what Encode() copies, too
       absl::StatusOr<grpc::ByteBuffer> bytes = EncodeReceived(*received);
       status = bytes.status();
       if (status.ok()) *reply_ = *std::move(bytes);
@@ -51,6 +56,7 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   Rendezvous* const rendezvous_;
   grpc::ByteBuffer* const reply_;
   uint64_t wait_ = 0;
+  std::shared_ptr<const void> hold_;
 };
 
 // Methods that carry tensors are raw: they bypass protobuf's parser.
@@ -71,7 +77,9 @@ class ServiceImpl final : public Base {
                                  grpc::ByteBuffer* reply) override {
     Message<v1::SendHeader> message;
     absl::Status status = Decode(*request, &message, {}, device_tensors_);
-    if (status.ok()) status = HandleSend(message.header, message.bundle);
+    if (status.ok()) {
+      status = HandleSend(*context, message.header, message.bundle);
+    }
     if (status.ok()) *reply = tensor::FromProto(v1::SendReply());
     return Finish(context, status);
   }
@@ -82,8 +90,7 @@ class ServiceImpl final : public Base {
     v1::ReceiveRequest receive;
     absl::Status status = tensor::ToProto(*request, &receive);
     if (!status.ok()) return Finish(context, status);
-    return new ReceiveReactor(rendezvous_, tensor::FromProto(receive.key()),
-                              reply);
+    return Await(*context, tensor::FromProto(receive.key()), reply);
   }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
@@ -94,22 +101,25 @@ class ServiceImpl final : public Base {
     const RendezvousKey key = tensor::FromProto(message.header.receive());
     // Before anything is sent.
     if (status.ok()) status = key.Check();
-    if (status.ok()) status = HandleSend(message.header.send(), message.bundle);
+    if (status.ok()) {
+      status = HandleSend(*context, message.header.send(), message.bundle);
+    }
     if (!status.ok()) return Finish(context, status);
-    return new ReceiveReactor(rendezvous_, key, reply);
+    return Await(*context, key, reply);
   }
 
   grpc::ServerUnaryReactor* CancelStep(grpc::CallbackServerContext* context,
                                        const v1::CancelStepRequest* request,
                                        v1::CancelStepReply* reply) override {
-    return Finish(context, HandleCancelStep(*request));
+    return Finish(context, HandleCancelStep(*context, *request));
   }
 
   grpc::ServerUnaryReactor* FinishStep(grpc::CallbackServerContext* context,
                                        const v1::FinishStepRequest* request,
                                        v1::FinishStepReply* reply) override {
-    rendezvous_->FinishStep(request->step());
-    return Finish(context, absl::OkStatus());
+    absl::Status status = CheckMayEnd(*context, "finish step", *request);
+    if (status.ok()) rendezvous_->FinishStep(request->step());
+    return Finish(context, status);
   }
 
  private:
@@ -120,7 +130,16 @@ class ServiceImpl final : public Base {
     return reactor;
   }
 
-  absl::Status HandleSend(const v1::SendHeader& header, const Bundle& bundle) {
+  grpc::ServerUnaryReactor* Await(const grpc::ServerContextBase& context,
+                                  const RendezvousKey& key,
+                                  grpc::ByteBuffer* reply) {
+    const std::string client = CallerOf(context);
+    members_.Join(client, MemberOf(context), key.step);
+    return new ReceiveReactor(rendezvous_, key, client, reply);
+  }
+
+  absl::Status HandleSend(const grpc::ServerContextBase& context,
+                          const v1::SendHeader& header, const Bundle& bundle) {
     const RendezvousKey key = tensor::FromProto(header.key());
     // First, since what follows quotes the key.
     absl::Status status = key.Check();
@@ -132,16 +151,40 @@ class ServiceImpl final : public Base {
     absl::StatusOr<Bundle> own = OwnOnDevices(Only(*tensor));
     if (!own.ok()) return own.status();
     tensor = own->tensors[0].tensor;
-    return rendezvous_->Send(key, *tensor, OptionsOf(header));
+    const std::string client = CallerOf(context);
+    members_.Join(client, MemberOf(context), key.step);
+    return rendezvous_->Send(key, *tensor, OptionsOf(header), client);
   }
 
-  absl::Status HandleCancelStep(const v1::CancelStepRequest& request) {
+  // Returns an error unless the request names a step in which the caller takes
+  // part.
+  template <typename Request>
+  absl::Status CheckMayEnd(const grpc::ServerContextBase& context,
+                           absl::string_view operation,
+                           const Request& request) const {
+    if (!request.has_step()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(operation, ": no step is set; set it, to 0 too"));
+    }
+    if (members_.Has(MemberOf(context), request.step())) {
+      return absl::OkStatus();
+    }
+    return absl::PermissionDeniedError(absl::StrCat(
+        operation, " ", request.step(),
+        ": this client has neither sent nor received in it; only those who "
+        "take part may end it"));
+  }
+
+  absl::Status HandleCancelStep(const grpc::ServerContextBase& context,
+                                const v1::CancelStepRequest& request) {
     constexpr uint32_t kLastCode = grpc::StatusCode::UNAUTHENTICATED;
     if (request.code() == 0 || request.code() > kLastCode) {
       return absl::InvalidArgumentError(absl::StrCat(
           "cancel step ", request.step(), ": code ", request.code(),
           " is no error; it must be 1 to ", kLastCode));
     }
+    absl::Status allowed = CheckMayEnd(context, "cancel step", request);
+    if (!allowed.ok()) return allowed;
     return rendezvous_->CancelStep(
         request.step(),
         absl::Status(static_cast<absl::StatusCode>(request.code()),
@@ -150,6 +193,7 @@ class ServiceImpl final : public Base {
 
   Rendezvous* const rendezvous_;
   const DeviceTensors device_tensors_;
+  StepMembers members_;
 };
 
 }  // namespace

@@ -15,6 +15,10 @@ namespace penstock::tensor {
 // above 4 MiB, pass that builder to AllowUnlimitedMessages(). `rendezvous` must
 // outlive the gRPC server.
 //
+// A client ends, by CancelStep or FinishStep, only steps in which it takes
+// part: it has sent or received something there, or waits for it (StepMembers).
+// Any step is ended by this process's own call of the Rendezvous.
+//
 // No thread is blocked by a receive that waits. Its wait ends when its call
 // does: when the caller cancels it or dies, and at its deadline.
 //

@@ -7,8 +7,10 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/accept_on_devices.h"
+#include "tensor_service/caller.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/codec.h"
+#include "tensor_service/named_answer.h"
 #include "tensor_service/status.h"
 #include "tensor_service/stream_service.h"
 #include "tensor_service/tensor.grpc.pb.h"
@@ -24,9 +26,23 @@ using Base = TensorExchange::WithRawCallbackMethod_Put<
         TensorExchange::WithRawCallbackMethod_Exchange<
             TensorExchange::WithRawCallbackMethod_PutStream<
                 TensorExchange::WithRawCallbackMethod_GetStream<
-                    TensorExchange::WithCallbackMethod_Delete<
+                    TensorExchange::WithRawCallbackMethod_Delete<
                         TensorExchange::WithCallbackMethod_List<
                             TensorExchange::Service>>>>>>>;
+
+using Rooms = std::vector<TensorStore::AnswerRoom>;
+
+// Keeps the room of an answer until the call has ended; deletes itself.
+class Answer final : public grpc::ServerUnaryReactor {
+ public:
+  Answer(const absl::Status& status, Rooms rooms) : rooms_(std::move(rooms)) {
+    Finish(ToGrpc(status));
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  const Rooms rooms_;
+};
 
 class ServiceImpl final : public Base {
  public:
@@ -42,38 +58,46 @@ class ServiceImpl final : public Base {
   grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
                                 const grpc::ByteBuffer* request,
                                 grpc::ByteBuffer* reply) override {
-    return Finish(context, HandleGet(*request, reply));
+    Rooms rooms;
+    const absl::Status status =
+        HandleGet(CallerOf(*context), *request, reply, &rooms);
+    return new Answer(status, std::move(rooms));
   }
 
   grpc::ServerUnaryReactor* Exchange(grpc::CallbackServerContext* context,
                                      const grpc::ByteBuffer* request,
                                      grpc::ByteBuffer* reply) override {
-    return Finish(context, HandleExchange(*request, reply));
+    Rooms rooms;
+    const absl::Status status =
+        HandleExchange(CallerOf(*context), *request, reply, &rooms);
+    return new Answer(status, std::move(rooms));
   }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* PutStream(
       grpc::CallbackServerContext* context, grpc::ByteBuffer* reply) override {
-    return ServePutStream(store_, device_tensors_, reply);
+    return ServePutStream(store_, CallerOf(*context), device_tensors_, reply);
   }
 
   grpc::ServerWriteReactor<grpc::ByteBuffer>* GetStream(
       grpc::CallbackServerContext* context,
       const grpc::ByteBuffer* request) override {
-    return ServeGetStream(*store_, *request);
+    return ServeGetStream(store_, CallerOf(*context), *request);
   }
 
   grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
-                                   const v1::DeleteRequest* request,
-                                   v1::DeleteReply* reply) override {
-    std::vector<std::string> names(request->names().begin(),
-                                   request->names().end());
-    reply->set_deleted(store_->Delete(names));
-    return Finish(context, absl::OkStatus());
+                                   const grpc::ByteBuffer* request,
+                                   grpc::ByteBuffer* reply) override {
+    return Finish(context, HandleDelete(CallerOf(*context), *request, reply));
   }
 
   grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                  const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
+    const TensorStore::Usage usage = store_->usage();
+    // Each name as the store gives it, in the reply, and as bytes.
+    absl::StatusOr<TensorStore::AnswerRoom> room = store_->ReserveAnswer(
+        CallerOf(*context), usage.tensors, 3 * usage.name_bytes);
+    if (!room.ok()) return Finish(context, room.status());
     for (const NamedTensor& named : store_->All().tensors) {
       v1::ListReply::Entry* entry = reply->add_entries();
       entry->set_name(named.name);
@@ -82,7 +106,9 @@ class ServiceImpl final : public Base {
         entry->add_shape(dimension);
       }
     }
-    return Finish(context, absl::OkStatus());
+    Rooms rooms;
+    rooms.push_back(*std::move(room));
+    return new Answer(absl::OkStatus(), std::move(rooms));
   }
 
  private:
@@ -115,20 +141,43 @@ class ServiceImpl final : public Base {
     return absl::OkStatus();
   }
 
-  absl::Status HandleGet(const grpc::ByteBuffer& request,
-                         grpc::ByteBuffer* reply) {
+  absl::Status HandleGet(const std::string& client,
+                         const grpc::ByteBuffer& request,
+                         grpc::ByteBuffer* reply, Rooms* rooms) {
     v1::GetRequest get;
-    absl::Status status = ToProto(request, &get);
-    if (!status.ok()) return status;
-    std::vector<std::string> names(get.names().begin(), get.names().end());
-    return EncodeTo(store_->Get(names), reply);
+    return EncodeTo(LendNamed(store_, client, request, &get, rooms), reply);
   }
 
-  absl::Status HandleExchange(const grpc::ByteBuffer& request,
-                              grpc::ByteBuffer* reply) {
+  absl::Status HandleDelete(const std::string& client,
+                            const grpc::ByteBuffer& request,
+                            grpc::ByteBuffer* reply) {
+    v1::DeleteRequest del;
+    Rooms rooms;
+    absl::StatusOr<std::vector<std::string>> names =
+        ReadNames(store_, client, request, &del, &rooms);
+    if (!names.ok()) return names.status();
+    v1::DeleteReply answer;
+    answer.set_deleted(store_->Delete(*names));
+    *reply = FromProto(answer);
+    return absl::OkStatus();
+  }
+
+  absl::Status HandleExchange(const std::string& client,
+                              const grpc::ByteBuffer& request,
+                              grpc::ByteBuffer* reply, Rooms* rooms) {
     absl::StatusOr<Bundle> bundle =
         Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
+    // Before the exchange, as it cannot be undone; so for as much as may be
+    // copied of tensors that nobody has looked at yet.
+    size_t more_bytes = bundle->tensors.size() * kCopyBelowBytes;
+    for (const NamedTensor& named : bundle->tensors) {
+      more_bytes += 2 * named.name.size();
+    }
+    absl::StatusOr<TensorStore::AnswerRoom> room =
+        store_->ReserveAnswer(client, bundle->tensors.size(), more_bytes);
+    if (!room.ok()) return room.status();
+    rooms->push_back(*std::move(room));
     Bundle replaced;
     absl::StatusOr<size_t> stored = store_->Put(*bundle, &replaced);
     if (!stored.ok()) return stored.status();

@@ -1,5 +1,6 @@
 #include "tensor_service/store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,26 +23,69 @@ size_t BytesOnDevices(const Bundle& bundle) {
   return bytes;
 }
 
+// Room for a Get of thousands of tensors, whatever the budget.
+constexpr size_t kMinAnswerBytes = size_t{16} << 20;
+
+TensorStore::Options Complete(TensorStore::Options options) {
+  if (options.answer_bytes == 0) {
+    options.answer_bytes = std::max(options.budget_bytes / 4, kMinAnswerBytes);
+  }
+  return options;
+}
+
+TensorStore::Options WithBudget(size_t budget_bytes) {
+  TensorStore::Options options;
+  options.budget_bytes = budget_bytes;
+  return options;
+}
+
+absl::Status Refused(const std::string& operation, const absl::Status& why,
+                     const char* remedy) {
+  return absl::Status(why.code(),
+                      absl::StrCat(operation, ": ", why.message(), remedy));
+}
+
 }  // namespace
+
+TensorStore::TensorStore(size_t budget_bytes)
+    : TensorStore(WithBudget(budget_bytes)) {}
+
+TensorStore::TensorStore(const Options& options)
+    : budget_(options.budget_bytes),
+      gathering_(options.budget_bytes, options.client_share),
+      answers_(Complete(options).answer_bytes),
+      answers_of_clients_(answers_.limit(), options.client_share) {}
 
 absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
                                         Bundle* replaced) {
   // Else what can have no room would take the devices' memory for a while.
   const size_t on_devices = BytesOnDevices(bundle);
-  if (on_devices > budget_bytes_) {
+  if (on_devices > budget_.limit()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "put of ", on_devices, " bytes on devices: the store's budget is ",
-        budget_bytes_, "; raise it"));
+        budget_.limit(), "; raise it"));
   }
   absl::StatusOr<Bundle> own = OwnOnDevices(bundle);
   if (!own.ok()) return own.status();
   return PutOwn(*own, replaced, /*reserved=*/nullptr);
 }
 
+size_t TensorStore::FreedByLocked(const Entries& fresh,
+                                  bool keeps_replaced) const {
+  size_t freed = 0;
+  for (const auto& entry : fresh) {
+    const auto old = entries_.find(entry.first);
+    if (old == entries_.end() || keeps_replaced) continue;
+    // Others can only let go meanwhile: what they get, they get under the lock.
+    if (old->second.hold.use_count() == 1) freed += old->second.hold->bytes();
+  }
+  return freed;
+}
+
 absl::StatusOr<size_t> TensorStore::PutOwn(const Bundle& bundle,
                                            Bundle* replaced,
                                            StoreReservation* reserved) {
-  Tensors fresh;
+  Entries fresh;
   for (const NamedTensor& named : bundle.tensors) {
     if (named.name.empty()) {
       return absl::InvalidArgumentError("put: a tensor has no name");
@@ -49,38 +93,54 @@ absl::StatusOr<size_t> TensorStore::PutOwn(const Bundle& bundle,
     absl::StatusOr<Tensor> kept =
         named.tensor.device().is_host() ? named.tensor.Compact() : named.tensor;
     if (!kept.ok()) return kept.status();
-    fresh[named.name] = *std::move(kept);
+    fresh[named.name].tensor = *std::move(kept);
+  }
+  size_t bytes = 0;
+  for (const auto& entry : fresh) {
+    bytes += HeldBy(entry.first, entry.second.tensor);
   }
   absl::MutexLock lock(&mu_);
-  size_t bytes = bytes_;
-  for (const auto& entry : fresh) {
-    auto old = tensors_.find(entry.first);
-    if (old != tensors_.end()) bytes -= HeldBy(old->first, old->second);
-    bytes += HeldBy(entry.first, entry.second);
+  const size_t freed = FreedByLocked(fresh, replaced != nullptr) +
+                       (reserved == nullptr ? 0 : reserved->bytes_);
+  absl::StatusOr<Budget::Hold> hold = budget_.Take(bytes, freed);
+  if (!hold.ok()) {
+    return Refused(
+        absl::StrCat("put of ", bundle.byte_size(), " bytes"), hold.status(),
+        "; delete tensors, wait for answers that still hold what was replaced, "
+        "or raise it");
   }
-  const size_t of_others =
-      reserved_ - (reserved == nullptr ? 0 : reserved->bytes_);
-  if (bytes + of_others > budget_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "put of ", bundle.byte_size(), " bytes: the store would hold ",
-        bytes + of_others, ", its budget is ", budget_bytes_,
-        "; delete tensors or raise it"));
+  if (reserved != nullptr) {
+    reserved->parts_.clear();
+    reserved->bytes_ = 0;
   }
-  reserved_ = of_others;
-  if (reserved != nullptr) reserved->bytes_ = 0;
   for (auto& entry : fresh) {
-    auto slot = tensors_.find(entry.first);
-    if (slot == tensors_.end()) {
-      tensors_.insert(std::move(entry));
+    const size_t held = HeldBy(entry.first, entry.second.tensor);
+    entry.second.hold = std::make_shared<Budget::Hold>(hold->Split(held));
+    bytes_ += held;
+    auto slot = entries_.find(entry.first);
+    if (slot == entries_.end()) {
+      name_bytes_ += entry.first.size();
+      entries_.insert(std::move(entry));
       continue;
     }
     std::swap(slot->second, entry.second);
+    bytes_ -= entry.second.hold->bytes();
     if (replaced != nullptr) {
-      replaced->tensors.push_back({entry.first, entry.second});
+      replaced->tensors.push_back({entry.first, Lent(entry.second)});
     }
+    // Now, and not after the lock, where the next Put() would find no room. The
+    // memory goes after it: its holder may run code of the program's.
+    entry.second.hold.reset();
   }
-  bytes_ = bytes;
-  return bytes;
+  return bytes_;
+}
+
+Tensor TensorStore::Lent(const Entry& entry) {
+  const Tensor& tensor = entry.tensor;
+  if (tensor.buffer() == nullptr) return tensor;  // holds nothing
+  // It cannot fail: type, shape and size are those of the tensor.
+  return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
+                             Buffer::With(tensor.buffer(), entry.hold));
 }
 
 absl::StatusOr<Bundle> TensorStore::Get(
@@ -88,23 +148,62 @@ absl::StatusOr<Bundle> TensorStore::Get(
   Bundle bundle;
   absl::MutexLock lock(&mu_);
   for (const std::string& name : names) {
-    auto found = tensors_.find(name);
-    if (found == tensors_.end()) {
+    auto found = entries_.find(name);
+    if (found == entries_.end()) {
       return absl::NotFoundError(absl::StrCat("get: no tensor ", Quoted(name)));
     }
-    bundle.tensors.push_back({name, found->second});
+    bundle.tensors.push_back({name, found->second.tensor});
   }
   return bundle;
 }
 
-size_t TensorStore::Delete(absl::Span<const std::string> names) {
-  size_t deleted = 0;
+absl::StatusOr<Bundle> TensorStore::Lend(
+    absl::Span<const std::string> names) const {
+  Bundle bundle;
+  bundle.tensors.reserve(names.size());
   absl::MutexLock lock(&mu_);
   for (const std::string& name : names) {
-    auto found = tensors_.find(name);
-    if (found == tensors_.end()) continue;
-    bytes_ -= HeldBy(found->first, found->second);
-    tensors_.erase(found);
+    auto found = entries_.find(name);
+    if (found == entries_.end()) {
+      return absl::NotFoundError(absl::StrCat("get: no tensor ", Quoted(name)));
+    }
+    bundle.tensors.push_back({name, Lent(found->second)});
+  }
+  return bundle;
+}
+
+absl::StatusOr<TensorStore::AnswerRoom> TensorStore::ReserveAnswer(
+    const std::string& client, size_t tensors, size_t more_bytes) {
+  const size_t most = (SIZE_MAX - more_bytes) / kAnswerEntryBytes;
+  const size_t bytes =
+      tensors > most ? SIZE_MAX : tensors * kAnswerEntryBytes + more_bytes;
+  constexpr char kRemedy[] =
+      "; ask for fewer tensors at a time, or raise answer_bytes";
+  const auto operation = [tensors] {
+    return absl::StrCat("answer with ", tensors, " tensors");
+  };
+  AnswerRoom room;
+  absl::StatusOr<ClientShares::Hold> of_client =
+      answers_of_clients_.Take(client, bytes);
+  if (!of_client.ok()) return Refused(operation(), of_client.status(), kRemedy);
+  absl::StatusOr<Budget::Hold> hold = answers_.Take(bytes);
+  if (!hold.ok()) return Refused(operation(), hold.status(), kRemedy);
+  room.of_client_ = *std::move(of_client);
+  room.bytes_ = *std::move(hold);
+  return room;
+}
+
+size_t TensorStore::Delete(absl::Span<const std::string> names) {
+  size_t deleted = 0;
+  std::vector<Tensor> old;  // goes after the lock
+  absl::MutexLock lock(&mu_);
+  for (const std::string& name : names) {
+    auto found = entries_.find(name);
+    if (found == entries_.end()) continue;
+    bytes_ -= found->second.hold->bytes();
+    name_bytes_ -= name.size();
+    old.push_back(std::move(found->second.tensor));
+    entries_.erase(found);
     ++deleted;
   }
   return deleted;
@@ -113,28 +212,37 @@ size_t TensorStore::Delete(absl::Span<const std::string> names) {
 Bundle TensorStore::All() const {
   Bundle bundle;
   absl::MutexLock lock(&mu_);
-  for (const auto& entry : tensors_) {
-    bundle.tensors.push_back({entry.first, entry.second});
+  for (const auto& entry : entries_) {
+    bundle.tensors.push_back({entry.first, entry.second.tensor});
   }
   return bundle;
 }
 
-StoreReservation::~StoreReservation() {
-  absl::MutexLock lock(&store_->mu_);
-  store_->reserved_ -= bytes_;
+TensorStore::Usage TensorStore::usage() const {
+  absl::MutexLock lock(&mu_);
+  return {entries_.size(), name_bytes_, budget_.held(), answers_.held()};
 }
 
 absl::Status StoreReservation::Add(const std::string& name, size_t held_bytes) {
-  const size_t bytes = TensorStore::kEntryBytes + name.size() + held_bytes;
-  absl::MutexLock lock(&store_->mu_);
-  const size_t taken = store_->bytes_ + store_->reserved_;
-  if (bytes < held_bytes || bytes > store_->budget_bytes_ - taken) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "put of a tensor of ", held_bytes,
-        " bytes: the store holds and awaits ", taken, ", its budget is ",
-        store_->budget_bytes_, "; delete tensors or raise it"));
+  size_t bytes = TensorStore::kEntryBytes + name.size() + held_bytes;
+  if (bytes < held_bytes) bytes = SIZE_MAX;
+  const auto operation = [held_bytes] {
+    return absl::StrCat("put of a tensor of ", held_bytes, " bytes");
+  };
+  Part part;
+  absl::StatusOr<ClientShares::Hold> of_client =
+      store_->gathering_.Take(client_, bytes);
+  if (!of_client.ok()) {
+    return Refused(operation(), of_client.status(),
+                   ", or raise the budget or client_share");
   }
-  store_->reserved_ += bytes;
+  absl::StatusOr<Budget::Hold> hold = store_->budget_.Take(bytes);
+  if (!hold.ok()) {
+    return Refused(operation(), hold.status(), "; delete tensors or raise it");
+  }
+  part.of_client = *std::move(of_client);
+  part.bytes = *std::move(hold);
+  parts_.push_back(std::move(part));
   bytes_ += bytes;
   return absl::OkStatus();
 }

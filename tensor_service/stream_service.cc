@@ -7,6 +7,7 @@
 
 #include "tensor_service/bundle_stream.h"
 #include "tensor_service/calls.h"
+#include "tensor_service/named_answer.h"
 #include "tensor_service/status.h"
 #include "tensor_service/tensor.pb.h"
 
@@ -16,9 +17,10 @@ namespace {
 // What has come of a stream, and the room for it.
 class Gathering {
  public:
-  Gathering(TensorStore* store, DeviceTensors device_tensors)
+  Gathering(TensorStore* store, const std::string& client,
+            DeviceTensors device_tensors)
       : store_(store),
-        room_(store),
+        room_(store, client),
         joiner_(
             [this](const std::string& name, size_t held_bytes) {
               return room_.Add(name, held_bytes);
@@ -48,10 +50,10 @@ class Gathering {
 
 class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
-  PutStream(TensorStore* store, DeviceTensors device_tensors,
-            grpc::ByteBuffer* reply)
+  PutStream(TensorStore* store, const std::string& client,
+            DeviceTensors device_tensors, grpc::ByteBuffer* reply)
       : reply_(reply),
-        gathering_(std::make_unique<Gathering>(store, device_tensors)) {
+        gathering_(std::make_unique<Gathering>(store, client, device_tensors)) {
     StartRead(&message_);
   }
 
@@ -79,11 +81,14 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   grpc::ByteBuffer message_;
 };
 
+using Rooms = std::vector<TensorStore::AnswerRoom>;
+
 class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
  public:
   explicit GetStream(const absl::Status& error) { Finish(ToGrpc(error)); }
-  GetStream(Bundle bundle, size_t max_message_bytes)
-      : cutter_(std::make_unique<BundleCutter>(std::move(bundle),
+  GetStream(Bundle bundle, Rooms rooms, size_t max_message_bytes)
+      : rooms_(std::move(rooms)),
+        cutter_(std::make_unique<BundleCutter>(std::move(bundle),
                                                max_message_bytes)) {
     WriteNext();
   }
@@ -104,6 +109,7 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
     StartWrite(&message_);
   }
 
+  const Rooms rooms_;
   const std::unique_ptr<BundleCutter> cutter_;
   grpc::ByteBuffer message_;
 };
@@ -111,19 +117,21 @@ class GetStream final : public grpc::ServerWriteReactor<grpc::ByteBuffer> {
 }  // namespace
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
-    TensorStore* store, DeviceTensors device_tensors, grpc::ByteBuffer* reply) {
-  return new PutStream(store, device_tensors, reply);
+    TensorStore* store, const std::string& client, DeviceTensors device_tensors,
+    grpc::ByteBuffer* reply) {
+  return new PutStream(store, client, device_tensors, reply);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(
-    const TensorStore& store, const grpc::ByteBuffer& request) {
+    TensorStore* store, const std::string& client,
+    const grpc::ByteBuffer& request) {
   v1::GetStreamRequest get;
-  absl::Status status = ToProto(request, &get);
-  if (!status.ok()) return new GetStream(status);
-  const std::vector<std::string> names(get.names().begin(), get.names().end());
-  absl::StatusOr<Bundle> bundle = store.Get(names);
+  Rooms rooms;
+  absl::StatusOr<Bundle> bundle =
+      LendNamed(store, client, request, &get, &rooms);
   if (!bundle.ok()) return new GetStream(bundle.status());
-  return new GetStream(*std::move(bundle), get.max_message_bytes());
+  return new GetStream(*std::move(bundle), std::move(rooms),
+                       get.max_message_bytes());
 }
 
 }  // namespace penstock::tensor

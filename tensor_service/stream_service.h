@@ -3,6 +3,8 @@
 #ifndef PENSTOCK_TENSOR_SERVICE_STREAM_SERVICE_H_
 #define PENSTOCK_TENSOR_SERVICE_STREAM_SERVICE_H_
 
+#include <string>
+
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/device_tensors.h"
@@ -10,15 +12,18 @@
 
 namespace penstock::tensor {
 
-// Each serves one call of its method, and deletes itself. Has at most one
-// message in memory, beside tensors. What PutStream gathers counts against the
-// store's budget. GetStream keeps the tensors that it was asked for until it
-// ends; those that are replaced meanwhile count against nothing, so give calls
-// a deadline and connections a keepalive where peers may stall.
+// Each serves one call of its method, which comes from `client`, and deletes
+// itself. Has at most one message in memory, beside tensors. What PutStream
+// gathers counts against the store's budget, and against the client's share of
+// it. GetStream keeps the tensors that it was asked for until it ends; those
+// that are replaced meanwhile count against the budget until then. So give
+// calls a deadline and connections a keepalive where peers may stall.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
-    TensorStore* store, DeviceTensors device_tensors, grpc::ByteBuffer* reply);
+    TensorStore* store, const std::string& client, DeviceTensors device_tensors,
+    grpc::ByteBuffer* reply);
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ServeGetStream(
-    const TensorStore& store, const grpc::ByteBuffer& request);
+    TensorStore* store, const std::string& client,
+    const grpc::ByteBuffer& request);
 
 }  // namespace penstock::tensor
 

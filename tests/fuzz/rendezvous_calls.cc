@@ -108,8 +108,8 @@ absl::Status RendezvousCalls::CancelStep(const std::string& bytes) {
   tensor::v1::CancelStepRequest request;
   // As the service checks.
   constexpr uint32_t kLastCode = 16;
-  if (!request.ParseFromString(bytes) || request.code() == 0 ||
-      request.code() > kLastCode) {
+  if (!request.ParseFromString(bytes) || !request.has_step() ||
+      request.code() == 0 || request.code() > kLastCode) {
     return absl::InvalidArgumentError("malformed");
   }
   return rendezvous_.CancelStep(
@@ -120,7 +120,7 @@ absl::Status RendezvousCalls::CancelStep(const std::string& bytes) {
 
 absl::Status RendezvousCalls::FinishStep(const std::string& bytes) {
   tensor::v1::FinishStepRequest request;
-  if (!request.ParseFromString(bytes)) {
+  if (!request.ParseFromString(bytes) || !request.has_step()) {
     return absl::InvalidArgumentError("malformed");
   }
   rendezvous_.FinishStep(request.step());

@@ -164,5 +164,84 @@ TEST(HeldMemory, TensorsWithoutElementsAreCountedToo) {
   EXPECT_TRUE(store.Put(Bytes("b", 0)).ok());
 }
 
+TEST(HeldMemory, WhatAnswersHoldCountsUntilTheyDropIt) {
+  TensorStore store(/*budget_bytes=*/4 * kMiB);
+  ASSERT_TRUE(store.Put(Bytes("x", kMiB)).ok());
+  const size_t each = store.usage().bytes;
+  const std::vector<std::string> twice(2, "x");
+  absl::StatusOr<Bundle> answer = store.Lend(twice);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(store.usage().bytes, each) << "it is stored, and counts once";
+  ASSERT_TRUE(store.Put(Bytes("x", kMiB)).ok());
+  EXPECT_EQ(store.usage().bytes, 2 * each);
+  EXPECT_EQ(store.Delete({{"x"}}), 1u);
+  EXPECT_EQ(store.usage().bytes, each);
+  EXPECT_EQ(answer->tensors[1].tensor.bytes(), std::string(kMiB, 7));
+  answer->tensors.pop_back();
+  EXPECT_EQ(store.usage().bytes, each);
+  answer->tensors.pop_back();
+  EXPECT_EQ(store.usage().bytes, 0u);
+}
+
+// Else each round of a reader that stalls would add to what is held.
+TEST(HeldMemory, AnswersThatStallKeepNoMoreThanTheBudget) {
+  TensorStore store(/*budget_bytes=*/4 * kMiB);
+  std::vector<Bundle> answers;
+  absl::Status status;
+  while (status.ok() && answers.size() < 100) {
+    status = store.Put(Bytes("x", kMiB)).status();
+    answers.push_back(*store.Lend({{"x"}}));
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(answers.size(), 4u);  // three, and the last of them again
+  answers.clear();
+  EXPECT_TRUE(store.Put(Bytes("x", kMiB)).ok());
+  EXPECT_EQ(store.usage().tensors, 1u);
+}
+
+TEST(HeldMemory, ReplacedTensorsCountForWhoeverGotThem) {
+  TensorStore store(/*budget_bytes=*/4 * kMiB);
+  ASSERT_TRUE(store.Put(Bytes("x", kMiB)).ok());
+  {
+    Bundle replaced;
+    ASSERT_TRUE(store.Put(Bytes("x", 2 * kMiB), &replaced).ok());
+    EXPECT_GE(store.usage().bytes, 3 * kMiB);
+    EXPECT_FALSE(store.Put(Bytes("x", 2 * kMiB), &replaced).ok());
+  }
+  EXPECT_LT(store.usage().bytes, 3 * kMiB);
+  EXPECT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok()) << "nobody has the old one";
+}
+
+// A program that reads its own store decides for itself what it keeps.
+TEST(HeldMemory, WhatTheProgramGotIsItsOwn) {
+  TensorStore store(/*budget_bytes=*/4 * kMiB);
+  ASSERT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok());
+  const auto mine = store.Get({{"x"}});
+  ASSERT_TRUE(store.Put(Bytes("x", 3 * kMiB)).ok());
+  EXPECT_EQ(mine->tensors[0].tensor.bytes().size(), 3 * kMiB);
+}
+
+TEST(HeldMemory, AnswerMayOutliveTheStore) {
+  auto store = std::make_unique<TensorStore>(/*budget_bytes=*/4 * kMiB);
+  ASSERT_TRUE(store->Put(Bytes("x", kMiB)).ok());
+  const auto answer = store->Lend({{"x"}});
+  store.reset();
+  EXPECT_EQ(answer->tensors[0].tensor.bytes(), std::string(kMiB, 7));
+}
+
+TEST(HeldMemory, RoomOfAnswersIsSharedByClients) {
+  TensorStore::Options options;
+  options.answer_bytes = 100 * TensorStore::kAnswerEntryBytes;
+  TensorStore store(options);
+  EXPECT_FALSE(store.ReserveAnswer("a", 51, 0).ok());
+  EXPECT_FALSE(store.ReserveAnswer("a", SIZE_MAX, SIZE_MAX).ok());
+  const auto half = store.ReserveAnswer("a", 49, 1024);
+  ASSERT_TRUE(half.ok()) << half.status();
+  const absl::Status full = store.ReserveAnswer("a", 1, 0).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(store.ReserveAnswer("b", 25, 0).ok());
+  EXPECT_EQ(store.usage().answer_bytes, 50 * TensorStore::kAnswerEntryBytes);
+}
+
 }  // namespace
 }  // namespace penstock::tensor

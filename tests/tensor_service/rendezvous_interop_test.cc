@@ -158,12 +158,38 @@ TEST_F(RendezvousInteropTest, CodesThatAreNoErrorsAreRefused) {
   for (const uint32_t code : {0u, 17u, 0xffffffffu}) {
     grpc::ClientContext context;
     v1::CancelStepRequest request;
+    request.set_step(0);
     request.set_code(code);
     v1::CancelStepReply reply;
     EXPECT_EQ(stub->CancelStep(&context, request, &reply).error_code(),
               grpc::StatusCode::INVALID_ARGUMENT);
   }
+  const Tensor one = *Tensor::Of<uint8_t>({1}, {1});
+  EXPECT_TRUE(Client().Send(Key(0, "x"), one).ok()) << "the step goes on";
+}
+
+// A message without fields is one that somebody forgot to fill.
+TEST_F(RendezvousInteropTest, RequestWithoutAStepEndsNone) {
+  auto stub = v1::TensorRendezvous::NewStub(Channel());
+  const Tensor one = *Tensor::Of<uint8_t>({1}, {1});
+  ASSERT_TRUE(Client().Send(Key(0, "x"), one).ok());
+  {
+    grpc::ClientContext context;
+    v1::FinishStepReply reply;
+    EXPECT_EQ(stub->FinishStep(&context, {}, &reply).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  {
+    grpc::ClientContext context;
+    v1::CancelStepRequest request;
+    request.set_code(grpc::StatusCode::ABORTED);
+    v1::CancelStepReply reply;
+    EXPECT_EQ(stub->CancelStep(&context, request, &reply).error_code(),
+              grpc::StatusCode::INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(table_->usage().tensors, 1u);
   EXPECT_TRUE(Client().FinishStep(0).ok());
+  EXPECT_EQ(table_->usage().tensors, 0u);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // Tensors in Penstock's pool go through a rendezvous in another process's hands
 // without a copy, from the sender to all its receivers.
 
+#include <chrono>
 #include <cstring>
 #include <memory>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
@@ -47,6 +49,7 @@ class RendezvousPoolTest : public testing::Test {
         Credentials(grpc::InsecureChannelCredentials(), options),
         UnlimitedMessages()));
     // The first message of a connection may go before the path is agreed on.
+    EXPECT_TRUE(client_->Send({0, "x", "", ""}, Tensor()).ok());
     EXPECT_TRUE(client_->FinishStep(0).ok());
   }
   ~RendezvousPoolTest() override {
@@ -87,6 +90,22 @@ TEST_F(RendezvousPoolTest, OneCopyIsSharedByAllReceivers) {
     const auto got = client_->Receive({1, "x", "", ""});
     ASSERT_TRUE(got.ok()) << got.status();
     EXPECT_TRUE(IsSameMemory(sent, got->tensor)) << i;
+  }
+}
+
+// Their memory is the service's, wherever the receivers read it.
+TEST_F(RendezvousPoolTest, WhatReceiversReadCountsUntilTheyLetGo) {
+  ASSERT_TRUE(table_.Send({1, "x", "", ""}, InPool(4)).ok());
+  {
+    const auto got = client_->Receive({1, "x", "", ""});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(table_.usage().tensors, 0u);
+    EXPECT_GE(table_.usage().bytes, static_cast<size_t>(kBytes));
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (table_.usage().bytes > 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), end);
+    std::this_thread::yield();
   }
 }
 

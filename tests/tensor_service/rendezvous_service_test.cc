@@ -188,6 +188,7 @@ TEST_F(RendezvousServiceTest, LongestStatusComesThrough) {
   RendezvousClient client = Client();
   const RendezvousKey longest = {
       1, std::string(RendezvousKey::kMaxNameBytes, '\x01'), "", ""};
+  ASSERT_TRUE(client.Send(Key(1, "x"), Floats({1})).ok());
   ASSERT_TRUE(
       client.CancelStep(1, absl::AbortedError(std::string(5000, '\x02'))).ok());
   const absl::Status status = client.Receive(longest).status();
@@ -247,6 +248,7 @@ TEST_F(RendezvousServiceTest, ShutdownWithoutCancelEndsByItsDeadline) {
 TEST_F(RendezvousServiceTest, PeerCannotOpenMoreWaitsThanAllowed) {
   Rendezvous::Options options;
   options.max_waiters = 2;
+  options.client_share = 1;
   Start(options);
   RendezvousClient client = Client();
   std::future<Result> first = Waiting(&client, Key(1, "x"));

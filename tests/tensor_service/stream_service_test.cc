@@ -78,7 +78,14 @@ class StreamServiceTest : public testing::Test {
     return true;
   }
 
-  TensorStore store_{kBudget};
+  static TensorStore::Options Options() {
+    TensorStore::Options options;
+    options.budget_bytes = kBudget;
+    options.client_share = 1;
+    return options;
+  }
+
+  TensorStore store_{Options()};
   std::unique_ptr<grpc::Service> service_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;

@@ -1,0 +1,147 @@
+// What one request and one client may cause at a store, and that others get
+// theirs meanwhile.
+
+#include <sys/resource.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tensor_service/client.h"
+#include "tensor_service/tensor.grpc.pb.h"
+#include "tests/tensor_service/shares_test_util.h"
+
+namespace penstock::tensor {
+namespace {
+
+// The most that this process has had in memory, in bytes.
+size_t PeakBytes() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<size_t>(usage.ru_maxrss) * kKiB;
+}
+
+// Three bytes each: a request of 3 MB once took 1.4 GB.
+TEST_F(SharesTest, OneNameAMillionTimesIsRefusedBeforeItTakesMemory) {
+  ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB))).ok());
+  std::string names;
+  for (int i = 0; i < 1000000; ++i) names += "\x0a\x01w";
+  const size_t before = PeakBytes();
+  for (const char* method : {"Get", "GetStream", "Delete"}) {
+    const absl::Status status = Call(method, names);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), "1000000 tensors"))
+        << status;
+  }
+  EXPECT_LT(PeakBytes() - before, 32 * kMiB);
+  EXPECT_EQ(store_.usage().tensors, 1u);
+  EXPECT_EQ(store_.usage().answer_bytes, 0u);
+}
+
+TEST_F(SharesTest, NameThatIsRepeatedWithinReasonIsAnsweredAsOften) {
+  ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB))).ok());
+  TensorClient client(Channel());
+  const auto got = client.Get(std::vector<std::string>(4000, "w"));
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(got->tensors.size(), 4000u);
+  EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
+}
+
+// The elements of short tensors are copied into each answer.
+TEST_F(SharesTest, CopiedElementsCountToo) {
+  ASSERT_TRUE(store_.Put(Only("w", OfBytes(kKiB - 1))).ok());
+  TensorClient client(Channel());
+  EXPECT_TRUE(client.Get(std::vector<std::string>(4000, "w")).ok());
+  EXPECT_EQ(client.Get(std::vector<std::string>(6000, "w")).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(SharesTest, FullStoreIsReadAndListed) {
+  TensorClient client(Channel());
+  Bundle all;
+  for (int i = 0; i < 4000; ++i) {
+    all.tensors.push_back({absl::StrCat("t", i), OfBytes(kKiB)});
+  }
+  ASSERT_TRUE(client.Put(all).ok());
+  ASSERT_TRUE(
+      client.Put(Only("rest", OfBytes(kBudget - 4000 * 1600 - kKiB))).ok());
+  EXPECT_EQ(client.List()->size(), 4001u);
+  EXPECT_TRUE(client.Get({"rest"}).ok());
+}
+
+TEST_F(SharesTest, AnswersThatAreNotReadCountAndGiveBack) {
+  ASSERT_TRUE(store_.Put(Only("x", OfBytes(6 * kMiB))).ok());
+  v1::GetRequest get;
+  get.add_names("x");
+  const auto channel = Channel();
+  {
+    const Stalled stalled(channel, "/penstock.tensor.v1.TensorExchange/Get",
+                          get);
+    ASSERT_TRUE(Becomes([&] { return store_.usage().answer_bytes > 0; }));
+    // What it holds of the first is not what is stored any more.
+    ASSERT_TRUE(store_.Put(Only("x", OfBytes(6 * kMiB))).ok());
+    EXPECT_GE(store_.usage().bytes, 12 * kMiB);
+    EXPECT_EQ(store_.Put(Only("y", OfBytes(5 * kMiB))).status().code(),
+              absl::StatusCode::kResourceExhausted);
+  }
+  // Some thread has to poll for the connection, or the cancel waits for 10 s.
+  EXPECT_TRUE(TensorClient(channel).List().ok());
+  EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 7 * kMiB; }));
+  EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
+}
+
+TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
+  auto stub = v1::TensorExchange::NewStub(Channel());
+  const auto announce = [&stub](grpc::ClientContext* context,
+                                v1::PutReply* reply, size_t bytes) {
+    auto writer = stub->PutStream(context, reply);
+    v1::BundlePart part;
+    v1::Tensor* const piece = part.add_tensors()->mutable_tensor();
+    part.mutable_tensors(0)->set_name("t");
+    piece->set_dtype(v1::DTYPE_UINT8);
+    piece->add_shape(1);
+    piece->set_data("p");
+    part.mutable_header()->mutable_piece()->set_dtype(v1::DTYPE_UINT8);
+    part.mutable_header()->mutable_piece()->add_shape(
+        static_cast<int64_t>(bytes));
+    writer->Write(part);
+    return writer;
+  };
+  // One stream, and another of the same client beside it.
+  grpc::ClientContext all_context;
+  v1::PutReply reply;
+  auto all = announce(&all_context, &reply, kBudget - 4 * kKiB);
+  EXPECT_EQ(all->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  grpc::ClientContext half_context;
+  auto half = announce(&half_context, &reply, kBudget / 2 - 4 * kKiB);
+  ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 7 * kMiB; }));
+  grpc::ClientContext more_context;
+  auto more = announce(&more_context, &reply, kMiB);
+  EXPECT_EQ(more->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // Others go on.
+  TensorClient other(Channel());
+  const auto streamed = other.PutStream(Only("s", OfBytes(3 * kMiB)));
+  EXPECT_TRUE(streamed.ok()) << streamed.status();
+  const auto put = other.Put(Only("u", OfBytes(4 * kMiB)));
+  EXPECT_TRUE(put.ok()) << put.status();
+  half_context.TryCancel();
+  EXPECT_FALSE(half->Finish().ok());
+  EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 8 * kMiB; }));
+}
+
+TEST_F(SharesTest, ExchangeNeedsRoomForBoth) {
+  TensorClient client(Channel());
+  ASSERT_TRUE(client.Put(Only("x", OfBytes(9 * kMiB))).ok());
+  EXPECT_EQ(client.Exchange(Only("x", OfBytes(8 * kMiB))).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(client.Exchange(Only("x", OfBytes(6 * kMiB)))
+                ->tensors[0]
+                .tensor.byte_size(),
+            9 * kMiB);
+}
+
+}  // namespace
+}  // namespace penstock::tensor
