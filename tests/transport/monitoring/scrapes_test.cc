@@ -93,9 +93,11 @@ class ScrapesTest : public testing::Test {
   ScrapesTest() {
     progress::EventLoop* const loop =
         progress::EventLoop::GetForMonitoring().value();
-    // Lives on, as those of a process do.
-    auto* const scrapes = new Scrapes(
-        loop, [collector = collector_] { return collector->Collect(); });
+    // Live on, as those of a process do.
+    static auto* const all = new std::vector<std::unique_ptr<Scrapes>>;
+    all->push_back(std::make_unique<Scrapes>(
+        loop, [collector = collector_] { return collector->Collect(); }));
+    Scrapes* const scrapes = all->back().get();
     sockaddr_storage address = {};
     address.ss_family = AF_INET;
     reinterpret_cast<sockaddr_in&>(address).sin_addr.s_addr =
