@@ -119,23 +119,36 @@ class Attack {
     return kMaxSetupBytes;
   }
 
+  // Honest, or wrong in one part.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
-    const bool is_honest = random_->OneIn(2);
-    for (RemotePart& part : region) part = AnyPart(is_honest);
+    for (RemotePart& part : region) part = HonestPart();
+    if (random_->OneIn(2)) Spoil(&region[random_->Below(region.size())]);
     return region;
   }
-  RemotePart AnyPart(bool is_honest) {
+  RemotePart HonestPart() {
     RemotePart part;
     part.key = RegionKey(next_id_ > 0 ? random_->Below(next_id_) % kIds : 0,
                          random_->Below(64));
     part.offset = random_->Below(kSegmentBytes);
     part.length = 1 + random_->Below(kSegmentBytes - part.offset);
-    if (is_honest) return part;
-    if (random_->OneIn(4)) part.key = random_->Number(64);
-    if (random_->OneIn(4)) part.offset = random_->Number(64);
-    if (random_->OneIn(4)) part.length = random_->Number(64);
     return part;
+  }
+  void Spoil(RemotePart* part) {
+    switch (random_->Below(4)) {
+      case 0:
+        part->key = random_->Number(64);
+        break;
+      case 1:
+        part->offset = random_->Number(64);
+        break;
+      case 2:
+        part->length = random_->Number(64);
+        break;
+      default:  // whose end lies in the segment, since it wraps
+        part->length = random_->Number(64);
+        part->offset = random_->Below(kSegmentBytes) - part->length;
+    }
   }
 
   size_t Use(const RemoteRegion& region) {

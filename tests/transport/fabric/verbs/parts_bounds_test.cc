@@ -58,22 +58,32 @@ class Attack {
   }
 
  private:
+  // Honest mostly, or wrong in one part, which breaks the connection if it is
+  // read, as hardware does.
   RemoteRegion AnyRegion() {
     RemoteRegion region(1 + random_->Number(9));
-    const bool is_honest = !random_->OneIn(8);
-    for (RemotePart& part : region) part = AnyPart(is_honest);
+    for (RemotePart& part : region) {
+      part = exposed_.region.empty() ? RemotePart() : exposed_.region.front();
+      part.length = 1 + random_->Below(kExposed);
+    }
+    if (random_->OneIn(8)) Spoil(&region[random_->Below(region.size())]);
     return region;
   }
-  RemotePart AnyPart(bool is_honest) {
-    RemotePart part =
-        exposed_.region.empty() ? RemotePart() : exposed_.region.front();
-    part.length = 1 + random_->Below(kExposed);
-    if (is_honest) return part;
-    // Breaks the connection, as hardware does.
-    if (random_->OneIn(4)) part.key = random_->Number(64);
-    if (random_->OneIn(4)) part.offset = random_->Number(64);
-    if (random_->OneIn(4)) part.length = random_->Number(64);
-    return part;
+  void Spoil(RemotePart* part) {
+    switch (random_->Below(4)) {
+      case 0:
+        part->key = random_->Number(64);
+        break;
+      case 1:
+        part->offset = random_->Number(64);
+        break;
+      case 2:
+        part->length = random_->Number(64);
+        break;
+      default:  // whose end lies in what is exposed, since it wraps
+        part->length = random_->Number(64);
+        part->offset += random_->Below(kExposed) - part->length;
+    }
   }
 
   // As a session does: reads pieces of what the list says, and gives it back.
