@@ -121,8 +121,14 @@ void SetUpShm(Random* random) {
   const std::string input = absl::StrCat(
       "PSHM", Number(random->Mostly<uint16_t>(5)),
       Number(random->Mostly<uint8_t>(1 + random->Below(7))), Number(length),
-      random->Field<uint64_t>(), random->Field<uint32_t>(), Some(length));
-  Feed(input, [&] { return fabric::shm::DecodeSetup(input); });
+      Number(random->OneIn(2) ? random->Number(64) : uint64_t{256} << 10),
+      random->Field<uint32_t>(), Some(length));
+  Feed(input, [&] {
+    auto message = fabric::shm::DecodeSetup(input);
+    if (!message.ok()) return message;
+    EXPECT_LE(message->size, fabric::shm::kMaxPassedDeviceBytes);
+    return message;
+  });
 }
 
 // A side that has `receives` posted, against a peer that grants any number.
