@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <limits>
 #include <utility>
 
@@ -31,9 +32,6 @@ constexpr int kMostYoungTables = 36;
 constexpr uint64_t kSpareBytes = uint64_t{64} << 20;
 constexpr uint64_t kSpareShare = 8;
 
-// A write that finds the memory for rows used up waits so long at most. It
-// holds up a shard of a table.
-constexpr absl::Duration kLongestStall = absl::Seconds(30);
 constexpr absl::Duration kStallPoll = absl::Milliseconds(1);
 
 // RocksDB's logger ignores a write that fails and writes on. With assertions,
@@ -84,8 +82,10 @@ absl::Status StatusOf(const rocksdb::Status& status) {
   return absl::InternalError(status.ToString());
 }
 
-Database::Database(std::unique_ptr<ScratchFolder> folder, DiskCalls* calls)
-    : calls_(calls),
+Database::Database(const Options& options,
+                   std::unique_ptr<ScratchFolder> folder, DiskCalls* calls)
+    : options_(options),
+      calls_(calls),
       folder_(std::move(folder)),
       shortage_([this] { return calls_->SpaceAt(folder_->path()).free; }),
       files_(std::make_shared<TierFileSystem>(calls, &shortage_)),
@@ -95,8 +95,8 @@ Database::Database(std::unique_ptr<ScratchFolder> folder, DiskCalls* calls)
 
 // Writes stop, instead of becoming slower at first: Write() polls, and each
 // poll would make them slower still.
-rocksdb::Options Database::OptionsFor(size_t memory_bytes) const {
-  const size_t half = std::max(memory_bytes, kSmallestMemory) / 2;
+rocksdb::Options Database::RocksOptions() const {
+  const size_t half = std::max(options_.memory_bytes, kSmallestMemory) / 2;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = rocksdb::NewLRUCache(half);
   table.cache_index_and_filter_blocks = true;
@@ -129,16 +129,16 @@ rocksdb::Options Database::OptionsFor(size_t memory_bytes) const {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Database>> Database::Open(
-    const std::string& parent, size_t memory_bytes, DiskCalls* calls) {
-  auto folder = ScratchFolder::Make(parent);
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const Options& options,
+                                                         DiskCalls* calls) {
+  auto folder = ScratchFolder::Make(options.folder);
   if (!folder.ok()) return folder.status();
-  auto database =
-      std::unique_ptr<Database>(new Database(*std::move(folder), calls));
+  auto database = std::unique_ptr<Database>(
+      new Database(options, *std::move(folder), calls));
   rocksdb::DB* db = nullptr;
   const std::string path = database->folder_->path() + "/db";
-  const absl::Status status = StatusOf(
-      rocksdb::DB::Open(database->OptionsFor(memory_bytes), path, &db));
+  const absl::Status status =
+      StatusOf(rocksdb::DB::Open(database->RocksOptions(), path, &db));
   if (!status.ok()) {
     return absl::Status(status.code(), absl::StrCat("rows on disk: open ", path,
                                                     ": ", status.message()));
@@ -167,11 +167,13 @@ absl::Status Database::Write(rocksdb::WriteBatch* batch) {
     const rocksdb::Status written = db_->Write(Unlogged(), batch);
     if (!written.IsIncomplete()) return StatusOf(written);
     const absl::Time now = base::SteadyNow();
-    if (end == absl::InfiniteFuture()) end = now + kLongestStall;
+    if (end == absl::InfiniteFuture()) end = now + options_.longest_stall;
     if (now > end) {
+      // Those that come next do not wait as long for the same disk.
+      shortage_.OnFailed(Shortage::Kind::kFlush, ETIME, 0);
       return absl::ResourceExhaustedError(
-          absl::StrCat("the disk has written nothing for ",
-                       absl::FormatDuration(kLongestStall)));
+          absl::StrCat("the disk has taken no rows for ",
+                       absl::FormatDuration(options_.longest_stall)));
     }
     absl::SleepFor(kStallPoll);
   }

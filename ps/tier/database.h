@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ps/tier/disk_calls.h"
 #include "ps/tier/scratch_folder.h"
 #include "ps/tier/shortage.h"
@@ -30,11 +31,18 @@ absl::Status StatusOf(const rocksdb::Status& status);
 // database. Thread-safe.
 class Database {
  public:
-  // Makes a folder of its own in `parent`. Takes `memory_bytes`: half for rows
-  // that wait to be written, half for blocks that were read. Errors name the
-  // folder. `calls` outlives the database.
-  static absl::StatusOr<std::unique_ptr<Database>> Open(
-      const std::string& parent, size_t memory_bytes, DiskCalls* calls);
+  struct Options {
+    // Where it makes a folder of its own.
+    std::string folder;
+    // Half for rows that wait to be written, half for blocks that were read.
+    size_t memory_bytes = 0;
+    // A write that finds the memory for rows used up waits so long at most.
+    absl::Duration longest_stall;
+  };
+
+  // Errors name the folder. `calls` outlives the database.
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const Options& options,
+                                                        DiskCalls* calls);
   // Does not wait for the disk to have room.
   ~Database();
 
@@ -42,7 +50,8 @@ class Database {
   rocksdb::DB* db() const { return db_.get(); }
 
   // Applies `batch`. Blocks while memory for rows is used up and the disk takes
-  // some. Returns RESOURCE_EXHAUSTED without any effect if the disk does not.
+  // some. Returns RESOURCE_EXHAUSTED without any effect if the disk does not,
+  // or after the longest stall.
   absl::Status Write(rocksdb::WriteBatch* batch);
 
   // Returns for how many bytes of rows the disk has room: half of what it has
@@ -51,11 +60,13 @@ class Database {
   uint64_t BytesLeft() const;
 
  private:
-  Database(std::unique_ptr<ScratchFolder> folder, DiskCalls* calls);
-  rocksdb::Options OptionsFor(size_t memory_bytes) const;
+  Database(const Options& options, std::unique_ptr<ScratchFolder> folder,
+           DiskCalls* calls);
+  rocksdb::Options RocksOptions() const;
   // Bytes of rows that wait to be written.
   uint64_t Unwritten() const;
 
+  const Options options_;
   DiskCalls* const calls_;
   const std::unique_ptr<ScratchFolder> folder_;
   Shortage shortage_;

@@ -200,7 +200,8 @@ class RocksTier : public sparse::Tier {
 
 absl::StatusOr<std::unique_ptr<DiskTiers>> RocksTiers::Open(
     const DiskOptions& options, DiskCalls* calls) {
-  auto database = Database::Open(options.folder, options.memory_bytes, calls);
+  auto database = Database::Open(
+      {options.folder, options.memory_bytes, options.longest_stall}, calls);
   if (!database.ok()) return database.status();
   return std::unique_ptr<DiskTiers>(
       new RocksTiers(options.max_bytes, *std::move(database)));

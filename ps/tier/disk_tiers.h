@@ -9,6 +9,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ps/sparse/tier.h"
 #include "ps/tier/disk_calls.h"
 
@@ -24,6 +25,9 @@ struct DiskOptions {
   // Memory for all tables: blocks that were read, and rows that wait to be
   // written, half of it each.
   size_t memory_bytes = size_t{128} << 20;
+  // A Put() waits so long at most for a disk that is slow, or does not answer.
+  // Meanwhile it holds up a shard of a table.
+  absl::Duration longest_stall = absl::Seconds(30);
 };
 
 // One database for all tables of a server. A full or failing disk costs refused

@@ -143,8 +143,10 @@ class TierFileSystem::Listener : public rocksdb::EventListener {
   absl::flat_hash_set<std::string> compacted_ ABSL_GUARDED_BY(mu_);
 };
 
-TierFileSystem::TierFileSystem(DiskCalls* calls, Shortage* shortage)
-    : FileSystemWrapper(FileSystem::Default()),
+TierFileSystem::TierFileSystem(
+    DiskCalls* calls, Shortage* shortage,
+    const std::shared_ptr<rocksdb::FileSystem>& kernel)
+    : FileSystemWrapper(kernel),
       calls_(calls),
       shortage_(shortage),
       listener_(std::make_shared<Listener>(shortage)) {}

@@ -30,12 +30,14 @@ namespace penstock::ps {
 // While the database is being opened, failures are reported.
 class TierFileSystem : public rocksdb::FileSystemWrapper {
  public:
-  // Both outlive it.
-  TierFileSystem(DiskCalls* calls, Shortage* shortage);
+  // `calls` and `shortage` outlive it. `kernel` has all files but tables.
+  TierFileSystem(DiskCalls* calls, Shortage* shortage,
+                 const std::shared_ptr<rocksdb::FileSystem>& kernel =
+                     rocksdb::FileSystem::Default());
   ~TierFileSystem() override;
 
   // Returns what must be among the listeners of the database: it tells which
-  // tables are of compactions. Outlives this object.
+  // tables are of compactions. Uses the shortage.
   std::shared_ptr<rocksdb::EventListener> listener() const;
 
   // The database is open.

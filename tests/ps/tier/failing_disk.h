@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 
 #include "ps/tier/disk_calls.h"
 
@@ -24,6 +26,8 @@ class FailingDisk : public DiskCalls {
   std::atomic<size_t> most{SIZE_MAX};
   // Calls that have failed.
   std::atomic<uint64_t> failures{0};
+  // Writes block, as those of a disk that does not answer.
+  std::atomic<bool> hangs{false};
   // Replaces what the disk has free, unless it is 0.
   std::atomic<uint64_t> free_bytes{0};
 
@@ -31,6 +35,7 @@ class FailingDisk : public DiskCalls {
     return Fails(create) ? -1 : DiskCalls::Create(path);
   }
   ssize_t Write(int fd, const char* data, size_t size, off_t at) override {
+    while (hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (Fails(write)) return -1;
     return DiskCalls::Write(fd, data, std::min<size_t>(size, most), at);
   }

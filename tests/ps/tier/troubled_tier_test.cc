@@ -42,6 +42,7 @@ class TroubledTierTest : public testing::Test {
     DiskOptions options;
     options.folder = folder_;
     options.memory_bytes = 1 << 20;
+    options.longest_stall = absl::Seconds(1);
     tiers_ = *DiskTiers::Open(options, &disk_);
     tier_ = tiers_->NewTier();
   }
@@ -117,6 +118,22 @@ TEST_F(TroubledTierTest, RowsAreErasedMeanwhile) {
   }
   ExpectRows();
   disk_.write = 0;
+  PutAgain();
+  ExpectRows();
+}
+
+TEST_F(TroubledTierTest, ADiskThatDoesNotAnswerHoldsUpNobodyForLong) {
+  disk_.hangs = true;
+  absl::Time begin = absl::Now();
+  absl::Status refused = PutUntilRefused();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("no rows for 1s"));
+  EXPECT_GE(absl::Now() - begin, absl::Seconds(1));
+  begin = absl::Now();
+  for (int i = 0; i < 100; ++i) ASSERT_FALSE(Put(next_++).ok());
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(1));
+  ExpectRows();
+  disk_.hangs = false;
   PutAgain();
   ExpectRows();
 }
