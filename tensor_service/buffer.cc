@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tensor_service/device_stream.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock::tensor {
 namespace {
@@ -33,6 +34,12 @@ struct InHandle {
 }  // namespace
 
 class Buffer::Key {};
+
+Buffer::Buffer() : fork_count_(progress::ForkCount()) {}
+
+bool Buffer::IsInherited() const {
+  return fork_count_ != progress::ForkCount();
+}
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
   // posix_memalign of 0 bytes may give null. One byte keeps data() valid.

@@ -79,7 +79,7 @@ class Buffer {
 
   // Makes Buffer's constructor unusable by others.
   class Key;
-  explicit Buffer(const Key&) {}
+  explicit Buffer(const Key&) : Buffer() {}
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -92,6 +92,9 @@ class Buffer {
   // that is known. For a part of a message that is the whole message.
   size_t held() const { return held_; }
   bool writable() const { return writable_; }
+  // Returns true in a forked child, for a buffer that the parent had made: the
+  // parent may use the memory too, and change what the child has not written.
+  bool IsInherited() const;
 
   Device device() const { return at_ == nullptr ? Device() : at_->device; }
   // Returns the address on the device; 0 on the host.
@@ -103,7 +106,7 @@ class Buffer {
 
  private:
   friend class BufferParts;
-  Buffer() = default;
+  Buffer();
 
   // Of memory on a device.
   struct Place {
@@ -118,6 +121,7 @@ class Buffer {
   size_t size_ = 0;
   size_t held_ = 0;
   std::unique_ptr<const Place> at_;  // null on the host
+  const uint32_t fork_count_;
   bool writable_ = false;
 };
 

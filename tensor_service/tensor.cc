@@ -145,7 +145,8 @@ absl::Status Tensor::CheckAccess(DType wanted) const {
 bool Tensor::IsExclusive() const {
   if (byte_size() == 0) return true;
   if (!device().is_host()) return false;
-  if (!buffer_->writable() || buffer_.use_count() != 1 || !IsAligned()) {
+  if (!buffer_->writable() || buffer_.use_count() != 1 || !IsAligned() ||
+      buffer_->IsInherited()) {
     return false;
   }
   // use_count() is a relaxed load. The fence orders our writes after the last

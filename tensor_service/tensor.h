@@ -115,7 +115,7 @@ class Tensor {
 
   // Returns whether no other handle, call or peer uses the memory, and
   // mutable_flat() would not copy it. Nobody else can begin to use it. False on
-  // a device.
+  // a device, and in a forked child for what its parent had made.
   bool IsExclusive() const;
 
   // Returns whether the elements can be accessed in place. A tensor of a peer's
@@ -150,7 +150,8 @@ class Tensor {
 
   // Returns the elements for writing. Copies them first if the memory is
   // read-only, unaligned or shared with another holder: a handle, a call that
-  // still sends it, or a peer that uses it in place. The copy is in memory of
+  // still sends it, a peer that uses it in place, or the process that this one
+  // was forked from. The copy is in memory of
   // DefaultAllocator(), as the tensor may be sent again. Returns
   // INVALID_ARGUMENT if T is another element type, and RESOURCE_EXHAUSTED if
   // there is no memory for the copy.

@@ -141,7 +141,7 @@ LAYERS = {
     ],
     # The stub that is preloaded; what it calls is plain C.
     "preload": ["transport/base", "transport/preload.h"],
-    "tensor_service": [],
+    "tensor_service": ["transport/progress/fork_count.h"],
     # Its tensors on GPUs.
     "tensor_service/cuda": [
         "transport/base",

@@ -1,6 +1,8 @@
 #include "tensor_service/tensor.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <limits>
 
@@ -65,6 +67,26 @@ TEST(TensorTest, WritingAloneCopiesNothing) {
   const char* before = tensor.bytes().data();
   ASSERT_TRUE(tensor.mutable_flat<float>().ok());
   EXPECT_EQ(tensor.bytes().data(), before);
+}
+
+// The memory may be shared memory, which the parent sends.
+TEST(TensorTest, WritingInAForkedChildCopiesFirst) {
+  Tensor tensor = *Tensor::Allocate(DType::kInt32, {2});
+  const absl::Span<int32_t> elements = *tensor.mutable_flat<int32_t>();
+  elements[0] = elements[1] = 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool was_exclusive = tensor.IsExclusive();
+    const absl::Span<int32_t> own = *tensor.mutable_flat<int32_t>();
+    _exit(!was_exclusive && own.data() != elements.data() && own[1] == 1 &&
+                  tensor.IsExclusive()
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(tensor.IsExclusive());
 }
 
 TEST(TensorTest, WritingToMemoryInFlightCopiesFirst) {

@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "transport/base/mutex.h"
+#include "transport/base/per_process.h"
 
 namespace penstock {
 namespace memory {
@@ -22,10 +23,7 @@ struct Registry {
   std::vector<std::weak_ptr<StableMemoryWatcher>> watchers ABSL_GUARDED_BY(mu);
 };
 
-Registry* TheRegistry() {
-  static Registry* const registry = new Registry;
-  return registry;
-}
+Registry* TheRegistry() { return base::PerProcess<Registry>::Get(); }
 
 std::vector<std::shared_ptr<StableMemoryWatcher>> LivingLocked(
     Registry* registry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry->mu) {
@@ -83,7 +81,11 @@ StableMemory::~StableMemory() {
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
     base::MutexLock lock(&registry->mu);
-    registry->ranges.erase(range_->data());
+    // In a child the range was not declared.
+    const auto declared = registry->ranges.find(range_->data());
+    if (declared != registry->ranges.end() && declared->second == range_) {
+      registry->ranges.erase(declared);
+    }
     range_->is_over_ = true;
     watchers = LivingLocked(registry);
   }

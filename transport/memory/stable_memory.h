@@ -6,7 +6,8 @@
 // that, and hooks into the allocator are no way to find out. So only a range
 // that was declared here stays registered beyond its use.
 //
-// All of this file is thread-safe. Declarations hold for the whole process.
+// All of this file is thread-safe. Declarations hold for the whole process, but
+// not for a forked child: no device of the parent's serves it.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_
 #define PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_

@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
+#include "transport/fabric/shm/private_in_child.h"
 #include "transport/memory/stable_memory.h"
 #include "transport/progress/aside.h"
 #include "transport/progress/event_loop.h"
+#include "transport/progress/fork_count.h"
 
 namespace penstock {
 namespace fabric {
@@ -66,6 +68,7 @@ struct ArenaSegment {
       : memory(std::move(segment)),
         id(id),
         has_reserved_pages(has_reserved_pages),
+        private_in_child(memory, has_reserved_pages),
         ranges(memory.size(), kRovingBytes) {
     // So that an RDMA device may keep it registered, too. Without, it is
     // registered for each use.
@@ -85,7 +88,9 @@ struct ArenaSegment {
   const Segment memory;
   const uint32_t id;
   const bool has_reserved_pages;
-  std::unique_ptr<memory::StableMemory> stable;  // ends before `memory`
+  // Both end before `memory`.
+  PrivateInChild private_in_child;
+  std::unique_ptr<memory::StableMemory> stable;
   // Guarded by the arena's mutex:
   memory::RangeAllocator ranges;
   bool was_used = false;  // since somebody last looked
@@ -124,11 +129,19 @@ Arena::Arena(uint64_t budget, HugePages huge_pages, absl::Duration idle_time)
       used_(metrics::Metric::kPoolUsed, {metrics::Pool::kShm}),
       reserved_(metrics::Metric::kPoolReserved, {metrics::Pool::kShm}),
       huge_pages_(huge_pages),
-      idle_time_(idle_time) {}
+      idle_time_(idle_time),
+      fork_count_(progress::ForkCount()) {}
 
 Arena::~Arena() = default;
 
+bool Arena::IsForeign() const { return fork_count_ != progress::ForkCount(); }
+
 absl::StatusOr<std::shared_ptr<ArenaLease>> Arena::Allocate(uint64_t size) {
+  if (IsForeign()) {
+    return absl::ResourceExhaustedError(
+        "the shared memory is that of the process that this one was forked "
+        "from");
+  }
   base::MutexLock lock(&mu_);
   for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
     std::shared_ptr<ArenaLease> lease = LeaseInLocked(segment.get(), size);
@@ -151,6 +164,8 @@ std::shared_ptr<ArenaLease> Arena::LeaseInLocked(ArenaSegment* segment,
 }
 
 absl::optional<Place> Arena::Find(const uint8_t* data, uint64_t size) const {
+  // What a child has written there its peers do not see.
+  if (IsForeign()) return absl::nullopt;
   const auto address = reinterpret_cast<uintptr_t>(data);
   base::MutexLock lock(&mu_);
   for (const std::unique_ptr<ArenaSegment>& segment : segments_) {
@@ -229,6 +244,7 @@ void Arena::SayWhyNotReservedLocked(const absl::Status& cause) {
 }
 
 void Arena::Free(const ArenaLease& lease) {
+  if (IsForeign()) return;
   base::MutexLock lock(&mu_);
   ArenaSegment* const segment = lease.segment_;
   segment->ranges.Free(lease.offset_, lease.size_);

@@ -76,6 +76,10 @@ class ArenaWatcher {
 // milliseconds if it is large. If the system has no memory to grow by, does not
 // ask again for a second. If there are no huge pages of the kind asked for,
 // uses ordinary ones, and logs once why none are reserved. Thread-safe.
+//
+// In a forked child the parent's leases stay readable, and what the child
+// writes there only the child sees (private_in_child.h). The arena serves
+// nothing there: it takes no lock, which might be held for ever.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   // Returns 1 GiB, but no more than a quarter of the machine's memory or of the
@@ -96,10 +100,10 @@ class Arena : public std::enable_shared_from_this<Arena> {
   ~Arena();
 
   // Leases `size` bytes. Returns RESOURCE_EXHAUSTED if the budget is used up or
-  // the system has no memory.
+  // the system has no memory, and in a forked child.
   absl::StatusOr<std::shared_ptr<ArenaLease>> Allocate(uint64_t size);
-  // Returns where `size` bytes at `data` lie, if they lie in this arena. The
-  // caller keeps the lease that they are of.
+  // Returns where `size` bytes at `data` lie, if they lie in this arena and it
+  // is not a parent's. The caller keeps the lease that they are of.
   absl::optional<Place> Find(const uint8_t* data, uint64_t size) const;
 
   // Tells `watcher` of segments that are given back, until it is gone.
@@ -130,6 +134,8 @@ class Arena : public std::enable_shared_from_this<Arena> {
       uint64_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SayWhyNotReservedLocked(const absl::Status& cause)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Returns true in a forked child, where this is a copy of the parent's.
+  bool IsForeign() const;
   void Free(const ArenaLease& lease);
   uint64_t ReservedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Has GiveBackOnLoop() called after idle_time_, unless it will be.
@@ -146,6 +152,7 @@ class Arena : public std::enable_shared_from_this<Arena> {
   metrics::Level reserved_;
   const HugePages huge_pages_;
   const absl::Duration idle_time_;
+  const uint32_t fork_count_;
 
   mutable base::Mutex mu_;
   bool will_look_ ABSL_GUARDED_BY(mu_) = false;

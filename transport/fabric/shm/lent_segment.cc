@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "transport/base/mutex.h"
+#include "transport/base/per_process.h"
 #include "transport/base/status_util.h"
 #include "transport/fabric/shm/segment.h"
 #include "transport/progress/aside.h"
@@ -24,16 +25,12 @@ namespace {
 // Device and inode: of one memory, as long as somebody has it mapped.
 using Identity = std::pair<uint64_t, uint64_t>;
 
+// A child makes its own: it has the parent's mappings too, but nobody looks
+// through the rest of them there.
 struct Registry {
   base::Mutex mu;
-  uint32_t fork_count ABSL_GUARDED_BY(mu) = progress::ForkCount();
   std::map<Identity, std::weak_ptr<LentSegment>> segments ABSL_GUARDED_BY(mu);
 };
-
-Registry* TheRegistry() {
-  static Registry* const registry = new Registry;
-  return registry;
-}
 
 // Copying pays where it frees a quarter of the segment at least.
 bool IsMuchLess(uint64_t bytes, uint64_t segment_bytes) {
@@ -49,15 +46,6 @@ uint64_t PageBefore(uint64_t offset) { return offset & ~(PageBytes() - 1); }
 
 uint64_t PageAfter(uint64_t offset) {
   return PageBefore(offset + PageBytes() - 1);
-}
-
-// What the parent has mapped, a child has too; but nobody looks through the
-// rest of it there.
-void ForgetParentsLocked(Registry* registry)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(registry->mu) {
-  if (registry->fork_count == progress::ForkCount()) return;
-  registry->fork_count = progress::ForkCount();
-  registry->segments.clear();
 }
 
 void DropDeadLocked(Registry* registry)
@@ -76,9 +64,8 @@ absl::StatusOr<std::shared_ptr<LentSegment>> LentSegment::Get(
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return base::ErrnoStatus(errno, "fstat");
   const Identity identity{status.st_dev, status.st_ino};
-  Registry* const registry = TheRegistry();
+  Registry* const registry = base::PerProcess<Registry>::Get();
   base::MutexLock lock(&registry->mu);
-  ForgetParentsLocked(registry);
   auto it = registry->segments.find(identity);
   std::shared_ptr<LentSegment> known =
       it == registry->segments.end() ? nullptr : it->second.lock();

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "transport/base/mutex.h"
-#include "transport/progress/fork_count.h"
+#include "transport/base/per_process.h"
 
 namespace penstock {
 namespace fabric {
@@ -40,23 +40,19 @@ absl::StatusOr<std::shared_ptr<Arena>> FindOrAdd(Arenas* arenas, uid_t uid,
   return arena;
 }
 
+// The child of a fork makes others. The parent's memory is the parent's: both
+// would hand out the same bytes.
+struct Shared {
+  base::Mutex mu;
+  Arenas arenas ABSL_GUARDED_BY(mu);
+};
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Arena>> ArenaFor(uid_t uid, HugePages huge_pages,
                                                 uint64_t bytes) {
-  struct Shared {
-    base::Mutex mu;
-    uint32_t fork_count ABSL_GUARDED_BY(mu) = progress::ForkCount();
-    Arenas arenas ABSL_GUARDED_BY(mu);
-  };
-  static Shared* const shared = new Shared;
+  Shared* const shared = base::PerProcess<Shared>::Get();
   base::MutexLock lock(&shared->mu);
-  if (shared->fork_count != progress::ForkCount()) {
-    // The parent's memory is the parent's: both would hand out the same bytes.
-    new Arenas(std::move(shared->arenas));
-    shared->arenas.clear();
-    shared->fork_count = progress::ForkCount();
-  }
   return FindOrAdd(&shared->arenas, uid, huge_pages, bytes);
 }
 

@@ -123,11 +123,11 @@ TEST(NoMemory, ArenaThatCannotGrowAsksAgainLater) {
 }
 
 TEST(NoMemory, PeerThatCannotMapAMessageGivesItBack) {
-  auto arena = Arena::Create(64 * kMiB);
-  Options options;
-  options.arena = arena;
-  ShmFabric fabric(options);
-  ForkedChild child([&] {
+  ForkedChild child([] {
+    auto arena = Arena::Create(64 * kMiB);
+    Options options;
+    options.arena = arena;
+    ShmFabric fabric(options);
     auto pair = MakePair(&fabric, &fabric);
     ASSERT_NE(pair, nullptr);
     ASSERT_TRUE(arena->Allocate(1).ok());  // the owner has its mapping

@@ -1,0 +1,56 @@
+#include "transport/base/per_process.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace penstock {
+namespace base {
+namespace {
+
+struct Counter {
+  std::mutex mu;
+  int count = 0;
+};
+
+TEST(PerProcess, ThreadsGetTheSameObject) {
+  std::mutex mu;
+  std::set<Counter*> seen;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      Counter* const counter = PerProcess<Counter>::Get();
+      std::lock_guard<std::mutex> lock(mu);
+      seen.insert(counter);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(seen.size(), 1u);
+}
+
+TEST(PerProcess, ChildHasAnotherThatNobodyHasLocked) {
+  Counter* const counter = PerProcess<Counter>::Get();
+  std::lock_guard<std::mutex> lock(counter->mu);
+  counter->count = 1;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    Counter* const own = PerProcess<Counter>::Get();
+    std::lock_guard<std::mutex> lock(own->mu);
+    _exit(own != counter && own->count == 0 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(PerProcess<Counter>::Get(), counter);
+}
+
+}  // namespace
+}  // namespace base
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// Objects that a process has once, and a forked child anew.
+
+#ifndef PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
+#define PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
+
+#include <pthread.h>
+
+#include <atomic>
+
+namespace penstock {
+namespace base {
+
+// Holds the process's only T, which is made at the first use and never
+// destroyed. The child of a fork gets a T of its own: the parent's may be
+// locked for ever there, by a thread that the child does not have.
+//
+// T is a type of one .cc file's, with a constructor that needs no arguments.
+template <typename T>
+class PerProcess {
+ public:
+  // Returns this process's object. Thread-safe.
+  static T* Get() {
+    T* object = current_.load(std::memory_order_acquire);
+    if (object != nullptr) return object;
+    static const int registered =
+        pthread_atfork(nullptr, nullptr, &ForgetInChild);
+    (void)registered;  // fails only if there is no memory
+    T* const made = new T;
+    if (current_.compare_exchange_strong(object, made)) return made;
+    delete made;
+    return object;
+  }
+
+ private:
+  static void ForgetInChild() { current_.store(nullptr); }
+
+  static std::atomic<T*> current_;
+};
+
+template <typename T>
+std::atomic<T*> PerProcess<T>::current_{nullptr};
+
+}  // namespace base
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
