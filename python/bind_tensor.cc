@@ -56,6 +56,10 @@ message, lent by DLPack, or sent and still used by the peer. So ask anew after
 each call that sends the tensor. An array from before still shows the memory
 from before, and writing to it may change what the peer has.
 
+In a process that was forked, the memory of what its parent had counts as used
+by the parent: the tensor moves to a copy. Writing to an array from before the
+fork changes nothing of the parent's, nor of a peer's.
+
 A tensor of bools with bytes other than 0 and 1, which a foreign peer may send,
 is copied with 1 for these. Raises InvalidArgument for bf16: see bits().)";
 

@@ -24,6 +24,7 @@
 #include "python/errors.h"
 #include "python/from_any.h"
 #include "python/gil.h"
+#include "python/maker.h"
 #include "python/paths.h"
 #include "python/tensor_object.h"
 #include "tensor_service/status.h"
@@ -130,11 +131,19 @@ class Client {
     Remember(channel);
     client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted);
   }
-  ~Client() { Close(); }
+  // Those of a parent leak: gRPC might wait for its threads.
+  ~Client() {
+    if (maker_.IsParent()) {
+      new std::shared_ptr<TensorClient>(std::move(client_));
+    } else {
+      Close();
+    }
+  }
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   void Close() {
+    if (maker_.IsParent()) return;
     std::shared_ptr<TensorClient> client = std::move(client_);
     Unlocked unlocked;
     client.reset();
@@ -144,6 +153,7 @@ class Client {
   // one of them may close this client.
   template <typename Call>
   auto Run(const Call& call) {
+    if (maker_.IsParent()) Throw(maker_.Refuse(target_));
     const std::shared_ptr<TensorClient> client = client_;
     if (client == nullptr) {
       Throw(absl::FailedPreconditionError(
@@ -161,6 +171,7 @@ class Client {
 
  private:
   const std::string target_;
+  const Maker maker_;
   std::shared_ptr<TensorClient> client_;  // null: closed
 };
 

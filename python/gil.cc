@@ -1,5 +1,6 @@
 #include "python/gil.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "transport/base/mutex.h"
 
 namespace penstock::python {
 namespace {
@@ -16,9 +17,10 @@ namespace {
 namespace py = pybind11;
 
 // What waits for the GIL. Lives as long as the process, since gRPC's threads
-// may come at any time.
+// may come at any time. Not absl's lock, which does not survive a fork that
+// other threads wait through.
 struct Pending {
-  absl::Mutex mu;
+  base::Mutex mu;
   std::vector<std::function<void()>> functions ABSL_GUARDED_BY(mu);
   bool is_scheduled ABSL_GUARDED_BY(mu) = false;
   bool has_ended ABSL_GUARDED_BY(mu) = false;
@@ -27,6 +29,18 @@ struct Pending {
 Pending& ThePending() {
   static auto* const pending = new Pending;
   return *pending;
+}
+
+// Hold the lock around a fork: a thread of gRPC's that has it is not in the
+// child. Such a thread never waits for the GIL, so neither does the fork.
+void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Lock(); }
+
+void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Unlock(); }
+
+// The child has its own copies of the objects, and lets go of them.
+void InChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  ThePending().is_scheduled = false;  // whatever became of it
+  ThePending().mu.Unlock();
 }
 
 std::atomic<bool> is_exiting{false};
@@ -50,7 +64,7 @@ Unlocked::~Unlocked() noexcept(false) {
 
 void RunLater(std::function<void()> function) {
   Pending& pending = ThePending();
-  absl::MutexLock lock(&pending.mu);
+  base::MutexLock lock(&pending.mu);
   if (pending.has_ended) {
     // Destroying it might touch objects of an interpreter that is gone.
     new std::function<void()>(std::move(function));
@@ -69,7 +83,7 @@ void RunPending() {
   Pending& pending = ThePending();
   std::vector<std::function<void()>> functions;
   {
-    absl::MutexLock lock(&pending.mu);
+    base::MutexLock lock(&pending.mu);
     pending.is_scheduled = false;
     functions.swap(pending.functions);
   }
@@ -89,6 +103,8 @@ void ThrowIfRaised() {
   if (PyErr_Occurred() != nullptr) throw py::error_already_set();
 }
 
+void SurviveForks() { pthread_atfork(&BeforeFork, &InParent, &InChild); }
+
 void PrepareForExit(const std::function<void()>& function) {
   py::module_::import("atexit").attr("register")(py::cpp_function([function] {
     exiting_thread = std::this_thread::get_id();
@@ -96,7 +112,7 @@ void PrepareForExit(const std::function<void()>& function) {
     function();
     RunPending();
     Pending& pending = ThePending();
-    absl::MutexLock lock(&pending.mu);
+    base::MutexLock lock(&pending.mu);
     pending.has_ended = true;
   }));
 }

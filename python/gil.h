@@ -39,6 +39,10 @@ void RunLater(std::function<void()> function);
 // thread does so by itself between two instructions of Python's.
 void RunPending();
 
+// Has RunLater() and RunPending() work in forked children, too. Call it once,
+// from the module.
+void SurviveForks();
+
 // Looks for signals, such as Ctrl-C, from a thread that waits Unlocked. Returns
 // whether a handler has raised an exception, which ThrowIfRaised() throws.
 bool IsInterrupted();

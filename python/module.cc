@@ -24,6 +24,7 @@ PYBIND11_MODULE(_penstock, module) {
   module.attr("_knows_numpy_2") =
       PYBIND11_VERSION_MAJOR * 100 + PYBIND11_VERSION_MINOR >= 212;
   python::UseTransport();
+  python::SurviveForks();
   python::PrepareForExit([] {
     python::CloseAll();
     python::StopServers();

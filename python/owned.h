@@ -3,8 +3,6 @@
 #ifndef PENSTOCK_PYTHON_OWNED_H_
 #define PENSTOCK_PYTHON_OWNED_H_
 
-#include <unistd.h>
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "python/maker.h"
 
 namespace penstock::python {
 
@@ -25,7 +24,7 @@ class Owned {
       : name_(std::move(name)), client_(std::move(client)) {}
   // The threads of a client are not in a child of its process: it leaks there.
   ~Owned() {
-    if (IsForked()) (void)client_.release();
+    if (maker_.IsParent()) (void)client_.release();
   }
 
   // Calls `use(client)`, at the same time as others, or as the only one.
@@ -33,7 +32,7 @@ class Owned {
   // closed, or is that of a parent process.
   template <typename Use>
   absl::Status Share(const Use& use) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (IsForked()) return Forked();
+    if (maker_.IsParent()) return maker_.Refuse(name_);
     absl::ReaderMutexLock lock(&mu_);
     if (client_ == nullptr) return Closed();
     use(*client_);
@@ -41,7 +40,7 @@ class Owned {
   }
   template <typename Use>
   absl::Status Alone(const Use& use) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (IsForked()) return Forked();
+    if (maker_.IsParent()) return maker_.Refuse(name_);
     absl::MutexLock lock(&mu_);
     if (client_ == nullptr) return Closed();
     use(*client_);
@@ -50,25 +49,19 @@ class Owned {
 
   // Closes it. Returns null if it was closed, or is a parent's.
   std::unique_ptr<Client> Take() ABSL_LOCKS_EXCLUDED(mu_) {
-    if (IsForked()) return nullptr;
+    if (maker_.IsParent()) return nullptr;
     absl::MutexLock lock(&mu_);
     return std::move(client_);
   }
 
  private:
-  bool IsForked() const { return getpid() != process_; }
   absl::Status Closed() const {
     return absl::FailedPreconditionError(
         absl::StrCat(name_, ": it is closed; make another one"));
   }
-  absl::Status Forked() const {
-    return absl::FailedPreconditionError(absl::StrCat(
-        name_, ": process ", process_, " has made it, and this one was forked ",
-        "from that: make another one here, in a process that was spawned"));
-  }
 
   const std::string name_;
-  const pid_t process_ = getpid();
+  const Maker maker_;
   absl::Mutex mu_;
   std::unique_ptr<Client> client_ ABSL_GUARDED_BY(mu_);
 };

@@ -9,21 +9,20 @@
 #include "absl/synchronization/mutex.h"
 #include "python/bindings.h"
 #include "python/gil.h"
+#include "transport/base/per_process.h"
 
 namespace penstock::python {
 namespace {
 
 namespace py = pybind11;
 
+// Those of this process: a forked child has none of its parent's.
 struct Channels {
   absl::Mutex mu;
   std::vector<std::weak_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mu);
 };
 
-Channels& TheChannels() {
-  static auto* const channels = new Channels;
-  return *channels;
-}
+Channels& TheChannels() { return *base::PerProcess<Channels>::Get(); }
 
 std::vector<std::shared_ptr<grpc::Channel>> LiveChannels() {
   Channels& all = TheChannels();

@@ -2,6 +2,7 @@
 
 #include "absl/time/time.h"
 #include "python/bindings.h"
+#include "transport/base/per_process.h"
 
 namespace penstock::python {
 namespace {
@@ -36,10 +37,7 @@ std::vector<uint64_t> Ended::Take() {
   return std::exchange(numbers_, {});
 }
 
-Ended& Ended::All() {
-  static auto* const all = new Ended;
-  return *all;
-}
+Ended& Ended::All() { return *base::PerProcess<Ended>::Get(); }
 
 void Pending::End(Result result) {
   result_ = std::move(result);

@@ -51,7 +51,7 @@ class Ended {
   // Waits for some, and takes them. Call it Unlocked.
   std::vector<uint64_t> Take() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // That of this process, which lives as long.
+  // That of this process, which lives as long. A forked child has another.
   static Ended& All();
 
  private:

@@ -27,6 +27,7 @@
 #include "python/devices.h"
 #include "python/errors.h"
 #include "python/gil.h"
+#include "python/maker.h"
 #include "tensor_service/service.h"
 #include "tensor_service/status.h"
 #include "tensor_service/store.h"
@@ -51,6 +52,13 @@ class Server {
 
   int port() const { return port_; }
 
+  // Returns FAILED_PRECONDITION in a forked child, which has no threads of the
+  // server's.
+  absl::Status CheckProcess() const {
+    return maker_.IsParent() ? maker_.Refuse("the server") : absl::OkStatus();
+  }
+  bool is_parents() const { return maker_.IsParent(); }
+
   // Takes no calls from now on, and cancels those that run after `grace`.
   // Returns when all have ended. Does nothing if it was called before, but
   // waits for that call.
@@ -66,6 +74,7 @@ class Server {
       : store_(budget_bytes),
         service_(tensor::MakeTensorService(&store_, device_tensors)) {}
 
+  const Maker maker_;
   tensor::TensorStore store_;
   const std::unique_ptr<grpc::Service> service_;
   int port_ = 0;
@@ -128,6 +137,10 @@ class ServerObject {
   }
   ~ServerObject() {
     Running().erase(server_);
+    if (server_->is_parents()) {
+      new std::shared_ptr<Server>(std::move(server_));  // leaks
+      return;
+    }
     Stop(0);
     Unlocked unlocked;
     server_.reset();  // which frees what the store holds
@@ -139,12 +152,14 @@ class ServerObject {
 
   void Stop(double grace) {
     CheckSeconds("grace", grace);
+    CheckProcess();
     Unlocked unlocked;
     server_->Stop(absl::Seconds(grace));
   }
 
   bool Wait(std::optional<double> timeout) {
     if (timeout) CheckSeconds("timeout", *timeout);
+    CheckProcess();
     const absl::Time end = timeout ? absl::Now() + absl::Seconds(*timeout)
                                    : absl::InfiniteFuture();
     bool is_stopped = false;
@@ -159,7 +174,17 @@ class ServerObject {
     return is_stopped;
   }
 
+  // A block that was entered before a fork ends in the child, too.
+  void StopAtEndOfBlock() {
+    if (!server_->is_parents()) Stop(0);
+  }
+
  private:
+  void CheckProcess() const {
+    const absl::Status status = server_->CheckProcess();
+    if (!status.ok()) Throw(status);
+  }
+
   std::shared_ptr<Server> server_;
 };
 
@@ -201,7 +226,9 @@ void StopServers() {
   running.swap(Running());
   Unlocked unlocked;
   for (const std::weak_ptr<Server>& weak : running) {
-    if (auto server = weak.lock()) server->Stop(absl::ZeroDuration());
+    auto server = weak.lock();
+    if (server == nullptr || server->is_parents()) continue;
+    server->Stop(absl::ZeroDuration());
   }
 }
 
@@ -221,8 +248,9 @@ void BindServer(py::module_& module) {
            "Waits until stop() is called, or for `timeout` seconds, and "
            "returns whether it was. Ctrl-C interrupts it.")
       .def("__enter__", [](const py::object& self) { return self; })
-      .def("__exit__",
-           [](ServerObject& self, const py::args&) { self.Stop(0); });
+      .def("__exit__", [](ServerObject& self, const py::args&) {
+        self.StopAtEndOfBlock();
+      });
 }
 
 }  // namespace penstock::python

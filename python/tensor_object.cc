@@ -1,6 +1,5 @@
 #include "python/tensor_object.h"
 
-#include <atomic>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -24,26 +23,19 @@ TensorObject::~TensorObject() {
   RunPending();
 }
 
-bool TensorObject::IsWritable() const {
-  const std::shared_ptr<tensor::Buffer>& buffer = shared_->buffer();
-  if (shared_->byte_size() == 0) return true;
-  if (!buffer->writable() || buffer.use_count() != 1 || !shared_->IsAligned()) {
-    return false;
-  }
-  // As in Tensor::MakeWritable(): after the last reads of who has let go.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  return true;
-}
+bool TensorObject::IsWritable() const { return shared_->IsExclusive(); }
 
 absl::Status TensorObject::MakeWritable() {
-  if (IsWritable()) return absl::OkStatus();
-  const Tensor before = *shared_;
-  absl::StatusOr<Tensor> copy = [&before] {
-    Unlocked unlocked;
-    return before.Copy(Pool());
-  }();
-  if (!copy.ok()) return copy.status();
-  Replace(*std::move(copy));
+  while (!IsWritable()) {
+    const std::shared_ptr<const Tensor> before = shared_;
+    absl::StatusOr<Tensor> copy = [&before] {
+      Unlocked unlocked;
+      return before->Copy(Pool());
+    }();
+    if (!copy.ok()) return copy.status();
+    // Another thread may have done the same meanwhile, and have an array of it.
+    if (shared_ == before) Replace(*std::move(copy));
+  }
   return absl::OkStatus();
 }
 

@@ -31,8 +31,9 @@ class TensorObject {
   // object have the same one, until the object gets other memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
-  // Returns whether the memory may be written to: nothing but this object and
-  // its arrays uses it.
+  // Returns whether the memory may be written to: it lies on the host, and
+  // nothing but this object and its arrays uses it. In a forked child the
+  // parent does.
   bool IsWritable() const;
 
   // Makes sure that it IsWritable(). Otherwise gives the object a copy in the

@@ -222,6 +222,9 @@ LAYERS = {
     ],
     "python": [
         "penstock",
+        "transport/base/mutex.h",
+        "transport/base/per_process.h",
+        "transport/progress/fork_count.h",
         "tensor_service",
         "tensor_service/cuda",
         "ps/optim",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -77,6 +78,11 @@ class _Futures:
     that calls come back on never enter Python."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begins anew, in a forked child: the thread is not there, and the lock
+        may be held by one that is not."""
         # Taken again where a destructor that runs under it starts a call.
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
@@ -118,6 +124,7 @@ class _Futures:
 
 
 futures = _Futures()
+os.register_at_fork(after_in_child=futures.forget)
 
 
 def pulled_of(result: tuple[dict[str, _penstock.Tensor], int, float]) -> Pulled:

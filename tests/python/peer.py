@@ -13,10 +13,10 @@ with penstock.TensorServer(budget_bytes=2**28) as server:
 """
 
 
-def run(program, **options):
+def run(program, arguments=(), **options):
     """Runs a Python program to its end; returns what became of it."""
-    return subprocess.run([sys.executable, "-B", "-c", program], text=True,
-                          capture_output=True, timeout=60, **options)
+    return subprocess.run([sys.executable, "-B", "-c", program, *arguments],
+                          text=True, capture_output=True, timeout=60, **options)
 
 
 @contextlib.contextmanager

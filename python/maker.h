@@ -1,0 +1,40 @@
+// The process that has made an object.
+
+#ifndef PENSTOCK_PYTHON_MAKER_H_
+#define PENSTOCK_PYTHON_MAKER_H_
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "transport/progress/fork_count.h"
+
+namespace penstock::python {
+
+// A member of an object that has threads, connections or locks. A forked child
+// has a copy of the object, but not its threads: there it refuses to work, and
+// what it owns is leaked rather than destroyed.
+class Maker {
+ public:
+  // Returns true in a forked child of the process that has made this.
+  bool IsParent() const { return fork_count_ != progress::ForkCount(); }
+
+  // Returns FAILED_PRECONDITION, with the remedy, for a call in such a child.
+  // `name` is the object's in messages.
+  absl::Status Refuse(const std::string& name) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        name, ": process ", process_, " has made it, and this one was forked ",
+        "from that: make another one here, in a process that was spawned"));
+  }
+
+ private:
+  const uint32_t fork_count_ = progress::ForkCount();
+  const pid_t process_ = getpid();
+};
+
+}  // namespace penstock::python
+
+#endif  // PENSTOCK_PYTHON_MAKER_H_
