@@ -74,24 +74,29 @@ absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
   return (*memory)->Record(*device, tensor::Stream::Legacy());
 }
 
-absl::StatusOr<Tensor> Consume(const py::object& capsule) {
-  absl::Status status = CheckName(capsule);
-  if (!status.ok()) return status;
-  auto* const lent =
-      static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+// Leaves `lent` to its producer on an error.
+absl::StatusOr<Tensor> Borrow(DLManagedTensor* lent) {
   auto ready = ReadyOf(*lent);
   if (!ready.ok()) return ready.status();
-  // At first, since other threads run while elements are copied.
-  PyCapsule_SetName(capsule.ptr(), kUsedName);
   DLManagedTensor* const outer = WithGil(lent);
   absl::StatusOr<Tensor> tensor = [outer, &ready] {
     Unlocked unlocked;
     return tensor::FromDLPack(outer, Pool(), *std::move(ready));
   }();
-  if (!tensor.ok()) {
-    delete outer;
-    PyCapsule_SetName(capsule.ptr(), kName);
-  }
+  if (!tensor.ok()) delete outer;
+  return tensor;
+}
+
+absl::StatusOr<Tensor> Consume(const py::object& capsule) {
+  absl::Status status = CheckName(capsule);
+  if (!status.ok()) return status;
+  auto* const lent =
+      static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
+  // Before other threads run, as they do while a device is asked or elements
+  // are copied: of two that use the capsule, one is refused.
+  PyCapsule_SetName(capsule.ptr(), kUsedName);
+  absl::StatusOr<Tensor> tensor = Borrow(lent);
+  if (!tensor.ok()) PyCapsule_SetName(capsule.ptr(), kName);
   RunPending();
   return tensor;
 }

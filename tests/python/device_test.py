@@ -34,7 +34,7 @@ for name, result, *arguments in [
         ("FakeWrite", None, "u", "p", "u"), ("FakeRead", None, "u", "p", "u"),
         ("FakeQueueSet", None, "i", "u", "u", "i", "u"),
         ("FakeQueued", "u", "i", "u"), ("FakeRun", "i", "i", "u"),
-        ("FakeAllocations", "u")]:
+        ("FakeAllocations", "u"), ("FakeBeSlow", None, "i")]:
     types = {"u": ctypes.c_uint64, "i": ctypes.c_int, "p": ctypes.c_void_p,
              None: None}
     getattr(fake, name).restype = types[result]
@@ -50,6 +50,7 @@ def nothing_is_left():
     before = fake.FakeAllocations()
     yield
     fake.FakeFailAfter(-1)
+    fake.FakeBeSlow(0)
     fake.FakeEnable(1)
     lent_out.clear()
     gc.collect()
@@ -351,6 +352,39 @@ def test_gaps_of_dlpack_are_refused_and_stay_the_producers():
     with pytest.raises(penstock.InvalidArgument, match="contiguous"):
         penstock.from_dlpack(there)
     assert there.deleted == 0
+
+
+# While the device is asked, other threads run.
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_capsule_that_threads_use_at_once_is_used_once(fails):
+    there = WithDLPack(values())
+    capsule = there.__dlpack__()
+    fake.FakeBeSlow(1)
+    begin, results = threading.Barrier(4), []
+
+    def use():
+        begin.wait()
+        try:
+            results.append(penstock.from_dlpack(capsule))
+        except penstock.Error as error:
+            results.append(error)
+    if fails:
+        fake.FakeFailAfter(0)
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tensors = [each for each in results if isinstance(each, penstock.Tensor)]
+    assert len(tensors) == (0 if fails else 1), results
+    assert len([each for each in results if "used before" in str(each)]) == 3
+    fake.FakeBeSlow(0)
+    if fails:  # it is the producer's again
+        tensors = [penstock.from_dlpack(capsule)]
+    np.testing.assert_array_equal(tensors.pop().to_host().numpy(), values())
+    del results[:], capsule
+    gc.collect()
+    assert there.deleted == 1
 
 
 def test_managed_memory_is_a_devices():

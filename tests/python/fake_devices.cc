@@ -4,14 +4,20 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "tensor_service/device_memory.h"
+#include "tensor_service/device_stream.h"
 #include "tests/tensor_service/fake_device.h"
 
 namespace {
 
 using penstock::tensor::Device;
+using penstock::tensor::DeviceEvent;
 using penstock::tensor::FakeDevices;
 using penstock::tensor::SetDeviceMemory;
 using penstock::tensor::Stream;
@@ -23,7 +29,13 @@ class Served final : public FakeDevices {
     if (!is_late) return absl::OkStatus();
     return absl::FailedPreconditionError("the fake devices come too late");
   }
+  absl::StatusOr<std::shared_ptr<const DeviceEvent>> Record(
+      const Device& device, Stream stream) override {
+    if (is_slow) absl::SleepFor(absl::Milliseconds(200));
+    return FakeDevices::Record(device, stream);
+  }
   std::atomic<bool> is_late{false};
+  std::atomic<bool> is_slow{false};
 };
 
 Served* Devices() {
@@ -49,6 +61,9 @@ EXPORTED void FakeEnable(int enable) {
 
 // Whether transports were there before the devices were named.
 EXPORTED void FakeBeLate(int late) { Devices()->is_late = late != 0; }
+
+// Whether it takes a while to ask for a stream's place.
+EXPORTED void FakeBeSlow(int slow) { Devices()->is_slow = slow != 0; }
 
 // Whether no stream gets on.
 EXPORTED void FakeStall(int stall) { Devices()->SetStalled(stall != 0); }
