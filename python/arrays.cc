@@ -58,13 +58,40 @@ absl::StatusOr<Tensor> Copy(const py::array& array, DType dtype,
 
 absl::StatusOr<Tensor> ShareOrCopy(const py::array& array, DType dtype,
                                    const py::dtype& as, bool copy) {
+  const absl::Status masked = CheckNotMasked(array);
+  if (!masked.ok()) return masked;
   // Also says what is wrong with the shape, before memory is asked for.
   absl::StatusOr<size_t> bytes = tensor::ByteSize(dtype, ShapeOf(array));
   if (!bytes.ok()) return bytes.status();
   return copy || !IsPlain(array) ? Copy(array, dtype, as) : Share(array, dtype);
 }
 
+// NumPy bounds the product of the dimensions that are not 0.
+py::array EmptyArray(const py::dtype& dtype, const Tensor& tensor) {
+  try {
+    return py::array(dtype, tensor.shape());
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_ValueError)) throw;
+  }
+  Throw(absl::InvalidArgumentError(
+      absl::StrCat("numpy has no array of the shape of penstock.Tensor(",
+                   tensor.ToString(), "); it has no elements")));
+}
+
 }  // namespace
+
+absl::Status CheckNotMasked(const py::object& array) {
+  if (Py_TYPE(array.ptr()) == py::detail::npy_api::get().PyArray_Type_ ||
+      !py::isinstance<py::array>(array)) {
+    return absl::OkStatus();
+  }
+  const py::module_ numpy = py::module_::import("numpy.ma");
+  if (!numpy.attr("is_masked")(array).cast<bool>()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "elements of the array are masked, and a Tensor has no mask: give "
+      "array.filled(value), and the mask as another tensor, "
+      "numpy.ma.getmaskarray(array)");
+}
 
 absl::StatusOr<Tensor> FromArray(const py::array& array, bool copy) {
   absl::StatusOr<DType> dtype = DTypeOfNumpy(array.dtype());
@@ -90,7 +117,7 @@ py::array ArrayOf(const TensorObject& object, const py::dtype& dtype,
                   bool writable) {
   using Kept = std::shared_ptr<const Tensor>;
   const Tensor& tensor = object.get();
-  if (tensor.byte_size() == 0) return py::array(dtype, tensor.shape());
+  if (tensor.byte_size() == 0) return EmptyArray(dtype, tensor);
   auto kept = std::make_unique<Kept>(object.Share());
   const py::capsule owner(kept.get(), [](void* share) {
     delete static_cast<Kept*>(share);

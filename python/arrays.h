@@ -15,10 +15,15 @@
 
 namespace penstock::python {
 
+// Returns INVALID_ARGUMENT, with the remedy, for a masked array of which
+// elements are masked: a tensor would show what lies under the mask.
+absl::Status CheckNotMasked(const pybind11::object& array);
+
 // Returns a tensor of the elements of `array`. Shares its memory if it is in
 // row-major order without gaps, aligned and of native byte order. Otherwise, or
 // if `copy` is true, copies it into the pool. Shared memory keeps the array
-// alive until its last holder lets go, on whichever thread.
+// alive until its last holder lets go, on whichever thread. Refuses arrays as
+// CheckNotMasked() does.
 absl::StatusOr<tensor::Tensor> FromArray(const pybind11::array& array,
                                          bool copy);
 
@@ -29,7 +34,8 @@ absl::StatusOr<tensor::Tensor> FromBits(const pybind11::array& bits,
 
 // Returns an array that shows the tensor's memory and keeps it alive. One that
 // is `writable` needs TensorObject::MakeWritable() first. `dtype` has the size
-// of the tensor's.
+// of the tensor's. Throws InvalidArgument for dimensions that NumPy cannot
+// have, such as (0, 2**63 - 1).
 pybind11::array ArrayOf(const TensorObject& object,
                         const pybind11::dtype& dtype, bool writable);
 

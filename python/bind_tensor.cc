@@ -37,7 +37,8 @@ Numba), another Tensor, or what numpy.asarray() takes.
 It shares the array's memory, and keeps the array alive, if the elements lie in
 row-major order without gaps, aligned, in native byte order. Arrays that are
 sliced, transposed, reversed or big-endian are copied, as numpy would; so is any
-with copy=True. Copies lie in the pool, from which shm sends in place.
+with copy=True. Copies lie in the pool, from which shm sends in place. A masked
+array is refused if elements are masked.
 
 What lies on a CUDA device stays there: `device` says so. It can be sent, and
 lent to others that know such devices; to_host() copies it to the pool, without

@@ -1,11 +1,13 @@
 #include "python/capsules.h"
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "python/devices.h"
 #include "python/errors.h"
 #include "python/gil.h"
@@ -101,14 +103,51 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   return tensor;
 }
 
+// Returns the function, or INVALID_ARGUMENT if it is something else.
+absl::StatusOr<py::function> FunctionOf(const py::object& source,
+                                        const char* name) {
+  const py::object function = source.attr(name);
+  if (PyCallable_Check(function.ptr()) != 0) {
+    return py::reinterpret_borrow<py::function>(function);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " of an object of type ",
+                   TextOf(py::type::of(source).attr("__name__")),
+                   " is no function: give a numpy array or a tensor of "
+                   "PyTorch"));
+}
+
+// Returns a number of DLPack's, or nothing.
+absl::optional<int32_t> NumberOf(py::handle number) {
+  if (PyIndex_Check(number.ptr()) == 0) return absl::nullopt;
+  const Py_ssize_t value = PyNumber_AsSsize_t(number.ptr(), nullptr);
+  if (value == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  if (value < INT32_MIN || value > INT32_MAX) return absl::nullopt;
+  return static_cast<int32_t>(value);
+}
+
+absl::StatusOr<DLDevice> ReadDevice(const py::object& pair) {
+  const bool is_pair =
+      (py::isinstance<py::tuple>(pair) || py::isinstance<py::list>(pair)) &&
+      py::len(pair) == 2;
+  const py::tuple numbers = is_pair ? py::tuple(pair) : py::tuple();
+  const auto type = is_pair ? NumberOf(numbers[0]) : absl::nullopt;
+  const auto id = is_pair ? NumberOf(numbers[1]) : absl::nullopt;
+  if (type && id) return DLDevice{static_cast<DLDeviceType>(*type), *id};
+  return absl::InvalidArgumentError(absl::StrCat(
+      "__dlpack_device__() has returned ", TextOf(py::repr(pair)),
+      ", which is no pair of a device's type and its number, such as (1, 0)"));
+}
+
 // Asks for the device first: a producer may wait for its device, or fail, when
 // it is asked for the array.
 absl::StatusOr<Device> DeviceOf(const py::object& source) {
   if (!py::hasattr(source, "__dlpack_device__")) return Device();
-  const auto pair = source.attr("__dlpack_device__")().cast<py::sequence>();
-  auto device = tensor::DeviceFromDLPack(
-      {static_cast<DLDeviceType>(py::int_(pair[0]).cast<int>()),
-       py::int_(pair[1]).cast<int>()});
+  const auto function = FunctionOf(source, "__dlpack_device__");
+  if (!function.ok()) return function.status();
+  const absl::StatusOr<DLDevice> read = ReadDevice((*function)());
+  if (!read.ok()) return read.status();
+  auto device = tensor::DeviceFromDLPack(*read);
   if (!device.ok() || device->is_host()) return device;
   auto memory = NeedDevices(device->ToString());
   if (!memory.ok()) return memory.status();
@@ -137,9 +176,10 @@ absl::StatusOr<Tensor> FromCapsule(const py::object& source) {
   }
   const absl::StatusOr<Device> device = DeviceOf(source);
   if (!device.ok()) return device.status();
+  const auto function = FunctionOf(source, "__dlpack__");
+  if (!function.ok()) return function.status();
   const py::object capsule =
-      device->is_host() ? source.attr("__dlpack__")()
-                        : source.attr("__dlpack__")(py::arg("stream") = 1);
+      device->is_host() ? (*function)() : (*function)(py::arg("stream") = 1);
   if (PyCapsule_CheckExact(capsule.ptr()) == 0) {
     return absl::InvalidArgumentError("__dlpack__() has returned no capsule");
   }

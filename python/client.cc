@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -69,12 +70,17 @@ std::string NameOf(py::handle name) {
   return std::string(text, static_cast<size_t>(size));
 }
 
+// Each name once: what is returned is a dict.
 std::vector<std::string> NamesOf(const py::iterable& names) {
   if (py::isinstance<py::str>(names)) {
     throw py::type_error("names are a list: client.get([\"x\"])");
   }
   std::vector<std::string> all;
-  for (py::handle name : names) all.push_back(NameOf(name));
+  absl::flat_hash_set<std::string> seen;
+  for (py::handle name : names) {
+    std::string text = NameOf(name);
+    if (seen.insert(text).second) all.push_back(std::move(text));
+  }
   return all;
 }
 

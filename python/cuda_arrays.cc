@@ -86,8 +86,9 @@ class Fields {
         "there first, in CuPy by cupy.ascontiguousarray()");
   }
 
-  uintptr_t ReadAddress() const {
+  absl::StatusOr<uintptr_t> ReadAddress() const {
     const auto data = Get("data").cast<py::tuple>();
+    if (data.size() != 2) return Refused("its data is no pair");
     return py::object(data[0]).cast<uintptr_t>();
   }
 
@@ -134,8 +135,9 @@ absl::StatusOr<Tensor> Borrow(const py::object& source, DeviceMemory* memory) {
   if (!status.ok()) return status;
   absl::StatusOr<Stream> stream = fields.ReadStream();
   if (!stream.ok()) return stream.status();
-  const uintptr_t address = fields.ReadAddress();
-  absl::StatusOr<Device> device = DeviceAt(memory, address);
+  absl::StatusOr<uintptr_t> address = fields.ReadAddress();
+  if (!address.ok()) return address.status();
+  absl::StatusOr<Device> device = DeviceAt(memory, *address);
   if (!device.ok()) return device.status();
   auto ready = EventAfter(memory, *device, *stream);
   if (!ready.ok()) return ready.status();
@@ -143,7 +145,7 @@ absl::StatusOr<Tensor> Borrow(const py::object& source, DeviceMemory* memory) {
   return Tensor::FromBuffer(
       *dtype, *shape,
       Buffer::WrapDevice(
-          *device, address, *bytes, /*writable=*/false,
+          *device, *address, *bytes, /*writable=*/false,
           [held] { RunLater([held] { Py_DECREF(held); }); },
           *std::move(ready)));
 }
@@ -177,7 +179,11 @@ absl::StatusOr<Tensor> FromCudaArray(const py::object& source) {
     return Borrow(source, *memory);
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    if (!error.matches(PyExc_TypeError)) throw;
+    // What NumPy and Python raise for a text or a number out of range, too.
+    if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
+        !error.matches(PyExc_OverflowError)) {
+      throw;
+    }
   }
   return Refused("it is none: see its documentation for the form");
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "python/arguments.h"
+#include "python/arrays.h"
 #include "python/devices.h"
 #include "python/dtypes.h"
 #include "python/errors.h"
@@ -49,6 +50,12 @@ Tensor TensorOf(py::handle value, const std::string& name) {
 // Negative ids stand for those of the same bits.
 std::vector<uint64_t> IdsOf(py::handle value, const std::string& name) {
   const std::string wanted = "an array of whole numbers, of one dimension";
+  const absl::Status masked =
+      CheckNotMasked(py::reinterpret_borrow<py::object>(value));
+  if (!masked.ok()) {
+    Throw(
+        absl::InvalidArgumentError(absl::StrCat(name, ": ", masked.message())));
+  }
   py::array array = Named(name, [&value]() -> py::array {
     return py::module_::import("numpy").attr("asarray")(value);
   });

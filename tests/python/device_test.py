@@ -336,6 +336,10 @@ def test_no_elements_are_no_memory():
     ({"shape": (1,) * 17}, "16"), ({"data": (8, False)}, "no device has"),
     ({"data": None}, "form"), ({"shape": 3}, "form"), ({"typestr": 4}, "form"),
     ({"stream": "1"}, "form"), ({"shape": ("2", 3)}, "form"),
+    ({"data": ()}, "pair"), ({"data": (8,)}, "pair"),
+    ({"data": (-1, False)}, "form"), ({"data": (2**200, False)}, "form"),
+    ({"stream": 2**200}, "form"), ({"shape": (2**200,)}, "form"),
+    ({"typestr": "nonsense"}, "form"),
 ], ids=str)
 def test_an_interface_that_is_none_is_refused(change, word):
     with pytest.raises(penstock.InvalidArgument, match=word):

@@ -131,6 +131,46 @@ def test_other_capsules_and_objects_are_refused():
         penstock.from_dlpack(Odd())
 
 
+class OfDevice:
+    """Says that it is in the memory of `device`, and has nothing."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __dlpack_device__(self):
+        if isinstance(self.device, Exception):
+            raise self.device
+        return self.device
+
+    def __dlpack__(self, stream=None):
+        raise AssertionError("asked for")
+
+
+@pytest.mark.parametrize("device", [
+    None, 7, (), (1,), (1, 0, 0), ("cpu", 0), (1, None), (1.0, 0), "10",
+    (2**31, 0), (1, 2**63), (2**200, 0), (-2**200, 0), {1: 0, 2: 0}, object(),
+], ids=repr)
+def test_a_device_that_is_none_of_dlpacks_is_refused(device):
+    for take in (penstock.from_dlpack, penstock.Tensor):
+        with pytest.raises(penstock.InvalidArgument, match="(1, 0)"):
+            take(OfDevice(device))
+
+
+def test_what_has_no_functions_of_dlpacks_is_refused():
+    source = OfDevice((1, 0))
+    source.__dlpack__ = 7
+    with pytest.raises(penstock.InvalidArgument, match="no function"):
+        penstock.from_dlpack(source)
+    source.__dlpack_device__ = (1, 0)
+    with pytest.raises(penstock.InvalidArgument, match="no function"):
+        penstock.from_dlpack(source)
+
+
+def test_what_the_source_raises_is_passed_on():
+    with pytest.raises(ZeroDivisionError):
+        penstock.from_dlpack(OfDevice(ZeroDivisionError()))
+
+
 # Device_test.py has CUDA's.
 def test_memory_of_other_devices_is_refused_before_it_is_asked_for():
     class OnDevice:

@@ -45,6 +45,34 @@ def test_tensors_are_kept_by_name(client):
     assert client.delete(["a", "nothing"]) == 1
 
 
+def test_a_name_that_is_given_twice_is_received_once(client):
+    client.put({"x": np.arange(BIG), "y": np.arange(3)})
+    into = np.zeros(BIG, "int64")
+    got = client.get(["x", "y", "x"], into={"x": into})
+    assert list(got) == ["x", "y"]
+    assert np.shares_memory(got["x"].numpy(), into)
+    np.testing.assert_array_equal(into, np.arange(BIG))
+    assert client.delete(["x", "x"]) == 1
+
+
+def test_masked_arrays_are_refused_on_both_ways(client):
+    masked = np.ma.MaskedArray([1.0, 2.0], mask=[True, False])
+    with pytest.raises(penstock.InvalidArgument, match="filled"):
+        client.put({"x": masked})
+    assert client.list() == []
+    client.put({"x": np.arange(2.0)})
+    with pytest.raises(penstock.InvalidArgument, match="filled"):
+        client.get(["x"], into={"x": masked})
+
+
+def test_a_shape_that_numpy_cannot_have_is_refused_when_it_is_shown(client):
+    client.put({"x": penstock.Tensor.empty((0, 2**63 - 1))})
+    got = client.get(["x"])["x"]
+    assert got.shape == client.list()[0].shape == (0, 2**63 - 1)
+    with pytest.raises(penstock.InvalidArgument, match="elements"):
+        got.numpy()
+
+
 def test_tensors_are_received_into_arrays(client):
     client.put({"a": np.arange(BIG), "b": np.ones((2, 2), "?")})
     a, b = np.zeros(BIG, "int64"), np.zeros((2, 2), "?")

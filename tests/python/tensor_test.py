@@ -48,6 +48,35 @@ def test_the_array_lives_as_long_as_its_memory_is_used():
     assert sys.getrefcount(array) == before
 
 
+def test_masked_elements_are_refused_and_masks_of_nothing_are_not():
+    array = np.ma.MaskedArray([1.0, 2.0, 3.0], mask=[False, True, False])
+    for take in (penstock.Tensor, penstock.from_dlpack,
+                 lambda a: penstock.Tensor(a, copy=True),
+                 lambda a: penstock.Tensor(a[1::-1]),
+                 lambda a: penstock.Tensor.from_bits(a.view("u8"), "f64")):
+        with pytest.raises(penstock.InvalidArgument, match="filled"):
+            take(array)
+    assert penstock.Tensor(array.filled(7)).numpy().tolist() == [1, 7, 3]
+    for nothing in (np.ma.MaskedArray([1.0, 2.0]),
+                    np.ma.MaskedArray([1.0, 2.0], mask=[False, False]),
+                    array[::2]):
+        assert penstock.Tensor(nothing).numpy().tolist() == nothing.tolist()
+    assert penstock.Tensor(np.matrix([[1, 2]])).shape == (1, 2)
+
+
+# As a peer may send it, too.
+@pytest.mark.parametrize("shape", [(0, 2**63 - 1), (2**63 - 1, 0, 2**63 - 1)])
+def test_a_shape_that_numpy_cannot_have_is_refused(shape):
+    tensor = penstock.Tensor.empty(shape)
+    assert (tensor.shape, tensor.nbytes) == (shape, 0)
+    for show in (tensor.numpy, tensor.bits, lambda: np.asarray(tensor),
+                 lambda: tensor.numpy(writable=True)):
+        with pytest.raises(penstock.InvalidArgument, match="elements"):
+            show()
+    assert tensor.copy().shape == penstock.from_dlpack(
+        tensor.__dlpack__()).shape == shape
+
+
 @pytest.mark.parametrize("make", [
     lambda a: a[::2], lambda a: a[::-1], lambda a: a.T, lambda a: a[:, 1:],
     lambda a: a.astype(">i4"), np.asfortranarray,
