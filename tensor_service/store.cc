@@ -1,6 +1,7 @@
 #include "tensor_service/store.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,6 +40,11 @@ TensorStore::Options WithBudget(size_t budget_bytes) {
   return options;
 }
 
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() +
+         absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 absl::Status Refused(const std::string& operation, const absl::Status& why,
                      const char* remedy) {
   return absl::Status(why.code(),
@@ -51,7 +57,8 @@ TensorStore::TensorStore(size_t budget_bytes)
     : TensorStore(WithBudget(budget_bytes)) {}
 
 TensorStore::TensorStore(const Options& options)
-    : budget_(options.budget_bytes),
+    : stall_limit_(options.stall_limit),
+      budget_(options.budget_bytes),
       gathering_(options.budget_bytes, options.client_share),
       answers_(Complete(options).answer_bytes),
       answers_of_clients_(answers_.limit(), options.client_share) {}
@@ -99,21 +106,30 @@ absl::StatusOr<size_t> TensorStore::PutOwn(const Bundle& bundle,
   for (const auto& entry : fresh) {
     bytes += HeldBy(entry.first, entry.second.tensor);
   }
+  absl::StatusOr<size_t> stored = StoreFresh(bytes, &fresh, replaced, reserved);
+  if (absl::IsResourceExhausted(stored.status()) && EvictStalled()) {
+    stored = StoreFresh(bytes, &fresh, replaced, reserved);
+  }
+  if (stored.ok()) return stored;
+  return Refused(
+      absl::StrCat("put of ", bundle.byte_size(), " bytes"), stored.status(),
+      "; delete tensors, wait for answers that still hold what was replaced, "
+      "or raise it");
+}
+
+absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
+                                               Bundle* replaced,
+                                               StoreReservation* reserved) {
   absl::MutexLock lock(&mu_);
-  const size_t freed = FreedByLocked(fresh, replaced != nullptr) +
+  const size_t freed = FreedByLocked(*fresh, replaced != nullptr) +
                        (reserved == nullptr ? 0 : reserved->bytes_);
   absl::StatusOr<Budget::Hold> hold = budget_.Take(bytes, freed);
-  if (!hold.ok()) {
-    return Refused(
-        absl::StrCat("put of ", bundle.byte_size(), " bytes"), hold.status(),
-        "; delete tensors, wait for answers that still hold what was replaced, "
-        "or raise it");
-  }
+  if (!hold.ok()) return hold.status();
   if (reserved != nullptr) {
     reserved->parts_.clear();
     reserved->bytes_ = 0;
   }
-  for (auto& entry : fresh) {
+  for (auto& entry : *fresh) {
     const size_t held = HeldBy(entry.first, entry.second.tensor);
     entry.second.hold = std::make_shared<Budget::Hold>(hold->Split(held));
     bytes_ += held;
@@ -223,6 +239,33 @@ TensorStore::Usage TensorStore::usage() const {
   return {entries_.size(), name_bytes_, budget_.held(), answers_.held()};
 }
 
+bool TensorStore::EvictStalled() {
+  std::vector<std::function<void()>> evictions;
+  {
+    absl::MutexLock lock(&above_mu_);
+    const absl::Time now = SteadyNow();
+    for (const auto& above : above_) {
+      if (above.second.stalls_at <= now) {
+        evictions.push_back(above.second.evict);
+      }
+    }
+  }
+  for (const std::function<void()>& evict : evictions) evict();
+  return !evictions.empty();
+}
+
+absl::StatusOr<Budget::Hold> TensorStore::TakeFor(size_t bytes) {
+  absl::StatusOr<Budget::Hold> hold = budget_.Take(bytes);
+  if (hold.ok() || !EvictStalled()) return hold;
+  return budget_.Take(bytes);
+}
+
+StoreReservation::~StoreReservation() {
+  if (!is_above_) return;
+  absl::MutexLock lock(&store_->above_mu_);
+  store_->above_.erase(this);
+}
+
 absl::Status StoreReservation::Add(const std::string& name, size_t held_bytes) {
   size_t bytes = TensorStore::kEntryBytes + name.size() + held_bytes;
   if (bytes < held_bytes) bytes = SIZE_MAX;
@@ -232,19 +275,34 @@ absl::Status StoreReservation::Add(const std::string& name, size_t held_bytes) {
   Part part;
   absl::StatusOr<ClientShares::Hold> of_client =
       store_->gathering_.Take(client_, bytes);
-  if (!of_client.ok()) {
+  if (!of_client.ok() && evict_ == nullptr) {
     return Refused(operation(), of_client.status(),
                    ", or raise the budget or client_share");
   }
-  absl::StatusOr<Budget::Hold> hold = store_->budget_.Take(bytes);
+  absl::StatusOr<Budget::Hold> hold = store_->TakeFor(bytes);
   if (!hold.ok()) {
     return Refused(operation(), hold.status(), "; delete tensors or raise it");
   }
-  part.of_client = *std::move(of_client);
+  if (of_client.ok()) {
+    part.of_client = *std::move(of_client);
+  } else if (!is_above_) {
+    is_above_ = true;
+    absl::MutexLock lock(&store_->above_mu_);
+    store_->above_[this] = {SteadyNow() + store_->stall_limit_, evict_};
+  }
   part.bytes = *std::move(hold);
   parts_.push_back(std::move(part));
   bytes_ += bytes;
   return absl::OkStatus();
+}
+
+void StoreReservation::Arrived(size_t bytes) {
+  if (!is_above_) return;
+  const absl::Duration earned = absl::Seconds(
+      static_cast<double>(bytes) / TensorStore::kStreamBytesPerSecond);
+  absl::MutexLock lock(&store_->above_mu_);
+  absl::Time& stalls_at = store_->above_[this].stalls_at;
+  stalls_at = std::min(stalls_at + earned, SteadyNow() + store_->stall_limit_);
 }
 
 }  // namespace penstock::tensor

@@ -4,6 +4,7 @@
 #define PENSTOCK_TENSOR_SERVICE_STORE_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "tensor_service/budget.h"
 #include "tensor_service/client_shares.h"
@@ -44,6 +46,10 @@ class TensorStore {
   // in bytes: handles, its header, slices, and what gRPC has for these.
   static constexpr size_t kAnswerEntryBytes = 1024;
 
+  // The slowest that a stream above its client's share may be, in bytes: slower
+  // than any network that carries tensors.
+  static constexpr double kStreamBytesPerSecond = 1 << 20;
+
   struct Options {
     size_t budget_bytes = size_t{4} << 30;
     // Bounds what the answers to peers take beside the tensors that are stored:
@@ -54,6 +60,10 @@ class TensorStore {
     // for streams that are not complete, and of answer_bytes. See ClientShares.
     // Above 0, and at most 1: a client may have all.
     double client_share = 0.5;
+    // A client's streams may have more of the budget than its share, as long as
+    // they do not stall: who finds no room ends those that have been behind
+    // kStreamBytesPerSecond for so long.
+    absl::Duration stall_limit = absl::Seconds(5);
   };
 
   explicit TensorStore(const Options& options);
@@ -114,17 +124,35 @@ class TensorStore {
     std::shared_ptr<Budget::Hold> hold;
   };
   using Entries = std::map<std::string, Entry>;
+  // A stream above its client's share.
+  struct Above {
+    absl::Time stalls_at;         // unless more comes
+    std::function<void()> evict;  // may do nothing
+  };
 
   static Tensor Lent(const Entry& entry);
+  // As Budget::Take(). If there is no room, ends streams that stall above their
+  // clients' shares, and tries again. Call it without mu_.
+  absl::StatusOr<Budget::Hold> TakeFor(size_t bytes);
+  // Ends those streams. Returns false if there is none.
+  bool EvictStalled();
+  // Stores `fresh`, which takes `bytes`, and leaves what it replaces there.
+  absl::StatusOr<size_t> StoreFresh(size_t bytes, Entries* fresh,
+                                    Bundle* replaced,
+                                    StoreReservation* reserved);
   // Returns how many bytes go when the entries of these names are replaced, and
   // nobody keeps them.
   size_t FreedByLocked(const Entries& fresh, bool keeps_replaced) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const absl::Duration stall_limit_;
   Budget budget_;
   ClientShares gathering_;  // of the budget, by streams
   Budget answers_;
   ClientShares answers_of_clients_;
+  // Has the reservations above their clients' shares.
+  absl::Mutex above_mu_;
+  std::map<StoreReservation*, Above> above_ ABSL_GUARDED_BY(above_mu_);
   mutable absl::Mutex mu_;
   Entries entries_ ABSL_GUARDED_BY(mu_);
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;       // of entries_
@@ -142,10 +170,17 @@ class TensorStore::AnswerRoom {
 // Room in a store for tensors that are still being gathered, for `client`; an
 // empty name is the program itself. Gives back what was not used when it goes.
 // The store must outlive it. Not thread-safe.
+//
+// A reservation may exceed its client's share, if there is `evict`: that is
+// called, on any thread and perhaps several times, once the reservation stalls
+// and others need the room. It should drop the reservation soon, may be called
+// even after it has gone, and must not block.
 class StoreReservation {
  public:
-  explicit StoreReservation(TensorStore* store, std::string client = "")
-      : store_(store), client_(std::move(client)) {}
+  explicit StoreReservation(TensorStore* store, std::string client = "",
+                            std::function<void()> evict = nullptr)
+      : store_(store), client_(std::move(client)), evict_(std::move(evict)) {}
+  ~StoreReservation();
   StoreReservation(const StoreReservation&) = delete;
   StoreReservation& operator=(const StoreReservation&) = delete;
 
@@ -153,6 +188,9 @@ class StoreReservation {
   // freed. Returns RESOURCE_EXHAUSTED, with the numbers, above the budget or
   // the client's share of it.
   absl::Status Add(const std::string& name, size_t held_bytes);
+
+  // Says that `bytes` of what is gathered have come.
+  void Arrived(size_t bytes);
 
  private:
   friend class TensorStore;
@@ -163,6 +201,8 @@ class StoreReservation {
 
   TensorStore* const store_;
   const std::string client_;
+  const std::function<void()> evict_;
+  bool is_above_ = false;  // its client's share
   std::vector<Part> parts_;
   size_t bytes_ = 0;  // of all parts
 };

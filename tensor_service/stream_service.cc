@@ -1,10 +1,13 @@
 #include "tensor_service/stream_service.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "tensor_service/bundle_stream.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/named_answer.h"
@@ -18,9 +21,9 @@ namespace {
 class Gathering {
  public:
   Gathering(TensorStore* store, const std::string& client,
-            DeviceTensors device_tensors)
+            std::function<void()> evict, DeviceTensors device_tensors)
       : store_(store),
-        room_(store, client),
+        room_(store, client, std::move(evict)),
         joiner_(
             [this](const std::string& name, size_t held_bytes) {
               return room_.Add(name, held_bytes);
@@ -28,6 +31,7 @@ class Gathering {
             device_tensors) {}
 
   absl::Status Add(const grpc::ByteBuffer& message) {
+    room_.Arrived(message.Length());
     return joiner_.Add(message);
   }
 
@@ -52,32 +56,84 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
  public:
   PutStream(TensorStore* store, const std::string& client,
             DeviceTensors device_tensors, grpc::ByteBuffer* reply)
-      : reply_(reply),
-        gathering_(std::make_unique<Gathering>(store, client, device_tensors)) {
+      : reply_(reply), handle_(std::make_shared<Handle>()) {
+    const std::weak_ptr<Handle> weak = handle_;
+    handle_->Begin(this,
+                   std::make_unique<Gathering>(
+                       store, client, [weak] { Evict(weak); }, device_tensors));
     StartRead(&message_);
   }
 
   // The stream has ended well only if its last message has come: when the
   // caller dies, reads end just as when it is done.
   void OnReadDone(bool ok) override {
-    if (!ok) return End(gathering_->Store(reply_));
-    absl::Status status = gathering_->Add(message_);
+    const std::shared_ptr<Handle> handle = handle_;  // it may outlive this
+    Gathering* const gathering = handle->Enter();
+    if (gathering == nullptr) return;  // evicted
+    absl::Status status =
+        ok ? gathering->Add(message_) : gathering->Store(reply_);
     message_.Clear();
-    if (!status.ok()) return End(status);
-    StartRead(&message_);
+    if (ok && status.ok()) {
+      StartRead(&message_);
+      return handle->Leave();
+    }
+    // Gives the room back before the caller knows that the call has ended.
+    handle->Take(/*is_busy=*/true);
+    Finish(ToGrpc(status));
   }
 
   void OnDone() override { delete this; }
 
  private:
-  // Gives the room back before the caller knows that the call has ended.
-  void End(const absl::Status& status) {
-    gathering_ = nullptr;
-    Finish(ToGrpc(status));
+  // What outlives the stream, for an eviction. Who takes the gathering away
+  // finishes the stream, which lives until then.
+  class Handle {
+   public:
+    void Begin(PutStream* stream, std::unique_ptr<Gathering> gathering) {
+      absl::MutexLock lock(&mu_);
+      stream_ = stream;
+      gathering_ = std::move(gathering);
+    }
+    // Returns null if the stream was evicted. Else it is not until Leave().
+    Gathering* Enter() {
+      absl::MutexLock lock(&mu_);
+      if (gathering_ != nullptr) ++busy_;
+      return gathering_.get();
+    }
+    void Leave() {
+      absl::MutexLock lock(&mu_);
+      --busy_;
+    }
+    // Drops the gathering, and returns the stream to finish. Returns null if
+    // there is none, or if the stream is busy and the caller is not the one.
+    PutStream* Take(bool is_busy) {
+      std::unique_ptr<Gathering> gathering;  // goes without the lock
+      absl::MutexLock lock(&mu_);
+      if (gathering_ == nullptr || (busy_ > 0 && !is_busy)) return nullptr;
+      gathering = std::move(gathering_);
+      return stream_;
+    }
+
+   private:
+    absl::Mutex mu_;
+    PutStream* stream_ ABSL_GUARDED_BY(mu_) = nullptr;
+    std::unique_ptr<Gathering> gathering_ ABSL_GUARDED_BY(mu_);
+    int busy_ ABSL_GUARDED_BY(mu_) = 0;
+  };
+
+  // Ends a stream that stalls, so that others get its room.
+  static void Evict(const std::weak_ptr<Handle>& weak) {
+    const std::shared_ptr<Handle> handle = weak.lock();
+    PutStream* const stream =
+        handle == nullptr ? nullptr : handle->Take(/*is_busy=*/false);
+    if (stream == nullptr) return;
+    stream->Finish(ToGrpc(absl::ResourceExhaustedError(
+        "put stream: it stalls while it has more than its client's share of "
+        "the budget, and others need the room; send faster, or less")));
   }
 
   grpc::ByteBuffer* const reply_;
-  std::unique_ptr<Gathering> gathering_;
+  const std::shared_ptr<Handle> handle_;
   grpc::ByteBuffer message_;
 };
 

@@ -14,10 +14,11 @@ namespace penstock::tensor {
 
 // Each serves one call of its method, which comes from `client`, and deletes
 // itself. Has at most one message in memory, beside tensors. What PutStream
-// gathers counts against the store's budget, and against the client's share of
-// it. GetStream keeps the tensors that it was asked for until it ends; those
-// that are replaced meanwhile count against the budget until then. So give
-// calls a deadline and connections a keepalive where peers may stall.
+// gathers counts against the store's budget; above the client's share of that
+// it must not stall (StoreReservation). GetStream keeps the tensors that it was
+// asked for until it ends; those that are replaced meanwhile count against the
+// budget until then. So give calls a deadline and connections a keepalive where
+// peers may stall.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
     TensorStore* store, const std::string& client, DeviceTensors device_tensors,
     grpc::ByteBuffer* reply);

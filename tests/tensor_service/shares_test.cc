@@ -3,8 +3,10 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -93,11 +95,11 @@ TEST_F(SharesTest, AnswersThatAreNotReadCountAndGiveBack) {
   EXPECT_TRUE(Becomes([&] { return store_.usage().answer_bytes == 0; }));
 }
 
-TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
-  auto stub = v1::TensorExchange::NewStub(Channel());
-  const auto announce = [&stub](grpc::ClientContext* context,
-                                v1::PutReply* reply, size_t bytes) {
-    auto writer = stub->PutStream(context, reply);
+// A stream that announces a tensor of so many bytes, and sends one of them.
+class Announced {
+ public:
+  Announced(v1::TensorExchange::Stub* stub, size_t bytes) {
+    writer_ = stub->PutStream(&context_, &reply_);
     v1::BundlePart part;
     v1::Tensor* const piece = part.add_tensors()->mutable_tensor();
     part.mutable_tensors(0)->set_name("t");
@@ -107,29 +109,57 @@ TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
     part.mutable_header()->mutable_piece()->set_dtype(v1::DTYPE_UINT8);
     part.mutable_header()->mutable_piece()->add_shape(
         static_cast<int64_t>(bytes));
-    writer->Write(part);
-    return writer;
-  };
-  // One stream, and another of the same client beside it.
-  grpc::ClientContext all_context;
-  v1::PutReply reply;
-  auto all = announce(&all_context, &reply, kBudget - 4 * kKiB);
-  EXPECT_EQ(all->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  grpc::ClientContext half_context;
-  auto half = announce(&half_context, &reply, kBudget / 2 - 4 * kKiB);
-  ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 7 * kMiB; }));
-  grpc::ClientContext more_context;
-  auto more = announce(&more_context, &reply, kMiB);
-  EXPECT_EQ(more->Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-  // Others go on.
+    writer_->Write(part);
+  }
+
+  void Cancel() { context_.TryCancel(); }
+  grpc::Status Finish() { return writer_->Finish(); }
+
+ private:
+  grpc::ClientContext context_;
+  v1::PutReply reply_;
+  std::unique_ptr<grpc::ClientWriter<v1::BundlePart>> writer_;
+};
+
+TEST_F(SharesTest, StalledPutStreamLeavesRoomForOtherClients) {
+  auto stub = v1::TensorExchange::NewStub(Channel());
+  Announced all(stub.get(), kBudget - 4 * kKiB);
+  ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 15 * kMiB; }));
   TensorClient other(Channel());
-  const auto streamed = other.PutStream(Only("s", OfBytes(3 * kMiB)));
-  EXPECT_TRUE(streamed.ok()) << streamed.status();
-  const auto put = other.Put(Only("u", OfBytes(4 * kMiB)));
-  EXPECT_TRUE(put.ok()) << put.status();
-  half_context.TryCancel();
-  EXPECT_FALSE(half->Finish().ok());
+  EXPECT_TRUE(Becomes(
+      [&] { return other.PutStream(Only("s", OfBytes(3 * kMiB))).ok(); }));
+  const grpc::Status evicted = all.Finish();
+  EXPECT_EQ(evicted.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(absl::StrContains(evicted.error_message(), "stalls"))
+      << evicted.error_message();
+  // As for a stream, so for a call with one message.
+  Announced again(stub.get(), kBudget - 4 * kMiB);
+  ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 14 * kMiB; }));
+  EXPECT_TRUE(
+      Becomes([&] { return other.Put(Only("u", OfBytes(4 * kMiB))).ok(); }));
+  EXPECT_EQ(again.Finish().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(SharesTest, StalledPutStreamWithinItsShareIsLeftAlone) {
+  auto stub = v1::TensorExchange::NewStub(Channel());
+  Announced half(stub.get(), kBudget / 2 - 4 * kKiB);
+  ASSERT_TRUE(Becomes([&] { return store_.usage().bytes > 7 * kMiB; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  TensorClient other(Channel());
+  EXPECT_TRUE(other.Put(Only("u", OfBytes(7 * kMiB))).ok());
+  EXPECT_EQ(other.Put(Only("v", OfBytes(4 * kMiB))).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  EXPECT_GT(store_.usage().bytes, 14 * kMiB);
+  half.Cancel();
+  EXPECT_EQ(half.Finish().error_code(), grpc::StatusCode::CANCELLED);
   EXPECT_TRUE(Becomes([&] { return store_.usage().bytes < 8 * kMiB; }));
+}
+
+// Others wait for their turn, or come again.
+TEST_F(SharesTest, StreamThatGoesOnMayHaveEverything) {
+  TensorClient client(Channel());
+  const auto stored = client.PutStream(Only("x", OfBytes(15 * kMiB)), 64 << 10);
+  EXPECT_TRUE(stored.ok()) << stored.status();
 }
 
 TEST_F(SharesTest, ExchangeNeedsRoomForBoth) {

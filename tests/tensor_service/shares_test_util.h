@@ -92,6 +92,7 @@ class SharesTest : public testing::Test {
   static TensorStore::Options StoreOptions() {
     TensorStore::Options options;
     options.budget_bytes = kBudget;
+    options.stall_limit = absl::Milliseconds(200);
     return options;
   }
   static Rendezvous::Options TableOptions() {
