@@ -247,6 +247,7 @@ class Session {
   void AddControl(wire::FrameType type, absl::string_view payload);
   void TryNextPath();
   void DropFastPath();
+  void CountLoss();
   void ReportPath();
   void LoseFastPath(const absl::Status& cause);
 
@@ -274,6 +275,8 @@ class Session {
   PathNegotiator negotiator_;
   std::string fabric_;  // of fast_
   metrics::Fabric fast_fabric_ = metrics::Fabric::kOther;
+  // A path that was in use has gone. It counts as lost if the session goes on.
+  bool loss_is_uncounted_ = false;
   bool has_lost_path_ = false;  // and not regained it
   std::string peer_token_;      // the acceptor's
 

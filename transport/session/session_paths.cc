@@ -66,6 +66,7 @@ absl::Status Session::OnPathFrame(const wire::Frame& frame) {
 
 void Session::Apply(const PathHandshake::Actions& actions) {
   if (actions.drop) DropFastPath();
+  if (actions.report) CountLoss();
   if (actions.send_lost) {
     AddControl(FrameType::kPathLost, negotiator_.Reason());
   }
@@ -164,11 +165,7 @@ void Session::LoseFastPath(const absl::Status& cause) {
 
 // What the peer has not acknowledged goes over the lifeline.
 void Session::DropFastPath() {
-  if (std::exchange(using_fast_, false) && !closed()) {
-    has_lost_path_ = true;
-    PENSTOCK_PROBE(path_lost, recorder_.connection(), fabric_.c_str());
-    ++counters_.paths_lost[static_cast<int>(fast_fabric_)];
-  }
+  if (std::exchange(using_fast_, false)) loss_is_uncounted_ = true;
   counters_.sending = metrics::Fabric::kTcp;
   MessageReader::Filled filled;
   if (closed()) filled = streams_.input().Stop();
@@ -178,6 +175,16 @@ void Session::DropFastPath() {
   if (!closed()) filled = streams_.input().LoseFastPath();
   std::exchange(path_and_memory_, nullptr)->filled = std::move(filled);
   sender_.LoseFastPath();
+}
+
+// Counts the loss once the peer has agreed to go on over the lifeline. A peer
+// that ends its session closes the path as well, a moment before the lifeline:
+// that is no loss.
+void Session::CountLoss() {
+  if (!std::exchange(loss_is_uncounted_, false)) return;
+  has_lost_path_ = true;
+  PENSTOCK_PROBE(path_lost, recorder_.connection(), fabric_.c_str());
+  ++counters_.paths_lost[static_cast<int>(fast_fabric_)];
 }
 
 PathDescription Session::DescribePath() const {

@@ -11,10 +11,14 @@
 #include <thread>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/transport/metrics/moved_counters.h"
 #include "tests/transport/rpc/rpc_fixture.h"
 #include "transport/base/unique_fd.h"
+#include "transport/monitoring/exposition.h"
 
 namespace penstock {
 namespace rpc {
@@ -156,6 +160,35 @@ TEST_P(EndsTest, ForkedChildMayDestroyBoth) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_TRUE(Call(client.get(), Named("the parent's")).ok());
+}
+
+// Both sides are in this process. The last to know of an end takes a moment.
+void AwaitEndOfSessions() {
+  const absl::Time limit = absl::Now() + absl::Seconds(20);
+  while (metrics::OpenSessions(monitoring::MetricsAsText()) > 0) {
+    ASSERT_LT(absl::Now(), limit) << monitoring::MetricsAsText();
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
+
+TEST_P(EndsTest, EndInOrderMovesNoCounterOfTrouble) {
+  AwaitEndOfSessions();  // of other tests
+  const std::string before = monitoring::MetricsAsText();
+  for (int i = 0; i < 4; ++i) {
+    ServeEcho();
+    for (int j = 0; j < 3; ++j) {
+      std::unique_ptr<Client> client = Connect();
+      Request request = Named("any");
+      request.payload = Text(std::string(100000, 'x'));
+      ASSERT_TRUE(Call(client.get(), std::move(request)).ok());
+    }
+    std::unique_ptr<Client> last = Connect();
+    ASSERT_TRUE(Call(last.get(), Named("any")).ok());
+    server_ = nullptr;
+    AwaitEndOfSessions();
+  }
+  EXPECT_THAT(metrics::MovedWithoutCause(before, monitoring::MetricsAsText()),
+              testing::IsEmpty());
 }
 
 TEST_P(EndsTest, ClientThatGoesWhileItConnectsReportsItsCalls) {

@@ -17,6 +17,12 @@ namespace {
 
 using wire::FrameType;
 
+uint64_t LostPathsOf(Peer* peer) {
+  uint64_t sum = 0;
+  for (const uint64_t lost : (*peer)->counters().paths_lost) sum += lost;
+  return sum;
+}
+
 TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
   OpenWithPath();
   fast().Drop(absl::UnavailableError("cut"));
@@ -26,6 +32,31 @@ TEST_F(SessionTest, LossIsReportedOnceByEachSide) {
   for (Peer* peer : {client_.get(), server_.get()}) {
     EXPECT_EQ((*peer)->DescribePath().fabric, "tcp");
     EXPECT_EQ((*peer)->fast_path(), nullptr);
+    EXPECT_EQ(LostPathsOf(peer), 1u);
+  }
+}
+
+// The end of the path arrives before or after that of the lifeline. Neither
+// side has lost a path under a session that goes on.
+TEST_F(SessionTest, PathThatEndsWithItsSessionIsNotLost) {
+  for (const bool fast_first : {true, false}) {
+    for (const Side leaver : {kClient, kServer}) {
+      SCOPED_TRACE(absl::StrCat("fast first ", fast_first, ", leaver ",
+                                leaver == kClient ? "client" : "server"));
+      fast_links_.clear();
+      OpenWithPath();
+      Peer& stays = peer(leaver == kClient ? kServer : kClient);
+      const Side other = leaver == kClient ? kServer : kClient;
+      peer(leaver)->Close(absl::UnavailableError("done"));
+      peer(leaver).Flush();  // ends the path
+      EXPECT_EQ(LostPathsOf(&peer(leaver)), 0u);
+      if (fast_first) StepAll(&fast(), other);
+      peer(leaver).Destroy();  // ends the lifeline
+      StepAll(lifeline_.get(), other);
+      StepAll(&fast(), other);
+      EXPECT_TRUE(stays->closed());
+      EXPECT_EQ(LostPathsOf(&stays), 0u);
+    }
   }
 }
 
@@ -35,11 +66,13 @@ TEST_F(SessionTest, SideThatSeesTheLossTellsTheOther) {
   Step(&fast(), kClient);
   EXPECT_EQ(client_->Take(), Lines{});  // until the server has said so too
   EXPECT_EQ((*client_)->DescribePath().reason, "shm: lost: cut");
+  EXPECT_EQ(LostPathsOf(client_.get()), 0u);
   StepAll(lifeline_.get(), kServer);
   EXPECT_EQ(server_->Take(),
             Lines{"path tcp (fake) the peer says: shm: lost: cut"});
   Run();
   EXPECT_EQ(client_->Take(), Lines{"path tcp (fake) shm: lost: cut"});
+  EXPECT_EQ(LostPathsOf(client_.get()), 1u);
   EXPECT_EQ(server_->Take(), Lines{});
 }
 

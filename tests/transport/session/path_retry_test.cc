@@ -49,6 +49,12 @@ TEST_F(PathRetryTest, LostPathIsReplaced) {
   Run();
   EXPECT_EQ(client_->Take(), Lines{"path shm (fake) "});
   EXPECT_EQ(server_->Take(), Lines{"path shm (fake) "});
+  for (Peer* peer : {client_.get(), server_.get()}) {
+    const Counters& counters = (*peer)->counters();
+    const int shm = static_cast<int>(metrics::Fabric::kShm);
+    EXPECT_EQ(counters.paths_lost[shm], 1u);
+    EXPECT_EQ(counters.paths_regained[shm], 1u);
+  }
   client_->Open(1);
   client_->Send(1, Letters(5000));
   Run();
