@@ -79,6 +79,11 @@ struct Options {
   absl::optional<int> verbs_cache_mib;
   // PENSTOCK_DATA_PROTECTION: whether RDMA may carry what TLS would protect.
   absl::optional<DataProtection> data_protection;
+  // PENSTOCK_HEARTBEAT_MS: how many milliseconds nothing may pass over the TCP
+  // connection while shared memory or RDMA carries its calls, 10 to 3600000.
+  // Load balancers, proxies and NATs drop a connection that is silent for
+  // longer than they allow. 0: any time.
+  absl::optional<int> heartbeat_ms;
 };
 
 }  // namespace penstock

@@ -51,9 +51,10 @@ bool Transport::IsForeign() const {
 }
 
 void Transport::FinishAndUnlock() {
-  // First send what was added, all at once. The rest depends on what is left
-  // then: whether the session has drained, what the keepalive has seen, whether
-  // more may be read.
+  // First send what was added, all at once, and perhaps a heartbeat. The rest
+  // depends on what is left then: whether the session has drained, what the
+  // keepalive has seen, whether more may be read.
+  SyncHeartbeat();
   session_->Flush();
   liveness_.Observe(session_->counters());
   // This may close the session, so do it before what depends on that: the
@@ -96,6 +97,8 @@ Transport::Transport(const Config& config, grpc_endpoint* endpoint,
       departure_(session_.get()),
       poller_(this),
       liveness_(config.limits),
+      heartbeat_(
+          paths::MakeHeartbeat(config.settings, config.limits.keepalive)),
       defers_path_(config.is_client &&
                    config.settings.policy != Policy::kRequire &&
                    paths::ShortLives::OfProcess()->AreUsual(began_)),
@@ -339,6 +342,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   defer_timer_.Cancel();
   config_.half_open = nullptr;
   keepalive_timer_.Cancel();
+  heartbeat_timer_.Cancel();
   retry_timer_.Cancel();
   drain_timer_.Cancel();
   side_paths_.Cancel();

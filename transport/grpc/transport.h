@@ -38,6 +38,7 @@
 #include "transport/paths/path_poller.h"
 #include "transport/paths/side_paths.h"
 #include "transport/session/departure.h"
+#include "transport/session/heartbeat.h"
 #include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
 #include "transport/settings/settings.h"
@@ -229,6 +230,9 @@ class Transport final : public grpc_transport,
   void ReadOn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncHeartbeat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartHeartbeatTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnHeartbeatTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnLingerTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnDeferTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -282,11 +286,13 @@ class Transport final : public grpc_transport,
       ABSL_GUARDED_BY(mu_);  // the path that wakers_ watch
   std::vector<std::shared_ptr<PathWaker>> wakers_ ABSL_GUARDED_BY(mu_);
   Liveness liveness_ ABSL_GUARDED_BY(mu_);
+  session::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
   Timer hello_timer_ ABSL_GUARDED_BY(mu_);
   Timer settle_timer_ ABSL_GUARDED_BY(mu_);
   uint32_t settle_epoch_ ABSL_GUARDED_BY(mu_) =
       0;  // of the attempt that settle_timer_ limits
   Timer keepalive_timer_ ABSL_GUARDED_BY(mu_);
+  Timer heartbeat_timer_ ABSL_GUARDED_BY(mu_);
   Timer retry_timer_ ABSL_GUARDED_BY(mu_);
   Timer linger_timer_ ABSL_GUARDED_BY(mu_);
   Timer drain_timer_ ABSL_GUARDED_BY(mu_);

@@ -114,6 +114,35 @@ void Transport::OnPathWakeup() {
   if (path->HasInput()) SchedulePolling(kPortions);
 }
 
+// Of a session in use, the timer is pending: the usual case.
+void Transport::SyncHeartbeat() {
+  if (heartbeat_timer_.pending() || !session_->using_fast_path()) return;
+  switch (heartbeat_.OnUse(session_->counters())) {
+    case session::Heartbeat::Action::kNone:
+      return;
+    case session::Heartbeat::Action::kBeat:
+      session_->RingLifeline();
+      break;
+    case session::Heartbeat::Action::kStartTimer:
+      break;
+  }
+  StartHeartbeatTimer();
+}
+
+void Transport::StartHeartbeatTimer() {
+  StartTimer(&heartbeat_timer_,
+             grpc_core::Duration::Milliseconds(
+                 absl::ToInt64Milliseconds(heartbeat_.interval())),
+             &Transport::OnHeartbeatTimer);
+}
+
+void Transport::OnHeartbeatTimer() {
+  if (!session_->using_fast_path()) return;
+  if (!heartbeat_.OnTimer(session_->counters())) return;
+  session_->RingLifeline();
+  StartHeartbeatTimer();
+}
+
 void Transport::OnConnectWanted(const std::string& fabric,
                                 const std::string& offer,
                                 const std::string& token) {

@@ -47,6 +47,12 @@ session::Config SessionConfig(const Settings& settings, bool is_client,
   return config;
 }
 
+session::Heartbeat MakeHeartbeat(const Settings& settings,
+                                 const session::Keepalive::Config& keepalive) {
+  return session::Heartbeat(absl::Milliseconds(settings.heartbeat_ms),
+                            keepalive);
+}
+
 void ListenAnew(session::Session* session, SidePaths* side_paths,
                 const SidePaths::Done& done) {
   absl::StatusOr<std::string> token = base::NewToken();

@@ -12,6 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "transport/paths/side_paths.h"
+#include "transport/session/heartbeat.h"
+#include "transport/session/keepalive.h"
 #include "transport/session/session.h"
 #include "transport/settings/settings.h"
 
@@ -38,6 +40,10 @@ absl::Status NoPathError();
 // `side_paths` says what is offered.
 session::Config SessionConfig(const Settings& settings, bool is_client,
                               uint8_t version, const SidePaths& side_paths);
+
+// Returns the heartbeat of a connection by its settings and its keepalive.
+session::Heartbeat MakeHeartbeat(const Settings& settings,
+                                 const session::Keepalive::Config& keepalive);
 
 // Handles SessionEvents::OnListenWanted(): ends the earlier attempt, and
 // listens for the client with a new token.

@@ -65,9 +65,11 @@ Connection::Connection(const Config& config, progress::EventLoop* loop,
       hello_timer_(loop),
       settle_timer_(loop),
       keepalive_timer_(loop),
+      heartbeat_timer_(loop),
       retry_timer_(loop),
       linger_timer_(loop),
       keepalive_(config.keepalive, base::SteadyNow()),
+      heartbeat_(paths::MakeHeartbeat(config.settings, config.keepalive)),
       counted_(this) {}
 
 void Connection::Unref() {
@@ -103,6 +105,7 @@ void Connection::Start(absl::string_view received) {
 
 void Connection::FinishAndUnlock(Entry entry) {
   AcceptOpened();
+  SyncHeartbeat();
   session_->Flush();
   PumpSocket();
   ObserveKeepalive();
@@ -262,6 +265,33 @@ void Connection::OnKeepaliveTimer() {
   StartKeepaliveTimer();
 }
 
+// Of a session in use, the timer is pending: the usual case.
+void Connection::SyncHeartbeat() {
+  if (heartbeat_timer_.pending() || !session_->using_fast_path()) return;
+  switch (heartbeat_.OnUse(session_->counters())) {
+    case session::Heartbeat::Action::kNone:
+      return;
+    case session::Heartbeat::Action::kBeat:
+      session_->RingLifeline();
+      break;
+    case session::Heartbeat::Action::kStartTimer:
+      break;
+  }
+  StartHeartbeatTimer();
+}
+
+void Connection::StartHeartbeatTimer() {
+  StartTimer(&heartbeat_timer_, heartbeat_.interval(),
+             &Connection::OnHeartbeatTimer);
+}
+
+void Connection::OnHeartbeatTimer() {
+  if (!session_->using_fast_path()) return;
+  if (!heartbeat_.OnTimer(session_->counters())) return;
+  session_->RingLifeline();
+  StartHeartbeatTimer();
+}
+
 uint32_t Connection::NextStream() {
   mu_.AssertHeld();
   if (next_stream_ == UINT32_MAX) {
@@ -316,6 +346,7 @@ void Connection::OnClosed(const absl::Status& cause) {
   hello_timer_.Cancel();
   settle_timer_.Cancel();
   keepalive_timer_.Cancel();
+  heartbeat_timer_.Cancel();
   retry_timer_.Cancel();
   side_paths_.Cancel();
   config_.half_open = nullptr;

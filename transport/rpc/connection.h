@@ -24,6 +24,7 @@
 #include "transport/rpc/late_release.h"
 #include "transport/rpc/loop_timer.h"
 #include "transport/rpc/socket.h"
+#include "transport/session/heartbeat.h"
 #include "transport/session/keepalive.h"
 #include "transport/session/path_backoff.h"
 #include "transport/session/session.h"
@@ -153,6 +154,9 @@ class Connection final : public session::SessionEvents,
   void ObserveKeepalive() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void StartKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnKeepaliveTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void SyncHeartbeat() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void StartHeartbeatTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnHeartbeatTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void OnRetryTimer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // connection_paths.cc
@@ -210,9 +214,11 @@ class Connection final : public session::SessionEvents,
   LoopTimer settle_timer_ ABSL_GUARDED_BY(mu_);
   uint32_t settle_epoch_ ABSL_GUARDED_BY(mu_) = 0;
   LoopTimer keepalive_timer_ ABSL_GUARDED_BY(mu_);
+  LoopTimer heartbeat_timer_ ABSL_GUARDED_BY(mu_);
   LoopTimer retry_timer_ ABSL_GUARDED_BY(mu_);
   LoopTimer linger_timer_ ABSL_GUARDED_BY(mu_);
   session::Keepalive keepalive_ ABSL_GUARDED_BY(mu_);
+  session::Heartbeat heartbeat_ ABSL_GUARDED_BY(mu_);
   uint64_t inputs_seen_ ABSL_GUARDED_BY(mu_) = 0;
   uint64_t frames_seen_ ABSL_GUARDED_BY(mu_) = 0;
   session::PathBackoff backoff_ ABSL_GUARDED_BY(mu_);

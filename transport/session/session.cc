@@ -96,6 +96,7 @@ void Session::SendPing(uint64_t cookie) {
   std::string payload;
   wire::AppendNumber<uint64_t>(cookie, &payload);
   writer_.Add(wire::FrameType::kPing, 0, 0, payload);
+  RingLifeline();
 }
 
 bool Session::Poll() {
@@ -140,7 +141,9 @@ void Session::SendAdded() {
   }
   AcknowledgeIfDue();
   // For what was sent, and for a peer that waits for what was received.
-  if (fast_ != nullptr && fast_->TakeDoorbellRequest()) {
+  const bool wanted = fast_ != nullptr && fast_->TakeDoorbellRequest();
+  if (wanted || rings_lifeline_) {
+    rings_lifeline_ = false;
     lifeline_->RingDoorbell();
   }
   if (sends) lifeline_->EndBatch();

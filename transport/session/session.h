@@ -123,7 +123,12 @@ class Session {
   // Tells the peer that streams above `last_stream` are not served.
   // wire::kLastStreamUnknown: another GOAWAY will say which was the last.
   void SendGoaway(uint32_t last_stream, const absl::Status& status);
+  // Rings the lifeline as well: a ping also tells those who watch the
+  // connection from outside that it is in use.
   void SendPing(uint64_t cookie);
+  // Has some bytes pass over the lifeline, with the next Flush(), if a fast
+  // path carries the session. Does nothing else to the peer.
+  void RingLifeline() { rings_lifeline_ = using_fast_; }
 
   // Paths. Each attempt at one has a number, its epoch. Drop what comes of an
   // earlier attempt than path_epoch().
@@ -270,6 +275,7 @@ class Session {
   // Not destroyed before Flush(): they may be what is calling.
   std::vector<std::shared_ptr<fabric::Endpoint>> lost_paths_;
   bool using_fast_ = false;
+  bool rings_lifeline_ = false;  // with the next Flush()
   bool in_input_ = false;  // delivering: input that nests would be out of order
   PathHandshake handshake_;
   PathNegotiator negotiator_;

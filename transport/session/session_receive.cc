@@ -154,6 +154,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       } else if (header.type == FrameType::kPing) {
         events_->OnPing();
         writer_.Add(FrameType::kPong, 0, 0, AsText(payload));
+        RingLifeline();
       } else {
         events_->OnPong(*id);
       }

@@ -27,8 +27,9 @@ struct Settings {
   int verbs_traffic_class = -1;
   int verbs_cache_mib = 1024;
   DataProtection data_protection = DataProtection::kRequired;
-  int eager_max_bytes = 0;  // 0: as measured
-  int chunk_bytes = 0;      // 0: as measured
+  int eager_max_bytes = 0;   // 0: as measured
+  int chunk_bytes = 0;       // 0: as measured
+  int heartbeat_ms = 20000;  // 0: none
 
   // Whether the list of fabrics names `fabric`, so that a connection over it
   // satisfies Policy::kRequire.

@@ -72,6 +72,9 @@ inline constexpr Number kCacheMib = {0, 1 << 20};
 inline constexpr Number kArenaMib = {
     16, 1 << 20, 0, "1024, or a quarter of the memory if that is less"};
 
+// The least is what a timer keeps; the most is longer than any box allows.
+inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
+
 // Names a field: its name, the field of Options, and the field of Settings.
 #define PENSTOCK_FIELD(name) #name, &Options::name, &Settings::name
 
@@ -119,7 +122,11 @@ inline constexpr std::tuple kRows(
     Row("PENSTOCK_DATA_PROTECTION", PENSTOCK_FIELD(data_protection),
         Words(kDataProtectionWords),
         {"Data protection",
-         "whether RDMA may carry what TLS protects, in the clear"}));
+         "whether RDMA may carry what TLS protects, in the clear"}),
+    Row("PENSTOCK_HEARTBEAT_MS", PENSTOCK_FIELD(heartbeat_ms), kHeartbeats,
+        {"Heartbeat",
+         "for how many milliseconds the TCP connection beside a path in use is "
+         "silent at most"}));
 
 #undef PENSTOCK_FIELD
 

@@ -1,4 +1,5 @@
-// A TCP proxy whose connections break after so many bytes.
+// A TCP proxy whose connections break after so many bytes, or when they are
+// silent for too long.
 
 #ifndef PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
 #define PENSTOCK_TESTS_TRANSPORT_RPC_CUTTING_PROXY_H_
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <mutex>
 #include <thread>
@@ -55,8 +57,20 @@ class CuttingProxy {
     target_ = target;
     bytes_ = bytes;
   }
+  // Breaks connections from now on when nothing has passed in one of their two
+  // directions for so long, as load balancers do.
+  void CutAfterSilence(std::chrono::milliseconds silence) {
+    std::lock_guard<std::mutex> lock(mu_);
+    silence_ = silence;
+  }
+  // Returns how many bytes all connections have carried.
+  size_t carried() const { return carried_; }
+  // Returns how many connections have ended by themselves or were cut.
+  size_t ended() const { return ended_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   static sockaddr_in Loopback(int port) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -72,14 +86,16 @@ class CuttingProxy {
       if (stopped_) return;
       if (!client.valid()) continue;
       std::lock_guard<std::mutex> lock(mu_);
-      threads_.emplace_back(
-          [this, fd = client.Release(), target = target_, bytes = bytes_] {
-            Serve(base::UniqueFd(fd), target, bytes);
-          });
+      threads_.emplace_back([this, fd = client.Release(), target = target_,
+                             bytes = bytes_, silence = silence_] {
+        Serve(base::UniqueFd(fd), target, bytes, silence);
+        ++ended_;
+      });
     }
   }
 
-  void Serve(base::UniqueFd client, int target, size_t bytes) {
+  void Serve(base::UniqueFd client, int target, size_t bytes,
+             std::chrono::milliseconds silence) {
     base::UniqueFd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = Loopback(target);
     if (connect(server.get(), reinterpret_cast<const sockaddr*>(&address),
@@ -87,15 +103,23 @@ class CuttingProxy {
       return;
     }
     std::vector<char> buffer(64 * 1024);
+    Clock::time_point heard[] = {Clock::now(), Clock::now()};
     while (bytes > 0 && !stopped_) {
       pollfd ready[] = {{client.get(), POLLIN, 0}, {server.get(), POLLIN, 0}};
-      if (poll(ready, 2, 20) < 0) return;
+      const int count = poll(ready, 2, 20);
+      if (count < 0) return;
+      // Where something waits, it is this thread that was late.
+      if (count == 0 && Clock::now() - std::min(heard[0], heard[1]) > silence) {
+        return;
+      }
       for (int i = 0; i < 2; ++i) {
         if (ready[i].revents == 0) continue;
         const ssize_t got =
             recv(ready[i].fd, buffer.data(), std::min(buffer.size(), bytes), 0);
         if (got <= 0) return;
+        heard[i] = Clock::now();
         bytes -= static_cast<size_t>(got);
+        carried_ += static_cast<size_t>(got);
         if (!Forward(ready[1 - i].fd, buffer.data(), got)) return;
       }
     }
@@ -119,9 +143,12 @@ class CuttingProxy {
   const base::UniqueFd listener_;
   int port_ = 0;
   std::atomic<bool> stopped_{false};
+  std::atomic<size_t> carried_{0};
+  std::atomic<size_t> ended_{0};
   std::mutex mu_;
-  int target_ = 0;                    // guarded by mu_
-  size_t bytes_ = 0;                  // guarded by mu_
+  int target_ = 0;    // guarded by mu_
+  size_t bytes_ = 0;  // guarded by mu_
+  std::chrono::milliseconds silence_ = std::chrono::hours(24);  // by mu_
   std::vector<std::thread> threads_;  // guarded by mu_
   std::thread acceptor_;
 };

@@ -148,7 +148,7 @@ class LateAnnouncementTest : public PathRetryTest {
     client_->Open(2);
     Run();
     for (int i = 0; i < 4000; ++i) {
-      (*client_)->SendPing(i);
+      (*client_)->SendEntry(i, "entry");
       client_->Flush();
     }
     client_->Send(1, Letters(5000, 1));

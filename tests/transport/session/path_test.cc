@@ -157,6 +157,39 @@ TEST_F(SessionTest, ArmedPeerIsRungOncePerFlush) {
   EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
 }
 
+// Those who watch the connection from outside see each direction in use.
+TEST_F(SessionTest, PingAndItsAnswerAlsoPassOverTheLifeline) {
+  OpenWithPath();
+  (*client_)->SendPing(1);
+  client_->Flush();
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
+  EXPECT_EQ(lifeline_->counters(kServer).doorbells, 0u);
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"pong 1"});
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
+  EXPECT_EQ(lifeline_->counters(kServer).doorbells, 1u);
+}
+
+// However many pings a peer sends at once.
+TEST_F(SessionTest, LifelineIsRungOnceForAllThatIsFlushed) {
+  OpenWithPath();
+  for (int i = 0; i < 50; ++i) (*client_)->SendPing(i);
+  client_->Flush();
+  Run();
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 1u);
+  EXPECT_EQ(lifeline_->counters(kServer).doorbells, 1u);
+}
+
+TEST_F(SessionTest, LifelineThatCarriesTheSessionIsNotRung) {
+  Open();
+  (*client_)->SendPing(1);
+  (*client_)->RingLifeline();
+  Run();
+  EXPECT_EQ(client_->Take(), Lines{"pong 1"});
+  EXPECT_EQ(lifeline_->counters(kClient).doorbells, 0u);
+  EXPECT_EQ(lifeline_->counters(kServer).doorbells, 0u);
+}
+
 TEST_F(SessionTest, EventOfThePathMayNotPollIt) {
   OpenWithPath();
   client_->Open(1);

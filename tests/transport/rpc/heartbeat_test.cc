@@ -1,0 +1,119 @@
+// A proxy that drops silent connections does not drop one in use, though its
+// calls go over another path. BUILD runs this in each polling mode, as a
+// process has one.
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/transport/rpc/cutting_proxy.h"
+#include "tests/transport/rpc/rpc_fixture.h"
+
+namespace penstock {
+namespace rpc {
+namespace {
+
+using progress::PollingMode;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr milliseconds kSilence(1000);
+constexpr int kHeartbeatMs = 100;
+
+class HeartbeatTest : public testing::TestWithParam<PollingMode> {
+ protected:
+  // Pings would keep the connection up as well.
+  HeartbeatTest() { keepalive_.time = absl::InfiniteDuration(); }
+
+  void Begin(int heartbeat_ms) {
+    Server::Options options;
+    options.address = "127.0.0.1:0";
+    options.token = kToken;
+    options.settings = With({Fabric::kShm, Fabric::kTcp});
+    options.settings.heartbeat_ms = heartbeat_ms;
+    options.polling = GetParam();
+    options.keepalive = keepalive_;
+    server_ =
+        *Server::Start(options, [](const std::shared_ptr<IncomingCall>& call) {
+          call->Respond(Response());
+        });
+    proxy_.CutAfterSilence(kSilence);
+    proxy_.Set(server_->port(), SIZE_MAX);
+    Client::Options client;
+    client.target = absl::StrCat("127.0.0.1:", proxy_.port());
+    client.token = kToken;
+    client.settings = options.settings;
+    client.polling = GetParam();
+    client.keepalive = keepalive_;
+    client_ = *Client::Connect(client, [](const absl::Status&) {});
+  }
+
+  Result Call() {
+    const Awaited<Result> result;
+    Request request;
+    request.method = "any";
+    client_->Call(std::move(request),
+                  [result](Result answer) { result.Set(std::move(answer)); });
+    absl::optional<Result> answer = result.Get();
+    return answer.has_value() ? *std::move(answer)
+                              : absl::UnknownError("no report came");
+  }
+  // Makes a call each 50 ms, for so long or until one fails.
+  absl::Status CallFor(milliseconds time) {
+    const Clock::time_point end = Clock::now() + time;
+    while (Clock::now() < end) {
+      const Result result = Call();
+      if (!result.ok()) return result.status();
+      std::this_thread::sleep_for(milliseconds(50));
+    }
+    return absl::OkStatus();
+  }
+
+  session::Keepalive::Config keepalive_ = DefaultKeepalive();
+  CuttingProxy proxy_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<Client> client_;
+};
+
+TEST_P(HeartbeatTest, ConnectionInUseIsNotSilent) {
+  Begin(kHeartbeatMs);
+  EXPECT_EQ(CallFor(5 * kSilence / 2), absl::OkStatus());
+  EXPECT_EQ(client_->DescribePath()->fabric, "shm");
+  EXPECT_EQ(proxy_.connections(), 1u);
+  EXPECT_EQ(proxy_.ended(), 0u);
+}
+
+TEST_P(HeartbeatTest, PingsKeepAnIdleConnectionUp) {
+  keepalive_.time = absl::Milliseconds(kHeartbeatMs);
+  Begin(0);
+  ASSERT_TRUE(Call().ok());
+  std::this_thread::sleep_for(2 * kSilence);
+  EXPECT_TRUE(Call().ok());
+  EXPECT_EQ(client_->DescribePath()->fabric, "shm");
+  EXPECT_EQ(proxy_.ended(), 0u);
+}
+
+std::string NameOfMode(const testing::TestParamInfo<PollingMode>& info) {
+  switch (info.param) {
+    case PollingMode::kAdaptive:
+      return "Adaptive";
+    case PollingMode::kBusy:
+      return "Busy";
+    case PollingMode::kEvent:
+      return "Event";
+  }
+  return "";
+}
+
+INSTANTIATE_TEST_SUITE_P(Polling, HeartbeatTest,
+                         testing::Values(PollingMode::kAdaptive,
+                                         PollingMode::kBusy,
+                                         PollingMode::kEvent),
+                         NameOfMode);
+
+}  // namespace
+}  // namespace rpc
+}  // namespace penstock

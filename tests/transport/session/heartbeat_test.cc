@@ -1,0 +1,85 @@
+#include "transport/session/heartbeat.h"
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "transport/session/counters.h"
+#include "transport/session/keepalive.h"
+
+namespace penstock {
+namespace session {
+namespace {
+
+using Action = Heartbeat::Action;
+
+Keepalive::Config Every(absl::Duration time) {
+  Keepalive::Config config;
+  config.time = time;
+  return config;
+}
+
+class HeartbeatTest : public ::testing::Test {
+ protected:
+  // As what comes over a path, and what is sent on a stream.
+  void Receive() { ++counters_.inputs; }
+  void Send() { ++counters_.stream_frames_sent; }
+
+  Heartbeat heartbeat_{absl::Seconds(20), Keepalive::Config()};
+  Counters counters_;
+};
+
+TEST_F(HeartbeatTest, ZeroNeverBeats) {
+  Heartbeat none(absl::ZeroDuration(), Every(absl::Seconds(1)));
+  EXPECT_FALSE(none.enabled());
+  Receive();
+  EXPECT_EQ(none.OnUse(counters_), Action::kNone);
+}
+
+TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
+  EXPECT_EQ(heartbeat_.interval(), absl::Seconds(20));
+  EXPECT_EQ(Heartbeat(absl::Seconds(20), Every(absl::Seconds(5))).interval(),
+            absl::Seconds(5));
+  EXPECT_EQ(Heartbeat(absl::Seconds(20), Every(absl::Seconds(60))).interval(),
+            absl::Seconds(20));
+  EXPECT_EQ(
+      Heartbeat(absl::Seconds(20), Every(absl::Milliseconds(1))).interval(),
+      absl::Milliseconds(10));
+  EXPECT_EQ(
+      Heartbeat(absl::Seconds(20), Every(absl::ZeroDuration())).interval(),
+      absl::Milliseconds(10));
+}
+
+// What has set the path up has just passed over the lifeline.
+TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
+  Receive();
+  EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
+}
+
+TEST_F(HeartbeatTest, BeatsAtEachIntervalOfUse) {
+  Receive();
+  ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
+  Send();
+  EXPECT_TRUE(heartbeat_.OnTimer(counters_));
+  Receive();
+  EXPECT_TRUE(heartbeat_.OnTimer(counters_));
+}
+
+TEST_F(HeartbeatTest, StopsWhereNothingHappens) {
+  Receive();
+  ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
+  EXPECT_FALSE(heartbeat_.OnTimer(counters_));
+  EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kNone);
+}
+
+// The lifeline may have been silent for as long as the box allows.
+TEST_F(HeartbeatTest, BeatsAtOnceWhenUseBeginsAgain) {
+  Receive();
+  ASSERT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);
+  ASSERT_FALSE(heartbeat_.OnTimer(counters_));
+  Send();
+  EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kBeat);
+  EXPECT_FALSE(heartbeat_.OnTimer(counters_));
+}
+
+}  // namespace
+}  // namespace session
+}  // namespace penstock

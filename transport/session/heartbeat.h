@@ -1,0 +1,71 @@
+// When the lifeline of a busy session needs a sign of life. Pure.
+
+#ifndef PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
+#define PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "transport/session/counters.h"
+#include "transport/session/keepalive.h"
+
+namespace penstock {
+namespace session {
+
+// While a fast path carries a session, nothing need pass over its lifeline.
+// Load balancers, proxies and NATs drop a connection that is silent for long.
+// So each side rings the lifeline once an interval while the session is in use.
+//
+//   state     event                              action              next
+//   kIdle     a path comes into use              start timer         kRunning
+//   kIdle     activity since the last beat       beat, start timer   kRunning
+//   kRunning  timer, activity since the last     beat, start timer   kRunning
+//   kRunning  timer, no activity                 -                   kIdle
+//
+// So the lifeline of a session in use is silent for at most one interval, and
+// an idle session is as silent as an idle HTTP/2 connection. The caller's timer
+// holds the state: it is pending in kRunning.
+class Heartbeat {
+ public:
+  // Beats at least as often as `keepalive` would ping a silent connection.
+  // Zero: never beats.
+  Heartbeat(absl::Duration interval, const Keepalive::Config& keepalive)
+      : interval_(std::min(interval,
+                           std::max(keepalive.time, absl::Milliseconds(10)))) {}
+
+  bool enabled() const { return interval_ > absl::ZeroDuration(); }
+  absl::Duration interval() const { return interval_; }
+
+  enum class Action { kNone, kStartTimer, kBeat };
+
+  // Call this while a path is in use and the timer is not pending. kBeat: start
+  // the timer as well.
+  Action OnUse(const Counters& counters) {
+    if (!enabled() || ActivityOf(counters) == seen_) return Action::kNone;
+    const bool is_first = seen_ == 0;
+    seen_ = ActivityOf(counters);
+    return is_first ? Action::kStartTimer : Action::kBeat;
+  }
+  // Returns true if a beat is due. Then start the timer again.
+  bool OnTimer(const Counters& counters) {
+    if (ActivityOf(counters) == seen_) return false;
+    seen_ = ActivityOf(counters);
+    return true;
+  }
+
+ private:
+  // What came over any path, and frames of streams sent. Beats do not count:
+  // two sides must not keep each other awake.
+  static uint64_t ActivityOf(const Counters& counters) {
+    return counters.inputs + counters.stream_frames_sent;
+  }
+
+  const absl::Duration interval_;
+  uint64_t seen_ = 0;
+};
+
+}  // namespace session
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_SESSION_HEARTBEAT_H_
