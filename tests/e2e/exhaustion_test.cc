@@ -5,10 +5,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "grpc/grpc.h"
@@ -93,7 +96,7 @@ class ExhaustionTest : public testing::Test {
 TEST_F(ExhaustionTest, ClientWithoutDescriptorsFailsOrFallsBackAndComesBack) {
   if (SanitizerNeedsDescriptors()) GTEST_SKIP() << kWhySkipped;
   std::set<std::string> paths;
-  for (int spare = 0; spare <= 16; ++spare) {
+  for (int spare = 0; spare <= 64; spare += spare < 16 ? 1 : 12) {
     auto channel = NewChannel();
     auto stub = TestService::NewStub(channel);
     {
@@ -128,6 +131,108 @@ TEST_F(ExhaustionTest, ConnectionSurvivesTheLackOfDescriptors) {
     status = MakeLargeCall(stub.get());
     EXPECT_TRUE(status.ok()) << spare << ": " << status.error_message();
   }
+}
+
+// As many as stock gRPC serves with this limit, each with one descriptor.
+class CrowdTest : public ExhaustionTest {
+ protected:
+  static constexpr int kLimit = 100;
+  static constexpr size_t kCrowd = 60;
+
+  void SetUp() override {
+    if (SanitizerNeedsDescriptors()) GTEST_SKIP() << kWhySkipped;
+    rlimit before;
+    getrlimit(RLIMIT_NOFILE, &before);
+    rlimit limit = before;
+    limit.rlim_cur = kLimit;
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    ExhaustionTest::SetUp();  // the server's
+    setrlimit(RLIMIT_NOFILE, &before);
+  }
+
+  std::shared_ptr<grpc::Channel> NewStockChannel() const {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(
+        address_, grpc::InsecureChannelCredentials(), arguments);
+  }
+  static void ExpectCall(const std::shared_ptr<grpc::Channel>& channel,
+                         size_t number) {
+    auto stub = TestService::NewStub(channel);
+    Call call;
+    call.set_wait_for_ready(true);
+    Empty response;
+    const grpc::Status status = stub->EmptyCall(&call, Empty(), &response);
+    EXPECT_TRUE(status.ok()) << number << ": " << status.error_message();
+  }
+  void ExpectCalls() const {
+    for (size_t i = 0; i < channels_.size(); ++i) ExpectCall(channels_[i], i);
+  }
+  size_t CountOver(const std::string& path) const {
+    size_t count = 0;
+    for (const auto& channel : channels_)
+      count += PathOf(channel.get()) == path;
+    return count;
+  }
+  // Awaits that the channels go over shm, all of them. Calls all the time:
+  // between calls, gRPC reads of idle channels only each five seconds.
+  void ExpectShmAgain() const {
+    const auto limit = In(6 * kPatience);
+    while (CountOver("shm") < channels_.size()) {
+      ASSERT_LT(std::chrono::system_clock::now(), limit)
+          << CountOver("shm") << " of " << channels_.size();
+      ExpectCalls();
+      if (HasFailure()) return;
+    }
+  }
+
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
+};
+
+TEST_F(CrowdTest, ServerServesAsManyAsStockDoes) {
+  for (size_t i = 0; i < kCrowd; ++i) {
+    channels_.push_back(NewChannel());
+    ExpectCall(channels_.back(), i);
+  }
+  ExpectCalls();
+  EXPECT_EQ(CountOver("none"), 0u);
+  EXPECT_GT(CountOver("tcp"), 0u);
+  channels_.resize(10);
+  ExpectShmAgain();
+}
+
+TEST_F(CrowdTest, ServerServesThoseThatComeAtOnce) {
+  for (size_t i = 0; i < kCrowd; ++i) {
+    channels_.push_back(NewChannel());
+    channels_.back()->GetState(/*try_to_connect=*/true);
+  }
+  for (const auto& channel : channels_) {
+    EXPECT_TRUE(channel->WaitForConnected(In(kPatience)));
+  }
+  ExpectCalls();
+  ExpectCalls();
+  EXPECT_EQ(CountOver("none"), 0u);
+  channels_.resize(10);
+  ExpectShmAgain();
+}
+
+// The first ones have paths when the others come, all at once.
+TEST_F(CrowdTest, PathsGiveWayToConnections) {
+  for (size_t i = 0; i < kCrowd / 3; ++i) {
+    channels_.push_back(NewChannel());
+    ExpectCall(channels_.back(), i);
+  }
+  ExpectShmAgain();
+  std::vector<std::shared_ptr<grpc::Channel>> stock;
+  while (stock.size() + channels_.size() < kCrowd) {
+    stock.push_back(NewStockChannel());
+    stock.back()->GetState(/*try_to_connect=*/true);
+  }
+  for (size_t i = 0; i < stock.size(); ++i) ExpectCall(stock[i], i);
+  ExpectCalls();
+  EXPECT_EQ(CountOver("none"), 0u);
+  stock.clear();
+  ExpectShmAgain();
 }
 
 TEST_F(ExhaustionTest, LockedMemoryIsNotNeeded) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "src/core/lib/iomgr/exec_ctx.h"
+#include "transport/paths/path_relief.h"
 
 namespace penstock {
 namespace core {
@@ -54,6 +55,7 @@ void Negotiator::Shutdown(grpc_error_handle why) {
 
 void Negotiator::DoHandshake(grpc_tcp_server_acceptor*, grpc_closure* done,
                              grpc_core::HandshakerArgs* args) {
+  paths::PathRelief::Get()->OnConnection();
   grpc_core::MutexLock lock(&mu_);
   args_ = args;
   done_ = done;

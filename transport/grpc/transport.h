@@ -145,6 +145,8 @@ class Transport final : public grpc_transport,
 
   // For pollers and side paths.
   bool PollPath() override;
+  bool MayGiveUpPath() const override;
+  void GiveUpPath(const absl::Status& why) override;
   void Ref() override { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() override;
   // Takes a reference for the registry, whose caller has none. Returns false if

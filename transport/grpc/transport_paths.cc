@@ -102,6 +102,20 @@ void Transport::SyncPathPoller() {
   wakers_ = PathWaker::Start(path, [self] { self->OnPathWakeup(); });
 }
 
+bool Transport::MayGiveUpPath() const {
+  return paths::ToleratesTcp(config_.settings);
+}
+
+void Transport::GiveUpPath(const absl::Status& why) {
+  grpc_core::ApplicationCallbackExecCtx callback_exec_ctx;
+  grpc_core::ExecCtx exec_ctx;
+  {
+    Section section(this);
+    session_->GiveUpFastPath(why);
+  }
+  Unref();
+}
+
 void Transport::OnPathWakeup() {
   std::shared_ptr<fabric::Endpoint> path;
   {

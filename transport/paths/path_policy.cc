@@ -15,6 +15,11 @@ absl::Status CheckPath(const Settings& settings,
       " (PENSTOCK_POLICY=prefer would fall back to tcp)"));
 }
 
+bool ToleratesTcp(const Settings& settings) {
+  return settings.policy != Policy::kRequire ||
+         settings.Allows(FabricName(Fabric::kTcp));
+}
+
 std::string PathText(const session::PathDescription& path) {
   std::string text = path.fabric;
   if (!path.detail.empty()) absl::StrAppend(&text, " (", path.detail, ")");

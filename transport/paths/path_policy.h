@@ -17,6 +17,9 @@ namespace paths {
 absl::Status CheckPath(const Settings& settings,
                        const session::PathDescription& path);
 
+// Returns whether the settings let tcp carry a session.
+bool ToleratesTcp(const Settings& settings);
+
 // Returns the path in one line, for the log: "shm (ring 1 MiB)", or "tcp; not
 // better because the peer is on another host".
 std::string PathText(const session::PathDescription& path);

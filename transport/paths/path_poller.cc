@@ -35,12 +35,29 @@ class PathPoller::Polled : public progress::Pollable {
 
 void PathPoller::Watch(std::shared_ptr<fabric::Endpoint> path) {
   if (path == path_) return;
-  if (path_ != nullptr) progress::PollSet::Get()->Remove(slot_);
+  if (path_ != nullptr) {
+    WithdrawOffer();
+    progress::PollSet::Get()->Remove(slot_);
+  }
   path_ = std::move(path);
   if (path_ == nullptr) return;
   slot_ =
       progress::PollSet::Get()->Add(std::make_shared<Polled>(owner_, path_));
+  OfferToGiveUp();
   if (path_->HasInput()) owner_->SchedulePolling();
+}
+
+void PathPoller::OfferToGiveUp() {
+  if (!owner_->MayGiveUpPath()) return;
+  relief_ = PathRelief::Get();
+  relief_id_ = relief_->Add(owner_);
+}
+
+// In the child of a fork the parent's offers are not there.
+void PathPoller::WithdrawOffer() {
+  if (relief_ == nullptr) return;
+  if (relief_ == PathRelief::Get()) relief_->Remove(relief_id_);
+  relief_ = nullptr;
 }
 
 }  // namespace paths

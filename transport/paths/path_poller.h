@@ -6,26 +6,29 @@
 #include <memory>
 
 #include "transport/fabric/fabric.h"
+#include "transport/paths/path_relief.h"
 #include "transport/progress/poll_set.h"
 
 namespace penstock {
 namespace paths {
 
-// Adds the path to the process's PollSet. Call everything under the owner's
-// lock.
+// Adds the path to the process's PollSet, and to those that may be given up.
+// Call everything under the owner's lock.
 class PathPoller {
  public:
   // The transport.
-  class Owner {
+  class Owner : public PathRelief::Owner {
    public:
-    virtual ~Owner() = default;
+    // Returns whether the session may go on without a path. Called under the
+    // lock.
+    virtual bool MayGiveUpPath() const = 0;
     // Delivers a bounded amount of the path's input. Returns whether there was
     // any. Called from any thread, without the lock.
     virtual bool PollPath() = 0;
     // Polls the path soon, from the ExecCtx. Called under the lock.
     virtual void SchedulePolling() = 0;
     // A reference is held while a path is in the PollSet.
-    virtual void Ref() = 0;
+    void Ref() override = 0;
     virtual void Unref() = 0;
   };
 
@@ -40,9 +43,14 @@ class PathPoller {
  private:
   class Polled;
 
+  void OfferToGiveUp();
+  void WithdrawOffer();
+
   Owner* const owner_;
   std::shared_ptr<fabric::Endpoint> path_;
   progress::PollSet::SlotId slot_ = 0;
+  PathRelief* relief_ = nullptr;  // where relief_id_ is from
+  PathRelief::Id relief_id_ = 0;
 };
 
 }  // namespace paths

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "transport/base/log.h"
 #include "transport/base/steady_time.h"
+#include "transport/paths/path_relief.h"
 #include "transport/paths/session_setup.h"
 #include "transport/rpc/head.h"
 
@@ -43,6 +44,7 @@ std::shared_ptr<Connection> Connection::Create(const Config& config,
                                                progress::EventLoop* loop,
                                                base::UniqueFd socket,
                                                std::shared_ptr<Events> events) {
+  paths::PathRelief::Get()->OnConnection();
   auto* connection =
       new Connection(config, loop, std::move(socket), std::move(events));
   std::shared_ptr<Connection> result = connection->Share();

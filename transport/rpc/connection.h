@@ -161,6 +161,8 @@ class Connection final : public session::SessionEvents,
 
   // connection_paths.cc
   bool PollPath() override;
+  bool MayGiveUpPath() const override;
+  void GiveUpPath(const absl::Status& why) override;
   void SchedulePolling() override;
   void PollUntilEmpty();
   void SyncPath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -60,6 +60,18 @@ void Connection::SyncPath() {
   }
 }
 
+bool Connection::MayGiveUpPath() const {
+  return paths::ToleratesTcp(config_.settings);
+}
+
+void Connection::GiveUpPath(const absl::Status& why) {
+  {
+    Section section(this);
+    session_->GiveUpFastPath(why);
+  }
+  Unref();
+}
+
 void Connection::OnWakeup(const std::shared_ptr<fabric::Endpoint>& path) {
   {
     Section section(this, Entry::kInput);

@@ -145,6 +145,8 @@ class Session {
   bool CanRetryPath() const;
   // Begins another attempt, where CanRetryPath().
   void RetryPath();
+  // Goes on over the lifeline alone, as if the path had broken.
+  void GiveUpFastPath(const absl::Status& why) { LoseFastPath(why); }
   PathDescription DescribePath() const;
 
   // Delivers a bounded amount of what has come over the fast path. Returns

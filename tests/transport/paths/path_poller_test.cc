@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "gtest/gtest.h"
+#include "transport/base/descriptors.h"
+#include "transport/paths/path_relief.h"
 
 namespace penstock {
 namespace paths {
@@ -52,12 +54,19 @@ class FakeOwner : public PathPoller::Owner {
     return true;
   }
   void SchedulePolling() override { ++scheduled; }
+  bool MayGiveUpPath() const override { return may_give_up; }
+  void GiveUpPath(const absl::Status&) override {
+    ++given_up;
+    Unref();
+  }
   void Ref() override { ++refs; }
   void Unref() override { --refs; }
 
   int polls = 0;
   int scheduled = 0;
+  int given_up = 0;
   int refs = 0;
+  bool may_give_up = true;
 };
 
 class PathPollerTest : public testing::Test {
@@ -93,6 +102,40 @@ TEST_F(PathPollerTest, WhatComesWhileThePathIsArmedIsScheduled) {
   path_->on_armed = [this] { path_->input = true; };
   poller_.Watch(path_);
   EXPECT_EQ(owner_.scheduled, 1);
+}
+
+base::Descriptors OneTooMany() {
+  base::Descriptors now;
+  now.limit = 100;
+  now.free = 25;
+  return now;
+}
+
+TEST_F(PathPollerTest, PathMayBeGivenUpWhileItIsWatched) {
+  PathRelief::Get()->Relieve(OneTooMany());
+  EXPECT_EQ(owner_.given_up, 0);
+  poller_.Watch(path_);
+  PathRelief::Get()->Relieve(OneTooMany());
+  EXPECT_EQ(owner_.given_up, 1);
+  EXPECT_EQ(owner_.refs, 1);
+}
+
+TEST_F(PathPollerTest, PathThatIsGoneIsNotGivenUp) {
+  poller_.Watch(path_);
+  poller_.Watch(nullptr);
+  base::Descriptors none;
+  none.limit = 100;
+  PathRelief::Get()->Relieve(none);
+  EXPECT_EQ(owner_.given_up, 0);
+}
+
+TEST_F(PathPollerTest, RequiredPathIsNotGivenUp) {
+  owner_.may_give_up = false;
+  poller_.Watch(path_);
+  base::Descriptors none;
+  none.limit = 100;
+  PathRelief::Get()->Relieve(none);
+  EXPECT_EQ(owner_.given_up, 0);
 }
 
 TEST_F(PathPollerTest, NothingIsScheduledForAPathWithoutInput) {

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "transport/base/descriptors.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/endpoint.h"
 #include "transport/fabric/shm/peer_user.h"
@@ -46,7 +47,8 @@ void Connector::BeginOnLoop() {
     loop()->RunAfter(kBusyPause, [self = self()] { self->BeginOnLoop(); });
     return;
   }
-  absl::Status begun = Reach();
+  absl::Status begun = base::Descriptors::Now().CheckForPath();
+  if (begun.ok()) begun = Reach();
   if (!begun.ok()) FinishOnLoop(std::move(begun));
 }
 
@@ -80,6 +82,7 @@ absl::Status Connector::Greet() {
   hello.token = attempt().token();
   absl::Status sent = SendSetup(socket_.get(), hello, control->fd());
   if (!sent.ok()) return sent;
+  control->CloseFd();  // the peer has a duplicate
   control_ = *std::move(control);
   return absl::OkStatus();
 }
@@ -103,7 +106,8 @@ absl::StatusOr<std::unique_ptr<Endpoint>> Connector::ReceiveWelcome() {
     return absl::UnavailableError(
         "the peer closed the connection: it does not wait for this token, has "
         "no memory to share or none for this process's user, is of another "
-        "version, or has too many callers (its log says more)");
+        "version, or has too many callers or too few descriptors (its log says "
+        "more)");
   }
   if (!welcome.ok()) return welcome.status();
   if (welcome->message.kind != SetupMessage::Kind::kWelcome) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "transport/base/descriptors.h"
 #include "transport/fabric/attempt.h"
 #include "transport/fabric/shm/address.h"
 #include "transport/fabric/shm/connector.h"
@@ -47,6 +48,8 @@ absl::StatusOr<std::string> ShmFabric::Offer() {
 std::unique_ptr<PendingConnect> ShmFabric::Listen(absl::string_view token,
                                                   ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::Status room = base::Descriptors::Now().CheckForPath();
+  if (!room.ok()) return FailLater(attempt, room);
   absl::StatusOr<std::shared_ptr<Listener>> listener = GetListener();
   if (!listener.ok()) return FailLater(attempt, listener.status());
   return (*listener)->Expect(std::move(attempt));
@@ -56,6 +59,8 @@ std::unique_ptr<PendingConnect> ShmFabric::Connect(absl::string_view offer,
                                                    absl::string_view token,
                                                    ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::Status room = base::Descriptors::Now().CheckForPath();
+  if (!room.ok()) return FailLater(attempt, room);
   absl::StatusOr<SocketAddress> address = AddressIn(offer, options_.directory);
   if (!address.ok()) return FailLater(attempt, address.status());
   absl::Status usable = CheckToken(token);

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "transport/base/descriptors.h"
 #include "transport/fabric/shm/control.h"
 #include "transport/fabric/shm/endpoint.h"
 #include "transport/fabric/shm/socket_file.h"
@@ -95,7 +96,13 @@ void Listener::AcceptOnLoop() {
     base::UniqueFd socket(
         accept4(socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.valid()) {
-      AcceptedOnLoop(std::move(socket));
+      const base::Descriptors left = base::Descriptors::Now();
+      PeerSocket accepted(std::move(socket));
+      if (left.HasRoomForPath()) {
+        AcceptedOnLoop(std::move(accepted));
+      } else if (left.Excess() > 0) {
+        return PauseOnLoop();  // until this one is closed
+      }
       continue;
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/base/descriptors.h"
 #include "transport/base/steady_time.h"
 #include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/device.h"
@@ -45,7 +46,8 @@ rdma_conn_param ParamsFor(const Options& options, const Terms& terms,
 absl::StatusOr<std::shared_ptr<Connection>> Connection::Create(const Site& site,
                                                                CmId id) {
   std::shared_ptr<Connection> self(new Connection(site, std::move(id)));
-  absl::Status made = self->LookAtDevice();
+  absl::Status made = base::Descriptors::Now().CheckForPath();
+  if (made.ok()) made = self->LookAtDevice();
   if (made.ok()) made = self->MakeDomain();
   if (made.ok()) made = self->MakeQueuePair();
   if (!made.ok()) return made;

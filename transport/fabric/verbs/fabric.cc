@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "transport/base/descriptors.h"
 #include "transport/fabric/timed_setup.h"
 #include "transport/fabric/verbs/address.h"
 #include "transport/fabric/verbs/cm_channel.h"
@@ -89,6 +90,8 @@ absl::StatusOr<std::string> VerbsFabric::Offer() {
 std::unique_ptr<PendingConnect> VerbsFabric::Listen(absl::string_view token,
                                                     ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::Status room = base::Descriptors::Now().CheckForPath();
+  if (!room.ok()) return FailLater(attempt, room);
   absl::StatusOr<Parts> parts = GetParts();
   if (!parts.ok()) return FailLater(attempt, parts.status());
   return parts->listener->Expect(std::move(attempt));
@@ -119,6 +122,8 @@ std::unique_ptr<PendingConnect> VerbsFabric::Connect(absl::string_view offer,
                                                      absl::string_view token,
                                                      ConnectCallback done) {
   auto attempt = std::make_shared<Attempt>(std::string(token), std::move(done));
+  absl::Status room = base::Descriptors::Now().CheckForPath();
+  if (!room.ok()) return FailLater(attempt, room);
   absl::StatusOr<Parts> parts = GetParts();
   if (!parts.ok()) return FailLater(attempt, parts.status());
   absl::StatusOr<std::vector<Route>> routes = RoutesTo(offer, *parts->listener);

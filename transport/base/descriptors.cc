@@ -1,0 +1,47 @@
+#include "transport/base/descriptors.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace penstock {
+namespace base {
+
+// Not by /proc, which may be missing, and for which a descriptor would be
+// needed. The lowest free number tells too little: it may be that of a
+// descriptor which was closed just now, below many that are in use.
+Descriptors Descriptors::Now() {
+  constexpr int64_t kMostLooks = 16 * 1024;
+  constexpr int64_t kUnlimited = std::numeric_limits<int32_t>::max();
+  Descriptors now;
+  rlimit limit;
+  now.limit = getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+                      limit.rlim_cur < static_cast<rlim_t>(kUnlimited)
+                  ? static_cast<int64_t>(limit.rlim_cur)
+                  : kUnlimited;
+  const int64_t last = std::max<int64_t>(now.limit - kMostLooks, 0);
+  for (int64_t fd = now.limit - 1; fd >= last; --fd) {
+    if (fcntl(static_cast<int>(fd), F_GETFD) < 0) ++now.free;
+    if (now.HasRoomForPath()) return now;
+  }
+  if (last > 0) now.free = now.limit;
+  return now;
+}
+
+absl::Status Descriptors::CheckForPath() const {
+  return HasRoomForPath() ? absl::OkStatus() : Scarce();
+}
+
+absl::Status Descriptors::Scarce() const {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "few of the ", limit,
+      " descriptors that this process may have are left, and those are for "
+      "connections; raise the limit of open files (ulimit -n, LimitNOFILE=)"));
+}
+
+}  // namespace base
+}  // namespace penstock

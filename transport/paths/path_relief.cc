@@ -1,0 +1,93 @@
+#include "transport/paths/path_relief.h"
+
+#include <pthread.h>
+
+#include <memory>
+
+#include "transport/progress/event_loop.h"
+
+namespace penstock {
+namespace paths {
+namespace {
+
+std::atomic<PathRelief*> current{nullptr};
+
+// The parent's paths are not the child's, and another thread may have held the
+// lock.
+void ForgetInChild() { current.store(nullptr); }
+
+}  // namespace
+
+PathRelief* PathRelief::Get() {
+  PathRelief* relief = current.load(std::memory_order_acquire);
+  if (relief != nullptr) return relief;
+  static const int registered =
+      pthread_atfork(nullptr, nullptr, &ForgetInChild);
+  (void)registered;  // fails only if there is no memory
+  auto made = std::make_unique<PathRelief>();
+  if (current.compare_exchange_strong(relief, made.get())) {
+    return made.release();
+  }
+  return relief;
+}
+
+PathRelief::Id PathRelief::Add(Owner* owner) {
+  base::MutexLock lock(&mu_);
+  owners_[next_id_] = owner;
+  return next_id_++;
+}
+
+void PathRelief::Remove(Id id) {
+  base::MutexLock lock(&mu_);
+  owners_.erase(id);
+}
+
+void PathRelief::OnConnection() {
+  if (base::Descriptors::Now().Excess() == 0 || scheduled_.exchange(true)) {
+    return;
+  }
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  if (!loop.ok()) {  // then there is no path either
+    scheduled_ = false;
+    return;
+  }
+  // Not here: the caller holds locks, and the owners take theirs.
+  (*loop)->Post([this] {
+    scheduled_ = false;
+    Relieve(base::Descriptors::Now());
+  });
+}
+
+void PathRelief::Relieve(const base::Descriptors& now) {
+  const std::vector<Owner*> chosen = Choose(now.Excess());
+  for (Owner* owner : chosen) owner->GiveUpPath(now.Scarce());
+  if (chosen.empty()) return;
+  absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
+  const auto count = static_cast<int64_t>(chosen.size());
+  const auto closed = [this, count] {
+    base::MutexLock lock(&mu_);
+    closing_ -= count;
+  };
+  if (loop.ok()) {
+    (*loop)->RunAfter(closing_time_, closed);
+  } else {
+    closed();
+  }
+}
+
+std::vector<PathRelief::Owner*> PathRelief::Choose(int64_t excess) {
+  std::vector<Owner*> chosen;
+  base::MutexLock lock(&mu_);
+  const int64_t count = excess - closing_;
+  for (auto it = owners_.rbegin();
+       it != owners_.rend() && static_cast<int64_t>(chosen.size()) < count;
+       ++it) {
+    it->second->Ref();
+    chosen.push_back(it->second);
+  }
+  closing_ += static_cast<int64_t>(chosen.size());
+  return chosen;
+}
+
+}  // namespace paths
+}  // namespace penstock
