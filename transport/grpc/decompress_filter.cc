@@ -167,14 +167,14 @@ uint64_t CallData::Limit(uint64_t compressed_bytes) const {
 // In gRPC's own words, by which programs know this error.
 grpc_error_handle CallData::TooLong(uint64_t compressed_bytes,
                                     uint64_t most) const {
-  std::string text =
+  const std::string text =
       max_receive_bytes_.has_value()
           ? absl::StrFormat("Received message larger than max (%u vs. %d)",
                             std::max(compressed_bytes, most + 1), most)
           : absl::StrCat("Received message of ", compressed_bytes,
                          " bytes which becomes longer than max (", most,
                          "); raise the channel argument ", kMaxDecompressedArg);
-  return grpc_error_set_int(GRPC_ERROR_CREATE(std::move(text)),
+  return grpc_error_set_int(GRPC_ERROR_CREATE(text),
                             grpc_core::StatusIntProperty::kRpcStatus,
                             GRPC_STATUS_RESOURCE_EXHAUSTED);
 }
