@@ -39,7 +39,7 @@ ClientShares::Hold& ClientShares::Hold::operator=(Hold&& other) noexcept {
   std::swap(counts_, other.counts_);
   std::swap(client_, other.client_);
   std::swap(amount_, other.amount_);
-  Hold(std::move(other));  // what this had goes now, not with `other`
+  const Hold gone(std::move(other));  // now, not with `other`
   return *this;
 }
 
