@@ -17,6 +17,7 @@
 #include "absl/types/span.h"
 #include "grpcpp/create_channel.h"
 #include "penstock/penstock.h"
+#include "python/arguments.h"
 #include "python/arrays.h"
 #include "python/bindings.h"
 #include "python/credentials.h"
@@ -58,7 +59,12 @@ other memory, as by numpy(writable=True): ask for its numpy() anew.
 With `keep_on_device`, tensors that the server has on a GPU of this machine stay
 there, in the server's memory, where the transport can leave them: copy them, or
 drop them soon. Else all that is not in `into` comes to the CPU's memory. See
-use_devices().)";
+use_devices().
+
+Tensors of more than `parts_above` bytes in one call of put() or get() go as a
+stream of parts, at most that long, however large one tensor is. The call still
+stores or returns all or none. What get() then returns lies in memory of this
+process; what is not in `into` comes to the CPU's memory.)";
 
 std::string NameOf(py::handle name) {
   if (!py::isinstance<py::str>(name)) {
@@ -128,14 +134,16 @@ absl::StatusOr<absl::Duration> TimeoutOf(std::optional<double> seconds) {
 class Client {
  public:
   Client(std::string target, absl::Duration timeout,
-         std::shared_ptr<grpc::ChannelCredentials> credentials)
+         std::shared_ptr<grpc::ChannelCredentials> credentials,
+         size_t parts_above)
       : target_(std::move(target)) {
     Unlocked unlocked;
     auto channel =
         grpc::CreateCustomChannel(target_, Credentials(std::move(credentials)),
                                   tensor::UnlimitedMessages());
     Remember(channel);
-    client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted);
+    client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted,
+                                             parts_above);
   }
   // Those of a parent leak: gRPC might wait for its threads.
   ~Client() {
@@ -183,11 +191,13 @@ class Client {
 
 std::unique_ptr<Client> Connect(const std::string& target,
                                 std::optional<double> timeout,
-                                const ChannelCredentials* credentials) {
-  return std::make_unique<Client>(target, ValueOf(TimeoutOf(timeout)),
-                                  credentials == nullptr
-                                      ? grpc::InsecureChannelCredentials()
-                                      : credentials->credentials);
+                                const ChannelCredentials* credentials,
+                                const py::object& parts_above) {
+  return std::make_unique<Client>(
+      target, ValueOf(TimeoutOf(timeout)),
+      credentials == nullptr ? grpc::InsecureChannelCredentials()
+                             : credentials->credentials,
+      WholeOf(parts_above, "parts_above", UINT64_MAX));
 }
 
 size_t Put(Client& self, const py::dict& tensors) {
@@ -247,7 +257,8 @@ py::list List(Client& self) {
 void BindClient(py::module_& module) {
   py::class_<Client>(module, "TensorClient", kDoc)
       .def(py::init(&Connect), py::arg("target"), py::arg("timeout") = 60.0,
-           py::kw_only(), py::arg("credentials") = py::none())
+           py::kw_only(), py::arg("credentials") = py::none(),
+           py::arg("parts_above") = tensor::kPartsAbove)
       .def("put", &Put, py::arg("tensors"),
            "Stores tensors, or arrays, under their names, all or none. Returns "
            "how many bytes the server holds then.")
@@ -256,7 +267,8 @@ void BindClient(py::module_& module) {
            "Returns the named tensors. Raises NotFound if one is missing.")
       .def("exchange", &Exchange, py::arg("tensors"), py::kw_only(),
            py::arg("into") = py::none(), py::arg("keep_on_device") = false,
-           "Stores as put() does, and returns the tensors that were replaced.")
+           "Stores as put() does, and returns the tensors that were replaced. "
+           "At most 4 GiB go each way: beyond, use get() and put().")
       .def("delete", &Delete, py::arg("names"),
            "Deletes the named tensors. Returns how many of them existed.")
       .def("list", &List,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tensor_service/buffer.h"
@@ -46,6 +47,35 @@ absl::StatusOr<std::shared_ptr<Buffer>> AllocateOn(const Device& device,
       (*memory)->Allocate(device, size);
   if (!absl::IsResourceExhausted(there.status())) return there;
   return HeapAllocator()->Allocate(size);
+}
+
+// Copies the elements of `from`, which may be none, to `to`, from `offset` on.
+// `name` is for the message of an error.
+absl::Status CopyInto(const std::shared_ptr<Buffer>& to, size_t offset,
+                      const Tensor& from, const std::string& name) {
+  const size_t size = from.byte_size();
+  if (size == 0) return absl::OkStatus();
+  const bool from_host = from.device().is_host();
+  const bool to_host = to->device().is_host();
+  if (from_host && to_host) {
+    memcpy(to->mutable_data() + offset, from.bytes().data(), size);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<DeviceMemory*> memory =
+      NeedDeviceMemory(absl::StrCat("join tensor ", Quoted(name)));
+  if (!memory.ok()) return memory.status();
+  if (to_host) {
+    const CopyToHost copy = {from.buffer().get(), 0, size,
+                             to->mutable_data() + offset};
+    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
+  }
+  if (from_host) {
+    const CopyFromHost copy = {from.bytes().data(), size, to.get(), offset};
+    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
+  }
+  const auto part = Buffer::PartOf(to, offset, size);
+  const CopyOnDevice copy = {from.buffer().get(), part.get(), size};
+  return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
 }
 
 // Memory of a device is not guarded, so what is shared is read-only.
@@ -121,8 +151,11 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::Next() {
   return Encode(message);
 }
 
-BundleJoiner::BundleJoiner(Reserve reserve, DeviceTensors device_tensors)
-    : reserve_(std::move(reserve)), device_tensors_(device_tensors) {}
+BundleJoiner::BundleJoiner(Reserve reserve, DeviceTensors device_tensors,
+                           absl::Span<Destination> destinations)
+    : reserve_(std::move(reserve)),
+      device_tensors_(device_tensors),
+      destinations_(destinations) {}
 
 absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
   if (is_complete_) {
@@ -143,12 +176,25 @@ absl::Status BundleJoiner::Add(const grpc::ByteBuffer& message) {
 }
 
 absl::Status BundleJoiner::AddWhole(const Bundle& bundle) {
+  const size_t first = bundle_.tensors.size();
+  std::vector<std::pair<size_t, Destination*>> placed;
   Bundle whole;
   for (const NamedTensor& named : bundle.tensors) {
     if (has_draft_) {
       return Refused(named.name,
                      absl::StrCat("it comes between the pieces of tensor ",
                                   Quoted(draft_.named.name)));
+    }
+    Destination* const into = destinations_.Find(
+        named.name, named.tensor.dtype(), named.tensor.shape());
+    if (into != nullptr) {
+      absl::Status copied =
+          CopyInto(into->into.buffer(), 0, named.tensor, named.name);
+      if (!copied.ok()) return copied;
+      into->used = absl::OkStatus();
+      placed.emplace_back(first + whole.tensors.size(), into);
+      whole.tensors.push_back({named.name, Tensor()});
+      continue;
     }
     const bool is_host = named.tensor.device().is_host();
     absl::StatusOr<Tensor> tensor =
@@ -166,6 +212,7 @@ absl::Status BundleJoiner::AddWhole(const Bundle& bundle) {
   for (NamedTensor& named : own->tensors) {
     bundle_.tensors.push_back(std::move(named));
   }
+  for (const auto& [at, into] : placed) bundle_.tensors[at].tensor = into->into;
   return absl::OkStatus();
 }
 
@@ -180,45 +227,42 @@ absl::Status BundleJoiner::StartDraft(const v1::Piece& piece,
   Shape shape(piece.shape().begin(), piece.shape().end());
   const absl::StatusOr<size_t> size = ByteSize(dtype, shape);
   if (!size.ok()) return Refused(name, size.status().message());
+  draft_.destination = destinations_.Find(name, dtype, shape);
+  if (draft_.destination != nullptr) {
+    draft_.named = {name, draft_.destination->into};
+    has_draft_ = true;
+    return absl::OkStatus();
+  }
+  return AllocateDraft(piece, name, device, *size);
+}
+
+absl::Status BundleJoiner::AllocateDraft(const v1::Piece& piece,
+                                         const std::string& name,
+                                         const Device& device, size_t size) {
   if (reserve_) {
-    absl::Status reserved = reserve_(name, *size);
+    absl::Status reserved = reserve_(name, size);
     if (!reserved.ok()) return reserved;
   }
-  absl::StatusOr<std::shared_ptr<Buffer>> buffer = AllocateOn(device, *size);
+  absl::StatusOr<std::shared_ptr<Buffer>> buffer = AllocateOn(device, size);
   if (!buffer.ok()) return buffer.status();
-  absl::StatusOr<Tensor> tensor =
-      Tensor::FromBuffer(dtype, std::move(shape), *std::move(buffer));
+  absl::StatusOr<Tensor> tensor = Tensor::FromBuffer(
+      static_cast<DType>(piece.dtype()),
+      Shape(piece.shape().begin(), piece.shape().end()), *std::move(buffer));
   if (!tensor.ok()) return tensor.status();
-  draft_ = {{name, *std::move(tensor)}, 0};
+  draft_.named = {name, *std::move(tensor)};
   has_draft_ = true;
   return absl::OkStatus();
 }
 
-absl::Status BundleJoiner::Fill(const Tensor& bytes) {
-  const std::shared_ptr<Buffer>& to = draft_.named.tensor.buffer();
-  const size_t size = bytes.byte_size();
-  const bool from_host = bytes.device().is_host();
-  const bool to_host = to->device().is_host();
-  if (from_host && to_host) {
-    memcpy(to->mutable_data() + draft_.filled, bytes.bytes().data(), size);
-    return absl::OkStatus();
+void BundleJoiner::EndDraft() {
+  if (draft_.destination != nullptr) {
+    draft_.destination->used = absl::OkStatus();
+    bundle_.tensors.push_back(std::move(draft_.named));
+  } else {
+    bundle_.tensors.push_back(Complete(std::move(draft_.named)));
   }
-  absl::StatusOr<DeviceMemory*> memory =
-      NeedDeviceMemory(absl::StrCat("join tensor ", Quoted(draft_.named.name)));
-  if (!memory.ok()) return memory.status();
-  if (to_host) {
-    const CopyToHost copy = {bytes.buffer().get(), 0, size,
-                             to->mutable_data() + draft_.filled};
-    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
-  }
-  if (from_host) {
-    const CopyFromHost copy = {bytes.bytes().data(), size, to.get(),
-                               draft_.filled};
-    return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
-  }
-  const auto part = Buffer::PartOf(to, draft_.filled, size);
-  const CopyOnDevice copy = {bytes.buffer().get(), part.get(), size};
-  return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
+  draft_ = Draft();
+  has_draft_ = false;
 }
 
 bool BundleJoiner::IsOfDraft(const v1::Piece& piece,
@@ -262,13 +306,11 @@ absl::Status BundleJoiner::AddPiece(const v1::Piece& piece,
                            piece.offset(), ", where byte ", draft_.filled,
                            " of ", size, " is next"));
   }
-  absl::Status copied = Fill(bytes);
+  absl::Status copied =
+      CopyInto(draft_.named.tensor.buffer(), draft_.filled, bytes, name);
   if (!copied.ok()) return copied;
   draft_.filled += bytes.byte_size();
-  if (draft_.filled < size) return absl::OkStatus();
-  bundle_.tensors.push_back(Complete(std::move(draft_.named)));
-  draft_ = Draft();
-  has_draft_ = false;
+  if (draft_.filled == size) EndDraft();
   return absl::OkStatus();
 }
 

@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "tensor_service/destination.h"
 #include "tensor_service/device.h"
 #include "tensor_service/device_tensors.h"
 #include "tensor_service/tensor.h"
@@ -61,7 +63,8 @@ class BundleCutter {
 // memory of the heap. What lies on a device, in memory of the peer's, is copied
 // in any case: to the heap, or, with DeviceTensors::kKeep, on the device, as
 // OwnOnDevices() does; a tensor in pieces lies where the first of them does.
-// Not thread-safe.
+// A tensor that has one of the destinations is copied there instead, once. Not
+// thread-safe.
 class BundleJoiner {
  public:
   // Asked before the memory of each tensor is kept or allocated. Returns an
@@ -69,9 +72,10 @@ class BundleJoiner {
   using Reserve =
       std::function<absl::Status(const std::string& name, size_t held_bytes)>;
 
-  // Without `reserve`, takes everything.
+  // Without `reserve`, takes everything. The destinations must outlive this.
   explicit BundleJoiner(Reserve reserve = nullptr,
-                        DeviceTensors device_tensors = DeviceTensors::kToHost);
+                        DeviceTensors device_tensors = DeviceTensors::kToHost,
+                        absl::Span<Destination> destinations = {});
 
   // Takes the next message. Returns INVALID_ARGUMENT, which says what is wrong,
   // if it is no BundlePart, or does not follow those before it; an error of
@@ -87,7 +91,8 @@ class BundleJoiner {
   // A tensor of which pieces are missing.
   struct Draft {
     NamedTensor named;
-    size_t filled = 0;  // bytes
+    size_t filled = 0;                   // bytes
+    Destination* destination = nullptr;  // of which `named` has the memory
   };
 
   absl::Status AddWhole(const Bundle& bundle);
@@ -95,12 +100,15 @@ class BundleJoiner {
   // Starts one on `device`, or on the heap.
   absl::Status StartDraft(const v1::Piece& piece, const std::string& name,
                           const Device& device);
-  // Copies a piece to its place in the draft.
-  absl::Status Fill(const Tensor& bytes);
+  absl::Status AllocateDraft(const v1::Piece& piece, const std::string& name,
+                             const Device& device, size_t size);
+  // Adds the draft, which is complete, to the bundle.
+  void EndDraft();
   bool IsOfDraft(const v1::Piece& piece, const std::string& name) const;
 
   const Reserve reserve_;
   const DeviceTensors device_tensors_;
+  DestinationSet destinations_;
   Bundle bundle_;
   Draft draft_;
   bool has_draft_ = false;

@@ -14,10 +14,6 @@
 namespace penstock::tensor {
 namespace {
 
-// How often a waiting thread asks whether it is interrupted. A person does not
-// notice the delay, and the questions cost nothing beside the wait.
-constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
-
 // How long to wait for memory that an abandoned read may yet write to: mostly
 // microseconds. RDMA gives up a device that completes nothing after 3 s.
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);

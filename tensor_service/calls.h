@@ -23,6 +23,10 @@
 
 namespace penstock::tensor {
 
+// How often a waiting thread asks whether it is interrupted. A person does not
+// notice the delay, and the questions cost nothing beside the wait.
+constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
+
 // Convert a small protobuf message to a gRPC message and back. ToProto()
 // returns INVALID_ARGUMENT if the bytes are no such message, are compressed and
 // damaged, or lie on a device.

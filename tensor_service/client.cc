@@ -1,10 +1,12 @@
 #include "tensor_service/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tensor_service/await_written.h"
 #include "tensor_service/calls.h"
+#include "tensor_service/client_attempt.h"
 #include "tensor_service/codec.h"
 #include "tensor_service/encode_strided.h"
 #include "tensor_service/receive_call.h"
@@ -13,32 +15,45 @@
 namespace penstock::tensor {
 namespace {
 
+// The most that goes in one message, with room for names and shapes.
+constexpr size_t kMaxWhole = kMaxMessageBytes - (64 << 20);
+
+bool HasDeviceTensors(const Bundle& bundle) {
+  return std::any_of(bundle.tensors.begin(), bundle.tensors.end(),
+                     [](const NamedTensor& named) {
+                       return !named.tensor.device().is_host();
+                     });
+}
+
+bool HasDevices(absl::Span<const Destination> destinations) {
+  return std::any_of(destinations.begin(), destinations.end(),
+                     [](const Destination& destination) {
+                       return !destination.into.device().is_host();
+                     });
+}
+
 std::string PathOf(const char* method) {
   return absl::StrCat("/penstock.tensor.v1.TensorExchange/", method);
 }
 
-grpc::ByteBuffer GetRequestOf(const std::vector<std::string>& names) {
+grpc::ByteBuffer GetRequestOf(const std::vector<std::string>& names,
+                              size_t max_bytes) {
   v1::GetRequest request;
   for (const std::string& name : names) request.add_names(name);
+  request.set_max_bytes(std::max<size_t>(max_bytes, 1));
   return FromProto(request);
 }
 
 }  // namespace
 
-struct TensorClient::Attempt {
-  explicit Attempt(const TensorClient& client)
-      : queue(client.interrupted_), timeout(client.timeout_) {}
-
-  CallQueue queue;
-  absl::Duration timeout;
-};
-
 TensorClient::TensorClient(std::shared_ptr<grpc::Channel> channel,
                            absl::Duration timeout,
-                           std::function<bool()> interrupted)
+                           std::function<bool()> interrupted,
+                           size_t parts_above)
     : channel_(std::move(channel)),
       timeout_(timeout),
-      interrupted_(std::move(interrupted)) {}
+      interrupted_(std::move(interrupted)),
+      parts_above_(std::min(parts_above, kMaxWhole)) {}
 
 absl::StatusOr<grpc::ByteBuffer> TensorClient::Call(
     const char* method, const grpc::ByteBuffer& request) {
@@ -74,7 +89,10 @@ absl::StatusOr<Bundle> TensorClient::Receive(
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
-  return Put(bundle, {});
+  // A transport takes the whole of a tensor from its device, or none of it.
+  const size_t most = HasDeviceTensors(bundle) ? kMaxWhole : parts_above_;
+  if (bundle.byte_size() <= most) return Put(bundle, {});
+  return PutStream(bundle, part_bytes());
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle,
@@ -95,17 +113,29 @@ absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          absl::Span<Destination> destinations,
                                          DeviceTensors device_tensors) {
   const auto posted = Post(destinations, /*often=*/false, device_tensors);
-  Attempt attempt(*this);
-  return Receive(&attempt, "Get", GetRequestOf(names), destinations,
-                 posted.get(), device_tensors);
+  return GetAny(names, destinations, posted.get(), device_tensors);
 }
 
 absl::StatusOr<Bundle> TensorClient::Get(const std::vector<std::string>& names,
                                          PreparedDestinations* destinations) {
+  return GetAny(names, destinations->destinations(),
+                destinations->posted_.get(), destinations->device_tensors_);
+}
+
+absl::StatusOr<Bundle> TensorClient::GetAny(
+    const std::vector<std::string>& names, absl::Span<Destination> destinations,
+    const PostedRanges* posted, DeviceTensors device_tensors) {
   Attempt attempt(*this);
-  return Receive(&attempt, "Get", GetRequestOf(names),
-                 destinations->destinations(), destinations->posted_.get(),
-                 destinations->device_tensors_);
+  // As in Put(): streams come to the host.
+  const bool to_devices =
+      device_tensors == DeviceTensors::kKeep || HasDevices(destinations);
+  absl::StatusOr<Bundle> bundle =
+      Receive(&attempt, "Get",
+              GetRequestOf(names, to_devices ? kMaxWhole : parts_above_),
+              destinations, posted, device_tensors);
+  if (!absl::IsOutOfRange(bundle.status())) return bundle;
+  return GetInParts(&attempt, names, part_bytes(), /*max_bytes=*/0,
+                    destinations);
 }
 
 absl::StatusOr<Bundle> TensorClient::Exchange(

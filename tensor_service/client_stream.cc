@@ -1,14 +1,17 @@
-// The streaming methods of TensorClient.
+// The methods of TensorClient that send and receive in parts.
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor_service/await_written.h"
 #include "tensor_service/bundle_stream.h"
 #include "tensor_service/calls.h"
 #include "tensor_service/client.h"
+#include "tensor_service/client_attempt.h"
 #include "tensor_service/stream_call.h"
 #include "tensor_service/tensor.pb.h"
 
@@ -47,10 +50,23 @@ class Budget {
 
 }  // namespace
 
+size_t TensorClient::part_bytes() const {
+  return std::min(kStreamMessageBytes, parts_above_);
+}
+
 absl::StatusOr<size_t> TensorClient::PutStream(const Bundle& bundle,
                                                size_t max_message_bytes) {
+  Attempt attempt(*this);
+  absl::Status written = AwaitWritten(&attempt.queue, bundle, &attempt.timeout);
+  if (!written.ok()) return written;
+  return PutInParts(&attempt, bundle, max_message_bytes);
+}
+
+absl::StatusOr<size_t> TensorClient::PutInParts(Attempt* attempt,
+                                                const Bundle& bundle,
+                                                size_t max_message_bytes) {
   StreamCall call(channel_, "/penstock.tensor.v1.TensorExchange/PutStream",
-                  timeout_);
+                  attempt->Left(), interrupted_);
   BundleCutter cutter(bundle, max_message_bytes);
   bool goes_on = true;
   while (goes_on && !cutter.done()) {
@@ -70,16 +86,27 @@ absl::StatusOr<size_t> TensorClient::PutStream(const Bundle& bundle,
 
 absl::StatusOr<Bundle> TensorClient::GetStream(
     const std::vector<std::string>& names, size_t max_message_bytes,
-    size_t max_bytes) {
+    size_t max_bytes, absl::Span<Destination> destinations) {
+  Attempt attempt(*this);
+  return GetInParts(&attempt, names, max_message_bytes, max_bytes,
+                    destinations);
+}
+
+absl::StatusOr<Bundle> TensorClient::GetInParts(
+    Attempt* attempt, const std::vector<std::string>& names,
+    size_t max_message_bytes, size_t max_bytes,
+    absl::Span<Destination> destinations) {
   v1::GetStreamRequest request;
   for (const std::string& name : names) request.add_names(name);
   request.set_max_message_bytes(max_message_bytes);
   StreamCall call(channel_, "/penstock.tensor.v1.TensorExchange/GetStream",
-                  timeout_);
+                  attempt->Left(), interrupted_);
   Budget budget(max_bytes);
-  BundleJoiner joiner([&budget](const std::string& name, size_t held_bytes) {
-    return budget.Take(name, held_bytes);
-  });
+  BundleJoiner joiner(
+      [&budget](const std::string& name, size_t held_bytes) {
+        return budget.Take(name, held_bytes);
+      },
+      DeviceTensors::kToHost, destinations);
   grpc::ByteBuffer message;
   if (call.Write(FromProto(request)) && call.WritesDone()) {
     while (call.Read(&message)) {

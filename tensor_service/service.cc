@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "tensor_service/accept_on_devices.h"
@@ -145,7 +146,16 @@ class ServiceImpl final : public Base {
                          const grpc::ByteBuffer& request,
                          grpc::ByteBuffer* reply, Rooms* rooms) {
     v1::GetRequest get;
-    return EncodeTo(LendNamed(store_, client, request, &get, rooms), reply);
+    absl::StatusOr<Bundle> bundle =
+        LendNamed(store_, client, request, &get, rooms);
+    if (bundle.ok() && get.max_bytes() > 0 &&
+        bundle->byte_size() > get.max_bytes()) {
+      return absl::OutOfRangeError(
+          absl::StrCat("get: the tensors have ", bundle->byte_size(),
+                       " bytes, and the caller takes ", get.max_bytes(),
+                       " in one message: use GetStream"));
+    }
+    return EncodeTo(bundle, reply);
   }
 
   absl::Status HandleDelete(const std::string& client,

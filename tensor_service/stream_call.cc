@@ -9,8 +9,9 @@
 namespace penstock::tensor {
 
 StreamCall::StreamCall(const std::shared_ptr<grpc::Channel>& channel,
-                       std::string method, absl::Duration timeout)
-    : method_(std::move(method)) {
+                       std::string method, absl::Duration timeout,
+                       std::function<bool()> interrupted)
+    : method_(std::move(method)), interrupted_(std::move(interrupted)) {
   context_.set_deadline(DeadlineAfter(timeout));
   context_.set_wait_for_ready(true);
   stream_ = grpc::GenericStub(channel).PrepareCall(&context_, method_, &queue_);
@@ -34,6 +35,15 @@ StreamCall::~StreamCall() {
 bool StreamCall::Wait() {
   void* tag;
   bool ok = false;
+  while (interrupted_) {
+    if (queue_.AsyncNext(&tag, &ok, DeadlineAfter(kAskEvery)) !=
+        grpc::CompletionQueue::TIMEOUT) {
+      return ok;
+    }
+    if (!interrupted_()) continue;
+    interrupted_ = nullptr;
+    context_.TryCancel();
+  }
   return queue_.Next(&tag, &ok) && ok;
 }
 

@@ -3,6 +3,7 @@
 #ifndef PENSTOCK_TENSOR_SERVICE_STREAM_CALL_H_
 #define PENSTOCK_TENSOR_SERVICE_STREAM_CALL_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,9 +22,11 @@ namespace penstock::tensor {
 class StreamCall {
  public:
   // Starts a call of `method`, "/package.Service/Method", as
-  // CallQueue::Start() does.
+  // CallQueue::Start() does. `interrupted` may be empty. Otherwise waits call
+  // it about every 100 ms, and cancel the call once it returns true.
   StreamCall(const std::shared_ptr<grpc::Channel>& channel, std::string method,
-             absl::Duration timeout);
+             absl::Duration timeout,
+             std::function<bool()> interrupted = nullptr);
   // Cancels the call, unless Finish() has been called.
   ~StreamCall();
   StreamCall(const StreamCall&) = delete;
@@ -43,6 +46,7 @@ class StreamCall {
   bool Wait();
 
   const std::string method_;
+  std::function<bool()> interrupted_;  // empty once it has returned true
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream_;

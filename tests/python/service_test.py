@@ -73,6 +73,32 @@ def test_a_shape_that_numpy_cannot_have_is_refused_when_it_is_shown(client):
         got.numpy()
 
 
+def test_long_tensors_go_in_parts(client, target):
+    long, short = np.arange(BIG), np.arange(5.0)
+    with penstock.TensorClient(target, parts_above=2**20) as parts:
+        assert parts.put({"long": long, "short": short}) > long.nbytes
+        into = np.zeros(BIG, "int64")
+        got = parts.get(["short", "long"], into={"long": into})
+        assert list(got) == ["short", "long"]
+        np.testing.assert_array_equal(into, long)
+        assert np.shares_memory(got["long"].numpy(), into)
+        np.testing.assert_array_equal(got["short"].numpy(), short)
+        tensor = penstock.Tensor.empty((BIG,), "int64")
+        parts.get(["long"], into={"long": tensor})
+        np.testing.assert_array_equal(tensor.numpy(), long)
+        with pytest.raises(penstock.InvalidArgument, match="long"):
+            parts.get(["long"], into={"long": np.zeros(3)})
+        with pytest.raises(penstock.NotFound, match="none"):
+            parts.get(["long", "none"])
+        parts.put({"long": tensor})
+        np.testing.assert_array_equal(
+            parts.get(["long"])["long"].numpy(), long)
+    for wrong in (-1, 2**64, 1.5, None):
+        with pytest.raises((penstock.InvalidArgument, TypeError),
+                           match="parts_above"):
+            penstock.TensorClient(target, parts_above=wrong)
+
+
 def test_tensors_are_received_into_arrays(client):
     client.put({"a": np.arange(BIG), "b": np.ones((2, 2), "?")})
     a, b = np.zeros(BIG, "int64"), np.zeros((2, 2), "?")

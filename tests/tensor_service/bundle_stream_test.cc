@@ -29,8 +29,9 @@ std::vector<grpc::ByteBuffer> Cut(const Bundle& bundle, size_t bound) {
 }
 
 // The messages as a network delivers them: in memory of their own.
-absl::StatusOr<Bundle> Join(const std::vector<grpc::ByteBuffer>& messages) {
-  BundleJoiner joiner;
+absl::StatusOr<Bundle> Join(const std::vector<grpc::ByteBuffer>& messages,
+                            absl::Span<Destination> destinations = {}) {
+  BundleJoiner joiner(nullptr, DeviceTensors::kToHost, destinations);
   for (const grpc::ByteBuffer& message : messages) {
     grpc::Slice slice;
     EXPECT_TRUE(message.DumpToSingleSlice(&slice).ok());
@@ -70,6 +71,69 @@ TEST(BundleStream, CutAndJoinedIsTheSameBundle) {
     ASSERT_TRUE(joined.ok()) << joined.status();
     ExpectSame(bundle, *joined);
   }
+}
+
+TEST(BundleStream, TensorsAreJoinedInTheirDestinations) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(absl::StrCat("seed ", seed));
+    std::mt19937 random(seed);
+    const Bundle bundle = RandomBundle(&random, 1 << (10 + random() % 11),
+                                       HeapAllocator(), HeapAllocator());
+    std::vector<Destination> destinations;
+    for (const NamedTensor& named : bundle.tensors) {
+      if (random() % 2 == 0) continue;
+      destinations.emplace_back(
+          named.name,
+          *Tensor::Allocate(named.tensor.dtype(), named.tensor.shape()));
+    }
+    const auto joined =
+        Join(Cut(bundle, kMinStreamMessageBytes + random() % (256 * kKiB)),
+             absl::MakeSpan(destinations));
+    ASSERT_TRUE(joined.ok()) << joined.status();
+    ExpectSame(bundle, *joined);
+    for (const Destination& destination : destinations) {
+      EXPECT_TRUE(destination.used.ok()) << destination.used;
+      EXPECT_EQ(joined->Find(destination.name)->buffer(),
+                destination.into.buffer());
+    }
+  }
+}
+
+TEST(BundleStream, DestinationThatDoesNotFitSaysWhy) {
+  const Bundle bundle = {{{"long", OfBytes(20 * kKiB, 1)},
+                          {"short", OfBytes(5, 2)},
+                          {"long", OfBytes(20 * kKiB, 3)},
+                          {"short", OfBytes(5, 4)}}};
+  std::vector<Destination> fit;
+  fit.emplace_back("long", OfBytes(20 * kKiB));
+  fit.emplace_back("short", OfBytes(5));
+  fit.emplace_back("absent", OfBytes(5));
+  auto joined = Join(Cut(bundle, 4 * kKiB), absl::MakeSpan(fit));
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ExpectSame(bundle, *joined);
+  // The first of each name is in the destination.
+  EXPECT_EQ(fit[0].into.bytes(), bundle.tensors[0].tensor.bytes());
+  EXPECT_EQ(fit[1].into.bytes(), bundle.tensors[1].tensor.bytes());
+  EXPECT_EQ(fit[2].used.code(), absl::StatusCode::kNotFound);
+
+  std::vector<Destination> others;
+  others.emplace_back("long", OfBytes(20 * kKiB - 1));
+  others.emplace_back("short", *Tensor::Allocate(DType::kInt8, {5}));
+  joined = Join(Cut(bundle, 4 * kKiB), absl::MakeSpan(others));
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  ExpectSame(bundle, *joined);
+  for (const Destination& destination : others) {
+    EXPECT_EQ(destination.used.code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(BundleStream, DestinationOfWhatIsCutIsNotUsed) {
+  std::vector<Destination> destinations;
+  destinations.emplace_back("x", OfBytes(20 * kKiB));
+  auto messages = Cut({{{"x", OfBytes(20 * kKiB, 1)}}}, 4 * kKiB);
+  messages.pop_back();
+  EXPECT_FALSE(Join(messages, absl::MakeSpan(destinations)).ok());
+  EXPECT_FALSE(destinations[0].used.ok());
 }
 
 TEST(BundleStream, EmptyBundleIsOneMessage) {

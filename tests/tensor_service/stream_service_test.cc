@@ -111,6 +111,72 @@ TEST_F(StreamServiceTest, BundleGoesThereAndBackInSmallMessages) {
   }
 }
 
+TEST_F(StreamServiceTest, WhatIsTooLongForOneMessageGoesInParts) {
+  grpc::ChannelArguments limits;
+  limits.SetMaxSendMessageSize(128 * kKiB);
+  limits.SetMaxReceiveMessageSize(128 * kKiB);
+  const auto channel =
+      grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_),
+                                grpc::InsecureChannelCredentials(), limits);
+  TensorClient whole(channel);
+  TensorClient parts(channel, absl::Seconds(60), nullptr, 64 * kKiB);
+  Bundle bundle = Only("long", OfBytes(kMiB + 13, 1));
+  bundle.tensors.push_back({"short", OfBytes(5, 2)});
+  bundle.tensors.push_back({"middle", OfBytes(60 * kKiB, 3)});
+  EXPECT_FALSE(whole.Put(bundle).ok());
+  const auto stored = parts.Put(bundle);
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(store_.All().tensors.size(), 3u);
+
+  const std::vector<std::string> names = {"middle", "long", "short"};
+  EXPECT_FALSE(whole.Get(names).ok());
+  std::vector<Destination> into;
+  into.emplace_back("long", OfBytes(kMiB + 13));
+  into.emplace_back("middle", OfBytes(60 * kKiB));
+  into.emplace_back("short", OfBytes(6));
+  const auto got = parts.Get(names, absl::MakeSpan(into));
+  ASSERT_TRUE(got.ok()) << got.status();
+  ASSERT_EQ(got->tensors.size(), 3u);
+  EXPECT_EQ(got->tensors[1].name, "long");
+  for (const NamedTensor& named : bundle.tensors) {
+    EXPECT_EQ(got->Find(named.name)->bytes(), named.tensor.bytes());
+  }
+  EXPECT_EQ(got->Find("long")->buffer(), into[0].into.buffer());
+  EXPECT_EQ(got->Find("middle")->buffer(), into[1].into.buffer());
+  EXPECT_EQ(into[2].used.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(parts.Get({"long", "none"}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST_F(StreamServiceTest, CallerThatTakesLessInOneMessageIsToldSo) {
+  ASSERT_TRUE(store_.Put(Only("x", OfBytes(kKiB))).ok());
+  auto stub = v1::TensorExchange::NewStub(Channel());
+  v1::GetRequest request;
+  request.add_names("x");
+  for (const uint64_t most : {uint64_t{0}, uint64_t{kKiB}, UINT64_MAX}) {
+    grpc::ClientContext context;
+    v1::Bundle got;
+    request.set_max_bytes(most);
+    EXPECT_TRUE(stub->Get(&context, request, &got).ok()) << most;
+  }
+  grpc::ClientContext context;
+  v1::Bundle got;
+  request.set_max_bytes(kKiB - 1);
+  EXPECT_EQ(stub->Get(&context, request, &got).error_code(),
+            grpc::StatusCode::OUT_OF_RANGE);
+}
+
+TEST_F(StreamServiceTest, InterruptedStreamIsCancelled) {
+  TensorClient client(
+      Channel(), absl::InfiniteDuration(), [] { return true; }, kKiB);
+  // Nobody listens there.
+  server_->Shutdown(std::chrono::system_clock::now());
+  EXPECT_EQ(client.Put(Only("x", OfBytes(kMiB))).status().code(),
+            absl::StatusCode::kCancelled);
+  EXPECT_EQ(client.GetStream({"x"}).status().code(),
+            absl::StatusCode::kCancelled);
+}
+
 TEST_F(StreamServiceTest, EmptyBundleIsStored) {
   EXPECT_EQ(*TensorClient(Channel()).PutStream(Bundle()), 0u);
 }
