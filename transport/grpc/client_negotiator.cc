@@ -101,16 +101,19 @@ void ClientNegotiator::FallBackLocked() {
         "\", but the peer does not speak Penstock (PENSTOCK_POLICY=prefer "
         "would fall back to HTTP/2)")));
   }
+  std::string rest;
+  args()->endpoint = NewResumedEndpoint(args()->endpoint, received(), &rest);
+  LeaveToHttp2Locked(rest);
+}
+
+void ClientNegotiator::ReportHttp2(const std::string& peer) {
   metrics::Registry::Get()->Count(
       metrics::Metric::kPathDecisions,
       {metrics::Role::kClient, metrics::Path::kHttp2,
        metrics::Reason::kStockPeer});
   base::LogInfo(absl::StrCat(
-      "connection to ", grpc_endpoint_get_peer(args()->endpoint),
+      "connection to ", peer,
       ": http2; not better because the peer does not speak Penstock"));
-  std::string rest;
-  args()->endpoint = NewResumedEndpoint(args()->endpoint, received(), &rest);
-  LeaveToHttp2Locked(rest);
 }
 
 }  // namespace core

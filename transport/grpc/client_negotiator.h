@@ -14,7 +14,9 @@ namespace core {
 // A handshake has one of three results:
 //  - an open transport in the channel argument kTransportArg, once its path is
 //    chosen;
-//  - an endpoint on which stock HTTP/2 may begin as if nothing had happened;
+//  - an endpoint on which stock HTTP/2 may begin as if nothing had happened.
+//  The
+//    peer may yet prove to speak something else;
 //  - an error, if the connection breaks or the policy is not satisfied.
 class ClientNegotiator : public Negotiator {
  public:
@@ -25,6 +27,9 @@ class ClientNegotiator : public Negotiator {
   explicit ClientNegotiator(Settings settings)
       : settings_(std::move(settings)) {}
   const char* name() const override { return "penstock"; }
+
+  // Logs and counts that the connection to `peer` is HTTP/2.
+  static void ReportHttp2(const std::string& peer);
 
  private:
   void BeginLocked() override;

@@ -52,6 +52,7 @@ void Connector::Shutdown(grpc_error_handle error) {
   grpc_core::MutexLock lock(&mu_);
   shut_down_ = true;
   if (handshakes_ != nullptr) handshakes_->Shutdown(error);
+  if (http2_ != nullptr) http2_->Shutdown(error);
 }
 
 void Connector::OnHandshakeDone(void* arg, grpc_error_handle error) {
@@ -61,20 +62,26 @@ void Connector::OnHandshakeDone(void* arg, grpc_error_handle error) {
     grpc_core::MutexLock lock(&self->mu_);
     if (error.ok() && self->shut_down_) {
       error = GRPC_ERROR_CREATE("connector shutdown");
-      Discard(args, error);
     }
     if (error.ok()) {
       self->DeliverLocked(args);
     } else {
+      Discard(args, error);
       self->result_->Reset();
+      self->NotifyLocked(error);
     }
     self->handshakes_.reset();
-    grpc_core::ExecCtx::Run(DEBUG_LOCATION,
-                            std::exchange(self->notify_, nullptr), error);
   }
   self->Unref();
 }
 
+void Connector::NotifyLocked(const grpc_error_handle& error) {
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION, std::exchange(notify_, nullptr),
+                          error);
+}
+
+// Destroys what a handshake has made. A handshake that failed has closed its
+// endpoint. One that was shut down at the end may still hand over a transport.
 void Connector::Discard(grpc_core::HandshakerArgs* args,
                         grpc_error_handle why) {
   if (auto* transport =
@@ -92,22 +99,40 @@ void Connector::DeliverLocked(grpc_core::HandshakerArgs* args) {
   auto* transport =
       args->args.GetPointer<Transport>(ClientNegotiator::kTransportArg);
   result_->channel_args = args->args.Remove(ClientNegotiator::kTransportArg);
-  if (transport != nullptr) {
-    result_->transport = transport;
-    result_->socket_node = transport->socket_node();
-    grpc_endpoint_delete_from_pollset_set(
-        grpc_transport_get_endpoint(transport), args_.interested_parties);
-    return;
-  }
-  // Do not wait for the server's SETTINGS: the negotiation has seen them.
-  result_->transport = grpc_create_chttp2_transport(args->args, args->endpoint,
-                                                    /*is_client=*/true);
-  result_->socket_node =
-      grpc_chttp2_transport_get_socket_node(result_->transport);
-  grpc_endpoint_delete_from_pollset_set(args->endpoint,
+  if (transport == nullptr) return StartHttp2Locked(args);
+  result_->transport = transport;
+  result_->socket_node = transport->socket_node();
+  grpc_endpoint_delete_from_pollset_set(grpc_transport_get_endpoint(transport),
                                         args_.interested_parties);
-  grpc_chttp2_transport_start_reading(result_->transport, args->read_buffer,
-                                      nullptr, nullptr);
+  NotifyLocked(absl::OkStatus());
+}
+
+void Connector::StartHttp2Locked(grpc_core::HandshakerArgs* args) {
+  const std::string peer(grpc_endpoint_get_peer(args->endpoint));
+  Ref().release();  // until OnHttp2
+  http2_ = Http2Start::Begin(
+      args, args_, [this, peer](absl::StatusOr<grpc_transport*> transport) {
+        OnHttp2(std::move(transport), peer);
+        Unref();
+      });
+}
+
+void Connector::OnHttp2(absl::StatusOr<grpc_transport*> transport,
+                        const std::string& peer) {
+  grpc_core::MutexLock lock(&mu_);
+  http2_.reset();
+  if (transport.ok() && shut_down_) {
+    grpc_transport_destroy(*transport);
+    transport = GRPC_ERROR_CREATE("connector shutdown");
+  }
+  if (!transport.ok()) {
+    result_->Reset();
+    return NotifyLocked(transport.status());
+  }
+  ClientNegotiator::ReportHttp2(peer);
+  result_->transport = *transport;
+  result_->socket_node = grpc_chttp2_transport_get_socket_node(*transport);
+  NotifyLocked(absl::OkStatus());
 }
 
 }  // namespace core

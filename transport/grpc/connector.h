@@ -3,17 +3,23 @@
 #ifndef PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
 #define PENSTOCK_TRANSPORT_GRPC_CONNECTOR_H_
 
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "src/core/ext/filters/client_channel/connector.h"
 #include "src/core/lib/gprpp/sync.h"
 #include "src/core/lib/transport/handshaker.h"
 #include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/http2_start.h"
 #include "transport/settings/settings.h"
 
 namespace penstock {
 namespace core {
 
 // Used by one of gRPC's subchannels, for one attempt at a time. gRPC goes on to
-// do back-off, load balancing and retries. Thread-safe.
+// do back-off, load balancing and retries. An attempt succeeds when the peer
+// has proven that it speaks Penstock or HTTP/2. Thread-safe.
 class Connector : public grpc_core::SubchannelConnector {
  public:
   explicit Connector(Settings settings) : settings_(std::move(settings)) {}
@@ -24,6 +30,10 @@ class Connector : public grpc_core::SubchannelConnector {
  private:
   static void OnHandshakeDone(void* arg, grpc_error_handle error);
   void DeliverLocked(grpc_core::HandshakerArgs* args);
+  void StartHttp2Locked(grpc_core::HandshakerArgs* args);
+  void OnHttp2(absl::StatusOr<grpc_transport*> transport,
+               const std::string& peer);
+  void NotifyLocked(const grpc_error_handle& error);
   static void Discard(grpc_core::HandshakerArgs* args, grpc_error_handle why);
 
   const Settings settings_;
@@ -33,6 +43,7 @@ class Connector : public grpc_core::SubchannelConnector {
   Result* result_ = nullptr;
   grpc_closure* notify_ = nullptr;
   grpc_core::RefCountedPtr<grpc_core::HandshakeManager> handshakes_;
+  grpc_core::RefCountedPtr<Http2Start> http2_;
 };
 
 }  // namespace core

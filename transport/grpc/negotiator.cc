@@ -91,7 +91,7 @@ void Negotiator::OnWritten(void* self, grpc_error_handle error) {
 void Negotiator::OnIo(grpc_error_handle error, bool read) {
   {
     grpc_core::MutexLock lock(&mu_);
-    if (shut_down_ && error.ok()) error = shutdown_error_;
+    if (shut_down_) error = shutdown_error_;
     if (!error.ok()) {
       FinishLocked(error);
     } else if (read) {

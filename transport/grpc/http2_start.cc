@@ -1,0 +1,86 @@
+#include "transport/grpc/http2_start.h"
+
+#include <utility>
+
+#include "src/core/ext/transport/chttp2/transport/chttp2_transport.h"
+#include "src/core/lib/iomgr/exec_ctx.h"
+
+namespace penstock {
+namespace core {
+
+Http2Start::Http2Start(grpc_core::HandshakerArgs* args,
+                       const grpc_core::SubchannelConnector::Args& connect,
+                       Done done)
+    : endpoint_(args->endpoint),
+      interested_parties_(connect.interested_parties),
+      transport_(grpc_create_chttp2_transport(args->args, args->endpoint,
+                                              /*is_client=*/true)),
+      done_(std::move(done)) {
+  GRPC_CLOSURE_INIT(&on_settings_, OnSettings, this, nullptr);
+}
+
+grpc_core::RefCountedPtr<Http2Start> Http2Start::Begin(
+    grpc_core::HandshakerArgs* args,
+    const grpc_core::SubchannelConnector::Args& connect, Done done) {
+  grpc_core::RefCountedPtr<Http2Start> start(
+      new Http2Start(args, connect, std::move(done)));
+  grpc_core::MutexLock lock(&start->mu_);
+  start->Ref().release();  // until OnTimer
+  Http2Start* const self = start.get();
+  start->timer_.Start(connect.deadline - grpc_core::ExecCtx::Get()->Now(),
+                      [self](bool expired) { self->OnTimer(expired); });
+  start->Ref().release();  // until OnSettings
+  grpc_chttp2_transport_start_reading(start->transport_, args->read_buffer,
+                                      &start->on_settings_, nullptr);
+  return start;
+}
+
+void Http2Start::Shutdown(const grpc_error_handle& why) {
+  grpc_core::MutexLock lock(&mu_);
+  FinishLocked(why);
+}
+
+// Also called when the transport ends before the SETTINGS come.
+void Http2Start::OnSettings(void* arg, grpc_error_handle error) {
+  auto* self = static_cast<Http2Start*>(arg);
+  {
+    grpc_core::MutexLock lock(&self->mu_);
+    self->FinishLocked(error);
+  }
+  self->Unref();
+}
+
+void Http2Start::OnTimer(bool expired) {
+  {
+    grpc_core::MutexLock lock(&mu_);
+    timer_.Ended();
+    if (expired) {
+      FinishLocked(GRPC_ERROR_CREATE(
+          "connection attempt timed out before receiving SETTINGS frame"));
+    }
+  }
+  Unref();
+}
+
+void Http2Start::FinishLocked(const grpc_error_handle& error) {
+  if (transport_ == nullptr) return;
+  timer_.Cancel();
+  grpc_transport* const transport = std::exchange(transport_, nullptr);
+  grpc_endpoint_delete_from_pollset_set(endpoint_, interested_parties_);
+  if (!error.ok()) grpc_transport_destroy(transport);
+  auto* done = new Done(std::move(done_));
+  grpc_core::ExecCtx::Run(
+      DEBUG_LOCATION,
+      grpc_core::NewClosure([done, transport, error](grpc_error_handle) {
+        if (error.ok()) {
+          (*done)(transport);
+        } else {
+          (*done)(error);
+        }
+        delete done;
+      }),
+      absl::OkStatus());
+}
+
+}  // namespace core
+}  // namespace penstock

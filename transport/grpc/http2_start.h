@@ -1,0 +1,60 @@
+// Starts stock HTTP/2 on a new connection, and waits until the peer has proven
+// that it speaks HTTP/2.
+
+#ifndef PENSTOCK_TRANSPORT_GRPC_HTTP2_START_H_
+#define PENSTOCK_TRANSPORT_GRPC_HTTP2_START_H_
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "src/core/ext/filters/client_channel/connector.h"
+#include "src/core/lib/channel/channelz.h"
+#include "src/core/lib/gprpp/ref_counted.h"
+#include "src/core/lib/gprpp/ref_counted_ptr.h"
+#include "src/core/lib/gprpp/sync.h"
+#include "src/core/lib/transport/handshaker.h"
+#include "src/core/lib/transport/transport_fwd.h"
+#include "transport/grpc/grpc_abi.h"
+#include "transport/grpc/timer.h"
+
+namespace penstock {
+namespace core {
+
+// One attempt. A connection counts as HTTP/2 when the peer's SETTINGS have
+// come, as in gRPC's own connector: any port accepts a connection, and many
+// answer something else. Thread-safe. Call it in an ExecCtx.
+class Http2Start : public grpc_core::RefCounted<Http2Start> {
+ public:
+  // Called once, from an ExecCtx, without locks. The caller owns the transport.
+  using Done = std::function<void(absl::StatusOr<grpc_transport*>)>;
+
+  // Takes the endpoint and the read buffer of `args`. `connect` says until when
+  // to wait, and who polls meanwhile.
+  static grpc_core::RefCountedPtr<Http2Start> Begin(
+      grpc_core::HandshakerArgs* args,
+      const grpc_core::SubchannelConnector::Args& connect, Done done);
+
+  // Ends the attempt with `why`, unless it has ended.
+  void Shutdown(const grpc_error_handle& why);
+
+ private:
+  Http2Start(grpc_core::HandshakerArgs* args,
+             const grpc_core::SubchannelConnector::Args& connect, Done done);
+
+  static void OnSettings(void* self, grpc_error_handle error);
+  void OnTimer(bool expired);
+  void FinishLocked(const grpc_error_handle& error);
+
+  grpc_endpoint* const endpoint_;  // the transport's
+  grpc_pollset_set* const interested_parties_;
+  grpc_core::Mutex mu_;
+  grpc_transport* transport_;  // null once finished
+  Done done_;
+  Timer timer_;
+  grpc_closure on_settings_;
+};
+
+}  // namespace core
+}  // namespace penstock
+
+#endif  // PENSTOCK_TRANSPORT_GRPC_HTTP2_START_H_
