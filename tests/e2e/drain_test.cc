@@ -6,6 +6,7 @@
 #include <climits>
 #include <condition_variable>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,9 +64,10 @@ class Backend {
     return true;
   }
   // Until calls have come over so many connections.
-  bool AwaitConnections(size_t count) {
+  bool AwaitConnections(size_t count,
+                        std::chrono::seconds patience = kPatience) {
     std::unique_lock<std::mutex> lock(mu_);
-    return more_peers_.wait_for(lock, kPatience,
+    return more_peers_.wait_for(lock, patience,
                                 [&] { return peers_.size() >= count; });
   }
   std::string address() const { return stack_.address(); }
@@ -100,13 +102,29 @@ class Load {
   }
   // How many calls there were; none may have failed.
   int Finish() {
-    stop_ = true;
-    for (std::thread& thread : threads_) thread.join();
+    Stop();
     EXPECT_THAT(failures_, testing::IsEmpty());
     return calls_;
   }
+  // How many calls have failed, all of them with UNAVAILABLE.
+  int Lost() {
+    Stop();
+    int lost = 0;
+    for (const auto& failure : failures_) {
+      EXPECT_THAT(failure.first, testing::StartsWith(absl::StrCat(
+                                     grpc::StatusCode::UNAVAILABLE, " ")));
+      lost += failure.second;
+      std::cout << failure.second << " times " << failure.first << std::endl;
+    }
+    return lost;
+  }
 
  private:
+  void Stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
   std::atomic<bool> stop_{false};
   std::atomic<int> calls_{0};
   std::vector<std::thread> threads_;
@@ -169,6 +187,31 @@ TEST_P(DrainTest, NoCallFailsWhileConnectionsReachTheirAge) {
   // One channel: a connection comes when the one before it is told to go.
   EXPECT_TRUE(server.AwaitConnections(30));
   EXPECT_GT(load.Finish(), 100);
+}
+
+// Returns how many calls of eight threads are lost while connections reach
+// their age and nobody retries.
+int LostWithoutRetries(Path path) {
+  constexpr int kConnections = 40;
+  constexpr int kMaxAgeMs = 100;
+  Backend server(path, kMaxAgeMs);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  auto stub = TestService::NewStub(server.stack()->NewChannel(arguments));
+  Load load;
+  for (int i = 0; i < 8; ++i) {
+    load.Add([&stub] { return MakeEmptyCall(stub.get()); });
+  }
+  EXPECT_TRUE(server.AwaitConnections(kConnections, 3 * kPatience));
+  return load.Lost();
+}
+
+TEST_P(DrainTest, WithoutRetriesNoMoreCallsAreLostThanOverStock) {
+  const int stock = LostWithoutRetries(Path::kStock);
+  const int ours = LostWithoutRetries(GetParam());
+  std::cout << "lost: " << ours << ", over stock: " << stock << std::endl;
+  // A thread may lose its core for longer than a connection lasts.
+  EXPECT_LE(ours, stock + 10);
 }
 
 // Stock HTTP/2 loses calls here: gRPC's server cancels those that come between

@@ -171,7 +171,7 @@ grpc_error_handle Stream::SendInitialMetadata(
   }
   if (transport_->is_client()) {
     if (!transport_->AcceptsStreams()) {
-      CloseUnsent();
+      BeginElsewhere();
       return absl::OkStatus();
     }
     Open();
@@ -246,6 +246,23 @@ void Stream::OnSendAccepted() {
                             absl::OkStatus());
   }
   if (trailers_sent_) Close(absl::OkStatus());
+}
+
+// Sends nothing, because the connection takes no more streams. Closes the
+// stream when the channel chooses this connection no longer: gRPC's next
+// attempt, or the application's next call, would come here again.
+void Stream::BeginElsewhere() {
+  if (transport_->IsForeign() || !transport_->IsTellingChannel()) {
+    return CloseUnsent();
+  }
+  write_closed_ = true;
+  grpc_stream_ref(refcount_, "penstock held");
+  transport_->CloseOnceTold(this);
+}
+
+void Stream::CloseHeld() {
+  if (!closed_) CloseUnsent();  // or else cancelled meanwhile
+  grpc_stream_unref(refcount_, "penstock held");
 }
 
 void Stream::CloseUnsent() {

@@ -44,6 +44,8 @@ class Stream : public session::StreamEvents, public StreamList::Node {
   // As Close(), if nothing was sent because the connection goes away: gRPC
   // tries on another connection.
   void CloseUnsent();
+  // Ends the wait of a stream that Transport::CloseOnceTold() has got.
+  void CloseHeld();
 
   uint32_t id() const { return id_; }
 
@@ -86,6 +88,7 @@ class Stream : public session::StreamEvents, public StreamList::Node {
       grpc_transport_stream_op_batch_payload* payload);
   void StartReceives(grpc_transport_stream_op_batch* op);
   void Open();
+  void BeginElsewhere();
   void Leave();
   void Abort(const absl::Status& status);
   bool IsRefusedBy(const absl::Status& status) const;

@@ -19,6 +19,8 @@ class StreamList {
   };
 
   bool empty() const { return first_ == nullptr; }
+  // Needs !empty().
+  Node* first() const { return first_; }
 
   void Add(Node* node) {
     node->previous_ = last_;

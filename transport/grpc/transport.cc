@@ -234,9 +234,7 @@ bool Transport::Describe(metrics::ConnectionInfo* info) {
 
 bool Transport::AcceptsStreams() const {
   mu_.AssertHeld();
-  // An id is used once. A connection that has run out of them drains.
-  return !departure_.gone() && !session_->closed() &&
-         next_stream_ != UINT32_MAX;
+  return !departure_.gone() && !session_->closed();
 }
 
 absl::string_view Transport::Encode(const grpc_metadata_batch& metadata) {
@@ -353,7 +351,7 @@ void Transport::OnClosed(const absl::Status& cause) {
   // go into an epoll set that is the parent's, too, which then follows the
   // child's pointers.
   if (!IsForeign()) {
-    state_.SetState(GRPC_CHANNEL_SHUTDOWN, cause, "session closed");
+    TellChannel(GRPC_CHANNEL_SHUTDOWN, cause);
   }
   for (auto& ping : pings_) {
     grpc_core::ExecCtx::Run(DEBUG_LOCATION, ping.second, cause);

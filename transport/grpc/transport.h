@@ -132,10 +132,16 @@ class Transport final : public grpc_transport,
   bool IsForeign() const;
   // Whether a client may open another stream on this connection.
   bool AcceptsStreams() const;
-  uint32_t NextStreamId() {
+  // Whether gRPC's channel is about to hear that this connection is left. Until
+  // then it may send further calls here.
+  bool IsTellingChannel() const {
     mu_.AssertHeld();
-    return next_stream_++;
+    return telling_ == Telling::kUnderWay;
   }
+  // Calls the stream's CloseHeld() when the channel has heard. Needs
+  // IsTellingChannel().
+  void CloseOnceTold(Stream* stream);
+  uint32_t NextStreamId();
   void AddStream(Stream* stream);
   void RemoveStream(Stream* stream);
   // Call when gRPC has destroyed a stream, without the lock.
@@ -212,6 +218,11 @@ class Transport final : public grpc_transport,
   void SlowDown(absl::Status* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseUnseenStreams(uint32_t last_stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseBlockedStreams() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellChannel(grpc_connectivity_state state, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AwaitChannel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void OnChannelTold() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Leave(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CloseWhenDrained() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -314,6 +325,11 @@ class Transport final : public grpc_transport,
 
   Settled settled_ ABSL_GUARDED_BY(mu_);
   grpc_core::ConnectivityStateTracker state_ ABSL_GUARDED_BY(mu_);
+  // Whether gRPC's channel knows that this connection is left.
+  enum class Telling { kNot, kUnderWay, kDone };
+  Telling telling_ ABSL_GUARDED_BY(mu_) = Telling::kNot;
+  bool is_watched_ ABSL_GUARDED_BY(mu_) = false;  // state_, by the channel
+  StreamList held_ ABSL_GUARDED_BY(mu_);  // until the channel has been told
   Acceptor acceptor_ ABSL_GUARDED_BY(mu_);
   bool acceptor_taken_back_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<uint32_t> opened_
@@ -327,7 +343,6 @@ class Transport final : public grpc_transport,
   std::atomic<int> ended_{0};
   mutable std::atomic<bool> awaits_destruction_{false};
   StreamList streams_ ABSL_GUARDED_BY(mu_);
-  uint32_t next_stream_ ABSL_GUARDED_BY(mu_) = 1;
   bool shutdown_when_written_ ABSL_GUARDED_BY(mu_) = false;
   bool wants_read_ ABSL_GUARDED_BY(mu_) = false;  // the next read may begin
   SentEntries sent_entries_ ABSL_GUARDED_BY(mu_);

@@ -25,6 +25,12 @@ constexpr char kTooManyPings[] = "too_many_pings";
 // gRPC's HTTP/2.
 constexpr grpc_core::Duration kDrainLimit = grpc_core::Duration::Seconds(20);
 
+// How long a busy client still carries calls when its channel chooses other
+// connections: a thread that has chosen this one may lose its core before its
+// call begins. Some slices of a busy scheduler.
+constexpr grpc_core::Duration kLateCalls =
+    grpc_core::Duration::Milliseconds(20);
+
 // Returns the status for the GOAWAY. Sets `*graceful` if it may be sent in two
 // steps.
 absl::Status DepartureStatus(const grpc_error_handle& error, bool* graceful) {
@@ -60,7 +66,10 @@ void Transport::BeginGoaway(const grpc_error_handle& error) {
   }
 }
 
-void Transport::OnDrainTimer() { departure_.OnTimeLimit(); }
+void Transport::OnDrainTimer() {
+  departure_.OnTimeLimit();
+  if (config_.is_client) CloseBlockedStreams();
+}
 
 // Ends the connection. On a server, tells the client that it may try elsewhere
 // with the streams that gRPC has not accepted.
@@ -99,20 +108,81 @@ void Transport::OnGoaway(uint32_t last_stream, const absl::Status& status) {
 // choose this connection again.
 void Transport::OnRefused() {
   mu_.AssertHeld();
+  departure_.Leave();
   Leave(absl::UnavailableError("the server refused a call"));
+}
+
+uint32_t Transport::NextStreamId() {
+  mu_.AssertHeld();
+  const uint32_t id = departure_.OpenStream();
+  if (departure_.gone()) {
+    Leave(absl::UnavailableError("the connection has used all stream ids"));
+  }
+  return id;
 }
 
 // Makes the channel use other connections from now on. gRPC's HTTP/2 reports
 // the same state.
 void Transport::Leave(const absl::Status& why) {
-  departure_.Leave();
-  state_.SetState(GRPC_CHANNEL_TRANSIENT_FAILURE, why, "leaving");
-  // Blocked streams would wait here, but can begin elsewhere at once.
+  TellChannel(GRPC_CHANNEL_TRANSIENT_FAILURE, why);
+  if (telling_ != Telling::kUnderWay) CloseBlockedStreams();
+}
+
+// Blocked streams would wait here, but can begin elsewhere at once.
+void Transport::CloseBlockedStreams() {
   const auto is_blocked = [this](uint32_t id) {
     mu_.AssertHeld();
     return session_->IsBlocked(id);
   };
   for (Stream* stream : Select(streams_, is_blocked)) stream->CloseUnsent();
+}
+
+// A channel hears of a state a moment later. Its threads make calls meanwhile,
+// and each call that fails at once is followed by the next. So a connection
+// that is left still carries those calls, or else holds them.
+void Transport::TellChannel(grpc_connectivity_state state,
+                            const absl::Status& why) {
+  state_.SetState(state, why, "left");
+  AwaitChannel();
+}
+
+// gRPC tells watchers by closures of the ExecCtx, which runs closures in order.
+void Transport::AwaitChannel() {
+  if (!config_.is_client || !is_watched_ || telling_ != Telling::kNot ||
+      state_.state() == GRPC_CHANNEL_READY) {
+    return;
+  }
+  telling_ = Telling::kUnderWay;
+  Ref();
+  grpc_core::ExecCtx::Run(DEBUG_LOCATION,
+                          grpc_core::NewClosure([this](grpc_error_handle) {
+                            {
+                              Section section(this);
+                              OnChannelTold();
+                            }
+                            Unref();
+                          }),
+                          absl::OkStatus());
+}
+
+void Transport::OnChannelTold() {
+  telling_ = Telling::kDone;
+  if (departure_.leaving() && !streams_.empty()) {
+    StartTimer(&drain_timer_, kLateCalls, &Transport::OnDrainTimer);
+  } else {
+    departure_.OnChannelLeft();
+  }
+  CloseBlockedStreams();
+  while (!held_.empty()) {
+    auto* const stream = static_cast<Stream*>(held_.first());
+    held_.Remove(stream);
+    stream->CloseHeld();
+  }
+}
+
+void Transport::CloseOnceTold(Stream* stream) {
+  mu_.AssertHeld();
+  held_.Add(stream);
 }
 
 void Transport::CloseUnseenStreams(uint32_t last_stream) {

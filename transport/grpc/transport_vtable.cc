@@ -63,6 +63,8 @@ struct Transport::Operations {
     if (op->start_connectivity_watch != nullptr) {
       transport->state_.AddWatcher(op->start_connectivity_watch_state,
                                    std::move(op->start_connectivity_watch));
+      transport->is_watched_ = true;
+      transport->AwaitChannel();
     }
     if (op->stop_connectivity_watch != nullptr) {
       transport->state_.RemoveWatcher(op->stop_connectivity_watch);

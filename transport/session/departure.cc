@@ -22,6 +22,7 @@ bool Departure::Begin(const absl::Status& why) {
 
 void Departure::OnTimeLimit() {
   if (state_ == State::kDraining) End(reason_);
+  OnChannelLeft();
 }
 
 bool Departure::OnPong(uint64_t cookie) {
@@ -51,8 +52,29 @@ absl::Status Departure::OnGoaway(uint32_t last_stream,
   }
   last_served_ = last_stream;
   peer_reason_ = reason;
-  state_ = State::kGone;
+  if (last_stream != wire::kLastStreamUnknown) {
+    Leave();
+  } else if (state_ == State::kOpen) {
+    state_ = State::kLeaving;
+    session_->HoldPong();
+  }
   return absl::OkStatus();
+}
+
+uint32_t Departure::OpenStream() {
+  const uint32_t stream = next_stream_++;
+  // A GOAWAY names no stream by this.
+  if (next_stream_ == wire::kLastStreamUnknown) Leave();
+  return stream;
+}
+
+void Departure::OnChannelLeft() {
+  if (state_ == State::kLeaving) Leave();
+}
+
+void Departure::Leave() {
+  state_ = State::kGone;
+  if (!session_->closed()) session_->ReleasePong();
 }
 
 }  // namespace session

@@ -65,7 +65,7 @@ class SessionEvents {
   virtual void OnGoaway(uint32_t last_stream, const absl::Status& status) = 0;
   // Metadata to come has this entry by its number. An error ends the session.
   virtual absl::Status OnEntry(uint32_t number, absl::string_view entry) = 0;
-  // The peer asked whether this side lives; it is answered already.
+  // The peer asks whether this side lives. The session answers.
   virtual void OnPing() = 0;
   virtual void OnPong(uint64_t cookie) = 0;
 

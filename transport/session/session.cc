@@ -99,6 +99,26 @@ void Session::SendPing(uint64_t cookie) {
   RingLifeline();
 }
 
+void Session::SendPong(uint64_t cookie) {
+  std::string payload;
+  wire::AppendNumber<uint64_t>(cookie, &payload);
+  writer_.Add(wire::FrameType::kPong, 0, 0, payload);
+  RingLifeline();
+}
+
+void Session::OnPing(uint64_t cookie) {
+  events_->OnPing();
+  if (!holds_pong_ || held_pong_.has_value()) return SendPong(cookie);
+  held_pong_ = cookie;
+}
+
+void Session::ReleasePong() {
+  holds_pong_ = false;
+  if (!held_pong_.has_value()) return;
+  SendPong(*held_pong_);
+  held_pong_.reset();
+}
+
 bool Session::Poll() {
   if (fast_ == nullptr || in_input_ || closed()) return false;
   in_input_ = true;

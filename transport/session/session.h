@@ -28,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "transport/base/buffer_pool.h"
 #include "transport/fabric/fabric.h"
 #include "transport/memory/destinations.h"
@@ -129,6 +130,10 @@ class Session {
   // Has some bytes pass over the lifeline, with the next Flush(), if a fast
   // path carries the session. Does nothing else to the peer.
   void RingLifeline() { rings_lifeline_ = using_fast_; }
+  // Keeps back the answer to the next ping, until ReleasePong(). Answers later
+  // pings at once.
+  void HoldPong() { holds_pong_ = true; }
+  void ReleasePong();
 
   // Paths. Each attempt at one has a number, its epoch. Drop what comes of an
   // earlier attempt than path_epoch().
@@ -237,6 +242,8 @@ class Session {
   // session.cc
   absl::Status OnHello(absl::Span<const uint8_t> payload);
   void OnLifelineBroken(const absl::Status& cause);
+  void OnPing(uint64_t cookie);
+  void SendPong(uint64_t cookie);
   void SendAdded();
   void ObserveStall();
 
@@ -294,6 +301,8 @@ class Session {
   protocol::ReceiveOrder order_;
   protocol::Reassembler reassembler_;
   uint64_t received_since_ack_ = 0;
+  bool holds_pong_ = false;
+  absl::optional<uint64_t> held_pong_;  // the ping that waits for its answer
   Counters counters_;
   const Recorder recorder_;
   // Since when there was no room for what was to be sent, and where; 0: there

@@ -152,9 +152,7 @@ absl::Status Session::Dispatch(const wire::FrameHeader& header,
       if (header.type == FrameType::kRelease) {
         output().OnRelease(*id);
       } else if (header.type == FrameType::kPing) {
-        events_->OnPing();
-        writer_.Add(FrameType::kPong, 0, 0, AsText(payload));
-        RingLifeline();
+        OnPing(*id);
       } else {
         events_->OnPong(*id);
       }

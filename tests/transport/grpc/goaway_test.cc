@@ -6,15 +6,13 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "grpcpp/channel.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
 #include "penstock/penstock.h"
+#include "tests/transport/grpc/client_goaway.h"
 #include "tests/transport/grpc/finishing_service.h"
+#include "tests/transport/grpc/state_gate.h"
 #include "tests/transport/grpc/wire_peer.h"
 #include "transport/wire/frame.h"
 
@@ -24,8 +22,6 @@ namespace {
 
 using wire::FrameType;
 using wire::kLastStreamUnknown;
-
-constexpr std::chrono::seconds kPatience(10);
 
 class ServerGoawayTest : public testing::Test {
  protected:
@@ -176,75 +172,6 @@ TEST_F(ServerGoawayTest, CallThatComesDuringAShutdownIsRefused) {
   EXPECT_EQ(client_->Next(), "closed");
 }
 
-// A call of the client's in the background.
-class PendingCall {
- public:
-  explicit PendingCall(const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(channel) {
-    const grpc::Slice request("request");
-    request_ = grpc::ByteBuffer(&request, 1);
-    context_.set_deadline(std::chrono::system_clock::now() + kPatience);
-    stub_.UnaryCall(
-        &context_, "/s/m", grpc::StubOptions(), &request_, &response_,
-        [this](const grpc::Status& status) { status_.set_value(status); });
-  }
-  ~PendingCall() {
-    context_.TryCancel();
-    if (ended_.valid()) ended_.wait();
-  }
-  grpc::Status Finish() { return ended_.get(); }
-
- private:
-  grpc::ClientContext context_;
-  grpc::GenericStub stub_;
-  grpc::ByteBuffer request_, response_;
-  std::promise<grpc::Status> status_;
-  std::future<grpc::Status> ended_ = status_.get_future();
-};
-
-class ClientGoawayTest : public testing::Test {
- protected:
-  void SetUp() override {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ = grpc::CreateCustomChannel(
-        absl::StrCat("127.0.0.1:", listener_.port()),
-        Credentials(grpc::InsecureChannelCredentials()), arguments);
-  }
-  // A connection, and a call on it.
-  void Begin(uint32_t max_streams = UINT32_MAX) {
-    first_ = std::make_unique<PendingCall>(channel_);
-    ASSERT_NO_FATAL_FAILURE(Accept(&server_, max_streams));
-    ExpectCall(server_.get(), 1);
-  }
-  void Accept(std::unique_ptr<WirePeer>* server,
-              uint32_t max_streams = UINT32_MAX) {
-    *server = listener_.Accept();
-    ASSERT_NE(*server, nullptr);
-    ASSERT_TRUE((*server)->Serve(max_streams));
-  }
-  static void ExpectCall(WirePeer* server, uint32_t stream) {
-    EXPECT_EQ(server->Next(), absl::StrCat("headers ", stream));
-    EXPECT_EQ(server->Next(), absl::StrCat("last message ", stream));
-  }
-  static void Answer(WirePeer* server, uint32_t stream) {
-    server->Send(
-        FrameType::kHeaders, stream, 0,
-        Metadata({{":status", "200"}, {"content-type", "application/grpc"}}));
-    server->Send(FrameType::kMessage, stream);
-    server->Send(FrameType::kTrailers, stream, 0,
-                 Metadata({{"grpc-status", "0"}}));
-  }
-  static void Goaway(WirePeer* server, uint32_t last) {
-    server->Send(FrameType::kGoaway, last, 14, "bye");
-  }
-
-  WireListener listener_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<WirePeer> server_;
-  std::unique_ptr<PendingCall> first_;
-};
-
 TEST_F(ClientGoawayTest, NewCallsGoElsewhereFromTheFirstOn) {
   ASSERT_NO_FATAL_FAILURE(Begin());
   Goaway(server_.get(), kLastStreamUnknown);
@@ -339,6 +266,112 @@ TEST_F(ClientGoawayTest, CallThatWaitedForAPlaceIsMadeElsewhere) {
   EXPECT_TRUE(second.Finish().ok());
   Answer(server_.get(), 1);
   EXPECT_TRUE(first_->Finish().ok());
+}
+
+// A connection that is left, before the channel has heard of that.
+class LeavingTest : public ClientGoawayTest {
+ protected:
+  // Without retries a call that fails on this connection fails.
+  void WithoutRetries() {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    channel_ = NewChannel(arguments);
+  }
+  void BeginAndHoldNotice() {
+    ASSERT_NO_FATAL_FAILURE(Begin());
+    gate_ = StateGate::Close();
+    ASSERT_NE(gate_, nullptr);
+  }
+  void ExpectCallElsewhere(PendingCall* call) {
+    std::unique_ptr<WirePeer> other;
+    ASSERT_NO_FATAL_FAILURE(Accept(&other));
+    ExpectCall(other.get(), 1);
+    Answer(other.get(), 1);
+    EXPECT_TRUE(call->Finish().ok());
+  }
+  static constexpr std::chrono::milliseconds kAWhile{100};
+
+  std::unique_ptr<StateGate> gate_;
+};
+
+constexpr std::chrono::milliseconds LeavingTest::kAWhile;
+
+TEST_F(LeavingTest, StillCarriesCallsAndAnswersThePingOnceTheChannelHasHeard) {
+  WithoutRetries();
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  Goaway(server_.get(), kLastStreamUnknown);
+  server_->Send(FrameType::kPing, 0, 0, std::string(8, '\x01'));
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_);
+  ExpectCall(server_.get(), 2);
+  Answer(server_.get(), 2);
+  EXPECT_TRUE(second.Finish().ok());
+  gate_->Open();
+  EXPECT_EQ(server_->Next(), "pong");
+  PendingCall third(channel_);
+  ASSERT_NO_FATAL_FAILURE(ExpectCallElsewhere(&third));
+  Goaway(server_.get(), 2);
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+  EXPECT_EQ(server_->Next(), "closed");
+}
+
+TEST_F(LeavingTest, HoldsCallsThatTheServerWouldNotServe) {
+  WithoutRetries();
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  Goaway(server_.get(), 1);
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_);
+  EXPECT_FALSE(second.EndsWithin(kAWhile)) << "and the next one would follow";
+  gate_->Open();
+  const grpc::Status status = second.Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(status.error_message(), "the connection is going away");
+  PendingCall third(channel_);
+  ASSERT_NO_FATAL_FAILURE(ExpectCallElsewhere(&third));
+}
+
+TEST_F(LeavingTest, HeldCallIsMadeElsewhere) {
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  Goaway(server_.get(), 1);
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_);
+  EXPECT_FALSE(second.EndsWithin(kAWhile));
+  gate_->Open();
+  ASSERT_NO_FATAL_FAILURE(ExpectCallElsewhere(&second));
+}
+
+TEST_F(LeavingTest, CallOnABrokenConnectionIsMadeElsewhere) {
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  server_.reset();
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_);
+  EXPECT_FALSE(second.EndsWithin(kAWhile));
+  gate_->Open();
+  ASSERT_NO_FATAL_FAILURE(ExpectCallElsewhere(&second));
+  EXPECT_EQ(first_->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(LeavingTest, HeldCallMayBeCancelled) {
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  Goaway(server_.get(), 1);
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_);
+  EXPECT_FALSE(second.EndsWithin(kAWhile));
+  second.Cancel();
+  EXPECT_EQ(second.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  gate_->Open();
+  Answer(server_.get(), 1);
+  EXPECT_TRUE(first_->Finish().ok());
+}
+
+TEST_F(LeavingTest, HeldCallHasItsDeadline) {
+  ASSERT_NO_FATAL_FAILURE(BeginAndHoldNotice());
+  Goaway(server_.get(), 1);
+  ASSERT_TRUE(gate_->AwaitNotice());
+  PendingCall second(channel_, kAWhile);
+  EXPECT_EQ(second.Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  gate_->Open();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
@@ -87,11 +88,105 @@ TEST_F(DepartureTest, ClosedSessionDoesNotGo) {
 
 TEST_F(DepartureTest, ClientIsToldTheLastStreamOnceMore) {
   EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
-  EXPECT_TRUE(departure_->gone());
+  EXPECT_FALSE(departure_->gone());
   EXPECT_EQ(departure_->peer_reason(), "age");
   EXPECT_TRUE(departure_->OnGoaway(9, "age").ok());
+  EXPECT_TRUE(departure_->gone());
   EXPECT_EQ(departure_->OnGoaway(11, "age").code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+// The departure is a client's, and the other session is its server.
+class ClientDepartureTest : public SessionTest {
+ protected:
+  ClientDepartureTest() {
+    Open();
+    departure_ = std::make_unique<Departure>(client_->operator->());
+  }
+  // What the server hears after it has sent a ping of each cookie.
+  Lines Ping(std::vector<uint64_t> cookies) {
+    for (uint64_t cookie : cookies) (*server_)->SendPing(cookie);
+    Run();
+    return server_->Take();
+  }
+  Lines Heard() {
+    Run();
+    return server_->Take();
+  }
+
+  std::unique_ptr<Departure> departure_;
+};
+
+TEST_F(ClientDepartureTest, TheServerHearsWhenTheChannelHasLeft) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7}), Lines{});
+  EXPECT_FALSE(departure_->gone()) << "calls that come are served";
+  departure_->OnChannelLeft();
+  EXPECT_TRUE(departure_->gone());
+  EXPECT_EQ(Heard(), Lines{"pong 7"});
+  departure_->OnChannelLeft();
+  EXPECT_EQ(Heard(), Lines{});
+}
+
+TEST_F(ClientDepartureTest, TheServerHearsAfterTheTimeLimit) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7}), Lines{});
+  departure_->OnTimeLimit();
+  EXPECT_TRUE(departure_->gone());
+  EXPECT_EQ(Heard(), Lines{"pong 7"});
+}
+
+TEST_F(ClientDepartureTest, OnlyOneAnswerIsHeldBack) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7, 8, 9}), (Lines{"pong 8", "pong 9"}));
+  departure_->OnChannelLeft();
+  EXPECT_EQ(Heard(), Lines{"pong 7"});
+  EXPECT_EQ(Ping({10}), Lines{"pong 10"});
+}
+
+TEST_F(ClientDepartureTest, PingThatComesAfterTheChannelHasLeftIsAnswered) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  departure_->OnChannelLeft();
+  EXPECT_EQ(Ping({7}), Lines{"pong 7"});
+}
+
+TEST_F(ClientDepartureTest, LastStreamEndsItAtOnce) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7}), Lines{});
+  EXPECT_TRUE(departure_->OnGoaway(3, "age").ok());
+  EXPECT_TRUE(departure_->gone());
+  EXPECT_EQ(Heard(), Lines{"pong 7"});
+}
+
+TEST_F(ClientDepartureTest, RefusalEndsItAtOnce) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7}), Lines{});
+  departure_->Leave();
+  EXPECT_TRUE(departure_->gone());
+  EXPECT_EQ(Heard(), Lines{"pong 7"});
+}
+
+TEST_F(ClientDepartureTest, GoawayThatComesLaterChangesNothing) {
+  departure_->Leave();
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_TRUE(departure_->gone());
+  EXPECT_EQ(Ping({7}), Lines{"pong 7"});
+}
+
+TEST_F(ClientDepartureTest, LastIdEndsIt) {
+  Departure departure(client_->operator->(), wire::kLastStreamUnknown - 2);
+  EXPECT_EQ(departure.OpenStream(), wire::kLastStreamUnknown - 2);
+  EXPECT_FALSE(departure.gone());
+  EXPECT_EQ(departure.OpenStream(), wire::kLastStreamUnknown - 1);
+  EXPECT_TRUE(departure.gone());
+}
+
+TEST_F(ClientDepartureTest, ChannelThatLeavesAClosedSessionSaysNothing) {
+  EXPECT_TRUE(departure_->OnGoaway(wire::kLastStreamUnknown, "age").ok());
+  EXPECT_EQ(Ping({7}), Lines{});
+  (*client_)->Close(kWhy);
+  departure_->OnChannelLeft();
+  EXPECT_TRUE(departure_->gone());
 }
 
 }  // namespace
