@@ -5,12 +5,13 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/call.h"
 
 namespace penstock::e2e {
 namespace {
@@ -105,6 +106,20 @@ std::string OddPort::address() const {
   return absl::StrCat("127.0.0.1:", port_);
 }
 
+bool OddPort::ClientHangsUp() {
+  std::future<int> first = first_open_.get_future();
+  if (first.wait_for(kPatience) != std::future_status::ready) return false;
+  const int fd = first.get();
+  timeval patience = {};
+  patience.tv_sec = kPatience.count();
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  char bytes[4096];
+  ssize_t size;
+  while ((size = recv(fd, bytes, sizeof bytes, 0)) > 0) {
+  }
+  return size == 0 || errno == ECONNRESET;
+}
+
 void OddPort::Serve() {
   const Conduct conduct = ConductOf(manner_);
   std::vector<int> open;
@@ -122,6 +137,7 @@ void OddPort::Serve() {
       close(fd);
     } else {
       open.push_back(fd);
+      if (open.size() == 1) first_open_.set_value(fd);
     }
   }
   for (int fd : open) close(fd);

@@ -4,7 +4,7 @@
 #define PENSTOCK_TESTS_E2E_ODD_PORT_H_
 
 #include <atomic>
-#include <memory>
+#include <future>
 #include <ostream>
 #include <string>
 #include <thread>
@@ -44,6 +44,10 @@ class OddPort {
 
   std::string address() const;
   int connections() const { return connections_; }
+  // Blocks until a connection has got its answer and its client hangs up. Call
+  // it for manners that leave connections open. Returns false if that takes too
+  // long.
+  bool ClientHangsUp();
 
  private:
   void Serve();
@@ -52,6 +56,7 @@ class OddPort {
   int listener_ = -1;
   int port_ = 0;
   std::atomic<int> connections_{0};
+  std::promise<int> first_open_;  // the first connection that is left open
   std::thread thread_;
 };
 

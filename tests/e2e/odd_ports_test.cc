@@ -162,6 +162,42 @@ TEST_P(OddPortsTest, AreTreatedAsByStock) {
   EXPECT_LE(stock.connections, 2 * ours.connections + 2);
 }
 
+TEST(OddPortTest, TheStatusNamesTheCause) {
+  const std::pair<Manner, std::string> causes[] = {
+      {Manner::kHttp1Stays, "Trying to connect an http1.x server"},
+      {Manner::kSsh, "Expected SETTINGS frame as the first frame"}};
+  for (const auto& cause : causes) {
+    const Seen seen = LookAt(cause.first, /*stock=*/false, "pick_first");
+    EXPECT_NE(seen.at_once.error_message().find(
+                  "the peer sent no SETTINGS of HTTP/2: " + cause.second),
+              std::string::npos)
+        << seen.at_once.error_message();
+  }
+}
+
+// Stock waits for SETTINGS until the time limit of the attempt.
+TEST(OddPortTest, AnAttemptEndsWithItsChannel) {
+  for (Manner manner : {Manner::kNothing, Manner::kAcknowledges,
+                        Manner::kHalfSettings, Manner::kPenstock}) {
+    OddPort port(manner);
+    std::future<bool> ended =
+        std::async(std::launch::async, [&] { return port.ClientHangsUp(); });
+    {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1'000'000);
+      auto channel = grpc::CreateCustomChannel(
+          port.address(), Credentials(grpc::InsecureChannelCredentials()),
+          arguments);
+      EXPECT_EQ(CallOver(channel, /*wait_for_ready=*/true,
+                         std::chrono::milliseconds(100))
+                    .error_code(),
+                grpc::StatusCode::DEADLINE_EXCEEDED);
+    }
+    EXPECT_TRUE(ended.get()) << manner;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, OddPortsTest,
                          testing::Combine(testing::ValuesIn(kManners),
                                           testing::ValuesIn(kPolicies)),

@@ -1,12 +1,32 @@
 #include "transport/grpc/http2_start.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "src/core/ext/transport/chttp2/transport/chttp2_transport.h"
+#include "src/core/lib/gprpp/status_helper.h"
 #include "src/core/lib/iomgr/exec_ctx.h"
 
 namespace penstock {
 namespace core {
+
+namespace {
+
+// Returns the error from which `error` followed in the end: of a web server,
+// "Trying to connect an http1.x server". gRPC's own text would be "Failed
+// parsing HTTP/2" for all of them.
+grpc_error_handle CauseOf(grpc_error_handle error) {
+  for (;;) {
+    const std::vector<absl::Status> causes =
+        grpc_core::StatusGetChildren(error);
+    if (causes.empty()) return error;
+    error = causes.back();
+  }
+}
+
+}  // namespace
 
 Http2Start::Http2Start(grpc_core::HandshakerArgs* args,
                        const grpc_core::SubchannelConnector::Args& connect,
@@ -45,7 +65,10 @@ void Http2Start::OnSettings(void* arg, grpc_error_handle error) {
   auto* self = static_cast<Http2Start*>(arg);
   {
     grpc_core::MutexLock lock(&self->mu_);
-    self->FinishLocked(error);
+    self->FinishLocked(error.ok() ? error
+                                  : GRPC_ERROR_CREATE(absl::StrCat(
+                                        "the peer sent no SETTINGS of HTTP/2: ",
+                                        CauseOf(error).message())));
   }
   self->Unref();
 }
