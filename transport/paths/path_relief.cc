@@ -10,7 +10,20 @@ namespace penstock {
 namespace paths {
 namespace {
 
+// How many connections may begin without a look at the descriptors, where the
+// last look found room for paths. They take far fewer than were free then.
+constexpr int kUnseen = 8;
+
 std::atomic<PathRelief*> current{nullptr};
+std::atomic<int> unseen{0};  // that may still begin
+
+// Returns how many paths have to go, or 0 without a look.
+int64_t ExcessIfDue() {
+  if (unseen.fetch_sub(1, std::memory_order_relaxed) > 0) return 0;
+  const base::Descriptors now = base::Descriptors::Now();
+  unseen.store(now.HasRoomForPath() ? kUnseen : 0, std::memory_order_relaxed);
+  return now.Excess();
+}
 
 // The parent's paths are not the child's, and another thread may have held the
 // lock.
@@ -43,9 +56,7 @@ void PathRelief::Remove(Id id) {
 }
 
 void PathRelief::OnConnection() {
-  if (base::Descriptors::Now().Excess() == 0 || scheduled_.exchange(true)) {
-    return;
-  }
+  if (ExcessIfDue() == 0 || scheduled_.exchange(true)) return;
   absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
   if (!loop.ok()) {  // then there is no path either
     scheduled_ = false;
