@@ -37,7 +37,7 @@ refused 'is not ps' "$server"
 export TF_CONFIG='{"cluster": {"ps": ["nowhere.invalid:1"], "worker": ["w:1"]},
   "task": {"type": "ps", "index": 0}}'
 refused 'run ps_server' "$worker"
-refused 'cannot listen on nowhere.invalid:1: is the port in use' "$server"
+refused 'the name "nowhere.invalid" is unknown' "$server"
 TF_CONFIG='{' refused 'not valid JSON' "$server"
 
 # --listen wins over the address in TF_CONFIG, whose workers still count; with

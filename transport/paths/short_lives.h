@@ -27,9 +27,9 @@ class ShortLives {
   // A life that ends earlier is a short one. A side path takes less than a
   // millisecond on an idle machine.
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
-  // So many short lives in the last kWindow are usual. Programs that try
-  // a few channels, and reconnecting ones, stay below.
-  static constexpr size_t kMany = 64;
+  // So many short lives in the last kWindow are usual. Below that rate, side
+  // paths cost less than a fifth of a core.
+  static constexpr size_t kMany = 256;
   static constexpr absl::Duration kWindow = absl::Seconds(1);
 
   // Returns those of the process. Never destroyed.

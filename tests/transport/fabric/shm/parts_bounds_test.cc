@@ -30,8 +30,9 @@ using Kind = SetupMessage::Kind;
 constexpr uint64_t kPartBytes = 24;  // on the wire
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kBudget = 1 << 20;
-// What the process may map beside what was lent: buffers of the heap.
-constexpr uint64_t kMappedBudget = 64 << 20;
+// What the process may map beside what was lent: the stack of each thread that
+// begins meanwhile, and the 64 MiB of addresses that glibc reserves for its heap.
+constexpr uint64_t kMappedBudget = 512 << 20;
 constexpr uint32_t kIds = 8;
 
 uint64_t MappedBytes() {
