@@ -118,8 +118,15 @@ TEST_F(EnvironmentTest, LevelOfTheLogHolds) {
   }
 }
 
+TEST_F(EnvironmentTest, EmptyIsNotSet) {
+  const Lines empty = {
+      "PENSTOCK_POLICY=", "PENSTOCK_FABRICS=", "PENSTOCK_SHM_DIRECTORY="};
+  ExpectPath("shm", Call(Path::kShm, empty));
+  ExpectPath("shm", CallServer(empty));
+}
+
 TEST_F(EnvironmentTest, BadPolicyIsOneErrorAndStock) {
-  for (const char* value : {"", "always", "REQUIRE", "require "}) {
+  for (const char* value : {"always", "REQUIRE", "require "}) {
     const std::string setting = absl::StrCat("PENSTOCK_POLICY=", value);
     const std::string output = Call(Path::kShm, {setting});
     ExpectPath("http2", output);
@@ -130,7 +137,7 @@ TEST_F(EnvironmentTest, BadPolicyIsOneErrorAndStock) {
 }
 
 TEST_F(EnvironmentTest, BadFabricsAreOneErrorAndStock) {
-  for (const char* value : {"", "rdma", "shm, tcp", "shm,"}) {
+  for (const char* value : {"rdma", "shm, tcp", "shm,"}) {
     const std::string setting = absl::StrCat("PENSTOCK_FABRICS=", value);
     const std::string output = Call(Path::kShm, {setting});
     ExpectPath("http2", output);
