@@ -29,8 +29,8 @@ class ShortLives {
   static constexpr absl::Duration kShort = absl::Milliseconds(50);
   // So many short lives in the last kWindow are usual. Below that rate, side
   // paths cost less than a fifth of a core.
-  static constexpr size_t kMany = 256;
-  static constexpr absl::Duration kWindow = absl::Seconds(1);
+  static constexpr size_t kMany = 512;
+  static constexpr absl::Duration kWindow = absl::Seconds(2);
 
   // Returns those of the process. Never destroyed.
   static ShortLives* OfProcess();
