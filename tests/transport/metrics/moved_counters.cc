@@ -51,6 +51,10 @@ constexpr Work kWork[] = {
     {"penstock_message_bytes_total", ""},
     {"penstock_registration_cache_hits_total", ""},
     {"penstock_registration_cache_misses_total", ""},
+    // A message waits where the peer is slow to give receive buffers back, as
+    // in an emulated machine.
+    {"penstock_credit_stalls_total", "path=\"verbs\""},
+    {"penstock_credit_stall_seconds_total", "path=\"verbs\""},
 };
 
 bool CountsWork(absl::string_view moved) {
