@@ -31,7 +31,8 @@ constexpr uint64_t kPartBytes = 24;  // on the wire
 constexpr uint64_t kSegmentBytes = 1 << 20;
 constexpr uint64_t kBudget = 1 << 20;
 // What the process may map beside what was lent: the stack of each thread that
-// begins meanwhile, and the 64 MiB of addresses that glibc reserves for its heap.
+// begins meanwhile, and the 64 MiB of addresses that glibc reserves for its
+// heap.
 constexpr uint64_t kMappedBudget = 512 << 20;
 constexpr uint32_t kIds = 8;
 
