@@ -16,7 +16,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Those of this process: a forked child has none of its parent's.
+// The channels of this process. A forked child begins with none.
 struct Channels {
   absl::Mutex mu;
   std::vector<std::weak_ptr<grpc::Channel>> channels ABSL_GUARDED_BY(mu);

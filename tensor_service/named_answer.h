@@ -40,9 +40,8 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
 // Returns how many bytes of the tensors' elements Encode() copies.
 size_t CopiedBytes(const Bundle& bundle);
 
-// Returns the tensors that a request names, lent, with room for all that the
-// answer takes beside. Returns errors as ReadNames() and TensorStore::Lend()
-// do.
+// Lends the tensors that a request names, and reserves room for the rest of the
+// answer. Fails as ReadNames() and TensorStore::Lend() do.
 template <typename Proto>
 absl::StatusOr<Bundle> LendNamed(TensorStore* store, const std::string& client,
                                  const grpc::ByteBuffer& request, Proto* proto,

@@ -30,8 +30,8 @@ namespace penstock::tensor {
 // Keeps what nobody has fetched yet, under a budget and for a limited time.
 // What has been handed to peers counts against the budget, too, until their
 // transport has let it go; what the program's own receivers got is the
-// program's. Shares the tensors' memory, as TensorStore does: only a tensor
-// that is less than half of its message is copied, and only if it must be kept.
+// program's. Shares the tensors' memory, as TensorStore does. Copies a tensor
+// only if it must be kept and is less than half of its message.
 //
 // Receivers of one key are served in the order in which they came. A tensor is
 // handed over at most once for each of its receivers: a receiver that dies
@@ -192,7 +192,7 @@ class Rendezvous {
                          const SendOptions& options) const;
   bool IsAwaited(const RendezvousKey& key, uint32_t receivers) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // What a send needs before it hands anything over.
+  // The memory and the places that a send takes before it hands anything over.
   struct Room {
     std::shared_ptr<Budget::Hold> bytes;  // null if it needs none
     ClientShares::Hold of_sender;

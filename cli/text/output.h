@@ -57,8 +57,8 @@ class Output {
 // that are longer stay whole. No newline at the end.
 std::string Wrapped(absl::string_view text, size_t indent, size_t columns);
 
-// Returns `text` with each line that is longer than `out` is wide, if that is a
-// terminal, broken by Wrapped(); its blanks are then single.
+// Returns `text` with lines that fit the width of `out`, if that is a terminal.
+// Breaks longer lines by Wrapped(), which makes their blanks single.
 std::string Fitted(absl::string_view text, const Output& out);
 
 }  // namespace penstock::cli

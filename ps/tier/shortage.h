@@ -1,4 +1,4 @@
-// Whether a disk takes what is written, and how writers wait until it does.
+// State of a disk: full, failing or well. Writers wait here for room.
 
 #ifndef PENSTOCK_PS_TIER_SHORTAGE_H_
 #define PENSTOCK_PS_TIER_SHORTAGE_H_

@@ -190,7 +190,7 @@ class UsageTest(CommandTest):
                              run(*words, "--help").stdout)
         self.check(run("help", "ping"), 0)
         self.assertEqual(run("help", "help").stdout, run("--help").stdout)
-        # What follows is a program, which help does not run.
+        # Help does not run the program that follows.
         self.assertEqual(run("help", "run", "echo", "x").stdout,
                          run("run", "--help").stdout)
 

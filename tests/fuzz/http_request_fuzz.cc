@@ -19,7 +19,8 @@ std::vector<std::string> Seeds() {
 }  // namespace fuzz
 }  // namespace penstock
 
-// What is once complete or malformed stays so, whatever follows.
+// Fails if bytes that follow change the verdict on a complete or malformed
+// head.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace penstock;
   fuzz::Input input(data, size);

@@ -190,7 +190,7 @@ class PythonTest(unittest.TestCase):
         self.assertIn("ImportError", required.log)
         self.assertRegex(required.log, "Penstock is required but not used: .*"
                          + re.escape(why))
-        # What the loader says of a file that it cannot find.
+        # The loader's text for a missing file.
         self.assertNotIn("No such file", required.log)
 
     def test_another_release_of_grpcio(self):

@@ -34,7 +34,7 @@ class Scrapes {
 
   Scrapes(progress::EventLoop* loop, Collect collect);
 
-  // Takes a connection that has been accepted.
+  // Serves an accepted connection. Takes ownership of the socket.
   void Begin(base::UniqueFd socket, const sockaddr_storage& peer);
   // Drops a connection that is slow with its head, or else with its answer.
   // Returns false if there is none.

@@ -55,8 +55,8 @@ class Heartbeat {
   }
 
  private:
-  // What came over any path, and frames of streams sent. Beats do not count:
-  // two sides must not keep each other awake.
+  // Returns a count of all input and of the stream frames sent. Leaves beats
+  // out, because two idle sides would answer each other's beats for ever.
   static uint64_t ActivityOf(const Counters& counters) {
     return counters.inputs + counters.stream_frames_sent;
   }

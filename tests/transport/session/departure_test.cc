@@ -103,7 +103,7 @@ class ClientDepartureTest : public SessionTest {
     Open();
     departure_ = std::make_unique<Departure>(client_->operator->());
   }
-  // What the server hears after it has sent a ping of each cookie.
+  // Sends a ping of each cookie. Returns what the server hears then.
   Lines Ping(std::vector<uint64_t> cookies) {
     for (uint64_t cookie : cookies) (*server_)->SendPing(cookie);
     Run();

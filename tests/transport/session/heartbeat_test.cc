@@ -48,7 +48,7 @@ TEST_F(HeartbeatTest, IsAtLeastAsFrequentAsKeepalive) {
       absl::Milliseconds(10));
 }
 
-// What has set the path up has just passed over the lifeline.
+// The frames that set the path up have just passed over the lifeline.
 TEST_F(HeartbeatTest, FirstUseOnlyStartsTheTimer) {
   Receive();
   EXPECT_EQ(heartbeat_.OnUse(counters_), Action::kStartTimer);

@@ -48,9 +48,9 @@ class ReadingShare;
 //   nobody has a share                 closes the socket and unmaps all, aside
 //                                      since that may take long (aside.h)
 //
-// Who leaves the event loop while something of the peer's is still read stays
-// for one event, the peer's death, until the last ReadingShare is gone. A
-// living peer does not close its socket before that.
+// A link that leaves the event loop while memory of the peer is still read
+// keeps its watch for one event: the peer's death. The watch ends with the last
+// ReadingShare. A living peer does not close its socket before that.
 //
 // `closed` and the shut-down are two signals, because a path that is closed may
 // have readers for long after, and because neither side may wait for the
@@ -114,9 +114,9 @@ class Link : public ArenaWatcher,
   void MayLetGo();
   // Tells the peer that this side reads nothing of its any more.
   void EndReading();
-  // Whether something of the peer's may still be read.
+  // Returns true while this side may still read memory of the peer.
   bool IsReading() const;
-  // Whether something is lent, or may be open at the peer.
+  // Returns true while memory is lent, or may be open at the peer.
   bool HasLoans() const {
     return lender_.count() > 0 || device_lender_.count() > 0;
   }

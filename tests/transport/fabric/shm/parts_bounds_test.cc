@@ -199,7 +199,7 @@ class Attack {
 };
 
 TEST(ShmPartsBounds, EachListCostsInProportionToItsBytes) {
-  // What is made once counts for nobody.
+  // Makes what a process makes once, so that no attack is charged for it.
   { Attack(nullptr); }
   (void)SharedSegment();
   Random random;
