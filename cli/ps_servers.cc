@@ -1,16 +1,13 @@
 #include "cli/ps_servers.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/blocking_counter.h"
+#include "cli/connect_failure.h"
 #include "cli/target.h"
-#include "cli/text/units.h"
-#include "cli/what_listens.h"
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/support/client_interceptor.h"
 #include "ps/access/send_secret.h"
@@ -22,79 +19,23 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 400;
 
-struct Meaning {
-  const char* part;  // of gRPC's text
-  const char* means;
-};
-
-// Failures where nobody is there to be asked.
-constexpr Meaning kUnreachable[] = {
-    {"onnection refused",
-     "nothing listens there; is the server running, on that port and address?"},
-    {"DNS resolution failed", "the name is unknown; check its spelling"},
-    {"Domain name not found", "the name is unknown; check its spelling"},
-    {"No such file", "there is no such socket; check the path"},
-};
-
-constexpr Meaning kMeanings[] = {
-    {"WRONG_VERSION_NUMBER",
-     "it does not speak TLS; leave out --ca, --cert and --key"},
-    {"wrong version number",
-     "it does not speak TLS; leave out --ca, --cert and --key"},
-    {"CERTIFICATE_VERIFY_FAILED",
-     "its certificate is not signed by the authority of --ca"},
-    {"certificate verify failed",
-     "its certificate is not signed by the authority of --ca"},
-    {"eer name", "its certificate is for another name than this"},
-    {"Socket closed",
-     "it closed the connection; if it speaks TLS: --ca, --cert and --key"},
-    {"onnection reset",
-     "it closed the connection; if it speaks TLS: --ca, --cert and --key"},
-    {"ndpoint closing",
-     "it closed the connection; if it speaks TLS: --ca, --cert and --key"}};
-
-// The time limit for whatever listens there to say what it is.
-constexpr absl::Duration kLookLimit = absl::Seconds(1);
-
-template <size_t N>
-const char* Find(const Meaning (&meanings)[N], absl::string_view text) {
-  for (const Meaning& each : meanings) {
-    if (absl::StrContains(text, each.part)) return each.means;
-  }
-  return nullptr;
-}
-
-// Explains a failure where the server gave no answer of its own.
-std::string ExplainSilence(const std::string& name, const grpc::Status& status,
-                           absl::Duration timeout, bool with_tls) {
-  const std::string& text = status.error_message();
-  const std::string begin = "cannot be reached: ";
-  const char* means = Find(kUnreachable, text);
-  if (means != nullptr) return absl::StrCat(begin, means);
-  const std::string listens =
-      WhatListensAt(name, std::min(timeout, kLookLimit), with_tls);
-  if (!listens.empty()) return absl::StrCat(begin, listens);
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::StrCat("did not answer within ", absl::FormatDuration(timeout),
-                        "; does a firewall let it through?");
-  }
-  means = Find(kMeanings, text);
-  return absl::StrCat(begin, means == nullptr ? text : means);
-}
-
+// Explains a call that failed, in a sentence about the server.
 std::string Explain(const std::string& name, const grpc::Status& status,
-                    absl::Duration timeout, bool with_tls) {
+                    const ClientOptions& client) {
   switch (status.error_code()) {
     case grpc::StatusCode::UNIMPLEMENTED:
-      return "is a gRPC server, and no parameter server; is it the right port?";
+      return absl::StrCat(name,
+                          " is a gRPC server, and no parameter server; is it "
+                          "the right port?");
     case grpc::StatusCode::UNAUTHENTICATED:
-      return absl::StrCat("refuses to answer: ", status.error_message(),
+      return absl::StrCat(name, " refuses to answer: ", status.error_message(),
                           " (--secret=FILE)");
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return ExplainSilence(name, status, timeout, with_tls);
+      return ExplainConnectFailure(name, status, client.timeout(),
+                                   client.WithTls());
     default:
-      return absl::StrCat("refuses to answer: ", status.error_message());
+      return absl::StrCat(name, " refuses to answer: ", status.error_message());
   }
 }
 
@@ -121,16 +62,7 @@ void PsServers::Declare(CLI::App* app) {
                   "the parameter servers, as gRPC names them: ps0:2222")
       ->type_name("SERVER...")
       ->required();
-  app->add_option("-W,--timeout", timeout_text_,
-                  "how long to wait for the answers (default 5s)")
-      ->type_name("TIME");
-  app->add_option("--ca", files_.ca,
-                  "use TLS, and trust whom this PEM file names")
-      ->type_name("FILE");
-  app->add_option("--cert", files_.cert, "show this certificate (PEM)")
-      ->type_name("FILE");
-  app->add_option("--key", files_.key, "its private key (PEM)")
-      ->type_name("FILE");
+  client_.Declare(app);
   app->add_option("--secret", secret_file_,
                   "a file with the secret that the servers ask for")
       ->type_name("FILE");
@@ -141,28 +73,16 @@ absl::Status PsServers::Check() {
     absl::Status status = CheckTarget(name);
     if (!status.ok()) return status;
   }
-  const absl::StatusOr<absl::Duration> timeout = ParseDuration(timeout_text_);
-  if (!timeout.ok() || *timeout == absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--timeout: ", timeout.ok() ? "must be above 0"
-                                                 : timeout.status().message()));
-  }
-  timeout_ = *timeout;
-  return files_.Check();
+  return client_.Check();
 }
 
 absl::StatusOr<PsServers::Channels> PsServers::Open() const {
-  const auto security = ps::ClientSecurity(files_);
+  const auto security = client_.Security();
   if (!security.ok()) return security.status();
   const auto secret = ps::ReadSecretToSend(secret_file_);
   if (!secret.ok()) return secret.status();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);  // thousands of tables
-  // Compressed, a few bytes of a stranger's could be gigabytes.
-  arguments.SetInt("penstock.max_decompressed_bytes", 64 << 20);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Two names of one server stay two.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Two names of one server stay two connections.
+  const grpc::ChannelArguments arguments = client_.Arguments();
   Channels channels;
   channels.reserve(names_.size());
   for (const std::string& name : names_) {
@@ -178,7 +98,7 @@ std::vector<ServerStatus> PsServers::Describe(const Channels& channels) const {
   for (size_t i = 0; i < calls.size(); ++i) {
     Call& call = calls[i];
     call.stub = ps::v1::ParameterServer::NewStub(channels[i]);
-    call.context.set_deadline(DeadlineAfter(timeout_));
+    call.context.set_deadline(DeadlineAfter(client_.timeout()));
     call.stub->async()->Describe(&call.context, &call.request, &call.reply,
                                  [&call, &under_way](grpc::Status status) {
                                    call.status = std::move(status);
@@ -194,10 +114,7 @@ std::vector<ServerStatus> PsServers::Describe(const Channels& channels) const {
       server.report.Swap(&calls[i].reply);
     } else {
       server.status = absl::UnavailableError(base::Printable(
-          absl::StrCat(
-              names_[i], " ",
-              Explain(names_[i], calls[i].status, timeout_, files_.given())),
-          kMaxTextBytes));
+          Explain(names_[i], calls[i].status, client_), kMaxTextBytes));
     }
     servers.push_back(std::move(server));
   }

@@ -11,9 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cli/client_options.h"
 #include "cli/ps/status_view.h"
 #include "grpcpp/channel.h"
-#include "ps/tls.h"
 
 namespace penstock::cli {
 
@@ -33,13 +33,11 @@ class PsServers {
   // say of themselves, in the order in which they were given.
   std::vector<ServerStatus> Describe(const Channels& channels) const;
 
-  absl::Duration timeout() const { return timeout_; }
+  absl::Duration timeout() const { return client_.timeout(); }
 
  private:
   std::vector<std::string> names_;
-  std::string timeout_text_ = "5s";
-  absl::Duration timeout_ = absl::Seconds(5);
-  ps::TlsFiles files_;
+  ClientOptions client_;
   std::string secret_file_;
 };
 

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "cli/tls_files.h"
+#include "cli/client_options.h"
 #include "grpcpp/grpcpp.h"
 #include "penstock/penstock.h"
 
@@ -30,7 +30,7 @@ class Target {
 
   // As it was given, made printable. Empty if it was not.
   std::string Name() const;
-  absl::Duration timeout() const { return timeout_; }
+  absl::Duration timeout() const { return client_.timeout(); }
   // Returns a new channel over Penstock, without limits on messages, that
   // shares no connection with others. Returns an error if a file cannot be
   // read. From then on this process has neither PENSTOCK_METRICS nor
@@ -45,20 +45,14 @@ class Target {
   std::string Explain(const grpc::Status& status) const;
 
  private:
-  bool WithTls() const;
   // Says which side is the reason that stock gRPC carries a connection.
   std::string WhyHttp2() const;
-  absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Security() const;
 
   CLI::Option* option_ = nullptr;  // TARGET itself
   std::string name_;
   std::string fabrics_;
-  std::string timeout_text_ = "5s";
-  absl::Duration timeout_ = absl::Seconds(5);
   Options options_;
-  bool tls_ = false;
-  TlsFiles files_;
-  std::string server_name_;
+  ClientOptions client_;
 };
 
 }  // namespace penstock::cli

@@ -291,7 +291,6 @@ LAYERS = {
         "ps/wire",
         "ps/client",
         "ps/pem.h",
-        "ps/tls.h",
         "cli/text",
         "cli/doctor",
         "cli/top",

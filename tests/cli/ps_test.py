@@ -112,7 +112,7 @@ class StatusTest(ServersTest):
                 ([], "SERVER... is missing"),
                 (["ps0"], "such as ps0:50051"),
                 (["ps0:1", "--timeout=x"], "--timeout"),
-                (["ps0:1", "--ca=x"], "--ca, --cert and --key")]:
+                (["ps0:1", "--cert=x"], "--cert and --key belong together")]:
             with self.subTest(arguments):
                 done = run("ps", "status", *arguments)
                 self.check(done, 2)
@@ -256,7 +256,7 @@ class CheckpointTest(ServersTest):
 
     def test_no_server_and_one_without_a_model_are_named(self):
         self.fails(self.checkpoint("127.0.0.1:1"),
-                   "127.0.0.1:1 cannot be reached: nothing listens there")
+                   "cannot reach 127.0.0.1:1: nothing listens there")
         empty = self.keeper(training=0)
         self.fails(self.checkpoint(empty), f"{empty} has no model yet")
 
@@ -301,8 +301,8 @@ class CheckpointTest(ServersTest):
         self.fails(self.checkpoint(server, *reader),
                    "administer: refused to dns:reader.test")
         self.fails(self.checkpoint(server, *others),
-                   "its certificate is not signed by the authority of --ca")
-        self.fails(self.checkpoint(server), "if it speaks TLS: --ca, --cert")
+                   "the server's certificate is not trusted")
+        self.fails(self.checkpoint(server), "if it speaks TLS: --tls, or --ca=FILE")
         self.check(self.checkpoint(server, *chief), 0)
         plain = self.keeper()
         self.fails(self.checkpoint(plain, *chief), "does not speak TLS")

@@ -1,0 +1,115 @@
+#include "cli/connect_failure.h"
+
+#include <algorithm>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "cli/what_listens.h"
+#include "transport/base/printable.h"
+
+namespace penstock::cli {
+namespace {
+
+constexpr size_t kMaxTextBytes = 400;
+
+struct Meaning {
+  const char* part;  // of gRPC's text
+  const char* means;
+  const char* remedy;
+};
+
+// Of a subchannel that could not be made, too.
+constexpr char kNoAddress[] = "empty address list";
+
+// Failures where nobody is there to be asked.
+constexpr Meaning kUnreachable[] = {
+    {"onnection refused", "nothing listens there",
+     "is the server running, on that port and address?"},
+    {"DNS resolution failed", "the name is unknown",
+     "check its spelling, or use the IP address"},
+    {"Domain name not found", "the name is unknown",
+     "check its spelling, or use the IP address"},
+    {"No such file", "there is no such socket", "check the path"},
+    {"etwork is unreachable", "no route leads there", "see: ip route"},
+    {"o route to host", "no route leads there, or a firewall refuses",
+     "see: ip route"},
+};
+
+constexpr Meaning kMeanings[] = {
+    {"WRONG_VERSION_NUMBER", "the server does not speak TLS",
+     "leave out --tls, --ca, --cert and --key"},
+    {"wrong version number", "the server does not speak TLS",
+     "leave out --tls, --ca, --cert and --key"},
+    {"CERTIFICATE_VERIFY_FAILED", "the server's certificate is not trusted",
+     "--ca=FILE names who signed it"},
+    {"certificate verify failed", "the server's certificate is not trusted",
+     "--ca=FILE names who signed it"},
+    {kNoAddress, "TLS cannot begin here",
+     "has the system authorities? --ca=FILE names others"},
+    {"http1.x server", "what listens there is no gRPC server, but a web server",
+     "is it the right port?"},
+    {"header with status",
+     "what listens there is no gRPC server, but a web server",
+     "is it the right port?"},
+    {"eer name", "the certificate is for another name",
+     "--server-name=NAME is the name in it"},
+    {"Socket closed", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+    {"onnection reset", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+    {"ndpoint closing", "the server closed the connection",
+     "if it speaks TLS: --tls, or --ca=FILE"},
+};
+
+// The time limit for whatever listens at the target to say what it is.
+constexpr absl::Duration kLookLimit = absl::Seconds(1);
+
+// gRPC repeats itself: "failed to connect to all addresses; last error:
+// UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
+// refused".
+std::string Shortened(absl::string_view text) {
+  const size_t last = text.rfind("last error: ");
+  if (last != text.npos) text.remove_prefix(last + 12);
+  absl::ConsumePrefix(&text, "UNKNOWN: ");
+  absl::ConsumePrefix(&text, "UNAVAILABLE: ");
+  return base::Printable(text, kMaxTextBytes);
+}
+
+std::string Said(const Meaning& meaning, absl::string_view text) {
+  return absl::StrCat(meaning.means, " (", Shortened(text), "); ",
+                      meaning.remedy);
+}
+
+}  // namespace
+
+std::string ExplainConnectFailure(const std::string& server,
+                                  const grpc::Status& status,
+                                  absl::Duration timeout, bool with_tls) {
+  const std::string& text = status.error_message();
+  const std::string name = base::Printable(server, kMaxTextBytes);
+  const std::string begin = absl::StrCat("cannot reach ", name, ": ");
+  for (const Meaning& each : kUnreachable) {
+    if (!absl::StrContains(text, each.part)) continue;
+    return absl::StrCat(begin, Said(each, text));
+  }
+  // gRPC drops the text of what is no gRPC server.
+  const std::string listens =
+      WhatListensAt(server, std::min(timeout, kLookLimit), with_tls);
+  if (!listens.empty()) return absl::StrCat(begin, listens);
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::StrCat(name, " did not answer within ",
+                        absl::FormatDuration(timeout),
+                        ": is it a gRPC server, with", with_tls ? "" : "out",
+                        " TLS, and does a firewall let it through?");
+  }
+  for (const Meaning& each : kMeanings) {
+    if (!absl::StrContains(text, each.part)) continue;
+    if (each.part == kNoAddress && !with_tls) continue;
+    return absl::StrCat(begin, Said(each, text));
+  }
+  return absl::StrCat(begin, Shortened(text));
+}
+
+}  // namespace penstock::cli

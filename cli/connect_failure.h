@@ -1,0 +1,23 @@
+// Says why a server could not be reached, and what to do about it.
+
+#ifndef PENSTOCK_CLI_CONNECT_FAILURE_H_
+#define PENSTOCK_CLI_CONNECT_FAILURE_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "grpcpp/support/status.h"
+
+namespace penstock::cli {
+
+// Returns a sentence about `server`, as gRPC names it, for a call that got no
+// answer within `timeout`: "cannot reach ps0:2222: nothing listens there (...);
+// is the server running, on that port and address?". The text is printable.
+// Asks whatever listens there what it is, for one second at most.
+std::string ExplainConnectFailure(const std::string& server,
+                                  const grpc::Status& status,
+                                  absl::Duration timeout, bool with_tls);
+
+}  // namespace penstock::cli
+
+#endif  // PENSTOCK_CLI_CONNECT_FAILURE_H_
