@@ -1,4 +1,4 @@
-// How a service says that its requests may lie on devices.
+// Lets a service accept requests whose tensors lie on devices.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_ACCEPT_ON_DEVICES_H_
 #define PENSTOCK_TENSOR_SERVICE_ACCEPT_ON_DEVICES_H_
@@ -10,9 +10,10 @@
 
 namespace penstock::tensor {
 
-// With DeviceTensors::kKeep, has the transport leave requests on devices whose
-// methods begin so (DirectReceiver::AcceptAt()); not where this process has no
-// DirectReceiver, or no DeviceMemory, without which nothing could read them.
+// With DeviceTensors::kKeep, asks the transport to leave requests on devices if
+// their method begins with one of the prefixes (DirectReceiver::AcceptAt()).
+// Does nothing in a process without a DirectReceiver or without DeviceMemory:
+// nothing could read such requests.
 void AcceptOnDevices(DeviceTensors device_tensors,
                      std::initializer_list<absl::string_view> path_prefixes);
 

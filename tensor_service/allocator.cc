@@ -12,7 +12,7 @@ class Heap final : public Allocator {
   }
 };
 
-// Null stands for HeapAllocator(), so that it needs no initialisation.
+// Null means HeapAllocator(): a constant initialiser needs no start-up code.
 std::atomic<Allocator*> default_allocator{nullptr};
 
 }  // namespace

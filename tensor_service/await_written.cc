@@ -31,7 +31,7 @@ const NamedTensor* FindUnwritten(const Bundle& bundle, DeviceMemory* memory) {
 absl::Status AwaitWritten(CallQueue* queue, const Bundle& bundle,
                           absl::Duration* timeout) {
   DeviceMemory* const memory = GetDeviceMemory();
-  // The copy says that there is none.
+  // Without device memory, the copy to the host reports the error.
   if (memory == nullptr) return absl::OkStatus();
   const NamedTensor* unwritten = nullptr;
   absl::Status status = queue->Await(

@@ -1,4 +1,4 @@
-// Waits for work on devices before a call takes what it has written.
+// Waits until devices have written the tensors that a call sends.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_AWAIT_WRITTEN_H_
 #define PENSTOCK_TENSOR_SERVICE_AWAIT_WRITTEN_H_
@@ -10,13 +10,13 @@
 
 namespace penstock::tensor {
 
-// Blocks until the elements of all tensors on devices are written. Takes the
-// wait from `*timeout`, and ends it if the queue is interrupted. Leaves an
-// event that fails for the message to report.
+// Blocks until the elements of all tensors on devices are written. Subtracts
+// the wait from `*timeout`, and ends the wait if the queue is interrupted.
+// Ignores an event that fails: encoding the message reports the failure.
 //
-// Encode() copies some tensors to the host, and the driver's wait for those has
-// no timeout. Others are lent, and would be waited for by the transport; but
-// which ones shows only when they are encoded.
+// Encode() copies some tensors to the host and lends others to the transport.
+// The driver's wait before a copy has no timeout, so this function waits first.
+// Only Encode() knows which tensors are copied, so this function waits for all.
 absl::Status AwaitWritten(CallQueue* queue, const Bundle& bundle,
                           absl::Duration* timeout);
 

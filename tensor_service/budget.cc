@@ -31,7 +31,7 @@ Budget::Hold::Hold(Hold&& other) noexcept
 Budget::Hold& Budget::Hold::operator=(Hold&& other) noexcept {
   std::swap(count_, other.count_);
   std::swap(bytes_, other.bytes_);
-  const Hold gone(std::move(other));  // now, not with `other`
+  const Hold gone(std::move(other));  // freed now, not together with `other`
   return *this;
 }
 

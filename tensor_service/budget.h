@@ -16,11 +16,11 @@ class Budget {
   struct Count;
 
  public:
-  // A number of bytes that count against a budget until this goes, on any
-  // thread. It may outlive the budget. Not thread-safe.
+  // A number of bytes that count against a budget until this object is
+  // destroyed, on any thread. May outlive the budget. Not thread-safe.
   class Hold {
    public:
-    // Holds nothing, of no budget.
+    // A hold of no bytes and no budget.
     Hold() = default;
     ~Hold();
     Hold(Hold&& other) noexcept;
@@ -28,7 +28,7 @@ class Budget {
 
     size_t bytes() const { return bytes_; }
 
-    // Moves `bytes` of this, which it has, to a new hold.
+    // Moves `bytes`, at most bytes(), from this hold to a new one.
     Hold Split(size_t bytes);
 
    private:
@@ -44,11 +44,11 @@ class Budget {
   Budget& operator=(const Budget&) = delete;
 
   // Returns a hold of `bytes`. Returns RESOURCE_EXHAUSTED, with the numbers,
-  // above the limit. `freed` bytes of other holds do not count here: the caller
-  // drops those next.
+  // above the limit. Ignores `freed` bytes of other holds, which the caller is
+  // about to drop.
   absl::StatusOr<Hold> Take(size_t bytes, size_t freed = 0);
 
-  // Returns how many bytes count now.
+  // Returns the number of bytes in all holds.
   size_t held() const;
   size_t limit() const { return limit_; }
 

@@ -18,15 +18,15 @@ void ReleaseHolder(void* holder) {
   delete static_cast<std::shared_ptr<Buffer>*>(holder);
 }
 
-// Whether the slice is short and keeps its bytes inside its handle, at an odd
-// place.
+// Returns true if the slice is so short that it keeps its bytes inside its
+// handle, at an unaligned address.
 bool IsInHandle(const grpc::Slice& slice) {
   const auto handle = reinterpret_cast<uintptr_t>(&slice);
   const auto bytes = reinterpret_cast<uintptr_t>(slice.begin());
   return bytes >= handle && bytes - handle < sizeof(slice);
 }
 
-// The bytes of such a slice, at a better place.
+// The bytes of such a short slice, at an aligned address.
 struct InHandle {
   alignas(8) char bytes[sizeof(grpc::Slice)];
 };
@@ -42,7 +42,7 @@ bool Buffer::IsInherited() const {
 }
 
 absl::StatusOr<std::shared_ptr<Buffer>> Buffer::Allocate(size_t size) {
-  // posix_memalign of 0 bytes may give null. One byte keeps data() valid.
+  // posix_memalign may return null for 0 bytes. One byte keeps data() valid.
   void* memory = nullptr;
   if (posix_memalign(&memory, kAlignment, size == 0 ? 1 : size) != 0) {
     return absl::ResourceExhaustedError(
@@ -117,7 +117,7 @@ std::shared_ptr<Buffer> Buffer::After(
 
 std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
                                      std::shared_ptr<const void> companion) {
-  // Members go in reverse order: the memory first, then what counts it.
+  // Members are destroyed in reverse order: the memory before its reservation.
   struct Both {
     std::shared_ptr<const void> companion;
     std::shared_ptr<Buffer> buffer;
@@ -131,8 +131,8 @@ std::shared_ptr<Buffer> Buffer::With(std::shared_ptr<Buffer> buffer,
   return held;
 }
 
-// Buffers that live and die together. A part that is kept keeps its neighbours'
-// entries beside the owner, so there are few: a kilobyte's.
+// Buffers that are freed together. A block with any part in use keeps all of
+// its entries and the owner, so a block is small: about a kilobyte.
 struct BufferParts::Block {
   static constexpr size_t kParts = 16;
   std::shared_ptr<const void> owner;

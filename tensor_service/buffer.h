@@ -17,14 +17,14 @@ namespace penstock::tensor {
 
 class DeviceEvent;
 
-// A range of bytes at a fixed address. Lives until its last holder lets go: a
-// tensor, or a gRPC call that still sends from it.
+// A range of bytes at a fixed address. Lives until the last holder drops its
+// handle. Holders are tensors, and gRPC calls that still send the bytes.
 //
-// It may lie on a device. The CPU cannot read it there: data() is null, and
-// DeviceMemory copies it.
+// A buffer may lie on a device, where the CPU cannot read its bytes. Then
+// data() is null, and DeviceMemory copies the bytes.
 //
 // Handles may be copied and dropped on any thread. The bytes are not guarded:
-// only Tensor writes to them, and only while there is no other holder.
+// only Tensor writes to them, and only while there is one holder.
 class Buffer {
  public:
   // A cache line, and the alignment that vector loads want. In bytes.
@@ -35,49 +35,52 @@ class Buffer {
   // see allocator.h.
   static absl::StatusOr<std::shared_ptr<Buffer>> Allocate(size_t size);
 
-  // Holds the bytes of `slice`, read-only. They stay where they are, except for
-  // the few bytes that a short slice keeps inside its handle: those are copied,
-  // and aligned to 8 bytes. `held` is how much memory the slice keeps from
-  // being freed, if that is more than its size.
+  // Holds the bytes of `slice`, read-only, without a copy. Only a short slice,
+  // which keeps its bytes inside its handle, is copied to memory aligned to 8
+  // bytes. `held` is the memory that the slice keeps from being freed, if that
+  // is more than its size.
   static std::shared_ptr<Buffer> FromSlice(grpc::Slice slice, size_t held = 0);
 
-  // Holds bytes, read-only, that stay valid while `owner` does. `held` is how
-  // much memory `owner` keeps from being freed, if that is more than `size`.
+  // Holds bytes, read-only, that stay valid as long as `owner` lives. `held` is
+  // the memory that `owner` keeps from being freed, if that is more than
+  // `size`.
   static std::shared_ptr<Buffer> Share(const void* data, size_t size,
                                        std::shared_ptr<const void> owner,
                                        size_t held = 0);
 
-  // Holds memory of the caller's. `release` runs once, when the last holder
-  // lets go, on that holder's thread, which may be one of gRPC's. Until then
-  // the memory must stay valid. If it is not `writable`, a Tensor copies it
-  // before writing.
+  // Holds the caller's memory, which must stay valid until `release` runs. The
+  // last holder calls `release` once, on its own thread, which may be one of
+  // gRPC's. If the memory is not `writable`, a Tensor copies it before writing.
   static std::shared_ptr<Buffer> Wrap(void* data, size_t size, bool writable,
                                       std::function<void()> release);
 
-  // Holds memory of the caller's on `device`, not the host, at an address of
-  // that device's. `release` is as for Wrap(). `ready` says from when on the
-  // bytes may be touched, see device_stream.h; null: from now on.
+  // Holds the caller's memory on `device`, which is not the host. `address` is
+  // an address on that device. `release` is as for Wrap(). The bytes may be
+  // used once `ready` has come (device_stream.h), or immediately if `ready` is
+  // null.
   static std::shared_ptr<Buffer> WrapDevice(
       const Device& device, uintptr_t address, size_t size, bool writable,
       std::function<void()> release,
       std::shared_ptr<const DeviceEvent> ready = nullptr);
 
-  // Holds `size` bytes of `whole` from `offset` on, which it has, read-only, on
-  // the host or a device. They keep all of it.
+  // Holds `size` bytes of `whole`, read-only, starting at `offset`. `whole`
+  // lies on the host or on a device, and contains the range. The result keeps
+  // all of `whole` alive.
   static std::shared_ptr<Buffer> PartOf(std::shared_ptr<Buffer> whole,
                                         size_t offset, size_t size);
 
-  // Holds the memory of `buffer`, to be touched from `ready` on. That must not
-  // come before its own ready(). Returns `buffer` if that lies on the host.
+  // Holds the memory of `buffer`, to be used once `ready` has come. `ready`
+  // must not come before the buffer's own ready(). Returns `buffer` itself if
+  // the buffer lies on the host.
   static std::shared_ptr<Buffer> After(
       std::shared_ptr<Buffer> buffer, std::shared_ptr<const DeviceEvent> ready);
 
-  // Holds the memory of `buffer`, read-only, and `companion` for as long: a
-  // reservation, for example, that counts the memory.
+  // Holds the memory of `buffer`, read-only, and keeps `companion` alive for
+  // the same time: for example a reservation that counts the memory.
   static std::shared_ptr<Buffer> With(std::shared_ptr<Buffer> buffer,
                                       std::shared_ptr<const void> companion);
 
-  // Makes Buffer's constructor unusable by others.
+  // Keeps other classes from using Buffer's constructor.
   class Key;
   explicit Buffer(const Key&) : Buffer() {}
   ~Buffer();
@@ -88,18 +91,21 @@ class Buffer {
   const char* data() const { return data_; }
   char* mutable_data() { return data_; }
   size_t size() const { return size_; }
-  // Returns how much memory this keeps from being freed, in bytes, as far as
-  // that is known. For a part of a message that is the whole message.
+  // Returns the memory that this buffer keeps from being freed, in bytes, as
+  // far as known. For a part of a message, returns the size of the whole
+  // message.
   size_t held() const { return held_; }
   bool writable() const { return writable_; }
-  // Returns true in a forked child, for a buffer that the parent had made: the
-  // parent may use the memory too, and change what the child has not written.
+  // Returns true in a forked child if the parent made the buffer. The parent
+  // may still use the memory, and may change bytes that the child has not
+  // written.
   bool IsInherited() const;
 
   Device device() const { return at_ == nullptr ? Device() : at_->device; }
   // Returns the address on the device; 0 on the host.
   uintptr_t device_address() const { return at_ == nullptr ? 0 : at_->address; }
-  // Returns from when on the bytes may be touched; null: from now on.
+  // Returns the event after which the bytes may be used, or null if they may be
+  // used immediately.
   std::shared_ptr<const DeviceEvent> ready() const {
     return at_ == nullptr ? nullptr : at_->ready;
   }
@@ -108,7 +114,7 @@ class Buffer {
   friend class BufferParts;
   Buffer();
 
-  // Of memory on a device.
+  // A place in a device's memory.
   struct Place {
     Device device;
     uintptr_t address;
@@ -125,10 +131,10 @@ class Buffer {
   bool writable_ = false;
 };
 
-// Makes buffers of many parts of one piece of memory, such as a message's
-// slice. After the first few, several lie in one block of memory, which costs
-// little for each, and which goes when all of them have gone. Not thread-safe;
-// the buffers are as others.
+// Makes buffers for many parts of one piece of memory, such as a message's
+// slice. Allocates later buffers in blocks to make each cheap. A block is freed
+// when all of its buffers are dropped. This class is not thread-safe; the
+// buffers are used like any other buffer.
 class BufferParts {
  public:
   // See Buffer::Share().
@@ -143,11 +149,12 @@ class BufferParts {
   const std::shared_ptr<const void> owner_;
   const size_t held_;
   size_t made_ = 0;
-  std::shared_ptr<Block> block_;  // the last
+  std::shared_ptr<Block> block_;  // the last block
 };
 
-// Returns a gRPC slice of all bytes of `buffer`, which it keeps alive. Copies
-// nothing. The slice is empty if they lie on a device.
+// Returns a gRPC slice of all bytes of `buffer`, without a copy. The slice
+// keeps the buffer alive. Returns an empty slice if the buffer lies on a
+// device.
 grpc::Slice SliceOf(std::shared_ptr<Buffer> buffer);
 
 }  // namespace penstock::tensor

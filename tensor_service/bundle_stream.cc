@@ -14,11 +14,11 @@
 namespace penstock::tensor {
 namespace {
 
-// More than the encoding of a tensor takes beside its name and its elements,
-// with the header of a piece. In bytes.
+// An upper bound for the encoding of a tensor and the header of a piece,
+// without the tensor's name and elements, in bytes.
 constexpr size_t kOverheadBytes = 1024;
 
-// So the elements of a piece begin where those of a tensor would.
+// Pieces begin at this alignment, like whole tensors.
 constexpr size_t kPieceAlignment = kPayloadAlignment;
 
 size_t InLimits(size_t max_message_bytes) {
@@ -36,8 +36,8 @@ absl::Status Refused(const std::string& name, absl::string_view why) {
       absl::StrCat("join stream: tensor ", Quoted(name), ": ", why));
 }
 
-// Returns memory of `device`, or of the heap if that is the host or has no
-// memory left.
+// Allocates memory of `device`. Allocates on the heap if `device` is the host
+// or has no memory left.
 absl::StatusOr<std::shared_ptr<Buffer>> AllocateOn(const Device& device,
                                                    size_t size) {
   if (device.is_host()) return HeapAllocator()->Allocate(size);
@@ -49,8 +49,8 @@ absl::StatusOr<std::shared_ptr<Buffer>> AllocateOn(const Device& device,
   return HeapAllocator()->Allocate(size);
 }
 
-// Copies the elements of `from`, which may be none, to `to`, from `offset` on.
-// `name` is for the message of an error.
+// Copies the elements of `from`, which may be empty, to `to`, starting at
+// `offset`. `name` is for error messages.
 absl::Status CopyInto(const std::shared_ptr<Buffer>& to, size_t offset,
                       const Tensor& from, const std::string& name) {
   const size_t size = from.byte_size();
@@ -78,7 +78,8 @@ absl::Status CopyInto(const std::shared_ptr<Buffer>& to, size_t offset,
   return (*memory)->Copy(absl::MakeConstSpan(&copy, 1));
 }
 
-// Memory of a device is not guarded, so what is shared is read-only.
+// Makes a tensor on a device read-only: device memory that is shared has no
+// other protection.
 NamedTensor Complete(NamedTensor named) {
   const Tensor& tensor = named.tensor;
   if (tensor.device().is_host()) return named;
@@ -112,7 +113,8 @@ absl::StatusOr<grpc::ByteBuffer> BundleCutter::NextPiece() {
     piece->add_shape(dimension);
   }
   piece->set_offset(offset_);
-  // Of a tensor on a device, Encode() copies this piece only to the host.
+  // If the tensor lies on a device, Encode() copies only this piece to the
+  // host.
   absl::StatusOr<Tensor> bytes =
       Tensor::FromBuffer(DType::kUint8, {static_cast<int64_t>(count)},
                          Buffer::PartOf(named.tensor.buffer(), offset_, count));

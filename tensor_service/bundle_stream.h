@@ -1,4 +1,4 @@
-// Cuts bundles into the messages of a stream, and joins them again.
+// Cuts bundles into the messages of a stream, and joins such messages.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_BUNDLE_STREAM_H_
 #define PENSTOCK_TENSOR_SERVICE_BUNDLE_STREAM_H_
@@ -19,32 +19,33 @@
 
 namespace penstock::tensor {
 
-// How long the messages of a stream are, unless the caller says. Long enough
-// that a message's own costs do not count, short enough that the one in flight
-// does not fill a pool. In bytes.
+// The default length of a stream's messages, in bytes. Long enough to make the
+// cost of each message negligible. Short enough that the message in flight does
+// not fill a pool.
 inline constexpr size_t kStreamMessageBytes = 256 << 20;
 
-// Other lengths are brought into these limits: a header and some elements fit
-// into the shortest, and protobuf can read the longest. In bytes.
+// Limits of the message length, in bytes. Other lengths are clamped to them.
+// The shortest message has room for a header and some elements. Protobuf can
+// read the longest.
 inline constexpr size_t kMinStreamMessageBytes = 4 << 10;
 inline constexpr size_t kMaxStreamMessageBytes = 1 << 30;
 
-// Gives the messages of one bundle, one after the other, of about
-// `max_message_bytes` at most (0 is kStreamMessageBytes); they are longer only
-// where a name does not fit. They share the tensors' memory. Not thread-safe.
+// Cuts one bundle into messages of at most about `max_message_bytes`; 0 selects
+// kStreamMessageBytes. A message is longer only if a name does not fit. The
+// messages share the tensors' memory. Not thread-safe.
 class BundleCutter {
  public:
-  // A tensor of this size has a message of its own. The receiver can then keep
-  // it where it arrives, instead of copying it out of a message of several
-  // tensors; below, the copy is cheaper than a message. In bytes.
+  // The size at which a tensor gets a message of its own, in bytes. The
+  // receiver can keep such a tensor where it arrives. A smaller tensor shares a
+  // message, because copying the tensor out costs less than a message.
   static constexpr size_t kOwnMessageBytes = 256 << 10;
 
   BundleCutter(Bundle bundle, size_t max_message_bytes);
 
   bool done() const { return done_; }
 
-  // Returns the next message, a BundlePart. Call it until done(). Returns
-  // errors as Encode() does.
+  // Returns the next message, a BundlePart. Call it until done(). Returns the
+  // errors of Encode().
   absl::StatusOr<grpc::ByteBuffer> Next();
 
  private:
@@ -53,56 +54,62 @@ class BundleCutter {
 
   const Bundle bundle_;
   const size_t max_message_bytes_;
-  size_t next_ = 0;    // the first tensor that has not been given
-  size_t offset_ = 0;  // of the next piece in it
+  size_t next_ = 0;    // the first tensor that Next() has not returned whole
+  size_t offset_ = 0;  // of the next piece in that tensor
   bool done_ = false;
 };
 
-// Joins the messages of one stream. Accepts any bytes. Whole tensors share the
-// memory of their message, as Compact() allows; pieces are copied once, into
-// memory of the heap. What lies on a device, in memory of the peer's, is copied
-// in any case: to the heap, or, with DeviceTensors::kKeep, on the device, as
-// OwnOnDevices() does; a tensor in pieces lies where the first of them does.
-// A tensor that has one of the destinations is copied there instead, once. Not
-// thread-safe.
+// Joins the messages of one stream. Accepts any bytes.
+//
+// - A whole tensor shares the memory of its message, as Compact() allows.
+// - Pieces of a tensor are copied once, to the heap.
+// - A tensor in the peer's device memory is always copied: to the heap, or with
+//   DeviceTensors::kKeep on the device, like OwnOnDevices(). Pieces are joined
+//   where the first piece lies.
+// - A tensor with a destination is copied to the destination instead, once.
+//
+// Not thread-safe.
 class BundleJoiner {
  public:
-  // Asked before the memory of each tensor is kept or allocated. Returns an
-  // error if there is no room.
+  // Called before a tensor's memory is kept or allocated. Returns an error if
+  // there is no room.
   using Reserve =
       std::function<absl::Status(const std::string& name, size_t held_bytes)>;
 
-  // Without `reserve`, takes everything. The destinations must outlive this.
+  // Accepts every tensor if `reserve` is null. The destinations must outlive
+  // this object.
   explicit BundleJoiner(Reserve reserve = nullptr,
                         DeviceTensors device_tensors = DeviceTensors::kToHost,
                         absl::Span<Destination> destinations = {});
 
-  // Takes the next message. Returns INVALID_ARGUMENT, which says what is wrong,
-  // if it is no BundlePart, or does not follow those before it; an error of
-  // `reserve` or of DeviceMemory; or RESOURCE_EXHAUSTED if there is no memory.
-  // After an error, do nothing but drop the joiner.
+  // Adds the next message. Destroy the joiner after an error. Returns
+  //
+  // - INVALID_ARGUMENT, with the reason, if the message is no BundlePart or
+  //   does not continue the stream;
+  // - an error of `reserve` or of DeviceMemory;
+  // - RESOURCE_EXHAUSTED if there is no memory.
   absl::Status Add(const grpc::ByteBuffer& message);
 
-  // Returns the bundle, at the end of the stream. Returns DATA_LOSS if the last
-  // message has not come.
+  // Returns the bundle, once the stream has ended. Returns DATA_LOSS if the
+  // last message is missing.
   absl::StatusOr<Bundle> Take();
 
  private:
-  // A tensor of which pieces are missing.
+  // A tensor with missing pieces.
   struct Draft {
     NamedTensor named;
     size_t filled = 0;                   // bytes
-    Destination* destination = nullptr;  // of which `named` has the memory
+    Destination* destination = nullptr;  // the owner of the memory of `named`
   };
 
   absl::Status AddWhole(const Bundle& bundle);
   absl::Status AddPiece(const v1::Piece& piece, const Bundle& bundle);
-  // Starts one on `device`, or on the heap.
+  // Starts a draft on `device`, or on the heap.
   absl::Status StartDraft(const v1::Piece& piece, const std::string& name,
                           const Device& device);
   absl::Status AllocateDraft(const v1::Piece& piece, const std::string& name,
                              const Device& device, size_t size);
-  // Adds the draft, which is complete, to the bundle.
+  // Adds the draft, which must be complete, to the bundle.
   void EndDraft();
   bool IsOfDraft(const v1::Piece& piece, const std::string& name) const;
 

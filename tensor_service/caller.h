@@ -1,4 +1,4 @@
-// Which client a call comes from.
+// Identifies the client of a call.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CALLER_H_
 #define PENSTOCK_TENSOR_SERVICE_CALLER_H_
@@ -9,20 +9,20 @@
 
 namespace penstock::tensor {
 
-// Returns whose share the call takes, see ClientShares: the identity that the
-// security handshake has verified, if there is one, and else the address and
-// port of the connection. So a client that is not known by a certificate has a
-// share for each of its connections. Never empty.
+// Returns the name under which ClientShares counts the call. The name is the
+// identity that the security handshake verified. Without one, the name is the
+// connection's address and port, so an unauthenticated client has one share for
+// each connection. Never empty.
 std::string CallerOf(const grpc::ServerContextBase& context);
 
-// The metadata by which a client says that several of its calls are its own,
-// whatever connections they come by. Its value is a secret that the client has
-// drawn, of at most kMaxClientSecretBytes.
+// The metadata key that marks several calls as one client's, even over
+// different connections. The value is a secret of at most kMaxClientSecretBytes
+// that the client has drawn.
 inline constexpr char kClientSecretKey[] = "penstock-tensor-client";
 inline constexpr size_t kMaxClientSecretBytes = 64;
 
-// Returns who takes part in a step, see StepMembers: the client's secret, or
-// else CallerOf().
+// Returns the name under which StepMembers knows the caller: the client's
+// secret, or CallerOf() without a secret.
 std::string MemberOf(const grpc::ServerContextBase& context);
 
 }  // namespace penstock::tensor

@@ -14,12 +14,13 @@
 namespace penstock::tensor {
 namespace {
 
-// How long to wait for memory that an abandoned read may yet write to: mostly
-// microseconds. RDMA gives up a device that completes nothing after 3 s.
+// Limits the wait for memory that an abandoned read may still write to. Usually
+// the wait takes microseconds. RDMA gives up a device that completes nothing
+// after 3 s.
 constexpr absl::Duration kFreeLimit = absl::Seconds(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(1);
 
-// What is nearly done is seen soon.
+// The first pause is short, for a condition that is almost true.
 constexpr absl::Duration kFirstPause = absl::Microseconds(10);
 
 }  // namespace
@@ -31,12 +32,12 @@ grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message) {
 
 namespace {
 
-// Protobuf reads all bytes, and those of a device the CPU cannot read.
+// Protobuf reads all bytes, and the CPU cannot read a device's.
 bool IsOnHost(const grpc::ByteBuffer& bytes) {
   const DeviceMemory* const memory = GetDeviceMemory();
   std::vector<grpc::Slice> slices;
   if (memory == nullptr || !bytes.Valid()) return true;
-  if (!bytes.Dump(&slices).ok()) return true;  // what reads it says why
+  if (!bytes.Dump(&slices).ok()) return true;  // the parser reports the error
   for (const grpc::Slice& slice : slices) {
     if (!memory->DeviceOfSlice(slice.begin()).is_host()) return false;
   }
@@ -121,7 +122,7 @@ bool CallQueue::IsInterrupted() {
 
 absl::Status CallQueue::Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
                               absl::Duration* timeout) {
-  using Clock = std::chrono::steady_clock;  // the system's may be set
+  using Clock = std::chrono::steady_clock;  // the system's clock may be set
   const Clock::time_point begin = Clock::now();
   const absl::Duration limit = *timeout;
   absl::Duration asked;
@@ -160,9 +161,9 @@ void CallQueue::AwaitOne() {
   queue_.Next(&tag, &ok);
 }
 
-// By waiting in gRPC, which polls: perhaps no other thread does.
+// Waits in gRPC, which polls: possibly no other thread does.
 bool CallQueue::AwaitFree(const PostedRanges& posted) {
-  using Clock = std::chrono::steady_clock;  // the system's may be set
+  using Clock = std::chrono::steady_clock;  // the system's clock may be set
   const Clock::time_point limit =
       Clock::now() + absl::ToChronoNanoseconds(kFreeLimit);
   while (posted.in_use() && Clock::now() < limit) {

@@ -23,13 +23,14 @@
 
 namespace penstock::tensor {
 
-// How often a waiting thread asks whether it is interrupted. A person does not
-// notice the delay, and the questions cost nothing beside the wait.
+// The interval at which a waiting thread checks for an interruption. A person
+// does not notice the delay, and the checks cost nothing compared with the
+// wait.
 constexpr absl::Duration kAskEvery = absl::Milliseconds(100);
 
 // Convert a small protobuf message to a gRPC message and back. ToProto()
-// returns INVALID_ARGUMENT if the bytes are no such message, are compressed and
-// damaged, or lie on a device.
+// returns INVALID_ARGUMENT if the bytes are not such a message, are damaged by
+// compression, or lie on a device.
 grpc::ByteBuffer FromProto(const google::protobuf::MessageLite& message);
 absl::Status ToProto(const grpc::ByteBuffer& bytes,
                      google::protobuf::MessageLite* message);
@@ -37,50 +38,53 @@ absl::Status ToProto(const grpc::ByteBuffer& bytes,
 // Returns the time `timeout` from now, by gRPC's monotonic clock.
 gpr_timespec DeadlineAfter(absl::Duration timeout);
 
-// Runs calls side by side. The thread in Wait() makes their progress; no other
+// Runs calls in parallel. The thread in Wait() drives their progress; no other
 // thread is needed. Not thread-safe.
 //
-// The messages are raw because gRPC's typed stubs abort the process if a
-// request cannot be encoded, and do not say why a reply cannot be decoded. Here
-// the caller gets a Status in both cases.
+// Uses raw messages, because gRPC's typed stubs abort the process if a request
+// cannot be encoded, and do not explain why a reply cannot be decoded. This
+// class returns a Status in both cases.
 class CallQueue {
  public:
-  // `interrupted` may be empty. Otherwise Wait() calls it about every 100 ms.
-  // Once it returns true, all calls are cancelled, and it is not called again.
+  // Wait() calls `interrupted`, unless it is empty, about every 100 ms. Once
+  // `interrupted` returns true, all calls are cancelled, and `interrupted` is
+  // not called again.
   explicit CallQueue(std::function<bool()> interrupted = nullptr);
   // Blocks until every started call has ended.
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // Sends the metadata with each call that is started later.
+  // Adds metadata to every call that is started later.
   void AddMetadata(std::string key, std::string value);
 
-  // Starts a call of `method`, "/package.Service/Method". Waits for the
-  // connection, if it is not up yet. The call ends with DEADLINE_EXCEEDED after
-  // `timeout`. The reply may be received into `posted`, unless that is null.
+  // Starts a call of `method`, "/package.Service/Method". The call waits for
+  // the connection if necessary, and ends with DEADLINE_EXCEEDED after
+  // `timeout`. The reply may be received into `posted`, unless `posted` is
+  // null.
   void Start(const std::shared_ptr<grpc::Channel>& channel,
              const std::string& method, const grpc::ByteBuffer& request,
              absl::Duration timeout, const PostedRanges* posted = nullptr);
 
-  // Waits for something that must have happened before a call is started. Asks
-  // `is_done` again and again, until it returns true, or an error, which this
-  // returns. Takes the wait from `*timeout`. Returns DEADLINE_EXCEEDED when no
-  // time is left, and CANCELLED once the queue is interrupted.
+  // Blocks until `is_done` returns true or an error. Calls `is_done`
+  // repeatedly. Call Await() before a call whose precondition must hold.
+  // Subtracts the wait from `*timeout`. Returns the error of `is_done`,
+  // DEADLINE_EXCEEDED if no time is left, or CANCELLED if the queue is
+  // interrupted.
   absl::Status Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
                      absl::Duration* timeout);
 
   struct Result {
     absl::Status status;
-    grpc::ByteBuffer reply;  // if the status is OK
+    grpc::ByteBuffer reply;  // set if the status is OK
   };
 
   // Blocks until every started call has ended. Returns the results in the order
-  // of the starts. The queue is empty afterwards.
+  // in which the calls started. Leaves the queue empty.
   std::vector<Result> Wait();
 
-  // Blocks until nothing uses `posted` any more, but not for longer than it
-  // takes to give up a dead connection. Returns whether that is so.
+  // Blocks until nothing uses `posted` any more, but no longer than a dead
+  // connection needs to be given up. Returns true if `posted` is free.
   bool AwaitFree(const PostedRanges& posted);
 
  private:

@@ -1,5 +1,5 @@
-// Checksums of tensors' elements, against memory and networks that change bits,
-// and against senders that write to a tensor while it is being sent.
+// Checksums of tensors' elements. They detect memory and networks that flip
+// bits, and senders that write to a tensor while it is being sent.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CHECKSUM_H_
 #define PENSTOCK_TENSOR_SERVICE_CHECKSUM_H_
@@ -10,20 +10,18 @@
 
 namespace penstock::tensor {
 
-// Returns XXH3-64, by libxxhash, with seed 0. It finds accidents. It is no
-// protection against a peer that means harm: that is TLS's.
+// Returns XXH3-64, by libxxhash, with seed 0. Detects accidents only:
+// protection against a malicious peer is TLS's task.
 uint64_t ChecksumOf(absl::string_view bytes);
 
-// Returns whether Encode() adds checksums where its caller does not say. False
-// at first.
+// Returns true if Encode() adds checksums by default. Initially false.
 bool SendsChecksums();
 
-// Chooses that from now on. A receiver checks what it gets without being asked,
-// so this is the sender's to choose, for its requests and its answers. Reading
-// all bytes once more takes time on both sides, and over shm, where nothing
-// else reads them on the way, several times that of sending them. Thread-safe,
-// but call it once, from main(): libraries should leave the choice to the
-// program.
+// Sets whether Encode() adds checksums by default. The sender decides for its
+// requests and its answers; a receiver always verifies a checksum that it gets.
+// Both sides read all bytes once more. Over shm that takes several times as
+// long as the transfer. Thread-safe, but call it once, from main(): libraries
+// should leave the choice to the program.
 void SendChecksums(bool send);
 
 }  // namespace penstock::tensor

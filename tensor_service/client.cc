@@ -15,7 +15,7 @@
 namespace penstock::tensor {
 namespace {
 
-// The most that goes in one message, with room for names and shapes.
+// The largest bundle for one message, leaving room for names and shapes.
 constexpr size_t kMaxWhole = kMaxMessageBytes - (64 << 20);
 
 bool HasDeviceTensors(const Bundle& bundle) {
@@ -89,7 +89,7 @@ absl::StatusOr<Bundle> TensorClient::Receive(
 }
 
 absl::StatusOr<size_t> TensorClient::Put(const Bundle& bundle) {
-  // A transport takes the whole of a tensor from its device, or none of it.
+  // A transport sends a tensor on a device whole, not in parts.
   const size_t most = HasDeviceTensors(bundle) ? kMaxWhole : parts_above_;
   if (bundle.byte_size() <= most) return Put(bundle, {});
   return PutStream(bundle, part_bytes());
@@ -126,7 +126,7 @@ absl::StatusOr<Bundle> TensorClient::GetAny(
     const std::vector<std::string>& names, absl::Span<Destination> destinations,
     const PostedRanges* posted, DeviceTensors device_tensors) {
   Attempt attempt(*this);
-  // As in Put(): streams come to the host.
+  // Not in parts, because streams receive on the host. See also Put().
   const bool to_devices =
       device_tensors == DeviceTensors::kKeep || HasDevices(destinations);
   absl::StatusOr<Bundle> bundle =

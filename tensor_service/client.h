@@ -1,4 +1,4 @@
-// Calls TensorExchange.
+// A client of the TensorExchange service.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CLIENT_H_
 #define PENSTOCK_TENSOR_SERVICE_CLIENT_H_
@@ -24,58 +24,60 @@
 
 namespace penstock::tensor {
 
-// Bundles of more bytes than that go in parts, unless a client says otherwise.
-// Half of what Penstock's pool of shared memory holds by default: a message for
-// which the pool has no room goes over tcp, and takes twice the time. In bytes.
+// The default size above which bundles are sent in parts, in bytes. Half of the
+// default capacity of Penstock's pool of shared memory. A message for which the
+// pool has no room goes over tcp, and takes twice the time.
 inline constexpr size_t kPartsAbove = size_t{512} << 20;
 
-// Calls a TensorExchange service. Sends tensors of kCopyBelowBytes and more
-// from the caller's memory. Returns tensors that share the memory of the
+// A client of one TensorExchange service. Sends tensors of kCopyBelowBytes and
+// more from the caller's memory. Returns tensors that share the memory of the
 // received message.
 //
-// Put() and Get() send in parts what is too long for one message, as
-// PutStream() and GetStream() do.
+// Put() and Get() send bundles that are too long for one message in parts, like
+// PutStream() and GetStream().
 //
-// Each call blocks until the answer comes or the timeout is over. The timeout
-// includes the wait for a connection, and for work on devices that the tensors
-// come after. Errors have the service's code and name
-// the method and the peer.
+// Each call blocks until the answer comes or the timeout expires. The timeout
+// includes the wait for a connection, and for device work that must finish
+// before the tensors are read. Errors have the service's code and name the
+// method and the peer.
 //
-// Thread-safe. Calls of several threads run side by side.
+// Thread-safe. Calls of several threads run in parallel.
 class TensorClient {
  public:
-  // For bundles above 4 MiB, make `channel` with UnlimitedMessages().
+  // Makes a client. For bundles above 4 MiB, make `channel` with
+  // UnlimitedMessages().
   //
-  // A call asks `interrupted`, unless it is empty, about every 100 ms on the
-  // thread that waits. Once that returns true the call is cancelled, and
-  // returns CANCELLED unless the answer was there first.
+  // The waiting thread calls `interrupted`, unless it is empty, about every 100
+  // ms. Once `interrupted` returns true, the call is cancelled. A cancelled
+  // call returns CANCELLED, or the answer if that came first.
   //
-  // Bundles of more than `parts_above` bytes go in parts, of as many bytes at
-  // most. What comes from a device, or is to come to one, goes whole up to
-  // nearly 4 GiB.
+  // Bundles of more than `parts_above` bytes are sent in parts of at most that
+  // size. Up to nearly 4 GiB, a bundle that comes from a device or may go to
+  // one is sent whole.
   explicit TensorClient(std::shared_ptr<grpc::Channel> channel,
                         absl::Duration timeout = absl::Seconds(60),
                         std::function<bool()> interrupted = nullptr,
                         size_t parts_above = kPartsAbove);
 
-  // Stores the tensors, and returns how many bytes the service holds then. The
-  // tensors' memory must not change until this returns; memory of
-  // penstock::Allocator that the program has wrapped itself, not before it is
-  // no longer shared, as over shm the service goes on using it. Writing through
-  // a Tensor is always safe, as it copies first.
+  // Stores the tensors, and returns how many bytes the service then holds. The
+  // tensors' memory must not change before Put() returns. Writing through a
+  // Tensor is always safe, because a Tensor copies first.
+  //
+  // Memory of penstock::Allocator that the program has wrapped itself must not
+  // change while it is shared: over shm the service keeps using it.
   absl::StatusOr<size_t> Put(const Bundle& bundle);
 
-  // As above, with the views as tensors after those of the bundle. Sends a
-  // view's elements in place where that is cheaper; see IsSentInPlace(). Sends
-  // one message.
+  // Stores the bundle's tensors, then the views as tensors. Sends one message.
+  // Sends a view's elements in place where a copy would cost more; see
+  // IsSentInPlace().
   absl::StatusOr<size_t> Put(const Bundle& bundle,
                              absl::Span<const NamedView> views);
 
-  // Returns the named tensors, in the order of `names`; those that have one of
-  // `destinations` are received into it. Returns NOT_FOUND if one is missing.
-  // `device_tensors` says what becomes of others that lie on a device of the
-  // service's, if the transport reaches that and has a receiver
-  // (direct_receive.h).
+  // Returns the named tensors, in the order of `names`. A tensor with a
+  // destination is received into the destination. Returns NOT_FOUND if a tensor
+  // is missing. `device_tensors` applies to tensors without a destination that
+  // lie on the service's device. Such tensors need a transport that reaches the
+  // device and a receiver (direct_receive.h).
   absl::StatusOr<Bundle> Get(
       const std::vector<std::string>& names,
       absl::Span<Destination> destinations = {},
@@ -83,9 +85,9 @@ class TensorClient {
   absl::StatusOr<Bundle> Get(const std::vector<std::string>& names,
                              PreparedDestinations* destinations);
 
-  // Stores the tensors, and returns those that were replaced; those that have
-  // one of `destinations` are received into it, others as by Get(). Sends one
-  // message each way.
+  // Stores the tensors, and returns the tensors that were replaced. A replaced
+  // tensor with a destination is received into the destination; others are
+  // returned like those of Get(). Sends one message each way.
   absl::StatusOr<Bundle> Exchange(
       const Bundle& bundle, absl::Span<Destination> destinations = {},
       DeviceTensors device_tensors = DeviceTensors::kToHost);
@@ -95,14 +97,16 @@ class TensorClient {
   // Deletes the named tensors, and returns how many of the names existed.
   absl::StatusOr<size_t> Delete(const std::vector<std::string>& names);
 
-  // As Put() and Get(), for bundles and tensors that are too long for one
-  // message. Messages have at most about `max_message_bytes`; 0 is
-  // kStreamMessageBytes. Tensors longer than that are sent in place too, but
-  // the receiver copies their pieces together. If the stream is cut, nothing is
-  // stored. What GetStream() returns lies on the host, or in a destination, to
-  // which it is copied. It returns RESOURCE_EXHAUSTED once tensors without a
-  // destination and their names take more than `max_bytes`, before it allocates
-  // memory for the one that does; 0 is the machine's memory.
+  // Like Put() and Get(), for bundles and tensors that are too long for one
+  // message. Messages have at most about `max_message_bytes`; 0 selects
+  // kStreamMessageBytes. Longer tensors are also sent in place, but the
+  // receiver copies their pieces together. If the stream is cut, nothing is
+  // stored.
+  //
+  // GetStream() returns tensors on the host or in their destinations, which are
+  // filled by a copy. Returns RESOURCE_EXHAUSTED if the names and the tensors
+  // without a destination exceed `max_bytes`; 0 selects the machine's memory.
+  // The check precedes each allocation.
   absl::StatusOr<size_t> PutStream(const Bundle& bundle,
                                    size_t max_message_bytes = 0);
   absl::StatusOr<Bundle> GetStream(const std::vector<std::string>& names,
@@ -119,7 +123,7 @@ class TensorClient {
   absl::StatusOr<std::vector<Entry>> List();
 
  private:
-  // A call, and what is left of its timeout.
+  // A call, and the rest of its timeout.
   struct Attempt;
 
   size_t part_bytes() const;
@@ -140,7 +144,7 @@ class TensorClient {
   absl::StatusOr<grpc::ByteBuffer> EncodeOnceWritten(
       Attempt* attempt, const Bundle& bundle,
       absl::Span<const NamedView> views = {});
-  // `posted` is what was posted of the destinations, or null.
+  // `posted` is the posted memory of the destinations, or null.
   absl::StatusOr<Bundle> Receive(Attempt* attempt, const char* method,
                                  const grpc::ByteBuffer& request,
                                  absl::Span<Destination> destinations,

@@ -1,4 +1,4 @@
-// A call of TensorClient's, and what is left of its timeout.
+// A call of TensorClient's, and the rest of its timeout.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CLIENT_ATTEMPT_H_
 #define PENSTOCK_TENSOR_SERVICE_CLIENT_ATTEMPT_H_
@@ -13,14 +13,14 @@
 namespace penstock::tensor {
 
 struct TensorClient::Attempt {
-  using Clock = std::chrono::steady_clock;  // the system's may be set
+  using Clock = std::chrono::steady_clock;  // the system's clock may be set
 
   explicit Attempt(const TensorClient& client)
       : queue(client.interrupted_),
         timeout(client.timeout_),
         limit(client.timeout_) {}
 
-  // Returns what is left for a further call.
+  // Returns the time that is left for another call.
   absl::Duration Left() const {
     return std::max(limit - absl::FromChrono(Clock::now() - begin),
                     absl::ZeroDuration());

@@ -10,7 +10,7 @@
 
 namespace penstock::tensor {
 
-// Has the clients that have something, and no others.
+// Counts of all clients with a nonzero amount.
 struct ClientShares::Counts {
   absl::Mutex mu;
   size_t all ABSL_GUARDED_BY(mu) = 0;
@@ -39,7 +39,7 @@ ClientShares::Hold& ClientShares::Hold::operator=(Hold&& other) noexcept {
   std::swap(counts_, other.counts_);
   std::swap(client_, other.client_);
   std::swap(amount_, other.amount_);
-  const Hold gone(std::move(other));  // now, not with `other`
+  const Hold gone(std::move(other));  // freed now, not together with `other`
   return *this;
 }
 
@@ -54,7 +54,7 @@ absl::StatusOr<ClientShares::Hold> ClientShares::Take(const std::string& client,
   const size_t own = found == counts_->of_clients.end() ? 0 : found->second;
   const size_t others = counts_->all - own;
   const size_t left = limit_ > others ? limit_ - others : 0;
-  // In doubles a share of 1 could be a little less than all.
+  // With floating-point numbers, a share of 1 could be slightly less than all.
   const auto most =
       share_ < 1 ? static_cast<size_t>(static_cast<double>(left) * share_)
                  : left;

@@ -1,4 +1,4 @@
-// Keeps one client from taking all of what clients share.
+// Keeps one client from using up a resource that all clients share.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CLIENT_SHARES_H_
 #define PENSTOCK_TENSOR_SERVICE_CLIENT_SHARES_H_
@@ -11,20 +11,20 @@
 
 namespace penstock::tensor {
 
-// Counts what each client has of something limited: bytes, or places. A client
-// may have at most `share` of what the others leave of the limit. So one client
-// that holds on to all that it may leaves room for the next, and that one for a
-// third. Thread-safe.
+// Counts each client's use of a limited resource: bytes, or places. A client
+// may have at most `share` of the part of the limit that the other clients
+// leave. Thus a client at its cap leaves room for a second client, which leaves
+// room for a third. Thread-safe.
 class ClientShares {
  private:
   struct Counts;
 
  public:
-  // An amount that counts for a client until this goes, on any thread. It may
-  // outlive the ClientShares. Not thread-safe.
+  // An amount that counts for a client until this object is destroyed, on any
+  // thread. May outlive the ClientShares. Not thread-safe.
   class Hold {
    public:
-    // Holds nothing.
+    // A hold of nothing.
     Hold() = default;
     ~Hold();
     Hold(Hold&& other) noexcept;
@@ -39,14 +39,14 @@ class ClientShares {
     size_t amount_ = 0;
   };
 
-  // `share` is above 0 and at most 1. With 1 one client may have everything.
+  // `share` is above 0 and at most 1. With 1, one client may use everything.
   ClientShares(size_t limit, double share);
   ClientShares(const ClientShares&) = delete;
   ClientShares& operator=(const ClientShares&) = delete;
 
-  // Counts `amount` for `client`. An empty name is the program itself, which no
-  // share limits and nothing counts. Returns RESOURCE_EXHAUSTED, with the
-  // numbers, above the client's share.
+  // Counts `amount` for `client`. An empty name is the program itself, which is
+  // neither counted nor limited. Returns RESOURCE_EXHAUSTED, with the numbers,
+  // above the client's share.
   absl::StatusOr<Hold> Take(const std::string& client, size_t amount);
 
  private:

@@ -1,4 +1,4 @@
-// The methods of TensorClient that send and receive in parts.
+// Methods of TensorClient that send and receive in parts.
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 namespace penstock::tensor {
 namespace {
 
-// What a tensor takes beside its name and elements, or more.
+// An upper bound for a tensor's overhead, without name and elements.
 constexpr size_t kTensorBytes = 256;
 
 size_t MachineMemory() {
@@ -26,7 +26,7 @@ size_t MachineMemory() {
          static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Counts what a server sends. Its numbers are not to be believed.
+// Counts the bytes that a server sends. Does not trust the server's numbers.
 class Budget {
  public:
   explicit Budget(size_t bytes)
@@ -112,7 +112,7 @@ absl::StatusOr<Bundle> TensorClient::GetInParts(
     while (call.Read(&message)) {
       absl::Status added = joiner.Add(message);
       if (!added.ok()) return added;
-      message.Clear();  // or it would be held while the next one comes
+      message.Clear();  // frees the message before the next one comes
     }
   }
   absl::Status status = call.Finish();

@@ -1,10 +1,10 @@
 // Encodes bundles of tensors as gRPC messages, and decodes them, without
 // copying large tensors.
 //
-// The bytes are plain protobuf, as tensor.proto defines it. Generated code
-// reads what Encode() makes. Decode() reads what generated code makes, also
-// with fields out of order, unknown, repeated or merged. The limit of 2 GiB
-// that generated code has does not apply.
+// The bytes are plain protobuf, as tensor.proto defines them. Generated code
+// reads the output of Encode(). Decode() reads the output of generated code,
+// even if fields are out of order, unknown, repeated or merged. The 2 GiB limit
+// of generated code does not apply.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_CODEC_H_
 #define PENSTOCK_TENSOR_SERVICE_CODEC_H_
@@ -24,47 +24,50 @@
 
 namespace penstock::tensor {
 
-// Tensors shorter than this are copied next to their headers: one more slice
-// would cost more than the copy. In bytes.
+// The size below which a tensor is copied next to its header, in bytes. An
+// additional slice would cost more than the copy.
 inline constexpr size_t kCopyBelowBytes = 1024;
 
-// Tensors on devices that have so many bytes are lent to the transport, where
-// it can send from there; shorter ones are copied to the host, as what that
-// takes is less than what a transport does to reach a device. In bytes.
+// The size from which a tensor on a device is lent to a transport that can send
+// from the device, in bytes. A shorter tensor is copied to the host: the copy
+// costs less than a transport needs to reach a device.
 inline constexpr size_t kLendAtLeast = 64 << 10;
 
-// Longer tensors begin at a multiple of this from the start of the message, if
-// their size is a multiple of kPartAlignment, and else end at one. Shorter ones
-// begin at a multiple of their element size. The field `padding` sees to that.
-// In bytes.
+// The alignment of longer tensors within a message, in bytes. The field
+// `padding` produces the alignment:
 //
-// So the elements of each tensor are aligned if the receiver has the message in
-// one piece that is aligned to 8 bytes. They are, too, if it has some of the
-// longer tensors as pieces of their own, wherever those lie, and what is
-// between them as pieces that are aligned to 8 bytes: there, places in a piece
-// and in the message are the same modulo 8. Penstock delivers one or the other,
-// with pieces aligned to 64 bytes, but for tensors that it sends in place: they
-// are as aligned as they were at the sender. Stock HTTP/2 aligns nothing.
+// - A tensor of kCopyBelowBytes or more begins at a multiple of
+//   kPayloadAlignment if its size is a multiple of kPartAlignment. Otherwise
+//   the tensor ends at a multiple of kPayloadAlignment.
+// - A shorter tensor begins at a multiple of its element size.
+//
+// Therefore the elements of each tensor are aligned if the receiver has the
+// message in one piece that is aligned to 8 bytes. They are also aligned if the
+// receiver has some longer tensors as separate pieces, and the rest as pieces
+// that are aligned to 8 bytes: offsets in a piece and in the message are then
+// equal modulo 8. Penstock delivers one form or the other, with pieces aligned
+// to 64 bytes. A tensor that Penstock sends in place keeps the alignment of the
+// sender. Stock HTTP/2 aligns nothing.
 inline constexpr size_t kPayloadAlignment = 64;
 
 // The largest element size. In bytes.
 inline constexpr size_t kPartAlignment = 8;
 
-// The most that a gRPC message can hold: its length prefix has 32 bits.
+// The upper bound of a gRPC message: its length prefix has 32 bits.
 inline constexpr size_t kMaxMessageBytes = 0xffffffff;
 
 // Encodes the tensors as field 1 of a message, and `header`, unless it is
 // empty, as field 2. The result keeps the tensors' memory alive until gRPC has
-// sent it. With `checksums`, each tensor has one, for which all its bytes are
-// read. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
+// sent the message. `checksums` adds a checksum to each tensor, which reads all
+// bytes. Returns INVALID_ARGUMENT for a name that is not UTF-8, and
 // RESOURCE_EXHAUSTED above kMaxMessageBytes.
 //
-// Tensors on devices of kLendAtLeast bytes are referred to where they lie, if
-// DeviceMemory::Lend() lends them: then the message has slices that only a
-// transport can read, and that nobody may write to until gRPC has sent it. The
-// others, and all of them where there are checksums, are first copied to memory
-// of DefaultAllocator(), all at once: Bundle::ToHost(), with its errors. Blocks
-// until they are there.
+// Lends tensors on devices of kLendAtLeast bytes and more to the transport, if
+// DeviceMemory::Lend() accepts them. Then the message has slices that only a
+// transport can read, and that nobody may write to until gRPC has sent them.
+// Copies other tensors on devices to memory of DefaultAllocator(), in one
+// batch, and blocks until the copies are complete. With checksums, copies all
+// tensors on devices. Returns the errors of Bundle::ToHost().
 absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
                                         absl::string_view header = {},
                                         bool checksums = SendsChecksums());
@@ -72,37 +75,43 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
 // Decodes the tensors of `message`, and writes the bytes of its field 2 to
 // `header`, unless that is null.
 //
-// A tensor whose bytes lie in one slice of the message shares its memory. One
-// that spans several slices is copied to aligned memory. One that is shorter
-// than kCopyBelowBytes is copied, too, if it is not aligned; so only longer
-// ones may need Tensor::Aligned(). If the tensors are less than half of a large
-// message, all are copied, so that keeping them does not keep the rest of what
-// the peer has sent. Copies are on the heap, whatever the default allocator:
-// they are for reading, and the peer decides how many there are.
+// A tensor whose bytes lie in one slice of the message shares the slice's
+// memory. Decode() copies a tensor
 //
-// Where a slice lies on a device (DeviceMemory::DeviceOfSlice()), only elements
-// of tensors may lie there, and no byte of it is read here. A tensor that lies
-// in such a slice is copied to its destination, on the host or on a device, and
-// without one, is what `device_tensors` says. It is copied to the host in any
-// case if it has a checksum, or is in several slices.
+// - that spans several slices, to aligned memory;
+// - that is shorter than kCopyBelowBytes and not aligned. Thus only longer
+//   tensors may need Tensor::Aligned();
+// - of a large message that is more than half something else. Thus keeping the
+//   tensors does not keep the rest of the message.
 //
-// A tensor that has one of `destinations` is copied there instead, once, from
-// wherever the message lies, unless a transport has received it there already;
-// the bundle's tensor shares that memory. No tensor is left in the destination
-// of another. Copies to and from devices are made at the end, all at once: one
-// batch to the host, one from there, and one between devices.
+// Copies lie on the heap, not in memory of the default allocator: they are for
+// reading, and the peer decides how many there are.
 //
-// Accepts any bytes: returns a bundle, or INVALID_ARGUMENT, which says what is
-// wrong and with which tensor, DATA_LOSS if a tensor has a checksum that is not
-// that of its bytes, or RESOURCE_EXHAUSTED if there is no memory for a copy,
-// or the status of a device. Beside the message, takes memory only in
-// proportion to its size.
+// If a slice lies on a device (DeviceMemory::DeviceOfSlice()), the slice may
+// contain only elements of tensors, and Decode() does not read them. A tensor
+// in such a slice is copied to its destination, on the host or on a device.
+// Without a destination, `device_tensors` applies. A tensor that has a checksum
+// or spans several slices is always copied to the host.
+//
+// A tensor with a destination is copied there once, unless a transport has
+// already received the tensor there. The bundle's tensor shares the
+// destination's memory. No tensor is left in the destination of another tensor.
+// Copies to and from devices are made at the end, in three batches: to the
+// host, from the host, and between devices.
+//
+// Accepts any bytes. Allocates memory only in proportion to the size of the
+// message. Returns
+//
+// - INVALID_ARGUMENT, with the reason and the tensor, for a malformed message;
+// - DATA_LOSS if the checksum of a tensor does not match its bytes;
+// - RESOURCE_EXHAUSTED if there is no memory for a copy;
+// - the status of a device that fails.
 absl::StatusOr<Bundle> Decode(
     const grpc::ByteBuffer& message, std::string* header = nullptr,
     absl::Span<Destination> destinations = {},
     DeviceTensors device_tensors = DeviceTensors::kToHost);
 
-// Returns whether `text` is valid UTF-8, which protobuf demands of a string.
+// Returns true if `text` is valid UTF-8, which protobuf requires of a string.
 bool IsUtf8(absl::string_view text);
 
 }  // namespace penstock::tensor

@@ -17,21 +17,22 @@
 namespace penstock::tensor {
 namespace {
 
-// What has been read of a NamedTensor so far. Its parts may come in any order
-// and more than once, as protobuf allows: scalars are replaced, shapes
-// appended.
+// The parts of a NamedTensor that have been read so far. As protobuf allows,
+// parts may come in any order and repeatedly: later scalars replace earlier
+// ones, and shapes are appended.
 struct Draft {
   std::string name;
   int64_t dtype = 0;
   Shape shape;
   std::shared_ptr<Buffer> data;
   absl::optional<uint64_t> checksum;
-  DestinationSet* destinations = nullptr;  // of the message
-  Landed* landed = nullptr;                // of its slices
-  DeviceCopies* copies = nullptr;          // from and to devices
-  // Where `data` was put; null if that is the message, or a copy.
+  DestinationSet* destinations = nullptr;  // the destinations of the message
+  Landed* landed = nullptr;        // the message's slices in destinations
+  DeviceCopies* copies = nullptr;  // copies from and to devices
+  // The destination that has `data`; null if `data` is in the message or a
+  // copy.
   Destination* placed = nullptr;
-  bool is_landed = false;  // no copy was needed for that
+  bool is_landed = false;  // placed without a copy
 };
 
 absl::Status Malformed(absl::string_view what) {
@@ -64,14 +65,14 @@ absl::Status ReadShape(SliceReader* in, size_t end, Draft* draft) {
 absl::Status ReadDType(SliceReader* in, size_t end, Draft* draft) {
   uint64_t number;
   if (!in->ReadVarint(end, &number)) return Malformed("dtype");
-  // Generated code keeps the low 32 bits of an enum.
+  // Generated code keeps only the low 32 bits of an enum.
   draft->dtype = static_cast<int32_t>(number);
   return absl::OkStatus();
 }
 
 // Returns the destination of a draft whose data has `size` bytes, or null.
-// Protobuf allows name, type and shape to come after the data; Finish() places
-// such tensors, and those that, or whose destinations, lie on a device.
+// Protobuf allows name, type and shape after the data. Finish() places such
+// tensors, and tensors that lie on a device or have a destination on a device.
 Destination* FindDestination(const Draft& draft, size_t size) {
   if (draft.destinations->empty() || !IsDType(draft.dtype)) return nullptr;
   Destination* const found = draft.destinations->Find(
@@ -82,7 +83,8 @@ Destination* FindDestination(const Draft& draft, size_t size) {
              : nullptr;
 }
 
-// Returns a copy of what lies in the destination of another tensor.
+// Returns a copy if `data` lies in the destination of another tensor, and
+// otherwise `data` itself.
 absl::StatusOr<std::shared_ptr<Buffer>> OffDestinations(
     const Draft& draft, std::shared_ptr<Buffer> data) {
   if (data->size() == 0 || !data->device().is_host() ||
@@ -177,14 +179,14 @@ absl::Status ReadNamedTensor(SliceReader* in, size_t end, Draft* draft) {
   return absl::OkStatus();
 }
 
-// Whether the tensor has been received into that memory, on a device.
+// Returns true if the transport received `tensor` into `into`, on a device.
 bool HasLandedIn(const Tensor& into, const Tensor& tensor) {
   return tensor.device() == into.device() &&
          tensor.buffer()->device_address() == into.buffer()->device_address();
 }
 
-// Puts a tensor that lies on a device where it is to be. The copy is made
-// later, so nobody may use the elements yet.
+// Schedules the copy of a tensor on a device to its destination. Nobody may use
+// the elements before the copy.
 absl::Status PlaceFromDevice(const Draft& draft, Tensor* tensor) {
   Destination* const found =
       draft.destinations->Find(draft.name, tensor->dtype(), tensor->shape());
@@ -203,8 +205,8 @@ absl::Status PlaceFromDevice(const Draft& draft, Tensor* tensor) {
   return status;
 }
 
-// Puts the tensor into its destination, if it has one and is not there yet, and
-// takes it out of one that is not its own after all.
+// Puts the tensor into its destination, if it has one and is not there yet.
+// Moves the tensor out of a destination of another tensor.
 absl::Status Place(const Draft& draft, Tensor* tensor) {
   if (draft.destinations->empty()) return absl::OkStatus();
   Destination* const found =
@@ -230,8 +232,8 @@ absl::Status Place(const Draft& draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-// Copies a tensor on a device that has a checksum to the host: only what the
-// peer can no longer write to is what has been checked.
+// Verifies a tensor's checksum. First copies a tensor on a device to the host,
+// so that the peer cannot change the bytes after the check.
 absl::Status CheckChecksum(const Draft& draft, Tensor* tensor) {
   if (!draft.checksum.has_value()) return absl::OkStatus();
   absl::StatusOr<Tensor> here = tensor->ToHost(HeapAllocator());
@@ -244,7 +246,7 @@ absl::Status CheckChecksum(const Draft& draft, Tensor* tensor) {
       "written to while they were sent?"));
 }
 
-// Makes `tensor` of the draft's type, shape and data, which it takes.
+// Moves the draft's type, shape and data to `tensor`.
 absl::Status Finish(Draft* draft, Tensor* tensor) {
   if (!IsDType(draft->dtype)) {
     return absl::InvalidArgumentError(
@@ -275,8 +277,8 @@ absl::Status Finish(Draft* draft, Tensor* tensor) {
   return absl::OkStatus();
 }
 
-// Appends the tensor up to `end`, if it needs none of the above: it is plain,
-// good and in place. Else changes nothing.
+// Appends the tensor that ends at `end`, and returns true, if it is plain,
+// valid and in place. Otherwise changes nothing and returns false.
 bool AppendPlainTensor(SliceReader* in, size_t end, Bundle* bundle) {
   PlainTensor plain;
   if (!ReadPlainTensor(in->PeekTo(end), &plain)) return false;
@@ -316,7 +318,7 @@ absl::Status AppendTensor(SliceReader* in, size_t end,
 }
 
 // Copies the tensors that share the message if they are less than half of it,
-// so that keeping the bundle keeps at most about twice its size.
+// so that a kept bundle holds at most about twice its size.
 absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   constexpr size_t kAllowed = SliceReader::kReceiveBlockBytes;
   if (message_size < kAllowed ||
@@ -325,7 +327,8 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
   }
   for (NamedTensor& named : bundle->tensors) {
     if (named.tensor.held_bytes() == named.tensor.byte_size()) continue;
-    if (!named.tensor.device().is_host()) continue;  // a destination, or kKeep
+    // In a destination, or kept by kKeep.
+    if (!named.tensor.device().is_host()) continue;
     absl::StatusOr<Tensor> copy = named.tensor.Copy(HeapAllocator());
     if (!copy.ok()) return copy.status();
     named.tensor = *std::move(copy);
@@ -335,8 +338,8 @@ absl::Status DropPadding(size_t message_size, Bundle* bundle) {
 
 absl::Status ReadHeader(SliceReader* in, size_t end, std::string* header) {
   size_t field_end;
-  // Protobuf merges the parts of a message field. For their bytes that means to
-  // append them.
+  // Protobuf merges the parts of a message field, which is equivalent to
+  // concatenating their bytes.
   if (!in->ReadLength(end, &field_end) || !in->AppendTo(field_end, header)) {
     return Malformed("header");
   }

@@ -13,7 +13,7 @@ DestinationSet::DestinationSet(absl::Span<Destination> destinations) {
   }
 }
 
-// Returns why it is not used, as things stand.
+// Returns the initial `used`: the reason why no tensor has been placed.
 absl::Status DestinationSet::Add(Destination* destination) {
   const auto why = [destination](absl::string_view text) {
     return absl::StrCat("destination ", Quoted(destination->name), ": ", text);
@@ -53,7 +53,7 @@ const Destination* DestinationSet::Overlapping(const char* data,
 const Destination* DestinationSet::Overlapping(const Place& place,
                                                size_t size) const {
   if (size == 0) return nullptr;
-  // The last one that begins before the end.
+  // Find the last destination that begins before the end of the range.
   auto it = by_place_.lower_bound({place.first, place.second + size});
   if (it == by_place_.begin()) return nullptr;
   --it;

@@ -1,4 +1,4 @@
-// Memory of the caller's for tensors that are yet to be received.
+// Memory of the caller for tensors that a call receives.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DESTINATION_H_
 #define PENSTOCK_TENSOR_SERVICE_DESTINATION_H_
@@ -19,43 +19,46 @@
 
 namespace penstock::tensor {
 
-// Where one received tensor is to go, and whether it went there.
+// The place for one received tensor, and the result.
 //
-// The memory is that of `into`, of which the caller keeps a handle, or which he
-// has wrapped (Buffer::Wrap). It is written to without regard to other handles:
-// all of them see what was received. So nobody may use it until the call that
-// was given the destination has returned. Its contents are undefined then,
-// unless that call succeeded and `used` is OK.
+// The memory belongs to `into`. The caller keeps another handle of `into`, or
+// has wrapped the memory (Buffer::Wrap()). A call writes to the memory
+// regardless of other handles, which all see the received tensor. Nobody may
+// use the memory until the call has returned. The contents are then undefined,
+// unless the call succeeded and `used` is OK.
 //
-// It may lie on a device. Then the tensor is copied there, from the host or
-// from where it lies on a device of the peer's, with all others of the message,
-// before the call returns, and after ready() of its buffer, if that has one:
-// after the work that still uses what was there before, see device_stream.h. If
-// that copy fails, so does the call, with the device's status.
+// The memory may lie on a device. Then the tensor is copied there with all
+// other tensors of the message, before the call returns. The copy begins after
+// the buffer's ready(), so that device work which still uses the old contents
+// ends first (device_stream.h). If the copy fails, the call fails with the
+// device's status.
 //
-// A transport may receive into that memory (direct_receive.h). A call that
-// fails waits until it has let go, for ten seconds at most; the memory is held
-// for as long as that takes. As a transport knows no events, such a call begins
-// only when those of all its destinations have come, and its timeout and
-// interruption hold for that wait as well.
+// A transport may receive directly into the memory (direct_receive.h). A call
+// that fails waits up to ten seconds until the transport has released the
+// memory, and keeps the memory alive until then. A transport does not wait for
+// device events. Thus such a call starts only after the ready() events of all
+// its destinations; its timeout and interruption cover this wait.
 struct Destination {
   Destination(std::string name_of, Tensor memory)
       : name(std::move(name_of)), into(std::move(memory)) {}
 
   std::string name;
-  // Writable, and of the type and shape that is expected.
+  // The memory. Must be writable, and have the expected type and shape.
   Tensor into;
-  // OK if the tensor lies there now. Else says why it does not, and the tensor
-  // that was received lies elsewhere: NOT_FOUND if none of that name came;
-  // INVALID_ARGUMENT if it is of another type or shape; FAILED_PRECONDITION if
-  // `into` is read-only, or on a device while this process has named nothing
-  // that copies there, or another destination has the same name or a part of
-  // its memory; UNAVAILABLE if an earlier attempt at the call may yet write
-  // there.
+  // OK if the received tensor lies in `into`. Otherwise the received tensor, if
+  // any, lies elsewhere, and `used` is
+  //
+  // - NOT_FOUND if no tensor with the name arrived;
+  // - INVALID_ARGUMENT if the tensor has another type or shape;
+  // - FAILED_PRECONDITION if `into` is read-only, if `into` lies on a device
+  //   and the process has no DeviceMemory, or if another destination has the
+  //   same name or overlapping memory;
+  // - UNAVAILABLE if an earlier attempt at the call may still write to `into`.
   absl::Status used = absl::NotFoundError("no tensor was received yet");
-  // Whether the transport has received the tensor there, with no copy. Else, if
-  // `used` is OK, it was copied there once, or by chance twice, where tensors
-  // of one size came in another order than their destinations.
+  // True if the transport received the tensor in `into` without a copy. If
+  // false and `used` is OK, the tensor was copied to `into` once. In rare
+  // cases, where tensors of one size arrive in another order than their
+  // destinations, the tensor was copied twice.
   bool landed = false;
 };
 
@@ -67,25 +70,26 @@ class DestinationSet {
 
   bool empty() const { return by_name_.empty(); }
 
-  // Returns the destination that a tensor so described has, or null, and says
-  // there why. It is null, too, once a tensor of that name has been placed: a
-  // name may come twice.
+  // Returns the destination of a tensor with this name, type and shape, or
+  // null. Sets the destination's `used` to the reason if the type or shape does
+  // not match. Returns null once a tensor with the name has been placed: a name
+  // may come twice.
   Destination* Find(absl::string_view name, DType dtype,
                     absl::Span<const int64_t> shape);
 
-  // Returns a destination on the host of which some memory is in [data, data +
-  // size), or null. Of all that a transport may receive into, for it knows no
-  // names.
+  // Returns a destination on the host that overlaps [data, data + size), or
+  // null. Considers all destinations that a transport may receive into, because
+  // a transport ignores names.
   const Destination* Overlapping(const char* data, size_t size) const;
 
-  // Returns whether some of the tensor's memory, on the host or a device, is
-  // that of a destination.
+  // Returns true if some of the tensor's memory, on the host or on a device,
+  // belongs to a destination.
   bool IsOverlapped(const Tensor& tensor) const {
     return Overlapping(PlaceOf(tensor), tensor.byte_size()) != nullptr;
   }
 
  private:
-  // Where something begins: on the host its address, and else a device's.
+  // The beginning of a range: an address on the host or on a device.
   using Place = std::pair<Device, uintptr_t>;
 
   absl::Status Add(Destination* destination);
@@ -93,7 +97,8 @@ class DestinationSet {
   static Place PlaceOf(const Tensor& tensor);
 
   absl::flat_hash_map<absl::string_view, Destination*> by_name_;
-  // Of those that are not empty, by where they begin. They do not overlap.
+  // The destinations that are not empty, by their beginnings. They do not
+  // overlap.
   std::map<Place, const Destination*> by_place_;
 };
 

@@ -16,7 +16,7 @@ absl::StatusOr<Device> ParseDevice(absl::string_view text) {
   if (text == "cuda") return Device{Device::Kind::kCuda, 0};
   absl::string_view number = text;
   Device device{Device::Kind::kCuda, 0};
-  // So that no sign and no space is taken for a part of a number.
+  // Compare with ToString() to refuse signs and spaces in the number.
   if (absl::ConsumePrefix(&number, "cuda:") &&
       absl::SimpleAtoi(number, &device.index) && device.ToString() == text &&
       device.index >= 0) {

@@ -1,4 +1,4 @@
-// Where memory lies: on the host, or on a device such as a GPU.
+// The location of memory: the host, or a device such as a GPU.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_H_
@@ -10,13 +10,14 @@
 
 namespace penstock::tensor {
 
-// Whose memory it is. Device() is the host, whose memory the CPU reads and
-// writes. An address on a CUDA device means nothing to the CPU.
+// The owner of some memory. Device() is the host, whose memory the CPU reads
+// and writes. The CPU cannot use an address on a CUDA device.
 struct Device {
   enum class Kind { kHost, kCuda };
 
   Kind kind = Kind::kHost;
-  // Which of a kind, as CUDA numbers them in this process. 0 for the host.
+  // The number within the kind: CUDA's number in this process, or 0 for the
+  // host.
   int index = 0;
 
   bool is_host() const { return kind == Kind::kHost; }
@@ -33,7 +34,7 @@ inline bool operator<(const Device& a, const Device& b) {
   return a.kind != b.kind ? a.kind < b.kind : a.index < b.index;
 }
 
-// Returns the device that ToString() calls so; "cuda" is "cuda:0". Returns
+// Parses the result of Device::ToString(); "cuda" means "cuda:0". Returns
 // INVALID_ARGUMENT for any other text.
 absl::StatusOr<Device> ParseDevice(absl::string_view text);
 

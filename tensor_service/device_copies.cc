@@ -32,7 +32,7 @@ absl::Status DeviceCopies::Add(Tensor from, Destination* to) {
 }
 
 absl::StatusOr<Tensor> DeviceCopies::WithoutDestination(Tensor from) {
-  // What uses an address there that is not aligned loses the device.
+  // A kernel that uses an unaligned address makes the device unusable.
   if (device_tensors_ == DeviceTensors::kKeep && from.IsAligned() &&
       !destinations_->IsOverlapped(from)) {
     return from;
@@ -57,7 +57,7 @@ absl::Status DeviceCopies::CopyAll(DeviceMemory* memory) const {
                          item.from.byte_size()});
   }
   absl::Status status;
-  // First, as it frees destinations of what lies there.
+  // First copy to the host, which frees destinations that are written next.
   if (!to_host.empty()) status = memory->Copy(to_host);
   if (status.ok() && !from_host.empty()) status = memory->Copy(from_host);
   if (status.ok() && !on_device.empty()) status = memory->Copy(on_device);

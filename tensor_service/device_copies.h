@@ -1,4 +1,4 @@
-// What a message brings from devices, and for destinations on devices.
+// Copies a message's tensors from devices, and to destinations on devices.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_COPIES_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_COPIES_H_
@@ -14,35 +14,35 @@
 
 namespace penstock::tensor {
 
-// Gathers copies from and to devices while a message is read, and makes them
-// all at once, so that the caller waits for the devices once. Not thread-safe.
+// Collects copies from and to devices while a message is read, and makes all of
+// them at once, so that the caller waits for the devices once. Not thread-safe.
 //
-// A transport finds a destination by its size, so a tensor may lie in that of
-// another. Such a one goes by way of the host: whatever lies on devices is read
-// from there before anything is written.
+// A transport finds a destination by size, so a tensor may lie in the
+// destination of another tensor. Such a tensor is copied by way of the host:
+// all copies to the host precede all writes.
 class DeviceCopies {
  public:
-  // `destinations` outlives this.
+  // `destinations` must outlive this object.
   DeviceCopies(const DestinationSet* destinations, DeviceTensors device_tensors)
       : destinations_(destinations), device_tensors_(device_tensors) {}
 
-  // Puts `from`, which is not to be used before Run(), into the destination,
-  // which outlives this and is of its type and shape. At least one of them lies
-  // on a device. Returns RESOURCE_EXHAUSTED if there is no memory for what is
-  // to go by way of the host.
+  // Schedules a copy of `from` to the destination `to`, which has the same type
+  // and shape and must outlive this object. At least one of the two lies on a
+  // device. Nobody may use `from` before Run(). Returns RESOURCE_EXHAUSTED if
+  // there is no memory for a copy on the host.
   absl::Status Add(Tensor from, Destination* to);
 
-  // Returns what becomes of a tensor on a device that has no destination: a
-  // tensor on the host, to be used after Run(), or the same. Returns
-  // RESOURCE_EXHAUSTED if there is no memory.
+  // Returns the received form of a tensor on a device that has no destination:
+  // the same tensor, or a tensor on the host that may be used after Run().
+  // Returns RESOURCE_EXHAUSTED if there is no memory.
   absl::StatusOr<Tensor> WithoutDestination(Tensor from);
 
-  // Makes the copies. On an error, of DeviceMemory, no destination that was
-  // added is used, and each says why.
+  // Makes the copies. Returns the errors of DeviceMemory. On an error, sets
+  // `used` of every added destination to the error.
   absl::Status Run();
 
  private:
-  // Copies that need the same function.
+  // Tensors of one copy.
   struct Item {
     Tensor from;
     Tensor to;

@@ -1,7 +1,7 @@
-// How tensors on a device are allocated and copied.
+// Allocates and copies tensors on a device.
 //
-// An interface, because tensor_service knows no driver: the program that has
-// one names it.
+// This is an interface, because tensor_service knows no driver: a program with
+// a driver provides the implementation.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_MEMORY_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_MEMORY_H_
@@ -21,9 +21,9 @@
 
 namespace penstock::tensor {
 
-// Copies of `size` bytes, which is not 0. The buffers lie on devices, and have
-// that many bytes from `offset` on; they outlive the call, and so does the
-// memory on the host, which is of any kind: pageable, pinned, a transport's.
+// Copies of `size` bytes; `size` is not 0. The buffers lie on devices and have
+// at least `size` bytes from `offset` on. Host memory may be of any kind:
+// pageable, pinned, or a transport's. Buffers and host memory outlive the call.
 struct CopyToHost {
   const Buffer* from;
   size_t offset;
@@ -36,8 +36,8 @@ struct CopyFromHost {
   Buffer* to;
   size_t offset;
 };
-// From the beginning of one to that of the other, which may lie on another
-// device.
+// Copies from the beginning of `from` to the beginning of `to`. The two may lie
+// on different devices.
 struct CopyOnDevice {
   const Buffer* from;
   Buffer* to;
@@ -45,88 +45,92 @@ struct CopyOnDevice {
 };
 
 // The memory of this process's devices. Thread-safe: several threads may copy
-// at once, and none waits for another's copies, or holds up any other work of
-// the device. device_stream.h says in what order copies are with that.
+// at once. No copy waits for another thread's copies or delays other work of
+// the device. device_stream.h defines the order of copies and other work.
 //
-// A function returns an error, and never aborts, for whatever a device or a
-// caller does: INVALID_ARGUMENT for a device that there is not, or a stream
-// that is none; RESOURCE_EXHAUSTED if there is no memory; INTERNAL or
-// UNAVAILABLE for a device that fails, with the driver's own word for it.
+// No function aborts because of a device or a caller. Errors are
+//
+// - INVALID_ARGUMENT for a device or a stream that does not exist;
+// - RESOURCE_EXHAUSTED if there is no memory;
+// - INTERNAL or UNAVAILABLE, with the driver's message, for a device that
+//   fails.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
 
-  // Allocates a writable buffer on `device`, not the host, not initialised. It
-  // may be touched at once, and may outlive everything but this.
+  // Allocates a writable, uninitialised buffer on `device`, which is not the
+  // host. The buffer may be used immediately, and may outlive everything but
+  // this object.
   virtual absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                            size_t bytes) = 0;
 
-  // Returns the device whose memory is at `address`, for memory that somebody
-  // else has allocated, and does not say where. Returns INVALID_ARGUMENT if
-  // there is none there.
+  // Returns the device that owns the memory at `address`, for memory of unknown
+  // origin. Returns INVALID_ARGUMENT if no device has memory there.
   virtual absl::StatusOr<Device> DeviceOf(uintptr_t address) = 0;
 
-  // Make all copies, as one batch: the caller waits once, for all of them.
-  // Copies of one call are in no order, so none may write what another touches.
-  // After an error, what was to be written is undefined, and nothing writes
-  // there any more.
+  // Make all copies as one batch, and block until the batch is complete. Copies
+  // of one call have no order, so they must not overlap. After an error, the
+  // contents of the targets are undefined, and nothing writes to them any more.
   virtual absl::Status Copy(absl::Span<const CopyToHost> copies) = 0;
   virtual absl::Status Copy(absl::Span<const CopyFromHost> copies) = 0;
   virtual absl::Status Copy(absl::Span<const CopyOnDevice> copies) = 0;
 
-  // Returns the event that comes when all has run that is in `stream` of
-  // `device` now. Does not wait. The stream that is each thread's own is the
-  // caller's. Returns INVALID_ARGUMENT, with the remedy, for stream 0.
+  // Returns an event that comes once all work that is now in `stream` of
+  // `device` has run. Does not block. Stream::PerThread() is the calling
+  // thread's stream. Returns INVALID_ARGUMENT, with the remedy, for stream 0.
   virtual absl::StatusOr<std::shared_ptr<const DeviceEvent>> Record(
       const Device& device, Stream stream) = 0;
 
-  // Has what is queued in `stream` of `device` from now on run after `event`.
-  // Does not wait.
+  // Makes work that is queued in `stream` of `device` from now on run after
+  // `event`. Does not block.
   virtual absl::Status Order(const DeviceEvent& event, const Device& device,
                              Stream stream) = 0;
 
   // Blocks until `event` has come.
   virtual absl::Status Await(const DeviceEvent& event) = 0;
 
-  // Returns whether `event` has come. Does not wait.
+  // Returns true if `event` has come. Does not block.
   virtual absl::StatusOr<bool> HasCome(const DeviceEvent& event) = 0;
 
-  // Returns a slice that is all bytes of `buffer`, on a device, and keeps it.
-  // Only a transport that knows such slices may be given it: it waits for
-  // ready(), and copies what it cannot send from there. Nobody else may read
-  // it. Returns FAILED_PRECONDITION, with the reason, if this process has no
-  // such transport, or the buffer is not of a kind that it could send: then
-  // copy to the host.
+  // Returns a slice of all bytes of `buffer`, which lies on a device. The slice
+  // keeps the buffer alive. Give the slice only to a transport that supports
+  // such slices; nobody else may read it. The transport waits for ready(), and
+  // copies bytes that it cannot send from the device. Returns
+  // FAILED_PRECONDITION, with the reason, if this process has no such
+  // transport, or if the transport could not send the buffer. The caller then
+  // copies to the host.
   virtual absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) {
     return absl::FailedPreconditionError(
         "no transport of this process sends from devices");
   }
 
-  // Has the transports of this process send from devices and receive there.
-  // Call it before there are channels and servers. Returns FAILED_PRECONDITION,
-  // with the reason, if no transport can, or it is too late: all tensors then
-  // go by way of the host. Returns OK each time once it has succeeded.
+  // Makes the transports of this process send from devices and receive on
+  // devices. Call it before channels and servers are created. Returns
+  // FAILED_PRECONDITION, with the reason, if no transport can, or if the call
+  // is too late. Then all tensors go by way of the host. After the first
+  // success, returns OK every time.
   virtual absl::Status ServeTransports() {
     return absl::FailedPreconditionError(
         "no transport of this process sends from devices");
   }
 
-  // Returns where a slice of a received message lies that begins at `address`:
-  // on the host, or on a device, ready to be read there.
+  // Returns the location of a received message's slice that begins at
+  // `address`: the host, or a device where the slice is ready to be read.
   virtual Device DeviceOfSlice(const void* address) const { return Device(); }
 };
 
-// The memory that all copies of this library go by, from now on; null, as at
-// first: none. It must outlive all buffers and events that it makes.
-// Thread-safe, but call it once, from main(), before there are tensors on
-// devices: libraries should leave the choice to the program.
+// Sets the memory for all device copies of this library. Null, the initial
+// value, disables such copies. `memory` must outlive all buffers and events
+// that it makes. Thread-safe, but call it once, from main(), before there are
+// tensors on devices: libraries should leave the choice to the program.
 void SetDeviceMemory(DeviceMemory* memory);
 
-// Returns it, or null.
+// Returns the device memory of this process, or null.
 DeviceMemory* GetDeviceMemory();
 
-// Returns it, or FAILED_PRECONDITION, which says how to get one. `operation`
-// says, for people, what it is for.
+// Returns the device memory of this process. Returns FAILED_PRECONDITION, with
+// the remedy, if there is none. `operation` describes, for the error message,
+// the need for device memory.
 absl::StatusOr<DeviceMemory*> NeedDeviceMemory(absl::string_view operation);
 
 }  // namespace penstock::tensor

@@ -1,25 +1,25 @@
-// The order of copies among the rest of what a device is asked to do.
+// The order of copies relative to the other work of a device.
 //
-// A device works on its streams, each in order, and tells nobody. So whoever
-// hands over memory has to say when it may be touched. The rules here are those
-// of DLPack and of __cuda_array_interface__, version 3:
+// A device runs each of its streams in order, and notifies nobody. Thus code
+// that hands over memory must say when the memory may be used. The rules are
+// those of DLPack and of __cuda_array_interface__, version 3:
 //
-//  - A producer's work on a tensor is in some stream. Record() there gives an
-//    event: it comes once all has run that is in the stream at that moment.
-//    Work that is queued later does not count. A buffer may carry such an
-//    event, Buffer::ready(): its bytes may be read, or, if it is a destination,
-//    overwritten, once the event has come. A buffer without one may be touched
-//    at once.
-//  - Each copy of DeviceMemory's begins after the events of both its buffers,
-//    and has run when the function returns. So what a consumer then queues, in
-//    any stream, comes after it. The caller alone waits.
-//  - A consumer that does not copy, but uses the memory in a stream of his, has
-//    that stream wait: Order(). Or he waits himself: Await().
-//  - Events order single streams. Nothing here ever waits for all of a device,
-//    or has streams wait that were not named.
+// - A producer's work on a tensor is in some stream. Record() on that stream
+//   returns an event, which comes once all work that is in the stream at that
+//   moment has run. Work that is queued later does not count. A buffer may
+//   carry such an event, Buffer::ready(). Once the event has come, the buffer's
+//   bytes may be read, or overwritten in a destination. A buffer without an
+//   event may be used immediately.
+// - Each copy of DeviceMemory's begins after the events of both buffers, and is
+//   complete when the function returns. Thus work that a consumer queues
+//   afterwards, in any stream, runs after the copy. Only the caller waits.
+// - A consumer that uses the memory in its own stream, without a copy, makes
+//   that stream wait by Order(), or waits itself by Await().
+// - Events order single streams. No function waits for a whole device, or makes
+//   any stream wait that the caller did not name.
 //
-// Who has queued work on a buffer's memory keeps the buffer until that has run:
-// when the last holder lets go, the memory is another's.
+// Code that has queued work on a buffer's memory must keep the buffer until the
+// work has run: when the last holder drops the buffer, its memory is reused.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_STREAM_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_STREAM_H_
@@ -30,25 +30,27 @@
 
 namespace penstock::tensor {
 
-// A stream of a device's, by its number in DLPack and
-// __cuda_array_interface__: a CUstream, or one of the two below. 0 is none, as
-// there: CUDA takes it for one or the other, by how a program was compiled.
+// A stream of a device, by its number in DLPack and __cuda_array_interface__: a
+// CUstream, or one of the two below. 0 is no stream, as in those interfaces:
+// CUDA interprets 0 as either default stream, depending on how a program was
+// compiled.
 struct Stream {
   uintptr_t handle = 0;
 
-  // CUDA's default streams: the one of the context, with which all other
-  // streams wait that were not made otherwise; and that of the calling thread.
+  // CUDA's default streams. Legacy() belongs to the context, and synchronises
+  // with all other streams except non-blocking ones. PerThread() belongs to the
+  // calling thread.
   static constexpr Stream Legacy() { return {1}; }
   static constexpr Stream PerThread() { return {2}; }
 };
 
-// A moment in a stream, see above. Made by DeviceMemory::Record(), and good for
-// the DeviceMemory that has made it. Does not keep the stream, which may go
-// before it. Any thread may use and drop it.
+// A moment in a stream, made by DeviceMemory::Record(). Valid only for the
+// DeviceMemory that made it. Does not keep the stream alive, and may outlive
+// it. Any thread may use and drop an event.
 class DeviceEvent {
  public:
   virtual ~DeviceEvent() = default;
-  // Of the stream.
+  // Returns the stream's device.
   virtual Device device() const = 0;
 };
 

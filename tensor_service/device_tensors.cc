@@ -10,13 +10,12 @@
 namespace penstock::tensor {
 namespace {
 
-// The copies of a bundle's tensors. They read the bundle, which outlives this.
+// Copies of a bundle's tensors. The bundle must outlive this object.
 class OwnCopies {
  public:
   explicit OwnCopies(DeviceMemory* memory) : memory_(memory) {}
 
-  // Returns where a tensor that lies on a device will be. Its elements are
-  // there once Run() has returned.
+  // Returns the future copy of a tensor on a device. Run() fills its elements.
   absl::StatusOr<Tensor> Add(const Tensor& tensor) {
     const size_t size = tensor.byte_size();
     if (size == 0) {
@@ -27,7 +26,7 @@ class OwnCopies {
     if (absl::IsResourceExhausted(there.status())) return AddToHost(tensor);
     if (!there.ok()) return there.status();
     on_device_.push_back({tensor.buffer().get(), there->get(), size});
-    // Read-only: others share it, and the memory of a device is not guarded.
+    // Read-only, because device memory that is shared has no other protection.
     return Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                               Buffer::PartOf(*std::move(there), 0, size));
   }

@@ -1,4 +1,4 @@
-// What becomes of tensors on devices that others have sent.
+// Handles received tensors that lie on devices.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DEVICE_TENSORS_H_
 #define PENSTOCK_TENSOR_SERVICE_DEVICE_TENSORS_H_
@@ -8,23 +8,23 @@
 
 namespace penstock::tensor {
 
-// A transport may hand up a message of which parts lie on a device, in memory
-// of the peer's. What to do with a tensor there that has no destination.
+// The treatment of a received tensor that lies in the peer's device memory and
+// has no destination.
 enum class DeviceTensors {
-  // Copy it to the heap, as if it had come to the host.
+  // Copies the tensor to the heap, as if the tensor had arrived on the host.
   kToHost,
-  // Leave it where it is, if it is aligned for its type; else copy it to the
-  // heap. It is read-only, stays the peer's, and is held there until the tensor
-  // goes: copy it, by CopyTo(), or drop it soon.
+  // Leaves the tensor on the device if it is aligned for its type; otherwise
+  // copies it to the heap. The tensor is read-only. The peer's memory is held
+  // until the tensor is dropped: copy the tensor by CopyTo(), or drop it soon.
   kKeep,
 };
 
-// Returns a bundle in which those tensors that lie on devices are copies, in
-// read-only memory of this process's own: on the same device, or on the heap if
-// that device has no memory left. The others are those of `bundle`. All copies
-// are made as one batch, or as two if there are copies of both kinds. Blocks
-// until they are made. Returns the errors of DeviceMemory, and
-// RESOURCE_EXHAUSTED if there is no memory on the host either.
+// Returns a bundle in which this process owns all device tensors: tensors on
+// devices are replaced by read-only copies on the same device, or on the heap
+// if the device has no memory left. Other tensors are those of `bundle`. Makes
+// one batch of copies per target (device, heap), and blocks until the copies
+// are complete. Returns the errors of DeviceMemory, and RESOURCE_EXHAUSTED if
+// the host has no memory either.
 absl::StatusOr<Bundle> OwnOnDevices(const Bundle& bundle);
 
 }  // namespace penstock::tensor

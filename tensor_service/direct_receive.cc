@@ -8,7 +8,7 @@
 namespace penstock::tensor {
 namespace {
 
-// Null: there is none, so that it needs no initialisation.
+// Null means no receiver: a constant initialiser needs no start-up code.
 std::atomic<DirectReceiver*> direct_receiver{nullptr};
 
 bool Overlaps(const ReceiveRange& range, const grpc::Slice& slice) {

@@ -1,7 +1,7 @@
-// How a transport learns of memory that tensors are to be received into.
+// Tells a transport about memory that tensors are received into.
 //
-// A template, because tensor_service knows no transport: the program that has
-// one names what it offers.
+// This is a template, because tensor_service knows no transport: a program with
+// a transport provides the template's argument.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DIRECT_RECEIVE_H_
 #define PENSTOCK_TENSOR_SERVICE_DIRECT_RECEIVE_H_
@@ -19,49 +19,51 @@
 
 namespace penstock::tensor {
 
-// Memory that a transport may receive parts of an answer into. On a device,
-// `data` is an address there.
+// Memory that a transport may receive parts of an answer into. If `on_device`,
+// `data` is an address on a device.
 struct ReceiveRange {
   void* data = nullptr;
   size_t size = 0;
   bool on_device = false;
 };
 
-// Ranges that a transport knows. Thread-safe, but for AttachTo().
+// Memory ranges that a transport knows. Thread-safe, except for AttachTo().
 class PostedRanges {
  public:
   virtual ~PostedRanges() = default;
-  // Gives the ranges to a call that is prepared and not started.
+  // Attaches the ranges to a call that is prepared but not started.
   virtual void AttachTo(grpc::ClientContext* context) const = 0;
-  // Whether a call may yet write there, or has an answer there that somebody
-  // holds.
+  // Returns true while a call may still write to the ranges, or while somebody
+  // holds an answer that lies there.
   virtual bool in_use() const = 0;
 };
 
-// Receives into memory of the program's, as far as it can: an answer's slices
-// then lie there. Thread-safe.
+// Receives into memory of the program, where possible: slices of an answer then
+// lie in that memory. Thread-safe.
 class DirectReceiver {
  public:
   virtual ~DirectReceiver() = default;
-  // `owner` keeps the ranges valid, and is held as long as anything may be
-  // written there. `often`: for many calls, one after another. `anywhere`: the
-  // call takes slices that lie on a device; it does so, too, if a range does.
+  // Registers memory ranges. `owner` keeps the ranges valid, and is held as
+  // long as anything may write to them. `often` announces many consecutive
+  // calls. `anywhere` lets the answer's slices lie on a device; so does any
+  // range on a device.
   virtual std::shared_ptr<PostedRanges> Post(
       const std::vector<ReceiveRange>& ranges,
       std::shared_ptr<const void> owner, bool often, bool anywhere) = 0;
-  // Says that this process's methods whose paths, "/package.Service/Method",
-  // begin so take requests with slices that lie on a device. Others get them
-  // copied to the host. For good; before the server is started.
+  // Lets requests of some methods have slices that lie on a device. The methods
+  // are those whose path, "/package.Service/Method", begins with `path_prefix`.
+  // For other methods, slices are copied to the host. Permanent; call it before
+  // the server is started.
   virtual void AcceptAt(absl::string_view path_prefix) = 0;
 };
 
-// The receiver that destinations are posted with, from now on; null, as at
-// first: none, so that tensors are copied to them. Lives as long as the
-// process. Thread-safe.
+// Return and set the receiver of this process. Null, the initial value, means
+// that received tensors are copied to their destinations. A receiver must live
+// as long as the process. Thread-safe.
 DirectReceiver* GetDirectReceiver();
 void SetDirectReceiver(DirectReceiver* receiver);
 
-// Whether a slice of `message` lies in one of `ranges`, wholly or in part.
+// Returns true if a slice of `message` overlaps one of `ranges`.
 bool LiesIn(const grpc::ByteBuffer& message,
             const std::vector<ReceiveRange>& ranges);
 
@@ -113,17 +115,18 @@ class DirectReceiverOf final : public DirectReceiver {
   std::atomic<Accept> accept_{nullptr};
 };
 
-// Returns the receiver of a transport, which lives as long as the process:
+// Returns the receiver of a transport. The receiver lives as long as the
+// process:
 //
 //   #include "penstock/destinations.h"
 //   tensor::SetDirectReceiver(
 //       tensor::DirectReceiverBy<penstock::Destinations>());
 //
-// Over verbs, tensors of 64 KiB and more are then read straight into their
+// Over verbs, tensors of 64 KiB and more are then received directly into their
 // destinations.
 //
-// `accept` is what AcceptAt() calls. A server that takes tensors on devices
-// names it before it makes its services:
+// AcceptAt() calls `accept`. A server that accepts tensors on devices must
+// provide `accept` before it makes its services:
 //
 //   #include "penstock/device_slices.h"
 //   tensor::SetDirectReceiver(tensor::DirectReceiverBy<penstock::Destinations>(

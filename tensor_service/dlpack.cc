@@ -35,7 +35,7 @@ DLDataType TypeOf(DType dtype) {
   for (const TypeRow& row : kTypes) {
     if (row.dtype == dtype) return {row.code, row.bits, /*lanes=*/1};
   }
-  return {kDLOpaqueHandle, 0, 1};  // not reached: kTypes has every DType
+  return {kDLOpaqueHandle, 0, 1};  // unreachable: kTypes has every DType
 }
 
 absl::Status Refused(absl::string_view why) {
@@ -66,8 +66,8 @@ absl::StatusOr<Shape> ShapeOf(const DLTensor& tensor) {
   return Shape(tensor.shape, tensor.shape + tensor.ndim);
 }
 
-// Returns the strides of elements in row-major order. Without elements any will
-// do, and the products might overflow.
+// Returns the strides of elements in row-major order. For an empty tensor
+// returns arbitrary strides, because the products might overflow.
 Strides RowMajor(absl::Span<const int64_t> shape, bool is_empty) {
   Strides strides(shape.size(), 1);
   if (is_empty) return strides;
@@ -77,8 +77,8 @@ Strides RowMajor(absl::Span<const int64_t> shape, bool is_empty) {
   return strides;
 }
 
-// Whether `strides` visit the elements from dimension `from` on in row-major
-// order. The stride of a dimension of one element means nothing.
+// Returns true if, from dimension `from` on, `strides` are those of row-major
+// order. Ignores the stride of a dimension of one element.
 bool IsPacked(absl::Span<const int64_t> shape,
               absl::Span<const int64_t> strides, size_t from) {
   const Strides packed = RowMajor(shape, /*is_empty=*/false);
@@ -88,8 +88,8 @@ bool IsPacked(absl::Span<const int64_t> shape,
   return true;
 }
 
-// Adds the bytes from the first to the last element of a dimension to `reach`.
-// Returns false on overflow.
+// Adds the distance from the first to the last element of a dimension, in
+// bytes, to `reach`. Returns false on overflow.
 bool AddReach(int64_t dimension, int64_t stride, int64_t element,
               int64_t* reach) {
   int64_t bytes = 0;
@@ -98,7 +98,7 @@ bool AddReach(int64_t dimension, int64_t stride, int64_t element,
          !__builtin_add_overflow(*reach, bytes, reach);
 }
 
-// Returns an error if an element would lie outside of the address space.
+// Returns an error if an element would lie outside the address space.
 absl::Status CheckReach(const DLTensor& tensor, DType dtype,
                         absl::Span<const int64_t> shape,
                         absl::Span<const int64_t> strides) {
@@ -121,7 +121,7 @@ absl::Status CheckReach(const DLTensor& tensor, DType dtype,
 }
 
 // Copies elements of kSize bytes in row-major order to `to`, and returns the
-// end of the copy. From dimension `packed` on they lie so already.
+// end of the copy. From dimension `packed` on, the elements are contiguous.
 template <size_t kSize>
 char* Pack(const char* from, absl::Span<const int64_t> shape,
            absl::Span<const int64_t> strides, size_t packed, char* to) {
@@ -131,7 +131,7 @@ char* Pack(const char* from, absl::Span<const int64_t> shape,
     memcpy(to, from, bytes);
     return to + bytes;
   }
-  // The stride of a dimension of one element means nothing, and may be huge.
+  // The stride of a dimension of one element is meaningless and may be huge.
   const int64_t step =
       shape[0] == 1 ? 0 : strides[0] * static_cast<int64_t>(kSize);
   if (shape.size() == 1) {
@@ -178,7 +178,7 @@ absl::Status RefusedStrides(const Device& device) {
       "tensor.contiguous()"));
 }
 
-// Waits until the CPU may read what others have pinned.
+// Blocks until the CPU may read pinned memory of a producer.
 absl::Status AwaitOnHost(const std::shared_ptr<const DeviceEvent>& ready) {
   if (ready == nullptr) return absl::OkStatus();
   absl::StatusOr<DeviceMemory*> memory =
@@ -190,7 +190,7 @@ void Delete(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-// What a lent tensor needs to stay valid.
+// The data that a lent tensor needs to stay valid.
 struct Loan {
   Tensor tensor;
   Shape shape;

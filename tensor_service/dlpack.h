@@ -1,5 +1,5 @@
-// Lends tensors to other libraries, and borrows theirs, by DLPack: NumPy,
-// PyTorch, JAX and others exchange arrays by it without a copy.
+// Lends tensors to other libraries, and borrows theirs, by DLPack. NumPy,
+// PyTorch, JAX and others use DLPack to exchange arrays without a copy.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_DLPACK_H_
 #define PENSTOCK_TENSOR_SERVICE_DLPACK_H_
@@ -17,59 +17,68 @@
 
 namespace penstock::tensor {
 
-// DLPack's code of a bool, which has 8 bits. Debian 12's header has DLPack 0.6,
-// which lacks it.
+// DLPack's code of an 8-bit bool. Debian 12's header has DLPack 0.6, which
+// lacks this code.
 inline constexpr uint8_t kDLBoolCode = 6;
 
-// Lends the memory of `tensor` to a consumer, who owns the result and calls its
-// deleter exactly once, on any thread. The result is a holder like any other:
-// the memory stays valid until then, and a Tensor copies it before writing.
+// Lends the memory of `tensor` to a consumer. The consumer owns the result and
+// calls its deleter exactly once, on any thread. The result is a holder like
+// any other: the memory stays valid until the deleter runs, and a Tensor copies
+// the memory before writing.
 //
-// The consumer must not write to it. DLPack 0.6 cannot tell him so. The memory
-// may be that of a call under way, or what a peer lends: pages that cannot be
-// written to. To have a consumer write, lend tensor.Copy() and drop it.
+// The consumer must not write to the memory, but DLPack 0.6 cannot express
+// that. The memory may belong to a call in progress, or may be a peer's
+// read-only pages. For a consumer that writes, lend tensor.Copy() and drop the
+// original.
 //
-// Copies nothing, unless the elements are not aligned; then as
-// Tensor::Aligned(), with its errors. Those on a device are lent as they are,
-// with the device's number. Before the consumer touches them, his stream has to
-// come after ready() of the tensor's buffer: DeviceMemory::Order().
+// Copies only unaligned elements, like Tensor::Aligned() and with the same
+// errors. Elements on a device are lent in place, with the device's number.
+// Before the consumer uses them, its stream must wait for ready() of the
+// tensor's buffer, by DeviceMemory::Order().
 absl::StatusOr<DLManagedTensor*> ToDLPack(const Tensor& tensor);
 
 // Borrows the memory of a producer.
 //
-// On success `managed` belongs to this function: its deleter, unless that is
-// null, runs exactly once, on the thread of the last holder of the memory,
-// which may be one of gRPC's. On an error `managed` is untouched, and remains
-// the caller's, who still has to call the deleter.
+// On success, this function owns `managed`. The deleter, unless null, runs
+// exactly once, on the thread of the memory's last holder, which may be one of
+// gRPC's. On an error, `managed` is unchanged and remains the caller's, who
+// must still call the deleter.
 //
 // Copies nothing if the elements lie in row-major order without gaps. Packs any
-// other layout into memory of `allocator` (null is DefaultAllocator()), and
-// calls the deleter before it returns. Negative and zero strides are such
-// layouts.
+// other layout, including negative and zero strides, into memory of
+// `allocator`, and calls the deleter before returning. A null `allocator`
+// selects DefaultAllocator().
 //
-// CUDA's memory gives a tensor on that device, which may be touched once
-// `ready` has come; null: at once. That which CUDA manages counts as the
-// device's, though the CPU could read it: not while a kernel runs, on some
-// machines, and nothing would tell it to wait. Host memory that CUDA has pinned
-// is the host's; this waits for `ready` itself, by GetDeviceMemory().
+// CUDA memory becomes a tensor on that device, to be used once `ready` has
+// come, or immediately if `ready` is null. CUDA's managed memory counts as
+// device memory: on some machines the CPU cannot read it while a kernel runs,
+// and nothing would make the CPU wait. Pinned host memory becomes a tensor on
+// the host. For pinned memory, this function blocks until `ready` has come, by
+// GetDeviceMemory().
 //
-// Borrowed memory is read-only: the producer may use it too, so a Tensor copies
-// it before writing. If the producer writes to it while it is being sent, the
-// peer gets some of both.
+// Borrowed memory is read-only: the producer may also use it, so a Tensor
+// copies it before writing. If the producer writes while the memory is being
+// sent, the peer gets a mixture of old and new bytes.
 //
-// Returns INVALID_ARGUMENT, which names the remedy, for memory of other
-// devices, for a layout with gaps on a device, an element type that DType
-// lacks, and anything that is no valid tensor. It cannot tell whether the
-// memory is there. Returns RESOURCE_EXHAUSTED if there is no memory for a copy.
+// Does not check that the memory exists. Returns INVALID_ARGUMENT, with the
+// remedy, for
+//
+// - memory of an unsupported device;
+// - a layout with gaps on a device;
+// - an element type that DType lacks;
+// - an invalid tensor.
+//
+// Returns RESOURCE_EXHAUSTED if there is no memory for a copy.
 absl::StatusOr<Tensor> FromDLPack(
     DLManagedTensor* managed, Allocator* allocator = nullptr,
     std::shared_ptr<const DeviceEvent> ready = nullptr);
 
-// Returns what DLPack calls the device of `tensor`.
+// Returns DLPack's name for the device of `tensor`.
 DLDevice DLPackDeviceOf(const Tensor& tensor);
 
-// Returns whose memory FromDLPack() takes that of `device` for. Returns
-// INVALID_ARGUMENT, with the remedy, if it does not take it.
+// Returns the Device that FromDLPack() uses for memory of `device`. Returns
+// INVALID_ARGUMENT, with the remedy, for a device that FromDLPack() does not
+// support.
 absl::StatusOr<Device> DeviceFromDLPack(const DLDevice& device);
 
 }  // namespace penstock::tensor

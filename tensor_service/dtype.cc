@@ -24,7 +24,7 @@ size_t ElementSize(DType dtype) {
     case DType::kInt64:
       return 8;
   }
-  return 1;  // unreachable: every DType comes through IsDType
+  return 1;  // unreachable: IsDType() has checked the number
 }
 
 absl::string_view Name(DType dtype) {

@@ -10,7 +10,7 @@
 
 namespace penstock::tensor {
 
-// Has the numbers of tensor.proto.
+// Element types. The numbers are those of tensor.proto.
 enum class DType : int {
   kF32 = 1,
   kF64 = 2,
@@ -24,8 +24,8 @@ enum class DType : int {
   kBool = 10,
 };
 
-// IEEE binary16 and bfloat16, as their bits. Penstock carries them and does not
-// compute with them.
+// IEEE binary16 and bfloat16, as bits. Penstock transports such numbers and
+// does not compute with them.
 struct Half {
   uint16_t bits;
 };
@@ -33,14 +33,14 @@ struct BFloat16 {
   uint16_t bits;
 };
 
-// A bool element: one byte; every value but 0 is true. It is not C++'s bool,
-// since a peer may send bytes other than 0 and 1, for which bool is undefined.
+// A bool element of one byte; every value except 0 is true. C++'s bool would be
+// undefined for the other values, which a peer may send.
 struct Bool {
   uint8_t byte;
   explicit operator bool() const { return byte != 0; }
 };
 
-// Returns whether `number`, which may be a peer's, names a type.
+// Returns true if `number`, which may come from a peer, names a type.
 bool IsDType(int64_t number);
 
 // Returns the bytes of an element: 1, 2, 4 or 8.

@@ -31,16 +31,16 @@ struct Layout {
   size_t named_size;    // of the NamedTensor message
 };
 
-// Whether the elements are a slice of their own.
+// Returns true if the elements are a separate slice.
 bool IsReferred(const Tensor& tensor) {
   return tensor.byte_size() >= kCopyBelowBytes;
 }
 
-// Of the whole field.
+// Size of the whole field.
 constexpr size_t kChecksumSize = 1 + sizeof(uint64_t);
 
 Layout MeasureWithoutPadding(const NamedTensor& named, bool checksums) {
-  Layout layout = {0, 0, 2, 0};  // 2: dtype and its tag
+  Layout layout = {0, 0, 2, 0};  // dtype and its tag
   if (checksums) layout.tensor_size += kChecksumSize;
   for (int64_t dimension : named.tensor.shape()) {
     layout.shape_size += CodedOutputStream::VarintSize64(dimension);
@@ -71,17 +71,18 @@ size_t PaddingBytes(size_t padding_size) {
   return padding_size - (padding_size < 130 ? 2 : 3);
 }
 
-// No field has so many bytes.
+// A field cannot have these total sizes.
 bool IsNoPaddingSize(size_t size) { return size == 1 || size == 130; }
 
-// Where elements are to begin in the message: at `rest` modulo `modulus`.
+// The required position of elements in the message: `rest` modulo `modulus`.
 struct Alignment {
   size_t modulus;
   size_t rest;
 };
 
-// See kPayloadAlignment. What follows a longer tensor may be a piece of its own
-// at the receiver, so it must begin at a multiple of kPartAlignment.
+// Returns the required position, see kPayloadAlignment. The part after a longer
+// tensor may be a separate piece at the receiver, so that part must begin at a
+// multiple of kPartAlignment.
 Alignment AlignmentOf(const Tensor& tensor) {
   const size_t size = tensor.byte_size();
   if (size == 0) return {1, 0};
@@ -90,10 +91,10 @@ Alignment AlignmentOf(const Tensor& tensor) {
   return {kPayloadAlignment, kPayloadAlignment - size % kPayloadAlignment};
 }
 
-// Returns a layout that puts the elements of a tensor where AlignmentOf() says,
-// if its encoding starts at `offset`. Padding can widen the two lengths in
-// front of it, so this takes a few rounds. Each adds less than twice the
-// modulus, and a length is not widened twice by so little, so the rounds end.
+// Returns a layout that puts the elements of a tensor where AlignmentOf()
+// requires, if its encoding starts at `offset`. Padding can widen the two
+// lengths before it, so several rounds may be needed. The rounds terminate:
+// each adds less than twice the modulus, too little to widen a length twice.
 Layout AlignedLayout(const NamedTensor& named, size_t offset, bool checksums) {
   const Alignment wanted = AlignmentOf(named.tensor);
   Layout layout = MeasureWithoutPadding(named, checksums);
@@ -142,11 +143,11 @@ class FieldWriter {
 
   void Checksum(uint64_t checksum) {
     *at_++ = kChecksumTag;
-    memcpy(at_, &checksum, sizeof(checksum));  // little-endian, as are we
+    memcpy(at_, &checksum, sizeof(checksum));  // little-endian, like the host
     at_ += sizeof(checksum);
   }
 
-  // Writes all of the NamedTensor but its elements.
+  // Writes the whole NamedTensor except its elements.
   void HeaderOf(const NamedTensor& named, const Layout& layout,
                 bool checksums) {
     LengthDelimited(kTensorsTag, layout.named_size);
@@ -172,13 +173,13 @@ class FieldWriter {
   uint8_t* at_;
 };
 
-// Where everything of a message lies.
+// The layout of a message.
 struct Plan {
   bool checksums;
-  std::vector<Layout> layouts;  // of each tensor
-  // The sizes of the pieces between long tensors: headers, and short tensors.
-  // There is one before each long tensor, and one, which may be empty, at the
-  // end.
+  std::vector<Layout> layouts;  // one per tensor
+  // The sizes of the pieces between long tensors. A piece contains headers and
+  // short tensors. There is a piece before each long tensor, and a piece at the
+  // end, which may be empty.
   std::vector<size_t> pieces;
 };
 
@@ -223,16 +224,16 @@ bool HasDeviceTensors(const Bundle& bundle) {
                      });
 }
 
-// Makes the slices of a message. Its pieces share one block of memory, where
-// each begins at a multiple of kPartAlignment.
+// Makes the slices of a message. The pieces share one block of memory. Each
+// piece begins at a multiple of kPartAlignment in the block.
 class Writer {
  public:
   explicit Writer(const Plan& plan) : plan_(plan), block_(BlockSize(plan)) {
     slices_.reserve(2 * plan.pieces.size());
   }
 
-  // Writes a whole message. `header` is empty if there is none. `lent` has the
-  // slices of tensors on devices, as LentTensors has them; or nothing.
+  // Writes a whole message. An empty `header` is omitted. `lent` has the slices
+  // of tensors on devices (LentTensors), or is empty.
   grpc::ByteBuffer Write(const Bundle& bundle, absl::string_view header,
                          absl::Span<const grpc::Slice> lent = {}) {
     FieldWriter out(block());
@@ -252,8 +253,8 @@ class Writer {
       }
     }
     EndPiece();
-    // An empty message is one empty slice. No slices at all would be no
-    // message.
+    // An empty message needs one empty slice. A buffer without slices would be
+    // no message.
     if (slices_.empty()) slices_.emplace_back();
     return grpc::ByteBuffer(slices_.data(), slices_.size());
   }
@@ -269,11 +270,11 @@ class Writer {
     return size;
   }
 
-  // The memory is ours alone until Write() returns. A short block has it in its
-  // handle, so this must not move.
+  // Until Write() returns, nobody else uses the block. A short block keeps its
+  // bytes in its handle, so the Writer must not move.
   uint8_t* block() { return const_cast<uint8_t*>(block_.begin()); }
 
-  // Adds the piece that has just been written. Returns where the next begins.
+  // Adds the piece that was just written. Returns the start of the next.
   uint8_t* EndPiece() {
     const size_t end = piece_at_ + plan_.pieces[piece_++];
     if (end > piece_at_) slices_.push_back(block_.sub(piece_at_, end));
@@ -308,7 +309,7 @@ absl::StatusOr<grpc::ByteBuffer> Encode(const Bundle& bundle,
   absl::StatusOr<Plan> plan = MakePlan(bundle, header_size, checksums);
   if (!plan.ok()) return plan.status();
   if (!HasDeviceTensors(bundle)) return Writer(*plan).Write(bundle, header);
-  if (checksums) {  // for which the CPU reads all bytes
+  if (checksums) {  // the CPU reads all bytes
     absl::StatusOr<Bundle> here = bundle.ToHost();
     if (!here.ok()) return here.status();
     return Writer(*plan).Write(*here, header);

@@ -1,5 +1,5 @@
-// What Encode() writes before a tensor's elements. For encoders of other forms
-// of tensors.
+// Encodes the part of a message before a tensor's elements, for encoders of
+// other forms of tensors.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_ENCODE_HEADER_H_
 #define PENSTOCK_TENSOR_SERVICE_ENCODE_HEADER_H_
@@ -11,9 +11,10 @@
 
 namespace penstock::tensor {
 
-// Appends the encoding of `named`, without its elements, which must follow, as
-// an element of field 1 of a message. `offset` is where that begins in the
-// message; see kPayloadAlignment. Reads no element, so there is no checksum.
+// Appends the encoding of `named` without its elements, as an element of field
+// 1 of a message. The elements must follow. `offset` is the position of the
+// encoding in the message; see kPayloadAlignment. Reads no elements, so adds no
+// checksum.
 void AppendTensorHeader(const NamedTensor& named, size_t offset,
                         std::string* out);
 

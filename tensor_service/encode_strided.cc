@@ -17,7 +17,7 @@ class ViewWriter {
  public:
   ViewWriter(const grpc::ByteBuffer& message, Allocator* allocator)
       : allocator_(allocator), flushed_(message.Length()) {
-    // Cannot fail: it is not compressed.
+    // Dump() cannot fail: the message is not compressed.
     if (flushed_ > 0) message.Dump(&slices_);
   }
 
@@ -26,7 +26,7 @@ class ViewWriter {
     if (!IsUtf8(named.name)) {
       return absl::InvalidArgumentError("encode view: name is not UTF-8");
     }
-    // Its header, and one that may follow.
+    // Count the view's header, and a header that may follow.
     const size_t taken = slices_.size() + 2;
     const size_t left = taken < kMaxSlices ? kMaxSlices - taken : 0;
     absl::Status status =
@@ -45,7 +45,7 @@ class ViewWriter {
  private:
   absl::Status AddInPlace(const NamedView& named) {
     const StridedView& view = named.view;
-    // Describes the packed tensor. Nobody reads its bytes: it has none.
+    // Describes the packed tensor, without memory: nobody reads its bytes.
     absl::StatusOr<Tensor> described = Tensor::FromBuffer(
         view.dtype(), view.shape(),
         Buffer::Wrap(nullptr, view.byte_size(), /*writable=*/false, nullptr));
@@ -83,7 +83,7 @@ class ViewWriter {
   Allocator* const allocator_;
   std::vector<grpc::Slice> slices_;
   size_t flushed_;       // bytes of slices_
-  std::string pending_;  // headers and short elements, the next slice
+  std::string pending_;  // headers and short elements for the next slice
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which steps have ended, and why.
+// Remembers which steps have ended, and the reasons.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_ENDED_STEPS_H_
 #define PENSTOCK_TENSOR_SERVICE_ENDED_STEPS_H_
@@ -12,24 +12,25 @@
 
 namespace penstock::tensor {
 
-// Remembers the last `capacity` steps that have ended. Forgets the one that
+// Remembers the last `capacity` steps that have ended. Forgets the step that
 // ended first, not the lowest: steps may be random numbers, so a peer that ends
-// a high one must not end all below it. Not thread-safe.
+// a high step must not end all lower ones. Not thread-safe.
 class EndedSteps {
  public:
-  // The most of a reason's message that is kept. In bytes.
+  // Caps the stored length of a reason's message, in bytes.
   static constexpr size_t kMaxReasonBytes = 512;
 
-  // Cuts the message to kMaxReasonBytes, and no character in two.
+  // Truncates the message to kMaxReasonBytes, without splitting a character.
   static absl::Status Shortened(const absl::Status& reason);
 
   explicit EndedSteps(size_t capacity) : capacity_(capacity) {}
 
-  // Ends a step, or all steps for good. The first end counts.
+  // End one step, or all steps permanently. Only the first end counts.
   void End(uint64_t step, const absl::Status& reason);
   void EndAll(const absl::Status& reason);
 
-  // Returns OK if the step goes on as far as is known, and else the reason.
+  // Returns OK if the step is not known to have ended, and otherwise the
+  // reason.
   absl::Status Check(uint64_t step) const;
 
  private:

@@ -5,7 +5,7 @@ namespace penstock::tensor {
 absl::Status Landed::Start() {
   if (destinations_->empty()) return absl::OkStatus();
   for (size_t i = 0; i < in_->slices(); ++i) {
-    if (!in_->device(i).is_host()) continue;  // see DeviceCopies
+    if (!in_->device(i).is_host()) continue;  // DeviceCopies handles devices
     const absl::string_view slice = in_->slice(i);
     const Destination* const found =
         destinations_->Overlapping(slice.data(), slice.size());

@@ -12,22 +12,24 @@
 
 namespace penstock::tensor {
 
-// A transport finds a destination by its size, so a slice may lie in that of
-// another tensor: of two of one size that come in another order, say. Then what
-// lies there is moved away before its place is written to. Not thread-safe.
+// Finds slices that a transport has received into destinations. A transport
+// finds a destination by size, so a slice may lie in the destination of another
+// tensor, for example if two tensors of one size come in another order. Such a
+// slice is moved away before its place is written to. Not thread-safe.
 class Landed {
  public:
-  // Both outlive it. Start() comes before anything is read.
+  // Both arguments must outlive this object. Call Start() before reading `in`.
   Landed(SliceReader* in, const DestinationSet* destinations)
       : in_(in), destinations_(destinations) {}
 
-  // Finds the slices on the host that lie in destinations. Moves away those
-  // that do not have the place of one, as no transport leaves them. Returns
-  // RESOURCE_EXHAUSTED if there is no memory for that, as MoveAway() does.
+  // Finds the slices on the host that lie in destinations. Moves away slices
+  // that do not fill a destination exactly; no transport produces them. Returns
+  // RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status Start();
-  // Moves away what lies in the destination and is yet to be read.
+  // Moves away unread bytes that lie in the destination. Returns
+  // RESOURCE_EXHAUSTED if there is no memory for the move.
   absl::Status MoveAway(const Destination& destination);
-  // Whether a byte at `data`, of the message, is in memory of a destination.
+  // Returns true if `data`, in the message, lies in memory of a destination.
   bool Contains(const char* data) const {
     return !slices_.empty() && destinations_->Overlapping(data, 1) != nullptr;
   }
@@ -35,7 +37,7 @@ class Landed {
  private:
   SliceReader* const in_;
   const DestinationSet* const destinations_;
-  absl::flat_hash_map<const Destination*, size_t> slices_;  // which lie there
+  absl::flat_hash_map<const Destination*, size_t> slices_;  // the slice in each
 };
 
 }  // namespace penstock::tensor

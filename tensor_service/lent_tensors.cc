@@ -8,8 +8,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Returns an empty slice if the tensor is to be copied to the host. The reason
-// is no error: the tensor is sent all the same.
+// Returns a slice that refers to the tensor on its device. Returns an empty
+// slice if the tensor must be copied to the host, which is no error.
 grpc::Slice LendIfPossible(const Tensor& tensor, DeviceMemory* memory) {
   if (memory == nullptr || tensor.byte_size() < kLendAtLeast) return {};
   absl::StatusOr<grpc::Slice> slice = memory->Lend(tensor.buffer());

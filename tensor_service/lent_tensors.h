@@ -1,4 +1,4 @@
-// How a message refers to tensors on devices.
+// Makes tensors on devices available to a message.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_LENT_TENSORS_H_
 #define PENSTOCK_TENSOR_SERVICE_LENT_TENSORS_H_
@@ -14,14 +14,14 @@ namespace penstock::tensor {
 // Tensors whose elements a message can refer to.
 struct LentTensors {
   Bundle bundle;
-  // For each tensor that is still on a device the slice that is its elements,
-  // and which the CPU cannot read. Empty for the others.
+  // For each tensor that is still on a device, the slice of its elements, which
+  // the CPU cannot read. Empty for other tensors.
   std::vector<grpc::Slice> slices;
 };
 
-// Lends the transport those tensors on devices that have kLendAtLeast bytes and
-// that it can take (DeviceMemory::Lend()), and copies the others to memory of
-// DefaultAllocator(), as one batch. Returns the errors of Bundle::ToHost().
+// Lends the transport the tensors on devices that have kLendAtLeast bytes and
+// that DeviceMemory::Lend() accepts. Copies other tensors on devices to memory
+// of DefaultAllocator(), as one batch. Returns the errors of Bundle::ToHost().
 absl::StatusOr<LentTensors> LendOrStage(const Bundle& bundle);
 
 }  // namespace penstock::tensor

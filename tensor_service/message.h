@@ -14,8 +14,8 @@
 
 namespace penstock::tensor {
 
-// The C++ form of a protobuf message such as this, with the same bytes on the
-// wire:
+// The C++ form of a protobuf message such as the following, with the same bytes
+// on the wire:
 //
 //   message Push {
 //     repeated penstock.tensor.v1.NamedTensor tensors = 1;

@@ -16,10 +16,10 @@
 
 namespace penstock::tensor {
 
-// Reads a request that has names, into `proto`, and returns them. Before that,
-// reserves room for an answer about them, and adds it to `rooms`: keep that
-// until the call has ended. Returns INVALID_ARGUMENT if the bytes are no such
-// request, and the errors of TensorStore::ReserveAnswer().
+// Reads a request with names into `proto`, and returns the names. First
+// reserves room for the answer, and adds the room to `rooms`, which the caller
+// keeps until the call has ended. Returns INVALID_ARGUMENT if the bytes are not
+// such a request, and the errors of TensorStore::ReserveAnswer().
 template <typename Proto>
 absl::StatusOr<std::vector<std::string>> ReadNames(
     TensorStore* store, const std::string& client,
@@ -27,7 +27,8 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
     std::vector<TensorStore::AnswerRoom>* rooms) {
   absl::StatusOr<NamesSize> size = CountNames(request);
   if (!size.ok()) return size.status();
-  // Each name in `proto`, in the result, in a bundle, and in the answer.
+  // Names are stored four times: in `proto`, the result, a bundle and the
+  // answer.
   absl::StatusOr<TensorStore::AnswerRoom> room =
       store->ReserveAnswer(client, size->names, 4 * size->bytes);
   if (!room.ok()) return room.status();
@@ -41,7 +42,7 @@ absl::StatusOr<std::vector<std::string>> ReadNames(
 size_t CopiedBytes(const Bundle& bundle);
 
 // Lends the tensors that a request names, and reserves room for the rest of the
-// answer. Fails as ReadNames() and TensorStore::Lend() do.
+// answer. Returns the errors of ReadNames() and TensorStore::Lend().
 template <typename Proto>
 absl::StatusOr<Bundle> LendNamed(TensorStore* store, const std::string& client,
                                  const grpc::ByteBuffer& request, Proto* proto,

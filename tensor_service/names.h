@@ -1,4 +1,4 @@
-// Lists of names in requests, before protobuf reads them.
+// Counts the names of a request before protobuf reads them.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_NAMES_H_
 #define PENSTOCK_TENSOR_SERVICE_NAMES_H_
@@ -10,16 +10,16 @@
 
 namespace penstock::tensor {
 
-// How many names a request has, and their bytes.
+// The number of names in a request, and their bytes.
 struct NamesSize {
   size_t names = 0;
   size_t bytes = 0;
 };
 
 // Counts the names in field 1 of GetRequest, GetStreamRequest or DeleteRequest.
-// Takes no memory for them: two bytes of a request can be a name, and protobuf
-// takes some 60 bytes for each. Accepts any bytes. Returns INVALID_ARGUMENT if
-// they are no such message.
+// Allocates no memory for the names: two bytes of a request can be a name, for
+// which protobuf needs some 60 bytes. Accepts any bytes. Returns
+// INVALID_ARGUMENT if the bytes are not such a message.
 absl::StatusOr<NamesSize> CountNames(const grpc::ByteBuffer& request);
 
 }  // namespace penstock::tensor

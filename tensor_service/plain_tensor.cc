@@ -8,7 +8,7 @@
 namespace penstock::tensor {
 namespace {
 
-// A cursor over bytes that lie in one piece.
+// A cursor over contiguous bytes.
 class FlatReader {
  public:
   explicit FlatReader(absl::string_view bytes)
@@ -16,15 +16,15 @@ class FlatReader {
 
   bool AtEnd() const { return at_ == end_; }
 
-  // Reads a tag of one byte, if it is that one.
+  // Skips a tag of one byte if the next byte is `tag`.
   bool ReadTag(uint8_t tag) {
     if (AtEnd() || static_cast<uint8_t>(*at_) != tag) return false;
     ++at_;
     return true;
   }
 
-  // Reads a varint of at most nine bytes: of 63 bits. Longer ones are negative
-  // or malformed.
+  // Reads a varint of at most nine bytes, or 63 bits. Longer varints are
+  // negative or malformed.
   bool ReadVarint(uint64_t* value) {
     *value = 0;
     for (int shift = 0; shift < 63 && at_ != end_; shift += 7) {
@@ -35,7 +35,7 @@ class FlatReader {
     return false;
   }
 
-  // Reads a length, and takes as many bytes.
+  // Reads a length, and returns that many bytes.
   bool ReadBytes(absl::string_view* bytes) {
     uint64_t length;
     if (!ReadVarint(&length) || length > static_cast<size_t>(end_ - at_)) {

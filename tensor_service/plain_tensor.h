@@ -1,4 +1,4 @@
-// Reads a NamedTensor in the form in which nearly all come.
+// Reads a NamedTensor in its usual form.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_PLAIN_TENSOR_H_
 #define PENSTOCK_TENSOR_SERVICE_PLAIN_TENSOR_H_
@@ -8,8 +8,8 @@
 
 namespace penstock::tensor {
 
-// The parts of a NamedTensor, where they lie in the message. Of these, only the
-// element type has been checked.
+// The parts of a NamedTensor, in place in the message. Only the element type
+// has been checked.
 struct PlainTensor {
   absl::string_view name;
   DType dtype;
@@ -17,11 +17,11 @@ struct PlainTensor {
   absl::string_view data;
 };
 
-// Reads the bytes of a NamedTensor whose fields are in the order of their
-// numbers, each at most once, and none but name, dtype, shape, padding and
-// data: so Encode() and generated code write them. Returns false for any other,
-// good or bad, of which decode.cc reads more slowly what it is. Reads each byte
-// once, as a peer may write to them meanwhile.
+// Reads a NamedTensor in the form that Encode() and generated code write:
+// fields in the order of their numbers, each at most once, and only name,
+// dtype, shape, padding and data. Returns false for any other form, valid or
+// not; decode.cc then reads the tensor more slowly. Reads each byte once,
+// because a peer may write to the bytes at the same time.
 bool ReadPlainTensor(absl::string_view bytes, PlainTensor* tensor);
 
 }  // namespace penstock::tensor

@@ -1,7 +1,7 @@
-// Tensors in a transport's pool, from which it sends without a copy.
+// Allocates tensors in a transport's pool, for sending without a copy.
 //
-// A template, because tensor_service knows no transport: the program that has
-// one names its pool.
+// This is a template, because tensor_service knows no transport: a program with
+// a transport provides the pool.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_POOL_ALLOCATOR_H_
 #define PENSTOCK_TENSOR_SERVICE_POOL_ALLOCATOR_H_
@@ -18,8 +18,8 @@
 
 namespace penstock::tensor {
 
-// Smaller tensors are not worth a place in the pool: Penstock copies what is
-// shorter into the part that has the headers. In bytes.
+// The smallest tensor that is allocated in the pool, in bytes. Penstock copies
+// shorter tensors into the part that has the headers.
 inline constexpr size_t kMinPooledBytes = 4 * 1024;
 
 // Allocates from `Pool`, and tensors below kMinPooledBytes from the heap. See
@@ -35,28 +35,30 @@ class PoolAllocatorOf final : public Allocator {
           "allocate tensor of ", bytes, " bytes in the pool: out of memory"));
     }
     char* const data = reinterpret_cast<char*>(memory.data());
-    // The only share: who sends the tensor shares the Buffer, see SliceOf(). So
-    // the memory is written to only when nobody, here or at the peer, uses it.
+    // The Buffer has the only share: a call that sends the tensor shares the
+    // Buffer, see SliceOf(). Thus Tensor writes to the memory only while
+    // nobody, in this process or at the peer, uses it.
     return Buffer::Wrap(data, bytes, /*writable=*/true,
                         [held = std::move(memory)] {});
   }
 };
 
-// Returns the allocator of memory of `Pool`, which lives as long as the
+// Returns the allocator of memory of `Pool`. The allocator lives as long as the
 // process:
 //
 //   #include "penstock/allocator.h"
 //   tensor::SetDefaultAllocator(tensor::PoolAllocator<penstock::Allocator>());
 //
-// Over shm the peer then uses the tensors where they lie. Until it has let go
-// of one, and the connection has had traffic since, a Tensor copies the memory
-// before writing, as for any call that still sends it. A pool that is full
-// gives ordinary memory, so a slow or greedy peer costs copies, not failures.
-// Memory that is kept for long is better on the heap: pass HeapAllocator().
+// Over shm, the peer uses the tensors in place. A Tensor copies such memory
+// before writing, until the peer has released it and the connection has had
+// traffic since, just as for any call that is still sending. A full pool falls
+// back to ordinary memory, so a slow or greedy peer causes copies, not
+// failures. For memory that is kept for long, pass HeapAllocator() instead.
 //
-// `Pool` has a static, thread-safe Allocate(size_t), as penstock::Allocator
-// has. It returns a copyable share in memory aligned to Buffer::kAlignment,
-// with a data(), which converts to false if there is none.
+// `Pool` has a static, thread-safe Allocate(size_t), like penstock::Allocator.
+// The function returns a copyable share of memory that is aligned to
+// Buffer::kAlignment. The share has data(), and converts to false if there is
+// no memory.
 template <typename Pool>
 Allocator* PoolAllocator() {
   static auto* const allocator = new PoolAllocatorOf<Pool>;

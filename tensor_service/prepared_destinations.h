@@ -1,4 +1,4 @@
-// Destinations that one call after another receives into.
+// Destinations for many consecutive calls.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_PREPARED_DESTINATIONS_H_
 #define PENSTOCK_TENSOR_SERVICE_PREPARED_DESTINATIONS_H_
@@ -16,22 +16,23 @@
 
 namespace penstock::tensor {
 
-// Destinations, made known to the transport once: where it can receive into
-// them, their memory stays registered for as long as this lives, and a call
-// that is given them registers nothing. For calls one after another; only one
-// at a time may have them. Holds the tensors.
+// Destinations that are posted to the transport once. If the transport can
+// receive into them, their memory stays registered while this object lives, so
+// calls need not register it. Calls may use this object one at a time. Holds
+// the tensors.
 class PreparedDestinations {
  public:
-  // `device_tensors` is for what has no destination.
+  // `device_tensors` applies to tensors without a destination.
   explicit PreparedDestinations(
       std::vector<Destination> destinations,
       DeviceTensors device_tensors = DeviceTensors::kToHost);
   PreparedDestinations(const PreparedDestinations&) = delete;
   PreparedDestinations& operator=(const PreparedDestinations&) = delete;
 
-  // In the order given. `used` and `landed` of each are those of the last call;
-  // nothing else of them may be changed, but for `into` on a device, which may
-  // be the same memory with another ready(): Buffer::After().
+  // Returns the destinations in the given order. `used` and `landed` have the
+  // results of the last call. Change nothing else, with one exception: `into`
+  // on a device may be replaced by the same memory with another ready(), by
+  // Buffer::After().
   absl::Span<Destination> destinations() {
     return absl::MakeSpan(destinations_);
   }
@@ -45,22 +46,22 @@ class PreparedDestinations {
   const std::shared_ptr<PostedRanges> posted_;
 };
 
-// Posts the destinations that can be used, and whether the answer may lie on a
-// device: by kKeep, if this process has DeviceMemory. Returns null if there are
-// none and it may not, or if there is no receiver.
+// Posts the usable destinations. Lets the answer lie on a device with kKeep, if
+// this process has DeviceMemory. Returns null if there is no receiver, or if
+// nothing needs to be posted.
 std::shared_ptr<PostedRanges> Post(
     absl::Span<const Destination> destinations, bool often,
     DeviceTensors device_tensors = DeviceTensors::kToHost);
-// The memory of those that can be used.
+// Returns the memory of the usable destinations.
 std::vector<ReceiveRange> RangesOf(absl::Span<const Destination> destinations);
 
-// Returns the first destination that a transport may not write to yet, as its
-// ready() has not come, or null. Does not wait. Returns the errors of
+// Returns the first destination whose ready() has not come, which a transport
+// must not write to yet, or null. Does not block. Returns the errors of
 // DeviceMemory.
 absl::StatusOr<const Destination*> FindUnready(
     absl::Span<const Destination> destinations);
 
-// Says of all of them that they were not used, and why.
+// Sets `used` of all destinations to `why`.
 void Refuse(const absl::Status& why, absl::Span<Destination> destinations);
 
 }  // namespace penstock::tensor

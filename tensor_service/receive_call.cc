@@ -10,7 +10,7 @@
 namespace penstock::tensor {
 namespace {
 
-// Blocks until the transport may write to the destinations, and takes the time
+// Blocks until the transport may write to the destinations. Subtracts the wait
 // from `*timeout`.
 absl::Status AwaitReady(CallQueue* queue,
                         absl::Span<const Destination> destinations,
@@ -53,7 +53,7 @@ absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     if (posted != nullptr) queue->AwaitFree(*posted);
     return result.status;
   }
-  // What lies there has the right to the memory, and nobody else.
+  // A reply that lies in a destination may keep using the memory.
   if (posted != nullptr && posted->in_use() &&
       !LiesIn(result.reply, RangesOf(*destinations)) &&
       !queue->AwaitFree(*posted)) {

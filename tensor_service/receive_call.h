@@ -17,13 +17,13 @@
 
 namespace penstock::tensor {
 
-// Makes the call by `queue`, which has no other, once the destinations may be
-// written to, and blocks until it has ended and the transport has let go of the
-// destinations, but for a reply that lies there. The wait for the destinations
-// is a part of `timeout`, and can be interrupted as the call can. `posted` is
-// what was posted of them, or null. If the transport does not let go in time,
-// sets `*destinations` to none, of which each says why: so the reply is not to
-// be decoded into them.
+// Makes the call by `queue`, which must be empty. First waits until the
+// destinations may be written to. Blocks until the call has ended and the
+// transport has released the destinations, unless the reply lies in one.
+// `timeout` and interruption include the first wait. `posted` is the posted
+// memory of the destinations, or null. If the transport does not release the
+// memory in time, sets `used` of each destination to the error and
+// `*destinations` to an empty span, so that the reply is not decoded into them.
 absl::StatusOr<grpc::ByteBuffer> CallAndReceive(
     CallQueue* queue, const std::shared_ptr<grpc::Channel>& channel,
     const std::string& method, const grpc::ByteBuffer& request,

@@ -22,7 +22,7 @@ Rendezvous::Options WithClock(Rendezvous::Options options) {
   return options;
 }
 
-// Keeps the reason's code, and says what it has ended.
+// Returns a status with the reason's code that names the ended operation.
 absl::Status Ended(absl::string_view operation, const RendezvousKey& key,
                    const absl::Status& reason) {
   if (reason.ok()) return reason;
@@ -75,9 +75,9 @@ absl::Status Rendezvous::Send(const RendezvousKey& key, const Tensor& tensor,
   absl::Status status = CheckSend(key, options);
   if (!status.ok()) return status;
   Received sent{tensor, options.is_dead};
-  // Compact only what is to be kept, and not under the lock. If the receivers
-  // go away in between, it is kept as it is, and counted as that.
-  // A device's memory keeps nothing of a message.
+  // Compact only a tensor that must be kept, and do so without the lock. If
+  // receivers disappear in between, the tensor is kept uncompacted, and counted
+  // with its whole memory. A device tensor holds no part of a message.
   if (!IsAwaited(key, options.receivers) && tensor.device().is_host()) {
     absl::StatusOr<Tensor> compact = tensor.Compact();
     if (!compact.ok()) return compact.status();
@@ -190,8 +190,8 @@ void Rendezvous::KeepLocked(const RendezvousKey& key, const Received& sent,
   slot->second.bytes = std::move(room.bytes);
   slot->second.of_sender = std::move(room.of_sender);
   slot->second.serial = next_number_++;
-  // The limit is the same for all, so the order of the serials is that of the
-  // ends.
+  // The limit is the same for all tensors, so they expire in the order of their
+  // serials.
   const absl::Time expires = options_.unfetched_limit == absl::ZeroDuration()
                                  ? absl::InfiniteFuture()
                                  : options_.clock() + options_.unfetched_limit;
@@ -264,15 +264,16 @@ absl::Status Rendezvous::AwaitLocked(const RendezvousKey& key, uint64_t wait,
 
 absl::StatusOr<Rendezvous::Received> Rendezvous::Receive(
     const RendezvousKey& key, absl::Duration timeout) {
-  // Shared, since set_value() may still run when get() has returned.
+  // The promise is shared, because set_value() may still run after get()
+  // returned.
   auto promise = std::make_shared<std::promise<absl::StatusOr<Received>>>();
   std::future<absl::StatusOr<Received>> result = promise->get_future();
   const uint64_t wait =
       Receive(key, [promise](absl::StatusOr<Received> received) {
         promise->set_value(std::move(received));
       });
-  // By a steady clock, unlike absl::CondVar. A day more makes no difference,
-  // and cannot overflow.
+  // Uses a steady clock, unlike absl::CondVar. The cap of a year prevents an
+  // overflow.
   const absl::Duration most = std::min(timeout, absl::Hours(24 * 365));
   if (result.wait_for(absl::ToChronoNanoseconds(most)) !=
       std::future_status::ready) {
@@ -357,7 +358,7 @@ void Rendezvous::EndLocked(Slots::iterator from, Slots::iterator to,
 
 Rendezvous::Slots::iterator Rendezvous::DropLocked(Slots::iterator slot,
                                                    Due* due) {
-  // Its last holder may run code of the program's.
+  // Dropping the last holder may run code of the program, so drop it unlocked.
   due->dropped.push_back(std::move(slot->second.kept.tensor));
   by_age_.erase(slot->second.serial);
   return slots_.erase(slot);

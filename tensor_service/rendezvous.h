@@ -1,4 +1,4 @@
-// Where a send and a receive of the same key meet, whichever comes first.
+// Matches sends with receives of the same key, whichever comes first.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_H_
 #define PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_H_
@@ -27,136 +27,143 @@
 namespace penstock::tensor {
 
 // Hands tensors from senders to receivers of the same key, within one process.
-// Keeps what nobody has fetched yet, under a budget and for a limited time.
-// What has been handed to peers counts against the budget, too, until their
-// transport has let it go; what the program's own receivers got is the
-// program's. Shares the tensors' memory, as TensorStore does. Copies a tensor
-// only if it must be kept and is less than half of its message.
+// Keeps tensors that nobody has fetched, up to a budget and for a limited time.
+// Tensors for peers count against the budget until the transport has released
+// them; tensors for the program's own receivers do not count. Shares the
+// tensors' memory, like TensorStore. Copies a tensor only if it must be kept
+// and is less than half of its message.
 //
-// Receivers of one key are served in the order in which they came. A tensor is
-// handed over at most once for each of its receivers: a receiver that dies
-// afterwards takes it along, one that dies while it waits does not.
+// Receivers of one key are served in the order of arrival. A tensor is handed
+// over at most once per receiver. If a receiver dies after that, the tensor is
+// lost; if it dies while waiting, the tensor is kept.
 //
-// Thread-safe. No call waits, but for the receive with a timeout. A callback
-// runs exactly once, without locks, within the call that ends its wait, on that
-// call's thread.
+// Thread-safe. No call blocks, except the receive with a timeout. A callback
+// runs exactly once, without locks held, within the call that ends its wait, on
+// that call's thread.
 class Rendezvous {
  public:
-  // The most that a kept tensor takes beside its names and its memory. In
-  // bytes.
+  // The overhead of a kept tensor that counts against the budget, in bytes: an
+  // upper bound for everything but the names and the tensor's memory.
   static constexpr size_t kEntryBytes = 512;
-  // More receivers of one tensor than any cluster has.
+  // Caps the receivers of one tensor, above the size of any cluster.
   static constexpr uint32_t kMaxReceivers = 1 << 16;
 
   struct Options {
-    // Bounds the tensors that nobody has fetched, and those on their way to
-    // peers: for each its names, kEntryBytes, and the memory that it keeps from
-    // being freed.
+    // Limits the memory of tensors that nobody has fetched, and of tensors on
+    // their way to peers. Each counts its names, kEntryBytes, and the memory
+    // that it keeps from being freed.
     size_t budget_bytes = size_t{4} << 30;
-    // The most that one client may have of what the others leave: of the budget
-    // by what it has sent, and by what is on its way to it; of max_waiters. See
-    // ClientShares. Above 0, and at most 1: a client may have all.
+    // The fraction of a resource that one client may have, of the part that
+    // other clients leave; see ClientShares. Applies to the bytes that a client
+    // has sent, to the bytes on their way to it, and to its places in
+    // max_waiters. Above 0 and at most 1; with 1, one client may have
+    // everything.
     double client_share = 0.5;
-    // Bounds the receives that wait; each takes at most about 2 KiB.
+    // Limits the waiting receives; each takes at most about 2 KiB.
     size_t max_waiters = 10000;
-    // How long a tensor is kept for receivers that do not come. Zero is for
-    // ever. Longer than any step.
+    // The time after which an unfetched tensor is dropped. Must be longer than
+    // any step. Zero disables the limit.
     absl::Duration unfetched_limit = absl::Minutes(10);
-    // How many ended steps are remembered, the latest ones; each takes at most
-    // about 1 KiB. More than can have calls under way.
+    // The number of ended steps that are remembered; each takes at most about 1
+    // KiB. More than the number of steps that can have calls in progress.
     size_t max_ended_steps = 4096;
-    // Gives the time, and never goes back. Empty is std::chrono::steady_clock.
+    // Returns the time, which must not go back. Empty selects
+    // std::chrono::steady_clock.
     std::function<absl::Time()> clock;
   };
 
   struct SendOptions {
-    // Marks a tensor that was not computed, since the program took another
+    // Marks a tensor that was not computed, because the program took another
     // branch. Receivers get the mark, and normally ignore the elements.
     bool is_dead = false;
-    // How many receives get the tensor, all the same memory.
+    // The number of receives that get the tensor; all share its memory.
     uint32_t receivers = 1;
   };
 
   struct Received {
     Tensor tensor;
     bool is_dead = false;
-    // If it is for a peer, counts the tensor against the budget: keep this as
-    // long as the tensor's memory. Otherwise null.
+    // Counts the tensor of a peer's receive against the budget: keep `hold` as
+    // long as the tensor's memory. Null for the program's own receives.
     std::shared_ptr<const void> hold = nullptr;
   };
 
   using Callback = std::function<void(absl::StatusOr<Received>)>;
 
   struct Usage {
-    size_t bytes;    // what counts against the budget
-    size_t tensors;  // that wait for receivers
+    size_t bytes;    // bytes that count against the budget
+    size_t tensors;  // tensors that wait for receivers
     size_t waiters;
   };
 
   Rendezvous();
   explicit Rendezvous(Options options);
-  // Ends waits that are left with CANCELLED. No other call may run now.
+  // Ends remaining waits with CANCELLED. No other call may be in progress.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  // Hands the tensor to the receives that wait, and keeps it for those to come.
-  // After the last one the key is free again.
+  // Hands the tensor to waiting receives, and keeps it for later ones. After
+  // the last receive, the key is free again. `client` is the peer that sends;
+  // empty is the program itself.
   //
-  // Returns INVALID_ARGUMENT as RendezvousKey::Check() does, and unless there
-  // are 1 to kMaxReceivers receivers; ALREADY_EXISTS while an earlier tensor of
-  // the key waits for a receiver; RESOURCE_EXHAUSTED, with the numbers, above
-  // the budget, or the share of `client`, or of a client that waits for it; and
-  // the reason if the step has ended. On an error nothing has been handed over.
+  // On an error, nothing has been handed over. Returns
   //
-  // `client` is the peer that sends; empty is the program itself.
+  // - INVALID_ARGUMENT, like RendezvousKey::Check(), or if `receivers` is not
+  //   in 1 to kMaxReceivers;
+  // - ALREADY_EXISTS while an earlier tensor of the key waits for a receiver;
+  // - RESOURCE_EXHAUSTED, with the numbers, above the budget, the share of
+  //   `client`, or the share of a client that waits for the tensor;
+  // - the reason of the step's end if the step has ended.
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
                     const SendOptions& options, const std::string& client = "");
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor) {
     return Send(key, tensor, SendOptions());
   }
 
-  // Calls back with the tensor of `key`, perhaps before this returns. Returns a
-  // number for Cancel().
+  // Calls `callback` with the tensor of `key`, possibly before Receive()
+  // returns. Returns a number for Cancel(). `client` is the peer that receives
+  // and that gets Received::hold; empty is the program itself.
   //
-  // The callback gets INVALID_ARGUMENT as RendezvousKey::Check() returns it;
-  // RESOURCE_EXHAUSTED above max_waiters, or the share of `client`; the reason,
-  // when the step ends; and the status that Cancel() was given.
+  // The callback gets an error
   //
-  // `client` is the peer that receives, and for which Received::hold is; empty
-  // is the program itself.
+  // - INVALID_ARGUMENT, like RendezvousKey::Check();
+  // - RESOURCE_EXHAUSTED above max_waiters or the share of `client`;
+  // - the reason of the step's end;
+  // - the reason that was given to Cancel().
   uint64_t Receive(const RendezvousKey& key, Callback callback,
                    const std::string& client = "");
 
-  // Blocks until the tensor comes, and returns it, or errors as above, or
-  // DEADLINE_EXCEEDED after `timeout`. A tensor that comes as the time runs out
-  // is returned, not lost.
+  // Blocks until the tensor comes, and returns it. Returns the errors above, or
+  // DEADLINE_EXCEEDED after `timeout`. A tensor that comes just as the time
+  // expires is returned, not lost.
   absl::StatusOr<Received> Receive(const RendezvousKey& key,
                                    absl::Duration timeout);
 
-  // Ends a wait with `reason`. Returns false if it has ended already; then its
-  // callback has run, or runs now on another thread.
+  // Ends a wait with `reason`. Returns false if the wait has already ended; its
+  // callback has run, or is running on another thread.
   bool Cancel(uint64_t wait, const absl::Status& reason);
 
-  // Ends the step: its waits, and every send and receive from now on, get the
-  // code and message of `reason`; tensors that nobody has fetched are dropped.
-  // The first end of a step counts. Returns INVALID_ARGUMENT if `reason` is OK.
+  // Ends the step with `reason`, which its waiting and later sends and receives
+  // return. Drops the step's unfetched tensors. Only the first end of a step
+  // counts. Returns INVALID_ARGUMENT if `reason` is OK.
   //
-  // Only the last max_ended_steps steps are remembered. What comes later for an
-  // older one is taken for a new step: a send of it expires, and a receive ends
-  // by its deadline.
+  // Only the last max_ended_steps ended steps are remembered. An older step
+  // counts as new: its sends expire, and its receives end by their deadlines.
   absl::Status CancelStep(uint64_t step, const absl::Status& reason);
 
-  // Ends a step that went well: as CancelStep(), with FAILED_PRECONDITION for
-  // those who come too late.
+  // Ends a step that succeeded: like CancelStep(), with FAILED_PRECONDITION for
+  // later calls.
   void FinishStep(uint64_t step);
 
-  // Ends all steps for good, with `reason`, as before the server is shut down.
-  // The first call counts. Returns INVALID_ARGUMENT if `reason` is OK.
+  // Ends all steps permanently with `reason`, for example before the server is
+  // shut down. Only the first call counts. Returns INVALID_ARGUMENT if `reason`
+  // is OK.
   absl::Status CancelAll(const absl::Status& reason);
 
-  // Drops what is over unfetched_limit. Send() and Receive() do so too. Call it
-  // now and then if the memory must be freed while neither comes.
+  // Drops tensors that are older than unfetched_limit. Send() and Receive()
+  // also do so. Call Sweep() from time to time if memory must be freed while
+  // neither is called.
   void Sweep();
 
   Usage usage() const;
@@ -164,24 +171,24 @@ class Rendezvous {
  private:
   struct Waiter {
     Callback callback;
-    std::string client;        // empty is the program itself
-    ClientShares::Hold place;  // among the waiters
+    std::string client;        // empty for the program itself
+    ClientShares::Hold place;  // its place among the waiters
   };
-  // Has either a tensor or waiters. Erased when it has neither.
+  // Has either a tensor or waiters. Erased once it has neither.
   struct Slot {
     Received kept;
-    uint32_t receivers = 0;               // that `kept` waits for
-    uint64_t serial = 0;                  // of `kept` in by_age_
-    std::shared_ptr<Budget::Hold> bytes;  // of `kept`
-    ClientShares::Hold of_sender;         // the same
-    std::map<uint64_t, Waiter> waiters;   // by number: the oldest first
+    uint32_t receivers = 0;               // how many receives `kept` waits for
+    uint64_t serial = 0;                  // number of `kept` in by_age_
+    std::shared_ptr<Budget::Hold> bytes;  // bytes of `kept` in the budget
+    ClientShares::Hold of_sender;  // bytes of `kept` in the sender's share
+    std::map<uint64_t, Waiter> waiters;  // by number, the oldest first
   };
   using Slots = std::map<RendezvousKey, Slot>;
   struct Age {
     absl::Time expires;
     Slots::iterator slot;
   };
-  // What to do once the lock is free.
+  // Work to be done after the lock is released.
   struct Due {
     std::vector<std::pair<Callback, absl::StatusOr<Received>>> calls;
     std::vector<Tensor> dropped;
@@ -192,22 +199,26 @@ class Rendezvous {
                          const SendOptions& options) const;
   bool IsAwaited(const RendezvousKey& key, uint32_t receivers) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The memory and the places that a send takes before it hands anything over.
+  // The memory and the places that a send reserves before it hands over a
+  // tensor.
   struct Room {
-    std::shared_ptr<Budget::Hold> bytes;  // null if it needs none
+    // Null if nothing needs to be kept or sent to peers.
+    std::shared_ptr<Budget::Hold> bytes;
     ClientShares::Hold of_sender;
-    std::vector<std::shared_ptr<const void>> of_receivers;  // null for our own
+    // Null for the program's own receivers.
+    std::vector<std::shared_ptr<const void>> of_receivers;
   };
   absl::Status SendLocked(const RendezvousKey& key, const Received& sent,
                           uint32_t receivers, const std::string& client,
                           Due* due) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes the room of a tensor that goes to the first `served` waiters of
-  // `slot`, and is kept for others, if `is_kept`.
+  // Reserves room for a tensor that goes to the first `served` waiters of
+  // `slot`. If `is_kept`, also reserves room to keep the tensor for later
+  // receivers.
   absl::StatusOr<Room> TakeRoomLocked(size_t bytes, const std::string& client,
                                       Slots::iterator slot, uint32_t served,
                                       bool is_kept)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns what Received::hold is for a receiver.
+  // Returns Received::hold for a receiver.
   absl::StatusOr<std::shared_ptr<const void>> HoldFor(
       const std::string& client, const std::shared_ptr<Budget::Hold>& bytes);
   void KeepLocked(const RendezvousKey& key, const Received& sent,
@@ -222,7 +233,7 @@ class Rendezvous {
   // Drops the tensor of the slot, and returns the next slot.
   Slots::iterator DropLocked(Slots::iterator slot, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the slots from `from` until `to`.
+  // Ends the slots in [from, to).
   void EndLocked(Slots::iterator from, Slots::iterator to,
                  const absl::Status& reason, Due* due)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -230,8 +241,8 @@ class Rendezvous {
 
   const Options options_;
   Budget budget_;
-  ClientShares sent_;     // bytes that are kept, by their senders
-  ClientShares handed_;   // bytes on their way, by their receivers
+  ClientShares sent_;     // bytes that are kept, by sender
+  ClientShares handed_;   // bytes on their way, by receiver
   ClientShares waiting_;  // waiters
   mutable absl::Mutex mu_;
   Slots slots_ ABSL_GUARDED_BY(mu_);

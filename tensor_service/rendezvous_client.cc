@@ -28,11 +28,11 @@ std::string PathOf(const char* method) {
   return absl::StrCat("/penstock.tensor.v1.TensorRendezvous/", method);
 }
 
-// Returns the secret by which services know this process's calls, whatever
-// connections they come by. A child that was forked has its parent's.
+// Returns the secret that identifies this process's calls over all connections.
+// A forked child has its parent's secret.
 const std::string& ClientSecret() {
   static const auto* const secret = [] {
-    std::random_device random;  // the kernel's
+    std::random_device random;  // seeded by the kernel
     auto* text = new std::string;
     for (int i = 0; i < 4; ++i) {
       absl::StrAppend(text, absl::Hex(random(), absl::kZeroPad8));
@@ -64,7 +64,8 @@ struct PendingReceive::Call {
     } else {
       callback(ended);
     }
-    callback = nullptr;  // a handle does not keep what it holds
+    // Frees the callback's captures, although handles remain.
+    callback = nullptr;
   }
 };
 
@@ -106,7 +107,7 @@ absl::StatusOr<RendezvousClient::Received> RendezvousClient::CallInto(
     CallQueue* queue, const char* method, const grpc::ByteBuffer& request,
     absl::Duration timeout, Destination* destination,
     DeviceTensors device_tensors) {
-  // The tensor's name is its key's, not the message's.
+  // The key has the tensor's name; the message has none.
   std::vector<Destination> unnamed;
   if (destination != nullptr) unnamed.emplace_back("", destination->into);
   absl::Span<Destination> destinations = absl::MakeSpan(unnamed);
@@ -153,7 +154,7 @@ PendingReceive RendezvousClient::Receive(const RendezvousKey& key,
   call->context.set_deadline(DeadlineAfter(timeout_));
   call->context.set_wait_for_ready(true);
   call->context.AddMetadata(kClientSecretKey, ClientSecret());
-  // The stub may go before the call ends; gRPC keeps the channel.
+  // The stub may be destroyed before the call ends; gRPC keeps the channel.
   grpc::GenericStub(channel_).UnaryCall(
       &call->context, PathOf("Receive"), grpc::StubOptions(), &call->request,
       &call->reply, [call](const grpc::Status& status) { call->Done(status); });

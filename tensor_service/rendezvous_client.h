@@ -1,4 +1,4 @@
-// Calls TensorRendezvous.
+// A client of the TensorRendezvous service.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_CLIENT_H_
 #define PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_CLIENT_H_
@@ -19,11 +19,11 @@
 
 namespace penstock::tensor {
 
-// A receive that was started with a callback. Handles may be copied, and
+// A receive that was started with a callback. Handles may be copied, and may be
 // dropped before the receive has ended. Thread-safe.
 class PendingReceive {
  public:
-  // Ends the receive with CANCELLED, unless it has ended.
+  // Ends the receive with CANCELLED, if it is still waiting.
   void Cancel();
 
  private:
@@ -34,17 +34,17 @@ class PendingReceive {
   std::shared_ptr<Call> call_;
 };
 
-// Calls a TensorRendezvous service; see Rendezvous for what it does. Sends
+// A client of a TensorRendezvous service, which Rendezvous documents. Sends
 // tensors of kCopyBelowBytes and more from the caller's memory. Over a channel
-// that shares memory, the service keeps them there and receivers use them
-// there: write to them through a Tensor only, which copies first. Received
-// tensors share the memory of the message.
+// with shared memory, the service keeps such tensors in that memory and
+// receivers use them there: write to them only through a Tensor, which copies
+// first. Received tensors share the memory of the message.
 //
 // Each call ends with DEADLINE_EXCEEDED after the timeout, which includes the
 // wait for a connection. Errors have the service's code and name the method and
 // the peer.
 //
-// Thread-safe. Calls of several threads run side by side.
+// Thread-safe. Calls of several threads run in parallel.
 class RendezvousClient {
  public:
   using Received = Rendezvous::Received;
@@ -54,34 +54,35 @@ class RendezvousClient {
   explicit RendezvousClient(std::shared_ptr<grpc::Channel> channel,
                             absl::Duration timeout = absl::Seconds(60));
 
-  // Blocks until the service has the tensor; does not wait for receivers.
+  // Blocks until the service has the tensor. Does not wait for receivers.
   absl::Status Send(const RendezvousKey& key, const Tensor& tensor,
                     const SendOptions& options = SendOptions());
 
-  // Blocks until the tensor comes. Receives it into `destination`, unless that
-  // is null; its name is not looked at. `device_tensors` is as for
-  // TensorClient::Get().
+  // Blocks until the tensor comes. Receives the tensor into `destination`,
+  // unless that is null; ignores the destination's name. `device_tensors` is as
+  // for TensorClient::Get().
   absl::StatusOr<Received> Receive(
       const RendezvousKey& key, Destination* destination = nullptr,
       DeviceTensors device_tensors = DeviceTensors::kToHost);
 
-  // Calls back when the tensor comes or the receive fails: exactly once, on a
-  // thread of gRPC's, which must not be blocked, perhaps before this returns.
-  // Takes no thread while it waits. The tensor lies on the host.
+  // Calls `callback` exactly once, when the tensor comes or the receive fails.
+  // The callback runs on one of gRPC's threads, possibly before Receive()
+  // returns, and must not block. The wait takes no thread. The tensor lies on
+  // the host.
   PendingReceive Receive(const RendezvousKey& key,
                          Rendezvous::Callback callback);
 
-  // Sends, then blocks until the tensor of `receive` comes, all in one call;
-  // otherwise as Receive().
+  // Sends a tensor, then blocks until the tensor of `receive` comes, in one
+  // call. Otherwise like Receive().
   absl::StatusOr<Received> Exchange(
       const RendezvousKey& send, const Tensor& tensor,
       const SendOptions& options, const RendezvousKey& receive,
       Destination* destination = nullptr,
       DeviceTensors device_tensors = DeviceTensors::kToHost);
 
-  // Each returns PERMISSION_DENIED unless this process takes part in the step:
-  // any RendezvousClient of it has sent or received something there, or waits
-  // for it.
+  // Return PERMISSION_DENIED unless this process takes part in the step: any
+  // RendezvousClient of the process has sent or received a tensor in the step,
+  // or waits for one.
   absl::Status CancelStep(uint64_t step, const absl::Status& reason);
   absl::Status FinishStep(uint64_t step);
 

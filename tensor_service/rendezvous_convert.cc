@@ -53,11 +53,11 @@ absl::StatusOr<Tensor> OnlyTensor(const Bundle& bundle, bool is_dead,
 
 namespace {
 
-// Returns the tensor, whose memory then counts until the transport lets it go.
+// Returns the tensor, with memory that counts until the transport releases it.
 Tensor Counted(const Rendezvous::Received& received) {
   const Tensor& tensor = received.tensor;
   if (received.hold == nullptr || tensor.buffer() == nullptr) return tensor;
-  // It cannot fail: type, shape and size are those of the tensor.
+  // Cannot fail: type, shape and size are those of the tensor.
   return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                              Buffer::With(tensor.buffer(), received.hold));
 }

@@ -26,14 +26,13 @@ Rendezvous::SendOptions OptionsOf(const v1::SendHeader& header);
 // Makes a bundle of one tensor without a name.
 Bundle Only(const Tensor& tensor);
 
-// Returns the only tensor of a message; an empty one if there is none and the
-// tensor is dead. Returns INVALID_ARGUMENT, which begins with `operation`, for
+// Returns the only tensor of a message, or an empty tensor if the message has
+// none and `is_dead`. Returns INVALID_ARGUMENT, beginning with `operation`, for
 // any other number of tensors.
 absl::StatusOr<Tensor> OnlyTensor(const Bundle& bundle, bool is_dead,
                                   absl::string_view operation);
 
-// Encodes a ReceiveReply, in which the tensor's elements are sent in place, and
-// decodes it.
+// Encode and decode a ReceiveReply. The tensor's elements are sent in place.
 absl::StatusOr<grpc::ByteBuffer> EncodeReceived(
     const Rendezvous::Received& received);
 absl::StatusOr<Rendezvous::Received> DecodeReceived(

@@ -11,12 +11,13 @@
 
 namespace penstock::tensor {
 
-// Two keys are the same if all four parts are. Source and destination are names
-// that the program chooses, such as those of its devices; they may be empty.
+// The name of a tensor in a Rendezvous. Two keys are equal if all four parts
+// are. Source and destination are names that the program chooses, such as those
+// of its devices; they may be empty.
 struct RendezvousKey {
-  // The most bytes of the three names together. Keeps a status that quotes a
-  // key below gRPC's limit of 8 KiB for metadata, where a byte takes up to
-  // three.
+  // Caps the total bytes of the three names. A status that quotes a key thus
+  // stays below gRPC's limit of 8 KiB for metadata, which encodes a byte as up
+  // to three.
   static constexpr size_t kMaxNameBytes = 1024;
 
   uint64_t step = 0;
@@ -31,7 +32,7 @@ struct RendezvousKey {
   // Returns the bytes of the three names.
   size_t name_bytes() const;
 
-  // Returns the key for people: "step 7 tensor w from a to b".
+  // Returns a readable form: "step 7 tensor w from a to b".
   std::string ToString() const;
 };
 

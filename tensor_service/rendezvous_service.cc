@@ -23,15 +23,15 @@ namespace {
 
 using v1::TensorRendezvous;
 
-// Answers when a receive ends; deletes itself.
+// Answers when a receive ends. Deletes itself.
 class ReceiveReactor final : public grpc::ServerUnaryReactor {
  public:
   ReceiveReactor(Rendezvous* rendezvous, const RendezvousKey& key,
                  const std::string& client, grpc::ByteBuffer* reply)
       : rendezvous_(rendezvous), reply_(reply) {
-    // gRPC learns of this object when the constructor has returned, so
-    // OnCancel() finds the number. The callback may run before that, on another
-    // thread; gRPC then keeps the Finish() until it knows the object.
+    // gRPC calls OnCancel() only after the constructor has returned, so
+    // OnCancel() finds `wait_`. The callback may run earlier, on another
+    // thread; gRPC then defers Finish() until this object is registered.
     wait_ = rendezvous->Receive(
         key, [this](auto received) { Done(std::move(received)); }, client);
   }
@@ -45,7 +45,7 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   void Done(const absl::StatusOr<Rendezvous::Received>& received) {
     absl::Status status = received.status();
     if (status.ok()) {
-      hold_ = received->hold;  // counts what Encode() copies, too
+      hold_ = received->hold;  // also covers copies by Encode()
       absl::StatusOr<grpc::ByteBuffer> bytes = EncodeReceived(*received);
       status = bytes.status();
       if (status.ok()) *reply_ = *std::move(bytes);
@@ -59,7 +59,7 @@ class ReceiveReactor final : public grpc::ServerUnaryReactor {
   std::shared_ptr<const void> hold_;
 };
 
-// Methods that carry tensors are raw: they bypass protobuf's parser.
+// Methods with tensors are raw: they bypass protobuf's parser.
 using Base = TensorRendezvous::WithRawCallbackMethod_Send<
     TensorRendezvous::WithRawCallbackMethod_Receive<
         TensorRendezvous::WithRawCallbackMethod_Exchange<
@@ -99,7 +99,7 @@ class ServiceImpl final : public Base {
     Message<v1::RendezvousExchangeHeader> message;
     absl::Status status = Decode(*request, &message, {}, device_tensors_);
     const RendezvousKey key = tensor::FromProto(message.header.receive());
-    // Before anything is sent.
+    // Check both keys before sending anything.
     if (status.ok()) status = key.Check();
     if (status.ok()) {
       status = HandleSend(*context, message.header.send(), message.bundle);
@@ -141,13 +141,13 @@ class ServiceImpl final : public Base {
   absl::Status HandleSend(const grpc::ServerContextBase& context,
                           const v1::SendHeader& header, const Bundle& bundle) {
     const RendezvousKey key = tensor::FromProto(header.key());
-    // First, since what follows quotes the key.
+    // Check first, because later errors quote the key.
     absl::Status status = key.Check();
     if (!status.ok()) return status;
     absl::StatusOr<Tensor> tensor = OnlyTensor(
         bundle, header.is_dead(), absl::StrCat("send ", key.ToString()));
     if (!tensor.ok()) return tensor.status();
-    // It may be kept, and what is lent by a peer cannot be lent on.
+    // The tensor may be kept, and a peer's lent memory cannot be lent again.
     absl::StatusOr<Bundle> own = OwnOnDevices(Only(*tensor));
     if (!own.ok()) return own.status();
     tensor = own->tensors[0].tensor;
@@ -200,7 +200,7 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous, DeviceTensors device_tensors) {
-  // Not the whole service: of other methods protobuf reads the requests.
+  // Only raw methods: protobuf parses the requests of all other methods.
   AcceptOnDevices(device_tensors,
                   {"/penstock.tensor.v1.TensorRendezvous/Send",
                    "/penstock.tensor.v1.TensorRendezvous/Exchange"});

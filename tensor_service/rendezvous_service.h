@@ -1,4 +1,4 @@
-// Makes a Rendezvous the gRPC service TensorRendezvous.
+// Serves a Rendezvous as the gRPC service TensorRendezvous.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_SERVICE_H_
 #define PENSTOCK_TENSOR_SERVICE_RENDEZVOUS_SERVICE_H_
@@ -11,25 +11,25 @@
 
 namespace penstock::tensor {
 
-// Makes a service for the caller to register with a ServerBuilder. For tensors
-// above 4 MiB, pass that builder to AllowUnlimitedMessages(). `rendezvous` must
+// Makes a service, which the caller registers with a ServerBuilder. For tensors
+// above 4 MiB, pass the builder to AllowUnlimitedMessages(). `rendezvous` must
 // outlive the gRPC server.
 //
-// A client ends, by CancelStep or FinishStep, only steps in which it takes
-// part: it has sent or received something there, or waits for it (StepMembers).
-// Any step is ended by this process's own call of the Rendezvous.
+// By CancelStep or FinishStep, a client can end only steps in which it takes
+// part: steps in which it has sent or received a tensor, or waits for one
+// (StepMembers). This process can end any step by calling the Rendezvous.
 //
-// No thread is blocked by a receive that waits. Its wait ends when its call
-// does: when the caller cancels it or dies, and at its deadline.
+// A waiting receive blocks no thread. The wait ends when the call does: when
+// the caller cancels the call or dies, and at the call's deadline.
 //
-// Server::Shutdown() waits for the calls, and so for the waits. Before it, call
-// Rendezvous::CancelAll() with a status that says why, which all of them get:
+// Server::Shutdown() waits for all calls, including waiting receives. Before
+// it, call Rendezvous::CancelAll() with the status for these calls:
 //
 //   rendezvous.CancelAll(absl::UnavailableError("the server shuts down"));
 //   server->Shutdown();
 //
 // With DeviceTensors::kKeep, tensors that a peer sends from a device are handed
-// on, and kept, on that device, as MakeTensorService() has it.
+// over, and kept, on that device, like those of MakeTensorService().
 std::unique_ptr<grpc::Service> MakeRendezvousService(
     Rendezvous* rendezvous,
     DeviceTensors device_tensors = DeviceTensors::kToHost);

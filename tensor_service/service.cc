@@ -21,7 +21,7 @@ namespace {
 
 using v1::TensorExchange;
 
-// Methods that carry tensors are raw: they bypass protobuf's parser.
+// Methods with tensors are raw: they bypass protobuf's parser.
 using Base = TensorExchange::WithRawCallbackMethod_Put<
     TensorExchange::WithRawCallbackMethod_Get<
         TensorExchange::WithRawCallbackMethod_Exchange<
@@ -33,7 +33,7 @@ using Base = TensorExchange::WithRawCallbackMethod_Put<
 
 using Rooms = std::vector<TensorStore::AnswerRoom>;
 
-// Keeps the room of an answer until the call has ended; deletes itself.
+// Keeps the room of an answer until the call has ended. Deletes itself.
 class Answer final : public grpc::ServerUnaryReactor {
  public:
   Answer(const absl::Status& status, Rooms rooms) : rooms_(std::move(rooms)) {
@@ -95,7 +95,7 @@ class ServiceImpl final : public Base {
                                  const v1::ListRequest* request,
                                  v1::ListReply* reply) override {
     const TensorStore::Usage usage = store_->usage();
-    // Each name as the store gives it, in the reply, and as bytes.
+    // Each name exists three times: from the store, in the reply, and encoded.
     absl::StatusOr<TensorStore::AnswerRoom> room = store_->ReserveAnswer(
         CallerOf(*context), usage.tensors, 3 * usage.name_bytes);
     if (!room.ok()) return Finish(context, room.status());
@@ -178,8 +178,8 @@ class ServiceImpl final : public Base {
     absl::StatusOr<Bundle> bundle =
         Decode(request, /*header=*/nullptr, {}, device_tensors_);
     if (!bundle.ok()) return bundle.status();
-    // Before the exchange, as it cannot be undone; so for as much as may be
-    // copied of tensors that nobody has looked at yet.
+    // Reserve room before the exchange, which cannot be undone. The replaced
+    // tensors are not known yet, so assume that each is copied.
     size_t more_bytes = bundle->tensors.size() * kCopyBelowBytes;
     for (const NamedTensor& named : bundle->tensors) {
       more_bytes += 2 * named.name.size();
@@ -202,7 +202,7 @@ class ServiceImpl final : public Base {
 
 std::unique_ptr<grpc::Service> MakeTensorService(TensorStore* store,
                                                  DeviceTensors device_tensors) {
-  // Not the whole service: of other methods protobuf reads the requests.
+  // Only raw methods: protobuf parses the requests of all other methods.
   AcceptOnDevices(device_tensors,
                   {"/penstock.tensor.v1.TensorExchange/Put",  // and PutStream
                    "/penstock.tensor.v1.TensorExchange/Exchange"});

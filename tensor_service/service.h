@@ -1,4 +1,4 @@
-// Makes a TensorStore the gRPC service TensorExchange.
+// Serves a TensorStore as the gRPC service TensorExchange.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_SERVICE_H_
 #define PENSTOCK_TENSOR_SERVICE_SERVICE_H_
@@ -11,17 +11,17 @@
 
 namespace penstock::tensor {
 
-// Makes a service for the caller to register with a ServerBuilder. For bundles
-// above 4 MiB, pass that builder to AllowUnlimitedMessages(). `store` must
-// outlive the gRPC server. Each unary call is answered within its callback;
-// none waits. A stream takes no thread while it waits for its peer.
+// Makes a service, which the caller registers with a ServerBuilder. For bundles
+// above 4 MiB, pass the builder to AllowUnlimitedMessages(). `store` must
+// outlive the gRPC server. Each unary call is answered within its callback,
+// without waiting. A stream takes no thread while waiting for its peer.
 //
 // With DeviceTensors::kKeep, tensors that a peer sends from a device are stored
-// on that device, in memory of this process's own (OwnOnDevices()), if the
-// transport reaches it there; so the call waits for copies on the device. For
-// that name DeviceMemory, and a DirectReceiver that accepts (direct_receive.h),
-// before the service is made. Otherwise, and from other peers, tensors come to
-// the host.
+// on that device, in this process's own memory (OwnOnDevices()), if the
+// transport reaches the device. The call then waits for copies on the device.
+// This requires, before the service is made, a DeviceMemory and a
+// DirectReceiver that accepts requests on devices (direct_receive.h). In all
+// other cases, tensors are received on the host.
 std::unique_ptr<grpc::Service> MakeTensorService(
     TensorStore* store, DeviceTensors device_tensors = DeviceTensors::kToHost);
 

@@ -17,7 +17,7 @@ using google::protobuf::internal::WireFormatLite;
 // Protobuf's own default for nested messages and groups.
 constexpr size_t kMaxGroupDepth = 100;
 
-// Returns where each slice lies; nothing if all lie on the host.
+// Returns the device of each slice, or nothing if all lie on the host.
 std::vector<Device> DevicesOf(const std::vector<grpc::Slice>& slices) {
   std::vector<Device> devices;
   const DeviceMemory* const memory = GetDeviceMemory();
@@ -95,7 +95,7 @@ bool SliceReader::SkipValue(size_t end, uint32_t number, uint32_t wire_type) {
       return SkipGroup(end, number);
     case WireFormatLite::WIRETYPE_FIXED32:
       return Skip(end, 4);
-    default:  // an end without a start, or one of the two types never assigned
+    default:  // a group's end without its start, or an unassigned type
       return false;
   }
 }
@@ -174,7 +174,7 @@ absl::Status SliceReader::CopyFromAnywhere(char* to, size_t count) {
 bool SliceReader::AppendTo(size_t end, std::string* out) {
   if (end > size_ || position_ > end || !IsOnHost(end)) return false;
   const size_t count = end - position_;
-  if (count <= left_) {  // spares the string its zeroes
+  if (count <= left_) {  // avoids zero-filling the string
     if (count == 0) return true;
     out->append(reinterpret_cast<const char*>(at_), count);
     Advance(count);
@@ -192,7 +192,8 @@ const uint8_t* SliceReader::SharedAt() {
     shared_ = std::make_shared<grpc::Slice>(current);
     parts_.emplace(shared_, std::max(size_, kReceiveBlockBytes));
   }
-  // A short slice has its bytes in its handle, and the share has its own.
+  // A short slice keeps its bytes in its handle, so the shared slice has
+  // others.
   return shared_->begin() + (at_ - current.begin());
 }
 

@@ -20,37 +20,37 @@
 
 namespace penstock::tensor {
 
-// A cursor over the bytes of one message. Positions have 64 bits, so the limit
-// of 2 GiB that protobuf has does not apply.
+// A cursor over the bytes of one message. Positions have 64 bits, so protobuf's
+// limit of 2 GiB does not apply.
 //
-// Accepts any bytes. Where they end too early or mean nothing, a function
-// returns false, and the cursor may be anywhere. Functions read nothing past
-// `end`, a position of at most size(). Not thread-safe.
+// Accepts any bytes. If the bytes end too early or are malformed, a function
+// returns false and leaves the cursor at an undefined position. No function
+// reads past `end`, a position of at most size(). Not thread-safe.
 //
-// A slice may lie on a device, where the CPU cannot read it. There only
-// SkipValue() and TakeBuffer() go; to any other function its bytes are bytes
-// that mean nothing.
+// A slice may lie on a device, where the CPU cannot read it. Only SkipValue()
+// and TakeBuffer() handle the bytes of such a slice; all other functions treat
+// them as malformed.
 class SliceReader {
  public:
-  // What gRPC reads from a socket at a time (kBigAlloc in its tcp_posix.cc). A
-  // slice of a few bytes may be part of a block of this size, and does not say
-  // so.
+  // The number of bytes that gRPC reads from a socket at a time (kBigAlloc in
+  // tcp_posix.cc). Even a slice of a few bytes may be part of a block of this
+  // size.
   static constexpr size_t kReceiveBlockBytes = 64 * 1024;
 
   explicit SliceReader(std::vector<grpc::Slice> slices);
 
   // Makes a reader that shares the slices of `message`. Returns
-  // INVALID_ARGUMENT if gRPC cannot decompress it.
+  // INVALID_ARGUMENT if gRPC cannot decompress the message.
   static absl::StatusOr<SliceReader> Over(const grpc::ByteBuffer& message);
 
   size_t position() const { return position_; }
   size_t size() const { return size_; }
 
-  // Reads a varint of at most ten bytes. Drops bits past the 64th, as protobuf
-  // does.
+  // Reads a varint of at most ten bytes. Drops bits after the 64th, like
+  // protobuf.
   bool ReadVarint(size_t end, uint64_t* value) {
     if (position_ < end && left_ > 0 && !on_device_ &&
-        *at_ < 0x80) {  // nearly all are short
+        *at_ < 0x80) {  // most varints are short
       *value = *at_;
       Advance(1);
       return true;
@@ -70,8 +70,8 @@ class SliceReader {
     return *number != 0;
   }
 
-  // Reads the length of a length-delimited field, and returns the position
-  // where the field ends.
+  // Reads the length of a length-delimited field. Sets `*field_end` to the
+  // position after the field.
   bool ReadLength(size_t end, size_t* field_end) {
     uint64_t length;
     if (!ReadVarint(end, &length) || length > end - position_) return false;
@@ -82,29 +82,29 @@ class SliceReader {
   // Skips the value of an unknown field, nested groups included.
   bool SkipValue(size_t end, uint32_t number, uint32_t wire_type);
 
-  // Whether all bytes up to `end` lie on the host.
+  // Returns true if all bytes before `end` lie on the host.
   bool IsOnHost(size_t end) const;
 
-  // Appends the bytes up to `end` to `out`.
+  // Appends the bytes before `end` to `out`.
   bool AppendTo(size_t end, std::string* out);
 
-  // Copies the bytes up to `end` to `to`, which has room for them.
+  // Copies the bytes before `end` to `to`, which must have room for them.
   bool CopyTo(size_t end, char* to);
 
-  // Returns the bytes up to `end`, and stays where it is; or an empty view if
-  // they do not lie in one slice. They live as long as this, and as what
-  // ShareBuffer() makes of them.
+  // Returns the bytes before `end` without moving the cursor, or an empty view
+  // if the bytes do not lie in one slice. The bytes live as long as this reader
+  // and the results of ShareBuffer().
   absl::string_view PeekTo(size_t end);
 
-  // Returns a buffer of bytes that PeekTo() has just shown, as TakeBuffer()
-  // does.
+  // Returns a buffer of bytes that PeekTo() has just returned, like
+  // TakeBuffer().
   std::shared_ptr<Buffer> ShareBuffer(absl::string_view bytes);
 
-  // Goes to `end`, up to which PeekTo() has just shown the bytes.
+  // Moves the cursor to `end`, the argument of the PeekTo() before.
   void SkipTo(size_t end) { Advance(end - position_); }
 
-  // The number of slices of the message, where one lies, and its bytes, which
-  // only the host's can be read of.
+  // Return the number of slices, and the location and the bytes of a slice. The
+  // bytes are readable only on the host.
   size_t slices() const { return slices_.size(); }
   Device device(size_t i) const {
     return devices_.empty() ? Device() : devices_[i];
@@ -113,20 +113,21 @@ class SliceReader {
     return {reinterpret_cast<const char*>(slices_[i].begin()),
             slices_[i].size()};
   }
-  // Moves what is yet to be read of that slice, which lies on the host, to the
-  // heap; buffers that share it stay where they are. Returns RESOURCE_EXHAUSTED
-  // if there is no memory.
+  // Moves the unread part of slice `i`, which lies on the host, to the heap.
+  // Buffers that share the slice keep the old memory. Returns
+  // RESOURCE_EXHAUSTED if there is no memory.
   absl::Status MoveAway(size_t i);
 
-  // Whether the bytes up to `end` are those at `place`, in one slice. Skips
-  // them then.
+  // Skips the bytes before `end` and returns true if they lie in one slice and
+  // begin at `place`. Otherwise returns false.
   bool SkipIfAt(size_t end, const char* place);
 
-  // Returns the bytes up to `end`. Shares the message's memory if one slice
-  // holds them all, on the host or a device, and else copies them to aligned
-  // memory of the heap, from devices too.
+  // Returns the bytes before `end`. Shares the message's memory if one slice,
+  // on the host or on a device, holds all of them. Otherwise copies them, even
+  // from devices, to aligned memory of the heap.
+  //
   // Buffer::held() of a shared buffer is the size of the message, and at least
-  // kReceiveBlockBytes: a transport may free a message's slices together only.
+  // kReceiveBlockBytes: a transport may free a message's slices only together.
   // Returns INVALID_ARGUMENT if `end` is out of range, RESOURCE_EXHAUSTED if
   // there is no memory for the copy, and the errors of DeviceMemory.
   absl::StatusOr<std::shared_ptr<Buffer>> TakeBuffer(size_t end);
@@ -135,11 +136,11 @@ class SliceReader {
   bool ReadLongVarint(size_t end, uint64_t* value);
   bool Skip(size_t end, size_t count);
   bool SkipGroup(size_t end, uint32_t number);
-  // Of bytes on the host.
+  // Copies bytes on the host.
   void CopyOut(char* to, size_t count);
-  // Of bytes anywhere. Waits once, for all that lie on devices.
+  // Copies bytes on the host or on devices. Waits once for all devices.
   absl::Status CopyFromAnywhere(char* to, size_t count);
-  // Moves on by `count` bytes, at most left_.
+  // Advances by `count` bytes, at most left_.
   void Advance(size_t count) {
     at_ += count;
     left_ -= count;
@@ -147,22 +148,25 @@ class SliceReader {
     if (left_ == 0) NextSlice();
   }
   void NextSlice();
-  // Returns the current place in shared_, which it makes if there is none.
+  // Returns the current position in shared_, which is made if necessary.
   const uint8_t* SharedAt();
-  // Returns `count` bytes from the current place on, in a slice on a device.
+  // Returns the next `count` bytes of a slice on a device.
   std::shared_ptr<Buffer> OnDevice(size_t count);
 
   std::vector<grpc::Slice> slices_;
-  std::vector<Device> devices_;  // of each slice; empty if all are the host's
+  // One per slice; empty if all slices lie on the host.
+  std::vector<Device> devices_;
   size_t next_slice_ = 0;
-  // The current one, for the buffers that share it. Null if none does. A share
-  // of all slices would keep the transport from freeing the others.
+  // The current slice, for the buffers that share it. Null if no buffer does.
+  // Sharing all slices would keep the transport from freeing the others.
   std::shared_ptr<const grpc::Slice> shared_;
-  absl::optional<BufferParts> parts_;  // of shared_, set with it
-  bool on_device_ = false;             // the current one
-  std::shared_ptr<Buffer> whole_;  // all of it, there; null if none shares it
-  const uint8_t* at_ = nullptr;    // within it
-  size_t left_ = 0;                // from there; 0 only at the message's end
+  // Parts of shared_, set together with shared_.
+  absl::optional<BufferParts> parts_;
+  bool on_device_ = false;  // of the current slice
+  // Of the current slice on a device; null if no buffer shares the slice.
+  std::shared_ptr<Buffer> whole_;
+  const uint8_t* at_ = nullptr;  // within the current slice
+  size_t left_ = 0;              // bytes from at_; 0 only at the message's end
   size_t position_ = 0;
   size_t size_ = 0;
 };

@@ -12,11 +12,12 @@ namespace {
 // gRPC's value for "no limit".
 constexpr int kNoLimit = -1;
 
-// transport/grpc/decompress_filter.h has it too.
+// Defined also in transport/grpc/decompress_filter.h.
 constexpr char kMaxDecompressedArg[] = "penstock.max_decompressed_bytes";
 
-// Decides by the text, since gRPC returns RESOURCE_EXHAUSTED for much else. The
-// texts are those of message_size_filter.cc in gRPC 1.51.
+// Returns the setting to change. Matches the text, because gRPC returns
+// RESOURCE_EXHAUSTED for many reasons. The texts are those of
+// message_size_filter.cc in gRPC 1.51.
 absl::string_view Advice(const grpc::Status& status) {
   if (status.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return "";
   if (absl::StrContains(status.error_message(), "Received message larger")) {
@@ -32,9 +33,9 @@ absl::string_view Advice(const grpc::Status& status) {
   return "";
 }
 
-// gRPC sends a byte of a message as up to three, and allows 8 KiB of metadata.
-// Above that its clients fail this call, and perhaps later ones on the same
-// connection, with RESOURCE_EXHAUSTED. In bytes.
+// Limits the length of a message, in bytes. gRPC encodes a byte as up to three,
+// and allows 8 KiB of metadata. Above that, gRPC's clients fail this call, and
+// possibly later calls on the same connection, with RESOURCE_EXHAUSTED.
 constexpr size_t kMaxMessageText = 2048;
 
 }  // namespace

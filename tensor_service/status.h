@@ -1,4 +1,4 @@
-// Converts statuses between Abseil and gRPC, and lifts gRPC's limits of size.
+// Converts statuses between Abseil and gRPC, and raises gRPC's size limits.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_STATUS_H_
 #define PENSTOCK_TENSOR_SERVICE_STATUS_H_
@@ -11,24 +11,25 @@
 
 namespace penstock::tensor {
 
-// Converts a status. Cuts a message that is longer than 2 KiB, as one that
-// quotes a peer's name may be: gRPC sends messages as metadata, which are
-// limited.
+// Converts a status. Truncates a message above 2 KiB, for example one that
+// quotes a peer's name: gRPC sends messages as metadata, which has a size
+// limit.
 grpc::Status ToGrpc(const absl::Status& status);
 
-// Converts a status, and puts `operation`, which names the object too, before
-// its message: "push to ps1: ...". If one of gRPC's limits of size has refused
-// a message, adds which setting to change.
+// Converts a status. Prepends `operation`, which names operation and object, to
+// the message: "push to ps1: ...". If one of gRPC's size limits refused a
+// message, adds the setting to change.
 absl::Status FromGrpc(const grpc::Status& status, absl::string_view operation);
 
-// Lift gRPC's limit of 4 MiB for a message; bundles may be longer. Give the
-// result of the first to CreateCustomChannel(), and call the second before
-// BuildAndStart(). gRPC then reads messages of any length into memory.
-// TensorStore and ps::Server have budgets for what they keep of them.
+// Remove gRPC's message limit of 4 MiB; bundles may be longer. Pass the result
+// of UnlimitedMessages() to CreateCustomChannel(). Call
+// AllowUnlimitedMessages() before BuildAndStart(). gRPC then reads messages of
+// any length into memory; TensorStore and ps::Server have budgets for the data
+// that they keep.
 //
-// What comes compressed has a limit where Penstock is linked to the program: it
-// becomes at most `max_decompressed_bytes` long, or eight times as long as it
-// came. 0 is no limit.
+// In a program with Penstock, `max_decompressed_bytes` limits a compressed
+// message: decompressed, the message may have that many bytes, or eight times
+// its compressed size if that is more. 0 disables the limit.
 inline constexpr int kMaxDecompressedBytes = 64 << 20;
 grpc::ChannelArguments UnlimitedMessages(
     int max_decompressed_bytes = kMaxDecompressedBytes);

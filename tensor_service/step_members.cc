@@ -27,7 +27,7 @@ StepMembers::Member* StepMembers::MemberLocked(const std::string& caller,
                                                const std::string& name) {
   const auto found = members_.find(name);
   if (found != members_.end()) {
-    // Of the caller by whom it came first, who is not forgotten while it comes.
+    // The member's first caller stays remembered as long as the member returns.
     callers_.splice(callers_.begin(), callers_, found->second.caller);
     return &found->second;
   }

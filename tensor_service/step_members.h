@@ -1,4 +1,4 @@
-// Who takes part in which steps of a rendezvous.
+// Remembers which clients take part in which steps of a rendezvous.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_STEP_MEMBERS_H_
 #define PENSTOCK_TENSOR_SERVICE_STEP_MEMBERS_H_
@@ -15,36 +15,37 @@
 
 namespace penstock::tensor {
 
-// Remembers the members of steps, within fixed bounds. A member is known by a
-// name and comes by a caller: one caller cannot make the table forget the
-// members of others. Thread-safe.
+// Remembers the members of steps, within fixed bounds. A member is identified
+// by a name, and arrives through a caller. A caller cannot make the table
+// forget members of other callers. Thread-safe.
 class StepMembers {
  public:
-  // The last steps of each member. More than anybody works on at a time.
+  // Caps the remembered steps of a member. More than anybody works on at a
+  // time.
   static constexpr size_t kMaxSteps = 64;
-  // The last members that came by one caller: programs behind one connection or
-  // certificate.
+  // Caps the remembered members of a caller: the programs that share a
+  // connection or a certificate.
   static constexpr size_t kMaxMembersEach = 16;
-  // The callers that came last. More than a cluster has. With the bounds above,
-  // the table takes at most some 64 MiB.
+  // Caps the remembered callers, above the size of a cluster. With the caps
+  // above, the table takes at most about 64 MiB.
   static constexpr size_t kMaxCallers = 4096;
 
-  // Notes that `member`, who comes by `caller`, takes part in `step`.
+  // Records that `member`, through `caller`, takes part in `step`.
   void Join(const std::string& caller, const std::string& member,
             uint64_t step);
 
-  // Returns whether that is noted.
+  // Returns true if a Join() of `member` and `step` is remembered.
   bool Has(const std::string& member, uint64_t step) const;
 
  private:
   struct Caller {
     std::string name;
-    std::deque<std::string> members;  // the oldest is at the front
+    std::deque<std::string> members;  // the oldest first
   };
   using Callers = std::list<Caller>;
   struct Member {
     Callers::iterator caller;
-    std::deque<uint64_t> steps;  // the oldest is at the front
+    std::deque<uint64_t> steps;  // the oldest first
   };
 
   Callers::iterator CallerLocked(const std::string& name)
@@ -53,7 +54,7 @@ class StepMembers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
-  Callers callers_ ABSL_GUARDED_BY(mu_);  // who came last is at the front
+  Callers callers_ ABSL_GUARDED_BY(mu_);  // the latest first
   std::unordered_map<std::string, Callers::iterator> by_name_
       ABSL_GUARDED_BY(mu_);
   std::unordered_map<std::string, Member> members_ ABSL_GUARDED_BY(mu_);

@@ -24,7 +24,7 @@ size_t BytesOnDevices(const Bundle& bundle) {
   return bytes;
 }
 
-// Room for a Get of thousands of tensors, whatever the budget.
+// Enough for a Get of thousands of tensors, even with a small budget.
 constexpr size_t kMinAnswerBytes = size_t{16} << 20;
 
 TensorStore::Options Complete(TensorStore::Options options) {
@@ -65,7 +65,7 @@ TensorStore::TensorStore(const Options& options)
 
 absl::StatusOr<size_t> TensorStore::Put(const Bundle& bundle,
                                         Bundle* replaced) {
-  // Else what can have no room would take the devices' memory for a while.
+  // Check first, to avoid device copies of a bundle that can never fit.
   const size_t on_devices = BytesOnDevices(bundle);
   if (on_devices > budget_.limit()) {
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -83,7 +83,8 @@ size_t TensorStore::FreedByLocked(const Entries& fresh,
   for (const auto& entry : fresh) {
     const auto old = entries_.find(entry.first);
     if (old == entries_.end() || keeps_replaced) continue;
-    // Others can only let go meanwhile: what they get, they get under the lock.
+    // Nobody can acquire an entry in the meantime, since that requires the
+    // lock.
     if (old->second.hold.use_count() == 1) freed += old->second.hold->bytes();
   }
   return freed;
@@ -144,8 +145,9 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
     if (replaced != nullptr) {
       replaced->tensors.push_back({entry.first, Lent(entry.second)});
     }
-    // Now, and not after the lock, where the next Put() would find no room. The
-    // memory goes after it: its holder may run code of the program's.
+    // Release the bytes under the lock, so that the next Put() finds the room.
+    // The memory is freed after the lock, because its holder may run code of
+    // the program.
     entry.second.hold.reset();
   }
   return bytes_;
@@ -153,8 +155,8 @@ absl::StatusOr<size_t> TensorStore::StoreFresh(size_t bytes, Entries* fresh,
 
 Tensor TensorStore::Lent(const Entry& entry) {
   const Tensor& tensor = entry.tensor;
-  if (tensor.buffer() == nullptr) return tensor;  // holds nothing
-  // It cannot fail: type, shape and size are those of the tensor.
+  if (tensor.buffer() == nullptr) return tensor;  // holds no memory
+  // Cannot fail: type, shape and size are those of the tensor.
   return *Tensor::FromBuffer(tensor.dtype(), tensor.shape(),
                              Buffer::With(tensor.buffer(), entry.hold));
 }
@@ -211,7 +213,7 @@ absl::StatusOr<TensorStore::AnswerRoom> TensorStore::ReserveAnswer(
 
 size_t TensorStore::Delete(absl::Span<const std::string> names) {
   size_t deleted = 0;
-  std::vector<Tensor> old;  // goes after the lock
+  std::vector<Tensor> old;  // freed after the lock is released
   absl::MutexLock lock(&mu_);
   for (const std::string& name : names) {
     auto found = entries_.find(name);

@@ -25,79 +25,85 @@ namespace penstock::tensor {
 
 class StoreReservation;
 
-// Keeps tensors by name. Shares their memory, which may be that of the message
-// they came in; a tensor that is less than half of its message is copied
-// instead. One on a device is always copied: on the device, or to the heap if
-// that has no memory left. So no peer's device is held, and no kernel writes to
-// what is stored. Each call is atomic. Thread-safe.
+// Keeps tensors by name. Shares their memory, which may be part of a received
+// message. Copies a tensor that is less than half of its message. Always copies
+// a tensor on a device: to the same device, or to the heap if the device has no
+// memory left. Thus a stored tensor holds no memory of a peer's device, and no
+// kernel writes to it. Each call is atomic. Thread-safe.
 //
-// The budget bounds what is held: for each tensor its name, kEntryBytes, and
-// the memory that it keeps from being freed, wherever that is. It counts
-//   - what is stored;
-//   - what streams have gathered so far, see StoreReservation;
-//   - what was replaced or deleted, as long as an answer to a peer holds it.
+// The budget limits the bytes of all names and entries (kEntryBytes), and the
+// memory, of any location, that the tensors keep from being freed. The budget
+// counts
+// - stored tensors;
+// - tensors that incomplete streams have collected, see StoreReservation;
+// - replaced or deleted tensors that an answer to a peer still holds.
 class TensorStore {
  public:
-  // The most that an entry takes beside its name and its tensor's memory, in
-  // bytes.
+  // The overhead of an entry that counts against the budget, in bytes: an upper
+  // bound for everything but the name and the tensor's memory.
   static constexpr size_t kEntryBytes = 512;
 
-  // The most that a tensor of an answer takes beside its name and its elements,
-  // in bytes: handles, its header, slices, and what gRPC has for these.
+  // The overhead of a tensor in an answer, in bytes: an upper bound for
+  // handles, header, slices and gRPC's own memory, without name and elements.
   static constexpr size_t kAnswerEntryBytes = 1024;
 
-  // The slowest that a stream above its client's share may be, in bytes: slower
-  // than any network that carries tensors.
+  // The minimum speed of a stream above its client's share, in bytes. Below the
+  // speed of any network that carries tensors.
   static constexpr double kStreamBytesPerSecond = 1 << 20;
 
   struct Options {
     size_t budget_bytes = size_t{4} << 30;
-    // Bounds what the answers to peers take beside the tensors that are stored:
-    // for each tensor its name, kAnswerEntryBytes, and its elements if they are
-    // copied. 0 is a quarter of the budget, and at least 16 MiB.
+    // Limits the memory of answers to peers, without the stored tensors: for
+    // each tensor its name, kAnswerEntryBytes, and its elements if they are
+    // copied. 0 selects a quarter of the budget, and at least 16 MiB.
     size_t answer_bytes = 0;
-    // The most that one client may have of what the others leave: of the budget
-    // for streams that are not complete, and of answer_bytes. See ClientShares.
-    // Above 0, and at most 1: a client may have all.
+    // The fraction that one client may have of the part that other clients
+    // leave; see ClientShares. Applies to the budget for incomplete streams and
+    // to answer_bytes. Above 0 and at most 1; with 1, one client may have
+    // everything.
     double client_share = 0.5;
-    // A client's streams may have more of the budget than its share, as long as
-    // they do not stall: who finds no room ends those that have been behind
-    // kStreamBytesPerSecond for so long.
+    // A client's streams may exceed its share of the budget as long as they do
+    // not stall. A stream stalls if it has been behind kStreamBytesPerSecond
+    // for this time. A call that finds no room ends stalled streams.
     absl::Duration stall_limit = absl::Seconds(5);
   };
 
   explicit TensorStore(const Options& options);
-  // With that budget, and else the defaults.
+  // Makes a store with this budget and defaults for all other options.
   explicit TensorStore(size_t budget_bytes);
 
-  // Stores every tensor under its name, in place of what was there. If a name
-  // comes twice, the last one counts. Appends the tensors that were replaced to
+  // Stores every tensor under its name, and replaces earlier tensors. If a name
+  // comes twice, the last tensor counts. Appends the replaced tensors to
   // `replaced`, unless that is null; they count against the budget until they
-  // are dropped. Returns how many bytes the stored tensors hold then.
+  // are dropped. Returns how many bytes the stored tensors then hold.
   //
-  // Returns INVALID_ARGUMENT for an empty name, and RESOURCE_EXHAUSTED, with
-  // the numbers, above the budget, or if there is no memory for a copy; and the
-  // errors of DeviceMemory. On an error nothing has changed.
+  // On an error, nothing has changed. Returns
+  //
+  // - INVALID_ARGUMENT for an empty name;
+  // - RESOURCE_EXHAUSTED, with the numbers, above the budget, or if there is no
+  //   memory for a copy;
+  // - the errors of DeviceMemory.
   absl::StatusOr<size_t> Put(const Bundle& bundle, Bundle* replaced = nullptr);
 
-  // As Put(), but shares memory on devices, too, which must be this process's
-  // own, and that nobody writes to: OwnOnDevices(). Uses up `reserved`, unless
-  // that is null, instead of other room.
+  // Like Put(), but also shares memory on devices. The caller guarantees that
+  // such memory belongs to this process and that nobody writes to it, see
+  // OwnOnDevices(). Consumes `reserved`, unless that is null, instead of other
+  // room.
   absl::StatusOr<size_t> PutOwn(const Bundle& bundle, Bundle* replaced,
                                 StoreReservation* reserved);
 
-  // Returns the named tensors, in the order of `names`. Returns NOT_FOUND,
-  // which names the first that is missing. What the caller holds of them after
-  // they are replaced or deleted is the caller's, and does not count.
+  // Returns the named tensors, in the order of `names`. Returns NOT_FOUND, with
+  // the first missing name. The results do not count against the budget once
+  // they are replaced or deleted in the store.
   absl::StatusOr<Bundle> Get(absl::Span<const std::string> names) const;
 
-  // As Get(), for an answer to a peer: what is held of these tensors counts
-  // against the budget, also after they are replaced or deleted.
+  // Like Get(), for an answer to a peer: the results count against the budget
+  // even after they are replaced or deleted.
   absl::StatusOr<Bundle> Lend(absl::Span<const std::string> names) const;
 
-  // Reserves room for an answer of so many tensors to `client`, with
-  // `more_bytes` of names and elements. Returns RESOURCE_EXHAUSTED, with the
-  // numbers, above answer_bytes or the client's share.
+  // Reserves room for an answer to `client` with this number of tensors, and
+  // with `more_bytes` of names and elements. Returns RESOURCE_EXHAUSTED, with
+  // the numbers, above answer_bytes or the client's share.
   class AnswerRoom;
   absl::StatusOr<AnswerRoom> ReserveAnswer(const std::string& client,
                                            size_t tensors, size_t more_bytes);
@@ -109,10 +115,10 @@ class TensorStore {
   Bundle All() const;
 
   struct Usage {
-    size_t tensors;       // that are stored
-    size_t name_bytes;    // of those
-    size_t bytes;         // what counts against the budget
-    size_t answer_bytes;  // what answers take beside
+    size_t tensors;       // stored tensors
+    size_t name_bytes;    // of the stored tensors
+    size_t bytes;         // bytes that count against the budget
+    size_t answer_bytes;  // memory of answers, without stored tensors
   };
   Usage usage() const;
 
@@ -120,37 +126,39 @@ class TensorStore {
   friend class StoreReservation;
   struct Entry {
     Tensor tensor;
-    // Of the budget. Shared with what was lent of the tensor.
+    // Shared with the lent copies of the tensor.
     std::shared_ptr<Budget::Hold> hold;
   };
   using Entries = std::map<std::string, Entry>;
   // A stream above its client's share.
   struct Above {
-    absl::Time stalls_at;         // unless more comes
+    absl::Time stalls_at;         // unless more bytes arrive
     std::function<void()> evict;  // may do nothing
   };
 
   static Tensor Lent(const Entry& entry);
-  // As Budget::Take(). If there is no room, ends streams that stall above their
-  // clients' shares, and tries again. Call it without mu_.
+  // Reserves bytes like Budget::Take(). If there is no room, ends stalled
+  // streams above their clients' shares, and tries again. Call it without
+  // holding mu_.
   absl::StatusOr<Budget::Hold> TakeFor(size_t bytes);
-  // Ends those streams. Returns false if there is none.
+  // Ends the stalled streams. Returns false if there is none.
   bool EvictStalled();
-  // Stores `fresh`, which takes `bytes`, and leaves what it replaces there.
+  // Stores `fresh`, which takes `bytes`, and swaps the replaced entries into
+  // it.
   absl::StatusOr<size_t> StoreFresh(size_t bytes, Entries* fresh,
                                     Bundle* replaced,
                                     StoreReservation* reserved);
-  // Returns how many bytes go when the entries of these names are replaced, and
-  // nobody keeps them.
+  // Returns the number of bytes that are freed when the entries of these names
+  // are replaced and nobody holds the old tensors.
   size_t FreedByLocked(const Entries& fresh, bool keeps_replaced) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const absl::Duration stall_limit_;
   Budget budget_;
-  ClientShares gathering_;  // of the budget, by streams
+  ClientShares gathering_;  // parts of the budget, by client of a stream
   Budget answers_;
   ClientShares answers_of_clients_;
-  // Has the reservations above their clients' shares.
+  // The reservations above their clients' shares.
   absl::Mutex above_mu_;
   std::map<StoreReservation*, Above> above_ ABSL_GUARDED_BY(above_mu_);
   mutable absl::Mutex mu_;
@@ -159,7 +167,7 @@ class TensorStore {
   size_t name_bytes_ ABSL_GUARDED_BY(mu_) = 0;  // of entries_
 };
 
-// Room for an answer, until this goes.
+// Room for an answer, released on destruction.
 class TensorStore::AnswerRoom {
  private:
   friend class TensorStore;
@@ -167,14 +175,15 @@ class TensorStore::AnswerRoom {
   ClientShares::Hold of_client_;
 };
 
-// Room in a store for tensors that are still being gathered, for `client`; an
-// empty name is the program itself. Gives back what was not used when it goes.
-// The store must outlive it. Not thread-safe.
+// Room in a store for tensors that are still being collected for `client`; an
+// empty name is the program itself. The destructor releases unused room. The
+// store must outlive this object. Not thread-safe.
 //
-// A reservation may exceed its client's share, if there is `evict`: that is
-// called, on any thread and perhaps several times, once the reservation stalls
-// and others need the room. It should drop the reservation soon, may be called
-// even after it has gone, and must not block.
+// If there is `evict`, a reservation may exceed its client's share. Once the
+// reservation stalls and others need the room, the store calls `evict`, on any
+// thread and possibly several times. `evict` should drop the reservation soon
+// and must not block. The store may call `evict` even after the reservation is
+// gone.
 class StoreReservation {
  public:
   explicit StoreReservation(TensorStore* store, std::string client = "",
@@ -186,10 +195,10 @@ class StoreReservation {
 
   // Reserves room for one more tensor, which keeps `held_bytes` from being
   // freed. Returns RESOURCE_EXHAUSTED, with the numbers, above the budget or
-  // the client's share of it.
+  // the client's share.
   absl::Status Add(const std::string& name, size_t held_bytes);
 
-  // Says that `bytes` of what is gathered have come.
+  // Records that `bytes` of the reserved tensors have arrived.
   void Arrived(size_t bytes);
 
  private:
@@ -202,7 +211,7 @@ class StoreReservation {
   TensorStore* const store_;
   const std::string client_;
   const std::function<void()> evict_;
-  bool is_above_ = false;  // its client's share
+  bool is_above_ = false;  // above its client's share
   std::vector<Part> parts_;
   size_t bytes_ = 0;  // of all parts
 };

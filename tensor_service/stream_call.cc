@@ -16,7 +16,7 @@ StreamCall::StreamCall(const std::shared_ptr<grpc::Channel>& channel,
   context_.set_wait_for_ready(true);
   stream_ = grpc::GenericStub(channel).PrepareCall(&context_, method_, &queue_);
   stream_->StartCall(this);
-  Wait();  // if it fails, so does what follows
+  Wait();  // if this fails, later operations fail too
 }
 
 StreamCall::~StreamCall() {
@@ -31,7 +31,7 @@ StreamCall::~StreamCall() {
   }
 }
 
-// There is one operation at a time, so it is the one that has ended.
+// Waits for the only operation in progress.
 bool StreamCall::Wait() {
   void* tag;
   bool ok = false;

@@ -17,24 +17,25 @@
 
 namespace penstock::tensor {
 
-// A call that blocks the caller's thread, which makes its progress. Not
-// thread-safe.
+// A streaming call. Each function blocks the calling thread, which drives the
+// call's progress. Not thread-safe.
 class StreamCall {
  public:
-  // Starts a call of `method`, "/package.Service/Method", as
-  // CallQueue::Start() does. `interrupted` may be empty. Otherwise waits call
-  // it about every 100 ms, and cancel the call once it returns true.
+  // Starts a call of `method`, "/package.Service/Method", like
+  // CallQueue::Start(). Blocking functions call `interrupted`, unless it is
+  // empty, about every 100 ms, and cancel the call once `interrupted` returns
+  // true.
   StreamCall(const std::shared_ptr<grpc::Channel>& channel, std::string method,
              absl::Duration timeout,
              std::function<bool()> interrupted = nullptr);
-  // Cancels the call, unless Finish() has been called.
+  // Cancels the call, unless Finish() was called.
   ~StreamCall();
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Each blocks until it is done, and returns false if the stream has ended.
-  // Finish() then says why. Write() returns once gRPC may take the next
-  // message, so the peer's pace bounds what is in memory.
+  // Block until done, and return false if the stream has ended; Finish() then
+  // returns the reason. Write() returns once gRPC accepts the next message, so
+  // the peer's pace limits the bytes in memory.
   bool Write(const grpc::ByteBuffer& message);
   bool WritesDone();
   bool Read(grpc::ByteBuffer* message);

@@ -17,7 +17,7 @@
 namespace penstock::tensor {
 namespace {
 
-// What has come of a stream, and the room for it.
+// The collected tensors of a stream, and their room.
 class Gathering {
  public:
   Gathering(TensorStore* store, const std::string& client,
@@ -64,12 +64,12 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     StartRead(&message_);
   }
 
-  // The stream has ended well only if its last message has come: when the
-  // caller dies, reads end just as when it is done.
+  // Succeeds only if the last message has come: reads end in the same way when
+  // the caller dies and when it is done.
   void OnReadDone(bool ok) override {
-    const std::shared_ptr<Handle> handle = handle_;  // it may outlive this
+    const std::shared_ptr<Handle> handle = handle_;  // may outlive this stream
     Gathering* const gathering = handle->Enter();
-    if (gathering == nullptr) return;  // evicted
+    if (gathering == nullptr) return;  // the stream was evicted
     absl::Status status =
         ok ? gathering->Add(message_) : gathering->Store(reply_);
     message_.Clear();
@@ -77,7 +77,7 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       StartRead(&message_);
       return handle->Leave();
     }
-    // Gives the room back before the caller knows that the call has ended.
+    // Free the room before the caller learns that the call has ended.
     handle->Take(/*is_busy=*/true);
     Finish(ToGrpc(status));
   }
@@ -85,8 +85,9 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
   void OnDone() override { delete this; }
 
  private:
-  // What outlives the stream, for an eviction. Who takes the gathering away
-  // finishes the stream, which lives until then.
+  // The part of a stream that an eviction may use after the stream's end. The
+  // caller that takes the gathering must finish the stream, which lives until
+  // then.
   class Handle {
    public:
     void Begin(PutStream* stream, std::unique_ptr<Gathering> gathering) {
@@ -94,7 +95,8 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       stream_ = stream;
       gathering_ = std::move(gathering);
     }
-    // Returns null if the stream was evicted. Else it is not until Leave().
+    // Returns null if the stream was evicted. Prevents an eviction until
+    // Leave().
     Gathering* Enter() {
       absl::MutexLock lock(&mu_);
       if (gathering_ != nullptr) ++busy_;
@@ -104,10 +106,11 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
       absl::MutexLock lock(&mu_);
       --busy_;
     }
-    // Drops the gathering, and returns the stream to finish. Returns null if
-    // there is none, or if the stream is busy and the caller is not the one.
+    // Drops the gathering, and returns the stream, which the caller must
+    // finish. Returns null if there is no gathering, or if the stream is busy
+    // and the caller is not its owner.
     PutStream* Take(bool is_busy) {
-      std::unique_ptr<Gathering> gathering;  // goes without the lock
+      std::unique_ptr<Gathering> gathering;  // freed without the lock
       absl::MutexLock lock(&mu_);
       if (gathering_ == nullptr || (busy_ > 0 && !is_busy)) return nullptr;
       gathering = std::move(gathering_);
@@ -121,7 +124,7 @@ class PutStream final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
     int busy_ ABSL_GUARDED_BY(mu_) = 0;
   };
 
-  // Ends a stream that stalls, so that others get its room.
+  // Ends a stalled stream, to free its room.
   static void Evict(const std::weak_ptr<Handle>& weak) {
     const std::shared_ptr<Handle> handle = weak.lock();
     PutStream* const stream =

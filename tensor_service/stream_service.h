@@ -12,13 +12,13 @@
 
 namespace penstock::tensor {
 
-// Each serves one call of its method, which comes from `client`, and deletes
-// itself. Has at most one message in memory, beside tensors. What PutStream
-// gathers counts against the store's budget; above the client's share of that
-// it must not stall (StoreReservation). GetStream keeps the tensors that it was
-// asked for until it ends; those that are replaced meanwhile count against the
-// budget until then. So give calls a deadline and connections a keepalive where
-// peers may stall.
+// Serve one call of a method, from `client`. The returned reactor deletes
+// itself. Apart from tensors, a reactor has at most one message in memory.
+// Tensors that PutStream has collected count against the store's budget; above
+// the client's share, the stream must not stall (StoreReservation). GetStream
+// holds the requested tensors until it ends; tensors that are replaced in the
+// meantime still count against the budget. If peers may stall, give calls a
+// deadline and connections a keepalive.
 grpc::ServerReadReactor<grpc::ByteBuffer>* ServePutStream(
     TensorStore* store, const std::string& client, DeviceTensors device_tensors,
     grpc::ByteBuffer* reply);

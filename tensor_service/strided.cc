@@ -14,8 +14,8 @@ uint64_t Magnitude(int64_t value) {
                    : static_cast<uint64_t>(value);
 }
 
-// Copies `count` runs of `kBytes` bytes each to `to`, one after the other. The
-// compiler makes a move of each copy, as it knows the size.
+// Copies `count` runs of `kBytes` bytes each to `to`, contiguously. The
+// compiler turns each copy into a move, because the size is a constant.
 template <size_t kBytes>
 void CopyShortRuns(const char* from, int64_t stride, int64_t count, char* to) {
   for (int64_t i = 0; i < count; ++i) {
@@ -83,8 +83,8 @@ absl::StatusOr<StridedView> StridedView::Create(
   return view;
 }
 
-// Sums up how far elements reach before and after the first one. Each sum stays
-// within the buffer, so that nothing overflows.
+// Sums the distances that elements reach before and after the first one. Each
+// sum stays within the buffer, so nothing overflows.
 bool StridedView::IsInside(absl::Span<const int64_t> strides) const {
   const uint64_t size = buffer_->size();
   if (offset_ > size) return false;
@@ -111,8 +111,8 @@ void StridedView::Normalize(absl::Span<const int64_t> strides) {
   for (size_t d = 0; d < strides.size(); ++d) {
     if (shape_[d] == 1) continue;
     const Axis axis = {shape_[d], strides[d]};
-    // No overflow: Create() has checked that the steps stay inside the buffer,
-    // so one more is less than twice its size.
+    // No overflow: Create() has checked that all elements lie inside the
+    // buffer, so the product is less than twice the buffer's size.
     if (!axes_.empty() && axes_.back().stride == axis.size * axis.stride) {
       axes_.back() = {axes_.back().size * axis.size, axis.stride};
     } else {
@@ -126,8 +126,8 @@ void StridedView::Normalize(absl::Span<const int64_t> strides) {
   }
 }
 
-// Calls `visit` for each row of runs: with the first run, and with their
-// distance and number.
+// Calls `visit` for each row of runs, with the first run, the distance between
+// runs, and their number.
 template <typename Visit>
 void StridedView::ForEachRow(const Visit& visit) const {
   if (byte_size_ == 0) return;

@@ -1,5 +1,5 @@
-// Tensors whose elements do not lie one after the other: a column of a matrix,
-// a transposed one, every second row.
+// Tensors whose elements are not contiguous: a column of a matrix, a transposed
+// matrix, every second row.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_STRIDED_H_
 #define PENSTOCK_TENSOR_SERVICE_STRIDED_H_
@@ -19,22 +19,23 @@
 
 namespace penstock::tensor {
 
-// A read-only view of a buffer, which it keeps alive. All its elements are
-// inside the buffer. Copying a view copies handles. While a view lives, the
-// buffer has a holder more, so a Tensor over it copies before writing.
+// A read-only view of a buffer. The view keeps the buffer alive, and all
+// elements lie inside the buffer. Copying a view copies handles. A view is one
+// more holder of the buffer, so a Tensor over the buffer copies before writing.
 //
-// The elements, in row-major order, are a number of runs: bytes that lie one
-// after the other in the buffer, as many as the strides allow.
+// The elements, in row-major order, form runs: contiguous bytes of the buffer,
+// as long as the strides allow.
 class StridedView {
  public:
   // Makes a view. The element at index i is at byte `offset` plus the sum of
-  // i[d] * strides[d]. Strides are in bytes, and may be negative, zero, which
-  // repeats the same elements, or no multiple of the element size; that of a
-  // dimension of size 0 or 1 does not matter.
+  // i[d] * strides[d]. Strides are in bytes. They may be negative, zero (which
+  // repeats elements), or no multiple of the element size. The stride of a
+  // dimension of size 0 or 1 is ignored.
   //
-  // Returns INVALID_ARGUMENT, which says why, for a shape that ByteSize()
-  // refuses, another number of strides than of dimensions, no buffer, and an
-  // element outside the buffer; FAILED_PRECONDITION for one on a device.
+  // Returns INVALID_ARGUMENT, with the reason, for a shape that ByteSize()
+  // refuses, a number of strides that differs from the number of dimensions, a
+  // null buffer, or an element outside the buffer. Returns FAILED_PRECONDITION
+  // for a buffer on a device.
   static absl::StatusOr<StridedView> Create(DType dtype, Shape shape,
                                             absl::Span<const int64_t> strides,
                                             std::shared_ptr<Buffer> buffer,
@@ -43,23 +44,23 @@ class StridedView {
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
 
-  // Returns the bytes of all elements, as a packed tensor has them. May exceed
-  // the buffer's, if a stride is zero.
+  // Returns the size of all elements as a packed tensor, in bytes. May exceed
+  // the size of the buffer if a stride is zero.
   size_t byte_size() const { return byte_size_; }
 
-  // Return how long the runs are, in bytes, and how many there are. No bytes
-  // are no run.
+  // Return the length of each run in bytes, and the number of runs. A view
+  // without bytes has no runs.
   size_t run_bytes() const { return run_bytes_; }
   size_t num_runs() const {
     return byte_size_ == 0 ? 0 : byte_size_ / run_bytes_;
   }
 
-  // Appends each run, in order, as a slice of the buffer. Copies only
-  // runs of a few bytes, which gRPC keeps in the slice itself.
+  // Appends each run, in order, as a slice of the buffer. Copies only runs of a
+  // few bytes, which gRPC keeps in the slice itself.
   void AppendRuns(std::vector<grpc::Slice>* slices) const;
 
   // Returns a copy of the elements as a tensor, in memory of `allocator`; null
-  // is DefaultAllocator(). Returns the allocator's RESOURCE_EXHAUSTED.
+  // selects DefaultAllocator(). Returns the allocator's RESOURCE_EXHAUSTED.
   absl::StatusOr<Tensor> Pack(Allocator* allocator = nullptr) const;
 
  private:
@@ -79,8 +80,8 @@ class StridedView {
   std::shared_ptr<Buffer> buffer_;
   size_t offset_ = 0;  // of the first element
   size_t byte_size_ = 0;
-  // What varies from run to run, outermost first. Leaves out axes of size 1,
-  // and merges those that are one in memory.
+  // The dimensions between runs, outermost first. Omits axes of size 1, and
+  // merges axes that are contiguous in memory.
   std::vector<Axis> axes_;
   size_t run_bytes_ = 0;
 };

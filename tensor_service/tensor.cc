@@ -150,10 +150,10 @@ bool Tensor::IsExclusive() const {
     return false;
   }
   // use_count() is a relaxed load. The fence orders our writes after the last
-  // reads of the holder that has just let go.
+  // reads of the previous holder.
   std::atomic_thread_fence(std::memory_order_acquire);
 #if defined(__SANITIZE_THREAD__)
-  // tsan does not know fences, but what a copy does to the count.
+  // tsan does not know fences, but knows the effect of a copy on the count.
   const std::shared_ptr<Buffer> copy = buffer_;
 #endif
   return true;

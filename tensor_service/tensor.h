@@ -27,48 +27,47 @@ namespace penstock::tensor {
 // in row-major order.
 using Shape = absl::InlinedVector<int64_t, 4>;
 
-// The most dimensions of a tensor. More than any framework makes; bounds what a
-// peer's tensor can cost us.
+// Caps the dimensions of a tensor. More than any framework uses; limits the
+// cost of a peer's tensor.
 inline constexpr size_t kMaxRank = 16;
 
-// Returns the bytes of a tensor of that type and shape. Returns
-// INVALID_ARGUMENT, which says which, for a negative dimension, more than
+// Returns the size of a tensor of this type and shape, in bytes. Returns
+// INVALID_ARGUMENT, with the reason, for a negative dimension, more than
 // kMaxRank dimensions, or a size of more than 63 bits.
 absl::StatusOr<size_t> ByteSize(DType dtype, absl::Span<const int64_t> shape);
 
-// Returns a type and shape for people: "f32[2,3]".
+// Returns a readable form of type and shape: "f32[2,3]".
 std::string Describe(DType dtype, absl::Span<const int64_t> shape);
 
 // A value type over shared memory. Copying a Tensor copies a handle. Writing
-// through one handle never changes what another sees: the memory is copied
-// first (copy on write). A Tensor() is an f32 of shape [0].
+// through one handle never changes the elements that another handle shows: the
+// memory is copied first (copy on write). Tensor() is an f32 of shape [0].
 //
-// The elements may lie on a device. They can be sent from there, and lent to
-// other libraries; what reads or writes them here returns FAILED_PRECONDITION,
-// which says so: ToHost() copies them.
+// The elements may lie on a device. Such a tensor can be sent and lent to other
+// libraries. Functions that read or write elements return FAILED_PRECONDITION
+// for it; ToHost() copies its elements.
 //
-// Thread safety is that of std::shared_ptr: threads may use different handles
-// of the same memory. Guard a handle that several threads use.
+// Threads may use different handles of the same memory, as with
+// std::shared_ptr. Guard a handle that several threads use.
 class Tensor {
  public:
   Tensor() = default;
 
-  // Allocates memory, aligned to Buffer::kAlignment and not initialised. It
-  // comes from `allocator`; null is DefaultAllocator(). Returns
-  // INVALID_ARGUMENT as ByteSize() does, and the allocator's
-  // RESOURCE_EXHAUSTED.
+  // Allocates uninitialised memory, aligned to Buffer::kAlignment, by
+  // `allocator`; null selects DefaultAllocator(). Returns INVALID_ARGUMENT like
+  // ByteSize(), and the allocator's RESOURCE_EXHAUSTED.
   static absl::StatusOr<Tensor> Allocate(DType dtype, Shape shape,
                                          Allocator* allocator = nullptr);
 
-  // Makes a tensor of existing memory. Copies nothing. Returns INVALID_ARGUMENT
-  // unless the buffer has exactly the bytes that `dtype` and `shape` need.
+  // Makes a tensor of existing memory without a copy. Returns INVALID_ARGUMENT
+  // unless the buffer has exactly the size that `dtype` and `shape` require.
   static absl::StatusOr<Tensor> FromBuffer(DType dtype, Shape shape,
                                            std::shared_ptr<Buffer> buffer);
   static absl::StatusOr<Tensor> FromSlice(DType dtype, Shape shape,
                                           grpc::Slice slice);
 
-  // Makes a tensor of a copy of `values`, in memory of DefaultAllocator().
-  // Returns errors as Allocate() and FromBuffer() do.
+  // Makes a tensor with a copy of `values`, in memory of DefaultAllocator().
+  // Returns the errors of Allocate() and FromBuffer().
   template <typename T>
   static absl::StatusOr<Tensor> Of(Shape shape, absl::Span<const T> values) {
     return CopyOf(DTypeOf<T>::kValue, std::move(shape), values.data(),
@@ -80,66 +79,71 @@ class Tensor {
   size_t byte_size() const { return buffer_ == nullptr ? 0 : buffer_->size(); }
   size_t num_elements() const { return byte_size() / ElementSize(dtype_); }
 
-  // Returns how much memory it keeps from being freed; see Buffer::held().
+  // Returns the memory that this tensor keeps from being freed; see
+  // Buffer::held().
   size_t held_bytes() const { return buffer_ == nullptr ? 0 : buffer_->held(); }
 
-  // Returns where the elements lie. Without elements the host, unless a buffer
-  // says otherwise.
+  // Returns the location of the elements. A tensor without a buffer lies on the
+  // host.
   Device device() const {
     return buffer_ == nullptr ? Device() : buffer_->device();
   }
 
   // Returns FAILED_PRECONDITION, with the remedy, if the elements lie on a
-  // device. `operation`, such as "store", says for people what needs them here.
+  // device. `operation`, such as "store", names the caller's operation in the
+  // message.
   absl::Status CheckOnHost(absl::string_view operation) const;
 
-  // Returns this tensor if it is on the host, and else a copy in memory of
-  // `allocator`; null is DefaultAllocator(). Blocks until that is made. Returns
-  // the errors of Allocate() and of DeviceMemory, and FAILED_PRECONDITION if
-  // there is none: see SetDeviceMemory(). Bundle::ToHost() copies several at
-  // once.
+  // Returns this tensor if it lies on the host, and otherwise a copy in memory
+  // of `allocator`; null selects DefaultAllocator(). Blocks until the copy is
+  // complete. Returns the errors of Allocate() and of DeviceMemory, and
+  // FAILED_PRECONDITION without a DeviceMemory (SetDeviceMemory()).
+  // Bundle::ToHost() copies several tensors at once.
   absl::StatusOr<Tensor> ToHost(Allocator* allocator = nullptr) const;
 
-  // Returns this tensor if it is on `device`, and else a copy there, as
-  // ToHost() does. Host memory is read until this returns.
+  // Returns this tensor if it lies on `device`, and otherwise a copy there,
+  // like ToHost(). Reads host memory only until it returns.
   absl::StatusOr<Tensor> ToDevice(const Device& device) const;
 
-  // Returns a copy on `device` even if it is there already. On the host that is
-  // Copy(), to memory of `allocator`.
+  // Returns a copy on `device`, even if the tensor already lies there. On the
+  // host, calls Copy() with `allocator`.
   absl::StatusOr<Tensor> CopyTo(const Device& device,
                                 Allocator* allocator = nullptr) const;
 
   // Returns the raw bytes. They stay valid while this handle, or a copy of it,
-  // lives and is not written through. Empty on a device, unlike byte_size().
+  // lives and is not written through. Empty for a tensor on a device, unlike
+  // byte_size().
   absl::string_view bytes() const;
 
-  // Returns whether no other handle, call or peer uses the memory, and
-  // mutable_flat() would not copy it. Nobody else can begin to use it. False on
-  // a device, and in a forked child for what its parent had made.
+  // Returns true if no other handle, call or peer uses the memory, so that
+  // mutable_flat() would not copy it. Then nobody else can begin to use the
+  // memory. Returns false on a device, and in a forked child for memory of its
+  // parent.
   bool IsExclusive() const;
 
-  // Returns whether the elements can be accessed in place. A tensor of a peer's
-  // may start anywhere in the received message. On a device, whether they are
-  // aligned there.
+  // Returns true if the elements are aligned for access in place, on the host
+  // or on their device. The elements of a peer's tensor may start anywhere in
+  // the received message.
   bool IsAligned() const;
 
-  // Returns this tensor if IsAligned(), and else a copy in aligned memory of
-  // the heap: it is for reading, and needs no better memory.
+  // Returns this tensor if IsAligned(), and otherwise a copy in aligned memory
+  // of the heap, not of the default allocator: the copy is for reading.
   absl::StatusOr<Tensor> Aligned() const;
 
-  // Returns a copy of the tensor in aligned memory of its own, from
-  // `allocator`; null is DefaultAllocator(). Not of one on a device.
+  // Returns a copy in aligned memory of `allocator`; null selects
+  // DefaultAllocator(). Fails for a tensor on a device.
   absl::StatusOr<Tensor> Copy(Allocator* allocator = nullptr) const;
 
-  // Returns this tensor if held_bytes() is at most twice its size, and else a
-  // copy. Call it before keeping a tensor for long, which might keep a whole
-  // message from being freed. The copy is on the heap, whatever the default
-  // allocator: what is kept for long would exhaust a pool.
+  // Returns this tensor if held_bytes() is at most twice its size, and
+  // otherwise a copy. Call it before keeping a tensor for long, because the
+  // tensor might keep a whole message from being freed. The copy lies on the
+  // heap, not in memory of the default allocator: long-lived copies would
+  // exhaust a pool.
   absl::StatusOr<Tensor> Compact() const;
 
   // Returns the elements in row-major order, valid as long as bytes(). Returns
-  // INVALID_ARGUMENT if T is another element type, and FAILED_PRECONDITION
-  // unless IsAligned(): call Aligned() first, which may copy.
+  // INVALID_ARGUMENT if T is not the element type. Returns FAILED_PRECONDITION
+  // if the elements are not aligned; call Aligned() first, which may copy.
   template <typename T>
   absl::StatusOr<absl::Span<const T>> flat() const {
     absl::Status status = CheckAccess(DTypeOf<T>::kValue);
@@ -148,13 +152,12 @@ class Tensor {
                                num_elements());
   }
 
-  // Returns the elements for writing. Copies them first if the memory is
-  // read-only, unaligned or shared with another holder: a handle, a call that
-  // still sends it, a peer that uses it in place, or the process that this one
-  // was forked from. The copy is in memory of
-  // DefaultAllocator(), as the tensor may be sent again. Returns
-  // INVALID_ARGUMENT if T is another element type, and RESOURCE_EXHAUSTED if
-  // there is no memory for the copy.
+  // Returns the elements for writing. First copies them to memory of
+  // DefaultAllocator() if the memory is read-only, unaligned, or shared with
+  // another holder. A holder is a handle, a call that still sends the memory, a
+  // peer that uses it in place, or the process that this process was forked
+  // from. Returns INVALID_ARGUMENT if T is not the element type, and
+  // RESOURCE_EXHAUSTED if there is no memory for the copy.
   template <typename T>
   absl::StatusOr<absl::Span<T>> mutable_flat() {
     absl::Status status = MakeWritable(DTypeOf<T>::kValue);
@@ -162,10 +165,10 @@ class Tensor {
     return absl::Span<T>(reinterpret_cast<T*>(MutableBytes()), num_elements());
   }
 
-  // Returns the memory. May be null if there are no elements.
+  // Returns the memory. May be null if the tensor has no elements.
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
 
-  // Returns Describe() of it.
+  // Returns Describe() of this tensor's type and shape.
   std::string ToString() const { return Describe(dtype_, shape_); }
 
  private:
@@ -186,22 +189,22 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-// The tensors of one message, in order. A name may repeat; the receiver decides
-// what that means.
+// The tensors of one message, in order. A name may repeat; the receiver defines
+// the meaning.
 struct Bundle {
   std::vector<NamedTensor> tensors;
 
   // Returns the bytes of all tensors' elements.
   size_t byte_size() const;
-  // Returns a bundle of what Tensor::ToHost() returns for each tensor. All
-  // copies are made at once, so that this waits for the devices once.
+  // Returns a bundle with the result of Tensor::ToHost() for each tensor. Makes
+  // all copies at once, and so waits for the devices once.
   absl::StatusOr<Bundle> ToHost(Allocator* allocator = nullptr) const;
-  // Returns what Tensor::CheckOnHost() does, of the first tensor that fails it,
-  // and names that.
+  // Returns the error of Tensor::CheckOnHost() for the first tensor that fails,
+  // with the tensor's name.
   absl::Status CheckOnHost(absl::string_view operation) const;
-  // Returns a bundle of what Tensor::Compact() returns for each tensor.
+  // Returns a bundle with the result of Tensor::Compact() for each tensor.
   absl::StatusOr<Bundle> Compact() const;
-  // Returns the last tensor of that name, or null. The tensor is part of the
+  // Returns the last tensor with this name, or null. The tensor is part of the
   // bundle. Takes linear time.
   const Tensor* Find(absl::string_view name) const;
 };

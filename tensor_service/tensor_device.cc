@@ -14,14 +14,15 @@ std::string OperationOn(const Tensor& tensor, const Device& to) {
                       tensor.device().ToString(), " to ", to.ToString());
 }
 
-// Adds what was being done to the message.
+// Prepends the operation to the message.
 absl::Status In(const std::string& operation, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(),
                       absl::StrCat(operation, ": ", status.message()));
 }
 
-// Allocates a host tensor for the elements of `tensor`, and adds the copy.
+// Allocates a host tensor for the elements of `tensor`, and appends the copy to
+// `copies`.
 absl::StatusOr<Tensor> AddCopy(const Tensor& tensor, Allocator* allocator,
                                std::vector<CopyToHost>* copies) {
   absl::StatusOr<Tensor> copy =

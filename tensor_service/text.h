@@ -1,4 +1,4 @@
-// Cuts texts of peers to what an error message can hold.
+// Truncates texts of peers for error messages.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_TEXT_H_
 #define PENSTOCK_TENSOR_SERVICE_TEXT_H_
@@ -10,13 +10,13 @@
 
 namespace penstock::tensor {
 
-// Returns the first `most` bytes of `text`, or up to three fewer, so that no
-// character of UTF-8 is cut in two.
+// Returns the first `most` bytes of `text`, or up to three fewer, to avoid
+// splitting a UTF-8 character.
 absl::string_view Prefix(absl::string_view text, size_t most);
 
-// Returns a name as error messages quote it: whole if it has up to 200 bytes,
-// and else its beginning and "...". A longer one would displace the reason,
-// which follows it; see ToGrpc().
+// Returns a name for an error message: the whole name up to 200 bytes, and
+// otherwise its beginning and "...". A longer name would displace the reason
+// that follows; see ToGrpc().
 std::string Quoted(absl::string_view name);
 
 }  // namespace penstock::tensor

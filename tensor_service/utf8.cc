@@ -7,7 +7,8 @@
 namespace penstock::tensor {
 namespace {
 
-// Returns the length of the sequence that starts with `lead`; 0 if none does.
+// Returns the length of the sequence that starts with `lead`, or 0 if there is
+// none.
 size_t SequenceLength(uint8_t lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xc2 && lead < 0xe0) return 2;
@@ -16,9 +17,9 @@ size_t SequenceLength(uint8_t lead) {
   return 0;
 }
 
-// Returns whether `second` may follow `lead`: else the sequence would be too
-// long for its character, no character of Unicode, or a surrogate. See table
-// 3-7 of the Unicode standard.
+// Returns true if `second` may follow `lead`. Otherwise the sequence would be
+// overlong, beyond Unicode's range, or a surrogate. See table 3-7 of the
+// Unicode standard.
 bool SecondFits(uint8_t lead, uint8_t second) {
   switch (lead) {
     case 0xe0:
@@ -34,22 +35,22 @@ bool SecondFits(uint8_t lead, uint8_t second) {
   }
 }
 
-// Returns whether eight bytes are ASCII.
+// Returns true if all eight bytes are ASCII.
 bool EightAreAscii(const char* at) {
   uint64_t eight;
   memcpy(&eight, at, sizeof(eight));
   return (eight & 0x8080808080808080) == 0;
 }
 
-// Returns how many bytes at the start of `text` are ASCII, as far as eight at a
-// time tell: most names are nothing else.
+// Returns how many bytes at the start of `text` are ASCII, possibly rounded
+// down to a multiple of eight. Most names are all ASCII.
 size_t AsciiPrefix(absl::string_view text) {
   constexpr size_t kStep = sizeof(uint64_t);
   size_t at = 0;
   for (; text.size() - at >= kStep; at += kStep) {
     if (!EightAreAscii(text.data() + at)) return at;
   }
-  // The last eight, some of them once more.
+  // Check the last eight bytes, which may overlap the previous eight.
   const bool ends_in_ascii =
       text.size() >= kStep && EightAreAscii(text.data() + text.size() - kStep);
   return ends_in_ascii ? text.size() : at;

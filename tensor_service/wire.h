@@ -1,5 +1,5 @@
 // Field numbers and tags of tensor.proto, for the codec only.
-// CodecTest.GoldenBytes and the tests beside it compare them with generated
+// CodecTest.GoldenBytes and neighbouring tests compare them with generated
 // code.
 
 #ifndef PENSTOCK_TENSOR_SERVICE_WIRE_H_
@@ -9,13 +9,13 @@
 
 namespace penstock::tensor {
 
-// Of Bundle, and of every message that adds a header to it.
+// Fields of Bundle, and of every message that adds a header to a bundle.
 inline constexpr uint32_t kTensorsField = 1;
 inline constexpr uint32_t kHeaderField = 2;
-// Of NamedTensor.
+// Fields of NamedTensor.
 inline constexpr uint32_t kNameField = 1;
 inline constexpr uint32_t kTensorField = 2;
-// Of Tensor.
+// Fields of Tensor.
 inline constexpr uint32_t kDTypeField = 1;
 inline constexpr uint32_t kShapeField = 2;
 inline constexpr uint32_t kPaddingField = 3;

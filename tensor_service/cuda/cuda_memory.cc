@@ -18,7 +18,7 @@
 namespace penstock::tensor {
 namespace {
 
-// As much as the pool of shared memory has at most.
+// Limits pinned memory to the maximal size of the shared-memory pool.
 constexpr uint64_t kPinnedBudget = uint64_t{1} << 30;
 
 class CudaEvent : public DeviceEvent {
@@ -37,7 +37,7 @@ class CudaEvent : public DeviceEvent {
   const device::Event event_;
 };
 
-// The copies of one device, and what they come after.
+// The copies of one device, and the events that they wait for.
 template <typename Copy>
 struct Batch {
   std::vector<Copy> copies;
@@ -61,18 +61,18 @@ absl::Span<const uint8_t> RangeOf(const Buffer& buffer) {
           buffer.size()};
 }
 
-// Memory that a slice is of.
+// The memory of a lent slice.
 struct Lent {
   Lent(std::shared_ptr<Buffer> of, memory::DeviceAccess* access,
        memory::DeviceRange::Poll poll)
       : buffer(std::move(of)),
         range(RangeOf(*buffer), access, std::move(poll)) {}
 
-  const std::shared_ptr<Buffer> buffer;  // goes last
+  const std::shared_ptr<Buffer> buffer;  // destroyed last
   const memory::DeviceRange range;
 };
 
-// Returns nothing while the event has not come.
+// Returns nothing if the event has not come yet.
 absl::optional<absl::Status> Query(const DeviceEvent& event) {
   const auto& cuda = static_cast<const CudaEvent&>(event);
   absl::StatusOr<device::Device::Entered> entered = cuda.on()->Enter();
@@ -82,7 +82,7 @@ absl::optional<absl::Status> Query(const DeviceEvent& event) {
   return cuda.on()->Check(asked, "ask whether a stream is through");
 }
 
-// A CUstream's number is its address; see Stream.
+// Converts a stream. A CUstream's number is its address; see Stream.
 absl::StatusOr<device::abi::Stream> ToCuda(Stream stream) {
   if (stream.handle == 0) {
     return absl::InvalidArgumentError(
@@ -100,7 +100,7 @@ absl::StatusOr<DeviceMemory*> CudaMemory::OfProcess() {
     absl::StatusOr<device::Api*> api = device::OpenLibrary();
     if (!api.ok()) return new absl::StatusOr<DeviceMemory*>(api.status());
     auto* const made = new CudaMemory(*api);
-    // Lend() tells why, if they cannot, and so does whoever asks again.
+    // Lend() and later calls of ServeTransports() report the error.
     made->ServeTransports().IgnoreError();
     return new absl::StatusOr<DeviceMemory*>(made);
   }();
@@ -122,7 +122,7 @@ absl::StatusOr<std::shared_ptr<Buffer>> CudaMemory::Allocate(
     const Device& device, size_t bytes) {
   absl::StatusOr<device::OpenDevice*> open = Open(device);
   if (!open.ok()) return open.status();
-  // CUDA allocates no memory without bytes.
+  // CUDA cannot allocate 0 bytes.
   absl::StatusOr<device::DeviceBlock> block = device::AllocateOnDevice(
       (*open)->device.get(), std::max<size_t>(bytes, 1));
   if (!block.ok()) return block.status();
@@ -270,7 +270,7 @@ absl::Status CudaMemory::CheckMayBeLent(const Buffer& buffer) {
   if (!open.ok()) return open.status();
   absl::Status found =
       device::AllocationOf((*open)->device.get(), RangeOf(buffer)).status();
-  // Such as several allocations side by side (PyTorch's expandable_segments).
+  // For example several adjacent allocations (PyTorch's expandable_segments).
   if (absl::IsInvalidArgument(found) || absl::IsNotFound(found)) {
     return absl::FailedPreconditionError(found.message());
   }
@@ -305,8 +305,8 @@ Device CudaMemory::DeviceOfSlice(const void* address) const {
   if (memory::FindDevice(address) == nullptr) return Device();
   absl::StatusOr<int> ordinal =
       devices_.OrdinalOf(reinterpret_cast<uintptr_t>(address));
-  // A device that is lost may not be found, but the host's it is not: who
-  // copies from there gets the error.
+  // A lost device may not be found. Its memory is still not the host's, and
+  // copying from there reports the error.
   return Device{Device::Kind::kCuda, ordinal.ok() ? *ordinal : 0};
 }
 

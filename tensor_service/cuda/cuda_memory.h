@@ -18,34 +18,33 @@
 
 namespace penstock::tensor {
 
-// Allocates and copies by CUDA's driver; see docs/gpu.md. Devices have the
-// numbers that CUDA gives them in this process. A stream is one of the device's
-// primary context, as CUDA's runtime and the frameworks make them.
+// Allocates and copies by CUDA's driver; see docs/gpu.md. Devices have CUDA's
+// numbers for this process. A stream belongs to the device's primary context,
+// like the streams of CUDA's runtime and of the frameworks.
 //
 //   absl::StatusOr<DeviceMemory*> cuda = CudaMemory::OfProcess();
 //   if (cuda.ok()) SetDeviceMemory(*cuda);
 class CudaMemory : public DeviceMemory {
  public:
-  // Returns the process's, which is never destroyed, and which transports send
-  // from, if they can (ServeTransports()). Returns NOT_FOUND, the same each
-  // time, on a machine without a driver or a device. Thread-safe.
+  // Returns the object of this process, which is never destroyed. Transports
+  // that can send from devices use it (ServeTransports()). Returns NOT_FOUND,
+  // on every call, on a machine without a driver or a device. Thread-safe.
   static absl::StatusOr<DeviceMemory*> OfProcess();
 
-  // `api` outlives it. For tests; others want OfProcess().
+  // For tests; other code uses OfProcess(). `api` must outlive this object.
   explicit CudaMemory(device::Api* api);
 
-  // This then lives as long as the process.
+  // After this call, the object must live as long as the process.
   absl::Status ServeTransports() override;
 
-  // Memory of cuMemAlloc(). Freeing it may wait for the device, and for peers
-  // to close what was lent to them: keep buffers, and use them again.
+  // Allocates memory by cuMemAlloc(). Freeing such memory may wait for the
+  // device, and for peers to close lent memory: keep and reuse buffers.
   absl::StatusOr<std::shared_ptr<Buffer>> Allocate(const Device& device,
                                                    size_t bytes) override;
 
   absl::StatusOr<Device> DeviceOf(uintptr_t address) override;
 
-  // One device's copies are one batch; those of several devices are made one
-  // after the other.
+  // Copies in one batch per device, one device after another.
   absl::Status Copy(absl::Span<const CopyToHost> copies) override;
   absl::Status Copy(absl::Span<const CopyFromHost> copies) override;
   absl::Status Copy(absl::Span<const CopyOnDevice> copies) override;
@@ -57,10 +56,9 @@ class CudaMemory : public DeviceMemory {
   absl::Status Await(const DeviceEvent& event) override;
   absl::StatusOr<bool> HasCome(const DeviceEvent& event) override;
 
-  // Refuses buffers of less than memory::kMinDeviceBytes: to copy those costs
-  // less. The first time that it refuses another it logs why, since nobody else
-  // hears of it: what is not lent is copied. The slice keeps this busy: it
-  // lives no longer.
+  // Fails for buffers of less than memory::kMinDeviceBytes: copying them costs
+  // less. Logs the first other refusal, because a refused buffer is silently
+  // copied. This object must outlive the slice.
   absl::StatusOr<grpc::Slice> Lend(std::shared_ptr<Buffer> buffer) override;
   Device DeviceOfSlice(const void* address) const override;
 
@@ -69,12 +67,12 @@ class CudaMemory : public DeviceMemory {
   absl::Status CheckMayBeLent(const Buffer& buffer);
   void TellOnce(const absl::Status& refused);
 
-  // Looking for a device may open it.
+  // Mutable: looking for a device may open it.
   mutable device::Devices devices_;
   device::ProcessDevices access_{&devices_};
   std::atomic<bool> has_told_{false};
   mutable absl::Mutex mu_;
-  absl::Status served_ ABSL_GUARDED_BY(mu_);  // what ServeTransports() said
+  absl::Status served_ ABSL_GUARDED_BY(mu_);  // the result of ServeTransports()
 };
 
 }  // namespace penstock::tensor
