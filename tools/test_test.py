@@ -16,7 +16,8 @@ OURS = ["clock.sh", "count_tests.py", "gate_bazel.sh", "gate_patterns.sh",
         "gate_profile.py", "gate_progress.py", "gate_steps.sh",
         "gate_tally.py", "gate_tensorflow.sh", "gate_vm.sh", "gate_watch.py",
         "lib.sh", "tensorflow.sh", "test", "vm_tests.py"]
-OTHERS = ["check_format", "check_layers", "demo", "lint", "setup"]
+OTHERS = ["check_english", "check_format", "check_layers", "demo", "lint",
+          "setup"]
 # Notes what it is called with, and does what BAZEL_DOES says.
 BAZEL = """#!/bin/bash
 echo "$*" >>"{folder}/bazel"
@@ -95,7 +96,7 @@ class TestTest(unittest.TestCase):
         said, code = self.run_test("--without-vm", "--without-tensorflow")
         self.assertEqual(said.splitlines()[-2:],
                          ["verbs in the VM: 0 tests",
-                          "4 passed, 0 failed, 1 skipped"])
+                          "5 passed, 0 failed, 1 skipped"])
         self.assertEqual(code, 0)
 
     def test_each_step_has_a_header(self):
@@ -112,12 +113,12 @@ class TestTest(unittest.TestCase):
         self.assertEqual(code, 0, said)
         self.assertEqual(self.called(),
                          ["setup ", "check_layers ", "check_format ",
-                          "lint --recent=8"])
+                          "check_english ", "lint --recent=8"])
         line, = self.bazel()
         self.assertIn("--test_size_filters=small", line)
         self.assertIn("--test_tag_filters=-vm,-vm-own,-vm-two,-tensorflow,"
                       "-full,-external", line)
-        self.assertEqual(said.splitlines()[-1], "4 passed, 0 failed")
+        self.assertEqual(said.splitlines()[-1], "5 passed, 0 failed")
 
     def test_tiers_differ_in_what_they_lint(self):
         for flags, lint in ((), "lint --recent=16"), \
@@ -138,7 +139,7 @@ class TestTest(unittest.TestCase):
             self.assertEqual(code, expected, said)
             self.assertIn("1 passed when repeated", said.splitlines())
             self.assertIn("--flaky_test_attempts=2", self.bazel()[-1])
-        self.assertEqual(said.splitlines()[-1], "4 passed, 1 failed")
+        self.assertEqual(said.splitlines()[-1], "5 passed, 1 failed")
 
     def test_a_failed_check_is_named(self):
         self.program(self.folder / "tree/tools/check_layers", "exit 3")
