@@ -17,6 +17,7 @@
 #include "transport/fabric/verbs/locked_memory.h"
 #include "transport/grpc/mismatch.h"
 #include "transport/progress/usable_cores.h"
+#include "transport/settings/shm_arena.h"
 #include "transport/settings/verbs_device.h"
 
 namespace penstock::cli {
@@ -87,6 +88,7 @@ Host ThisHost(Environment environment) {
   host.settings = ResolveSettings({});
   host.polling = ResolvePolling();
   host.huge_pages = ResolveShmHugePages();
+  host.arena_bytes = ResolveShmArenaBytes();
   host.grpc_built_for = GRPC_CPP_VERSION_STRING;
   host.grpc_loaded = grpc::Version();
   const char* const mismatch = core::GrpcMismatch();

@@ -34,6 +34,7 @@ struct Host {
       progress::PollingMode::kAdaptive;
   absl::StatusOr<fabric::shm::HugePages> huge_pages =
       fabric::shm::HugePages::kTransparent;
+  absl::StatusOr<uint64_t> arena_bytes = 0;  // 0: the default
 
   std::string grpc_built_for;  // "1.51.1"
   std::string grpc_loaded;

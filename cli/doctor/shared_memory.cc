@@ -16,8 +16,8 @@ namespace {
 using fabric::shm::HugePages;
 
 constexpr char kGroup[] = "Shared memory";
-// The most that a process sends large messages from: docs/memory.md.
-constexpr uint64_t kArenaBytes = uint64_t{1} << 30;
+// The default limit of the arena, as Arena::DefaultBudget() has it.
+constexpr uint64_t kMaxArenaBytes = uint64_t{1} << 30;
 // Control groups of version 1 say so for "no limit", rounded to pages.
 constexpr uint64_t kNoLimit = uint64_t{1} << 60;
 
@@ -213,17 +213,26 @@ Findings ProbeHugePages(const Host& host) {
 }
 
 Findings ProbeMemoryLimit(const Host& host) {
+  if (!host.arena_bytes.ok()) return {};  // ProbeSettings() says so
   const uint64_t limit = GroupLimit(host.files);
   Finding finding{kGroup, "memory limit", Level::kOk, "no control group's", ""};
   if (limit >= kNoLimit) return {finding};
   finding.text = absl::StrCat(
       BytesText(limit),
       ", of the control group; messages in shared memory count against it");
-  if (limit < 2 * kArenaBytes) {
+  const bool is_set = *host.arena_bytes > 0;
+  if (is_set && limit < 2 * *host.arena_bytes) {
+    finding.level = Level::kNote;
+    finding.remedy =
+        absl::StrCat("PENSTOCK_SHM_ARENA_MIB lets large messages take ",
+                     BytesText(*host.arena_bytes),
+                     ": raise the limit, or lower the setting");
+  } else if (!is_set && limit < 4 * kMaxArenaBytes) {
     finding.level = Level::kNote;
     finding.remedy = absl::StrCat(
-        "a process keeps up to ", BytesText(kArenaBytes),
-        " for large messages: raise the limit, or expect them to be copied");
+        "large messages over shm get a quarter of it, ", BytesText(limit / 4),
+        ", and go over tcp beyond that: raise the limit, or set "
+        "PENSTOCK_SHM_ARENA_MIB");
   }
   return {finding};
 }

@@ -118,6 +118,34 @@ TEST(MemoryLimitProbeTest, Version1HasItsOwnFiles) {
   EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kNote);
 }
 
+// By default the arena is a quarter of the limit, at most 1 GiB.
+TEST(MemoryLimitProbeTest, ALimitThatLeavesTheArenaLessThanItsDefaultIsNoted) {
+  FakeHost host;
+  host.Write("/proc/self/cgroup", "0::/a\n");
+  host.Write("/sys/fs/cgroup/a/memory.max", "3221225472\n");
+  const Finding found = Only(ProbeMemoryLimit(*host), "memory limit");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_NE(found.remedy.find("a quarter of it, 768 MiB"), std::string::npos)
+      << found.remedy;
+  host.Write("/sys/fs/cgroup/a/memory.max", "4294967296\n");
+  EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kOk);
+}
+
+TEST(MemoryLimitProbeTest, TheSettingOfTheArenaCounts) {
+  FakeHost host;
+  host.Write("/proc/self/cgroup", "0::/a\n");
+  host.Write("/sys/fs/cgroup/a/memory.max", "4294967296\n");
+  host->arena_bytes = uint64_t{3} << 30;
+  const Finding found = Only(ProbeMemoryLimit(*host), "memory limit");
+  EXPECT_EQ(found.level, Level::kNote);
+  EXPECT_NE(found.remedy.find("PENSTOCK_SHM_ARENA_MIB lets large messages take "
+                              "3 GiB"),
+            std::string::npos)
+      << found.remedy;
+  host->arena_bytes = uint64_t{16} << 20;
+  EXPECT_EQ(Only(ProbeMemoryLimit(*host), "memory limit").level, Level::kOk);
+}
+
 TEST(GrpcProbeTest, AnotherReleaseIsAProblemAndLeavesStockGrpc) {
   FakeHost host;
   EXPECT_EQ(Only(ProbeGrpc(*host), "gRPC").level, Level::kOk);
