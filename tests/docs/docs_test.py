@@ -9,6 +9,7 @@ never taken from the cache (see BUILD).
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
@@ -136,6 +137,12 @@ class SettingsTest(unittest.TestCase):
                           for name in VARIABLE.findall(text_of(path))
                           if name not in known], [])
 
+    def test_no_setting_has_two_paragraphs(self):
+        topics = re.findall(r"^\*\*([^*]+)\.\*\*",
+                            text_of(ROOT / "docs/settings.md"), re.MULTILINE)
+        self.assertIn("Stub memory", topics)
+        self.assertEqual(sorted(set(topics)), sorted(topics))
+
     def test_the_doctor_knows_the_variables_of_others(self):
         text = text_of(ROOT / "cli/doctor/process.cc")
         known = re.search(r"kVariablesOfOthers\[\] = \{(.*?)\}", text,
@@ -163,6 +170,85 @@ class LinksTest(unittest.TestCase):
         self.assertEqual([problem
                           for path in sorted((ROOT / "docs").glob("**/*.md"))
                           for problem in unresolved_paths(ROOT, path)], [])
+
+
+# A commit, as documents name one: "commit 9d671e4", or "c74a969" in back quotes.
+COMMIT = re.compile(r"(?:\bcommit |[`(])([0-9a-f]{7}(?:[0-9a-f]{33})?)\b")
+
+
+def git(*arguments):
+    return subprocess.run(
+        ["git", "-c", f"safe.directory={ROOT}", "-C", ROOT, *arguments],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+
+
+def is_in_the_history(commit):
+    return git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0
+
+
+class CommitsTest(unittest.TestCase):
+
+    def test_every_commit_that_a_document_names_is_in_the_history(self):
+        if not is_in_the_history("HEAD"):
+            self.skipTest("not a working tree of Git")
+        if "true" in git("rev-parse", "--is-shallow-repository").stdout:
+            self.skipTest("the history is cut off")
+        self.assertEqual([f"{path.relative_to(ROOT)}: {commit}"
+                          for path in documents(ROOT)
+                          for commit in sorted(set(COMMIT.findall(
+                              text_of(path))))
+                          if re.search("[a-f]", commit)
+                          and not is_in_the_history(commit)], [])
+
+
+class PackagesTest(unittest.TestCase):
+    """docs/packages.md names each package, and what a build needs."""
+
+    def setUp(self):
+        self.text = text_of(ROOT / "docs/packages.md")
+
+    def test_every_package_has_its_row(self):
+        packages = re.findall(r"^Package: (\S+)$",
+                              text_of(ROOT / "debian/control"), re.MULTILINE)
+        self.assertIn("penstock-tools", packages)
+        self.assertEqual([name for name in packages
+                          if f"\n| `{name}` |" not in self.text], [])
+
+    def test_the_compilers_are_those_that_the_packages_are_tested_with(self):
+        compilers = re.search(r'^COMPILERS = "(.*)"$',
+                              text_of(ROOT / "tests/packages/packages_test.py"),
+                              re.MULTILINE)[1]
+        self.assertIn(f"apt-get install {compilers}\n", self.text)
+
+
+class ThreadsTest(unittest.TestCase):
+
+    def names(self):
+        """The names of threads in the sources that start threads."""
+        starts = re.compile(r"StartDetachedThread|EventLoop::Create|Crew ")
+        sources = [text_of(path)
+                   for path in (ROOT / "transport").glob("**/*.cc")]
+        return {name for text in sources if starts.search(text)
+                for name in re.findall(r'"(penstock-[a-z]+)"', text)}
+
+    def test_every_thread_is_in_both_documents(self):
+        self.assertGreater(len(self.names()), 8)
+        for file in "docs/threading.md", "docs/operations/capacity.md":
+            text = text_of(ROOT / file)
+            with self.subTest(file=file):
+                self.assertEqual([name for name in sorted(self.names())
+                                  if f"`{name}`" not in text], [])
+
+
+class PythonReadmeTest(unittest.TestCase):
+
+    def test_the_first_client_dials_what_the_first_server_serves(self):
+        text = text_of(ROOT / "python/README.md")
+        first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[:2]
+        served = re.findall(r'TensorServer\("(.*?)"\)', first)
+        dialled = re.findall(r'TensorClient\("(.*?)"\)', second)
+        self.assertEqual(len(served), 1)
+        self.assertEqual(served, dialled)
 
 
 class ProtocolTest(unittest.TestCase):
@@ -250,6 +336,11 @@ class CheckerTest(unittest.TestCase):
             claims("## What a hostile peer can do\n\nIt can\n\n- one,\n  two;\n"
                    "- three.\n\nIt cannot\n\n- four.\n\n## Else\n- five\n"),
             ["one, two;", "three.", "four."])
+
+    def test_commits_are_found(self):
+        self.assertEqual(COMMIT.findall("commit 9d671e4, (c74a969) `92fc0cf`"),
+                         ["9d671e4", "c74a969", "92fc0cf"])
+        self.assertEqual(COMMIT.findall("-n 1048576 of f00dbeef"), [])
 
     def test_a_test_of_another_name_is_none(self):
         self.assertFalse(has_test(ROOT, "greeting_test", "NoSuchTest"))
