@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds docs/operations/messages.md to the sources: each message that it quotes
-is there, and each that the sources log, or give as a reason, is in it."""
+is there, and each that the sources log, or give as a reason, is in it. Holds
+docs/faq.md to the sources, too."""
 
 import pathlib
 import re
@@ -8,7 +9,10 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DOCUMENT = ROOT / "docs/operations/messages.md"
+FAQ = ROOT / "docs/faq.md"
 FOLDERS = ("transport", "preload", "ps", "frameworks/tensorflow")
+# The FAQ quotes the doctor as well.
+DOCTOR = "cli/doctor"
 # All statuses of these come before users.
 SAID_IN_FULL = ("transport/settings/settings.cc",
                 "transport/settings/row.h",
@@ -66,8 +70,8 @@ def joined(path):
     return SEAM.sub("", text)
 
 
-def sources():
-    return [path for folder in FOLDERS
+def sources(folders=FOLDERS):
+    return [path for folder in folders
             for path in sorted((ROOT / folder).glob("**/*"))
             if path.suffix in (".c", ".cc", ".h")]
 
@@ -96,6 +100,16 @@ def quoted():
     """The messages: the first columns of the tables."""
     return re.findall(r"^\| `(.+?)` \|", DOCUMENT.read_text(encoding="utf-8"),
                       re.MULTILINE)
+
+
+# A command or a setting begins with the name of a program or variable.
+COMMAND = re.compile(r"(penstock|rdma|kill|tools/\S+) |PENSTOCK_\w+=")
+
+
+def messages_of(text):
+    """The quoted texts of a document that are sentences, and no commands."""
+    return [quote for quote in re.findall(r"`([^`\n]+)`", text)
+            if " " in quote and not COMMAND.match(quote)]
 
 
 def pieces(message):
@@ -141,6 +155,14 @@ class MessagesTest(unittest.TestCase):
                           for piece in pieces(message)
                           if piece not in self.strings], [])
 
+    def test_every_message_of_the_faq_is_in_the_sources(self):
+        messages = messages_of(FAQ.read_text(encoding="utf-8"))
+        self.assertGreater(len(messages), 8)
+        doctor = "\n".join(joined(path) for path in sources([DOCTOR]))
+        self.assertEqual([piece for message in messages
+                          for piece in pieces(message)
+                          if piece not in self.strings + doctor], [])
+
     def test_every_warning_and_error_of_the_log_is_quoted(self):
         missing, silent = [], {}
         for file, text in self.texts.items():
@@ -170,6 +192,11 @@ class CheckerTest(unittest.TestCase):
 
     def test_strings_in_two_pieces_are_one(self):
         self.assertEqual(SEAM.sub("", '"one "\n   "two"'), '"one two"')
+
+    def test_a_command_is_no_message(self):
+        self.assertEqual(messages_of("`kill -9 x`, `A=b`, `no device here`\n"
+                                     "`PENSTOCK_LOG=debug x`"),
+                         ["no device here"])
 
     def test_an_argument_ends_at_its_own_parenthesis(self):
         self.assertEqual(argument('f("a)", g(x)) + h()', 2), '"a)", g(x)')
