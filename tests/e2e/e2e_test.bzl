@@ -18,7 +18,7 @@ def e2e_test(name, src = None, size = "medium", timeout = "short", deps = [], **
       src: the source; NAME.cc by default.
       size: Bazel's size.
       timeout: Bazel's timeout.
-      deps: what the test needs beside the stack, gRPC, abseil and GoogleTest.
+      deps: what the test needs in addition to the stack, gRPC, abseil and GoogleTest.
       **kwargs: more arguments of cc_test.
     """
     stack_test(
