@@ -1,7 +1,7 @@
 // How fast tensors go from one GPU to another by way of both hosts, by
 // simulated time: which chunks and slots a staged pipeline wants; and what is
 // left of a copy on a device if a call goes before it. No GPU is needed, and no
-// figure of this is one of a GPU's. See docs/performance.md.
+// figure of this is one of a GPU's. See docs/method.md.
 //
 // Runs transport/device's own StagingPipeline. A stage works on one chunk at a
 // time, and takes what a chunk costs by itself, and its bytes at the stage's
@@ -25,7 +25,7 @@ namespace {
 
 struct Flags {
   double pcie_gb_per_s = 25;       // PCIe 4, 16 lanes
-  double transport_gb_per_s = 10;  // shm on the machine of performance.md
+  double transport_gb_per_s = 10;  // shm on the machine of docs/results.md
   double copy_us = 8;      // to queue a copy, and to be woken by its event
   double message_us = 10;  // a message of a stream
   double call_us = 60;     // a call whose message is used in place, over shm

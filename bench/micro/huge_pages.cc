@@ -1,6 +1,6 @@
 // What huge pages are worth to payloads in shared memory. The first argument
 // is what is asked for: 0 ordinary pages, 1 transparent huge ones, 2 reserved
-// ones; the label is what the kernel has given. See docs/performance.md.
+// ones; the label is what the kernel has given. See docs/method.md.
 
 #include "transport/fabric/shm/huge_pages.h"
 

@@ -1,5 +1,5 @@
 // Compressing and decompressing gradients beside a copy of them, in one run
-// with the same threads. See docs/performance.md.
+// with the same threads. See docs/method.md.
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Steps of optimizers beside the limit that memory sets, in one run with the
-// same threads. See docs/performance.md.
+// same threads. See docs/method.md.
 
 #include <algorithm>
 #include <chrono>

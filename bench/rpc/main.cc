@@ -8,7 +8,7 @@
 // A stream times the time from one message to the next and checks at its end
 // that the reader saw all.
 //
-// docs/performance.md describes the method; --help has the flags. Exit codes:
+// docs/method.md describes the method; --help has the flags. Exit codes:
 // 0 measured, 1 an error or a transport asked for by name is unavailable,
 // 2 a wrong flag.
 

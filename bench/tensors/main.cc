@@ -1,5 +1,5 @@
 // tensors: how long one step's variables of a real model take to where they are
-// read; see docs/performance.md.
+// read; see docs/method.md.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

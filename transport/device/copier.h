@@ -41,7 +41,8 @@ class Copier {
     // How many slots a transfer has, and their size. Two slots keep the device
     // and the CPU both at work; more even out what disturbs one of them. With
     // 2 MiB, what a chunk costs beside its bytes (about 10 us) is less than a
-    // tenth of its copy over PCIe; see docs/performance.md.
+    // tenth of its copy over PCIe; see
+    // docs/lab/2026-11-25-gpus-simulated.md.
     int slots = 4;
     size_t slot_bytes = 2 << 20;
     // How many transfers have slots at once: 64 MiB of pinned memory.

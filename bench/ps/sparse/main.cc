@@ -1,4 +1,4 @@
-// Sparse tables beside a std::unordered_map, see docs/performance.md.
+// Sparse tables beside a std::unordered_map, see docs/method.md.
 //
 // Each contender is filled, measured and given back before the next, by turns
 // and several times, since two of them would not fit into memory that others

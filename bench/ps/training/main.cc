@@ -1,6 +1,6 @@
 // A parameter server end to end: the same service over stock gRPC and over
 // Penstock, and a plain program that steps in its own memory. See
-// docs/performance.md.
+// docs/method.md.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
