@@ -201,6 +201,20 @@ class CommitsTest(unittest.TestCase):
                           and not is_in_the_history(commit)], [])
 
 
+class LabTest(unittest.TestCase):
+    """docs/lab has one dated page per study, and an index."""
+
+    def test_every_study_has_its_date_and_its_row(self):
+        folder = ROOT / "docs/lab"
+        index = text_of(folder / "README.md")
+        studies = sorted(path.name for path in folder.iterdir()
+                         if path.name != "README.md")
+        self.assertGreater(len(studies), 20)
+        rows = re.findall(r"^\| (\d{4}-\d\d-\d\d) \| \[.*\]\((\1-.*\.md)\) \|",
+                          index, re.MULTILINE)
+        self.assertEqual(studies, sorted(name for _, name in rows))
+
+
 class PackagesTest(unittest.TestCase):
     """docs/packages.md names each package, and what a build needs."""
 
