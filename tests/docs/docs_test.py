@@ -201,6 +201,34 @@ class CommitsTest(unittest.TestCase):
                           and not is_in_the_history(commit)], [])
 
 
+DATE = re.compile(r"\b(?:January|February|March|April|May|June|July|August|"
+                  r"September|October|November|December)\s+20\d\d\b"
+                  r"|\b20\d\d-\d\d-\d\d\b(?!-)")
+
+
+class MapTest(unittest.TestCase):
+
+    def test_the_map_has_every_page(self):
+        folder = ROOT / "docs"
+        linked = set(LINK.findall(text_of(folder / "README.md")))
+        linked = {target.partition("#")[0] for target in linked}
+        pages = [path.relative_to(folder).as_posix()
+                 for path in sorted(folder.glob("**/*.md"))
+                 if path.parent.name != "lab" and path.name != "README.md"]
+        self.assertGreater(len(pages), 20)
+        self.assertEqual([page for page in pages if page not in linked], [])
+
+    def test_only_studies_and_results_have_dates(self):
+        self.assertTrue(DATE.search("on 23\nNovember 2026"))
+        self.assertEqual(
+            [f"{path.relative_to(ROOT)}: {found[0]}"
+             for path in documents(ROOT)
+             if path.parent.name != "lab"
+             and path.name not in ("results.md", "CHANGELOG.md")
+             for found in DATE.finditer(without_code_blocks(text_of(path)))],
+            [])
+
+
 class LabTest(unittest.TestCase):
     """docs/lab has one dated page per study, and an index."""
 
