@@ -3,6 +3,11 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
+# Prints the version of Penstock, from the one place that holds it.
+penstock_version() {
+  sed -n 's/^#define PENSTOCK_VERSION "\(.*\)"$/\1/p' "$root/penstock/version.h"
+}
+
 # A program that runs Bazel's command line, with its own arguments; none by
 # default. Empty for `query` and `info`, whose output is read.
 bazel_prefix=()

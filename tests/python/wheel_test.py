@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import sysconfig
@@ -37,7 +38,8 @@ def make_wheel(tmp_path_factory):
 
 def test_its_tag_says_where_it_runs(wheel):
     python = "cp%d%d" % sys.version_info[:2]
-    assert wheel.name.endswith(f"-{python}-{python}-linux_x86_64.whl")
+    assert re.fullmatch(rf"penstock-\d+\.\d+\.\d+-{python}-{python}-"
+                        r"linux_x86_64\.whl", wheel.name)
 
 
 def test_it_has_what_the_package_has_and_no_more(wheel):
