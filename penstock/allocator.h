@@ -1,5 +1,5 @@
-// Memory for large messages that shm carries without a copy. penstock.h
-// includes this.
+// A pool of shared memory for large messages, which shm carries without a copy.
+// penstock.h includes this header.
 
 #ifndef PENSTOCK_ALLOCATOR_H_
 #define PENSTOCK_ALLOCATOR_H_
@@ -20,21 +20,22 @@ namespace penstock {
 //   grpc::Slice slice = buffer.ToSlice();
 //   grpc::ByteBuffer message(&slice, 1);
 //
-// Over shm, such a slice, or a part of one of 4 KiB or more, is not copied: the
-// receiver's slice is this memory. A message may mix such slices with others.
-// Other paths send it like any other message. Allocating and freeing take a
-// lock for a moment. When the pool has to grow, Allocate() takes about 50 ms
-// per 256 MiB.
+// Over shm, such a slice is not copied, nor is a part of such a slice of 4 KiB
+// or more: the receiver's slice is this memory. A message may mix such slices
+// with others. Other paths send such a slice like any other.
 //
-// The pool holds what PENSTOCK_SHM_ARENA_MIB says, by default 1 GiB, or a
-// quarter of the memory of the machine or of the control group if that is less.
-// Messages that are copied into it count too. When it is full, or the system
-// has no shared memory, buffers are ordinary memory. Thread-safe.
+// Allocating and freeing take a lock for a moment. When the pool has to grow,
+// Allocate() takes about 50 ms per 256 MiB.
+//
+// PENSTOCK_SHM_ARENA_MIB limits the pool. The default is 1 GiB, or a quarter of
+// the memory of the machine or control group if that is less. Messages that are
+// copied into the pool count too. Buffers are ordinary memory if the pool is
+// full, or if the system has no shared memory. Thread-safe.
 class Allocator {
  public:
-  // A share in a piece of memory that is aligned to 64 bytes. Copies share the
-  // memory. It is freed with the last share: buffers, slices, messages under
-  // way, and peers that still use it.
+  // A reference to memory that is aligned to 64 bytes. Copies share the memory.
+  // The last reference frees the memory: references are buffers, slices,
+  // messages in flight, and peers that still use the memory.
   class Buffer {
    public:
     Buffer() = default;
@@ -42,15 +43,17 @@ class Allocator {
     explicit operator bool() const { return data_ != nullptr; }
     uint8_t* data() const { return data_.get(); }
     size_t size() const { return size_; }
-    // Whether the memory is from the pool, rather than ordinary memory.
+    // Returns true if the memory is from the pool, false if it is ordinary
+    // memory.
     bool is_pooled() const { return is_pooled_; }
 
     // Returns a slice that shares the memory. Once it is sent, do not write to
     // the memory until is_shared() is false: a peer may be reading it.
     grpc::Slice ToSlice() const;
-    // Whether anything else shares the memory: another buffer, a slice, a
-    // message under way, or a peer that still uses it. May stay true after the
-    // peer has given it back, until the connection next has traffic.
+    // Returns true if anything else shares the memory: another buffer, a slice,
+    // a message in flight, or a peer that still uses the memory. May stay true
+    // after the peer has given the memory back, until the next traffic of the
+    // connection.
     bool is_shared() const { return data_.use_count() > 1; }
 
    private:

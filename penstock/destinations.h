@@ -1,5 +1,5 @@
-// Memory of the program's for the answers of calls, which Penstock receives
-// into where it can. penstock.h includes this.
+// Memory of the program for the answers of calls. Penstock receives into this
+// memory where it can. penstock.h includes this header.
 
 #ifndef PENSTOCK_DESTINATIONS_H_
 #define PENSTOCK_DESTINATIONS_H_
@@ -23,26 +23,29 @@ class Destinations;
 //   places->AttachTo(&context);
 //   call->StartCall();
 //
-// Over verbs, a part of the answer that has the size of a range is read into
-// that range, by the device: the answer's slice then is the range itself, and
-// lies at its address. There is a part for each slice that the sender's message
-// has, of 64 KiB or more. Of ranges of one size, the first is used first. All
-// else lies where it would without this, and the program copies what it wants.
-// So do look where a slice lies; whether a range was used depends on the path,
-// on what the peer sends, and on what can be registered.
+// Over verbs, the device reads a part of the answer straight into a range of
+// the same size: the answer's slice then is the range itself, and has its
+// address. A part is a slice of 64 KiB or more of the sender's message. Of
+// ranges of one size, the first is used first. Everything else arrives as
+// without this object, and the program copies what it needs.
 //
-// Over shm, where processes share memory the answer is used where the sender
-// has it, and where they do not, ranges are used for slices of 4 KiB or more.
-// Over tcp and HTTP/2 they are not used.
+// Check the address of each slice. Three things decide whether a range is used:
+// the path, the slices that the peer sends, and the memory that can be
+// registered.
 //
-// The first large message that a call receives uses them. While that message,
-// or a read for an earlier call or attempt, has them, other calls do not.
+// Over shm, the answer stays in the sender's memory if the processes share
+// memory. If they do not, ranges are used for slices of 4 KiB or more. Over tcp
+// and HTTP/2, ranges are not used.
+//
+// The first large message that a call receives uses the ranges. Other calls
+// cannot use them until that message is freed, and until reads for earlier
+// calls or attempts have ended.
 //
 // Thread-safe, but for AttachTo().
 class Destinations {
  public:
-  // What a range is made of: the host's memory, or that of a device of this
-  // process (docs/gpu.md), which only a device can touch.
+  // The kind of memory of a range: the host's memory, or memory of a device of
+  // this process (docs/gpu.md), which only a device can access.
   enum class Kind { kHost, kDevice };
   struct Range {
     void* data = nullptr;
@@ -50,26 +53,27 @@ class Destinations {
     Kind kind = Kind::kHost;
   };
 
-  // How long devices may keep the ranges registered. To register takes tens of
-  // microseconds and some for each page. So kOnce uses ranges above 256 KiB
-  // only, and others if they are in memory that RegisterMemory() has declared,
-  // or of Allocator.
+  // How long devices may keep the ranges registered. Registering takes tens of
+  // microseconds, plus some time for each page. Therefore kOnce registers only
+  // ranges above 256 KiB. Smaller ranges are used only in memory of Allocator,
+  // or in memory that RegisterMemory() has declared.
   enum class Use {
     kOnce,
-    // As long as this object lives: make it once, and attach it to one call
-    // after another. The ranges are as if declared by RegisterMemory().
+    // As long as this object lives. Make the object once, and attach it to one
+    // call after another. The ranges count as declared by RegisterMemory().
     kOften,
   };
 
-  // Where slices of the answer may lie. With kAnywhere, and where a range is a
-  // device's, some may lie in memory of devices, also of the peer's, which only
-  // a device can read. Else all are on the host.
+  // Where slices of the answer may be. With kAnywhere and a range of a device,
+  // some slices may be in memory of devices, also of the peer's devices, which
+  // only a device can read. Otherwise all slices are on the host.
   enum class Slices { kHost, kAnywhere };
 
-  // `owner` keeps the ranges valid. It is held until this object, and every
-  // call and message that has it, are gone, and is let go on any thread. May be
-  // null, if in_use() is minded instead. Ranges that overlap one before them
-  // are never used.
+  // `owner` keeps the ranges valid. This object, its calls and their messages
+  // hold a reference to `owner`; the last of them releases the reference, on
+  // any thread. `owner` may be null if the program waits for in_use() to be
+  // false before freeing a range. Ranges that overlap an earlier range are
+  // never used.
   static std::shared_ptr<Destinations> Make(const std::vector<Range>& ranges,
                                             std::shared_ptr<const void> owner,
                                             Use use = Use::kOnce);
@@ -80,16 +84,16 @@ class Destinations {
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
 
-  // Gives the ranges to the call of `context`: after it was prepared, by
-  // PrepareAsync...() or with a reactor, and before it is started. Does nothing
-  // in a process that cannot use Penstock. Nothing of this leaves the process,
-  // whatever carries the call.
+  // Gives the ranges to the call of `context`. Call it after the call was
+  // prepared, by PrepareAsync...() or with a reactor, and before the call is
+  // started. Does nothing in a process that cannot use Penstock. Sends nothing
+  // to the peer, over any path.
   void AttachTo(grpc::ClientContext* context) const;
 
-  // Whether a call may yet write to the ranges, or has written a message there
-  // of which there are slices. A call that has ended, with an error, may do so
-  // for a while: until reads end that were under way, or their connection does,
-  // which takes seconds at most if some thread waits in gRPC meanwhile.
+  // Returns true while a call may still write to the ranges, or while slices of
+  // a message in the ranges exist. A call that failed may still write for a
+  // while: until its reads end, or its connection does. This takes seconds at
+  // most if some thread waits in gRPC meanwhile.
   bool in_use() const;
 
  private:

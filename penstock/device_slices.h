@@ -1,4 +1,4 @@
-// Messages in the memory of GPUs, for those who read slices themselves;
+// Messages in the memory of GPUs, for programs that read slices themselves; see
 // docs/gpu.md. Most programs want tensor_service, which uses this.
 
 #ifndef PENSTOCK_DEVICE_SLICES_H_
@@ -8,19 +8,21 @@
 
 namespace penstock {
 
-// Has messages to this process's servers lie where they are received, perhaps
-// in memory of devices, also of the peer's, for all calls whose path begins
-// with `prefix`: "/package.Service/". Else all slices are on the host. The
-// handlers must not have the CPU read a slice that is not. Such memory stays
-// the peer's: copy it, or drop it soon.
+// Lets messages to this process's servers stay where they are received, for all
+// calls whose path begins with `prefix` ("/package.Service/"). Slices may then
+// be in memory of devices, also of the peer's devices. Without this call all
+// slices are on the host.
 //
-// Does nothing in a process that has not named its devices, which
-// tensor_service does: a program built in this tree, or one of the package
-// python3-penstock.
+// Handlers must not let the CPU read a slice that is not on the host. Memory of
+// the peer stays the peer's: copy it, or release it soon.
+//
+// Does nothing in a process that has not named its devices. tensor_service
+// names them, in programs that are built in this tree and in those of the
+// package python3-penstock.
 //
 // Holds for calls that begin later, and cannot be undone. Thread-safe.
 //
-// A client says the same of one call by Destinations (destinations.h).
+// A client asks for the same in one call by Destinations (destinations.h).
 void AcceptDeviceSlices(const std::string& prefix);
 
 }  // namespace penstock

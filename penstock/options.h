@@ -10,14 +10,14 @@
 
 namespace penstock {
 
-// What can carry a session, best first.
+// The fabrics that can carry a session, best first.
 enum class Fabric {
   kShm,    // shared memory, between two processes on one host
   kVerbs,  // RDMA, over InfiniBand or RoCE
   kTcp,    // Penstock's frames on the TCP (or TLS) connection itself
 };
 
-// What happens when a connection can use none of the wanted fabrics.
+// The action if a connection can use none of the wanted fabrics.
 enum class Policy {
   kRequire,  // refuse the connection, with the reason in its status
   kPrefer,   // use the next best, in the worst case stock HTTP/2
@@ -28,27 +28,26 @@ enum class Policy {
 enum class ShmSharing {
   // Read a message where the sender has put it, without a copy, if the sender
   // is a process of the same user. Such a process could change the message
-  // while it is parsed. Copy the messages of other users' processes.
+  // while it is parsed. Messages of other users' processes are copied.
   kSameUid,
   kCopy,  // copy every message to private memory before delivering it
   kOff,   // use no shared memory
 };
 
-// Whether RDMA may carry a connection whose security promises privacy, as TLS
-// does. RDMA neither encrypts nor authenticates what it carries.
+// How RDMA treats a connection whose security promises privacy, as TLS does.
+// RDMA neither encrypts nor authenticates its data.
 enum class DataProtection {
-  kRequired,  // no: do not use RDMA, TLS carries everything
-  // Yes, for networks that nobody else reaches. Lowers the security level that
-  // gRPC reports to NONE, so that gRPC does not send credentials that need
-  // privacy.
+  kRequired,  // do not use RDMA for such a connection: TLS carries everything
+  // Allow RDMA, for networks that nobody else reaches. Lowers the security
+  // level that gRPC reports to NONE, so that gRPC does not send credentials
+  // that need privacy.
   kNone,
 };
 
 // Settings of one channel or one server. An empty field is taken from the
-// environment, and if that does not set it either, from the default. See
-// docs/settings.md for the defaults.
+// environment, then from the default. See docs/settings.md for the defaults.
 struct Options {
-  // PENSTOCK_POLICY: what happens when none of `fabrics` can be used.
+  // PENSTOCK_POLICY: what to do if none of `fabrics` can be used.
   absl::optional<Policy> policy;
   // PENSTOCK_FABRICS: which fabrics may carry a session, best first, each once.
   absl::optional<std::vector<Fabric>> fabrics;
@@ -67,22 +66,23 @@ struct Options {
   // PENSTOCK_VERBS_TRAFFIC_CLASS: the DSCP and ECN bits, 0 to 255. Selects the
   // service level on InfiniBand. -1: the system's default.
   absl::optional<int> verbs_traffic_class;
-  // PENSTOCK_EAGER_MAX: the most bytes of a message that is sent eagerly, 1 to
-  // 130816. Larger messages are announced and read. 0: as measured.
+  // PENSTOCK_EAGER_MAX: the size limit, in bytes, of messages that are sent
+  // eagerly, 1 to 130816. Larger messages are announced and read. 0: as
+  // measured.
   absl::optional<int> eager_max_bytes;
   // PENSTOCK_CHUNK: the bytes of each piece in which an announced message is
   // read, 4096 to 1048576. 0: as measured.
   absl::optional<int> chunk_bytes;
-  // PENSTOCK_VERBS_CACHE_MIB: how many MiB of the memory that was declared with
-  // RegisterMemory() stay registered with an RDMA device between messages. 0:
-  // none.
+  // PENSTOCK_VERBS_CACHE_MIB: the limit, in MiB, of memory that stays
+  // registered with an RDMA device between messages. Only memory that was
+  // declared with RegisterMemory() stays registered. 0: none.
   absl::optional<int> verbs_cache_mib;
-  // PENSTOCK_DATA_PROTECTION: whether RDMA may carry what TLS would protect.
+  // PENSTOCK_DATA_PROTECTION: allows RDMA for connections that TLS protects.
   absl::optional<DataProtection> data_protection;
-  // PENSTOCK_HEARTBEAT_MS: how many milliseconds nothing may pass over the TCP
+  // PENSTOCK_HEARTBEAT_MS: the limit, in milliseconds, of silence on the TCP
   // connection while shared memory or RDMA carries its calls, 10 to 3600000.
-  // Load balancers, proxies and NATs drop a connection that is silent for
-  // longer than they allow. 0: any time.
+  // Load balancers, proxies and NATs drop a connection that is silent for too
+  // long. 0: no limit.
   absl::optional<int> heartbeat_ms;
 };
 

@@ -37,11 +37,11 @@
 namespace penstock {
 
 // Makes every port of the server that `builder` starts accept Penstock clients
-// beside HTTP/2 ones. Call it once, before BuildAndStart(). Policy::kOff leaves
-// the builder as it is.
+// as well as HTTP/2 clients. Call it once, before BuildAndStart(). With
+// Policy::kOff, leaves the builder as it is.
 //
 // If this process cannot use Penstock (another gRPC release is loaded, or a
-// setting is bad), logs the reason and leaves the server a stock one. With
+// setting is bad), logs the reason, and the server stays a stock one. With
 // Policy::kRequire, BuildAndStart() then fails.
 void Enable(grpc::ServerBuilder* builder, const Options& options = {});
 
@@ -56,12 +56,11 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
     std::shared_ptr<grpc::ChannelCredentials> credentials,
     const Options& options = {});
 
-// Declares memory from which the application sends again and again over RDMA.
-// A device reads only memory that is registered with it, and registering takes
-// system calls and time for each page. Declared memory is sent from where it
-// lies, and stays registered between messages, within
-// Options::verbs_cache_mib and the limit of locked memory. Sending from other
-// memory is correct too, but slower.
+// Declares memory from which the application sends repeatedly over RDMA. A
+// device reads only memory that is registered with it, and registering takes
+// system calls and time for each page. Declared memory is sent in place, and
+// stays registered between messages, within Options::verbs_cache_mib and the
+// limit of locked memory. Sending from other memory is correct too, but slower.
 //
 // While this object lives, the owner of the memory must not free it, unmap it,
 // map other pages in its place, or give its pages back with madvise().
@@ -69,25 +68,26 @@ std::shared_ptr<grpc::ChannelCredentials> Credentials(
 // still holds: do not write to memory while a slice of it is being sent.
 class RegisteredMemory {
  public:
-  // Ends the declaration. Messages may be under way: gRPC's slices keep the
+  // Ends the declaration. Messages may be in flight: gRPC's slices keep the
   // memory that they need.
   virtual ~RegisteredMemory() = default;
 };
 
 // Declares [data, data + size). The caller owns the memory, and destroys the
-// result before freeing it. Returns null if the range is empty, or if a part of
-// it is declared already, as is the memory of Allocator.
+// result before freeing the memory. Returns null if the range is empty, or if a
+// part of the range is declared already. All memory of Allocator is declared
+// already.
 std::unique_ptr<RegisteredMemory> RegisterMemory(const void* data, size_t size);
 
-// Describes what carries one live connection of a channel.
+// Describes the path of one live connection of a channel.
 struct PathReport {
   std::string peer;    // "ipv4:127.0.0.1:50051"
   std::string path;    // "shm", "verbs", "tcp" or "http2"
-  std::string detail;  // what the path consists of, such as "ring 256 KiB"
+  std::string detail;  // the parts of the path, such as "ring 256 KiB"
   std::string reason;  // why no better path is used; empty for the best one
   // The present sizes, as set or as measured; 0 for http2. This side sends
-  // messages of up to eager_max_bytes eagerly. It reads larger ones in pieces
-  // of chunk_bytes, unless the path lets it use them in place.
+  // messages of up to eager_max_bytes eagerly. Reads larger ones in pieces of
+  // chunk_bytes, unless the path allows using them in place.
   uint64_t eager_max_bytes = 0;
   uint64_t chunk_bytes = 0;
   // Counted from the start of the connection; 0 for http2.
@@ -108,8 +108,8 @@ std::ostream& operator<<(std::ostream& out, const PathReport& report);
 // release is loaded, returns one report that says so and names no peer.
 std::vector<PathReport> DescribePaths(grpc::Channel& channel);
 
-// The same for the connections that `server` has accepted, and which live:
-// those of clients without Penstock too, whose path is "http2". `server` need
+// Returns one report for each live connection that `server` has accepted.
+// Clients without Penstock are included, with the path "http2". `server` need
 // not have been enabled, and may be shutting down. Returns none if its channelz
 // is disabled.
 std::vector<PathReport> DescribePaths(grpc::Server& server);

@@ -1,11 +1,12 @@
 """static_library: one archive of all that a cc_library is made of."""
 
-# The objects become one, so that a program that links the archive gets the
-# registrations with the rest: nothing refers to them. What the version script
-# does not name becomes local. --force-group-allocation dissolves the groups of
-# inline functions: a linker that kept such a group of ours would drop the
-# program's own copy, and ours has no global names. The notes of the probes go:
-# gold does not link them into a program from which it leaves out what is unused.
+# All objects are merged into one, so that a program that links the archive also
+# gets the registrations, to which nothing refers. Symbols that the version
+# script does not name become local. --force-group-allocation dissolves the
+# groups of inline functions. Otherwise a linker that kept a group of ours,
+# which has no global names, would drop the program's own copy. The notes of the
+# probes are removed, because gold cannot link them into a program from which it
+# drops unused probes.
 _COMMAND = """
 set -eu
 sed -nE 's/^ +(_Z.*);$/\\1/p' "$1" > "$2.names"

@@ -24,7 +24,7 @@ std::shared_ptr<Destinations> Destinations::Make(
     memory::DeviceAccess* device = nullptr;
     if (range.kind == Kind::kDevice) {
       device = memory::DevicesOfProcess();
-      if (device == nullptr) continue;  // nothing could write there
+      if (device == nullptr) continue;  // no device could write there
     }
     all.push_back({static_cast<uint8_t*>(range.data), range.size, device});
   }

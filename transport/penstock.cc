@@ -18,8 +18,8 @@
 namespace penstock {
 namespace {
 
-// Makes BuildAndStart() fail. The only way to do that is a port that cannot be
-// bound.
+// Makes BuildAndStart() fail, by a port that cannot be bound. gRPC offers no
+// other way.
 void Refuse(grpc::ServerBuilder* builder) {
   builder->AddListeningPort(
       "unix:/dev/null/penstock-is-required-but-not-usable",

@@ -17,7 +17,7 @@ using fabric::shm::Arena;
 using fabric::shm::ArenaLease;
 using fabric::shm::HugePages;
 
-// A bad value has been logged with the first channel or server, or will be.
+// Ignores a bad value: the first channel or server logs it.
 HugePages PagesOfPool() {
   static const HugePages pages =
       ResolveShmHugePages().value_or(HugePages::kTransparent);

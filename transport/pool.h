@@ -1,5 +1,5 @@
-// Memory that peers of this process's user can read, for those who know no
-// gRPC.
+// Memory that peers of this process's user can read, for code that does not
+// know gRPC.
 
 #ifndef PENSTOCK_TRANSPORT_POOL_H_
 #define PENSTOCK_TRANSPORT_POOL_H_
@@ -10,8 +10,9 @@
 
 namespace penstock {
 
-// Returns `bytes` of the pool, not cleared, which the last share gives back.
-// Null if there is no room, or no shared memory. Thread-safe.
+// Allocates `bytes` from the pool, uninitialised. The last reference returns
+// them to the pool. Returns null if the pool has no room, or if there is no
+// shared memory. Thread-safe.
 std::shared_ptr<uint8_t> AllocateFromPool(size_t bytes);
 
 }  // namespace penstock

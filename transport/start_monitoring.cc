@@ -25,7 +25,7 @@ void StartPort() {
   }
 }
 
-// Nothing is done before the first connection.
+// Defers all work to the first connection.
 void StartStatusSocket() {
   if (ResolveStatusSocket().value_or(StatusSocket::kOff) == StatusSocket::kOn) {
     monitoring::ServeStatusFromFirstConnection();

@@ -1,12 +1,12 @@
-// Starts what shows a process to those who watch it: the port of metrics, the
-// status socket and the trace, as the environment says.
+// Starts the monitoring of a process: the port of metrics, the status socket
+// and the trace, as the environment says.
 #ifndef PENSTOCK_TRANSPORT_START_MONITORING_H_
 #define PENSTOCK_TRANSPORT_START_MONITORING_H_
 
 namespace penstock {
 
-// Does so at its first call in the process. Any thread. What cannot be started
-// is logged, and the program goes on without it.
+// Starts monitoring at the first call in the process. Any thread. If something
+// cannot be started, logs the reason, and the program goes on without it.
 void StartMonitoringOnce();
 
 }  // namespace penstock

@@ -18,11 +18,12 @@ using Share = std::shared_ptr<uint8_t>;
 
 void GiveBack(void* share) { delete static_cast<Share*>(share); }
 
-// The process for which the pool serves slices; 0 before. Not its children.
+// The process for which the pool serves slices, not its children; 0: none yet.
 std::atomic<pid_t> served{0};
 
-// Is gRPC's own in all but where slices come from. gRPC's C++ calls its core
-// through this interface; what forwards is in the interface's order.
+// Forwards everything to gRPC's own, except allocation of slices. gRPC's C++
+// calls its core through this interface. Methods are in the order of the
+// interface.
 class PooledCodegen final : public grpc::CoreCodegenInterface {
  public:
   explicit PooledCodegen(grpc::CoreCodegenInterface* inner) : inner_(inner) {}

@@ -1,4 +1,4 @@
-// Where stubs serialise messages to.
+// Shared memory into which gRPC's stubs serialise messages.
 
 #ifndef PENSTOCK_TRANSPORT_STUB_MEMORY_H_
 #define PENSTOCK_TRANSPORT_STUB_MEMORY_H_
@@ -11,24 +11,25 @@
 
 namespace penstock {
 
-// Shorter messages are sent eagerly, from wherever they lie.
+// The smallest slice from the pool. Shorter messages are sent eagerly, from any
+// memory.
 constexpr size_t kPooledSliceBytes = 16 * 1024;
 
-// Has gRPC's C++ take slices of kPooledSliceBytes or more from the pool
-// (pool.h) from now on: those that stubs serialise into, and
+// Makes gRPC's C++ allocate slices of kPooledSliceBytes or more from the pool
+// (pool.h) from now on: the slices that stubs serialise into, and those of
 // grpc::Slice(size_t). Shared memory then carries their messages without a
-// copy. Slices come from the heap where the pool has no room, and in the child
-// of a fork, where a thread that is not there may hold the pool's lock.
+// copy. Slices come from the heap if the pool has no room, and in the child of
+// a fork, where a thread that the child does not have may hold the pool's lock.
 //
-// Works for the whole process and cannot be undone. Call it at any time, also
-// before gRPC is initialised; calls after the first do nothing. Thread-safe,
-// but for gRPC, which reads the pointer that this sets without a lock: so call
-// it before messages are sent.
+// Works for the whole process and cannot be undone. May be called at any time,
+// also before gRPC is initialised; calls after the first do nothing.
+// Thread-safe by itself. But gRPC reads the pointer that this sets without a
+// lock, so call it before messages are sent.
 void ServeStubsFromPool();
 
-// Returns such a slice, for those who use gRPC's core. None if it would come
-// from the heap, as it does where ServeStubsFromPool() was not called.
-// Thread-safe.
+// Returns a slice from the pool, for users of gRPC's core. Returns none if the
+// slice would come from the heap, as it does if ServeStubsFromPool() was not
+// called. Thread-safe.
 absl::optional<grpc_slice> NewPooledSlice(size_t length);
 
 }  // namespace penstock

@@ -39,8 +39,8 @@ void SayLateOnce() {
   (void)early;
 }
 
-// Logs bad settings of the process, once. Without this they would be read, and
-// logged, only when a thread first waits.
+// Logs bad settings of the process, once. Without this call a bad setting would
+// be read, and logged, only when a thread first waits.
 void CheckProcessSettingsOnce() {
   static const bool good = [] {
     const absl::Status all[] = {
@@ -63,20 +63,20 @@ bool MayShare(const Settings& settings) {
          settings.shm_sharing == ShmSharing::kSameUid;
 }
 
-// The process that first asked.
+// Returns the id of the process that called this first.
 pid_t StagingProcess() {
   static const pid_t process = getpid();
   return process;
 }
 
-// Not in the child of a fork, where a thread that is not there may hold the
-// pool's lock.
+// Returns null in the child of a fork, where a thread that the child does not
+// have may hold the pool's lock.
 std::shared_ptr<uint8_t> AllocateStaging(size_t bytes) {
   return getpid() == StagingProcess() ? AllocateFromPool(bytes) : nullptr;
 }
 
-// For a process with a channel or server that may use shared memory. In any
-// other, stubs stay as they are.
+// Lets stubs use the pool in a process with a channel or server that may use
+// shared memory. In other processes, stubs stay as they are.
 void PlaceStubMemory(const Settings& settings) {
   if (MayShare(settings)) {
     (void)StagingProcess();

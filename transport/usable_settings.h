@@ -1,4 +1,4 @@
-// Whether this process can use Penstock, and with which settings.
+// Finds out if this process can use Penstock, and with which settings.
 
 #ifndef PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
 #define PENSTOCK_TRANSPORT_USABLE_SETTINGS_H_
@@ -10,14 +10,14 @@
 namespace penstock {
 
 // Returns the settings, or logs and returns why Penstock cannot be used.
-// Policy::kOff is not such a reason: the caller checks for it, and logs
-// nothing. Thread-safe, as all here.
+// Policy::kOff is no such reason: the caller checks for it, and logs nothing.
+// All functions here are thread-safe.
 absl::StatusOr<Settings> UsableSettings(const Options& options);
 
-// Makes the process ready for its first channel over Penstock: places the
-// memory of stubs, and warns, once, if threads that wait in gRPC cannot poll.
+// Prepares the process for its first channel over Penstock: places the memory
+// of stubs, and warns, once, if threads that wait in gRPC cannot poll.
 void PrepareForChannel(const Settings& settings);
-// The same for a server, which cannot be made over Penstock if they cannot.
+// Prepares the process for its first server: places the memory of stubs.
 void PrepareForServer(const Settings& settings);
 
 // Logs why Penstock is not used.

@@ -1,4 +1,4 @@
-// Sizes, as people read them.
+// Sizes in a form for people.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_
 #define PENSTOCK_TRANSPORT_BASE_BYTES_TEXT_H_

@@ -11,9 +11,9 @@
 namespace penstock {
 namespace base {
 
-// Not by /proc, which may be missing, and for which a descriptor would be
-// needed. The lowest free number tells too little: it may be that of a
-// descriptor which was closed just now, below many that are in use.
+// Does not read /proc, which may be missing, and which needs a descriptor. The
+// lowest free number says too little: it may belong to a descriptor that was
+// closed just now, below many that are in use.
 Descriptors Descriptors::Now() {
   constexpr int64_t kMostLooks = 16 * 1024;
   constexpr int64_t kUnlimited = std::numeric_limits<int32_t>::max();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxTextBytes = 200;
 
-// How many letters to insert, drop or replace (Levenshtein's distance).
+// Returns how many letters to insert, drop or replace (Levenshtein's distance).
 size_t Distance(absl::string_view a, absl::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -33,7 +33,8 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 std::string Nearest(absl::string_view text,
                     const std::vector<std::string>& known) {
-  // Two letters that changed places count as two; and a third may be wrong.
+  // Accepts a distance of at most a third of the letters, plus one. Two swapped
+  // letters count as two.
   size_t best = std::min<size_t>(text.size(), 64) / 3 + 2;
   std::string nearest;
   for (const std::string& each : known) {

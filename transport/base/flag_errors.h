@@ -1,4 +1,4 @@
-// Explains to people what is wrong with a command line.
+// Explains errors in a command line.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_FLAG_ERRORS_H_
 #define PENSTOCK_TRANSPORT_BASE_FLAG_ERRORS_H_
@@ -11,19 +11,19 @@
 namespace penstock {
 namespace base {
 
-// Returns the one of `known` that is most like `text`, if any is alike enough
-// to be what was meant; else "".
+// Returns the element of `known` that is most similar to `text`. Returns "" if
+// none is similar enough.
 std::string Nearest(absl::string_view text,
                     const std::vector<std::string>& known);
 
-// Says that there is no flag `word` ("--quik", or "--quik=1"), and which of
-// `known` ("--quick") is meant perhaps.
+// Returns a text saying that there is no flag `word` ("--quik", or "--quik=1"),
+// with the similar flag of `known` ("--quick") if there is one.
 std::string UnknownFlag(absl::string_view word,
                         const std::vector<std::string>& known);
 
-// Returns what is wrong with the first word of the form "--name=", of which a
-// script has not set the value; "" if there is none. A parser may take the next
-// word for the value.
+// Returns an error text for the first word of the form "--name=", whose value a
+// script has not set. Returns "" if there is none. Without this check a parser
+// may take the next word for the value.
 std::string FlagWithoutValue(const std::vector<std::string>& words);
 
 }  // namespace base

@@ -28,13 +28,13 @@ using Level = spdlog::level::level_enum;
 
 std::atomic<uint64_t> left_out{0};
 
-// Limits the lines of some levels.
+// The limit for the lines of some levels.
 struct Allowance {
   TokenBucket bucket{kLogBurst, absl::Seconds(1) / kLogLinesPerSecond};
   uint64_t left_out = 0;
 };
 
-// Writes lines within the limits. Spdlog calls it with mutex_ held.
+// Writes lines within the limits. Spdlog calls the sink with mutex_ held.
 class Sink : public spdlog::sinks::base_sink<std::mutex> {
  protected:
   void sink_it_(const spdlog::details::log_msg& line) override {
@@ -64,9 +64,9 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
     return Write(line);
   }
 
-  // Does without spdlog's formatter, which calls localtime_r(). That takes a
-  // lock of the C library, which stays locked in the child of a fork if another
-  // thread held it.
+  // Does not use spdlog's formatter, which calls localtime_r(). localtime_r()
+  // takes a lock of the C library, which stays locked in the child of a fork if
+  // another thread held it.
   static bool Write(const spdlog::details::log_msg& line) {
     const auto level = spdlog::level::to_string_view(line.level);
     return WriteToStderr(absl::StrCat(
@@ -77,15 +77,15 @@ class Sink : public spdlog::sinks::base_sink<std::mutex> {
         absl::string_view(line.payload.data(), line.payload.size()), "\n"));
   }
 
-  Allowance allowances_[2];  // up to information; warnings and errors
+  Allowance allowances_[2];  // [0]: up to information; [1]: warnings and errors
 };
 
 spdlog::string_view_t View(absl::string_view text) {
   return spdlog::string_view_t(text.data(), text.size());
 }
 
-// Sets the level that `text` names. Returns false if there is none of that
-// name, and sets the default.
+// Sets the level that `text` names. Sets the default and returns false if there
+// is no such level.
 bool SetLevel(const std::string& text, spdlog::logger* logger) {
   const bool is_level = absl::c_linear_search(kLogLevels, text);
   logger->set_level(
@@ -97,11 +97,12 @@ bool SetLevel(const std::string& text, spdlog::logger* logger) {
 std::atomic<spdlog::logger*> current{nullptr};
 
 // In the child of a fork the parent's logger may be locked for ever, by a
-// thread that was logging: make another one.
+// thread that was logging. Makes the child create another logger.
 void ForgetLoggerInChild() { current.store(nullptr); }
 
-// Before main(): if it were done by the first who logs, a fork meanwhile would
-// leave the child to wait for that thread. Fails only if there is no memory.
+// Runs before main(). If the first log call registered the handler, a child
+// that is forked meanwhile would wait for that thread. Fails only if there is
+// no memory.
 const int registered = pthread_atfork(nullptr, nullptr, &ForgetLoggerInChild);
 
 void Log(Level level, absl::string_view text);

@@ -1,5 +1,5 @@
-// A lock whose use clang checks: in tools/lint it is an error to use
-// what is declared ABSL_GUARDED_BY(mu_) without holding mu_.
+// A lock whose use clang checks: tools/lint fails if code accesses a member
+// declared ABSL_GUARDED_BY(mu_) without holding mu_.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_MUTEX_H_
 #define PENSTOCK_TRANSPORT_BASE_MUTEX_H_
@@ -11,8 +11,8 @@
 namespace penstock {
 namespace base {
 
-// A std::mutex with annotations. absl::Mutex checks for deadlocks with each use
-// in Debian's build of gRPC, and that takes longer than these locks are held.
+// A std::mutex with annotations. In Debian's build of gRPC, absl::Mutex checks
+// for deadlocks on each use, which takes longer than these locks are held.
 class ABSL_LOCKABLE Mutex {
  public:
   Mutex() = default;
@@ -24,8 +24,8 @@ class ABSL_LOCKABLE Mutex {
   bool TryLock() ABSL_EXCLUSIVE_TRYLOCK_FUNCTION(true) {
     return mu_.try_lock();
   }
-  // Tells clang that the caller holds the lock, where it cannot see that, as in
-  // a callback. Checks nothing at run time.
+  // Tells clang that the caller holds the lock, where clang cannot see this, as
+  // in a callback. Checks nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
   // For std::condition_variable_any.
@@ -36,7 +36,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mu_;
 };
 
-// Holds the lock for as long as it exists.
+// Holds the lock for its lifetime.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mu) ABSL_EXCLUSIVE_LOCK_FUNCTION(mu) : mu_(mu) {

@@ -1,4 +1,4 @@
-// How a program with TLS ends.
+// Keeps programs with TLS from crashing at exit.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_OPENSSL_AT_EXIT_H_
 #define PENSTOCK_TRANSPORT_BASE_OPENSSL_AT_EXIT_H_
@@ -6,10 +6,10 @@
 namespace penstock {
 namespace base {
 
-// Has OpenSSL not free its tables in exit(). gRPC's threads run on meanwhile,
-// and one that is in a handshake would crash. Call it first in main(): it has
-// no effect once OpenSSL has been used. For programs; a library leaves that to
-// them.
+// Keeps OpenSSL from freeing its tables in exit(). gRPC's threads still run
+// then, and a thread in a handshake would crash. Call it first in main(): it
+// has no effect once OpenSSL has been used. For programs only; a library leaves
+// the choice to its program.
 void KeepOpenSslAtExit();
 
 }  // namespace base

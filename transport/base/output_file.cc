@@ -41,7 +41,7 @@ absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
     return absl::FailedPreconditionError(absl::StrCat(operation, ": ", why));
   };
   if (!S_ISREG(status.st_mode)) return refused("it is not a file");
-  // In a folder where others may write, the name may be theirs.
+  // In a folder where others may write, another user may have made the file.
   if (status.st_uid != geteuid()) return refused("it is another user's");
   if (status.st_nlink != 1) return refused("the file has other names, too");
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -67,7 +67,7 @@ FileSizeSignalBlock::FileSizeSignalBlock() {
 FileSizeSignalBlock::~FileSizeSignalBlock() {
   const sigset_t signals = FileSizeSignal();
   const timespec at_once = {0, 0};
-  // One that a write raised waits for this thread alone.
+  // A pending signal that a write raised belongs to this thread alone.
   while (!was_pending_ && sigtimedwait(&signals, nullptr, &at_once) < 0 &&
          errno == EINTR) {
   }

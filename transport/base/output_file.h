@@ -1,5 +1,5 @@
-// A file that the library writes by itself, on its own threads and at exit on
-// the program's.
+// A file that the library writes, on its own threads and, at exit, on the
+// program's thread.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_OUTPUT_FILE_H_
 #define PENSTOCK_TRANSPORT_BASE_OUTPUT_FILE_H_
@@ -15,16 +15,17 @@
 namespace penstock {
 namespace base {
 
-// Opens `path` to be written from its begin on, readable by this user only, and
-// empties it. Does not block. Returns an error, which begins with `what`
-// ("write a trace to"), if it cannot be written, is no file (a device, a pipe,
-// a symbolic link), or is being written by another process that opened it so.
+// Opens `path` for writing, readable by this user only, and empties it. Does
+// not block. `what` ("write a trace to") begins the text of an error. Fails if
+// the file cannot be written, is not a regular file (a device, a pipe, a
+// symbolic link), or is being written by another process that opened it by this
+// function.
 absl::StatusOr<UniqueFd> OpenOutputFile(const std::string& path,
                                         absl::string_view what);
 
-// While there is one, what this thread writes beyond the limit on file sizes
-// fails with EFBIG, and does not raise SIGXFSZ, which would kill the program.
-// What the program does about that signal stays as it is.
+// While an object lives, a write of this thread beyond the limit on file sizes
+// fails with EFBIG. Without the object such a write raises SIGXFSZ, which kills
+// the program. Leaves the program's handler of that signal unchanged.
 class FileSizeSignalBlock {
  public:
   FileSizeSignalBlock();
@@ -37,7 +38,7 @@ class FileSizeSignalBlock {
   bool was_pending_;
 };
 
-// Returns why a write has failed, and what to do about a limit.
+// Returns the cause of a failed write, with the remedy if a limit caused it.
 absl::Status WriteError(int error_number);
 
 }  // namespace base

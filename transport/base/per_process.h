@@ -1,4 +1,4 @@
-// Objects that a process has once, and a forked child anew.
+// Objects that exist once in a process, and anew in a forked child.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
 #define PENSTOCK_TRANSPORT_BASE_PER_PROCESS_H_
@@ -11,10 +11,11 @@ namespace penstock {
 namespace base {
 
 // Holds the process's only T, which is made at the first use and never
-// destroyed. The child of a fork gets a T of its own: the parent's may be
+// destroyed. The child of a fork gets its own T, because the parent's T may be
 // locked for ever there, by a thread that the child does not have.
 //
-// T is a type of one .cc file's, with a constructor that needs no arguments.
+// T is a type local to one .cc file, with a constructor that takes no
+// arguments.
 template <typename T>
 class PerProcess {
  public:

@@ -11,10 +11,9 @@
 namespace penstock {
 namespace base {
 
-// Returns `text` as one line of printable ASCII. Any other byte becomes \xNN,
-// so that the text cannot forge a log line or control a terminal. The result
-// has at most `max_bytes`; a text that is cut ends in three dots. Changes
-// nothing in a result of its own.
+// Returns `text` as one line of printable ASCII, of at most `max_bytes`. Any
+// other byte becomes \xNN, so that the text cannot forge a log line or control
+// a terminal. A text that is cut ends in three dots. Idempotent.
 std::string Printable(absl::string_view text, size_t max_bytes);
 
 }  // namespace base

@@ -1,11 +1,12 @@
-// Places where tracers such as bpftrace and perf can look in.
+// Static probes for tracers such as bpftrace and perf.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_PROBES_H_
 #define PENSTOCK_TRANSPORT_BASE_PROBES_H_
 
-// PENSTOCK_PROBE(name, first, second) is an instruction that does nothing, and
-// a note in the program's file that says where it is, and where the arguments
-// are: numbers, or texts that end with zero. docs/operations.md has the list.
+// PENSTOCK_PROBE(name, first, second) emits a no-op instruction. A note in the
+// program's file gives the address of the probe and the location of its
+// arguments, which are numbers or zero-terminated texts. docs/operations.md
+// lists the probes.
 #if defined(__has_include)
 #if __has_include(<sys/sdt.h>)
 #include <sys/sdt.h>

@@ -9,7 +9,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Gives absl::Mutex the names that the standard library wants.
+// Gives absl::Mutex the method names that the standard library needs.
 class Lockable {
  public:
   explicit Lockable(absl::Mutex* mu) : mu_(mu) {}

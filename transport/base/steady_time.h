@@ -1,5 +1,5 @@
-// Time for durations and deadlines. The system's clock does not serve for
-// these, because it may be set.
+// Monotonic time for durations and deadlines. The system's clock is unsuitable,
+// because it may be set.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_STEADY_TIME_H_
 #define PENSTOCK_TRANSPORT_BASE_STEADY_TIME_H_
@@ -13,14 +13,14 @@
 namespace penstock {
 namespace base {
 
-// Returns the time of a clock that never goes back and never jumps. Compare it
+// Returns the monotonic time, which never goes back and never jumps. Compare it
 // only with other results of this function: it counts from the machine's start.
 // Never less than absl::UnixEpoch(). Thread-safe.
 absl::Time SteadyNow();
 
-// A condition variable that waits by SteadyNow(). (absl::CondVar waits by the
-// system's clock, even for a duration: if that is set back by an hour, it waits
-// an hour longer.) Thread-safe.
+// A condition variable that waits by SteadyNow(). absl::CondVar waits by the
+// system's clock, even for a duration: if the clock is set back by an hour, it
+// waits an hour longer. Thread-safe.
 class SteadyCondVar {
  public:
   // Wakes one waiting thread.

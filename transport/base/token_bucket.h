@@ -1,4 +1,4 @@
-// A limit on how often something may happen.
+// A limit on the rate of events.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_TOKEN_BUCKET_H_
 #define PENSTOCK_TRANSPORT_BASE_TOKEN_BUCKET_H_
@@ -10,18 +10,17 @@
 namespace penstock {
 namespace base {
 
-// Allows something `burst` times at once, then once every `pause`. Not
-// thread-safe.
+// Allows a burst of `burst` events, then one for each `pause`. Not thread-safe.
 class TokenBucket {
  public:
   TokenBucket(int burst, absl::Duration pause)
       : pause_(pause), depth_(pause * burst) {}
 
-  // Returns whether it may happen now, and if so, counts it. `now` is
+  // Returns whether an event may happen now, and if so, counts it. `now` is
   // SteadyNow().
   bool Take(absl::Time now) {
-    // The bucket is full again at full_at_. It is empty while that is depth_
-    // away.
+    // The bucket is full again at full_at_. The bucket is empty while full_at_
+    // is depth_ away.
     const absl::Time full_at = std::max(full_at_, now) + pause_;
     if (full_at - now > depth_) return false;
     full_at_ = full_at;

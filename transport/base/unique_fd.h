@@ -1,4 +1,4 @@
-// Owns a file descriptor, and closes it.
+// An owner of a file descriptor, which closes it.
 
 #ifndef PENSTOCK_TRANSPORT_BASE_UNIQUE_FD_H_
 #define PENSTOCK_TRANSPORT_BASE_UNIQUE_FD_H_

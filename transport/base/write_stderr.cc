@@ -27,9 +27,9 @@ bool WriteAnew(absl::string_view line) {
       open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
   if (own.valid()) return Write(own.get(), line);
   if (errno == ENXIO) return false;  // a pipe whose reader is gone
-  // There is no /proc, no descriptor is left, or the file is another user's. A
-  // pipe that polls as writable has room for PIPE_BUF bytes, so this blocks
-  // only if another writer comes first.
+  // Reached if there is no /proc, no descriptor is left, or the file is another
+  // user's. A pipe that polls as writable has room for PIPE_BUF bytes, so the
+  // write blocks only if another writer comes first.
   pollfd room = {STDERR_FILENO, POLLOUT, 0};
   return poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0 &&
          Write(STDERR_FILENO, line);
@@ -48,7 +48,7 @@ bool WriteToStderr(absl::string_view line) {
   if (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode)) {
     return WriteAnew(line);
   }
-  const FileSizeSignalBlock block;  // it may be a file
+  const FileSizeSignalBlock block;  // stderr may be a file
   return Write(STDERR_FILENO, line);
 }
 

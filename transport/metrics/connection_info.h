@@ -1,4 +1,4 @@
-// What there is to say of one connection, for people.
+// The description of one connection, for people.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_CONNECTION_INFO_H_
 #define PENSTOCK_TRANSPORT_METRICS_CONNECTION_INFO_H_
@@ -12,16 +12,16 @@
 namespace penstock {
 namespace metrics {
 
-// Texts may come from the peer. See PathReport in penstock.h for most of it.
-// What was counted was counted since the connection began, over all its paths.
+// Texts may come from the peer. PathReport in penstock.h describes most fields.
+// Counters cover the time since the connection began, over all its paths.
 struct ConnectionInfo {
   struct Traffic {
     uint64_t messages = 0;
     uint64_t bytes = 0;
   };
 
-  // Within the process, as in a trace; 0 for connections over HTTP/2. No other
-  // connection has had it.
+  // The number of the connection in the process, also used in a trace; never
+  // reused. 0 for connections over HTTP/2.
   uint64_t id = 0;
   Role role = Role::kClient;
   std::string peer;
@@ -34,7 +34,7 @@ struct ConnectionInfo {
   uint64_t messages_received = 0;
   uint64_t bytes_sent = 0;
   uint64_t bytes_received = 0;
-  Traffic traffic[kKinds][kDirections];  // the parts of these sums
+  Traffic traffic[kKinds][kDirections];  // the breakdown of the sums above
   uint64_t announced_unreleased = 0;     // at present
   uint64_t streams_started = 0;
   uint64_t streams_reset = 0;
@@ -44,7 +44,7 @@ struct ConnectionInfo {
   uint64_t credit_stalls = 0;
   uint64_t credit_stall_ns = 0;
   uint64_t window_stalls = 0;
-  // As the metrics of the process, which say what they measure.
+  // Same meaning as the metrics of the process.
   Histogram client_streams;
   Histogram announced;
 };

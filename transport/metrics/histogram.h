@@ -1,4 +1,4 @@
-// Counts times by their length.
+// A histogram of durations.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_HISTOGRAM_H_
 #define PENSTOCK_TRANSPORT_METRICS_HISTOGRAM_H_
@@ -9,22 +9,22 @@
 namespace penstock {
 namespace metrics {
 
-// From 1 us, doubling up to 16.8 s: a quantile is right within a factor of two,
-// whatever the network. Takes no memory but its own, and no more than some ten
+// Bounds double from 1 us up to 16.8 s, so that a quantile is right within a
+// factor of two on any network. Allocates nothing. Record() takes about ten
 // instructions. Not thread-safe.
 class Histogram {
  public:
   static constexpr int kBounds = 25;
-  // And those above all bounds.
+  // The last bucket counts durations above all bounds.
   static constexpr int kBuckets = kBounds + 1;
 
-  // The largest time in the bucket; none for the last.
+  // Returns the upper bound of the bucket. The last bucket has none.
   static constexpr uint64_t BoundNs(int bucket) {
     return uint64_t{1000} << bucket;
   }
 
   Histogram() = default;
-  // As another one was.
+  // Restores a histogram from its buckets and sum.
   Histogram(const std::array<uint64_t, kBuckets>& buckets, uint64_t sum_ns)
       : sum_ns_(sum_ns) {
     for (int i = 0; i < kBuckets; ++i) buckets_[i] = buckets[i];
@@ -44,7 +44,8 @@ class Histogram {
  private:
   static int BucketOf(uint64_t ns) {
     if (ns <= BoundNs(0)) return 0;
-    // The bits of the number of whole microseconds below it.
+    // The bucket is the bit length of the number of whole microseconds below
+    // `ns`.
     const uint64_t us = (ns - 1) / 1000;
     const int bits = 64 - __builtin_clzll(us);
     return bits < kBounds ? bits : kBounds;

@@ -1,4 +1,4 @@
-// The labels of metrics, and all the values that they have.
+// The labels of metrics, with all their values.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_LABELS_H_
 #define PENSTOCK_TRANSPORT_METRICS_LABELS_H_
@@ -10,9 +10,9 @@
 namespace penstock {
 namespace metrics {
 
-// A label's values are those of an enum, and nothing else: what a peer says, or
-// where it is, never becomes one. So the number of series is bounded, whatever
-// peers do. labels.cc has the texts, in the same order.
+// The values of a label are those of an enum. Text or addresses of a peer never
+// become label values, so the number of series is bounded whatever peers do.
+// labels.cc has the texts, in the same order.
 
 enum class Label {
   kRole,
@@ -28,23 +28,23 @@ enum class Label {
   kStatus,
 };
 
-// Of this side of a connection.
+// The role of this side of a connection.
 enum class Role { kClient, kServer };
-// What carries a connection. Other: a fabric that tests bring.
+// The transport of a connection. kOther: a fabric of a test.
 enum class Path { kShm, kVerbs, kTcp, kHttp2, kOther };
-// What carries the messages of a session.
+// The fabric that carries the messages of a session.
 enum class Fabric { kShm, kVerbs, kTcp, kOther };
 enum class Kind { kEager, kAnnounced };
 enum class Direction { kSent, kReceived };
-// Why a connection has no better path.
+// The reason why a connection has no better path.
 enum class Reason {
-  kNone,            // it has the best one
-  kNotEnabled,      // settings name no other fabric
-  kUnusableHere,    // no device, no memory, TLS
-  kNotOffered,      // the peer does not know the fabric, or is told not to
+  kNone,          // the path is the best one
+  kNotEnabled,    // settings name no other fabric
+  kUnusableHere,  // no device, no memory, TLS
+  kNotOffered,  // the peer does not know the fabric, or its settings exclude it
   kUnusableAtPeer,  // the peer says so
-  kSetupFailed,     // both offer it, and it did not come to be
-  kLost,            // it broke while it was in use
+  kSetupFailed,     // both sides offer the fabric, but its set-up failed
+  kLost,            // the better path broke while it was in use
   kStockPeer,       // the peer does not speak Penstock
   kFlood,           // too many connections are being negotiated
 };
@@ -56,15 +56,15 @@ enum class Refusal {
 };
 // How a session ended.
 enum class End {
-  kClosed,   // by a side, or with the connection
-  kTimeout,  // the peer did not say hello, or agree on a path, in time
+  kClosed,   // by one of the sides, or because the connection ended
+  kTimeout,  // the peer sent no hello, or agreed on no path, in time
   kError,    // the peer broke the protocol or a limit
 };
-// See session::Budget, and memory for messages that are being read.
+// A limit of memory: see session::Budget. kRead limits messages being read.
 enum class Budget { kReplies, kAnswers, kOutbox, kUnread, kRead };
-// Memory that is kept for messages.
+// A pool of memory for messages.
 enum class Pool { kShm, kVerbs };
-// Of a work completion, as libibverbs names them.
+// The status of a work completion, named as in libibverbs.
 enum class Completion {
   kLocLenErr,
   kLocQpOpErr,
@@ -85,7 +85,7 @@ enum class Completion {
   kOther,
 };
 
-// The label's name, and its values in the order of the enum.
+// Return the label's name, and its values in the order of the enum.
 absl::string_view NameOf(Label label);
 absl::Span<const absl::string_view> ValuesOf(Label label);
 
@@ -113,9 +113,9 @@ struct Value {
 };
 
 absl::string_view NameOf(Role role);
-// Nothing for any unknown.
+// Returns nothing for an unknown name.
 absl::optional<Role> RoleOf(absl::string_view name);
-// By its name, as "shm" of a fabric or of a path; kOther for any unknown.
+// Convert a name, such as "shm", to a fabric or a path; kOther if unknown.
 Fabric FabricOf(absl::string_view name);
 Path PathOf(absl::string_view name);
 constexpr int kFabrics = 4;

@@ -6,7 +6,7 @@
 namespace penstock {
 namespace metrics {
 
-// In the order in which they are shown.
+// In the order of the output.
 enum class Metric {
   // Connections.
   kSessionsStarted,
@@ -32,7 +32,7 @@ enum class Metric {
   kEagerLimitMax,
   kChunkMin,
   kChunkMax,
-  // What waits, and for how long.
+  // Waits, and their durations.
   kCreditStalls,
   kCreditStallSeconds,
   kWindowStalls,
@@ -52,7 +52,7 @@ enum class Metric {
   kLogLinesSuppressed,
   kTasksAside,
   kTraceDropped,
-  kCount,  // of them; none itself
+  kCount,  // the number of metrics, not a metric
 };
 
 }  // namespace metrics

@@ -12,10 +12,10 @@ namespace metrics {
 namespace {
 
 std::atomic<Registry*> current{nullptr};
-// Outside the registry, which is another one in the child of a fork.
+// Not a member, because the child of a fork has another registry.
 std::atomic<void (*)()> at_first_source{nullptr};
 
-// The parent's may be locked for ever, by a thread that was asking.
+// The parent's registry may be locked for ever, by a thread that was asking.
 void ForgetInChild() { current.store(nullptr); }
 
 }  // namespace
@@ -82,7 +82,8 @@ Snapshot Registry::Collect() {
   Snapshot snapshot;
   std::vector<std::shared_ptr<Source>> kept;
   {
-    // What ends after this has its share in `kept`, and is not in the cells.
+    // A source that ends after this has a reference in `kept`, and is not in
+    // the cells.
     base::MutexLock lock(&mu_);
     for (size_t i = 0; i < snapshot.cells_.size(); ++i) {
       snapshot.cells_[i] = cells_[i].load(std::memory_order_relaxed);
@@ -90,7 +91,7 @@ Snapshot Registry::Collect() {
     kept.reserve(sources_.size());
     for (Source* source : sources_) {
       std::shared_ptr<Source> share = source->Keep();
-      if (share == nullptr) {  // it waits in Remove()
+      if (share == nullptr) {  // the source is blocked in Remove()
         source->Collect(&snapshot);
       } else {
         kept.push_back(std::move(share));
@@ -99,7 +100,7 @@ Snapshot Registry::Collect() {
   }
   for (std::shared_ptr<Source>& source : kept) {
     source->Collect(&snapshot);
-    source = nullptr;  // perhaps the last share
+    source = nullptr;  // perhaps the last reference
   }
   return snapshot;
 }
@@ -118,7 +119,7 @@ std::vector<ConnectionInfo> Registry::Connections(size_t most) {
   for (std::shared_ptr<Source>& source : kept) {
     ConnectionInfo info;
     if (source->Describe(&info)) connections.push_back(std::move(info));
-    source = nullptr;  // perhaps the last share
+    source = nullptr;  // perhaps the last reference
   }
   return connections;
 }

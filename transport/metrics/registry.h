@@ -1,5 +1,5 @@
-// Collects what the parts of this process count, and keeps the totals of parts
-// that have ended.
+// Collects the counters of all parts of this process, and keeps the totals of
+// parts that have ended.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_REGISTRY_H_
 #define PENSTOCK_TRANSPORT_METRICS_REGISTRY_H_
@@ -19,29 +19,29 @@
 namespace penstock {
 namespace metrics {
 
-// A part of the process that counts for itself, such as a connection: under its
-// own lock, so that counting costs no more than an addition.
+// A part of the process that counts for itself, such as a connection. Counting
+// happens under the part's own lock, so it costs no more than an addition.
 class Source {
  public:
   virtual ~Source() = default;
-  // Returns a share with which the source lives on, or null if it is about to
-  // end: then nobody else uses it any more. Called with the registry's lock
-  // held, so it takes none.
+  // Returns a reference that keeps the source alive. Returns null if the source
+  // is about to end and nobody else uses it. Called with the registry's lock
+  // held, so implementations must not take a lock.
   virtual std::shared_ptr<Source> Keep() = 0;
-  // Adds what it has counted since it began, and how it is now. May take the
-  // source's lock.
+  // Adds the counters since the source began, and the present gauges. May take
+  // the source's lock.
   virtual void Collect(Snapshot* snapshot) = 0;
-  // Describes itself and returns true, if it is a connection.
+  // Fills in the description and returns true, if the source is a connection.
   virtual bool Describe(ConnectionInfo*) { return false; }
 };
 
-// Thread-safe. No call waits for the lock of a source that is in use but
-// Collect(), so the others may be made under any lock.
+// Thread-safe. Only Collect() and Connections() wait for the lock of a live
+// source. The other functions may be called under any lock.
 class Registry {
  public:
   // Returns the registry of this process, which is never destroyed. The child
-  // of a fork has one of its own, which begins empty: the parent's connections
-  // are not the child's.
+  // of a fork has its own registry, which starts empty, because the parent's
+  // connections are not the child's.
   static Registry* Get();
 
   Registry();
@@ -49,8 +49,8 @@ class Registry {
   Registry& operator=(const Registry&) = delete;
 
   void Add(Source* source);
-  // Adds what the source has counted to the totals, and forgets the source.
-  // Nobody else may use it by then.
+  // Adds the counters of the source to the totals, and forgets the source.
+  // Nobody else may use the source by then.
   void Remove(Source* source);
 
   // Counts an event that is rare and belongs to no source. Takes no lock.
@@ -67,21 +67,22 @@ class Registry {
   // Describes up to `most` open connections. Waits as Collect() does.
   std::vector<ConnectionInfo> Connections(size_t most);
 
-  // Calls `callback` when the first source is added, or at once if there has
-  // been one. The callback runs where the source is made, so it must not block.
-  // In the child of a fork it runs again, at the child's own first source.
+  // Calls `callback` when the first source is added, or immediately if a source
+  // was added before. The callback runs on the thread that makes the source, so
+  // it must not block. The child of a fork calls it again, at the child's own
+  // first source.
   void CallAtFirstSource(void (*callback)());
 
  private:
   base::Mutex mu_;
   std::set<Source*> sources_ ABSL_GUARDED_BY(mu_);
   bool had_source_ ABSL_GUARDED_BY(mu_) = false;
-  // Of sources that ended, of Count(), and of Tally and Level.
+  // Counters of ended sources, of Count(), and of Tally and Level.
   const std::unique_ptr<std::atomic<uint64_t>[]> cells_;
 };
 
-// Keeps a source registered while it exists. In the child of a fork, its end
-// does nothing.
+// Registers a source for its own lifetime. In the child of a fork, the
+// destructor does nothing.
 class Registration {
  public:
   // `source` must outlive this.
@@ -110,8 +111,8 @@ class Tally {
   std::atomic<uint64_t>* const cell_;
 };
 
-// One owner's part of a gauge, such as the bytes of one pool. Takes its part
-// back when it is destroyed. Thread-safe.
+// One owner's part of a gauge, such as the bytes of one pool. The destructor
+// subtracts this part. Thread-safe.
 class Level {
  public:
   Level(Metric metric, std::initializer_list<Value> labels, uint64_t value = 0)
@@ -127,7 +128,7 @@ class Level {
     tally_.Add(value);
   }
   void Subtract(uint64_t value) { Add(0 - value); }
-  // For one thread at a time.
+  // Call from one thread at a time.
   void Set(uint64_t value) {
     Add(value - value_.load(std::memory_order_relaxed));
   }

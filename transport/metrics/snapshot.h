@@ -1,4 +1,4 @@
-// The values of all metrics, at one time or of one part of the process.
+// The values of all metrics, of the whole process or of one part of it.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_SNAPSHOT_H_
 #define PENSTOCK_TRANSPORT_METRICS_SNAPSHOT_H_
@@ -15,17 +15,17 @@
 namespace penstock {
 namespace metrics {
 
-// Each series has one or more cells in a Snapshot. CellOf() returns the index
-// of its first, or kNoCell for labels that the metric does not have, which is a
-// defect of the caller.
+// Each series has one or more cells in a Snapshot. Returns the index of its
+// first cell. Returns kNoCell if the metric does not have these labels, which
+// is a defect of the caller.
 constexpr size_t kNoCell = SIZE_MAX;
 size_t CellOf(Metric metric, std::initializer_list<Value> labels);
-// Returns the metric's first cell. Those of a series follow one another.
+// Returns the metric's first cell. The cells of a series are adjacent.
 size_t FirstCellOf(Metric metric);
 size_t CellCount();
 
-// Merges the values of several parts as the table says: their sum, minimum or
-// maximum. Not thread-safe.
+// Merges the values of several parts by sum, minimum or maximum, as the table
+// says. Not thread-safe.
 class Snapshot {
  public:
   Snapshot() : cells_(CellCount()) {}
@@ -33,12 +33,12 @@ class Snapshot {
   void Add(Metric metric, std::initializer_list<Value> labels, uint64_t value);
   void Add(Metric metric, std::initializer_list<Value> labels,
            const Histogram& histogram);
-  // Adds the counters and histograms, which outlive the part that counted, to
-  // `cells`; leaves out gauges.
+  // Adds counters and histograms to `cells`, because they outlive the part that
+  // counted. Leaves out gauges.
   void AddCountersTo(std::vector<uint64_t>* cells) const;
 
   uint64_t cell(size_t index) const { return cells_[index]; }
-  // Of a counter or gauge.
+  // Returns the value of a counter or gauge.
   uint64_t Get(Metric metric, std::initializer_list<Value> labels) const;
 
  private:

@@ -1,5 +1,6 @@
-// The table of all metrics. To add one, add a name to metric.h, a row to
-// table.cc, and a row to docs/operations.md, which a test holds against this.
+// The table of all metrics. To add a metric, add a name to metric.h, a row to
+// table.cc, and a row to docs/operations.md. A test compares the document with
+// the table.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_TABLE_H_
 #define PENSTOCK_TRANSPORT_METRICS_TABLE_H_
@@ -16,9 +17,9 @@ namespace penstock {
 namespace metrics {
 
 enum class Type { kCounter, kGauge, kHistogram };
-// What a value is; a time is counted in nanoseconds, and shown in seconds.
+// The unit of a value. Times are counted in nanoseconds, and shown in seconds.
 enum class Unit { kNumber, kBytes, kSeconds };
-// How the values of several connections become one. kMin ignores zeros.
+// How the values of several connections are merged. kMin ignores zeros.
 enum class Merge { kSum, kMin, kMax };
 
 struct Row {
@@ -29,13 +30,13 @@ struct Row {
   Merge merge;
   absl::Span<const Label> labels;
   const char* help;  // one sentence
-  // Whether 0 means that there is no limit. Then it is not shown.
+  // True if 0 means "no limit". The value 0 is then not shown.
   bool zero_is_none;
 
   // Returns the number of combinations of label values.
   int series() const;
-  // Returns how many numbers one series takes: one, or a histogram's buckets
-  // and its sum.
+  // Returns how many numbers one series takes: one, or the buckets of a
+  // histogram and its sum.
   int cells() const;
 };
 
@@ -45,8 +46,8 @@ const Row& RowOf(Metric metric);
 // Returns Prometheus' name of the type: "counter", "gauge" or "histogram".
 absl::string_view TypeName(Type type);
 
-// Returns the label values of the row's series number `series`, in the order of
-// its labels.
+// Returns the label values of series number `series` of the row, in the order
+// of the row's labels.
 std::vector<absl::string_view> LabelValues(const Row& row, int series);
 
 }  // namespace metrics

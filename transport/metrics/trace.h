@@ -1,4 +1,4 @@
-// What happened when, one event for each RPC and each announced message.
+// The trace: one event for each RPC and each announced message.
 
 #ifndef PENSTOCK_TRANSPORT_METRICS_TRACE_H_
 #define PENSTOCK_TRANSPORT_METRICS_TRACE_H_
@@ -14,12 +14,12 @@
 namespace penstock {
 namespace metrics {
 
-// Something that took time.
+// An event with a begin and an end.
 struct TraceEvent {
   enum class Kind {
     kStream,     // an RPC, from its first frame until the session forgets it
     kAnnounced,  // a message, from its announcement to its release
-    kRead,       // the same at the receiver, until it has been read
+    kRead,       // a message at the receiver, until it has been read
   };
   Kind kind = Kind::kStream;
   Role role = Role::kClient;
@@ -33,16 +33,16 @@ struct TraceEvent {
   uint64_t ended_ns = 0;
 };
 
-// Keeps events until somebody takes them: 65,536 at most. Drops and counts what
-// is too much, so that nobody waits. Thread-safe.
+// Queues up to 65,536 events for the writer. Drops and counts further events,
+// so that nobody waits. Thread-safe.
 class Trace {
  public:
   static constexpr size_t kMaxEvents = 64 * 1024;
 
-  // Null: nobody wants a trace, as mostly.
+  // Returns null if no trace is wanted, which is the usual case.
   static Trace* Current() { return current_.load(std::memory_order_acquire); }
-  // Begins a trace of this process, once and for good. The child of a fork has
-  // none.
+  // Begins the trace of this process, once and irrevocably. The child of a fork
+  // has none.
   static Trace* Begin();
 
   Trace() = default;
@@ -50,7 +50,7 @@ class Trace {
   Trace& operator=(const Trace&) = delete;
 
   void Add(const TraceEvent& event);
-  // Takes what there is, in the order in which it ended.
+  // Removes and returns all events, in the order of their ends.
   std::vector<TraceEvent> Take();
   void CountDropped(uint64_t events);
 

@@ -1,4 +1,4 @@
-// What a recording says of a call.
+// A recorded call.
 
 #ifndef PENSTOCK_TRANSPORT_RECORD_PART_H_
 #define PENSTOCK_TRANSPORT_RECORD_PART_H_
@@ -13,23 +13,23 @@
 namespace penstock {
 namespace record {
 
-// One message of a call, of the size that the server's application sees.
+// One message of a call, with the size that the server's application sees.
 struct Message {
-  int64_t after_us;  // the call's begin
+  int64_t after_us;  // since the call's begin
   uint64_t bytes;
   bool sent;  // by the server
 };
 
-// A line of the file. A call has one, unless it has more messages than that
-// holds: then several, of which only the first says what call it is, and only
-// the last says how it ended.
+// A line of the file. A call has one line, or several if it has more messages
+// than one line holds. Only the first line describes the call, and only the
+// last one says how the call ended.
 struct Part {
   static constexpr size_t kMaxMessages = 256;
   static constexpr size_t kMaxMethodBytes = 255;
 
   uint64_t call = 0;
   bool is_first = true;
-  uint64_t client = 0;   // counts connections
+  uint64_t client = 0;   // the connection's number
   std::string method;    // "/package.Service/Method"
   int64_t begun_us = 0;  // since the recording began
   std::vector<Message> messages;
@@ -38,13 +38,13 @@ struct Part {
   int status = 0;  // gRPC's code
 };
 
-// The first line of a file, which names the version of the format.
+// Returns the first line of a file, which names the version of the format.
 std::string HeaderLine(absl::string_view utc_time);
-// A line of JSON, with its line feed. It has nothing that needs an escape:
-// other characters of the method than those of an identifier, a dot, a slash
-// and a hyphen become underscores.
+// Returns a line of JSON, with its line feed. In the method, underscores
+// replace all characters except those of an identifier, dots, slashes and
+// hyphens. The line therefore needs no escapes.
 std::string ToLine(const Part& part);
-// Says that so many calls are missing, or that what follows in them is.
+// Returns a line which says that `calls` calls are missing, or lack their rest.
 std::string LeftOutLine(uint64_t calls);
 
 }  // namespace record

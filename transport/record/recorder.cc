@@ -64,7 +64,7 @@ std::vector<Part> Recorder::Take() {
 }
 
 void Recorder::Stop() {
-  std::vector<Part> dropped;  // outside the lock
+  std::vector<Part> dropped;  // freed outside the lock
   base::MutexLock lock(&mu_);
   stopped_.store(true, std::memory_order_relaxed);
   dropped.swap(queue_);
@@ -104,7 +104,7 @@ void RecordedCall::End(int status) {
   if (!Takes()) return;
   part_.is_last = true;
   part_.ended_after_us = recorder_->NowMicros() - begun_us_;
-  // Others are UNKNOWN to the peer, too.
+  // The peer also sees UNKNOWN for other codes.
   part_.status = status >= 0 && status <= kMaxStatus ? status : kUnknown;
   recorder_->Add(std::move(part_));
   recorder_ = nullptr;

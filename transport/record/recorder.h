@@ -1,5 +1,5 @@
-// Takes down the calls of this process's servers: when, how large, over which
-// connection; never what is in them, nor who made them.
+// Records the calls of this process's servers: time, size and connection; never
+// contents, nor who made the call.
 
 #ifndef PENSTOCK_TRANSPORT_RECORD_RECORDER_H_
 #define PENSTOCK_TRANSPORT_RECORD_RECORDER_H_
@@ -19,18 +19,17 @@
 namespace penstock {
 namespace record {
 
-// Holds what is not yet written, of which there is a bounded amount. What does
-// not fit is left out and counted. Thread-safe.
+// Holds unwritten parts, up to a limit. Drops and counts parts beyond the
+// limit. Thread-safe.
 class Recorder {
  public:
-  // Of parts together, with their messages.
+  // The limit of all queued parts, with their messages.
   static constexpr size_t kMaxQueuedBytes = 16 * 1024 * 1024;
 
-  // Returns the recorder of the process; null: nothing is recorded, or no
-  // longer, or this is the child of a fork. Once there is one, it is never
-  // destroyed.
+  // Returns the recorder of the process. Returns null if nothing is recorded,
+  // or no longer, or in the child of a fork. The recorder is never destroyed.
   static Recorder* OfProcess();
-  // Makes `recorder` that of the process. Call it once.
+  // Sets the recorder of the process. Call it once.
   static void SetOfProcess(Recorder* recorder);
 
   Recorder();
@@ -41,15 +40,16 @@ class Recorder {
   uint64_t NextCall() { return ++calls_; }
   int64_t NowMicros() const;
 
-  // Returns whether there was room. If not, the caller adds no further part of
-  // this call, which is counted as left out.
+  // Returns whether there was room. If not, counts the call as dropped, and the
+  // caller adds no further part of this call.
   bool Add(Part part);
-  // Takes all that there is.
+  // Removes and returns all queued parts.
   std::vector<Part> Take();
-  // Returns how many calls were left out, or cut, since it was last asked.
+  // Returns how many calls were dropped or cut since the last call of this
+  // function.
   uint64_t TakeLeftOut() { return left_out_.exchange(0); }
 
-  // From now on nothing is taken, nor counted.
+  // From now on Add() neither queues nor counts.
   void Stop();
   bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
 
@@ -66,12 +66,12 @@ class Recorder {
 };
 
 // One call. Does nothing without a recorder, before Begin(), and after End().
-// Once the recorder has stopped, nothing is measured or held any more. Used by
-// one thread at a time. Holds at most Part::kMaxMessages messages.
+// Stops measuring and holding data once the recorder has stopped. Holds at most
+// Part::kMaxMessages messages. One thread may use it at a time.
 class RecordedCall {
  public:
   RecordedCall() = default;
-  // Ends as cancelled what has begun and not ended.
+  // Records a call that has begun and not ended as cancelled.
   ~RecordedCall();
   RecordedCall(const RecordedCall&) = delete;
   RecordedCall& operator=(const RecordedCall&) = delete;
@@ -83,7 +83,7 @@ class RecordedCall {
   void End(int status);
 
  private:
-  // Whether there is something to take down.
+  // Returns true if the call is being recorded.
   bool Takes();
   void Add(uint64_t bytes, bool sent);
   void HandOver();

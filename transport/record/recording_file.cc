@@ -24,12 +24,13 @@ namespace record {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Each time costs some bytes of the file.
+// The interval between syncs. Each sync costs some bytes of the file.
 constexpr absl::Duration kSyncInterval = absl::Seconds(1);
 
 // Never destroyed: its thread may use it until the process ends.
 std::atomic<RecordingFile*> of_process{nullptr};
-pid_t pid_of_process = 0;  // of who made it; not of the child of a fork
+pid_t pid_of_process = 0;  // of the creator of `of_process`, not of the child
+                           // of a fork
 
 }  // namespace
 
@@ -142,7 +143,7 @@ absl::Status RecordTo(const std::string& path) {
       absl::StrReplaceAll(path, {{"%p", absl::StrCat(getpid())}}),
       recorder.get());
   if (!file.ok()) return file.status();
-  // Calls are taken down only once somebody writes them.
+  // Recording starts only once the thread that writes exists.
   const absl::Status started = progress::StartDetachedThread(
       "penstock-record",
       [](void* recording) -> void* {

@@ -1,4 +1,4 @@
-// Writes what a recorder takes down to a file.
+// Writes the recorder's parts to a file.
 
 #ifndef PENSTOCK_TRANSPORT_RECORD_RECORDING_FILE_H_
 #define PENSTOCK_TRANSPORT_RECORD_RECORDING_FILE_H_
@@ -25,11 +25,11 @@ namespace record {
 // Thread-safe.
 class RecordingFile {
  public:
-  // Compressed. A line more may follow.
+  // The limit of the compressed file. One more line may follow.
   static constexpr int64_t kMaxFileBytes = 64 * 1024 * 1024;
 
-  // Opens `path`, as base::OpenOwnFile() does, and writes the header. Keeps
-  // `recorder`, which outlives the file.
+  // Opens `path` by base::OpenOutputFile(), and writes the header. `recorder`
+  // must outlive the file.
   static absl::StatusOr<std::unique_ptr<RecordingFile>> Open(
       const std::string& path, Recorder* recorder,
       int64_t max_bytes = kMaxFileBytes);
@@ -37,27 +37,27 @@ class RecordingFile {
   RecordingFile& operator=(const RecordingFile&) = delete;
   ~RecordingFile();
 
-  // Writes what there is. Once a second, also makes what is written readable
-  // by others, should the process be killed. If that fails, as on a full disk
-  // or at a limit on file sizes, or the file has its full size, logs a line,
-  // closes the file and stops the recorder. Returns whether the file is open
-  // still.
+  // Writes all queued parts. Once a second, also syncs the compressed stream,
+  // so that readers can read everything written if the process is killed. If a
+  // write fails, as on a full disk or at a limit on file sizes, or if the file
+  // is full, logs a line, closes the file and stops the recorder. Returns true
+  // if the file is still open.
   bool Flush();
-  // Writes what there is, and closes the file.
+  // Writes all queued parts, and closes the file.
   void Close();
 
  private:
   RecordingFile(gzFile_s* file, Recorder* recorder, int64_t max_bytes);
 
-  // On an error, the file is closed.
+  // Closes the file on an error.
   absl::Status Begin();
-  // Need an open file.
+  // Require an open file.
   absl::Status WriteLocked(absl::string_view text)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status WriteQueuedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status SyncLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status ErrorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // `why`: an error, for the log; OK if the recording ends as it should.
+  // `why` is an error for the log, or OK for a regular end.
   void EndLocked(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   Recorder* const recorder_;
@@ -70,9 +70,9 @@ class RecordingFile {
 
 // Records the calls of this process's servers to `path` from now on, on a
 // thread of its own, until the process exits. "%p" in the path stands for the
-// pid. Call it once; after an error, once more.
+// pid. Call it once; after an error it may be called again.
 absl::Status RecordTo(const std::string& path);
-// Ends that, if it has begun.
+// Ends the recording, if one has begun.
 void FinishRecording();
 
 }  // namespace record

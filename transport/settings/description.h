@@ -1,5 +1,5 @@
-// Describes each setting: for the test that compares docs/settings.md with it,
-// and for `penstock doctor`, which looks at the environment.
+// Describes each setting, for the test that compares docs/settings.md with the
+// table, and for `penstock doctor`, which checks the environment.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_DESCRIPTION_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_DESCRIPTION_H_
@@ -14,20 +14,21 @@ namespace penstock {
 
 struct Description {
   std::string variable;       // of the environment
-  std::string field;          // of Options; empty if it is for the process
+  std::string field;          // of Options; empty for a setting of the process
   std::string values;         // the allowed ones, in words
   std::string default_value;  // as written in the environment; may be empty
-  std::string default_note;   // what else to know about the default, or empty
-  std::string effect;         // what the setting decides
+  std::string default_note;   // a remark about the default, or empty
+  std::string effect;         // the decision that the setting makes
   std::string topic;          // the heading of its paragraph in the document
 };
 
 // Returns all settings, in the order of table.h.
 std::vector<Description> DescribeSettings();
 
-// Returns OK if `text` is a value of the environment's `variable`, or empty,
-// which counts as unset. Returns INVALID_ARGUMENT, with what is allowed, for
-// any other text. Returns NOT_FOUND if no setting has that variable.
+// Returns OK if `text` is a value of the environment's `variable`, or empty. An
+// empty text counts as unset. Returns INVALID_ARGUMENT, with the allowed
+// values, for any other text. Returns NOT_FOUND if no setting has that
+// variable.
 absl::Status CheckVariable(absl::string_view variable, absl::string_view text);
 
 }  // namespace penstock

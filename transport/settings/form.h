@@ -1,10 +1,10 @@
-// Forms: how the values of settings are written in the environment.
+// Forms: the syntax of settings in the environment.
 //
 // A form is a small constant with a type, Value, and these functions:
 //
 //   Parse(text)     returns the value that `text` stands for, or nothing if
 //                   the text is not allowed
-//   Accepts(value)  whether a value that was set in code is allowed
+//   Accepts(value)  returns true if a value that was set in code is allowed
 //   ToText(value)   returns the text that Parse() would read
 //   Allowed()       describes the allowed values, to follow the word "use"
 
@@ -32,7 +32,7 @@ struct Word {
   T value;
 };
 
-// One of a list of words. `T` is an enum.
+// A word of a list. `T` is an enum.
 template <typename T>
 class Words {
  public:
@@ -122,7 +122,7 @@ struct Number {
   const char* special_means = nullptr;  // null: there is no special number
 };
 
-// An absolute path. In code it may also be empty, which means none.
+// An absolute path. In code it may also be empty, for "none".
 struct Directory {
   using Value = std::string;
 
@@ -134,7 +134,7 @@ struct Directory {
   size_t max_bytes;
 };
 
-// A file, by its absolute path.
+// The absolute path of a file.
 struct File {
   using Value = std::string;
 
@@ -155,7 +155,7 @@ struct HttpAddressText {
   }
 };
 
-// A VerbsDevice, as text. In code it may also be empty, which means any.
+// A VerbsDevice, as text. In code it may also be empty, for "any".
 struct DeviceText {
   using Value = std::string;
 

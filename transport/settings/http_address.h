@@ -1,4 +1,4 @@
-// Where a process listens for HTTP, as written in a setting.
+// An address to listen at for HTTP, as written in a setting.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_HTTP_ADDRESS_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_HTTP_ADDRESS_H_
@@ -13,10 +13,10 @@ namespace penstock {
 struct HttpAddress {
   // An IPv4 address, an IPv6 address in brackets, or a name.
   std::string host = "127.0.0.1";
-  int port = 0;  // 0: any that is free
+  int port = 0;  // 0: any free port
 
-  // Parses "9464", "0.0.0.0:9464" or "[::1]:9464". Returns nothing for text of
-  // another form.
+  // Parses "9464", "0.0.0.0:9464" or "[::1]:9464". Returns nothing for another
+  // form.
   static absl::optional<HttpAddress> Parse(absl::string_view text);
   std::string ToString() const;
 };

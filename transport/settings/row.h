@@ -25,8 +25,8 @@ namespace penstock {
 // Describes a setting, as docs/settings.md does.
 struct About {
   const char* topic;   // the heading of its paragraph
-  const char* effect;  // what it decides
-  // What the default means, or what else limits it.
+  const char* effect;  // the decision that the setting makes
+  // The meaning of the default, or another limit.
   const char* default_note = "";
 
   Description Describe(std::string variable, std::string field,
@@ -41,7 +41,7 @@ struct About {
   }
 };
 
-// Returns INVALID_ARGUMENT, with the bad value and what is allowed instead.
+// Returns INVALID_ARGUMENT, with the bad value and the allowed ones.
 template <typename Form>
 absl::Status BadValue(const char* variable, absl::string_view value,
                       const Form& form) {
@@ -59,7 +59,7 @@ absl::Status CheckValue(const char* variable, absl::string_view text,
 }
 
 // Sets `*out` to the variable's value, if it has one. An empty value counts as
-// unset. Returns INVALID_ARGUMENT for a bad value, and leaves `*out` as it was.
+// unset. For a bad value, returns INVALID_ARGUMENT and leaves `*out` unchanged.
 template <typename Form>
 absl::Status ReadVariable(const char* variable, const Form& form,
                           typename Form::Value* out) {
@@ -88,8 +88,9 @@ class Row {
         form_(form),
         about_(about) {}
 
-  // Sets the field of `settings` from `options`, else from the environment,
-  // else leaves it as it is. Returns INVALID_ARGUMENT for a bad value.
+  // Sets the field of `settings` from `options`, or else from the environment.
+  // If neither sets the field, leaves it unchanged. Returns INVALID_ARGUMENT
+  // for a bad value.
   absl::Status Resolve(const Options& options, Settings* settings) const {
     const absl::optional<Value>& option = options.*option_;
     if (!option.has_value()) {
@@ -102,7 +103,7 @@ class Row {
     return absl::OkStatus();
   }
 
-  // As CheckValue().
+  // Checks a value of the variable, as CheckValue() does.
   absl::Status CheckText(absl::string_view text) const {
     return CheckValue(variable_, text, form_);
   }
@@ -125,8 +126,8 @@ class Row {
   About about_;
 };
 
-// A setting of the whole process. It comes from the environment only. `Default`
-// is what a value is made of: a constant cannot be a std::string.
+// A setting of the whole process, from the environment only. A value is
+// constructed from a `Default`, because a constant cannot be a std::string.
 template <typename Form, typename Default = typename Form::Value>
 class ProcessRow {
  public:
@@ -139,14 +140,15 @@ class ProcessRow {
         form_(form),
         about_(about) {}
 
-  // Returns the variable's value or the default. INVALID_ARGUMENT: a bad value.
+  // Returns the variable's value or the default, or INVALID_ARGUMENT for a bad
+  // value.
   absl::StatusOr<Value> Resolve() const {
     Value value(default_value_);
     absl::Status status = ReadVariable(variable_, form_, &value);
     if (!status.ok()) return status;
     return value;
   }
-  // As of Row.
+  // See Row::CheckText().
   absl::Status CheckText(absl::string_view text) const {
     return CheckValue(variable_, text, form_);
   }
@@ -169,7 +171,7 @@ class LogRow {
  public:
   constexpr explicit LogRow(About about) : about_(about) {}
 
-  // As of Row.
+  // See Row::CheckText().
   absl::Status CheckText(absl::string_view text) const {
     if (text.empty()) return absl::OkStatus();
     for (absl::string_view level : base::kLogLevels) {

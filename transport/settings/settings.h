@@ -1,4 +1,4 @@
-// Settings: what options, environment and defaults come to.
+// Settings, resolved from options, environment and defaults.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_SETTINGS_H_
@@ -14,8 +14,8 @@
 namespace penstock {
 
 // Settings of one channel or server. The initial value of a field is its
-// default. See Options for what a field means, and table.h for how it is
-// written in the environment.
+// default. Options explains each field, and table.h gives its form in the
+// environment.
 struct Settings {
   Policy policy = Policy::kPrefer;
   // Best first, not empty.
@@ -31,46 +31,46 @@ struct Settings {
   int chunk_bytes = 0;       // 0: as measured
   int heartbeat_ms = 20000;  // 0: none
 
-  // Whether the list of fabrics names `fabric`, so that a connection over it
-  // satisfies Policy::kRequire.
+  // Returns true if the list of fabrics names `fabric`. A connection over such
+  // a fabric satisfies Policy::kRequire.
   bool Allows(const std::string& fabric) const;
-  // Whether a fabric may carry in the clear what the connection's security
-  // would protect.
+  // Returns true if a fabric may carry unencrypted data of a connection whose
+  // security would protect the data.
   bool MayExpose() const;
-  // Describes the settings in one line. Equal settings give equal text, and
-  // different ones different text.
+  // Describes the settings in one line. Two texts are equal if and only if the
+  // settings are.
   std::string ToString() const;
 };
 
-// Where stubs serialise large messages to: the heap, or the pool that shared
-// memory carries messages from without a copy.
+// The memory for large messages of stubs: the heap, or the pool from which
+// shared memory carries messages without a copy.
 enum class StubMemory { kHeap, kPool };
 
-// Whether the process answers those who ask for its status.
+// Turns the process's answers to requests for its status on or off.
 enum class StatusSocket { kOn, kOff };
 
-// Returns the name in the environment: "shm" for Fabric::kShm.
+// Returns the fabric's name in the environment: "shm" for Fabric::kShm.
 std::string FabricName(Fabric fabric);
 
-// Resolves the settings of a channel or server: options come before the
-// environment, which comes before the defaults. Returns INVALID_ARGUMENT for a
-// bad value, with its name and what is allowed.
+// Resolves the settings of a channel or server. Options override the
+// environment, which overrides the defaults. For a bad value, returns
+// INVALID_ARGUMENT with the name of the setting and the allowed values.
 absl::StatusOr<Settings> ResolveSettings(const Options& options);
-// Whether the policy is kRequire. Other settings may be bad.
+// Returns true if the policy is kRequire, even if other settings are bad.
 bool Requires(const Options& options);
 // Resolves PENSTOCK_POLLING, which holds for the whole process.
 absl::StatusOr<progress::PollingMode> ResolvePolling();
-// Resolves PENSTOCK_SHM_HUGE_PAGES. It holds for the whole process, because its
-// connections share the arena.
+// Resolves PENSTOCK_SHM_HUGE_PAGES, which holds for the whole process, because
+// its connections share the arena.
 absl::StatusOr<fabric::shm::HugePages> ResolveShmHugePages();
-// Resolves PENSTOCK_STUB_MEMORY. It holds for the whole process, because all
-// its stubs take memory in one place.
+// Resolves PENSTOCK_STUB_MEMORY, which holds for the whole process, because all
+// its stubs allocate in one place.
 absl::StatusOr<StubMemory> ResolveStubMemory();
-// Resolve where metrics are served, as an HttpAddress, and to whom the status.
-// Empty: not served.
+// Resolve the HttpAddress of the metrics (empty: not served), and the switch of
+// the status socket.
 absl::StatusOr<std::string> ResolveMetrics();
 absl::StatusOr<StatusSocket> ResolveStatusSocket();
-// Resolve to which files a trace and a recording are written. Empty: to none.
+// Resolve the files of the trace and of the recording. Empty: none.
 absl::StatusOr<std::string> ResolveTrace();
 absl::StatusOr<std::string> ResolveRecord();
 

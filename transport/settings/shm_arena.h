@@ -1,4 +1,4 @@
-// How large the arena of shared memory may get.
+// The limit of the arena of shared memory.
 
 #ifndef PENSTOCK_TRANSPORT_SETTINGS_SHM_ARENA_H_
 #define PENSTOCK_TRANSPORT_SETTINGS_SHM_ARENA_H_
@@ -9,9 +9,9 @@
 
 namespace penstock {
 
-// Resolves PENSTOCK_SHM_ARENA_MIB, as bytes; 0: fabric::shm's default. It holds
-// for the whole process, as its channels share one arena. INVALID_ARGUMENT: a
-// bad value.
+// Resolves PENSTOCK_SHM_ARENA_MIB, which holds for the whole process, as its
+// channels share one arena. Returns bytes; 0 means fabric::shm's default.
+// Returns INVALID_ARGUMENT for a bad value.
 absl::StatusOr<uint64_t> ResolveShmArenaBytes();
 
 }  // namespace penstock

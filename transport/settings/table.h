@@ -56,23 +56,25 @@ inline constexpr Word<StubMemory> kStubMemoryWords[] = {
     {"pool", StubMemory::kPool},
 };
 
-// The directory and the file's name have to fit into a socket address.
+// The limit for the directory. The directory and the file's name must fit into
+// a socket address.
 inline constexpr Directory kSocketDirectory = {65};
 inline constexpr Number kGidIndexes = {0, 255, -1, "any"};
 inline constexpr Number kTrafficClasses = {0, 255, -1, "the system's"};
-// The upper limit is what one frame holds.
+// The upper bound is the payload of eight full frames.
 inline constexpr Number kEagerSizes = {1, 130816, 0, "what is measured"};
-// In smaller pieces, starting a read costs as much as its bytes do. No fabric
-// reads larger ones.
+// Below the lower bound, starting a read costs as much as copying its bytes. No
+// fabric reads more than the upper bound at once.
 inline constexpr Number kChunkSizes = {4 * 1024, 1024 * 1024, 0,
                                        "what is measured"};
 // At most 1 TiB.
 inline constexpr Number kCacheMib = {0, 1 << 20};
-// The arena's first segment has 16 MiB.
+// The lower bound is the arena's first segment, 16 MiB.
 inline constexpr Number kArenaMib = {
     16, 1 << 20, 0, "1024, or a quarter of the memory if that is less"};
 
-// The least is what a timer keeps; the most is longer than any box allows.
+// The lower bound is the resolution of a timer. The upper bound is longer than
+// any middlebox allows.
 inline constexpr Number kHeartbeats = {10, 3600 * 1000, 0, "none"};
 
 // Names a field: its name, the field of Options, and the field of Settings.

@@ -25,8 +25,8 @@ void AppendRegion(const AnnouncedRegion& region, uint8_t version,
   }
 }
 
-// Appends a region of a message of `length` bytes. Returns false if it is not
-// one.
+// Appends a region of a message of `length` bytes. Returns false if the region
+// is malformed.
 bool TakeRegion(uint64_t length, uint8_t version, Reader* reader,
                 std::vector<AnnouncedRegion>* regions) {
   AnnouncedRegion region;
@@ -77,7 +77,7 @@ absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
   announce.id = reader.Number<uint64_t>();
   announce.length = reader.Number<uint64_t>();
   const size_t count = reader.Number<uint8_t>();
-  // An empty message would never end: nothing of it is read.
+  // Rejects an empty message, which would never end: no byte of it is read.
   bool valid = announce.length > 0 && announce.length <= kMaxMessageBytes &&
                (count == 1 || count == 2);
   for (size_t i = 0; valid && i < count; ++i) {

@@ -1,4 +1,5 @@
-// The payload of a kAnnounce frame: a message that the receiver may read.
+// The payload of a kAnnounce frame, which announces a message for the receiver
+// to read.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
 #define PENSTOCK_TRANSPORT_WIRE_ANNOUNCE_H_
@@ -15,18 +16,19 @@
 namespace penstock {
 namespace wire {
 
-// The most parts of a region: with them all, an announcement is still one
-// frame.
+// The limit of parts in a region. With this many parts, an announcement still
+// fits into one frame.
 constexpr size_t kMaxParts = 512;
 
-// The most bytes of a message: 1 TiB. No host sends more at once, and sums of
-// such lengths do not overflow 64 bits.
+// The limit of bytes in a message: 1 TiB. No host sends more at once, and sums
+// of such lengths do not overflow 64 bits.
 constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 40;
 
-// Returns the most parts of a region, for a message of `length` bytes: one, and
-// two more for each 4 KiB. A sender leaves no less than that in place, with at
-// most one copied part before and behind it. So what parts cost the receiver is
-// in proportion to the bytes, which its windows and budgets count.
+// Returns the limit of parts in a region, for a message of `length` bytes: one
+// part, and two more for each 4 KiB. A sender leaves only pieces of 4 KiB or
+// more in place, with at most one copied part before and one after each. The
+// limit keeps the receiver's cost of parts proportional to the bytes, which its
+// windows and budgets count.
 inline size_t MaxParts(uint8_t version, uint64_t length) {
   constexpr uint64_t kBytesOfTwoParts = 4 * 1024;
   if (version < 2) return 1;
@@ -34,14 +36,14 @@ inline size_t MaxParts(uint8_t version, uint64_t length) {
       std::min<uint64_t>(kMaxParts, 1 + 2 * (length / kBytesOfTwoParts)));
 }
 
-// A range of memory in which some of the message lies.
+// A range of memory that holds some bytes of the message.
 struct AnnouncedPart {
   uint64_t key = 0;
   uint64_t offset = 0;  // offset + length does not overflow
   uint64_t length = 0;  // at least 1
 };
 
-// Where to read the message over one path.
+// A way to read the message, over one path.
 struct AnnouncedRegion {
   uint32_t path = 0;  // the path's epoch; 0: the lifeline
   // The message's bytes, in order.
@@ -49,19 +51,19 @@ struct AnnouncedRegion {
 };
 
 struct Announce {
-  uint64_t id = 0;      // the kRelease that answers names it
+  uint64_t id = 0;      // named by the kRelease that answers
   uint64_t length = 0;  // of the message; 1 to kMaxMessageBytes
   std::vector<AnnouncedRegion> regions;  // one or two, best first
 
-  // Returns the number of parts of the region that has most of them.
+  // Returns the number of parts of the region that has the most.
   size_t max_parts() const;
 };
 
-// Needs at most MaxParts() parts in each region.
+// Requires at most MaxParts() parts in each region.
 std::string EncodeAnnounce(const Announce& announce, uint8_t version);
 
 // Returns INVALID_ARGUMENT if `bytes` are not exactly one announcement, if the
-// parts of a region are not the whole message, or if a number is above its
+// parts of a region do not add up to the message, or if a number exceeds its
 // bound.
 absl::StatusOr<Announce> ParseAnnounce(absl::Span<const uint8_t> bytes,
                                        uint8_t version);

@@ -1,4 +1,4 @@
-// Frames, which a session consists of. docs/protocol.md shows the bytes.
+// Frames, the units of a session. docs/protocol.md shows the bytes.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_FRAME_H_
 #define PENSTOCK_TRANSPORT_WIRE_FRAME_H_
@@ -14,14 +14,14 @@
 namespace penstock {
 namespace wire {
 
-// The versions of everything that follows the negotiation, where the two sides
+// The versions of the protocol after the negotiation, in which the two sides
 // agree on one. In version 2 an announced message may have several parts.
 constexpr uint8_t kOldestVersion = 1;
 constexpr uint8_t kVersion = 2;
 
 constexpr size_t kFrameHeaderBytes = 32;
-// A frame, header included, fits into one packet of any fabric. A longer
-// payload is sent as several frames, its fragments.
+// The limit of a frame, header included. Such a frame fits into one packet of
+// any fabric. A longer payload is sent as several frames, its fragments.
 constexpr size_t kMaxFrameBytes = 16 * 1024;
 constexpr size_t kMaxFramePayload = kMaxFrameBytes - kFrameHeaderBytes;
 
@@ -49,17 +49,18 @@ enum class FrameType : uint8_t {
   kEntry = 27,  // aux: its number from now on; payload: an entry of metadata
 };
 
-// Flags. An unknown one is an error.
-constexpr uint8_t kMoreFragments = 1;  // the next frame goes on with this one
-constexpr uint8_t kCompressed = 2;     // kMessage, kAnnounce: by gRPC
-constexpr uint8_t kLast = 4;           // the same: a kHalfClose is implied
+// Flags. An unknown flag is an error.
+constexpr uint8_t kMoreFragments = 1;  // the next frame continues this one
+constexpr uint8_t kCompressed = 2;  // kMessage, kAnnounce: gRPC has compressed
+                                    // it
+constexpr uint8_t kLast = 4;        // kMessage, kAnnounce: implies a kHalfClose
 constexpr uint8_t kKnownFlags = kMoreFragments | kCompressed | kLast;
 
-// Set in a server's kReset, beside the status code, if no application has seen
+// Set in a server's kReset, next to the status code, if no application has seen
 // the stream. The client may then safely try again.
 constexpr uint32_t kRefused = 0x80000000;
-// The last stream of a kGoaway that does not know it yet. Another kGoaway will
-// say which it is.
+// The last stream of a kGoaway whose sender does not know the last stream yet.
+// Another kGoaway will name the stream.
 constexpr uint32_t kLastStreamUnknown = 0xffffffff;
 
 struct FrameHeader {
@@ -72,15 +73,15 @@ struct FrameHeader {
   uint64_t ack = 0;       // the sender has received all frames up to this one
 };
 
-// Whether frames of this type have a sequence number. They are kept until they
-// are acknowledged, and sent again if a path is lost.
+// Returns true if frames of this type have a sequence number. Such frames are
+// kept until they are acknowledged, and sent again if a path is lost.
 bool IsSequenced(FrameType type);
 
-// Appends the frame to `*out`. Needs payload.size() == header.length.
+// Appends the frame to `*out`. Requires payload.size() == header.length.
 void AppendFrame(const FrameHeader& header, absl::string_view payload,
                  std::string* out);
 
-// A frame within a packet. `payload` points into the packet.
+// A frame inside a packet. `payload` points into the packet.
 struct Frame {
   FrameHeader header;
   absl::Span<const uint8_t> payload;

@@ -1,5 +1,5 @@
-// The payload of kHello, the first frame of each side: what the side takes, and
-// over which fabrics it can be reached.
+// The payload of kHello, the first frame of each side: the side's limits, and
+// the fabrics over which the side can be reached.
 
 #ifndef PENSTOCK_TRANSPORT_WIRE_HELLO_H_
 #define PENSTOCK_TRANSPORT_WIRE_HELLO_H_
@@ -14,17 +14,17 @@
 namespace penstock {
 namespace wire {
 
-// The most bytes of a stream's window. A side keeps that much for a peer that
-// reads nothing of a stream; ours is 4 MiB.
+// The limit of bytes in a stream's window. A side must hold as many bytes for a
+// peer that does not read a stream. Our own window is 4 MiB.
 constexpr uint32_t kMaxStreamWindow = 64 * 1024 * 1024;
 
 // A fabric over which the sender could be reached.
 struct FabricOffer {
-  std::string fabric;  // its name, at most 15 bytes
-  // Whether the sender can use the fabric.
+  std::string fabric;  // the fabric's name, at most 15 bytes
+  // True if the sender can use the fabric.
   bool usable = false;
-  // If usable, what the peer's fabric needs to connect, else the reason, for
-  // the peer's log. At most 1 KiB.
+  // If usable, the data that the peer's fabric needs to connect. Otherwise the
+  // reason, for the peer's log. At most 1 KiB.
   std::string data;
 };
 
@@ -32,17 +32,17 @@ struct Hello {
   // The accepting side's secret. The peer presents it when it connects another
   // path. Empty in a hello from the connecting side.
   std::string token;
-  // How many bytes of messages the peer may send on a stream before the
-  // application reads them: 1 to kMaxStreamWindow.
+  // The number of bytes of messages that the peer may send on a stream before
+  // the application reads them: 1 to kMaxStreamWindow.
   uint32_t stream_window = 0;
-  // How many streams the peer may have open at once.
+  // The limit of streams that the peer may have open at once.
   uint32_t max_streams = UINT32_MAX;
   std::vector<FabricOffer> offers;  // best first, at most 8
 };
 
 std::string EncodeHello(const Hello& hello);
 
-// Returns INVALID_ARGUMENT if `bytes` are not a hello. Ignores bytes behind the
+// Returns INVALID_ARGUMENT if `bytes` are not a hello. Ignores bytes after the
 // known fields: later versions may add some.
 absl::StatusOr<Hello> ParseHello(absl::Span<const uint8_t> bytes);
 

@@ -9,8 +9,8 @@ namespace {
 constexpr size_t kHeaderBytes = 9;
 constexpr size_t kSettingBytes = 6;
 constexpr uint8_t kSettingsType = 4;
-// Nobody sends more settings than these in the first frame. A longer frame is
-// left to HTTP/2, so that the wait for its end is bounded.
+// The limit of the first frame, in settings; real clients send fewer. A longer
+// frame is left to HTTP/2, so that the wait for its end is bounded.
 constexpr size_t kMaxFrameBytes = 100 * kSettingBytes;
 
 uint32_t BigEndian(absl::string_view bytes) {
@@ -54,7 +54,7 @@ SettingsVerdict InspectSettings(absl::string_view bytes, VersionRange* versions,
   }
   if (bytes.size() < kHeaderBytes) return SettingsVerdict::kNeedMore;
   const size_t length = BigEndian(bytes.substr(0, 3));
-  // Flags (an ACK has no settings), stream 0, whole settings.
+  // Requires no flags (an ACK has no settings), stream 0, and whole settings.
   if (BigEndian(bytes.substr(4, 1)) != 0 ||
       BigEndian(bytes.substr(5, 4)) != 0 || length % kSettingBytes != 0 ||
       length > kMaxFrameBytes) {

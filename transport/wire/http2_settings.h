@@ -17,10 +17,10 @@ namespace wire {
 extern const char kHttp2Preface[];
 constexpr size_t kHttp2PrefaceBytes = 24;
 
-// The private setting. Peers must ignore settings that they do not know. Its
-// value has kNegotiationMagic in the high 16 bits, or else it is somebody
-// else's setting. Then come the lowest and the highest protocol version, a byte
-// each.
+// The private setting. Peers must ignore settings that they do not know. The
+// high 16 bits of the value must be kNegotiationMagic; otherwise the setting is
+// a foreign one with the same number. The low 16 bits are the lowest and the
+// highest protocol version, a byte each.
 constexpr uint16_t kPenstockSetting = 0xfe10;
 constexpr uint32_t kNegotiationMagic = 0x5045;  // "PE"
 
@@ -32,12 +32,12 @@ struct VersionRange {
 // Returns the highest version that is in both ranges, or 0 if there is none.
 uint8_t ChooseVersion(VersionRange mine, VersionRange peer);
 
-// Returns a SETTINGS frame with the private setting and no other. A client
-// sends its range of versions, a server the one version that it has chosen.
+// Returns a SETTINGS frame with only the private setting. A client sends its
+// range of versions, a server the one version that it has chosen.
 std::string PenstockSettingsFrame(VersionRange versions);
 
 enum class SettingsVerdict {
-  kNeedMore,  // not decided yet: call again with more bytes
+  kNeedMore,  // undecided: call again with more bytes
   kPenstock,  // a SETTINGS frame with the private setting
   kOther,     // anything else
 };

@@ -12,8 +12,8 @@
 namespace penstock {
 namespace wire {
 
-// Reads fields one after another. Once a field is cut short, it and all later
-// ones read as zero or as an empty string. So check ok() once, at the end.
+// Reads fields one after another. Once a field is cut short, this field and all
+// later ones read as zero or as an empty string. Check ok() once, at the end.
 class Reader {
  public:
   explicit Reader(absl::Span<const uint8_t> bytes) : rest_(bytes) {}
@@ -39,9 +39,9 @@ class Reader {
     return value;
   }
 
-  // Whether no field so far was cut short.
+  // Returns true if no field so far was cut short.
   bool ok() const { return ok_; }
-  // Whether ok(), and no bytes are left.
+  // Returns true if ok(), and no bytes are left.
   bool Finished() const { return ok_ && rest_.empty(); }
 
  private:

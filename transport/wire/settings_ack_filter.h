@@ -11,17 +11,16 @@
 namespace penstock {
 namespace wire {
 
-// A client whose peer is a stock one has sent a SETTINGS frame in the
-// negotiation, before gRPC's HTTP/2 sends its own. The peer acknowledges both,
-// and gRPC would take the first acknowledgement for that of its own frame. Not
-// thread-safe.
+// In the negotiation, a client sends a SETTINGS frame before gRPC's HTTP/2
+// sends its own. A stock peer acknowledges both frames, and gRPC would take the
+// first acknowledgement for the one of its own frame. Not thread-safe.
 class SettingsAckFilter {
  public:
-  // Takes the bytes that come next in the stream, and returns those to pass on.
-  // Keeps back the header of a frame until it is complete.
+  // Takes the next bytes of the stream, and returns the bytes to pass on. Keeps
+  // an incomplete frame header until the rest arrives.
   std::string Pass(absl::string_view bytes);
-  // Whether the acknowledgement has been removed. Pass() then returns all bytes
-  // as they are.
+  // Returns true once the acknowledgement has been removed. Pass() then returns
+  // all bytes unchanged.
   bool done() const { return done_; }
 
  private:
@@ -29,7 +28,7 @@ class SettingsAckFilter {
   absl::string_view PassHeader(absl::string_view bytes, std::string* out);
 
   bool done_ = false;
-  std::string header_;  // of the next frame, as far as it has come
+  std::string header_;  // of the next frame, received so far
   size_t payload_left_ = 0;
 };
 
