@@ -1,5 +1,5 @@
-/* What the preloaded stub (preload/) calls in the library. Plain C. Of gRPC it
- * takes the declarations only: the stub is linked to nothing. */
+/* The interface between the preloaded stub (preload/) and the library. Plain C.
+ * Uses only declarations of gRPC, because the stub is linked to nothing. */
 
 #ifndef PENSTOCK_TRANSPORT_PRELOAD_H_
 #define PENSTOCK_TRANSPORT_PRELOAD_H_
@@ -10,48 +10,48 @@
 extern "C" {
 #endif
 
-/* As gRPC's core has them. */
+/* The signatures of gRPC's core. */
 typedef grpc_channel* (*PenstockCreateChannel)(
     const char* target, grpc_channel_credentials* credentials,
     const grpc_channel_args* arguments);
 typedef grpc_server* (*PenstockCreateServer)(const grpc_channel_args* arguments,
                                              void* reserved);
 
-/* Settings come from the environment. Each function is thread-safe, and is to
- * be called after grpc_init(). */
+/* Settings come from the environment. Each function is thread-safe. Call it
+ * after grpc_init(). */
 struct PenstockPreload {
-  /* Returns what `create`, gRPC's own function, returns for credentials that
-   * penstock::Credentials() would have wrapped. If this process cannot use
-   * Penstock, logs the reason; the channel is then a stock one, and with
-   * PENSTOCK_POLICY=require one whose calls fail with that reason. */
+  /* Returns a channel of `create`, gRPC's own function, with the credentials
+   * that penstock::Credentials() makes. If this process cannot use Penstock,
+   * logs the reason, and returns a stock channel. With PENSTOCK_POLICY=require,
+   * calls on that channel fail with the reason. */
   grpc_channel* (*create_channel)(PenstockCreateChannel create,
                                   const char* target,
                                   grpc_channel_credentials* credentials,
                                   const grpc_channel_args* arguments);
-  /* Returns a server of `create` as penstock::Enable() would have had it made.
-   * If this process cannot use Penstock, logs the reason; the server is then a
-   * stock one. */
+  /* Returns a server of `create`, prepared as penstock::Enable() does. If this
+   * process cannot use Penstock, logs the reason, and returns a stock
+   * server. */
   grpc_server* (*create_server)(PenstockCreateServer create,
                                 const grpc_channel_args* arguments);
-  /* Whether such a server has been made although PENSTOCK_POLICY=require: the
-   * caller then is to bind no port. */
+  /* Returns non-zero if such a stock server has been made although
+   * PENSTOCK_POLICY=require. The caller must then bind no port. */
   int (*refuses_ports)(void);
-  /* Copies bytes to memory that shared memory carries messages from without
-   * another copy. Returns 0 where gRPC's own memory is to be used, as it is for
+  /* Copies bytes to memory from which shared memory carries messages without
+   * another copy. Returns 0 if the caller must use gRPC's own memory, as for
    * less than PENSTOCK_PRELOAD_COPIED_BYTES. */
   int (*copy_to_slice)(const char* source, size_t length, grpc_slice* slice);
 };
 
 #define PENSTOCK_PRELOAD_COPIED_BYTES (16 * 1024)
 
-/* What tells the stub that a program or a library has Penstock in it: an ELF
- * note with this owner and this type. It is there however Penstock was linked,
- * and whatever symbols are shown. */
+/* The owner and the type of an ELF note, by which the stub finds out that a
+ * program or a library contains Penstock. The note is there however Penstock
+ * was linked, and whatever symbols are exported. */
 #define PENSTOCK_NOTE_OWNER "Penstock"
 #define PENSTOCK_NOTE_TYPE 1
 
-/* The name of the one function below. It changes with the functions above, and
- * so a stub does not call a library that it does not fit. */
+/* The name of the one function below. The name changes with the functions
+ * above, so that a stub does not call an incompatible library. */
 #define PENSTOCK_PRELOAD_SYMBOL "penstock_preload_1"
 
 __attribute__((visibility("default"))) const struct PenstockPreload*

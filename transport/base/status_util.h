@@ -9,7 +9,7 @@
 namespace penstock {
 namespace base {
 
-// Returns a status with the message "<operation>: <strerror>". Its code is
+// Returns a status with the message "<operation>: <strerror>". The code is
 // RESOURCE_EXHAUSTED for limits of memory or descriptors, UNAVAILABLE for a
 // missing peer, PERMISSION_DENIED for a refusal, DEADLINE_EXCEEDED for
 // ETIMEDOUT, and INTERNAL for everything else. Thread-safe.

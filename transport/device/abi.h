@@ -1,7 +1,7 @@
-// What this folder uses of CUDA's driver interface, declared anew: most
-// machines that build Penstock have no CUDA Toolkit. abi_test.cc holds each
-// line to cuda.h where there is one. The numbers are part of NVIDIA's binary
-// interface, and do not change.
+// The subset of CUDA's driver interface that this folder uses. Declared here,
+// because most machines that build Penstock have no CUDA Toolkit. If cuda.h is
+// present, abi_test.cc compares each line with it. The numbers are part of
+// NVIDIA's binary interface, and do not change.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_ABI_H_
 #define PENSTOCK_TRANSPORT_DEVICE_ABI_H_
@@ -12,7 +12,7 @@ namespace penstock {
 namespace device {
 namespace abi {
 
-// CUresult. The values that this folder tells apart.
+// CUresult: the values that this folder distinguishes.
 using Result = int;
 constexpr Result kSuccess = 0;
 constexpr Result kInvalidValue = 1;
@@ -73,7 +73,7 @@ using Function = FunctionObject*;
 struct Uuid {
   char bytes[16];
 };
-// CUipcMemHandle: names an allocation to other processes.
+// CUipcMemHandle: identifies an allocation to other processes.
 struct IpcMemHandle {
   char bytes[64];
 };
@@ -90,9 +90,9 @@ constexpr int kGpuDirectRdmaFlushWritesOptions = 117;
 constexpr int kGpuDirectRdmaWritesOrdering = 118;
 constexpr int kDmaBufSupported = 124;
 
-// CUpointer_attribute: which device's memory is at an address, of CUmemorytype;
-// a number that no other allocation of the process has ever had; whether
-// cuIpcGetMemHandle() takes it.
+// CUpointer_attribute: the kind of memory at an address (CUmemorytype); a
+// number of the allocation that is never reused in the process; the device; the
+// ability to be shared by cuIpcGetMemHandle().
 constexpr int kPointerMemoryType = 2;
 constexpr int kPointerBufferId = 7;
 constexpr int kPointerDeviceOrdinal = 9;
@@ -102,10 +102,10 @@ constexpr unsigned kMemoryTypeDevice = 2;
 // CUmemRangeHandleType.
 constexpr int kRangeHandleDmaBufFd = 1;
 
-// What network devices have written: whether cuFlushGPUDirectRDMAWrites() can
-// be called (a bit of kGpuDirectRdmaFlushWritesOptions); by which order the
-// device whose memory it is sees it anyhow, and which scope a flush is for; of
-// the memory of which context.
+// Visibility of writes by network devices. A bit of
+// kGpuDirectRdmaFlushWritesOptions, set if cuFlushGPUDirectRDMAWrites() can be
+// called. An ordering value: from this value on, the device that owns the
+// memory sees the writes without a flush. The target and the scope of a flush.
 constexpr int kFlushWritesByHost = 1;
 constexpr int kWritesOrderedForOwner = 100;
 constexpr int kFlushWritesOfCurrentContext = 0;

@@ -1,4 +1,4 @@
-// What the driver knows of an allocation of device memory.
+// Allocations of device memory, as the driver knows them.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_H_
 #define PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_H_
@@ -18,13 +18,13 @@ struct Allocation {
   size_t size = 0;  // in bytes
 };
 
-// Returns the allocation of `device` that all of `range` lies in. Returns
+// Returns the allocation of `device` that contains all of `range`. Returns
 // INVALID_ARGUMENT if there is none. Thread-safe.
 absl::StatusOr<Allocation> AllocationOf(Device* device,
                                         absl::Span<const uint8_t> range);
 
-// Returns the number of the allocation at `address`, which no other one of this
-// process has ever had. Thread-safe.
+// Returns the number of the allocation at `address`, which is never reused in
+// this process. Thread-safe.
 absl::StatusOr<uint64_t> IdOf(Device* device, abi::Address address);
 
 }  // namespace device

@@ -1,4 +1,4 @@
-// The bytes by which one process tells another which device memory it means.
+// The encoded name by which one process identifies device memory to another.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_NAME_H_
 #define PENSTOCK_TRANSPORT_DEVICE_ALLOCATION_NAME_H_
@@ -14,17 +14,17 @@
 namespace penstock {
 namespace device {
 
-// An allocation, as the process that has made it knows it.
+// An allocation, as its creating process knows it.
 struct AllocationName {
   abi::Uuid device = {};
   uint64_t size = 0;  // in bytes; 1 to AllocationNames::kMaxSize
-  // In that process. The end of the allocation does not wrap round.
+  // In the creating process. The end of the allocation does not wrap around.
   abi::Address address = 0;
-  uint64_t id = 0;  // the driver's; no other one there has ever had it
+  uint64_t id = 0;  // the driver's; never reused in that process
   abi::IpcMemHandle ipc = {};
 };
 
-// Writes names, and reads them. Integers are little-endian:
+// Encodes and decodes names. Integers are little-endian:
 //
 //   offset  bytes
 //        0      1  version, 1
@@ -33,15 +33,15 @@ struct AllocationName {
 //       25      8  address
 //       33      8  id
 //       41     64  ipc
-//      105     16  mark: the beginning of HMAC-SHA256(key, all before it)
+//      105     16  mark: the first bytes of HMAC-SHA256(key, all before it)
 //
-// The key is a secret of one object in one process. So a name that carries its
-// mark was written by it, and whoever has made up a name cannot have this
-// process take its own memory for a peer's. Thread-safe.
+// The key is a secret of one object in one process. A name with a valid mark
+// was therefore encoded by this object. A peer cannot forge a name that makes
+// this process take its own memory for the peer's. Thread-safe.
 class AllocationNames {
  public:
   static constexpr size_t kBytes = 121;
-  // The most bytes of an allocation, 1 TiB: more than any device has.
+  // The limit of an allocation, 1 TiB: more than any device has.
   static constexpr uint64_t kMaxSize = uint64_t{1} << 40;
 
   // Returns an error of getrandom().
@@ -51,10 +51,10 @@ class AllocationNames {
 
   struct Decoded {
     AllocationName name;
-    bool is_own = false;  // was written by this object
+    bool is_own = false;  // encoded by this object
   };
-  // Takes any bytes. Returns INVALID_ARGUMENT if they are no name, one of
-  // another version, or the name of no possible allocation.
+  // Takes any bytes. Returns INVALID_ARGUMENT if the bytes are no name, have
+  // another version, or name an impossible allocation.
   absl::StatusOr<Decoded> Decode(absl::string_view bytes) const;
 
  private:

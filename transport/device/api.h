@@ -1,5 +1,5 @@
-// The calls of CUDA's driver that this folder makes. All go through this class,
-// so that a test can stand in for a device and make each call fail.
+// The calls of CUDA's driver that this folder makes. All calls go through this
+// class, so that a test can replace the device and make each call fail.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_API_H_
 #define PENSTOCK_TRANSPORT_DEVICE_API_H_
@@ -12,17 +12,16 @@
 namespace penstock {
 namespace device {
 
-// Each function is the driver's function of that name, with cu before it, in
-// its newest version. Those that work in a context work in the one that is
-// current on the calling thread; see Device::Enter(). Thread-safe, as the
-// driver is.
+// Each function is the driver's function of the same name with the prefix "cu",
+// in its newest version. Functions that need a context use the current one of
+// the calling thread; see Device::Enter(). Thread-safe, as the driver is.
 class Api {
  public:
   virtual ~Api() = default;
 
   virtual abi::Result DriverGetVersion(int* version) = 0;
-  // Returns the name of a result in text that lives for ever, or null for one
-  // that the driver does not know.
+  // Returns the name of a result in static text, or null if the driver does not
+  // know the result.
   virtual const char* GetErrorName(abi::Result result) = 0;
 
   virtual abi::Result DeviceGetCount(int* count) = 0;
@@ -44,14 +43,15 @@ class Api {
   virtual abi::Result StreamSynchronize(abi::Stream stream) = 0;
   virtual abi::Result StreamWaitEvent(abi::Stream stream, abi::Event event,
                                       unsigned flags) = 0;
-  // Sets `status` to kCaptureStatusNone, or another. Does no harm to a capture.
+  // Sets `status` to kCaptureStatusNone, or to another value. Does not disturb
+  // a capture.
   virtual abi::Result StreamIsCapturing(abi::Stream stream, int* status) = 0;
   // Swaps the calling thread's mode with `mode`; see RelaxedCapture.
   virtual abi::Result ThreadExchangeStreamCaptureMode(int* mode) = 0;
   virtual abi::Result EventCreate(abi::Event* event, unsigned flags) = 0;
   virtual abi::Result EventDestroy(abi::Event event) = 0;
   virtual abi::Result EventRecord(abi::Event event, abi::Stream stream) = 0;
-  // Returns kNotReady, which is no error, while the event has not come.
+  // Returns kNotReady, which is no error, until the event has completed.
   virtual abi::Result EventQuery(abi::Event event) = 0;
   virtual abi::Result EventSynchronize(abi::Event event) = 0;
 
@@ -67,8 +67,8 @@ class Api {
   virtual abi::Result PointerGetAttribute(void* value, int attribute,
                                           abi::Address address) = 0;
 
-  // `address` and `bytes` say where the allocation begins that `within` lies
-  // in, and how long it is.
+  // Sets `address` and `bytes` to the begin and the length of the allocation
+  // that contains `within`.
   virtual abi::Result MemGetAddressRange(abi::Address* address, size_t* bytes,
                                          abi::Address within) = 0;
   virtual abi::Result IpcGetMemHandle(abi::IpcMemHandle* handle,
@@ -78,15 +78,15 @@ class Api {
                                        unsigned flags) = 0;
   virtual abi::Result IpcCloseMemHandle(abi::Address address) = 0;
   // `handle` is an int for kRangeHandleDmaBufFd. Returns kNotSupported with a
-  // driver older than CUDA 11.7's, which lacks it.
+  // driver older than CUDA 11.7, which lacks this function.
   virtual abi::Result MemGetHandleForAddressRange(void* handle,
                                                   abi::Address address,
                                                   size_t bytes, int type,
                                                   uint64_t flags) = 0;
 
-  // Makes visible what network devices have written to the memory of the
-  // current context. Returns kNotSupported with a driver older than CUDA
-  // 11.3's, which lacks it.
+  // Makes writes of network devices to the memory of the current context
+  // visible. Returns kNotSupported with a driver older than CUDA 11.3, which
+  // lacks this function.
   virtual abi::Result FlushGPUDirectRDMAWrites(int target, int scope) = 0;
 
   virtual abi::Result DeviceCanAccessPeer(int* can, abi::DeviceId device,

@@ -9,8 +9,8 @@ namespace penstock {
 namespace device {
 namespace {
 
-// Copies of less go by way of a slot, with others: looking for their pin costs
-// about as much.
+// The size from which memory is looked up in PinnedRanges. Shorter copies share
+// a slot with others, because the lookup costs about as much.
 constexpr size_t kMinPinnedBytes = 64 * 1024;
 
 absl::Status QueueHostCopy(Device* device, abi::Stream stream, bool to_host,
@@ -118,7 +118,7 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
                             "wait for another stream");
   }
   if (copied.ok()) copied = run(lane->get());
-  // Sleeps, as the event is made for that; cuStreamSynchronize() spins.
+  // Waits by an event that sleeps; cuStreamSynchronize() spins.
   if (copied.ok()) {
     copied = device_->Check(api->EventRecord((*lane)->mark(), stream),
                             "record an event");
@@ -131,7 +131,7 @@ absl::Status Copier::InLane(absl::Span<const abi::Event> after, Run run) {
     lanes_.GiveBack(*std::move(lane));
     return copied;
   }
-  // What was queued before the error may be running.
+  // Copies that were queued before the error may still be running.
   (void)api->StreamSynchronize(stream);
   lanes_.Drop(*std::move(lane));
   return copied;

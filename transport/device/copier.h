@@ -24,32 +24,31 @@ struct DeviceCopy {
   size_t bytes = 0;
 };
 
-// Copies in streams of its own, so that nothing else of the device waits, and
-// blocks the calling thread until all of a call's copies have run.
+// Copies in streams of its own, so that no other work on the device waits.
+// Blocks the calling thread until all copies of a call have run.
 //
-// Memory of the host that is pinned (PinnedRanges) is copied by the device in
-// one piece. Other memory goes by way of pinned slots: while the device copies
-// one, the CPU copies another. Without slots, as where no memory can be pinned,
-// the driver takes care of it, more slowly.
+// The device copies pinned memory of the host (PinnedRanges) in one piece.
+// Other memory goes through pinned slots: while the device copies one slot, the
+// CPU copies another. If no memory can be pinned, there are no slots, and the
+// driver copies, more slowly.
 //
-// In all three, the device begins after each of `after` has come, which are of
-// any device; and after an error nothing writes to the caller's memory any
-// more, whose contents are undefined then. Thread-safe.
+// In all three cases, the device begins after each event of `after` has
+// completed; the events may belong to any device. After an error nothing writes
+// to the caller's memory any more, and its contents are undefined. Thread-safe.
 class Copier {
  public:
   struct Options {
-    // How many slots a transfer has, and their size. Two slots keep the device
-    // and the CPU both at work; more even out what disturbs one of them. With
-    // 2 MiB, what a chunk costs beside its bytes (about 10 us) is less than a
-    // tenth of its copy over PCIe; see
-    // docs/lab/2026-11-25-gpus-simulated.md.
+    // The number of slots of a transfer, and their size. Two slots keep both
+    // the device and the CPU busy; more slots even out disturbances. With 2
+    // MiB, the fixed cost of a chunk (about 10 us) is less than a tenth of its
+    // copy over PCIe; see docs/lab/2026-11-25-gpus-simulated.md.
     int slots = 4;
     size_t slot_bytes = 2 << 20;
-    // How many transfers have slots at once: 64 MiB of pinned memory.
+    // The limit of transfers with slots at a time: 64 MiB of pinned memory.
     int lanes = 8;
   };
 
-  // Both must outlive it.
+  // `device` and `pinned` must outlive the copier.
   Copier(Device* device, PinnedRanges* pinned, const Options& options);
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
@@ -58,8 +57,8 @@ class Copier {
                       absl::Span<const abi::Event> after);
   absl::Status FromHost(absl::Span<const HostCopy> copies,
                         absl::Span<const abi::Event> after);
-  // Copies from this device to `to`, which may be this one. Where the machine
-  // lets the two reach each other, no byte goes by way of the host.
+  // Copies from this device to `to`, which may be the same device. If the two
+  // devices can reach each other, no byte goes through the host.
   absl::Status OnDevice(Device* to, absl::Span<const DeviceCopy> copies,
                         absl::Span<const abi::Event> after);
 
@@ -68,7 +67,8 @@ class Copier {
 
   absl::Status CopyHost(Direction direction, absl::Span<const HostCopy> copies,
                         absl::Span<const abi::Event> after);
-  // Has `run(lane)` queue copies in a lane's stream, and waits for them.
+  // Calls `run(lane)`, which queues copies in a lane's stream, and waits for
+  // the copies.
   template <typename Run>
   absl::Status InLane(absl::Span<const abi::Event> after, Run run);
 

@@ -19,12 +19,12 @@
 namespace penstock {
 namespace device {
 
-// Holds the device's primary context, which CUDA's runtime and the frameworks
-// use as well, so that their memory and streams are valid here. Outlives all
-// that is made on it. Thread-safe.
+// Holds the device's primary context. CUDA's runtime and the frameworks use the
+// same context, so that their memory and streams are valid here. Must outlive
+// everything that is created on it. Thread-safe.
 class Device {
  public:
-  // Opens the device with this number among those that the process sees.
+  // Opens the device with this number among the devices that the process sees.
   // Returns errors as AskTraits() does.
   static absl::StatusOr<std::unique_ptr<Device>> Open(Api* api, int ordinal);
   Device(const Device&) = delete;
@@ -39,9 +39,9 @@ class Device {
   // Returns "cuda:0".
   std::string ToString() const;
 
-  // While it lives, the device's context is current on the thread that made it,
-  // in place of the one that was, and what it calls leaves graphs alone that
-  // others capture. Destroy it there.
+  // While an object lives, the device's context replaces the current one on the
+  // thread that made the object. Calls of that thread do not disturb graph
+  // captures of other threads. Destroy the object on the same thread.
   class Entered {
    public:
     Entered(Device* device, RelaxedCapture capture)
@@ -56,19 +56,21 @@ class Device {
     RelaxedCapture capture_;
     Device* device_;
   };
-  // Returns the device's first sticky error, if it had one: it is lost.
+  // Returns the device's first sticky error, if there was one: the device is
+  // lost.
   absl::StatusOr<Entered> Enter();
 
-  // Returns FAILED_PRECONDITION if the stream, of the program's, is being
-  // captured into a graph. Nothing may be ordered before or after it then, and
-  // to try would invalidate the capture. Call it entered.
+  // Returns FAILED_PRECONDITION if `stream`, which belongs to the program, is
+  // being captured into a graph. Nothing can then be ordered before or after
+  // the stream: an attempt would invalidate the capture. Requires an Entered
+  // object.
   absl::Status CheckNotCaptured(abi::Stream stream);
 
-  // Whether it had a sticky error.
+  // Returns true if the device had a sticky error.
   bool is_lost() const;
 
-  // Returns OK, or the error with what failed: "copy to the host on cuda:0:
-  // ...". `operation` begins with a verb. Remembers a sticky error.
+  // Returns OK, or the error with the failed operation: "copy to the host on
+  // cuda:0: ...". `operation` begins with a verb. Remembers a sticky error.
   absl::Status Check(abi::Result result, absl::string_view operation);
 
  private:

@@ -16,7 +16,7 @@
 namespace penstock {
 namespace device {
 
-// A device that is in use, and what copies from it.
+// A device in use, with its copier.
 struct OpenDevice {
   OpenDevice(std::unique_ptr<Device> opened, PinnedRanges* pinned)
       : device(std::move(opened)), copier(device.get(), pinned, {}) {}
@@ -25,34 +25,35 @@ struct OpenDevice {
   Copier copier;
 };
 
-// Opens each device when it is first asked for, since a context takes some
-// hundred MB of a device's memory, and half a second. Thread-safe.
+// Opens each device at its first use, because a context takes some hundred MB
+// of a device's memory, and half a second. Thread-safe.
 class Devices {
  public:
-  // Pins at most `pinned_budget` bytes of ranges, for all devices together.
+  // Limits pinned ranges to `pinned_budget` bytes, for all devices together.
   Devices(Api* api, uint64_t pinned_budget);
   Devices(const Devices&) = delete;
   Devices& operator=(const Devices&) = delete;
 
-  // Returns the device with that number, which lives as long as this, or the
-  // error of Device::Open(). Tries again, if it failed.
+  // Returns the device with that number, which lives as long as this object, or
+  // the error of Device::Open(). Tries again after a failure.
   absl::StatusOr<OpenDevice*> At(int ordinal);
 
-  // Returns the number of the device whose memory is at `address`, or
-  // INVALID_ARGUMENT if none's is. Opens the first device, if none is open.
+  // Returns the number of the device whose memory is at `address`. Returns
+  // INVALID_ARGUMENT if the memory is not a device's. Opens the first device,
+  // if no device is open.
   absl::StatusOr<int> OrdinalOf(abi::Address address);
 
-  // Returns the number of the device that has this UUID, or NOT_FOUND if this
-  // process does not see it. Opens none.
+  // Returns the number of the device with this UUID. Returns NOT_FOUND if this
+  // process does not see it. Opens no device.
   absl::StatusOr<int> OrdinalOf(const abi::Uuid& uuid);
 
  private:
-  // Returns one that is not lost, if there is any.
+  // Returns a device that is not lost, if there is one.
   absl::StatusOr<Device*> Any();
 
   Api* const api_;
   const std::shared_ptr<PinnedRanges> pinned_;
-  base::Mutex mu_;  // held while one is opened
+  base::Mutex mu_;  // held while a device is opened
   std::map<int, std::unique_ptr<OpenDevice>> open_ ABSL_GUARDED_BY(mu_);
 };
 

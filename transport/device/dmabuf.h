@@ -1,4 +1,4 @@
-// How network devices reach the memory of a GPU.
+// Exports memory of a GPU for network devices.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_DMABUF_H_
 #define PENSTOCK_TRANSPORT_DEVICE_DMABUF_H_
@@ -13,9 +13,9 @@
 namespace penstock {
 namespace device {
 
-// Returns a dma-buf of the whole pages of the host's size that `range`, memory
-// of `device`, lies in. Returns FAILED_PRECONDITION, with the reason, where
-// there is none. Thread-safe.
+// Returns a dma-buf of the pages, of the host's page size, that contain
+// `range`, memory of `device`. Returns FAILED_PRECONDITION, with the reason, if
+// the memory cannot be exported. Thread-safe.
 absl::StatusOr<memory::Dmabuf> ExportPages(Device* device,
                                            absl::Span<const uint8_t> range);
 

@@ -6,7 +6,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-// Calls `make` in the device's context, and owns what it has made.
+// Calls `make` in the device's context, and takes ownership of the result.
 template <typename Owner, typename T, typename Make>
 absl::StatusOr<Owner> MakeOn(Device* device, absl::string_view operation,
                              Make make) {

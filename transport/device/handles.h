@@ -1,4 +1,4 @@
-// Owners of what a device's driver has made.
+// Owners of objects of a device's driver.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_HANDLES_H_
 #define PENSTOCK_TRANSPORT_DEVICE_HANDLES_H_
@@ -17,8 +17,8 @@ namespace device {
 // Owns one object of a device, and destroys it once with `kDestroy`, in the
 // device's context. Move-only. Not thread-safe.
 //
-// Destroying fails only if the device is lost, or in a forked child. Nothing
-// could be done about it then, so the result is dropped.
+// Destroying fails only if the device is lost, or in a forked child. The result
+// is dropped, because there is no remedy.
 template <typename T, abi::Result (Api::*kDestroy)(T)>
 class Handle {
  public:
@@ -36,7 +36,7 @@ class Handle {
     abi::Context left = nullptr;
     Api* const api = device_->api();
     const RelaxedCapture capture(api);
-    // Not Enter(): what a lost device has made is to be destroyed, too.
+    // Does not use Enter(): objects of a lost device must be destroyed, too.
     const bool entered =
         api->CtxPushCurrent(device_->context()) == abi::kSuccess;
     (void)(api->*kDestroy)(object_);
@@ -54,26 +54,26 @@ class Handle {
 using Stream = Handle<abi::Stream, &Api::StreamDestroy>;
 using Event = Handle<abi::Event, &Api::EventDestroy>;
 using DeviceBlock = Handle<abi::Address, &Api::MemFree>;
-// Memory of another process's that is open here.
+// Memory of another process that is open here.
 using OpenedMemory = Handle<abi::Address, &Api::IpcCloseMemHandle>;
 using PinnedBlock = Handle<void*, &Api::MemFreeHost>;
 using Module = Handle<abi::Module, &Api::ModuleUnload>;
 using PinnedRange = Handle<void*, &Api::MemHostUnregister>;
 
-// Each makes one object, in the device's context. RESOURCE_EXHAUSTED, where
-// there is no memory, is a normal answer.
+// Each function creates one object, in the device's context.
+// RESOURCE_EXHAUSTED, for lack of memory, is a normal answer.
 
-// Does not wait for the legacy default stream, nor is waited for by it.
+// Creates a stream that does not synchronise with the legacy default stream.
 absl::StatusOr<Stream> CreateStream(Device* device);
-// Has who waits for it sleep.
+// Creates an event whose waiters sleep.
 absl::StatusOr<Event> CreateEvent(Device* device);
 absl::StatusOr<DeviceBlock> AllocateOnDevice(Device* device, size_t bytes);
-// Host memory whose pages stay, for all devices.
+// Allocates host memory whose pages stay in place, for all devices.
 absl::StatusOr<PinnedBlock> AllocatePinned(Device* device, size_t bytes);
-// Has [memory, memory + bytes), which are whole pages, stay until it is
+// Pins [memory, memory + bytes), which are whole pages, until the result is
 // destroyed.
 absl::StatusOr<PinnedRange> Pin(Device* device, void* memory, size_t bytes);
-// Loads kernels; `image` is what cuModuleLoadData() takes.
+// Loads kernels; `image` is an argument for cuModuleLoadData().
 absl::StatusOr<Module> LoadModule(Device* device, const void* image);
 
 }  // namespace device

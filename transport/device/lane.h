@@ -1,5 +1,5 @@
-// What one transfer between a device and the host needs: a stream of its own,
-// and pinned memory.
+// The resources of one transfer between a device and the host: a stream of its
+// own, and pinned memory.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_LANE_H_
 #define PENSTOCK_TRANSPORT_DEVICE_LANE_H_
@@ -19,7 +19,7 @@ namespace device {
 // Used by one transfer at a time. Not thread-safe.
 class Lane {
  public:
-  // Where memory cannot be pinned, the lane has no slots.
+  // Creates a lane without slots if memory cannot be pinned.
   static absl::StatusOr<std::unique_ptr<Lane>> Create(Device* device, int slots,
                                                       size_t slot_bytes);
 
@@ -32,7 +32,7 @@ class Lane {
   char* slot(int index) const {
     return static_cast<char*>(pinned_.get()) + index * slot_bytes_;
   }
-  // Tells when the device has done with the slot.
+  // Returns the event that completes when the device no longer uses the slot.
   abi::Event slot_event(int index) const { return slot_events_[index].get(); }
 
  private:
@@ -49,20 +49,20 @@ class Lane {
 // The lanes of one device. Thread-safe.
 class Lanes {
  public:
-  // `device` must outlive it. Each lane has `slots` slots, but beyond the first
-  // `max_with_slots` that are in use at once there are none.
+  // `device` must outlive this object. Each lane has `slots` slots. Beyond
+  // `max_with_slots` lanes in use, further lanes have no slots.
   Lanes(Device* device, int max_with_slots, int slots, size_t slot_bytes)
       : device_(device),
         max_with_slots_(max_with_slots),
         slots_(slots),
         slot_bytes_(slot_bytes) {}
 
-  // Returns a lane that nobody else uses, new or given back. Never waits.
+  // Returns a lane for exclusive use, new or reused. Never waits.
   absl::StatusOr<std::unique_ptr<Lane>> Take();
-  // Keeps a lane with slots for the next transfer. Give back only one whose
-  // stream has nothing left to do.
+  // Keeps a lane with slots for the next transfer. Requires that the lane's
+  // stream has no work left.
   void GiveBack(std::unique_ptr<Lane> lane);
-  // Tells that a lane with slots was dropped instead, after an error.
+  // Drops a lane instead of keeping it, after an error.
   void Drop(std::unique_ptr<Lane> lane);
 
  private:

@@ -12,7 +12,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-// Of CUDA 11.0, the first whose driver has all that must be there.
+// CUDA 11.0, the first release whose driver has all mandatory functions.
 constexpr int kOldestVersion = 11000;
 
 struct Symbols {
@@ -23,7 +23,8 @@ struct Symbols {
   abi::Result (*cuDeviceGet)(abi::DeviceId*, int) = nullptr;
   abi::Result (*cuDeviceGetName)(char*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetUuid)(abi::Uuid*, abi::DeviceId) = nullptr;
-  // Of CUDA 11.4, and null before. Tells apart the instances (MIG) of a device.
+  // From CUDA 11.4 on; otherwise null. Distinguishes the instances (MIG) of a
+  // device.
   abi::Result (*cuDeviceGetUuid_v2)(abi::Uuid*, abi::DeviceId) = nullptr;
   abi::Result (*cuDeviceGetAttribute)(int*, int, abi::DeviceId) = nullptr;
   abi::Result (*cuDevicePrimaryCtxRetain)(abi::Context*,
@@ -55,10 +56,10 @@ struct Symbols {
   abi::Result (*cuIpcOpenMemHandle_v2)(abi::Address*, abi::IpcMemHandle,
                                        unsigned) = nullptr;
   abi::Result (*cuIpcCloseMemHandle)(abi::Address) = nullptr;
-  // Of CUDA 11.7, and null before.
+  // From CUDA 11.7 on; otherwise null.
   abi::Result (*cuMemGetHandleForAddressRange)(void*, abi::Address, size_t, int,
                                                unsigned long long) = nullptr;
-  // Of CUDA 11.3, and null before.
+  // From CUDA 11.3 on; otherwise null.
   abi::Result (*cuFlushGPUDirectRDMAWrites)(int, int) = nullptr;
   abi::Result (*cuDeviceCanAccessPeer)(int*, abi::DeviceId,
                                        abi::DeviceId) = nullptr;
@@ -266,8 +267,7 @@ bool Find(void* library, const char* name, Function* function) {
   return *function != nullptr;
 }
 
-// Returns the name of a function that the library lacks and must have, or
-// null.
+// Returns the name of a mandatory function that the library lacks, or null.
 const char* FindAll(void* library, Symbols* symbols) {
 #define PENSTOCK_FIND(name) \
   if (!Find(library, #name, &symbols->name)) return #name;

@@ -54,7 +54,7 @@ absl::StatusOr<memory::OpenAllocation> OpenAllocations::Open(
 OpenAllocations::Entries::iterator OpenAllocations::FindLocked(
     const std::string& name) {
   for (;;) {
-    // Each time: it may have gone meanwhile.
+    // Looks the entry up each time, because it may have gone meanwhile.
     const auto entry = entries_.find(name);
     if (entry == entries_.end() || entry->second.is_open) return entry;
     settled_.wait(mu_);
@@ -86,7 +86,8 @@ void OpenAllocations::Drop(Entries::iterator entry) {
     if (--entry->second.shares > 0) return;
     closed = std::exchange(entry->second, Entry());
   }
-  // Before it is closed: another allocation may have the addresses then.
+  // Ends the declaration before closing: afterwards another allocation may have
+  // the addresses.
   closed.declared.reset();
   closed.mapping = Mapping();
   base::MutexLock lock(&mu_);

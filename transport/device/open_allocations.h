@@ -1,4 +1,4 @@
-// The memory that other processes have named to this one, and that it has open.
+// Memory of other processes that this process has open.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_OPEN_ALLOCATIONS_H_
 #define PENSTOCK_TRANSPORT_DEVICE_OPEN_ALLOCATIONS_H_
@@ -21,44 +21,46 @@
 namespace penstock {
 namespace device {
 
-// Where an allocation lies in this process.
+// The place of an allocation in this process.
 struct Mapping {
   abi::Address address = 0;
   size_t size = 0;
-  // Closes it; empty if it is this process's own.
+  // Closes the memory; empty for memory of this process itself.
   OpenedMemory memory;
 };
 
-// Each is open once, from the first who asks for it to the last who has done
-// with it, and declared (memory::DeviceRange) as long. None is kept beyond
-// that: its owner may free it at any time then, and what an open allocation
-// reads after that is not defined. Who knows when the owner will not, such as a
-// connection whose peer tells it, keeps a share.
+// Each allocation is open from the first user to the last, and is declared
+// (memory::DeviceRange) for that time. The allocation is closed then, because
+// its owner may free it at any time, and reading a freed allocation is
+// undefined. Code that learns from the owner when it will be freed, such as a
+// connection, holds a reference meanwhile.
 //
-// Outlives all shares. Thread-safe. Who opens an allocation waits while another
-// thread opens or closes that one, and for no other.
+// Must outlive all references. Thread-safe. A thread that opens an allocation
+// waits while another thread opens or closes the same one, but for no other.
 class OpenAllocations {
  public:
-  // Opens at most `max` at once. `access` is what they are declared with.
+  // Opens at most `max` allocations at a time. `access` is for their
+  // declarations.
   OpenAllocations(memory::DeviceAccess* access, size_t max)
       : access_(access), max_(max) {}
   OpenAllocations(const OpenAllocations&) = delete;
   OpenAllocations& operator=(const OpenAllocations&) = delete;
 
-  // Returns a share of the allocation with this name, which `map` opens, unless
-  // it is open. `map` is called without a lock, by one thread for a name at a
-  // time. Returns the error of `map`; RESOURCE_EXHAUSTED if too many are open.
+  // Returns a reference to the allocation with this name. Calls `map` to open
+  // it, if it is not open. Calls `map` without a lock, on one thread at a time
+  // for each name. Returns the error of `map`, or RESOURCE_EXHAUSTED if too
+  // many are open.
   absl::StatusOr<memory::OpenAllocation> Open(
       absl::string_view name, absl::FunctionRef<absl::StatusOr<Mapping>()> map);
 
-  // Whether `address` lies in one that is another process's. Waits for no
-  // driver.
+  // Returns true if `address` is inside an open allocation of another process.
+  // Does not wait for a driver.
   bool IsForeign(abi::Address address) const;
 
  private:
   struct Entry {
-    // False while a thread opens or closes it: the entry is that thread's then,
-    // and there are no shares.
+    // False while a thread opens or closes the allocation. The entry then
+    // belongs to that thread, and there are no references.
     bool is_open = false;
     // Members are destroyed from the last to the first.
     Mapping mapping;
@@ -68,8 +70,8 @@ class OpenAllocations {
   using Entries = std::map<std::string, Entry>;
   class Share;
 
-  // Returns the open entry of that name, or the end if there is none, once
-  // nobody opens or closes it.
+  // Waits until no thread opens or closes the entry of that name. Returns the
+  // open entry, or the end if there is none.
   Entries::iterator FindLocked(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::unique_ptr<memory::DeviceRange> Declare(const Mapping& mapping) const;
@@ -80,9 +82,10 @@ class OpenAllocations {
   memory::DeviceAccess* const access_;
   const size_t max_;
 
-  // Never held while the driver is called.
+  // Never held during a call of the driver.
   mutable base::Mutex mu_;
-  // One has been opened, or closed, or could not be opened.
+  // Signalled when an allocation has been opened or closed, or could not be
+  // opened.
   std::condition_variable_any settled_;
   Entries entries_ ABSL_GUARDED_BY(mu_);
 };

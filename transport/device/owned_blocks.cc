@@ -16,9 +16,9 @@ class OwnedBlocks::Use {
         fork_count_(progress::ForkCount()) {}
   Use(const Use&) = delete;
   Use& operator=(const Use&) = delete;
-  // Before the block is freed, and another one gets its address.
+  // Runs before the block is freed, and another block gets its address.
   ~Use() {
-    // Some thread of the parent's may have held the lock, and for ever.
+    // In a child, the lock may be held for ever, by a thread of the parent.
     if (fork_count_ != progress::ForkCount()) return;
     base::MutexLock lock(&table_->mu_);
     table_->used_.erase(memory_->get());

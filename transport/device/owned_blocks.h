@@ -1,4 +1,4 @@
-// The memory of devices that this process has allocated to send from.
+// Memory of devices that this process has allocated to send from.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_OWNED_BLOCKS_H_
 #define PENSTOCK_TRANSPORT_DEVICE_OWNED_BLOCKS_H_
@@ -13,30 +13,30 @@
 namespace penstock {
 namespace device {
 
-// Delays freeing a block for as long as a peer has it open: CUDA does not say
-// what becomes of it otherwise. Each who shares a block with a peer holds
-// Found::memory until the peer has closed it. The block is freed when nobody
-// holds that, and nobody in this process uses the block.
+// Delays freeing a block while a peer has it open, because CUDA does not define
+// the result otherwise. Code that shares a block with a peer holds
+// Found::memory until the peer has closed the block. The block is freed when
+// nobody holds Found::memory, and nobody in this process uses the block.
 //
-// Outlives all that it has handed out. Thread-safe.
+// Must outlive all results. Thread-safe.
 class OwnedBlocks {
  public:
   OwnedBlocks() = default;
   OwnedBlocks(const OwnedBlocks&) = delete;
   OwnedBlocks& operator=(const OwnedBlocks&) = delete;
 
-  // Takes the block over. Returns the share of those who use it in this
+  // Takes ownership of the block. Returns the reference for users in this
   // process.
   std::shared_ptr<const void> Add(DeviceBlock block);
 
   struct Found {
-    // Keeps it from being freed, which the last share does. Null if there is
-    // none.
+    // Keeps the block from being freed; the last reference frees it. Null if
+    // there is no block.
     std::shared_ptr<const void> memory;
-    // Expires when nobody in this process uses it any more.
+    // Expires when nobody in this process uses the block any more.
     std::weak_ptr<const void> use;
   };
-  // Returns the block that begins at `address`, as long as it is used.
+  // Returns the block that begins at `address`, while it is in use.
   Found At(abi::Address address) const;
 
  private:

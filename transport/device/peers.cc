@@ -19,7 +19,7 @@ void Peers::Reach(Device* other) {
       can == 0) {
     return;
   }
-  // That the program has enabled it before is an error, too.
+  // Ignores errors, because the program may have enabled the access before.
   (void)device_->Check(api->CtxEnablePeerAccess(other->context(), 0),
                        "reach another device");
 }

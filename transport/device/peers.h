@@ -1,4 +1,4 @@
-// Which devices reach each other's memory.
+// Direct access between devices.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_PEERS_H_
 #define PENSTOCK_TRANSPORT_DEVICE_PEERS_H_
@@ -12,23 +12,23 @@
 namespace penstock {
 namespace device {
 
-// The devices that one device writes to without going by way of the host.
+// The devices to which one device writes without a copy through the host.
 // Thread-safe.
 class Peers {
  public:
-  // `device` outlives it.
+  // `device` must outlive this object.
   explicit Peers(Device* device) : device_(device) {}
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  // Has the device reach `other`, if the machine lets it. Asks the driver once
-  // for each `other`, and says nothing of a failure: the driver copies by way
-  // of the host then, so nothing but time is lost.
+  // Enables direct access to `other`, if the machine allows it. Asks the driver
+  // once for each `other`. Ignores a failure: the driver then copies through
+  // the host, which only takes longer.
   void Reach(Device* other);
 
  private:
   Device* const device_;
-  base::Mutex mu_;  // held while the driver is asked
+  base::Mutex mu_;  // held during calls of the driver
   std::set<Device*> asked_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -10,8 +10,9 @@ namespace device {
 namespace {
 
 constexpr uintptr_t kPageBytes = 4096;
-// Shorter ranges may share pages with others, and a copy of them by way of a
-// slot costs no more than looking for the pin.
+// The smallest range that is pinned. Shorter ranges may share pages with
+// others, and copying them through a slot costs no more than looking up the
+// pin.
 constexpr size_t kMinRangeBytes = 64 * 1024;
 
 uintptr_t RoundUp(uintptr_t address) {
@@ -59,7 +60,7 @@ PinnedRanges::Pin PinnedRanges::AddLocked(
                        pin.status().message()));
     }
   }
-  // The promise may have ended while this ran, and OnOver() with it.
+  // The promise may have ended meanwhile, after OnOver() had run.
   if (promise->is_over()) return nullptr;
   Pin made = entry.pin;
   pinned_bytes_ += entry.bytes;
@@ -73,7 +74,7 @@ uint64_t PinnedRanges::pinned_bytes() const {
 }
 
 void PinnedRanges::OnOver(const memory::StableRange& range) {
-  Pin ended;  // goes after the lock
+  Pin ended;  // destroyed after the lock is released
   base::MutexLock lock(&mu_);
   const auto found = by_begin_.find(range.data());
   if (found == by_begin_.end() || found->second.promise.get() != &range) return;

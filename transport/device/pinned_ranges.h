@@ -1,4 +1,4 @@
-// Keeps host memory pinned that is copied to and from devices again and again.
+// Keeps host memory pinned that is repeatedly copied to and from devices.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_PINNED_RANGES_H_
 #define PENSTOCK_TRANSPORT_DEVICE_PINNED_RANGES_H_
@@ -16,10 +16,11 @@
 namespace penstock {
 namespace device {
 
-// Pins the whole of a range that was declared stable (memory::StableMemory)
-// when a part of it is first used, and keeps it until the promise is over: the
-// pool that shm lends from, and what a program names by RegisterMemory(). A
-// device copies from and to such memory by itself, at full speed. Thread-safe.
+// Pins a whole range that was declared stable (memory::StableMemory) when a
+// part of the range is first used. Keeps the range pinned until the promise
+// ends. Examples are the pool that shm lends from, and memory of
+// RegisterMemory(). A device copies from and to pinned memory by itself, at
+// full speed. Thread-safe.
 class PinnedRanges : public memory::StableMemoryWatcher {
  public:
   using Pin = std::shared_ptr<const PinnedRange>;
@@ -29,10 +30,10 @@ class PinnedRanges : public memory::StableMemoryWatcher {
   PinnedRanges(const PinnedRanges&) = delete;
   PinnedRanges& operator=(const PinnedRanges&) = delete;
 
-  // Returns what keeps [data, data + size) pinned, for all devices, while the
-  // caller holds it. Returns null if it is of no stable range, or of a short
-  // one, if the budget has no room for the range, or if the driver refuses it;
-  // that is found out once for each range.
+  // Returns an object that keeps [data, data + size) pinned for all devices.
+  // Returns null if the memory is in no stable range, or in a short one, if the
+  // budget has no room for the range, or if the driver refuses the range. The
+  // driver is asked once for each range.
   Pin Get(Device* device, const void* data, size_t size);
 
   uint64_t pinned_bytes() const;
@@ -42,8 +43,8 @@ class PinnedRanges : public memory::StableMemoryWatcher {
  private:
   struct Entry {
     std::shared_ptr<const memory::StableRange> promise;
-    Pin pin;             // null: it cannot be pinned
-    uint64_t bytes = 0;  // that are pinned
+    Pin pin;             // null: the range cannot be pinned
+    uint64_t bytes = 0;  // pinned
   };
 
   explicit PinnedRanges(uint64_t budget) : budget_(budget) {}

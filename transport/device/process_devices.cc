@@ -47,7 +47,7 @@ absl::StatusOr<abi::IpcMemHandle> MakeHandle(Device* device,
   return handle;
 }
 
-// Whether the driver says by it that there is no such memory any more.
+// Returns true if the result means that the memory no longer exists.
 bool IsGone(abi::Result result) {
   return result == abi::kInvalidValue || result == abi::kInvalidHandle ||
          result == abi::kMapFailed || result == abi::kNotFound;
@@ -102,7 +102,7 @@ absl::Status ProcessDevices::CopyFromHost(absl::Span<const uint8_t> from,
   if (from.empty()) return absl::OkStatus();
   absl::StatusOr<OpenDevice*> open = DeviceOf(to);
   if (!open.ok()) return open.status();
-  // Copies from the host only read there.
+  // Copies from the host only read from `host`.
   auto* const host = reinterpret_cast<char*>(const_cast<uint8_t*>(from.data()));
   const HostCopy copy{AddressOf(to), host, from.size()};
   return (*open)->copier.FromHost({copy}, {});
@@ -176,7 +176,7 @@ absl::StatusOr<memory::OpenAllocation> ProcessDevices::Open(
   if (!decoded->is_own) {
     return open_.Open(handle, [&] { return MapForeign(name); });
   }
-  // Each time: it may have been freed since.
+  // Looks the memory up each time, because it may have been freed since.
   absl::StatusOr<Mapping> own = FindOwn(name);
   if (!own.ok()) return own.status();
   return open_.Open(
@@ -213,8 +213,8 @@ absl::StatusOr<Mapping> ProcessDevices::MapForeign(const AllocationName& name) {
   mapping.address = memory->get();
   mapping.size = name.size;
   mapping.memory = *std::move(memory);
-  // The peer may claim more than there is, which a kernel would lose the device
-  // by.
+  // The peer may claim a larger size than exists. A kernel that used it would
+  // lose the device.
   // NOLINTNEXTLINE(performance-no-int-to-ptr): it is one
   const auto* const data = reinterpret_cast<const uint8_t*>(mapping.address);
   absl::StatusOr<Allocation> there = AllocationOf(device, {data, mapping.size});

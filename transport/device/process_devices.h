@@ -1,4 +1,4 @@
-// The memory of this process's CUDA devices, for transports.
+// Memory of this process's CUDA devices, for transports.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_PROCESS_DEVICES_H_
 #define PENSTOCK_TRANSPORT_DEVICE_PROCESS_DEVICES_H_
@@ -29,21 +29,24 @@ namespace device {
 
 // Copies by each device's Copier, and shares by CUDA IPC; see docs/gpu.md.
 //
-// Who opens an allocation may read and write all of it, and of one that is no
-// multiple of 2 MiB also what lies beside it in its last block: CUDA knows no
-// smaller share. In the child of a fork all functions fail, as CUDA does.
+// A process that opens an allocation may read and write all of it. If the size
+// is not a multiple of 2 MiB, it can also access the neighbouring memory in the
+// last block, because CUDA shares whole blocks. In the child of a fork all
+// functions fail, as CUDA does.
 class ProcessDevices : public memory::DeviceAccess {
  public:
-  // More than a host's processes have messages for one under way. In the
-  // driver, each takes some of the device's addresses, and a table's entry.
+  // The limit of open allocations: more than the processes of a host have
+  // messages for one process in flight. In the driver, each takes some of the
+  // device's addresses, and an entry of a table.
   static constexpr size_t kMaxOpen = 1024;
 
-  // `devices` outlives it, and it outlives all that it has opened.
+  // `devices` must outlive this object, which must outlive everything that it
+  // has opened.
   explicit ProcessDevices(Devices* devices, size_t max_open = kMaxOpen);
 
-  // Has the block not be freed before those have closed it with whom it is
-  // shared (SharedAllocation::memory). Returns the share of those who use it in
-  // this process, which this must outlive.
+  // Takes ownership of the block. Frees the block only after all processes that
+  // share it have closed it (SharedAllocation::memory). Returns the reference
+  // for users in this process, which this object must outlive.
   std::shared_ptr<const void> Own(DeviceBlock block) {
     return owned_.Add(std::move(block));
   }
@@ -52,15 +55,15 @@ class ProcessDevices : public memory::DeviceAccess {
   absl::Status CopyFromHost(absl::Span<const uint8_t> from,
                             uint8_t* to) override;
 
-  // Takes what cuMemAlloc() and cudaMalloc() have made in this process. May be
-  // called for each message: the driver is asked for a handle once, for the
-  // last 256 allocations.
+  // Accepts memory of cuMemAlloc() and cudaMalloc() in this process. May be
+  // called for each message: the handles of the last 256 allocations are
+  // cached.
   absl::StatusOr<memory::SharedAllocation> Share(
       absl::Span<const uint8_t> range) override;
 
-  // Memory that this process has shared itself is not opened: it is found where
-  // it lies, if it is still there. Keep the share for as long as messages
-  // of its owner may come: opening costs about as much as copying a megabyte.
+  // Does not open memory that this process has shared itself: finds it in
+  // place, if it still exists. Keep the reference while messages of the owner
+  // may come, because opening costs about as much as copying a megabyte.
   absl::StatusOr<memory::OpenAllocation> Open(absl::string_view handle,
                                               uint64_t size) override;
 
@@ -84,7 +87,7 @@ class ProcessDevices : public memory::DeviceAccess {
   OwnedBlocks owned_;
 
   base::Mutex mu_;
-  // By the allocation's number. Numbers grow, so the first is the oldest.
+  // By the allocation's number. Numbers increase, so the first is the oldest.
   std::map<uint64_t, std::string> made_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -18,19 +18,19 @@
 namespace penstock {
 namespace device {
 
-// Holds the kernels of one device, loaded. Thread-safe.
+// Holds the loaded kernels of one device. Thread-safe.
 class Reducer {
  public:
-  // `device` must outlive it. Returns UNIMPLEMENTED if this was built without
-  // CUDA's compiler, or for other devices: reduce on the host then
-  // (kernels/reduce_on_host.h).
+  // `device` must outlive the reducer. Returns UNIMPLEMENTED if the library was
+  // built without CUDA's compiler, or for other devices. The caller then
+  // reduces on the host (kernels/reduce_on_host.h).
   static absl::StatusOr<std::unique_ptr<Reducer>> Create(Device* device);
   Reducer(const Reducer&) = delete;
   Reducer& operator=(const Reducer&) = delete;
 
-  // Queues the reduction, whose arrays lie on the device, in `stream`, and does
-  // not wait. What it reads and writes must stay until it has run. Returns
-  // INVALID_ARGUMENT as kernels::Check() does.
+  // Queues the reduction, whose arrays are on the device, in `stream`, and does
+  // not wait. The inputs and the output must stay valid until it has run.
+  // Returns INVALID_ARGUMENT as kernels::Check() does.
   absl::Status Queue(const kernels::Reduction& reduction, abi::Stream stream);
 
  private:

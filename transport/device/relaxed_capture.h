@@ -10,14 +10,15 @@
 namespace penstock {
 namespace device {
 
-// While it lives, the calling thread may make any call though some other thread
-// captures a stream into a graph. Without it, CUDA takes allocating, freeing or
-// asking for an event, on any thread, for a mistake of the capturing one:
-// refuses the call, and invalidates the capture. None of these calls is to be
-// captured, since they are for streams and events of our own.
+// While an object lives, the calling thread may make any call, even if another
+// thread captures a stream into a graph. Without the object, CUDA treats
+// allocating, freeing or querying an event, on any thread, as a mistake of the
+// capturing thread: it refuses the call, and invalidates the capture. None of
+// these calls need to be captured, because they concern our own streams and
+// events.
 //
-// Destroy it on the thread that made it. It may fail, in a forked child, where
-// every other call does, too.
+// Destroy the object on the thread that made it. Creation may fail, in a forked
+// child, where every other call fails, too.
 class RelaxedCapture {
  public:
   explicit RelaxedCapture(Api* api) : mode_(abi::kCaptureModeRelaxed) {

@@ -1,4 +1,4 @@
-// What network devices have written to a device's memory.
+// Visibility of the writes of network devices to a device's memory.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_REMOTE_WRITES_H_
 #define PENSTOCK_TRANSPORT_DEVICE_REMOTE_WRITES_H_
@@ -9,10 +9,10 @@
 namespace penstock {
 namespace device {
 
-// Makes visible to the device's own work, and to copies, what network devices
-// have written before: the CPU has seen that it is complete. Asks the driver
-// only where the device does not order that by itself. Returns
-// FAILED_PRECONDITION, for people, if nothing makes it visible.
+// Makes earlier writes of network devices visible to the device's own work, and
+// to copies. The CPU must have seen the completion of the writes. Calls the
+// driver only if the device does not order the writes by itself. Returns
+// FAILED_PRECONDITION, for people, if nothing makes the writes visible.
 absl::Status FlushRemoteWrites(Device* device);
 
 }  // namespace device

@@ -17,8 +17,8 @@ SlotTransfer::SlotTransfer(Device* device, Lane* lane, bool to_host,
 absl::Status SlotTransfer::Run() {
   Add(pipeline_.Start());
   while (!pipeline_.finished()) {
-    // The device first has its next copy queued (Add()), then the CPU works
-    // beside it.
+    // Add() queues the device's next copy first, so that the CPU then works in
+    // parallel.
     if (!for_cpu_.empty()) {
       const Step step = for_cpu_.front();
       for_cpu_.pop_front();
@@ -81,7 +81,7 @@ void SlotTransfer::CopyOnCpu(const Step& step) {
 absl::Status SlotTransfer::AwaitDevice() {
   const Step step = on_device_.front();
   on_device_.pop_front();
-  // The stream is drained as a whole then: by who drops the lane.
+  // After an error, the code that drops the lane drains the whole stream.
   if (!pipeline_.error().ok()) return absl::OkStatus();
   return device_->Check(
       device_->api()->EventSynchronize(lane_->slot_event(step.slot)),

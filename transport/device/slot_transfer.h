@@ -15,17 +15,17 @@
 namespace penstock {
 namespace device {
 
-// Two stages: the device copies between its memory and a slot, the CPU between
-// the slot and the host's memory. To the host the device comes first. Used
-// once, in the device's context. Not thread-safe.
+// Two stages: the device copies between its memory and a slot, and the CPU
+// copies between the slot and the host's memory. The device's stage is first in
+// copies to the host. Used once, in the device's context. Not thread-safe.
 class SlotTransfer {
  public:
-  // Both must outlive it; the lane has slots.
+  // `device` and `lane` must outlive this object; the lane has slots.
   SlotTransfer(Device* device, Lane* lane, bool to_host,
                std::vector<SlotLoad> loads);
 
-  // Returns when all bytes have been copied, or, after an error, when the
-  // device has ended what it had begun, unless it is lost.
+  // Returns when all bytes have been copied. After an error, returns when the
+  // device has ended the copies that it had begun, unless it is lost.
   absl::Status Run();
 
  private:
@@ -35,7 +35,7 @@ class SlotTransfer {
   void Add(const StagingPipeline::Steps& steps);
   absl::Status QueueOnDevice(const Step& step);
   void CopyOnCpu(const Step& step);
-  // Waits for the oldest step that the device has under way.
+  // Waits for the oldest step that the device has not ended.
   absl::Status AwaitDevice();
 
   Device* const device_;

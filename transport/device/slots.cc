@@ -7,7 +7,8 @@ namespace device {
 
 namespace {
 
-// Below this, what a load costs by itself is more than its bytes cost.
+// The smallest load. Below this size, the fixed cost of a load exceeds that of
+// its bytes.
 constexpr size_t kLeastBytes = 256 * 1024;
 
 }  // namespace

@@ -12,32 +12,31 @@
 namespace penstock {
 namespace device {
 
-// One copy between a device and the host, whichever way it goes.
+// One copy between a device and the host, in either direction.
 struct HostCopy {
   abi::Address device = 0;
-  char* host = nullptr;  // only read, if it is copied from there
+  char* host = nullptr;  // only read, if the host is the source
   size_t bytes = 0;
 };
 
-// What goes through a slot at once: parts of copies, one behind the other.
+// The load of a slot: parts of copies, concatenated.
 using SlotLoad = std::vector<HostCopy>;
 
-// Returns how many bytes the next load has, when `begun` loads went before it
-// and `left` bytes are still to go. The first loads grow and the last ones
-// shrink: a stage waits for the first load, and the last load is waited for,
-// and the larger these are the longer all other stages are idle.
+// Returns the size of the next load, when `begun` loads precede it and `left`
+// bytes remain. The first loads grow and the last ones shrink. All stages but
+// one are idle during the first and the last load, so these are kept small.
 size_t NextLoadBytes(size_t begun, size_t left, size_t slot_bytes);
 
-// Returns loads that together are `copies`, in order, each of NextLoadBytes()
-// or a little less. Each part begins at a multiple of kSlotAlignment in its
-// slot. A copy that does not fit into what is left of a load is cut. Leaves out
-// empty copies.
+// Divides `copies` into loads, in order, each of NextLoadBytes() or a little
+// less. Each part begins at a multiple of kSlotAlignment in its slot. A copy
+// that does not fit into the rest of a load is cut. Skips empty copies.
 std::vector<SlotLoad> DivideAmongSlots(absl::Span<const HostCopy> copies,
                                        size_t slot_bytes);
 
-// What a device's copy engine likes, in bytes. Of which a slot is a multiple.
+// The alignment that a device's copy engine prefers, in bytes. Divides the size
+// of a slot.
 constexpr size_t kSlotAlignment = 64;
-// Returns how much of a slot a part of that size takes.
+// Returns the room in a slot for a part of `bytes`.
 constexpr size_t SlotBytes(size_t bytes) {
   return (bytes + kSlotAlignment - 1) / kSlotAlignment * kSlotAlignment;
 }

@@ -1,4 +1,4 @@
-// Which chunk of a staged transfer may go on, and when: no I/O, no clock.
+// Decides which chunk of a staged transfer may proceed: no I/O, no clock.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_STAGING_PIPELINE_H_
 #define PENSTOCK_TRANSPORT_DEVICE_STAGING_PIPELINE_H_
@@ -11,10 +11,9 @@
 namespace penstock {
 namespace device {
 
-// Moves chunks through stages by way of a few buffers, the slots, so that all
-// stages work at once: while one chunk is copied out of a device, the one
-// before it goes on its way, and the one before that is copied into another
-// device.
+// Moves chunks through stages by a few buffers, the slots, so that all stages
+// work at once. While one chunk is copied out of a device, the chunk before it
+// is sent, and the chunk before that is copied into another device.
 //
 //   state     event               guard                     action
 //   running   Start()             -                         begin steps
@@ -24,10 +23,11 @@ namespace device {
 //   any       nothing under way, and all chunks are
 //             through or it is ending                       -> finished
 //
-// A step of a chunk begins when its stage has begun all chunks before it, the
-// stage before has ended this one, and, in the first stage, a slot is free. A
-// chunk keeps its slot through all stages. A stage ends its steps in the order
-// in which they began, as a stream of a device does. Not thread-safe.
+// A step of a chunk begins when three conditions hold: its stage has begun all
+// earlier chunks, the previous stage has ended this chunk, and, in the first
+// stage, a slot is free. A chunk keeps its slot through all stages. A stage
+// ends its steps in the order in which they began, as a stream of a device
+// does. Not thread-safe.
 class StagingPipeline {
  public:
   struct Shape {
@@ -46,19 +46,19 @@ class StagingPipeline {
   };
   using Steps = std::vector<Step>;
 
-  // Takes at least one slot and one stage.
+  // Requires at least one slot and one stage.
   explicit StagingPipeline(const Shape& shape);
 
   // Returns the steps to begin, of each stage in order. Call it once.
   Steps Start();
-  // The step of `stage` that began first, of those under way, has ended.
-  // Returns the steps to begin now.
+  // Call when the oldest step of `stage` has ended. Returns the steps to begin
+  // now.
   Steps OnDone(int stage);
-  // Begins no more steps. The first error stays.
+  // Begins no more steps. The first error is kept.
   void Fail(absl::Status error);
 
   bool finished() const;
-  // Whether a step of that stage is under way.
+  // Returns true if a step of `stage` has begun and not ended.
   bool is_busy(int stage) const { return begun_[stage] > ended_[stage]; }
   const absl::Status& error() const { return error_; }
 

@@ -1,4 +1,4 @@
-// Makes statuses of what CUDA's driver answers.
+// Converts results of CUDA's driver to statuses.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_STATUS_H_
 #define PENSTOCK_TRANSPORT_DEVICE_STATUS_H_
@@ -10,14 +10,14 @@
 namespace penstock {
 namespace device {
 
-// Returns "<operation>: CUDA_ERROR_...", with the remedy if there is one. The
-// operation begins with a verb and names its object: "copy 8 bytes from
+// Returns "<operation>: CUDA_ERROR_...", with the remedy if there is one.
+// `operation` begins with a verb and names its object: "copy 8 bytes from
 // cuda:0".
 absl::Status CallFailed(Api* api, abi::Result result,
                         absl::string_view operation);
 
-// Whether the driver answers every later call in this process, on this device,
-// with the same error.
+// Returns true if the driver returns the same error for every later call in
+// this process, on this device.
 bool IsSticky(abi::Result result);
 
 }  // namespace device

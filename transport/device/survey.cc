@@ -10,7 +10,7 @@ namespace penstock {
 namespace device {
 namespace {
 
-// An attribute that an older driver does not know is one that is not there.
+// Returns 0 for an attribute that an older driver does not know.
 int Attribute(Api* api, int number, abi::DeviceId id) {
   int value = 0;
   const abi::Result asked = api->DeviceGetAttribute(&value, number, id);

@@ -1,4 +1,4 @@
-// What GPUs there are here, without using one.
+// Lists the GPUs of this machine, without using one.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
 #define PENSTOCK_TRANSPORT_DEVICE_SURVEY_H_
@@ -12,19 +12,19 @@
 namespace penstock {
 namespace device {
 
-// What a device says of itself.
+// The properties of a device.
 struct Traits {
   std::string name;         // "NVIDIA H100 80GB HBM3"
   std::string uuid;         // "GPU-1b8fc7f7-...", as nvidia-smi -L has it
   std::string pci_address;  // "0000:0f:00.0"
   int copy_engines = 0;
   int multiprocessors = 0;
-  // Whether RDMA devices can read its memory: by a dma-buf, or with the module
-  // nvidia_peermem.
+  // Ways for RDMA devices to read the device's memory: by a dma-buf, or with
+  // the module nvidia_peermem.
   bool has_dma_buf = false;
   bool has_gpu_direct = false;
-  // Whether its own work sees what they have written without more ado; and
-  // whether a call of the driver's makes it seen.
+  // Visibility of RDMA writes to the device's own work: always, or after a call
+  // of the driver.
   bool sees_remote_writes = false;
   bool flushes_remote_writes = false;
 };
@@ -32,9 +32,10 @@ struct Traits {
 // Returns "GPU-1b8fc7f7-...".
 std::string UuidText(const abi::Uuid& uuid);
 
-// Asks the device with this number among those that the process sees; makes no
-// context. Returns NOT_FOUND if there is none, and FAILED_PRECONDITION for one
-// without unified addressing, which none of today's lacks. Sets `id`.
+// Queries the device with this number among the devices that the process sees.
+// Creates no context. Returns NOT_FOUND if there is none. Returns
+// FAILED_PRECONDITION for a device without unified addressing, which no current
+// device lacks. Sets `id`.
 absl::StatusOr<Traits> AskTraits(Api* api, int ordinal, abi::DeviceId* id);
 
 struct Survey {
@@ -42,7 +43,7 @@ struct Survey {
   std::vector<Traits> devices;
 };
 
-// Looks at all devices. Returns errors as OpenLibrary() and AskTraits() do.
+// Queries all devices. Returns errors as OpenLibrary() and AskTraits() do.
 absl::StatusOr<Survey> LookAtDevices();
 absl::StatusOr<Survey> LookAtDevices(Api* api);
 

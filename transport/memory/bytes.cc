@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 
-// From here on the pages of fresh memory cost more than to keep used ones.
+// From this size on, fresh pages cost more than keeping used ones.
 constexpr size_t kLargeBytes = 1024 * 1024;
 
 std::shared_ptr<uint8_t> AllocateSmall(size_t size) {

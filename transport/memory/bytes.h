@@ -18,25 +18,24 @@ namespace memory {
 
 class DeviceAccess;
 
-// A read-only range of bytes, and a share in whatever owns it. Copies are cheap
-// and share the owner. The last copy gives the memory back, on whatever thread
-// it goes.
+// A read-only range of bytes, and a reference to its owner. Copies are cheap
+// and share the owner. The last copy releases the owner, on any thread.
 struct Bytes {
   const uint8_t* data = nullptr;
   size_t size = 0;
   std::shared_ptr<const void> owner;
-  // What reaches memory that the CPU cannot touch; null: it can touch this. The
-  // bytes of a device's are ready to be read: who made this has waited for
-  // that.
+  // The access to memory that the CPU cannot touch; null if the CPU can touch
+  // the memory. The bytes of a device are ready to be read: the creator of this
+  // object has waited for them.
   DeviceAccess* device = nullptr;
 
   absl::Span<const uint8_t> span() const { return {data, size}; }
-  // Returns a part, which shares the owner. Needs offset + length <= size.
+  // Returns a part, which shares the owner. Requires offset + length <= size.
   Bytes Part(size_t offset, size_t length) const {
     return Bytes{data + offset, length, owner, device};
   }
-  // Copies all of it to `out`, on the host. Blocks, and may fail, only if it
-  // lies on a device.
+  // Copies all bytes to `out`, on the host. Blocks, and may fail, only if the
+  // bytes are on a device.
   absl::Status CopyTo(uint8_t* out) const;
 };
 
@@ -51,34 +50,34 @@ struct Block {
 };
 
 // Allocates a block of `size` bytes, uninitialised. Returns RESOURCE_EXHAUSTED
-// where the heap has not so many; never aborts, since a peer may have chosen
+// if the heap has too little memory. Never aborts, since a peer may have chosen
 // the size.
 absl::StatusOr<Block> AllocateBlock(size_t size);
 
-// From this size on copies are aligned like a Block. Smaller ones are not, and
-// cost less.
+// The smallest copy that is aligned like a Block. Smaller copies are not
+// aligned, and cost less.
 constexpr size_t kAlignedBytes = 1024;
 // Copies `bytes` to memory that the result owns. Returns RESOURCE_EXHAUSTED as
 // AllocateBlock() does.
 absl::StatusOr<Bytes> CopyBytes(absl::Span<const uint8_t> bytes);
 
-// Returns `bytes` if they have an owner, and else a copy that has one.
+// Returns `bytes` if they have an owner, or else a copy with an owner.
 absl::StatusOr<Bytes> Own(Bytes bytes);
 
-// Returns `bytes` if they lie on the host, and else a copy that does, in memory
-// of SetStagingMemory() or of the heap.
+// Returns `bytes` if they are on the host. Otherwise returns a copy on the
+// host, in memory of SetStagingMemory() or of the heap.
 absl::StatusOr<Bytes> ToHost(Bytes bytes);
 
-// Has ToHost() take memory from `allocate` where that has any: a fabric's,
-// which sends from there without another copy. `allocate` returns null where
-// there is none, and is called on any thread. Thread-safe.
+// Makes ToHost() allocate by `allocate`, from memory of a fabric that sends
+// without another copy. `allocate` returns null if it has no memory, and is
+// called on any thread. Thread-safe.
 void SetStagingMemory(std::shared_ptr<uint8_t> (*allocate)(size_t bytes));
 
-// The bytes of one message, in order, in the pieces in which they came. Copies
-// share the pieces' owners.
+// The bytes of one message, in order, in the pieces in which they arrived.
+// Copies share the pieces' owners.
 class Payload {
  public:
-  // One inline: most messages are in one piece.
+  // One piece is inline: most messages have one piece.
   using Pieces = absl::InlinedVector<Bytes, 1>;
 
   Payload() = default;
@@ -87,16 +86,16 @@ class Payload {
   void Append(Bytes bytes);
   size_t size() const { return size_; }
   const Pieces& pieces() const { return pieces_; }
-  // Whether the CPU can touch all of it.
+  // Returns true if the CPU can touch all bytes.
   bool on_host() const;
 
   // Returns the pieces that cover [offset, offset + length), which share the
-  // owners. Needs offset + length <= size().
+  // owners. Requires offset + length <= size().
   std::vector<Bytes> Part(size_t offset, size_t length) const;
-  // Copies all bytes to `out`, which has room for size() of them. Needs
+  // Copies all bytes to `out`, which has room for size() of them. Requires
   // on_host().
   void CopyTo(uint8_t* out) const;
-  // As CopyTo(), and from devices too, which may fail.
+  // Copies all bytes to `out`, from devices too. May fail.
   absl::Status CopyFromAnywhereTo(uint8_t* out) const;
 
  private:
@@ -104,7 +103,7 @@ class Payload {
   size_t size_ = 0;
 };
 
-// Returns the payload with ToHost() of each piece.
+// Returns the payload with ToHost() applied to each piece.
 absl::StatusOr<Payload> ToHost(const Payload& payload);
 
 }  // namespace memory

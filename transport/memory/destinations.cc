@@ -62,7 +62,7 @@ Destinations::Destinations(const std::vector<Destination>& ranges,
   if (registered != Registered::kForLife) return;
   for (const Destination& range : by_size_) {
     if (range.device != nullptr) continue;
-    // What is declared already stays registered for longer.
+    // A range that is declared already stays registered for longer.
     auto promise = StableMemory::Declare(range.data, range.size);
     if (promise.ok()) promises_.push_back(*std::move(promise));
   }

@@ -1,4 +1,4 @@
-// Memory of the program's that messages are to be received into.
+// Memory of the program into which messages are to be received.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DESTINATIONS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DESTINATIONS_H_
@@ -16,46 +16,49 @@ namespace memory {
 
 class DeviceAccess;
 
-// A range that one part of a message may be received into.
+// A range into which one part of a message may be received.
 struct Destination {
   uint8_t* data = nullptr;
   size_t size = 0;
-  // What reaches memory of a device's; null: it is the host's. Who cannot write
-  // there leaves it alone.
+  // The access to memory of a device; null for memory of the host. Code that
+  // cannot write to the device does not use the range.
   DeviceAccess* device = nullptr;
 };
 
-// The destinations of one message at a time, and a share in what owns them.
+// The destinations of one message at a time, and a reference to their owner.
 // Thread-safe.
 class Destinations {
  public:
   // How long devices may keep the memory registered.
   enum class Registered {
     kForOneMessage,
-    // As long as this lives, within the devices' budgets: for memory that many
-    // messages are received into, one after another.
+    // As long as this object lives, within the devices' budgets: for memory
+    // into which many messages are received, one after another.
     kForLife,
   };
 
-  // The ranges stay valid as long as `owner` is held. One that is empty, or
-  // overlaps one before it, is never used. `anywhere` says that the message may
-  // lie in any memory of devices, as it may where a range is a device's.
+  // `owner` keeps the ranges valid. A range that is empty, or overlaps an
+  // earlier range, is never used. `anywhere` allows the message to be in any
+  // memory of devices. A range of a device allows this too.
   Destinations(const std::vector<Destination>& ranges,
                std::shared_ptr<const void> owner, Registered registered,
                bool anywhere = false);
   Destinations(const Destinations&) = delete;
   Destinations& operator=(const Destinations&) = delete;
 
-  // Those that may be used, by size; of one size, in the order given.
+  // Returns the usable ranges, by size. Ranges of one size keep the given
+  // order.
   const std::vector<Destination>& by_size() const { return by_size_; }
 
-  // Whether the message may lie in memory of devices.
+  // Returns true if the message may be in memory of devices.
   bool anywhere() const { return anywhere_; }
 
-  // Returns the right to write to the memory, which ends with its last share,
-  // on any thread. Null while somebody has it. Keeps `self`.
+  // Returns the right to write to the memory. The right ends with its last
+  // reference, on any thread. Returns null while somebody has the right. Keeps
+  // `self` alive.
   static std::shared_ptr<const void> Take(std::shared_ptr<Destinations> self);
-  // Whether somebody has that right. If not, all that they wrote is here.
+  // Returns true if somebody has the right to write. If false, all their writes
+  // are visible to the caller.
   bool is_taken() const { return taken_.load(std::memory_order_acquire); }
 
  private:

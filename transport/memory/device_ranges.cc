@@ -12,15 +12,15 @@
 namespace penstock {
 namespace memory {
 
-// All declarations that hold, by where they begin.
+// All current declarations, by their begin.
 class DeviceRange::Registry {
  public:
   // Never destroyed: slices may outlive main().
   static Registry* Get() {
     static auto* const registry = [] {
       auto* const made = new Registry;
-      // Else a child might find it locked for ever: by a thread that it does
-      // not have.
+      // Without this handler, a child might find the lock held for ever, by a
+      // thread that the child does not have.
       pthread_atfork(&Registry::BeforeFork, &Registry::AfterFork,
                      &Registry::AfterFork);
       return made;
@@ -49,7 +49,7 @@ class DeviceRange::Registry {
 
   bool empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
-  // Calls `visit` for each that overlaps [data, data + size).
+  // Calls `visit` for each range that overlaps [data, data + size).
   template <typename Visit>
   void ForEach(const uint8_t* data, size_t size, Visit visit) {
     base::MutexLock lock(&mu_);
@@ -60,7 +60,7 @@ class DeviceRange::Registry {
                          });
     for (auto it = end; it != ranges_.begin();) {
       const absl::Span<const uint8_t> range = (*--it)->range_;
-      // None before it reaches so far.
+      // No earlier range reaches this far.
       if (range.data() + longest_ <= data) return;
       if (range.data() + range.size() > data) visit(**it);
     }
@@ -73,7 +73,8 @@ class DeviceRange::Registry {
   }
 
   base::Mutex mu_;
-  // A vector: there are as many as messages under way, and most are looked for.
+  // A vector: there are as many ranges as messages in flight, and most are
+  // looked up.
   std::vector<const DeviceRange*> ranges_ ABSL_GUARDED_BY(mu_);
   size_t longest_ ABSL_GUARDED_BY(mu_) = 0;
   std::atomic<size_t> count_{0};
@@ -131,8 +132,9 @@ struct OfProcess {
 }  // namespace
 
 void PermitDevices() {
-  // Its fork handler comes before those that are registered later, and so runs
-  // after them: gRPC's waits for threads that may look for a range.
+  // Creates the registry before gRPC registers its fork handler. The registry's
+  // handler then runs after gRPC's, which waits for threads that may look up a
+  // range.
   DeviceRange::Registry::Get();
   OfProcess* const process = OfProcess::Get();
   base::MutexLock lock(&process->mu);

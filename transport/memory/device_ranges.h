@@ -1,9 +1,8 @@
-// Which addresses of this process are those of device memory.
+// Knows which addresses of this process are device memory.
 //
-// gRPC hands messages on as slices, which are nothing but addresses. So memory
-// of a device's that is sent or received in a slice is declared here, for as
-// long as the slice lives, and whoever meets a slice looks here before reading
-// it.
+// gRPC passes messages on as slices, which are nothing but addresses. Therefore
+// device memory in a slice is declared here for the lifetime of the slice. Code
+// that receives a slice checks here before reading it.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
 #define PENSTOCK_TRANSPORT_MEMORY_DEVICE_RANGES_H_
@@ -25,12 +24,13 @@ namespace memory {
 // buffer may be sent twice at the same time.
 class DeviceRange {
  public:
-  // Returns nothing while the bytes of the range may not be read yet, as before
-  // a kernel has written them; then OK, or why they never may. Must not block.
+  // Returns nothing while the bytes of the range are not ready, for example
+  // before a kernel has written them. Then returns OK, or the error because of
+  // which they never will be. Must not block.
   using Poll = std::function<absl::optional<absl::Status>()>;
 
-  // `access` outlives all slices of the memory. `poll` may be null: the bytes
-  // may be read at once. All of `range` belongs to one allocation.
+  // `access` must outlive all slices of the memory. A null `poll` means that
+  // the bytes are ready. All of `range` belongs to one allocation.
   DeviceRange(absl::Span<const uint8_t> range, DeviceAccess* access, Poll poll);
   DeviceRange(const DeviceRange&) = delete;
   DeviceRange& operator=(const DeviceRange&) = delete;
@@ -48,30 +48,30 @@ class DeviceRange {
   const std::shared_ptr<const Poll> poll_;
 };
 
-// Returns whose memory is at `data`; null: the host's. Costs nothing but a load
-// while nothing is declared. Thread-safe.
+// Returns the access to the memory at `data`; null for memory of the host.
+// Costs one load while nothing is declared. Thread-safe.
 DeviceAccess* FindDevice(const void* data);
 
-// Returns nothing while a declaration says that bytes of `range` may not be
-// read yet; then OK, or the first error of a declaration. Thread-safe.
+// Returns nothing while a declaration says that bytes of `range` are not ready.
+// Then returns OK, or the first error of a declaration. Thread-safe.
 absl::optional<absl::Status> PollDevice(absl::Span<const uint8_t> range);
 
-// Says that all messages of this process pass code that knows device memory, so
-// that SetDevicesOfProcess() may succeed. Thread-safe.
+// Declares that all messages of this process pass code that knows device
+// memory, so that SetDevicesOfProcess() may succeed. Thread-safe.
 void PermitDevices();
 
-// Says that this process has devices, which `access`, which lives as long as
-// the process, reaches: from now on connections tell their peers so. Returns
-// FAILED_PRECONDITION, with the reason for people, before PermitDevices(), and
-// after RelyOnNoDevices(); ALREADY_EXISTS if another one was named.
-// Thread-safe.
+// Declares that this process has devices. From now on connections tell their
+// peers. `access` reaches the devices, and must live as long as the process.
+// Returns FAILED_PRECONDITION, with the reason for people, before
+// PermitDevices(), and after RelyOnNoDevices(). Returns ALREADY_EXISTS if
+// another access was set. Thread-safe.
 absl::Status SetDevicesOfProcess(DeviceAccess* access);
-// Returns it, or null.
+// Returns the access of SetDevicesOfProcess(), or null.
 DeviceAccess* DevicesOfProcess();
 
-// Tells that something now relies on there being no device memory in messages:
-// a channel whose filters read them. Returns false if DevicesOfProcess() is
-// set: then it must not.
+// Declares that code relies on messages without device memory: a channel has
+// filters that read messages. Returns false if DevicesOfProcess() is set; then
+// the code must not read messages.
 bool RelyOnNoDevices();
 
 }  // namespace memory

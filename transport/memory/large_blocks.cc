@@ -15,9 +15,9 @@ namespace memory {
 namespace {
 
 constexpr size_t kHugePage = 2 * 1024 * 1024;
-// From here on most of a block lies in whole huge pages.
+// From this size on, most of a block is in whole huge pages.
 constexpr size_t kLeastHugeBytes = 2 * kHugePage;
-// As many as a step of a large model moves, where the system can spare them.
+// As many bytes as a step of a large model moves, if the system can spare them.
 constexpr size_t kProcessLimit = 256 * 1024 * 1024;
 
 size_t PageSize() {
@@ -25,9 +25,8 @@ size_t PageSize() {
   return size;
 }
 
-// Rounds up to a multiple of an eighth of the next lower power of two, so that
-// messages of about a size share blocks; and of a page. Returns 0 where that
-// overflows.
+// Rounds up to a multiple of an eighth of the next lower power of two, and of a
+// page. Messages of similar sizes then share blocks. Returns 0 on overflow.
 size_t RoundUp(size_t size) {
   size_t step = PageSize();
   while (step <= SIZE_MAX / 16 && step * 16 <= size) step *= 2;
@@ -42,12 +41,12 @@ uint8_t* NewMemory(size_t size) {
       posix_memalign(&memory, huge ? kHugePage : PageSize(), size) != 0) {
     return nullptr;
   }
-  // Advice: a system that has no huge pages gives others.
+  // Advice only: a system without huge pages gives others.
   if (huge) (void)madvise(memory, size, MADV_HUGEPAGE);
   return static_cast<uint8_t*>(memory);
 }
 
-// Of what was kept, which is poisoned.
+// Frees a kept block, which is poisoned.
 void Free(uint8_t* data, size_t size) {
   ASAN_UNPOISON_MEMORY_REGION(data, size);
   free(data);
@@ -109,11 +108,11 @@ uint8_t* LargeBlocks::Take(size_t size) {
 
 void LargeBlocks::GiveBack(uint8_t* data, size_t size) {
   if (size > limit_) return free(data);
-  // Whole pages, which nobody else uses. Where the system does not know the
-  // advice, they stay.
+  // Whole pages, which nobody else uses. A system that does not know the advice
+  // keeps them.
   (void)madvise(data, size, MADV_FREE);
   ASAN_POISON_MEMORY_REGION(data, size);
-  std::list<Kept> dropped;  // freed after the lock
+  std::list<Kept> dropped;  // freed outside the lock
   {
     base::MutexLock lock(&mu_);
     kept_.push_front(Kept{data, size});

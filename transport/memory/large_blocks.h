@@ -1,4 +1,4 @@
-// Allocates the memory of large messages, and uses it again for later ones.
+// Allocates the memory of large messages, and reuses it for later messages.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_LARGE_BLOCKS_H_
 #define PENSTOCK_TRANSPORT_MEMORY_LARGE_BLOCKS_H_
@@ -14,23 +14,23 @@
 namespace penstock {
 namespace memory {
 
-// Allocates blocks on the heap, and keeps released ones for later blocks of the
-// same size. glibc would return a large block to the system at once, and the
-// system clears each page of a new one at the first access, which may take
-// longer than receiving into it. Kept pages are marked with MADV_FREE: the
+// Allocates blocks on the heap, and keeps released blocks for later blocks of
+// the same size. glibc would return a large block to the system immediately.
+// The system clears each page of a new block at the first access, which may
+// take longer than receiving into it. Kept pages are marked with MADV_FREE: the
 // system may take them when memory is short. Thread-safe.
 class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
  public:
-  // Keeps at most `limit` bytes: those that were released last.
+  // Keeps at most `limit` bytes, in the most recently released blocks.
   static std::shared_ptr<LargeBlocks> Create(size_t limit);
-  // Returns the process's own, which is never destroyed.
+  // Returns the instance of the process, which is never destroyed.
   static LargeBlocks* Get();
   LargeBlocks(const LargeBlocks&) = delete;
   LargeBlocks& operator=(const LargeBlocks&) = delete;
   ~LargeBlocks();
 
-  // Returns at least `size` bytes, uninitialised and aligned to a page, or null
-  // if the heap has too few. A block may outlive this object.
+  // Returns at least `size` bytes, uninitialised and aligned to a page. Returns
+  // null if the heap has too little memory. A block may outlive this object.
   std::shared_ptr<uint8_t> Allocate(size_t size);
 
   size_t kept_bytes() const;
@@ -42,7 +42,8 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
   };
 
   explicit LargeBlocks(size_t limit) : limit_(limit) {}
-  // Hold the lock of Get() around a fork, as the child may release blocks, too.
+  // Hold the lock of Get() around a fork, because the child may release blocks,
+  // too.
   static void BeforeFork();
   static void AfterFork();
   uint8_t* Take(size_t size);
@@ -50,7 +51,8 @@ class LargeBlocks : public std::enable_shared_from_this<LargeBlocks> {
 
   const size_t limit_;
   mutable base::Mutex mu_;
-  // The last released first. A list, as there are few: each is large.
+  // The most recently released first. A list, because there are few large
+  // blocks.
   std::list<Kept> kept_ ABSL_GUARDED_BY(mu_);
   size_t kept_bytes_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -21,7 +21,7 @@ uint64_t RangeAllocator::RoundUp(uint64_t length) {
 absl::optional<uint64_t> RangeAllocator::Find(uint64_t from,
                                               uint64_t want) const {
   auto it = free_.upper_bound(from);
-  if (it != free_.begin()) --it;  // `from` may lie in it
+  if (it != free_.begin()) --it;  // `from` may be inside it
   for (; it != free_.end(); ++it) {
     const uint64_t end = it->first + it->second;
     const uint64_t begin = std::max(it->first, from);

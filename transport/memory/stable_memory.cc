@@ -17,7 +17,7 @@ namespace {
 
 struct Registry {
   base::Mutex mu;
-  // By where they begin. They do not overlap.
+  // By their begin. Ranges do not overlap.
   std::map<const uint8_t*, std::shared_ptr<StableRange>> ranges
       ABSL_GUARDED_BY(mu);
   std::vector<std::weak_ptr<StableMemoryWatcher>> watchers ABSL_GUARDED_BY(mu);
@@ -55,7 +55,7 @@ absl::StatusOr<std::unique_ptr<StableMemory>> StableMemory::Declare(
   }
   Registry* const registry = TheRegistry();
   base::MutexLock lock(&registry->mu);
-  // The first that ends behind the beginning, if any, begins at `next` or right
+  // The first range that ends after `begin`, if any, is at `next` or right
   // before it.
   const auto next = registry->ranges.lower_bound(begin);
   const bool overlaps_next = next != registry->ranges.end() &&
@@ -81,7 +81,7 @@ StableMemory::~StableMemory() {
   std::vector<std::shared_ptr<StableMemoryWatcher>> watchers;
   {
     base::MutexLock lock(&registry->mu);
-    // In a child the range was not declared.
+    // In a child the range is not declared.
     const auto declared = registry->ranges.find(range_->data());
     if (declared != registry->ranges.end() && declared->second == range_) {
       registry->ranges.erase(declared);

@@ -1,13 +1,13 @@
 // Promises that ranges of memory keep their pages.
 //
-// A device that has registered memory goes on using the pages that were there
-// then. If the program frees the memory and maps other pages at the same
-// addresses, the device reads and writes the wrong ones. Nobody tells us of
-// that, and hooks into the allocator are no way to find out. So only a range
-// that was declared here stays registered beyond its use.
+// A device that has registered memory continues to use the pages of that time.
+// If the program frees the memory and maps other pages at the same addresses,
+// the device reads and writes the wrong pages. Nobody reports this, and hooks
+// into the allocator cannot detect it reliably. Therefore only a range that was
+// declared here stays registered beyond its use.
 //
-// All of this file is thread-safe. Declarations hold for the whole process, but
-// not for a forked child: no device of the parent's serves it.
+// All functions here are thread-safe. Declarations hold for the whole process,
+// but not for a forked child: no device of the parent serves the child.
 
 #ifndef PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_
 #define PENSTOCK_TRANSPORT_MEMORY_STABLE_MEMORY_H_
@@ -22,7 +22,7 @@
 namespace penstock {
 namespace memory {
 
-// A declared range. The promise may be over by the time that this is looked at.
+// A declared range. The promise may have ended already.
 class StableRange {
  public:
   StableRange(const uint8_t* data, size_t size) : data_(data), size_(size) {}
@@ -30,7 +30,7 @@ class StableRange {
   const uint8_t* data() const { return data_; }
   size_t size() const { return size_; }
   // Returns true once the promise has begun to end: watchers are being told, or
-  // have been.
+  // have been told.
   bool is_over() const { return is_over_; }
 
  private:
@@ -41,24 +41,25 @@ class StableRange {
   std::atomic<bool> is_over_{false};
 };
 
-// Hears of the end of every promise.
+// An observer of the end of every promise.
 class StableMemoryWatcher {
  public:
   virtual ~StableMemoryWatcher() = default;
-  // Gives up what is kept about `range`: once this returns, other pages may lie
-  // there. Called on the thread that ends the promise, without locks.
+  // Drops everything that is kept about `range`: after this returns, other
+  // pages may be mapped there. Called on the thread that ends the promise,
+  // without locks.
   virtual void OnOver(const StableRange& range) = 0;
 };
 
-// Tells `watcher` of the ends of promises from now on, until it is gone.
+// Tells `watcher` of the ends of promises from now on, until it is destroyed.
 void WatchStableMemory(std::weak_ptr<StableMemoryWatcher> watcher);
 
 // A promise, which lasts as long as this object.
 class StableMemory {
  public:
-  // Promises that [data, data + size) stays mapped to the pages that are there
-  // now. Returns INVALID_ARGUMENT for an empty range, and ALREADY_EXISTS if a
-  // part of it is declared already.
+  // Promises that [data, data + size) stays mapped to its present pages.
+  // Returns INVALID_ARGUMENT for an empty range, and ALREADY_EXISTS if a part
+  // of the range is declared already.
   static absl::StatusOr<std::unique_ptr<StableMemory>> Declare(const void* data,
                                                                size_t size);
   StableMemory(const StableMemory&) = delete;

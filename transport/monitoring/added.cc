@@ -32,7 +32,7 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   prometheus::MetricFamily result;
   result.name = std::move(family.name);
   result.help = std::move(family.help);
-  // It is to stay one line.
+  // The help text must stay one line.
   std::replace(result.help.begin(), result.help.end(), '\n', ' ');
   result.type = is_counter ? prometheus::MetricType::Counter
                            : prometheus::MetricType::Gauge;
@@ -48,7 +48,8 @@ prometheus::MetricFamily ToPrometheus(MetricFamily family) {
   return result;
 }
 
-// Functions are called with the lock held: who removes one waits for its call.
+// Functions are called with the lock held: removing a function waits for its
+// call.
 class Functions {
  public:
   uint64_t Insert(Collect collect) {
@@ -80,8 +81,8 @@ class Functions {
   uint64_t next_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Of this process, not of its parent, whose lock may have been held as it
-// forked. Never destroyed: it may be answering as the process ends.
+// Of this process, not of its parent, whose lock may have been held during the
+// fork. Never destroyed: it may be answering as the process ends.
 std::atomic<Functions*> current{nullptr};
 
 void ForgetInChild() { current.store(nullptr); }

@@ -1,4 +1,4 @@
-// Metrics that the program has added to Penstock's own.
+// Metrics that the program adds to Penstock's own.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_ADDED_H_
 #define PENSTOCK_TRANSPORT_MONITORING_ADDED_H_
@@ -13,11 +13,11 @@
 namespace penstock {
 namespace monitoring {
 
-// As penstock::AddMetrics() says. Thread-safe.
+// Implements penstock::AddMetrics(). Thread-safe.
 std::shared_ptr<void> Add(std::function<std::vector<MetricFamily>()> collect);
 
-// Returns what the added functions return now, in the order in which they were
-// added. Thread-safe; waits for their calls on other threads.
+// Calls the added functions, and returns their results in the order of
+// addition. Thread-safe; waits for calls on other threads.
 std::vector<prometheus::MetricFamily> AddedFamilies();
 
 }  // namespace monitoring

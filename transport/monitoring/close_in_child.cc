@@ -11,8 +11,8 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Without a lock, which another thread may hold as the process forks. A place
-// that is taken and not yet filled has 0, and is left alone.
+// No lock, because another thread may hold it during a fork. A place that is
+// taken and not yet filled has 0, and is skipped.
 constexpr size_t kPlaces = 16;
 std::array<std::atomic<int>, kPlaces> descriptors;
 std::atomic<size_t> taken{0};

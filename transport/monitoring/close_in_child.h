@@ -6,9 +6,9 @@
 namespace penstock {
 namespace monitoring {
 
-// Has the child of each fork close its copy of `fd`, which this process never
-// closes: with it, the child would keep an address for which it does not
-// answer. Up to 16 descriptors; further ones stay open. Thread-safe.
+// Makes the child of each fork close its copy of `fd`, which this process never
+// closes. Otherwise the child would keep an address at which it does not
+// answer. Holds up to 16 descriptors; further ones stay open. Thread-safe.
 void CloseInChild(int fd);
 
 }  // namespace monitoring

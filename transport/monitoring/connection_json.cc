@@ -20,7 +20,7 @@ using metrics::ConnectionInfo;
 using metrics::Histogram;
 using nlohmann::json;
 
-// The members of an object, each with the field that it is. Read both ways.
+// The members of an object and their fields, for reading and for writing.
 template <typename T>
 struct Member {
   const char* name;
@@ -58,8 +58,8 @@ constexpr char kRole[] = "role";
 constexpr char kSum[] = "sum_ns";
 constexpr char kBuckets[] = "buckets";
 
-// Calls `visit` with the name of each number of the traffic, and the number:
-// "eager_messages_sent". `Info` is ConnectionInfo, constant or not.
+// Calls `visit` with the name and the value of each number of the traffic, such
+// as "eager_messages_sent". `Info` is ConnectionInfo, constant or not.
 template <typename Info, typename Visit>
 void VisitTraffic(Info& info, Visit visit) {
   const auto kinds = metrics::ValuesOf(metrics::Label::kKind);

@@ -1,5 +1,5 @@
-// What a process says of its connections at its status socket: a line of JSON
-// for each.
+// The answer about connections at the status socket: a line of JSON for each
+// connection.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_CONNECTION_JSON_H_
 #define PENSTOCK_TRANSPORT_MONITORING_CONNECTION_JSON_H_
@@ -14,13 +14,14 @@
 namespace penstock {
 namespace monitoring {
 
-// Returns printable ASCII, whatever is in the texts.
+// Returns printable ASCII, whatever the texts contain.
 std::string ToJson(const std::vector<metrics::ConnectionInfo>& connections);
 
-// Parses it, as another process, of another release, may have written it: what
-// is missing or of another type is 0 or empty, what is unknown is left out, and
-// so is a histogram with other buckets. INVALID_ARGUMENT for a line that is no
-// JSON object, and for a role that there is not. Texts may hold anything.
+// Parses lines that another process, of another release, may have written. A
+// missing member, or one of another type, becomes 0 or empty. Unknown members
+// are ignored, as are histograms with other buckets. Returns INVALID_ARGUMENT
+// for a line that is not a JSON object, and for an unknown role. Texts may
+// contain anything.
 absl::StatusOr<std::vector<metrics::ConnectionInfo>> FromJson(
     absl::string_view lines);
 

@@ -27,8 +27,8 @@ double Scaled(const Row& row, uint64_t value) {
   return row.unit == metrics::Unit::kSeconds ? number * 1e-9 : number;
 }
 
-// Parts of a gauge are added and taken away by different threads: for a moment
-// less than nothing may be left.
+// Different threads add and subtract parts of a gauge, so the sum may be
+// negative for a moment.
 uint64_t NotBelowZero(uint64_t value) {
   return value > std::numeric_limits<uint64_t>::max() / 2 ? 0 : value;
 }

@@ -27,7 +27,7 @@ absl::Status CannotServe(const HttpAddress& address, absl::string_view why) {
       ": is the port taken, or the address another machine's? (", why, ")"));
 }
 
-// Without the brackets of an IPv6 address.
+// Returns the host without the brackets of an IPv6 address.
 std::string HostOf(const HttpAddress& address) {
   absl::string_view host = address.host;
   if (absl::StartsWith(host, "[")) host = host.substr(1, host.size() - 2);

@@ -9,17 +9,19 @@
 namespace penstock {
 namespace monitoring {
 
-// Answers GET /metrics there for as long as the process lives, on threads of
-// its own that take no signals. Returns the port. UNAVAILABLE: it cannot listen
-// there. The child of a fork closes its copy of the socket, and serves nothing.
-// Thread-safe.
+// Serves GET /metrics at `address` for as long as the process lives, on its own
+// threads, which take no signals. Returns the port. Returns UNAVAILABLE if the
+// process cannot listen there. The child of a fork closes its copy of the
+// socket, and serves nothing. Thread-safe.
 //
-// Strangers cannot keep a scraper out. EventLoop::GetForMonitoring() carries
-// all connections, and Aside::kStatus collects once for all who ask meanwhile.
-// At most 64 clients, 32 of one host, may be slow to read an answer, and as
-// many may have an incomplete head. Above that the oldest of the host that has
-// the most is dropped. Whoever has asked is answered: where 64 wait for an
-// answer, others wait until they are accepted.
+// Strangers cannot keep a scraper out:
+// - EventLoop::GetForMonitoring() carries all connections, and Aside::kStatus
+//   collects once for all clients that ask meanwhile.
+// - At most 64 clients, 32 of one host, may be slow to read an answer, and as
+//   many may have an incomplete head. Above a limit, the oldest client of the
+//   host that has the most is dropped.
+// - Every complete request is answered. While 64 clients wait for an answer,
+//   others wait in the backlog.
 absl::StatusOr<int> ServeHttp(const HttpAddress& address);
 
 }  // namespace monitoring

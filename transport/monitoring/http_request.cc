@@ -16,17 +16,17 @@ namespace {
 
 constexpr size_t kMaxMethodBytes = 16;
 
-// Returns whether a request may begin like that: TLS, for one, does not.
+// Returns true if a request may begin like this. TLS, for example, does not.
 bool MayBegin(absl::string_view bytes) {
   const absl::string_view word = bytes.substr(0, bytes.find(' '));
   return word.size() <= kMaxMethodBytes &&
          absl::c_all_of(word, absl::ascii_isupper);
 }
 
-// Returns the offset behind the head, or npos.
+// Returns the offset after the head, or npos.
 size_t EndOfHead(absl::string_view bytes) {
   const size_t end = bytes.find("\r\n\r\n");
-  const size_t bare = bytes.find("\n\n");  // of those who type it
+  const size_t bare = bytes.find("\n\n");  // from people who type the request
   return std::min(end, bare);
 }
 

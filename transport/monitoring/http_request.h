@@ -1,4 +1,4 @@
-// The head of an HTTP/1 request, and answers. Total functions.
+// The head of an HTTP/1 request, and of an answer. Total functions.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
 #define PENSTOCK_TRANSPORT_MONITORING_HTTP_REQUEST_H_
@@ -13,7 +13,7 @@
 namespace penstock {
 namespace monitoring {
 
-// Limits a head: a scraper's has some 300 bytes.
+// The limit of a head. A scraper's head has some 300 bytes.
 constexpr size_t kMaxHeadBytes = 8192;
 
 struct HttpRequest {
@@ -21,14 +21,14 @@ struct HttpRequest {
   std::string path;  // without the query
 };
 
-// Parses what has come of a connection. Returns nothing while the head is
-// incomplete, and INVALID_ARGUMENT as soon as the bytes can be no HTTP/1, or
-// the head has more than kMaxHeadBytes. Reads the request line, and ignores the
-// fields.
+// Parses the bytes received so far on a connection. Returns nothing while the
+// head is incomplete. Returns INVALID_ARGUMENT as soon as the bytes cannot be
+// HTTP/1, or the head exceeds kMaxHeadBytes. Reads the request line, and
+// ignores the fields.
 absl::StatusOr<absl::optional<HttpRequest>> ParseHttpRequest(
     absl::string_view bytes);
 
-// Returns an answer without its body, after which the connection ends.
+// Returns the head of an answer, after which the connection ends.
 std::string EncodeHttpAnswer(absl::string_view status,
                              absl::string_view content_type, size_t body_bytes);
 

@@ -14,12 +14,12 @@ ssize_t ReceiveBytes(int socket, void* buffer, size_t size) {
   message.msg_iovlen = 1;
   const ssize_t seen = recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT);
   if (seen <= 0) return seen;
-  // There was no room for control data, so some was there.
+  // The message has control data, for which there was no room.
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     errno = EPROTO;
     return -1;
   }
-  // What has been seen has no descriptors, and nothing comes before it.
+  // The peeked bytes have no descriptors, and nothing comes before them.
   return recv(socket, buffer, static_cast<size_t>(seen), MSG_DONTWAIT);
 }
 

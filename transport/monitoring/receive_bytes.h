@@ -1,4 +1,4 @@
-// Reads from a UNIX socket whose other end may be a stranger's.
+// Reads from a UNIX socket whose peer may be hostile.
 
 #ifndef PENSTOCK_TRANSPORT_MONITORING_RECEIVE_BYTES_H_
 #define PENSTOCK_TRANSPORT_MONITORING_RECEIVE_BYTES_H_
@@ -11,9 +11,9 @@ namespace penstock {
 namespace monitoring {
 
 // Reads as recv() does with MSG_DONTWAIT, but leaves descriptors in the socket:
-// where some come next, returns -1 with errno EPROTO. recv() would close them,
-// which can take as long as their sender likes. Close the socket as a
-// progress::ForeignFd.
+// if descriptors come next, returns -1 with errno EPROTO. recv() would close
+// the descriptors, which can take as long as their sender likes. Close the
+// socket as a progress::ForeignFd.
 ssize_t ReceiveBytes(int socket, void* buffer, size_t size);
 
 }  // namespace monitoring

@@ -73,7 +73,7 @@ void Scrape::OnReadable() {
   if (request->has_value()) OnHead(**request);
 }
 
-// What follows the head is not looked at: each connection has one answer.
+// Ignores bytes after the head: each connection has one answer.
 void Scrape::OnHead(const HttpRequest& request) {
   is_head_only_ = request.method == "HEAD";
   if (request.path != "/metrics") return Refuse("404 Not Found");
@@ -127,7 +127,7 @@ void Scrape::OnWritable() {
   Finish();
 }
 
-// A socket that is closed with unread bytes takes the answer back.
+// Reads the rest: closing a socket with unread bytes would discard the answer.
 void Scrape::TakeTheRest() {
   char bytes[4096];
   for (int i = 0; i < 16; ++i) {

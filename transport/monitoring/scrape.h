@@ -25,7 +25,7 @@ namespace monitoring {
 //   any       error, time limit, End()  close                kOver
 //
 // A client has five seconds for its head, and five more to take the answer,
-// however it spreads its bytes. Lives on the loop's thread.
+// even if it sends byte by byte. Used on the loop's thread.
 class Scrape : public std::enable_shared_from_this<Scrape> {
  public:
   struct Callbacks {
@@ -34,15 +34,16 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
   };
 
   Scrape(progress::EventLoop* loop, base::UniqueFd socket, Callbacks callbacks);
-  // A forked child may have a copy, which would keep the connection open.
+  // Shuts the socket down, because a copy in a forked child would keep the
+  // connection open.
   ~Scrape();
 
-  // Reads what has come, and then waits for more.
+  // Reads the received bytes, and then waits for more.
   void Start();
   // Reads once more, and ends the connection if its head is still incomplete.
   void ReadOrEnd();
-  // Answers with the metrics. Returns whether the client is still reading them.
-  // Ignored if nobody waits for them any more.
+  // Answers with the metrics. Returns true if the client is still reading them.
+  // Does nothing if the client no longer waits.
   bool Answer(std::shared_ptr<const std::string> text);
   // Closes the connection without a report.
   void End();
@@ -58,7 +59,7 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
   void Write(absl::string_view status, absl::string_view content_type,
              std::shared_ptr<const std::string> body);
   void OnWritable();
-  // Returns bytes of the answer that are to be sent next; none at its end.
+  // Returns the bytes to send next; empty at the end of the answer.
   absl::string_view Rest() const;
   void TakeTheRest();
   void Finish();
@@ -70,9 +71,10 @@ class Scrape : public std::enable_shared_from_this<Scrape> {
   progress::EventLoop::Id watch_ = 0;
   progress::EventLoop::Id limit_ = 0;
   std::string received_;
-  bool is_head_only_ = false;                // HEAD wants no body
+  bool is_head_only_ = false;                // HEAD requests get no body
   std::string head_;                         // of the answer
-  std::shared_ptr<const std::string> body_;  // shared by all who asked then
+  std::shared_ptr<const std::string> body_;  // shared by all clients of one
+                                             // collection
   size_t sent_ = 0;                          // of both
 };
 

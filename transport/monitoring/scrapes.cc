@@ -12,8 +12,8 @@ namespace {
 
 using progress::HalfOpenTable;
 
-// For each stage. A few scrapers ask every few seconds, and are answered within
-// milliseconds.
+// The limits of each stage. A few scrapers ask every few seconds, and are
+// answered within milliseconds.
 constexpr HalfOpenTable::Limits kLimits = {64, 32};
 
 HalfOpenTable NewTable() {
@@ -67,7 +67,7 @@ bool Scrapes::IsFull() const {
   return asked_.table.size() >= asked_.table.limits().in_all;
 }
 
-// Its head may have come meanwhile: then it is answered.
+// Answers the connection instead if its head has arrived meanwhile.
 bool Scrapes::DropWhoIsAsking() {
   const std::shared_ptr<Place> place = NextOf(asking_);
   if (place == nullptr) return false;
@@ -90,8 +90,8 @@ void Scrapes::OnAsked(const std::shared_ptr<Place>& place) {
   CollectForAll();
 }
 
-// Whoever asks during a collection waits for the next one: what has happened
-// before a scrape is in it.
+// A client that asks during a collection waits for the next one, so that its
+// text includes all earlier events.
 void Scrapes::CollectForAll() {
   if (is_collecting_ || asked_.places.empty()) return;
   is_collecting_ = true;

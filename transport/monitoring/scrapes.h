@@ -18,29 +18,30 @@
 namespace penstock {
 namespace monitoring {
 
-// Bounds the connections of one port, and answers those who have asked. Never
-// destroyed, as its loop is not. Lives on the loop's thread.
+// Limits the connections of one port, and answers the clients. Never destroyed,
+// because its loop is not. Used on the loop's thread.
 //
 //   stage     a connection that            above its limit
-//   asking    has an incomplete head       the oldest of the host with most
-//   goes asked     waits for the text           no other one is accepted
-//   reading   is slow to take the answer   the oldest of the host with most
-//   goes
+//   asking    has an incomplete head       drops the oldest of the host with
+//                                          the most
+//   asked     waits for the text           accepts no other connection
+//   reading   is slow to take the answer   drops the oldest of the host with
+//                                          the most
 class Scrapes {
  public:
   // Returns the text of the metrics. Called on a thread of Aside::kStatus, once
-  // for all who ask while it runs.
+  // for all clients that ask before the call begins.
   using Collect = std::function<std::string()>;
 
   Scrapes(progress::EventLoop* loop, Collect collect);
 
   // Serves an accepted connection. Takes ownership of the socket.
   void Begin(base::UniqueFd socket, const sockaddr_storage& peer);
-  // Drops a connection that is slow with its head, or else with its answer.
-  // Returns false if there is none.
+  // Drops a connection that is slow with its head, or if there is none, with
+  // its answer. Returns false if there is neither.
   bool MakeRoom();
-  // Returns whether so many wait for the text that others have to wait until
-  // they can be accepted.
+  // Returns true if so many clients wait for the text that no other may be
+  // accepted.
   bool IsFull() const;
 
  private:
@@ -59,7 +60,7 @@ class Scrapes {
 
   static void Enter(Stage* stage, const std::shared_ptr<Place>& place);
   static void Leave(Place* place);
-  // Returns the place of the connection that is next to go, or null.
+  // Returns the place of the connection to drop next, or null.
   static std::shared_ptr<Place> NextOf(const Stage& stage);
   bool DropWhoIsAsking();
   bool DropWhoIsReading();
@@ -75,7 +76,8 @@ class Scrapes {
   Stage asked_;
   Stage reading_;
   bool is_collecting_ = false;
-  Id last_collected_for_ = 0;  // of asked_; later ones wait for the next text
+  Id last_collected_for_ = 0;  // of asked_; later clients wait for the next
+                               // text
 };
 
 }  // namespace monitoring

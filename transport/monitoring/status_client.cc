@@ -25,7 +25,7 @@ namespace penstock {
 namespace monitoring {
 namespace {
 
-// Of 10,000 connections, each with long reasons.
+// Enough for 10,000 connections, each with long reasons.
 constexpr size_t kMaxAnswerBytes = 32 * 1024 * 1024;
 constexpr absl::Duration kPauseWhileFull = absl::Milliseconds(5);
 
@@ -33,7 +33,8 @@ absl::Status TooLate() {
   return absl::DeadlineExceededError("the process did not answer in time");
 }
 
-// The pid in the process's own pid namespace, the last one of "NSpid: 4711 1".
+// Returns the pid in the process's own pid namespace, the last one of "NSpid:
+// 4711 1".
 pid_t PidInItsNamespace(pid_t process) {
   std::ifstream status(absl::StrCat("/proc/", process, "/status"));
   for (std::string line; std::getline(status, line);) {
@@ -43,7 +44,7 @@ pid_t PidInItsNamespace(pid_t process) {
       return pid;
     }
   }
-  return process;  // it has ended, or /proc is another namespace's
+  return process;  // ended, or /proc is of another namespace
 }
 
 absl::StatusOr<progress::ForeignFd> NewSocket() {
@@ -63,7 +64,7 @@ unsigned AbstractAddress(absl::string_view name, sockaddr_un* address) {
                                name.size());
 }
 
-// Returns who listens at the other end.
+// Returns the owner of the listener at the other end.
 absl::StatusOr<StatusOwner> OwnerOf(int fd) {
   ucred server = {};
   socklen_t size = sizeof server;
@@ -73,7 +74,7 @@ absl::StatusOr<StatusOwner> OwnerOf(int fd) {
   return StatusOwner{server.pid, server.uid};
 }
 
-// NOT_FOUND: nobody listens there.
+// Returns NOT_FOUND if nobody listens there.
 absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
                                               absl::Time end) {
   absl::StatusOr<progress::ForeignFd> socket = NewSocket();
@@ -83,7 +84,7 @@ absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
   while (connect(socket->get(), reinterpret_cast<sockaddr*>(&address), size) !=
          0) {
     if (errno == ECONNREFUSED) return absl::NotFoundError("nobody listens");
-    // Others are before us, or the process is stopped.
+    // The backlog is full, or a signal interrupted the call.
     if (errno != EAGAIN && errno != EINTR) {
       return base::ErrnoStatus(errno, "connect to the status socket");
     }
@@ -93,7 +94,7 @@ absl::StatusOr<progress::ForeignFd> ConnectTo(pid_t process, int name,
   return socket;
 }
 
-// Its process may be another user's, and hostile.
+// The process that answers may be another user's, and hostile.
 struct Server {
   progress::ForeignFd socket;
   uid_t uid;
@@ -141,7 +142,7 @@ absl::StatusOr<std::string> ReadToTheEnd(int fd, absl::Time end) {
     if (!waited.ok()) return waited;
     const ssize_t got = ReceiveBytes(fd, bytes, sizeof bytes);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    // Reset: it was closed before the question was read.
+    // Reset: the socket was closed before the question was read.
     if (got == 0 || (got < 0 && errno == ECONNRESET)) return answer;
     if (got < 0) return base::ErrnoStatus(errno, "read the answer");
     answer.append(bytes, static_cast<size_t>(got));
@@ -205,7 +206,7 @@ absl::StatusOr<std::string> AskProcess(pid_t process,
   absl::StatusOr<Server> server = Connect(process, end);
   if (!server.ok()) return server.status();
   const std::string line = absl::StrCat(question, "\n");
-  // A fresh socket has room for so little.
+  // A fresh socket has room for such a short question.
   if (send(server->socket.get(), line.data(), line.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(line.size())) {
     if (errno == EPIPE) return ClosedBy(server->uid);

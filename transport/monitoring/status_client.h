@@ -16,42 +16,48 @@ struct sockaddr_un;
 namespace penstock {
 namespace monitoring {
 
-// The questions, and what an answer begins with; see status_socket.h.
+// The questions, and the prefix of an answer; see status_socket.h.
 constexpr absl::string_view kAskMetrics = "metrics";
 constexpr absl::string_view kAskConnections = "connections";
 constexpr absl::string_view kAnswerPrefix = "penstock-status 1 ";
 
-// Asks `process`, by the pid that this process sees, one of these questions.
+// Asks `process`, a pid as this process sees it, one of these questions.
 // Returns metrics as text, or a line of JSON for each connection, as
-// docs/operations.md describes them. Their texts may be a peer's. Waits for at
-// most `limit`.
+// docs/operations.md describes. Texts may come from a peer. Waits for at most
+// `limit`.
 //
-// NOT_FOUND: nobody answers for that process: it has had no connection over
-// Penstock yet, is told not to answer, has ended, or is in another network
-// namespace. PERMISSION_DENIED: it is another user's, or others have taken all
-// its names. UNAVAILABLE: it closed the connection without an answer, or in the
-// midst of one, as when eight others ask it, or it ends. DEADLINE_EXCEEDED: it
-// does not answer, as when it is stopped.
+// Errors:
+// - NOT_FOUND: nobody answers for the process. The process has had no
+// connection
+//   over Penstock yet, is told not to answer, has ended, or is in another
+//   network namespace.
+// - PERMISSION_DENIED: the process is another user's, or others have taken all
+//   its names.
+// - UNAVAILABLE: the process closed the connection before the end of an answer,
+//   because eight others ask it, or because it ends.
+// - DEADLINE_EXCEEDED: the process does not answer, for example because it is
+//   stopped.
 absl::StatusOr<std::string> AskProcess(pid_t process,
                                        absl::string_view question,
                                        absl::Duration limit);
 
 struct StatusOwner {
-  pid_t
-      process;  // as this process sees it; 0: in a pid namespace beside its own
+  // As this process sees it. 0: in a pid namespace that is not below its own.
+  pid_t process;
   uid_t uid;
 };
-// Returns who listens at the status socket `name`. Asks nothing, and does not
-// wait: returns an error if nobody listens, or too many wait to be accepted.
+// Returns the owner of the listener at the status socket `name`. Asks no
+// question, and does not wait. Fails if nobody listens, or if too many clients
+// wait to be accepted.
 absl::StatusOr<StatusOwner> OwnerOfStatusSocket(absl::string_view name);
 
-// A process has the first of its names that is free: "penstock-status-4711",
-// then "penstock-status-4711.1" and so on. Those of another pid namespace may
-// have the same pid in the same network namespace, and anybody may take a name.
-// `process` is the pid that the process itself sees.
+// A process uses the first of its names that is free: "penstock-status-4711",
+// then "penstock-status-4711.1" and so on. A process of another pid namespace
+// may have the same pid in the same network namespace, and anybody may take a
+// name. `process` is the pid that the process itself sees.
 constexpr int kStatusNames = 8;
 std::string StatusSocketName(pid_t process, int name = 0);
-// Writes that socket's address, an abstract name. Returns the address's size.
+// Writes the socket's address, an abstract name. Returns the address's size.
 unsigned StatusAddress(pid_t process, sockaddr_un* address, int name = 0);
 
 }  // namespace monitoring

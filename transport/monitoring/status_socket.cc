@@ -32,16 +32,16 @@ namespace monitoring {
 namespace {
 
 constexpr int kMaxAskers = 8;
-// Those that wait to be let in, or sent away.
+// The limit of clients that wait to be accepted, or rejected.
 constexpr int kBacklog = 128;
 constexpr absl::Duration kLimit = absl::Seconds(5);
 constexpr absl::Duration kPauseWithoutDescriptors = absl::Seconds(1);
-// Where too much waits to be closed: look again only so often.
+// The pause if too many closings wait.
 constexpr absl::Duration kPauseWhileBusy = absl::Milliseconds(100);
 constexpr size_t kMaxQuestionBytes = 64;
 constexpr size_t kMaxConnections = 10'000;
 
-// Empty: no such question.
+// Returns an empty string for an unknown question.
 std::string AnswerTo(absl::string_view question) {
   std::string body;
   if (question == kAskMetrics) {
@@ -54,17 +54,18 @@ std::string AnswerTo(absl::string_view question) {
   return absl::StrCat(kAnswerPrefix, body.size(), "\n", body);
 }
 
-// One who asks. Lives until it has its answer, or the time is over. Everything
-// runs on the loop's thread but the collecting.
+// A client that asks. Lives until it has its answer, or its time is over.
+// Everything except collecting runs on the loop's thread.
 class Asker : public std::enable_shared_from_this<Asker> {
  public:
-  // Is one of `count` for as long as it lives.
+  // `count` counts the object for its lifetime.
   Asker(progress::EventLoop* loop, progress::ForeignFd socket,
         std::atomic<int>* count)
       : loop_(loop), socket_(std::move(socket)), count_(count) {
     ++*count_;
   }
-  // The child of a fork may have a copy, which would keep the connection open.
+  // Shuts the socket down, because a copy in a forked child would keep the
+  // connection open.
   ~Asker() {
     shutdown(socket_.get(), SHUT_RDWR);
     --*count_;
@@ -87,7 +88,7 @@ class Asker : public std::enable_shared_from_this<Asker> {
     watch_ = watch.value_or(0);
   }
 
-  // The watch holds the last share, or the task that collects.
+  // The last reference is held by the watch, or by the task that collects.
   void End() {
     ended_ = true;
     loop_->Cancel(timer_);
@@ -146,7 +147,7 @@ bool MayAsk(int socket) {
   return peer.ok() && (!peer->is_other || peer->uid == 0);
 }
 
-// At the first name that is free.
+// Binds to the first name that is free.
 absl::Status Bind(int socket) {
   for (int name = 0; name < kStatusNames; ++name) {
     sockaddr_un address;
@@ -172,7 +173,7 @@ absl::StatusOr<base::UniqueFd> Listen() {
   return socket;
 }
 
-// Never destroyed, as the loop is not.
+// Never destroyed, because the loop is not.
 class Listener {
  public:
   Listener(progress::EventLoop* loop, base::UniqueFd socket)
@@ -186,7 +187,7 @@ class Listener {
 
  private:
   void Accept() {
-    // Each costs a task, and anybody can come.
+    // Each client costs a task, and anybody can connect.
     if (progress::IsBusyAside()) return PauseFor(kPauseWhileBusy);
     progress::ForeignFd asker(base::UniqueFd(accept4(
         socket_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
@@ -210,7 +211,7 @@ class Listener {
   progress::EventLoop::Id watch_ = 0;
 };
 
-// On the loop's thread.
+// Runs on the loop's thread.
 void Serve(progress::EventLoop* loop) {
   absl::StatusOr<base::UniqueFd> socket = Listen();
   if (!socket.ok()) {
@@ -226,7 +227,7 @@ void Serve(progress::EventLoop* loop) {
 void ServeStatusFromFirstConnection() {
   metrics::Registry::Get()->CallAtFirstSource([] {
     absl::StatusOr<progress::EventLoop*> loop = progress::EventLoop::Get();
-    if (!loop.ok()) return;  // without it the connection has tcp only
+    if (!loop.ok()) return;  // without a loop the connection has tcp only
     progress::EventLoop* const of_process = *loop;
     of_process->Post([of_process] { Serve(of_process); });
   });

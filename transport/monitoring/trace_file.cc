@@ -27,9 +27,9 @@ using metrics::Trace;
 using metrics::TraceEvent;
 
 constexpr absl::Duration kPause = absl::Milliseconds(100);
-// Some two million events; viewers do not take more.
+// The limit of the file, some two million events. Viewers do not take more.
 constexpr off_t kMaxFileBytes = 256 * 1024 * 1024;
-// What follows the last event, and is written over by the next one.
+// The end of the file, after the last event. The next event overwrites it.
 constexpr absl::string_view kEnd = "\n]\n";
 
 const char* NameOf(const TraceEvent& event) {
@@ -44,9 +44,10 @@ const char* NameOf(const TraceEvent& event) {
   return "";
 }
 
-// Calls of one connection overlap. So each event is a pair of asynchronous
-// ones, with an id that no other of the process has. A viewer that shows the
-// files of several processes needs to be told that it is the process's own.
+// Calls of one connection overlap. Therefore each event is a pair of
+// asynchronous events, with an id that is unique in the process. A viewer that
+// shows the files of several processes must be told that ids are local to a
+// process.
 std::string IdOf(const TraceEvent& event) {
   return absl::StrCat(static_cast<int>(event.kind), ".", event.connection, ".",
                       event.stream, ".", event.id);
@@ -78,7 +79,7 @@ class TraceFile {
   TraceFile(Trace* trace, base::UniqueFd file)
       : trace_(trace), pid_(getpid()), file_(std::move(file)) {}
 
-  // Writes what there is.
+  // Writes all queued events.
   void Flush() {
     if (getpid() != pid_) return;
     const base::FileSizeSignalBlock block;
@@ -114,14 +115,15 @@ class TraceFile {
   }
 
  private:
-  // False: the file is as it was before, and stays so.
+  // Returns false after a failure: the file then keeps its old contents for
+  // good.
   bool Write(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     const absl::Status status = WriteAtEnd(absl::StrCat(text, kEnd));
     if (status.ok()) {
       size_ += static_cast<off_t>(text.size());
       return true;
     }
-    // A part of it may have found room. This end has been there before, so
+    // Some bytes may have been written. The end marker was there before, so
     // there is room for it even on a full disk.
     const bool restored =
         WriteAtEnd(std::string(kEnd)).ok() &&
@@ -158,7 +160,7 @@ class TraceFile {
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 };
 
-// Never destroyed: its thread goes on until the process ends.
+// Never destroyed: its thread runs until the process ends.
 TraceFile* of_process = nullptr;
 
 }  // namespace

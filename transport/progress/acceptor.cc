@@ -14,9 +14,9 @@ namespace progress {
 namespace {
 
 constexpr int kBacklog = 1024;
-// How many connections one turn of the loop accepts.
+// The limit of connections that one turn of the loop accepts.
 constexpr int kAcceptsPerTurn = 16;
-// How long to wait when there are no descriptors left.
+// The pause when no descriptors are left.
 constexpr absl::Duration kPauseWithoutRoom = absl::Milliseconds(100);
 constexpr absl::Duration kPauseWhileFull = absl::Milliseconds(5);
 
@@ -101,7 +101,7 @@ void Acceptor::OnReadable() {
   }
 }
 
-// Returns whether there may be more.
+// Returns true if more connections may be waiting.
 bool Acceptor::AcceptOne() {
   {
     base::MutexLock lock(&mu_);
@@ -120,7 +120,7 @@ bool Acceptor::AcceptOne() {
     callbacks_.accepted(std::move(socket), address);
     return true;
   }
-  // Else nobody is there, or went away.
+  // Other errors: no client is waiting, or the client went away.
   if (!IsForWantOfRoom(errno)) return false;
   if (callbacks_.make_room()) return true;
   log_.Warning(absl::StrCat("no descriptors or memory for a connection at ",
@@ -129,8 +129,8 @@ bool Acceptor::AcceptOne() {
   return false;
 }
 
-// The client waits in the backlog meanwhile. Without the pause, the loop would
-// be called again and again.
+// Keeps the client waiting in the backlog. Without the pause, the loop would
+// call back again and again.
 void Acceptor::PauseFor(absl::Duration pause) {
   {
     base::MutexLock lock(&mu_);

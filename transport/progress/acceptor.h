@@ -1,4 +1,4 @@
-// Accepts connections at a TCP socket.
+// Accepts connections on a TCP socket.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_ACCEPTOR_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_ACCEPTOR_H_
@@ -19,33 +19,33 @@
 namespace penstock {
 namespace progress {
 
-// Listens at `address`, with a socket that does not block. Returns the system's
-// error if that cannot be had.
+// Listens at `address`, with a non-blocking socket. Returns the system's error
+// on failure.
 absl::StatusOr<base::UniqueFd> ListenAt(const sockaddr_storage& address,
                                         socklen_t size);
 
 // Returns the port of a socket, or the system's error.
 absl::StatusOr<int> PortOf(int fd);
 
-// Thread-safe.
+// Accepts connections on the loop's thread. Thread-safe.
 class Acceptor : public std::enable_shared_from_this<Acceptor> {
  public:
-  // All are called on the loop's thread.
+  // All callbacks run on the loop's thread.
   struct Callbacks {
-    // Takes a connection, whose socket does not block, and the peer's address.
+    // Takes a connection, whose socket is non-blocking, and the peer's address.
     std::function<void(base::UniqueFd, const sockaddr_storage&)> accepted;
-    // Closes a connection that is worth less than a new one. Returns false if
-    // there is none. Called when the process has no descriptors left.
+    // Closes the connection that is least worth keeping. Returns false if there
+    // is none. Called when the process has no descriptors left.
     std::function<bool()> make_room;
-    // Returns whether clients are to wait in the backlog for now. May be null.
+    // Returns true if clients must wait in the backlog for now. May be null.
     std::function<bool()> is_full;
   };
 
-  // Takes a socket of ListenAt().
+  // Takes ownership of a socket of ListenAt().
   static absl::StatusOr<std::shared_ptr<Acceptor>> Begin(
       EventLoop* loop, base::UniqueFd listening, Callbacks callbacks);
   int port() const { return port_; }
-  // Closes the socket and drops the callbacks, soon. A call may still be
+  // Closes the socket and drops the callbacks soon. A callback may still be
   // running.
   void Stop();
 
@@ -60,7 +60,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
 
   EventLoop* const loop_;
   const int port_;
-  // From Begin() on of the loop's thread.
+  // After Begin(), used only on the loop's thread.
   base::UniqueFd listening_;
   Callbacks callbacks_;
   base::LimitedLog log_;

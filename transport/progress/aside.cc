@@ -19,7 +19,7 @@ struct Crew {
   size_t most_threads;
 };
 
-// By Aside.
+// Indexed by Aside.
 constexpr Crew kCrews[] = {{"penstock-aside", 1},
                            {"penstock-close", kMostClosingThreads},
                            {"penstock-names", kMostNameThreads},
@@ -41,8 +41,7 @@ struct Queue {
 
 std::atomic<Queue*> queues[kKinds];
 
-// A lock may be held for ever in the child: its holder may be a thread of the
-// parent.
+// In the child, a lock may be held for ever, by a thread of the parent.
 void ForgetQueuesInChild() {
   for (std::atomic<Queue*>& queue : queues) queue.store(nullptr);
 }
@@ -100,7 +99,8 @@ size_t TasksAside(Aside kind) {
   return queue->unfinished;
 }
 
-// In this order: a task of kMemory may add one of kClosing before it ends.
+// Counts in this order, because a task of kMemory may add one of kClosing
+// before it ends.
 size_t TasksAside() {
   const size_t memory = TasksAside(Aside::kMemory);
   return memory + TasksAside(Aside::kClosing);

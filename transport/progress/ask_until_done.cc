@@ -36,7 +36,7 @@ struct Questions {
 
 std::atomic<Questions*> current{nullptr};
 
-// The thread is the parent's, and the lock may be held for ever.
+// The thread belongs to the parent, and the lock may be held for ever.
 void ForgetInChild() { current.store(nullptr); }
 
 Questions* TheQuestions() {
@@ -51,7 +51,7 @@ Questions* TheQuestions() {
   return questions;
 }
 
-// Asks what is due. Returns when to ask again.
+// Asks the questions that are due. Returns the time of the next one.
 Clock::time_point Ask(std::vector<Question>* open) {
   Clock::time_point soonest = Clock::time_point::max();
   for (size_t i = 0; i < open->size();) {

@@ -22,18 +22,18 @@ namespace {
 constexpr uint64_t kWakeId = 0;
 constexpr int kEventsPerWait = 64;
 
-// Guards the making of a loop. The handler of fork() makes it anew in the
-// child, because a thread of the parent may have held it.
+// Guards the creation of a loop. The handler of fork() makes a new mutex in the
+// child, because a thread of the parent may have held the old one.
 base::Mutex* create_mu() {
   static base::Mutex* const mu = new base::Mutex;
   return mu;
 }
-// By Kind.
+// Indexed by Kind.
 std::atomic<EventLoop*> loops[3];
 
 thread_local const EventLoop* current = nullptr;
 
-// For what is to wait for ever: the clock's numbers end.
+// The limit of a delay, so that an infinite delay does not overflow the clock.
 constexpr absl::Duration kLongestDelay = absl::Hours(24 * 365 * 10);
 
 void ForgetLoopsInChild() {
@@ -173,7 +173,8 @@ EventLoop::Id EventLoop::RunAfter(absl::Duration delay, Callback callback) {
     timer_times_[id] = when;
     is_first = timers_.begin()->first.second == id;
   }
-  // Else the thread wakes up for an earlier timer, and looks at this one then.
+  // Otherwise the thread wakes up for an earlier timer, and then checks this
+  // one.
   if (is_first) Wake();
   return id;
 }
@@ -201,7 +202,7 @@ void EventLoop::Post(Callback callback) {
 }
 
 void EventLoop::Wake() {
-  // Fails only if the counter is full, and then the loop is awake anyway.
+  // Fails only if the counter is full; the loop is then awake anyway.
   (void)eventfd_write(wake_.get(), 1);
 }
 
@@ -217,7 +218,7 @@ void EventLoop::Run() {
   }
 }
 
-// Returns whether there was anything to do.
+// Returns true if there was anything to do.
 bool EventLoop::Turn(int wait_millis) {
   epoll_event events[kEventsPerWait];
   const int count =
@@ -283,8 +284,8 @@ int EventLoop::WaitMillis() {
       std::chrono::duration_cast<std::chrono::milliseconds>(
           timers_.begin()->first.first - std::chrono::steady_clock::now())
           .count();
-  // Round up, so that the last millisecond is not spent in waits of zero. Wait
-  // for at most a minute, which fits into an int.
+  // Rounds up, so that the last millisecond is not spent in waits of zero.
+  // Waits for at most a minute, which fits into an int.
   const int64_t millis = left + 1;
   return static_cast<int>(
       std::min<int64_t>(std::max<int64_t>(millis, 0), 60 * 1000));

@@ -22,17 +22,19 @@
 namespace penstock {
 namespace progress {
 
-// A process has three at most. Get() is for what is rare: fabrics that accept
-// connections, set them up and notice their ends; no message passes through it.
-// GetPolling() carries the messages of front ends whose applications bring no
-// thread that waits (transport/rpc): it polls the PollSet before it sleeps.
-// GetForMonitoring() serves a port at which anybody can ask: a crowd there
-// delays no connection.
+// A process has at most three loops:
+// - Get() is for rare events: fabrics accept connections, set them up and
+//   notice their ends. No message passes through this loop.
+// - GetPolling() carries the messages of front ends whose applications have no
+//   thread that waits (transport/rpc). This loop polls the PollSet before it
+//   sleeps.
+// - GetForMonitoring() serves a port at which anybody can ask. A crowd there
+//   delays no connection.
 //
 // Thread-safe. Callbacks run one after another on the loop's thread, without
-// locks, and may call every function of the loop. They must not block. The loop
-// and its thread live as long as the process. In the child of a fork, a loop
-// that was made before does nothing, and Get() makes another.
+// locks, and may call every function of the loop. Callbacks must not block. The
+// loop and its thread live as long as the process. In the child of a fork, a
+// loop of the parent does nothing, and Get() makes a new one.
 class EventLoop {
  public:
   // Identifies a watch or a timer. Never 0, and never reused.
@@ -41,12 +43,12 @@ class EventLoop {
   using FdCallback = std::function<void(uint32_t events)>;
   using Callback = std::function<void()>;
 
-  // Returns the loop of the process, and makes it on first use. Returns an
-  // error if no descriptors or threads are left; the next call tries again.
+  // Returns the loop of the process, and makes it on first use. Fails if no
+  // descriptors or threads are left; the next call tries again.
   static absl::StatusOr<EventLoop*> Get();
-  // As Get(), for the loop that polls. The first call decides about `mode`.
+  // Returns the loop that polls, as Get() does. The first call sets `mode`.
   static absl::StatusOr<EventLoop*> GetPolling(PollingMode mode);
-  // As Get(), for the loop of the port of the metrics.
+  // Returns the loop of the port of the metrics, as Get() does.
   static absl::StatusOr<EventLoop*> GetForMonitoring();
 
   EventLoop(const EventLoop&) = delete;
@@ -56,26 +58,26 @@ class EventLoop {
   // EPOLLHUP is pending at `fd`. The caller keeps `fd` open until Unwatch().
   absl::StatusOr<Id> Watch(int fd, uint32_t events, FdCallback callback);
   // Ends a watch: no call of its callback begins any more. A call that has
-  // begun may still be running, so the callback must own what it uses. Ignores
-  // unknown ids and 0.
+  // begun may still be running, so the callback must own everything that it
+  // uses. Ignores unknown ids and 0.
   void Unwatch(Id id);
-  // Changes what Watch() was told to wait for. Ignores unknown ids and 0.
+  // Changes the events of a watch. Ignores unknown ids and 0.
   void SetEvents(Id id, uint32_t events);
 
-  // Calls `callback` once, after `delay` or somewhat later; never, after what
-  // is infinite. Returns 0 in the child of a fork, for a loop that was made
-  // before it.
+  // Calls `callback` once, after `delay` or somewhat later. Never calls it if
+  // `delay` is infinite. Returns 0 in the child of a fork, for a loop of the
+  // parent.
   Id RunAfter(absl::Duration delay, Callback callback);
   // Cancels a timer. Returns false if its callback has run or is running, or if
   // `id` is unknown.
   bool Cancel(Id id);
 
-  // Calls `callback` soon. Callbacks run in the order of their Post().
+  // Calls `callback` soon. Callbacks run in the order of their Post() calls.
   void Post(Callback callback);
-  // Whether the calling thread is the loop's.
+  // Returns true on the loop's thread.
   bool IsCurrent() const;
-  // Whether the loop was made before this process was forked. Its locks may be
-  // held for ever here, and the parent still uses its epoll set.
+  // Returns true if the loop was made before this process was forked. The locks
+  // may be held for ever here, and the parent still uses its epoll set.
   bool IsForeign() const;
 
  private:

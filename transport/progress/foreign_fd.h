@@ -1,4 +1,4 @@
-// Owns a descriptor whose closing may block.
+// An owner of a descriptor whose closing may block.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_FOREIGN_FD_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_FOREIGN_FD_H_
@@ -10,14 +10,16 @@
 namespace penstock {
 namespace progress {
 
-// Owns a descriptor that came from a stranger, or may carry such descriptors,
-// and closes it on a thread of Aside::kClosing. Closing the last descriptor may
-// take long: a TCP socket may wait for unsent data, if the stranger has set it
-// up so; a file in user space waits for the stranger's program; memory waits
-// for the kernel to free its pages. A UNIX socket may hold all of these, sent
-// but not received, and closes them with itself. In the child of a fork the
-// parent still has the descriptor, so it is closed here and now. Not
-// thread-safe.
+// Owns a descriptor that came from a peer, or that may carry descriptors of a
+// peer, and closes it on a thread of Aside::kClosing. Closing the last
+// reference may take long:
+// - a TCP socket may wait for unsent data, if the peer has set it up so;
+// - a file in user space waits for the peer's program;
+// - memory waits for the kernel to free its pages;
+// - a UNIX socket closes all descriptors that were sent and not received.
+//
+// In the child of a fork the parent still has the descriptor, so the child
+// closes it immediately. Not thread-safe.
 class ForeignFd {
  public:
   ForeignFd() = default;
@@ -29,11 +31,11 @@ class ForeignFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  // Whether the descriptor was opened before this process was forked.
+  // Returns true if the descriptor was opened before this process was forked.
   bool is_of_parent() const;
-  // Closes the descriptor aside, or at once if it is the parent's.
+  // Closes the descriptor aside, or immediately if it is the parent's.
   void Reset();
-  // Closes the descriptor at once, if the caller knows that this cannot block.
+  // Closes the descriptor immediately. The caller knows that this cannot block.
   void ResetHere() { fd_.Reset(); }
 
  private:

@@ -1,4 +1,4 @@
-// Input that a thread leaves for others to poll.
+// Input that one thread leaves for another thread to poll.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_LEFT_INPUT_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_LEFT_INPUT_H_
@@ -9,24 +9,25 @@ namespace penstock {
 namespace progress {
 
 // A note that paths of a PollSet have input for which no doorbell will ring. A
-// thread that has polled long enough leaves the note, and does something else.
+// thread that has polled long enough leaves the note, and does other work.
 //
-// Why no thread sleeps while there is a note. Leave() writes the note, then
-// reads the count of sleepers. BeginSleep() counts the sleeper, then reads the
-// note. All four are sequentially consistent. So at least one of the two
-// threads sees the other: the sleeper takes the note, or the leaver is told to
-// have somebody polled.
+// No thread sleeps while there is a note. Proof: Leave() writes the note, then
+// reads the count of sleepers. BeginSleep() increments the count, then reads
+// the note. All four accesses are sequentially consistent, so at least one of
+// the two threads sees the other's write. Either the sleeper takes the note, or
+// the leaver is told to make another thread poll.
 //
 // Thread-safe without locks.
 class LeftInput {
  public:
-  // Leaves a note. Returns true if the caller must have another thread Take()
-  // it: some threads sleep, or none ever takes notes before it sleeps.
+  // Leaves a note. Returns true if the caller must make another thread Take()
+  // the note: some threads sleep, or no thread ever takes notes before it
+  // sleeps.
   bool Leave() {
     left_.store(true);
     return sleepers_.load() > 0 || !is_attended_.load();
   }
-  // Takes the note. Returns whether there was one; the caller then polls.
+  // Takes the note. Returns true if there was one; the caller then polls.
   bool Take() { return left_.load() && left_.exchange(false); }
 
   // Announces that the caller sleeps until a doorbell. Returns false if it took
@@ -38,7 +39,7 @@ class LeftInput {
     EndSleep();
     return false;
   }
-  // Ends what a successful BeginSleep() began.
+  // Ends the sleep of a successful BeginSleep().
   void EndSleep() { sleepers_.fetch_sub(1); }
 
  private:

@@ -9,13 +9,14 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// How often a thread looks at a slot that others keep missing, before it
-// returns and lets its caller poll again.
+// The limit of looks at a slot whose input other threads keep missing. After
+// that the thread returns, and its caller polls again.
 constexpr int kMaxLooks = 4;
 
-// Every kSpinsPerLook spins, EndSpin() looks which pollables had input since
-// the last look. One that had none kQuietLooks times in a row becomes cold: a
-// doorbell for it then costs less than looking at it in each poll.
+// Every kSpinsPerLook spins, EndSpin() checks which pollables had input since
+// the last check. A pollable without input in kQuietLooks checks in a row
+// becomes cold: ringing a doorbell for it then costs less than looking at it in
+// each poll.
 constexpr int kQuietLooks = 2;
 constexpr uint32_t kSpinsPerLook = 256;
 
@@ -25,9 +26,9 @@ constexpr int64_t PollSet::kRoundNanos;
 constexpr size_t PollSet::kSlotsPerBlock;
 
 PollSet* PollSet::Get() {
-  // As many spinners as can run. They yield their cores to other threads, so
-  // no core has to stay free. With fewer, threads that wait in turns would
-  // sleep and be woken at each turn.
+  // Allows as many spinners as can run. Spinners yield their cores to other
+  // threads, so no core has to stay free. With fewer spinners, threads that
+  // wait in turns would sleep and be woken at each turn.
   static PollSet* const set = new PollSet(UsableCores());
   return set;
 }
@@ -96,7 +97,7 @@ void PollSet::Remove(SlotId id) {
   }
   uint32_t state = slot->state.load(std::memory_order_relaxed);
   for (;;) {
-    // If the slot is idle, take it, so that no thread begins to poll it.
+    // If the slot is idle, takes it, so that no thread begins to poll it.
     const bool idle = state == kIdle;
     if (slot->state.compare_exchange_weak(state, kPolledRemoved,
                                           std::memory_order_acq_rel)) {
@@ -120,7 +121,7 @@ bool PollSet::PollRound(bool all) {
   const size_t begin = begin_.load(std::memory_order_relaxed);
   bool any = false;
   absl::Time end = absl::InfiniteFuture();
-  // First those from `begin` on, then those before.
+  // First the slots from `begin` on, then the slots before `begin`.
   for (const bool wrapped : {false, true}) {
     if (wrapped && begin == 0) break;
     bool over = false;
@@ -155,8 +156,8 @@ bool PollSet::PollSlot(Slot* slot) {
         break;
       case kPolled:
       case kPolledMissed:
-        // Written even if it says so already: only a write of its own orders
-        // this thread before the other's next look (argument 3).
+        // Writes the state even if it is unchanged. Only a write of its own
+        // orders this thread before the other thread's next look (argument 3).
         if (slot->state.compare_exchange_weak(state, kPolledMissed,
                                               std::memory_order_acq_rel)) {
           return false;
@@ -192,13 +193,13 @@ bool PollSet::PollTaken(Slot* slot) {
                                               std::memory_order_acq_rel)) {
         return true;
       }
-      FreeSlot(slot);  // it was just removed
+      FreeSlot(slot);  // the slot was just removed
       return any;
     }
     slot->state.compare_exchange_strong(state, kPolled,
                                         std::memory_order_acq_rel);
-    // If that failed, the slot has been removed. The next round notices, after
-    // it has perhaps polled once more.
+    // If this failed, the slot has been removed. The next round notices,
+    // possibly after one more poll.
   }
 }
 

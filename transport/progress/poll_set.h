@@ -1,4 +1,4 @@
-// The fast paths of the process, which waiting threads poll before they sleep.
+// The fast paths of the process. Waiting threads poll them before they sleep.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_POLL_SET_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_POLL_SET_H_
@@ -19,16 +19,16 @@ namespace progress {
 class Pollable {
  public:
   virtual ~Pollable() = default;
-  // Delivers a bounded amount of the input that has arrived. Returns whether
-  // there was any; if so, the caller polls again before it sleeps. Called from
+  // Delivers a bounded amount of the input that has arrived. Returns true if
+  // there was any; the caller then polls again before it sleeps. Called from
   // any thread. May block on the pollable's own lock, and may call PollSet.
   virtual bool Poll() = 0;
-  // Whether Poll() would find input. Must be cheap, take no lock and not call
-  // PollSet.
+  // Returns true if Poll() would find input. Must be cheap, take no lock and
+  // not call PollSet.
   virtual bool HasInput() const = 0;
-  // While armed, the peer rings a doorbell when it sends. That wakes a thread,
-  // which polls this until it is empty. Must take no lock, not call PollSet,
-  // and end with a sequentially consistent fence.
+  // While armed, the peer rings a doorbell when it sends. The doorbell wakes a
+  // thread, which polls this pollable until it is empty. Must take no lock, not
+  // call PollSet, and end with a sequentially consistent fence.
   virtual void SetArmed(bool armed) = 0;
 };
 
@@ -45,26 +45,29 @@ class Pollable {
 //
 // A thread that a doorbell has woken polls the pollable until it is empty.
 //
-// A pollable is hot if it had input lately, else cold. Cold ones are polled
-// rarely. They stay armed, so that spinning does nothing for them.
+// A pollable is hot if it had input recently, and cold otherwise. Cold
+// pollables are polled rarely. They stay armed, so that spinning need not arm
+// them.
 //
-// Why no thread sleeps while there is input. The peer writes input i, executes
-// a fence, then reads the armed flag. Arming writes the flag, executes a fence,
-// then reads HasInput(). Of two such sequences at least one sees the other's
-// write (Dekker's argument; the fences must be sequentially consistent). So:
+// No thread sleeps while there is input. Proof: the peer writes input i,
+// executes a fence, then reads the armed flag. Arming writes the flag, executes
+// a fence, then calls HasInput(). At least one of the two sides sees the
+// other's write (Dekker's argument; the fences must be sequentially
+// consistent). There are four cases:
 //   1. If the peer saw the flag set, its doorbell wakes a thread, which polls.
-//   2. Otherwise it saw the flag clear. Flags are cleared only while there is a
-//      spinner, and mu_ is held while spinners are counted and flags written.
-//      Hence a later EndSpin() sets the flag: that of the last spinner, or one
-//      that finds the pollable cold. It sees i and returns true, and its caller
-//      polls. Add() sets the flag of a new pollable under mu_ too; its caller
-//      polls for what came before.
-//   3. A thread that polls may find the slot taken by a thread X, which looked
-//      for input before i came, and would go to sleep without having seen i.
-//      So the thread marks the slot as missed. X gives the slot back by a
-//      read-modify-write of the same word. If X sees the mark, it looks again,
+//   2. Otherwise the peer saw the flag clear. Flags are cleared only while a
+//      spinner exists, and mu_ is held while spinners are counted and flags
+//      written. Hence a later EndSpin() sets the flag: the one of the last
+//      spinner, or one that finds the pollable cold. This EndSpin() sees i and
+//      returns true, and its caller polls. Add() also sets the flag of a new
+//      pollable under mu_, and its caller polls for earlier input.
+//   3. A thread that polls may find the slot taken by a thread X. X looked for
+//      input before i came, and would go to sleep without having seen i.
+//      Therefore the thread marks the slot as missed. X gives the slot back by
+//      a read-modify-write of the same word. If X sees the mark, X looks again,
 //      and finds i. If X came first, the slot was not taken.
-//   4. If BeginSpin() returned false, there is a spinner, and 2 holds for it.
+//   4. If BeginSpin() returned false, there is a spinner, and case 2 holds for
+//      that spinner.
 //
 // Thread-safe. Polling takes only the flag of each slot, and mu_ when a
 // pollable becomes hot.
@@ -72,12 +75,12 @@ class PollSet {
  public:
   using SlotId = size_t;
 
-  // Limits a round of polls. What it delivers, gRPC and the application then
-  // handle without a look at other sources, which takes about four times as
-  // long.
+  // The limit of a round of polls. gRPC and the application then handle the
+  // delivered messages without a look at other sources, which takes about four
+  // times as long.
   static constexpr int64_t kRoundNanos = 50 * 1000;
 
-  // Returns the set of the process, which lets one thread spin for each usable
+  // Returns the set of the process, which allows one spinner for each usable
   // core. Never destroyed.
   static PollSet* Get();
 
@@ -88,31 +91,32 @@ class PollSet {
   // No thread may use the set any more.
   ~PollSet();
 
-  // Adds a pollable, and shares it until Remove(). Afterwards the caller checks
-  // HasInput(), or polls: no doorbell was rung for earlier input, perhaps.
+  // Adds a pollable, and holds a reference to it until Remove(). Afterwards the
+  // caller checks HasInput(), or polls, because earlier input may have rung no
+  // doorbell.
   SlotId Add(std::shared_ptr<Pollable> pollable);
   // Removes a pollable. Call it exactly once for each Add(). Does not wait: if
-  // a Poll() is under way, its thread drops the set's share afterwards. May be
-  // called from within that Poll().
+  // a Poll() is running, its thread releases the set's reference afterwards.
+  // May be called from within that Poll().
   void Remove(SlotId id);
 
   // Polls the hot pollables that have input and that no other thread is
-  // polling. Returns whether any of them delivered something. After about
-  // kRoundNanos it leaves the rest, with which the next call begins.
+  // polling. Returns true if any of them delivered something. Stops after about
+  // kRoundNanos; the next call begins with the rest.
   bool PollHot() { return PollRound(/*all=*/false); }
-  // As PollHot(), for all pollables.
+  // Polls all pollables, as PollHot() polls the hot ones.
   bool PollAll() { return PollRound(/*all=*/true); }
 
   // Begins to spin. Returns false if enough threads spin; the caller then
   // sleeps.
   bool BeginSpin();
-  // Ends what a successful BeginSpin() began. Returns whether pollables that
-  // are now armed again have input; the caller then polls all instead of
-  // sleeping.
+  // Ends the spin of a successful BeginSpin(). Returns true if pollables that
+  // are now armed again have input. The caller then polls all pollables instead
+  // of sleeping.
   bool EndSpin();
 
   int max_spinners() const { return max_spinners_; }
-  // Whether there is nothing to poll.
+  // Returns true if there is nothing to poll.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
  private:
@@ -124,14 +128,14 @@ class PollSet {
     kPolledRemoved,  // one thread polls it, and will free the slot
   };
 
-  // Each slot has a cache line of its own, so that threads that poll different
-  // slots do not slow each other down.
+  // Each slot has its own cache line, so that threads that poll different slots
+  // do not slow each other down.
   struct alignas(64) Slot {
     std::atomic<uint32_t> state{kEmpty};
     std::atomic<bool> hot{false};        // written under mu_
     std::atomic<bool> had_input{false};  // since the last IsQuietLocked()
     int quiet_looks = 0;                 // guarded by mu_
-    // Written under mu_: while kEmpty, or by the thread that frees the slot.
+    // Written under mu_, while kEmpty or by the thread that frees the slot.
     // Read under mu_, or by the thread that polls.
     std::shared_ptr<Pollable> pollable;
   };
@@ -154,10 +158,10 @@ class PollSet {
   const int max_spinners_;
   absl::Time (*const clock_)();
   Block first_;
-  // No slot from this one on was ever used.
+  // The end of the slots that were ever used.
   std::atomic<size_t> limit_{0};
   std::atomic<size_t> count_{0};  // of added pollables
-  // Where the next round begins.
+  // The slot at which the next round begins.
   std::atomic<size_t> begin_{0};
 
   base::Mutex mu_;

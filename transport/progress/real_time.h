@@ -1,4 +1,4 @@
-// Threads that the scheduler prefers to all ordinary ones.
+// Real-time threads, which the scheduler prefers to all ordinary threads.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_REAL_TIME_H_
@@ -11,30 +11,30 @@
 namespace penstock {
 namespace progress {
 
-// How long an answer of IsRealTime() may be old, in nanoseconds. A spinner asks
-// after each few polls, and a system call there delays its next poll.
+// The maximum age of a cached answer of IsRealTime(), in nanoseconds. A spinner
+// asks after every few polls, and a system call there delays its next poll.
 constexpr int64_t kRealTimeLookNanos = 1000 * 1000;
 
-// Returns whether the calling thread runs under SCHED_FIFO, SCHED_RR or
-// SCHED_DEADLINE. Such a thread gives its core to no ordinary one, not even by
-// sched_yield(). `now` is base::SteadyNow(). Asks the kernel at most once in
+// Returns true if the calling thread runs under SCHED_FIFO, SCHED_RR or
+// SCHED_DEADLINE. Such a thread gives its core to no ordinary thread, not even
+// by sched_yield(). `now` is base::SteadyNow(). Asks the kernel at most once in
 // kRealTimeLookNanos for each thread.
 bool IsRealTime(absl::Time now);
 
-// The cores that spinning real-time threads of a process hold. The thread that
-// a spinner waits for may need a core, so one of them stays free.
+// The cores that spinning real-time threads of a process hold. One core stays
+// free, because the thread for which a spinner waits may need it.
 //
 // Thread-safe without locks.
 class RealTimeCores {
  public:
-  // Returns those of the process, which may use as many cores as the first call
-  // says. Never destroyed.
+  // Returns the cores of the process. The first call sets their number. Never
+  // destroyed.
   static RealTimeCores* OfProcess(int cores);
 
-  // `cores` are those that the process may use.
+  // `cores` is the number of cores that the process may use.
   explicit RealTimeCores(int cores) : limit_(cores - 1) {}
 
-  // Takes a core for a spinner. Returns false if it would be the last one.
+  // Takes a core for a spinner. Returns false if only one core is left.
   bool Take() {
     if (held_.fetch_add(1) < limit_) return true;
     GiveBack();
@@ -47,8 +47,8 @@ class RealTimeCores {
   std::atomic<int> held_{0};
 };
 
-// One spin of a thread. Notices whether the thread is a real-time one, and
-// whether it may spin nevertheless. Belongs to the thread.
+// One spin of a thread. Notices if the thread is a real-time thread, and
+// decides if it may spin nevertheless. Used by that thread only.
 class RealTimeSpin {
  public:
   // In busy mode real-time threads spin on all cores of `cores` but one. In
@@ -61,8 +61,8 @@ class RealTimeSpin {
   RealTimeSpin(const RealTimeSpin&) = delete;
   RealTimeSpin& operator=(const RealTimeSpin&) = delete;
 
-  // Returns whether the thread may go on to spin. Call it instead of relying on
-  // sched_yield().
+  // Returns true if the thread may continue to spin. Call this function instead
+  // of relying on sched_yield().
   bool MayGoOn(bool is_real_time) {
     if (!is_real_time || holds_) return true;
     holds_ = is_busy_ && cores_->Take();

@@ -6,8 +6,8 @@ namespace penstock {
 namespace progress {
 namespace {
 
-// The least step up, without which the time would stay at zero. Shorter times
-// do not suffice for one poll, and count as zero.
+// The smallest step up, without which the time would stay at zero. Shorter
+// times do not suffice for one poll, and count as zero.
 constexpr int64_t kLeastNanos = 5 * 1000;
 
 }  // namespace
@@ -26,7 +26,7 @@ absl::Duration CoreLosses::Record(absl::Duration took, absl::Time now) {
   const int64_t lost = absl::ToInt64Nanoseconds(took);
   const int64_t had = back - lost - had_core_since_;
   had_core_since_ = back;
-  // No neighbour has so long a slice: the process or its machine was stopped.
+  // No time slice is this long: the process or its machine was stopped.
   const bool stopped = lost > SpinPolicy::kMaxSliceNanos;
   const bool soon =
       static_cast<double>(had) < SpinPolicy::kSoon * static_cast<double>(lost);

@@ -1,4 +1,4 @@
-// How long a waiting thread spins, that is polls, before it sleeps.
+// Decides how long a waiting thread spins, that is polls, before it sleeps.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_SPIN_POLICY_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_SPIN_POLICY_H_
@@ -18,13 +18,13 @@ enum class PollingMode {
   kEvent,     // do not spin
 };
 
-// When a spinning thread had its core back last. Of one thread, or of what only
-// one thread at a time uses: two threads that lose their cores once, together,
-// have not lost one twice.
+// The time at which a spinning thread last regained its core. Holds for one
+// thread, or for a resource that only one thread uses at a time. If two threads
+// lose their cores once each, neither has lost its core twice.
 class CoreLosses {
  public:
-  // Records that the thread yielded its core, and had it back at `now`, after
-  // `took`. Returns how long it was lost, if that was soon after the last time;
+  // Records that the thread yielded its core, and regained it at `now`, after
+  // `took`. Returns `took` if this loss followed soon after the last one, or
   // else zero.
   absl::Duration Record(absl::Duration took, absl::Time now);
 
@@ -32,53 +32,56 @@ class CoreLosses {
   int64_t had_core_since_ = 0;  // nanoseconds of SteadyNow()
 };
 
-// Learns how long to spin from earlier waits. If events come soon, the time is
-// longer than they take, because sleeping and waking up costs more than a whole
-// RPC. If they come late, the time falls to zero, because spinning only burns
-// power. At zero it still learns, from how long the sleeps were.
+// Learns from earlier waits how long to spin. If events come soon, the thread
+// spins longer than they take, because sleeping and waking up costs more than a
+// whole RPC. If events come late, the time falls to zero, because spinning only
+// burns power. At zero the policy still learns, from the duration of the
+// sleeps.
 //
-// A spinner yields its core now and then. If others are always ready to run,
-// the scheduler gives each of them its slice, which is milliseconds, before the
-// spinner has its turn: it waits longer than if it had slept, because a thread
-// that wakes up goes before those that have used up their share. So a thread
-// that has lost its core by yielding, and again soon after it had it back, does
-// not spin for some time, nor do those that share its policy: they would lose
-// theirs, too.
+// A spinner yields its core now and then. If other threads are always ready to
+// run, the scheduler gives each of them a slice of milliseconds before the
+// spinner runs again. The spinner then waits longer than if it had slept,
+// because a thread that wakes up precedes threads that have used up their
+// share.
 //
-// Thread-safe without locks. Of concurrent waits, one may go unnoticed.
+// Therefore a thread that has lost its core by yielding, and loses it again
+// soon after regaining it, does not spin for some time. Threads that share its
+// policy do not spin either: they would lose their cores, too.
+//
+// Thread-safe without locks. Of concurrent waits, one may go unrecorded.
 class SpinPolicy {
  public:
   // Longer than a round trip over shared memory with a small handler.
   static constexpr int64_t kInitialNanos = 50 * 1000;
-  // About ten times the cost of two wake-ups: beside a longer wait, that cost
-  // is small. Also longer than peers on one machine take to fill and read
-  // 1 MiB.
+  // About ten times the cost of two wake-ups: compared with a longer wait, the
+  // wake-ups are cheap. Also longer than peers on one machine take to fill and
+  // read 1 MiB.
   static constexpr int64_t kMaxNanos = 500 * 1000;
-  // A yield that takes so long lost the core to somebody's slice. To other
-  // spinners it takes microseconds.
+  // A yield of this length lost the core to another program's slice. A yield to
+  // other spinners takes microseconds.
   static constexpr int64_t kLostCoreNanos = kMaxNanos;
-  // Longer than any slice: the process was stopped, or the machine it is on.
+  // Longer than any slice: the process or its machine was stopped.
   static constexpr int64_t kMaxSliceNanos = 200 * 1000 * 1000;
-  // It is lost again soon if it was had for less than this part of the time for
-  // which it was lost. Whoever took it then never sleeps; one that merely ran
-  // by, for once, is no reason to rest.
+  // A core is lost again soon if it was held for less than this fraction of the
+  // time of the loss. The other program then never sleeps. A program that runs
+  // only once is no reason to rest.
   static constexpr double kSoon = 0.25;
-  // How many times as long as the core was lost it does not spin then. With
-  // longer rests, messages beside a single busy program took as long as over
-  // TCP; with it they take half as long.
+  // The duration of a rest, as a multiple of the time for which the core was
+  // lost. With longer rests, messages next to a single busy program took as
+  // long as over TCP. With this factor they take half as long.
   static constexpr int kRestFactor = 5;
 
   explicit SpinPolicy(PollingMode mode) : mode_(mode) {}
 
-  // Returns how long to spin, at `now`, which is base::SteadyNow().
+  // Returns how long to spin. `now` is base::SteadyNow().
   absl::Duration Budget(absl::Time now) const;
 
-  // Records that a spinner yielded its core, and had it back at `now`, after
+  // Records that a spinner yielded its core, and regained it at `now`, after
   // `took`. `losses` are those of its thread.
   void RecordYield(absl::Duration took, absl::Time now, CoreLosses* losses);
 
-  // Records a wait that took `waited`, spinning and sleeping together. `found`:
-  // the awaited event came; else the caller gave up at its deadline.
+  // Records a wait of `waited`, spinning and sleeping together. `found`: true
+  // if the awaited event came, false if the caller reached its deadline.
   void Record(bool found, absl::Duration waited);
 
  private:

@@ -35,7 +35,7 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   Spun result = Spun::kNot;
   while (set_->BeginSpin()) {
     result = PollFor(start, budget, look);
-    // No doorbell was rung for what came before the path was armed again.
+    // No doorbell was rung for input from before the path was armed again.
     if (set_->EndSpin()) has_left_input_ = true;
     if (!has_left_input_) return result;
     if (PollLeftInput()) return Spun::kFound;
@@ -45,8 +45,8 @@ Spinner::Spun Spinner::Spin(absl::Time start, absl::Duration budget,
   return result;
 }
 
-// Polls until the set has no input, but not longer than a turn. Returns whether
-// there was any.
+// Polls until the set has no input, but at most for one turn. Returns true if
+// there was input.
 bool Spinner::PollLeftInput() {
   const absl::Time end =
       base::SteadyNow() + absl::Nanoseconds(Turns::kTurnNanos);
@@ -65,7 +65,8 @@ void Spinner::Wait(const Turn& look, const Turn& sleep) {
     return;
   }
   const absl::Time start = base::SteadyNow();
-  // Else input of the set could keep the thread from its other work for ever.
+  // Without turns, input of the set could keep the thread from its other work
+  // for ever.
   if (turns_.Take(Turns::Source::kSockets, start) && look()) return;
   if (has_left_input_ && PollLeftInput()) return;
   const absl::Duration wanted = policy_.Budget(start);
@@ -74,8 +75,7 @@ void Spinner::Wait(const Turn& look, const Turn& sleep) {
   Spun spun = Spun::kNot;
   if (budget > absl::ZeroDuration()) spun = Spin(start, budget, look);
   bool found = spun == Spun::kFound;
-  // In busy mode a thread sleeps only where it would take a core that others
-  // need.
+  // In busy mode a thread sleeps only if other threads need its core.
   const bool sleeps = spun == Spun::kNot || wanted != absl::InfiniteDuration();
   if (!found) found = sleeps ? sleep() : look();
   policy_.Record(found, base::SteadyNow() - start);

@@ -1,4 +1,5 @@
-// How a thread of the library's own waits: it polls for a while, then sleeps.
+// Waiting of the library's own threads: a thread polls for a while, then
+// sleeps.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_SPINNER_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_SPINNER_H_
@@ -15,21 +16,20 @@ namespace penstock {
 namespace progress {
 
 // Polls a PollSet before its thread sleeps, for as long as SpinPolicy says.
-// (Threads that wait in gRPC do the same in transport/grpc/polling_engine.cc.)
-// Belongs to one thread.
+// (transport/grpc/polling_engine.cc does the same for threads that wait in
+// gRPC.) Used by one thread.
 class Spinner {
  public:
-  // Does what the thread has to do beside the set. Returns whether there was
-  // anything.
+  // Does the thread's other work. Returns true if there was any.
   using Turn = std::function<bool()>;
 
-  // `set` outlives the spinner.
+  // `set` must outlive the spinner.
   Spinner(PollSet* set, PollingMode mode) : set_(set), policy_(mode) {}
 
-  // Waits once: until the set has delivered something, or a turn has done
-  // something, or sleep() returns. Calls look(), which must not block, now and
-  // then while it polls. If the set always has something, each wait is short,
-  // and calls look() when that is due by Turns.
+  // Waits once: until the set delivers something, a turn does something, or
+  // sleep() returns. While polling, calls look() now and then; look() must not
+  // block. If the set always has input, each wait is short, and calls look()
+  // when Turns says that look() is due.
   void Wait(const Turn& look, const Turn& sleep);
 
  private:
@@ -47,7 +47,7 @@ class Spinner {
   SpinPolicy policy_;
   CoreLosses losses_;
   Turns turns_;
-  // Whether the set may have input for which no doorbell rings.
+  // True if the set may have input for which no doorbell rings.
   bool has_left_input_ = false;
 };
 

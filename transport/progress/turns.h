@@ -1,4 +1,4 @@
-// Shares waiting threads among the sources that they look at.
+// Divides the time of waiting threads among their sources.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_TURNS_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_TURNS_H_
@@ -11,18 +11,17 @@
 namespace penstock {
 namespace progress {
 
-// A schedule of the sources that a busy thread could forget. Hot paths need no
-// turn: a thread polls them in each round. The other sources cost a system call
-// or a look at many paths, so they have turns:
+// A schedule for the sources that a busy thread could starve. Hot paths need no
+// turn: a thread polls them in each round. Each other source costs a system
+// call, or a look at many paths, and therefore has turns:
 //
 //   round of the hot paths; if a turn is due, the source that has it; repeat
 //
 // Guarantees, while at least one thread makes rounds:
-//   - A source that is due has its turn after the current round. So the time
-//     between two turns is at most the interval, one round, and the other
-//     source's turn.
-//   - There is a round between two turns of one thread.
-//   - Threads share the schedule. One of them takes a turn, the others go on.
+// - A source that is due has its turn after the current round. The time between
+//   two turns is at most the interval, one round, and the other source's turn.
+// - There is a round between two turns of one thread.
+// - Threads share the schedule. One of them takes a turn; the others continue.
 //
 // Reads no clock. Thread-safe without locks.
 class Turns {
@@ -32,22 +31,22 @@ class Turns {
     kColdPaths,  // paths that had no input lately
   };
 
-  // Time from one turn of a source to the next. A look at idle sockets takes
-  // 1 to 3 us, so that turns cost about one per cent of a thread. With 50 us,
+  // The time from one turn of a source to the next. A look at idle sockets
+  // takes 1 to 3 us, so turns cost about one per cent of a thread. With 50 us,
   // calls of 8 bytes took 8 per cent longer.
   static constexpr int64_t kIntervalNanos = 250 * 1000;
-  // Limits a turn, and a round of the paths, to about so long. A source that
-  // has more to do then is due again after the next round.
+  // The approximate limit of a turn, and of a round of the paths. A source that
+  // has more to do is due again after the next round.
   static constexpr int64_t kTurnNanos = 100 * 1000;
-  // Upper bound that docs/threading.md promises for the time between two turns
-  // of a source: the interval, a round, a turn of each source, and about as
-  // much for the packets and events that end late.
+  // The upper bound in docs/threading.md for the time between two turns of a
+  // source: the interval, a round, a turn of each source, and about as much for
+  // packets and events that end late.
   static constexpr int64_t kBoundNanos = 1000 * 1000;
 
-  // Returns whether the caller has the source's turn at `now`. If so, the next
-  // one is due an interval later.
+  // Returns true if the caller has the source's turn at `now`. The next turn is
+  // then due an interval later.
   bool Take(Source source, absl::Time now);
-  // Makes the source due at once: there may be more to do than was done.
+  // Makes the source due immediately, because there may be more to do.
   void MakeDue(Source source);
 
  private:

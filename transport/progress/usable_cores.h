@@ -1,4 +1,4 @@
-// How many cores this process may use.
+// Counts the cores that this process may use.
 
 #ifndef PENSTOCK_TRANSPORT_PROGRESS_USABLE_CORES_H_
 #define PENSTOCK_TRANSPORT_PROGRESS_USABLE_CORES_H_
@@ -8,14 +8,14 @@
 namespace penstock {
 namespace progress {
 
-// Returns the number of cores in the affinity mask, or the processor quota of
-// this process's control group (version 2) or of one above it if that is less.
-// Rounds down, but to at least 1. Reads files, so call it once and keep the
-// result.
+// Returns the number of cores in the affinity mask, or the processor quota if
+// that is less. The quota is that of this process's control group (version 2),
+// or of a group above it. Rounds down, but to at least 1. Reads files, so call
+// it once and keep the result.
 int UsableCores();
 
 // Returns the quota of a cpu.max file, "<quota> <period>", in cores. Returns 0
-// if it has none, or if the text is of another form.
+// if there is no quota, or if the text has another form.
 double ParseCpuMax(absl::string_view text);
 
 }  // namespace progress

@@ -7,13 +7,13 @@ namespace protocol {
 namespace {
 
 // Reads whose ends are seen closer together than this count as one. They ended
-// one by one, but the reader's thread was asleep, so only the time of the last
+// one by one while the reader's thread was asleep, so only the time of the last
 // one is right. Processing a read takes some hundred nanoseconds. The share
-// allows for paths of little latency, where pieces really end that fast.
+// allows for paths of low latency, where pieces really end that fast.
 constexpr double kTogetherNs = 500;
 constexpr double kTogetherShare = 1.0 / 16;
-// A read that took less than this many times the shortest one did not have to
-// wait for the reads before it.
+// A read that took less than this many times the shortest read did not wait for
+// earlier reads.
 constexpr double kLatencyCounts = 2;
 
 }  // namespace
@@ -62,7 +62,7 @@ void ChunkTuner::OnOpeningReadDone(bool ok, uint64_t now_ns) {
     measures_ = false;
     return;
   }
-  // A first piece that was pushed may have come before it was asked for.
+  // A pushed first piece may have arrived before Begin().
   if (ended_ > 0 || !first_is_pushed_) {
     OnPoint(Point{static_cast<double>(ends_[ended_]),
                   static_cast<double>(now_ns - begun_ns_)});

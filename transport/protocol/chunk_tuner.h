@@ -1,26 +1,27 @@
 // Chooses the size of the pieces in which a side reads messages over one path.
 //
-// Measures the latency and the bandwidth of the path by its first reads after
-// it was idle. These follow one another, and each ends, counted from the start,
-// after
+// Measures the latency and the bandwidth of a path by its first reads after an
+// idle time. These reads follow one another. Counted from the start, each of
+// them ends after
 //
 //   time = latency + bytes up to the end of the read / bandwidth
 //
 // (L and G of LogGP; Alexandrov and others, SPAA 1995). A line through these
-// points gives both. With n reads at once, the size of a piece follows from two
-// rules:
+// points gives both values. With n reads at once, two rules give the size of a
+// piece:
 //
-//   - n pieces hold kPipes times what the path holds, which is latency times
-//     bandwidth, so that the path stays busy while the next pieces are asked
-//     for. No piece is smaller than the start size for this, which would gain
-//     nothing.
-//   - One piece takes no longer than kMaxDelayNs beyond an n-th of the latency,
-//     because a small message may wait behind it. Nobody waits for what the
-//     path itself holds: pieces that do not fill it would only leave it idle.
+// - n pieces hold kPipes times the capacity of the path, which is latency times
+//   bandwidth. The path then stays busy while the next pieces are requested.
+//   This rule makes no piece smaller than the start size, which would gain
+//   nothing.
+// - One piece takes at most kMaxDelayNs more than an n-th of the latency,
+//   because a small message may wait behind the piece. Bytes within the
+//   capacity of the path delay nobody: pieces that do not fill the path would
+//   only leave it idle.
 //
-// A path that is never idle shows only its bandwidth: the bytes under way at
-// some moment, divided by the time until they have come. A time that is hardly
-// longer than the shortest read of the path is left out, because it shows
+// A path that is never idle shows only its bandwidth: the bytes in flight at
+// some moment, divided by the time until they have arrived. A time hardly
+// longer than the shortest read of the path is ignored, because it shows
 // latency rather than bandwidth.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_CHUNK_TUNER_H_
@@ -37,23 +38,24 @@
 namespace penstock {
 namespace protocol {
 
-// Has no clock: the caller passes times, in nanoseconds from any origin. It
-// needs to read a clock only for Begin(), for OnRead() while wants_start(), and
-// for OnReadDone() while wants_end(). Not thread-safe.
+// Has no clock: the caller passes times, in nanoseconds from any origin. The
+// caller must read a clock only for Begin(), for OnRead() while wants_start(),
+// and for OnReadDone() while wants_end(). Not thread-safe.
 class ChunkTuner {
  public:
-  // The most time that one piece may take on the path, beyond its share of the
-  // latency. The size may end up above the estimate by SteppedSize::kMargin,
-  // which makes it a millisecond.
+  // The limit of the time that one piece may take on the path, beyond its share
+  // of the latency. The size may exceed the estimate by SteppedSize::kMargin,
+  // which makes the limit a millisecond.
   static constexpr double kMaxDelayNs = 600 * 1000;
-  // Two pipes keep the path busy even if the size ends up below the estimate by
-  // SteppedSize::kMargin. Two more keep it busy while the reader's thread does
-  // not run. More would only lengthen the queue for other messages. A path with
-  // one read at a time spends a fifth of its time waiting.
+  // The number of pieces in flight, in capacities of the path. Two keep the
+  // path busy even if the size is below the estimate by SteppedSize::kMargin.
+  // Two more keep the path busy while the reader's thread does not run. More
+  // would only lengthen the queue for other messages. A path with one read at a
+  // time spends a fifth of its time waiting.
   static constexpr double kPipes = 4;
 
-  // `first_is_pushed`: the peer sends the first piece of each message without
-  // being asked. That hides latency for as long as the piece takes, so only the
+  // `first_is_pushed`: the peer sends the first piece of each message without a
+  // request. This hides latency for as long as the piece takes, so only the
   // rest of the latency is measured.
   ChunkTuner(const SizeBounds& bounds, bool first_is_pushed, int max_reads)
       : size_(bounds),
@@ -64,13 +66,13 @@ class ChunkTuner {
   size_t chunk_bytes() const { return size_.value(); }
   bool adapts() const { return !size_.is_fixed(); }
 
-  // Whether no read is under way.
+  // Returns true if no read is in flight.
   bool idle() const { return under_way_ == 0; }
   // Call before the first read of a message, if idle().
   void Begin(uint64_t now_ns);
   // Call before the first read of a message, if not idle().
   void BeginBehindOthers() { opening_ = false; }
-  // Call OnRead() as a read starts, and OnReadDone() as one ends. Reads end
+  // Call OnRead() when a read starts, and OnReadDone() when it ends. Reads end
   // nearly in the order in which they start.
   bool wants_start() const {
     return probe_left_ == 0 && !opening_ && under_way_ > 0 && adapts();
@@ -97,25 +99,27 @@ class ChunkTuner {
   int under_way_ = 0;
   double ns_per_byte_ = 0;  // the last measurement; 0: none yet
 
-  // Opening reads: those that follow Begin(), until one of them ends or another
-  // message begins. fit_ has their points.
+  // Opening reads: the reads that follow Begin(), until one of them ends or
+  // another message begins. fit_ has their points.
   LineFit fit_;
   bool opening_ = false;   // the next read is an opening read
   bool measures_ = false;  // an opening read is under way
   uint64_t begun_ns_ = 0;
-  // The bytes up to the end of each opening read. Later ones are not measured.
+  // The bytes up to the end of each opening read. Reads beyond the array are
+  // not measured.
   std::array<size_t, 16> ends_;
   size_t opened_ = 0;
   size_t ended_ = 0;
   Point last_;           // the last point, not in fit_ yet
   double least_ns_ = 0;  // the shortest time of an opening read; 0: none yet
 
-  // While the path is busy, one read after another is a probe: its time is
-  // measured, with the bytes under way as it starts. busy_ has these points.
+  // While the path is busy, one read at a time is a probe: the tuner measures
+  // its time, and the bytes in flight at its start. busy_ has these points.
   LineFit busy_;
   std::deque<size_t> sizes_;  // of the reads under way, while adapts()
   size_t bytes_under_way_ = 0;
-  int probe_left_ = 0;  // how many reads will end up to the probe; 0: no probe
+  int probe_left_ = 0;  // reads to end up to and including the probe; 0: no
+                        // probe
   size_t probe_bytes_ = 0;
   uint64_t probe_ns_ = 0;
 };

@@ -7,16 +7,17 @@
 //              exposing the bytes          e s
 //              waiting for the read        w
 //
-// These are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a and e
-// on its own side as it sends, and assumes the same for the peer. w is half of
-// the fixed part of the time from announcement to release. That time spans four
-// ways across the path (announcement, request, answer, release), and the answer
-// arrives two ways later than an eager message would. w is 0 if the peer does
-// not have to ask.
+// The costs are equal at s = (w + 2 a) / (2 c - e). The sender measures c, a
+// and e on its own side as it sends, and assumes the same for the peer. The
+// time from announcement to release spans four ways across the path:
+// announcement, request, answer and release. The answer arrives two ways later
+// than an eager message would. Therefore w is half of the fixed part of that
+// time. w is 0 if the peer does not have to send a request.
 //
-// Others wait behind an eager message as behind those pieces of an announced
-// one that are under way together. So the limit is not raised to where a
-// message takes the link for longer than such pieces may (see ChunkTuner).
+// Other messages wait behind an eager message as they wait behind the pieces of
+// an announced message in flight. Therefore the limit stays so low that a
+// message does not occupy the link for longer than such pieces may (see
+// ChunkTuner).
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_EAGER_TUNER_H_
@@ -34,7 +35,7 @@ namespace protocol {
 // thread-safe.
 class EagerTuner {
  public:
-  // `peer_asks`: the peer has to ask for announced messages, because this side
+  // `peer_asks`: the peer has to request announced messages, because this side
   // does not push them, and the peer does not load them.
   EagerTuner(const SizeBounds& bounds, bool peer_asks)
       : size_(bounds), start_(bounds.start), peer_asks_(peer_asks) {}
@@ -42,18 +43,18 @@ class EagerTuner {
   size_t eager_max_bytes() const { return size_.value(); }
   bool adapts() const { return !size_.is_fixed(); }
 
-  // Reports the time that this side spent on an eager message, and on an
+  // Report the time that this side spent on an eager message, and on an
   // announced one. Report only sizes near the limit: because of caches and
   // allocators, times do not grow linearly.
   void OnCopied(size_t bytes, uint64_t ns);
   void OnAnnounced(size_t bytes, uint64_t ns);
-  // Reports the time from announcement to release of a message, if no other one
-  // was announced meanwhile.
+  // Reports the time from announcement to release of a message, if no other
+  // message was announced meanwhile.
   void OnReleased(size_t bytes, uint64_t ns);
 
  private:
   void Settle();
-  // Returns the largest size behind which others do not wait too long.
+  // Returns the largest size behind which other messages do not wait too long.
   double FairSize(double waiting) const;
 
   SteppedSize size_;

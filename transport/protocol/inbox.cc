@@ -7,7 +7,7 @@ namespace penstock {
 namespace protocol {
 
 bool Inbox::Complete(uint64_t id, memory::Payload message) {
-  // Items behind the message have its id too, so the first one is the message.
+  // Items after the message have its id too, so the first one is the message.
   const auto item = std::lower_bound(
       items_.begin(), items_.end(), id,
       [](const Item& other, uint64_t id) { return other.id < id; });

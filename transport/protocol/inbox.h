@@ -1,5 +1,5 @@
-// The queue of what has arrived for one stream. A message that is still being
-// read holds back what came after it, but not other streams.
+// The queue of arrived items of one stream. A message that is still being read
+// delays later items of its stream, but not other streams.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_INBOX_H_
@@ -15,7 +15,7 @@
 namespace penstock {
 namespace protocol {
 
-// Not thread-safe.
+// One stream's queue. Not thread-safe.
 class Inbox {
  public:
   enum class Kind { kHeaders, kMessage, kTooLarge, kHalfClose, kTrailers };
@@ -23,12 +23,12 @@ class Inbox {
   struct Item {
     Kind kind = Kind::kMessage;
     std::string bytes;  // of kHeaders, kTrailers and a short kMessage
-    // Of any other kMessage, once it is ready; else null.
+    // The bytes of a long kMessage, once it is ready; otherwise null.
     std::unique_ptr<const memory::Payload> message;
     bool compressed = false;  // of kMessage
     bool ready = true;        // false: still being read
-    uint64_t id = 0;          // the announced message it is or comes after
-    uint64_t length = 0;      // of kTooLarge: the size of the dropped message
+    uint64_t id = 0;  // the announced message, or the last one before this item
+    uint64_t length = 0;  // of kTooLarge: the size of the dropped message
   };
 
   // Adds an item and returns it, for the caller to fill in.
@@ -39,8 +39,8 @@ class Inbox {
     if (IsMetadata(item)) ++metadata_items_;
     return item;
   }
-  // Adds an announced message, which is not ready until Complete(). Each id is
-  // greater than those before.
+  // Adds an announced message, which is not ready until Complete(). Ids must
+  // increase.
   Item& AddAnnounced(uint64_t id) {
     last_id_ = id;
     Item& item = Add(Kind::kMessage);
@@ -48,16 +48,16 @@ class Inbox {
     return item;
   }
   bool empty() const { return items_.empty(); }
-  // Returns how many items cost the sender none of the stream's window.
+  // Returns the number of items that use none of the stream's window.
   size_t metadata_items() const { return metadata_items_; }
-  // Makes the announced message `id` ready, with its bytes. Returns false if it
-  // is not in the queue.
+  // Makes the announced message `id` ready, with its bytes. Returns false if
+  // the message is not in the queue.
   bool Complete(uint64_t id, memory::Payload message);
-  // Whether the item costs the sender none of the stream's window.
+  // Returns true if the item uses none of the stream's window.
   static bool IsMetadata(const Item& item) {
     return item.kind != Kind::kMessage && item.kind != Kind::kTooLarge;
   }
-  // Moves the oldest item to `*item`, if it is ready. Else returns false.
+  // Moves the oldest item to `*item`, if it is ready. Otherwise returns false.
   bool Take(Item* item);
   // Returns the bytes of a kMessage. A piece without an owner points into
   // `item`.
@@ -68,8 +68,8 @@ class Inbox {
   }
 
  private:
-  // Three items inline: all that a unary call has, if it comes before the
-  // stream is attached.
+  // Three items are inline: a whole unary call, if it arrives before the stream
+  // is attached.
   base::Fifo<Item, 3> items_;
   size_t metadata_items_ = 0;
   uint64_t last_id_ = 0;

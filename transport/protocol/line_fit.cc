@@ -7,20 +7,21 @@ namespace penstock {
 namespace protocol {
 namespace {
 
-// The last 64 points have two thirds of the weight. That is enough to level out
-// noise of a few tenths, and lets the line follow a link that changes within a
-// second of use.
+// The factor by which each new point reduces older weights. The last 64 points
+// have two thirds of the weight. This is enough to average out noise of a few
+// tenths, and lets the line follow a changing link within a second of use.
 constexpr double kKept = 1 - 1.0 / 64;
 constexpr double kEnough = 8;
-// The least ratio of deviation to mean of x. If points are closer together, the
-// fixed part is mostly noise.
+// The lower bound of the ratio of deviation to mean of x. If points are closer
+// together, the fixed part is mostly noise.
 constexpr double kMinSpread = 0.25;
 constexpr double kOdd = 2;
-// A thread that did not run delays all points of that time, four or eight. This
-// is several such times in a row.
+// The number of odd points in a row that are believed. A thread that did not
+// run delays all points of that time, four or eight. This number covers several
+// such times in a row.
 constexpr int kOddAreTheTruth = 32;
-// The largest ratio of the deviation from the line to the mean of y. Twice the
-// noise of points that are not odd.
+// The upper bound of the ratio of the deviation from the line to the mean of y:
+// twice the noise of points that are not odd.
 constexpr double kMaxDeviation = 0.5;
 
 }  // namespace
@@ -67,7 +68,7 @@ bool LineFit::IsNearLine() const {
 }
 
 double LineFit::slope() const {
-  // A negative fixed part is noise: the line then goes through zero.
+  // A negative fixed part is noise: the line is then forced through zero.
   const double slope = Covariance() / Variance();
   return std::min(std::max(slope, 0.0), ratio());
 }
@@ -82,7 +83,7 @@ bool LineFit::IsOdd(double x, double y) const {
   } else if (std::abs(x - sum_x_ / weight_) <= kMinSpread * x) {
     expected = ratio() * x;
   } else {
-    return false;  // there is no point of such a size to compare it with
+    return false;  // there is no point of similar size to compare with
   }
   return y > kOdd * expected || y * kOdd < expected;
 }

@@ -6,35 +6,36 @@
 namespace penstock {
 namespace protocol {
 
-// Fits a line by least squares. The weight of a point falls as newer ones come.
-// Leaves out a point whose time is more than twice, or less than half, of what
-// the line says, as when a thread did not run. But many such points in a row
-// mean that the times have changed: then all earlier points are forgotten. They
-// are forgotten, too, if they are not near any line, as when they come from two
-// different links. Not thread-safe.
+// Fits a line by least squares. The weight of a point decays as newer points
+// arrive. Ignores a point whose time is more than twice, or less than half, of
+// the line's value, as when a thread did not run. Many such points in a row
+// mean that the times have changed; then all earlier points are forgotten. They
+// are also forgotten if they are not near any line, as when two different links
+// produced them. Not thread-safe.
 class LineFit {
  public:
   LineFit() = default;
-  // Returns a fit that leaves out its first point: where memory and caches are
-  // cold, that may take ten times as long as the others.
+  // Returns a fit that ignores its first point. With cold memory and caches,
+  // that point may take ten times as long as the others.
   static LineFit BegunCold() {
     LineFit fit;
     fit.is_cold_ = true;
     return fit;
   }
 
-  // Adds a point. Needs x > 0. Takes a negative y for zero.
+  // Adds a point. Requires x > 0. A negative y counts as zero.
   void Add(double x, double y);
 
-  // Whether there are enough points for ratio().
+  // Returns true if there are enough points for ratio().
   bool has_ratio() const;
-  // Whether, besides, they are far enough apart for slope() and fixed(), and
-  // near a line.
+  // Returns true if the points also suffice for slope() and fixed(): they are
+  // far enough apart, and near a line.
   bool has_line() const;
 
-  // Returns y / x, as if nothing were fixed. Needs has_ratio().
+  // Returns y / x, as if the fixed part were zero. Requires has_ratio().
   double ratio() const { return sum_y_ / sum_x_; }
-  // Return the slope, and the fixed part. Neither is negative. Need has_line().
+  // Return the slope, and the fixed part. Neither is negative. Require
+  // has_line().
   double slope() const;
   double fixed() const;
 

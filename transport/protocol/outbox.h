@@ -1,5 +1,5 @@
-// The queue of frames to send. Numbers them, cuts long ones into fragments, and
-// packs them into batches, each of which is sent as one packet.
+// The queue of frames to send. Numbers the frames, cuts long ones into
+// fragments, and packs them into batches. Each batch is sent as one packet.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_OUTBOX_H_
@@ -20,18 +20,18 @@ namespace protocol {
 struct Batch {
   std::string bytes;
   uint64_t last_sequence = 0;  // of its last frame
-  uint64_t ack = 0;            // what that frame acknowledges
-  size_t answer_bytes = 0;     // of `bytes`, those of answers to the peer
+  uint64_t ack = 0;            // the acknowledgement in that frame
+  size_t answer_bytes = 0;     // the part of `bytes` that answers the peer
 };
 
-// Returns the bytes of the frames, one or several, for so much payload.
+// Returns the bytes of the frames, one or several, for `payload_bytes`.
 size_t FramedBytes(size_t payload_bytes);
 
-// Not thread-safe.
+// Queues frames for one session. Not thread-safe.
 class Outbox {
  public:
-  // A batch holds up to `max_batch_bytes`, which is at least one frame.
-  // `buffers` provides the memory of batches, and outlives the outbox.
+  // A batch holds up to `max_batch_bytes`, at least one frame. `buffers`
+  // provides the memory of batches, and must outlive the outbox.
   Outbox(size_t max_batch_bytes, base::BufferPool* buffers)
       : max_batch_(max_batch_bytes), buffers_(buffers) {}
 
@@ -43,14 +43,14 @@ class Outbox {
 
   bool empty() const { return batches_.empty(); }
   const Batch& front() const { return batches_.front(); }
-  // Returns the bytes of the oldest batch. Whoever sends it may move them out,
-  // and then calls Pop().
+  // Returns the bytes of the oldest batch. The sender may move them out, and
+  // then calls Pop().
   std::string* mutable_front_bytes() { return &batches_.front().bytes; }
   Batch Pop() { return batches_.pop_front(); }
 
  private:
-  // Adds one fragment. `to_come` bytes of the payload are left, with those of
-  // `payload`.
+  // Adds one fragment. `to_come` is the number of bytes left of the whole
+  // payload, including `payload`.
   void AddFragment(const wire::FrameHeader& header, absl::string_view payload,
                    size_t to_come, bool is_answer);
 

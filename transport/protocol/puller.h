@@ -7,10 +7,10 @@
 //   kReading   ReadDone error  none                      kFailing *
 //   kReading   Abandon         none                      kFailing *
 //   kFailing   ReadDone        none                      kFailing *
-//   kDone, kFailed             terminal: no read is under way, and the caller
+//   kDone, kFailed             terminal: no read is in flight, and the caller
 //                              may use or free the destination
 //
-//   * kFailed, if no read is under way any more
+//   * kFailed, if no read is in flight
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_PULLER_H_
@@ -24,7 +24,7 @@
 namespace penstock {
 namespace protocol {
 
-// Not thread-safe.
+// The reads of one message. Not thread-safe.
 class Puller {
  public:
   enum class State { kReading, kDone, kFailing, kFailed };
@@ -37,19 +37,19 @@ class Puller {
     size_t length;
   };
 
-  // Keeps up to `max_reads` reads under way. `parts` are the lengths of the
+  // Keeps up to `max_reads` reads in flight. `parts` are the lengths of the
   // message's parts, in order. The first chunk has `first_bytes`, or
-  // `chunk_bytes` if that is 0. Needs one part at least, none of them empty,
-  // chunk_bytes > 0 and max_reads > 0.
+  // `chunk_bytes` if `first_bytes` is 0. Requires at least one part, no empty
+  // part, chunk_bytes > 0 and max_reads > 0.
   Puller(std::vector<uint64_t> parts, size_t chunk_bytes, int max_reads,
          size_t first_bytes = 0);
 
   // Returns the first reads for the caller to start.
   std::vector<Chunk> Start();
-  // Call when a read has ended. Returns the reads to start in its place.
+  // Call when a read has ended. Returns the next reads to start.
   std::vector<Chunk> OnReadDone(const absl::Status& status);
-  // Call when the message is not wanted any more. Starts no more reads, but
-  // those under way still have to end.
+  // Call when the message is no longer wanted. Starts no more reads, but reads
+  // in flight still have to end.
   void Abandon();
 
   State state() const { return state_; }

@@ -23,7 +23,7 @@ absl::Status Reassembler::Accept(const wire::FrameHeader& header,
   if (!in_progress_) {
     first_ = header;
     received_ = 0;
-    joined_.clear();  // keeps its memory: the next one is often as long
+    joined_.clear();  // keeps its memory: the next frame is often as long
     if (joined_.capacity() > kMaxKeptBytes) joined_.shrink_to_fit();
   } else if (header.type != first_.type || header.stream != first_.stream) {
     return absl::InvalidArgumentError("a fragmented frame was interrupted");

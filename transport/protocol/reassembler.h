@@ -1,5 +1,5 @@
-// Joins the fragments of a frame. No other frame may come between them, so one
-// buffer suffices for the whole session.
+// Joins the fragments of a frame. No other frame may come between fragments, so
+// one buffer suffices for the whole session.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_REASSEMBLER_H_
@@ -14,22 +14,22 @@
 namespace penstock {
 namespace protocol {
 
-// Not thread-safe.
+// The fragments of one session. Not thread-safe.
 class Reassembler {
  public:
-  // The largest payload of a frame. Long metadata comes in fragments. Messages
-  // above the eager limit are announced instead.
+  // The limit of a frame's payload. Long metadata arrives in fragments.
+  // Messages above the eager limit are announced instead.
   static constexpr size_t kMaxBytes = 16 * 1024 * 1024;
 
-  // Keeps `max_metadata_bytes` of metadata, and one byte more, by which the
-  // decoder can see that it is too much.
+  // Keeps `max_metadata_bytes` of metadata, and one byte more, which tells the
+  // decoder that the metadata is too long.
   explicit Reassembler(size_t max_metadata_bytes = kMaxBytes - 1)
       : max_metadata_bytes_(max_metadata_bytes) {}
 
-  // Takes the next frame, in order. Sets `*whole` if a payload is complete with
-  // it. That payload is joined(), valid until the next call, if
-  // was_fragmented(), and else `payload`. Returns INVALID_ARGUMENT if the
-  // fragments do not belong together, or are longer than kMaxBytes.
+  // Takes the next frame, in order. Sets `*whole` if the frame completes a
+  // payload. If was_fragmented(), the payload is joined(), valid until the next
+  // call; otherwise it is `payload`. Returns INVALID_ARGUMENT if the fragments
+  // do not belong together, or exceed kMaxBytes.
   absl::Status Accept(const wire::FrameHeader& header,
                       absl::Span<const uint8_t> payload, bool* whole);
 
@@ -39,7 +39,7 @@ class Reassembler {
   }
 
  private:
-  // Returns how many bytes of a frame of this type are kept.
+  // Returns the limit of kept bytes for a frame of this type.
   size_t KeptBytes(wire::FrameType type) const;
 
   const size_t max_metadata_bytes_;

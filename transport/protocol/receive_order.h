@@ -1,4 +1,4 @@
-// Puts frames into order. They may come over two paths, and more than once.
+// Orders frames, which may arrive over two paths, and more than once.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_RECEIVE_ORDER_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_RECEIVE_ORDER_H_
@@ -13,11 +13,12 @@
 namespace penstock {
 namespace protocol {
 
-// Holds back frames that come before their turn. That happens only while a
-// session changes its path. Not thread-safe.
+// Holds back frames that arrive early. This happens only while a session
+// changes its path. Not thread-safe.
 class ReceiveOrder {
  public:
-  // More than an honest peer has under way when the path changes.
+  // The limit of held bytes: more than an honest peer has in flight when the
+  // path changes.
   static constexpr size_t kMaxHeldBytes = 4 * 1024 * 1024;
 
   struct HeldFrame {
@@ -26,21 +27,21 @@ class ReceiveOrder {
   };
 
   enum class Verdict {
-    kDeliver,    // it is the next one: deliver it now
-    kDuplicate,  // it came before: drop it
-    kHeld,       // it is early: a copy is held back
+    kDeliver,    // the next frame: deliver it now
+    kDuplicate,  // a frame that came before: drop it
+    kHeld,       // an early frame: a copy is held back
   };
 
   // Decides what to do with a sequenced frame. Returns RESOURCE_EXHAUSTED if
-  // more than kMaxHeldBytes would be held back.
+  // the held frames would exceed kMaxHeldBytes.
   absl::Status Accept(const wire::Frame& frame, Verdict* verdict);
-  // Call after each delivery. Moves the next frame to `*frame`, to be delivered
-  // now, if it was held back. Else returns false.
+  // Call after each delivery. If the next frame was held back, moves it to
+  // `*frame`, to be delivered now. Otherwise returns false.
   bool TakeNext(HeldFrame* frame);
 
   // Returns the sequence number up to which all frames have been delivered.
   uint64_t delivered() const { return delivered_; }
-  // Whether frames are held back.
+  // Returns true if frames are held back.
   bool holding() const { return !held_.empty(); }
 
  private:

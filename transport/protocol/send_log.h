@@ -1,5 +1,5 @@
-// Keeps packets that were sent over a fast path until the peer acknowledges
-// them. If the path is lost, they are sent again over the lifeline.
+// Keeps packets of a fast path until the peer acknowledges them. If the path is
+// lost, the packets are sent again over the lifeline.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_SEND_LOG_H_
@@ -14,28 +14,28 @@
 namespace penstock {
 namespace protocol {
 
-// If it has more than kMaxApart packets, joins short ones to those before them,
-// so that a stream of short packets does not need a buffer for each. Not
-// thread-safe.
+// If there are more than kMaxApart packets, joins short packets to the ones
+// before them, so that a stream of short packets does not need a buffer for
+// each packet. Not thread-safe.
 class SendLog {
  public:
   static constexpr size_t kMaxApart = base::BufferPool::kMaxBuffers;
   static constexpr size_t kMaxJoinedBytes = 4 * 1024;
 
-  // Gives the memory of packets that it drops to `buffers`, which outlives the
+  // Gives the memory of dropped packets to `buffers`, which must outlive the
   // log.
   explicit SendLog(base::BufferPool* buffers) : buffers_(buffers) {}
 
-  // Adds a packet. `last_sequence` grows from call to call.
+  // Adds a packet. `last_sequence` must increase.
   void Add(uint64_t last_sequence, std::string bytes);
-  // Drops packets of which the peer has received all frames. Joined packets go
-  // together.
+  // Drops packets of which the peer has received all frames. Joined packets are
+  // dropped together.
   void Acknowledge(uint64_t ack);
 
   size_t bytes() const { return bytes_; }
   bool empty() const { return entries_.empty(); }
-  // Removes the oldest packet, or several joined ones, and returns the bytes to
-  // send again as one packet. Needs !empty().
+  // Removes the oldest packet, or several joined packets, and returns the bytes
+  // to send again as one packet. Requires !empty().
   std::string TakeOldest();
 
  private:

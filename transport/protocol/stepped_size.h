@@ -8,22 +8,24 @@
 namespace penstock {
 namespace protocol {
 
-// The start and the limits of a size. It is fixed if the limits are equal.
+// The start and the limits of a size. The size is fixed if the limits are
+// equal.
 struct SizeBounds {
   size_t start = 0;
   size_t least = 0;  // not above start
   size_t most = 0;   // not below start
 };
 
-// The size is the start times a power of two, within the bounds. It is doubled
-// or halved when kInARow estimates in a row differ from it by more than the
-// factor kMargin. The margins of neighbouring sizes overlap, since they are
-// more than half a step wide. So an estimate that has just caused a step lies
-// well within the margins of the new size. To undo the step, it has to move by
-// the overlap, and stay there. Not thread-safe.
+// The size is the start times a power of two, within the bounds. The size is
+// doubled or halved when kInARow estimates in a row differ from it by more than
+// the factor kMargin. Margins of neighbouring sizes overlap, because a margin
+// is wider than half a step. An estimate that has just caused a step is
+// therefore well within the margins of the new size. To undo the step, the
+// estimate has to move by the overlap, and stay there. Not thread-safe.
 class SteppedSize {
  public:
-  // 2^0.75, which is 0.75 of a step. Margins overlap by half a step.
+  // The margin: 2^0.75, which is 0.75 of a step. Margins overlap by half a
+  // step.
   static constexpr double kMargin = 1.68;
   static constexpr int kInARow = 8;
 
@@ -32,7 +34,7 @@ class SteppedSize {
 
   size_t value() const { return value_; }
   bool is_fixed() const { return bounds_.least == bounds_.most; }
-  // Takes one estimate of the best size, and makes a step if it is due.
+  // Takes one estimate of the best size, and steps if a step is due.
   void Propose(double wanted);
 
  private:

@@ -1,5 +1,4 @@
-// Flow control of a stream: how much its sender may have unread at the
-// receiver.
+// Flow control of a stream: limits the unread bytes at the receiver.
 
 #ifndef PENSTOCK_TRANSPORT_PROTOCOL_STREAM_WINDOW_H_
 #define PENSTOCK_TRANSPORT_PROTOCOL_STREAM_WINDOW_H_
@@ -10,16 +9,16 @@
 namespace penstock {
 namespace protocol {
 
-// What a message counts beside its bytes, so that empty messages are limited
-// too. Part of the protocol: both sides must use the same number.
+// The cost of a message in addition to its bytes, so that empty messages are
+// limited too. Part of the protocol: both sides must use the same number.
 constexpr uint64_t kMessageOverhead = 64;
 
 inline uint64_t MessageCost(uint64_t bytes) { return bytes + kMessageOverhead; }
 
-// The sender's side. A message may be sent while open(), that is while less
-// than the window is unread. The last message may exceed the window. So a
-// message of any size can be sent, and the receiver's memory is bounded by the
-// window and one message. Not thread-safe.
+// The sender's side. A message may be sent while open(), that is while the
+// unread bytes are fewer than the window. The last message may exceed the
+// window, so a message of any size can be sent. The receiver's memory is
+// limited to the window and one message. Not thread-safe.
 class SendWindow {
  public:
   explicit SendWindow(uint64_t window) : window_(window) {}
@@ -27,8 +26,8 @@ class SendWindow {
   bool open() const { return used_ < window_; }
   uint64_t used() const { return used_; }
   void Use(uint64_t cost) { used_ += cost; }
-  // Takes back what the receiver has read, but not more than is used: a peer
-  // that gives back too much gains nothing. Returns how much it took back.
+  // Adds credit from the receiver, but not more than is used: a peer that
+  // returns too much credit gains nothing. Returns the accepted amount.
   uint64_t GiveBack(uint64_t cost) {
     const uint64_t given = std::min(used_, cost);
     used_ -= given;
@@ -40,16 +39,16 @@ class SendWindow {
   uint64_t used_ = 0;
 };
 
-// The receiver's side. Gathers the cost of what was read, and gives it back in
-// quarters of the window, so that there is one kCredit frame for many messages.
-// A sender that waits has at least a whole window unread, so it gets credit in
-// time. Not thread-safe.
+// The receiver's side. Collects the cost of read messages, and returns it in
+// quarters of the window, so that one kCredit frame covers many messages. A
+// blocked sender has at least a whole window unread, so it gets credit in time.
+// Not thread-safe.
 class ReceiveWindow {
  public:
   explicit ReceiveWindow(uint64_t window) : threshold_(window / 4) {}
 
-  // Adds the cost of a message that was read. Returns what to give back now, or
-  // 0.
+  // Adds the cost of a message that was read. Returns the credit to send now,
+  // or 0.
   uint64_t Consume(uint64_t cost) {
     owed_ += cost;
     if (owed_ < threshold_) return 0;

@@ -1,10 +1,10 @@
-// The arithmetic of one element, for the host's compiler and for CUDA's: what
-// the kernels compute and what ReduceOnHost() computes are this.
+// The arithmetic of one element, for the host's compiler and for CUDA's. The
+// kernels and ReduceOnHost() both use these functions.
 //
-// Each operation is IEEE 754's, rounded to nearest, ties to even, subnormal
-// numbers included. Values are computed in f32. On their way back to the type
-// of the element all NaNs become one, the positive quiet NaN without payload,
-// since processors differ in which they make.
+// Each operation follows IEEE 754, rounded to nearest, ties to even, including
+// subnormal numbers. Values are computed in f32. The conversion back to the
+// element's type turns every NaN into the positive quiet NaN without payload,
+// because processors produce different NaNs.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_ELEMENT_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_ELEMENT_H_
@@ -42,9 +42,9 @@ PENSTOCK_HOST_DEVICE uint32_t BitsOf(float value) {
   return bits;
 }
 
-// A multiplication beside an addition must not become one fused operation,
-// which rounds once: CUDA's intrinsics never do, and what is compiled for the
-// host with this header needs -ffp-contract=off.
+// A multiplication next to an addition must not become one fused operation,
+// which rounds once. CUDA's intrinsics never fuse. Host code that uses this
+// header needs -ffp-contract=off.
 PENSTOCK_HOST_DEVICE float Add(float a, float b) {
 #ifdef __CUDA_ARCH__
   return __fadd_rn(a, b);
@@ -67,7 +67,7 @@ PENSTOCK_HOST_DEVICE float ToFloat(Bfloat16 value) {
   return FloatOf(static_cast<uint32_t>(value.bits) << 16);
 }
 
-// Exact. Devices have an instruction for it.
+// Converts exactly. Devices have an instruction for this.
 PENSTOCK_HOST_DEVICE float ToFloat(Half value) {
 #ifdef __CUDA_ARCH__
   float result;
@@ -76,18 +76,18 @@ PENSTOCK_HOST_DEVICE float ToFloat(Half value) {
 #else
   const uint32_t sign = (value.bits & 0x8000u) << 16;
   const uint32_t magnitude = value.bits & 0x7fffu;
-  // Exponents are larger by 127 - 15; those of infinity and NaN by twice that.
+  // Exponents grow by 127 - 15; those of infinity and NaN by twice as much.
   const uint32_t rebias = (magnitude < 0x7c00 ? 112u : 224u) << 23;
   const uint32_t normal = (magnitude << 13) + rebias;
-  // In units of 2^-24, and without subnormals of f32, which a thread may have
-  // told its processor to take for zero.
+  // In units of 2^-24. Avoids subnormals of f32, because a thread may have told
+  // its processor to treat them as zero.
   const uint32_t subnormal =
       BitsOf(static_cast<float>(static_cast<int32_t>(magnitude)) * 0x1p-24f);
   return FloatOf(sign | (magnitude < 0x400 ? subnormal : normal));
 #endif
 }
 
-// The conversion of a sum back to the type of its elements.
+// Converts a sum back to the type of its elements.
 template <typename Element>
 PENSTOCK_HOST_DEVICE Element FromFloat(float value);
 
@@ -99,8 +99,9 @@ PENSTOCK_HOST_DEVICE float FromFloat<float>(float value) {
 template <>
 PENSTOCK_HOST_DEVICE Bfloat16 FromFloat<Bfloat16>(float value) {
   const uint32_t bits = BitsOf(value);
-  // Half of the last place, less a bit where that is even already. A carry into
-  // the exponent is right; out of the largest number comes infinity.
+  // Adds half of the last place, less a bit if the last place is even. A carry
+  // into the exponent is right; beyond the largest number the result is
+  // infinity.
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   return {static_cast<uint16_t>(value == value ? rounded : 0x7fc0)};
 }
@@ -115,11 +116,11 @@ PENSTOCK_HOST_DEVICE Half FromFloat<Half>(float value) {
   const uint32_t magnitude = BitsOf(value) & 0x7fffffff;
   const uint32_t normal =
       (magnitude + 0xfff + ((magnitude >> 13) & 1) - (112u << 23)) >> 13;
-  // The last place of 0.5 is 2^-24, that of the subnormals: the addition
+  // The last place of 0.5 is 2^-24, as is that of the subnormals: the addition
   // rounds.
   const uint32_t subnormal = BitsOf(FloatOf(magnitude) + 0.5f) - BitsOf(0.5f);
   const uint32_t finite = magnitude < 0x38800000 ? subnormal : normal;
-  // From 65520 on infinity is nearest.
+  // From 65520 on, infinity is nearest.
   const uint32_t rounded = sign | (magnitude < 0x477ff000 ? finite : 0x7c00);
 #endif
   return {static_cast<uint16_t>(value == value ? rounded : 0x7e00)};

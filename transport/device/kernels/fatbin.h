@@ -9,14 +9,15 @@
 
 namespace penstock::device::kernels {
 
-// Returns what cuModuleLoadData takes: one image with code for each of
-// Architectures(). It lives as long as the process, aligned to 16 bytes.
-// UNIMPLEMENTED: it was built on a machine without CUDA's compiler.
+// Returns an argument for cuModuleLoadData(): one image with code for each of
+// Architectures(), aligned to 16 bytes. The image lives as long as the process.
+// Returns UNIMPLEMENTED if the library was built on a machine without CUDA's
+// compiler.
 absl::StatusOr<absl::Span<const unsigned char>> Fatbin();
 
-// Returns for what there is code, such as "sm_75 sm_80 compute_80".
-// "compute_80" is PTX, of which a driver makes code for devices from sm_80 on.
-// Empty: there are no kernels.
+// Returns the targets of the code, such as "sm_75 sm_80 compute_80".
+// "compute_80" is PTX, from which a driver makes code for devices from sm_80
+// on. Empty: there are no kernels.
 absl::string_view Architectures();
 
 }  // namespace penstock::device::kernels

@@ -8,8 +8,9 @@
 namespace penstock::device::kernels {
 namespace {
 
-// So many blocks are 2,048 threads, all that a multiprocessor can have under
-// way. A thread then takes more vectors, instead of there being more blocks.
+// The limit of blocks: 2,048 threads, all that a multiprocessor can run at a
+// time. Beyond that, each thread takes more vectors, instead of there being
+// more blocks.
 constexpr uint64_t kBlocksPerMultiprocessor = 8;
 
 uint64_t Misalignment(const void* array) {

@@ -1,5 +1,5 @@
-// How a reduction is started on a device: which kernel, with how many threads,
-// and what each is told. Needs no driver.
+// Plans a reduction on a device: the kernel, the number of threads, and the
+// arguments. Needs no driver.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_LAUNCH_PLAN_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_LAUNCH_PLAN_H_
@@ -13,8 +13,8 @@
 
 namespace penstock::device::kernels {
 
-// For cuLaunchKernel: a grid of `blocks`, 1, 1 of `threads`, 1, 1 without
-// shared memory, and `arguments` as the one parameter.
+// The parameters of cuLaunchKernel: a grid of `blocks`, 1, 1, blocks of
+// `threads`, 1, 1, no shared memory, and `arguments` as the one parameter.
 struct LaunchPlan {
   const char* kernel = nullptr;  // of the fatbin, see fatbin.h
   uint32_t blocks = 0;           // 0: there is nothing to do
@@ -25,10 +25,10 @@ struct LaunchPlan {
 // Returns "penstock_sum_f32" and so on.
 const char* KernelName(Operation operation, ElementType type);
 
-// Returns how to do `reduction`, which has addresses of the device that it is
-// for, of `multiprocessors`. They change the speed, never the result. If all
-// arrays lie at the same distance from a multiple of kVectorBytes, vectors are
-// loaded and stored, else single elements. INVALID_ARGUMENT: see Check().
+// Plans `reduction`, whose addresses belong to a device with `multiprocessors`.
+// The number of multiprocessors changes the speed, never the result. If all
+// arrays have the same misalignment to kVectorBytes, kernels load and store
+// vectors, otherwise single elements. Returns INVALID_ARGUMENT as Check() does.
 absl::StatusOr<LaunchPlan> PlanLaunch(const Reduction& reduction,
                                       int multiprocessors);
 

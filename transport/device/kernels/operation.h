@@ -1,4 +1,4 @@
-// What can be computed, and of what. For the host's compiler and for CUDA's.
+// The operations and element types, for the host's compiler and for CUDA's.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_OPERATION_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_OPERATION_H_
@@ -9,11 +9,11 @@ enum class Operation {
   // output = inputs[0] + inputs[1] + ..., added in this order in f32, and
   // rounded to the type of the elements at the end.
   kSum,
-  // The sum, before it is rounded, times 1/n, which is rounded to f32 as is the
-  // product.
+  // The sum before rounding, times 1/n. Both 1/n and the product are rounded to
+  // f32.
   kMean,
-  // output = output + scale * inputs[0]: the product is rounded to f32, the sum
-  // to f32, and that to the type of the elements.
+  // output = output + scale * inputs[0]. The product is rounded to f32, the sum
+  // to f32, and the result to the type of the elements.
   kScaledAdd,
 };
 

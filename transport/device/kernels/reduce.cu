@@ -7,8 +7,8 @@
 
 namespace penstock::device::kernels {
 
-// __grid_constant__ leaves the arguments where the device has put them, among
-// its constants: each thread would copy them, because it indexes the inputs.
+// __grid_constant__ leaves the arguments in the device's constant memory.
+// Otherwise each thread would copy them, because it indexes the inputs.
 #define PENSTOCK_KERNEL(name, operation, Element)                         \
   extern "C" __global__ void __launch_bounds__(kThreadsPerBlock)          \
       penstock_##name(const __grid_constant__ Arguments arguments) {      \

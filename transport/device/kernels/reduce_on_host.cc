@@ -8,8 +8,8 @@
 namespace penstock::device::kernels {
 namespace {
 
-// Elements that are computed together: their sums stay in the first-level
-// cache, and each loop over them becomes vectors.
+// The number of elements that are computed together. Their sums stay in the
+// first-level cache, and each loop over them is vectorised.
 constexpr size_t kPiece = 1024;
 
 template <typename Element>

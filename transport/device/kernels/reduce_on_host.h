@@ -1,5 +1,5 @@
-// Reductions in host memory: what is used where there is no device, and what
-// the kernels are held against.
+// Reductions in host memory, for machines without a device, and as the
+// reference for the kernels.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_REDUCE_ON_HOST_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_REDUCE_ON_HOST_H_
@@ -9,9 +9,10 @@
 
 namespace penstock::device::kernels {
 
-// Does `reduction` by the calling thread, with the bits that the kernels
-// compute. INVALID_ARGUMENT: see Check(). A thread that has told its processor
-// to take subnormal numbers for zero gets zeros for those of f32.
+// Performs `reduction` on the calling thread, with bits identical to the
+// kernels' result. Returns INVALID_ARGUMENT as Check() does. If a thread has
+// told its processor to treat subnormal numbers as zero, subnormal f32 become
+// zero.
 absl::Status ReduceOnHost(const Reduction& reduction);
 
 }  // namespace penstock::device::kernels

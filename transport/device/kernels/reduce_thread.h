@@ -1,4 +1,4 @@
-// What one thread of a kernel does. Plain C++ as well, so that tests run all
+// The work of one thread of a kernel. Also plain C++, so that tests can run all
 // threads of a launch on a machine without a device.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_REDUCE_THREAD_H_
@@ -11,9 +11,8 @@
 #include "transport/device/kernels/element.h"
 #include "transport/device/kernels/operation.h"
 
-// Loops whose turns are the same code once: a multiprocessor has enough threads
-// under way to hide what each waits for, and unrolled the kernels are twice as
-// large.
+// Keeps loops rolled. A multiprocessor has enough threads in flight to hide
+// their waits, and unrolling doubles the size of the kernels.
 #ifdef __CUDACC__
 #define PENSTOCK_NOT_UNROLLED _Pragma("unroll 1")
 #else
@@ -22,7 +21,7 @@
 
 namespace penstock::device::kernels {
 
-// Elements that are loaded and stored by one instruction.
+// Elements that one instruction loads or stores.
 template <typename Element, int kLanes>
 struct alignas(sizeof(Element) * kLanes) Pack {
   Element lanes[kLanes];
@@ -45,7 +44,7 @@ PENSTOCK_HOST_DEVICE void Store(const float* values, void* array,
   auto* to = reinterpret_cast<Pack<Element, kLanes>*>(
       static_cast<Element*>(array) + first);
 #ifdef __CUDA_ARCH__
-  // Of an assignment nvcc may make four stores.
+  // nvcc may compile an assignment to four stores.
   if constexpr (sizeof(pack) == kVectorBytes) {
     uint32_t words[4];
     memcpy(words, &pack, sizeof(words));
@@ -59,8 +58,8 @@ PENSTOCK_HOST_DEVICE void Store(const float* values, void* array,
   *to = pack;
 }
 
-// Computes kLanes elements from `first` on. The output may be an input: all is
-// read before any is written.
+// Computes kLanes elements from `first` on. The output may be an input, because
+// all values are read before any is written.
 template <Operation kOperation, typename Element, int kLanes>
 PENSTOCK_HOST_DEVICE void ReducePack(const Arguments& arguments,
                                      uint64_t first) {
@@ -90,8 +89,8 @@ PENSTOCK_HOST_DEVICE void ReducePack(const Arguments& arguments,
   Store<Element, kLanes>(values, arguments.output, first);
 }
 
-// The share of `thread`, one of `threads`: each threads-th vector, and each
-// threads-th of the elements that stand before and behind the vectors.
+// Computes the share of thread number `thread` of `threads`: each threads-th
+// vector, and each threads-th of the elements before and after the vectors.
 template <Operation kOperation, typename Element>
 PENSTOCK_HOST_DEVICE void ReduceThread(const Arguments& arguments,
                                        uint64_t thread, uint64_t threads) {

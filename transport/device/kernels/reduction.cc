@@ -46,8 +46,8 @@ absl::Status CheckArray(const std::string& name, const void* array,
   return absl::OkStatus();
 }
 
-// Threads write elements in any order, so that of two arrays that lie askew the
-// input would be read both before and after it is written.
+// Threads write elements in any order. If two arrays overlap at different
+// offsets, the input would be read both before and after it is written.
 bool OverlapAskew(const void* input, const void* output, uint64_t bytes) {
   const uint64_t a = AddressOf(input), b = AddressOf(output);
   return a != b && (a < b ? b - a : a - b) < bytes;

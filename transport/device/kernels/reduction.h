@@ -1,4 +1,4 @@
-// A reduction that is to be done, on a device or on the host.
+// A reduction to be done on a device or on the host.
 
 #ifndef PENSTOCK_TRANSPORT_DEVICE_KERNELS_REDUCTION_H_
 #define PENSTOCK_TRANSPORT_DEVICE_KERNELS_REDUCTION_H_
@@ -12,15 +12,16 @@
 
 namespace penstock::device::kernels {
 
-// All arrays have `count` elements of `type`, at addresses of the memory where
-// the reduction is done: the host's, or a device's. Each is aligned to its
-// element. The output is one of the inputs, or overlaps none.
+// All arrays have `count` elements of `type`. Their addresses belong to the
+// memory where the reduction is done: the host's, or a device's. Each is
+// aligned to its element. The output is one of the inputs, or overlaps none of
+// them.
 struct Reduction {
   Operation operation = Operation::kSum;
   ElementType type = ElementType::kF32;
   uint64_t count = 0;
-  // 1 to kMaxFanIn; of a scaled add one. A longer sum is made of several, each
-  // of which rounds to `type`.
+  // 1 to kMaxFanIn inputs; one for a scaled add. A longer sum is made of
+  // several sums, each of which rounds to `type`.
   absl::Span<const void* const> inputs;
   void* output = nullptr;
   float scale = 1;  // of a scaled add
@@ -29,12 +30,12 @@ struct Reduction {
 // Returns the bytes of an element.
 size_t ElementBytes(ElementType type);
 
-// Returns what products are made with: `scale`, or 1/n of a mean of n inputs,
-// rounded to f32.
+// Returns the factor of products, rounded to f32: `scale`, or 1/n for a mean of
+// n inputs.
 float ScaleOf(const Reduction& reduction);
 
-// Returns INVALID_ARGUMENT if the reduction is not what is said above. Looks at
-// addresses, never at what is there.
+// Returns INVALID_ARGUMENT if the reduction violates the rules above. Checks
+// addresses, and never reads memory.
 absl::Status Check(const Reduction& reduction);
 
 }  // namespace penstock::device::kernels
