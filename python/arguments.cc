@@ -11,7 +11,7 @@ namespace py = pybind11;
 
 constexpr size_t kShownBytes = 80;
 
-// As a program would write it; an array may be long.
+// Returns the value as a program would write it, truncated if long.
 std::string Shown(py::handle value) {
   std::string text = std::string(py::repr(value));
   if (text.size() > kShownBytes) text = text.substr(0, kShownBytes) + "...";

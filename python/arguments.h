@@ -1,4 +1,4 @@
-// Reads arguments of a Python program, and names the one that is wrong.
+// Reads arguments of a Python program; errors name the argument.
 
 #ifndef PENSTOCK_PYTHON_ARGUMENTS_H_
 #define PENSTOCK_PYTHON_ARGUMENTS_H_
@@ -13,24 +13,24 @@
 
 namespace penstock::python {
 
-// All throw TypeError for another type, and InvalidArgument for a value that
-// cannot be. Both texts begin with `name`.
+// All functions throw TypeError for a wrong type and InvalidArgument for a
+// wrong value. The error texts begin with `name`.
 
-// Takes what has __index__, but no bool.
+// Accepts objects with __index__, but no bool.
 uint64_t WholeOf(pybind11::handle value, const std::string& name,
                  uint64_t most);
-// Takes a float, or what becomes one, but no str and no bool.
+// Accepts a float or an object that converts to one, but no str and no bool.
 double NumberOf(pybind11::handle value, const std::string& name);
-// None is for ever.
+// Converts seconds. None means no limit.
 absl::Duration SecondsOf(pybind11::handle value, const std::string& name);
 bool FlagOf(pybind11::handle value, const std::string& name);
 std::string StrOf(pybind11::handle value, const std::string& name);
-// A str, or a path-like object. None is the empty string.
+// Accepts a str or a path-like object. None becomes the empty string.
 std::string PathOf(pybind11::handle value, const std::string& name);
-// An iterable, but no str.
+// Accepts an iterable, but no str.
 std::vector<std::string> StrsOf(pybind11::handle value,
                                 const std::string& name);
-// A dict, or another mapping.
+// Accepts a dict or another mapping.
 pybind11::dict DictOf(pybind11::handle value, const std::string& name);
 
 // Throws TypeError: "NAME is VALUE, of type int: give WANTED".

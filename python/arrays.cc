@@ -24,7 +24,7 @@ Shape ShapeOf(const py::array& array) {
   return Shape(array.shape(), array.shape() + array.ndim());
 }
 
-// Whether a tensor can use the array's memory as it is.
+// Returns true if a tensor can share the array's memory.
 bool IsPlain(const py::array& array) {
   constexpr int kWanted = py::detail::npy_api::NPY_ARRAY_ALIGNED_ |
                           py::detail::npy_api::NPY_ARRAY_C_CONTIGUOUS_;
@@ -41,7 +41,7 @@ absl::StatusOr<Tensor> Share(const py::array& array, DType dtype) {
                    [held] { RunLater([held] { Py_DECREF(held); }); }));
 }
 
-// Has NumPy copy, which knows all layouts and byte orders.
+// Copies by NumPy, which supports all layouts and byte orders.
 absl::StatusOr<Tensor> Copy(const py::array& array, DType dtype,
                             const py::dtype& as) {
   absl::StatusOr<Tensor> tensor = [&] {
@@ -60,13 +60,13 @@ absl::StatusOr<Tensor> ShareOrCopy(const py::array& array, DType dtype,
                                    const py::dtype& as, bool copy) {
   const absl::Status masked = CheckNotMasked(array);
   if (!masked.ok()) return masked;
-  // Also says what is wrong with the shape, before memory is asked for.
+  // Check the shape before allocating memory.
   absl::StatusOr<size_t> bytes = tensor::ByteSize(dtype, ShapeOf(array));
   if (!bytes.ok()) return bytes.status();
   return copy || !IsPlain(array) ? Copy(array, dtype, as) : Share(array, dtype);
 }
 
-// NumPy bounds the product of the dimensions that are not 0.
+// NumPy limits the product of the nonzero dimensions.
 py::array EmptyArray(const py::dtype& dtype, const Tensor& tensor) {
   try {
     return py::array(dtype, tensor.shape());

@@ -28,51 +28,57 @@ using tensor::DType;
 using tensor::Shape;
 using tensor::Tensor;
 
-constexpr char kClassDoc[] = R"(A dense tensor in memory that is shared.
+constexpr char kClassDoc[] = R"(A dense tensor in shared memory.
 
-Tensor(array, copy=False) takes a numpy array, anything that has __dlpack__
-(such as a tensor of PyTorch) or __cuda_array_interface__ (such as an array of
-Numba), another Tensor, or what numpy.asarray() takes.
+Tensor(array, copy=False) accepts
 
-It shares the array's memory, and keeps the array alive, if the elements lie in
-row-major order without gaps, aligned, in native byte order. Arrays that are
-sliced, transposed, reversed or big-endian are copied, as numpy would; so is any
-with copy=True. Copies lie in the pool, from which shm sends in place. A masked
-array is refused if elements are masked.
+- a numpy array,
+- an object with __dlpack__, such as a PyTorch tensor,
+- an object with __cuda_array_interface__, such as a Numba array,
+- another Tensor,
+- any other argument of numpy.asarray().
 
-What lies on a CUDA device stays there: `device` says so. It can be sent, and
-lent to others that know such devices; to_host() copies it to the pool, without
-which nothing here reads it.
+The tensor shares the array's memory, and keeps the array alive, if the
+elements are in row-major order without gaps, aligned, and in native byte
+order. Sliced, transposed, reversed and big-endian arrays are copied; copy=True
+copies any array. Copies lie in the pool, from which shm sends in place. Raises
+InvalidArgument for an array with masked elements.
+
+An array on a CUDA device stays on the device; see `device`. Such a tensor can
+be sent, and lent to libraries that support the device. Call to_host() to copy
+it to the pool before reading its elements on the CPU.
 
 The array remains yours. Do not write to it while a call sends it: the peer may
-get some of both. Once put() or exchange() has returned, you may.)";
+get a mixture of old and new elements. You may write once put() or exchange()
+has returned.)";
 
 constexpr char kNumpyDoc[] = R"(Returns an array that shows the tensor's memory.
 
 The array keeps the memory alive. It is read-only unless `writable` is true.
 
-With writable=True the tensor first makes sure that nobody else uses its memory,
-and otherwise moves to a copy: memory of an array of yours, of a received
-message, lent by DLPack, or sent and still used by the peer. So ask anew after
-each call that sends the tensor. An array from before still shows the memory
-from before, and writing to it may change what the peer has.
+With writable=True, the tensor moves to a copy if anybody else uses its memory.
+This is the case for memory of your own array, of a received message, lent by
+DLPack, or sent and still used by the peer. Call numpy() again after each call
+that sends the tensor: an older array still shows the old memory, and writing
+to it may change the peer's data.
 
-In a process that was forked, the memory of what its parent had counts as used
-by the parent: the tensor moves to a copy. Writing to an array from before the
-fork changes nothing of the parent's, nor of a peer's.
+In a forked process, the parent counts as a user of its memory: the tensor
+moves to a copy. Writing to an array from before the fork changes no data of
+the parent or of a peer.
 
 A tensor of bools with bytes other than 0 and 1, which a foreign peer may send,
-is copied with 1 for these. Raises InvalidArgument for bf16: see bits().)";
+is copied with 1 for such bytes. Raises InvalidArgument for bf16: see bits().)";
 
 constexpr char kDLPackDoc[] = R"(Lends the memory as a DLPack capsule.
 
-On a CUDA device, `stream` is the number of the consumer's stream, which is made
-to wait until the elements may be read: None or 1 is the legacy default stream,
-2 the thread's own, -1 none. dl_device=(1, 0) asks for a copy on the CPU.
+On a CUDA device, `stream` is the number of the consumer's stream, which then
+waits until the elements may be read. None or 1 is the legacy default stream, 2
+is the thread's own, and -1 is no stream. dl_device=(1, 0) requests a copy on
+the CPU.
 
-The consumer must not write to it: DLPack has no way to say so to consumers of
-today, and what is received may lie in pages that cannot be written to, so that
-writing kills the process. Use copy=True, or tensor.copy(), to write.)";
+The consumer must not write to the memory. Today's DLPack cannot express that.
+A received tensor may lie in read-only pages, where writing kills the process.
+Use copy=True, or tensor.copy(), to write.)";
 
 std::string ReprOf(const TensorObject& object) {
   return absl::StrCat("penstock.Tensor(", object.get().ToString(), ")");
@@ -91,7 +97,7 @@ int64_t DimensionOf(py::handle number) {
   return dimension;
 }
 
-// A number stands for the one dimension of that size, as in NumPy.
+// Converts a number to one dimension, like NumPy.
 Shape ShapeFrom(const py::object& shape) {
   if (PyIndex_Check(shape.ptr()) != 0) return {DimensionOf(shape)};
   Shape dimensions;
@@ -127,7 +133,7 @@ py::array Bits(TensorObject& object, bool writable) {
   return ArrayOf(object, BitsOf(object.get().dtype()), writable);
 }
 
-// What numpy.asarray() and others call.
+// Implements the array protocol that numpy.asarray() and others call.
 py::object ArrayProtocol(TensorObject& object, const py::object& dtype,
                          const py::object& copy) {
   py::object array = Numpy(object, /*writable=*/false);
@@ -139,7 +145,7 @@ py::object ArrayProtocol(TensorObject& object, const py::object& dtype,
 }
 
 TensorObject Copy(const TensorObject& object) {
-  // Held, since meanwhile another thread may give the object other memory.
+  // Hold the tensor: another thread may replace the object's memory.
   const std::shared_ptr<const Tensor> tensor = object.Share();
   return TensorObject(ValueOf([&tensor] {
     Unlocked unlocked;
@@ -194,7 +200,7 @@ py::capsule DLPackOnDevice(const TensorObject& object, const py::object& stream,
 py::capsule DLPack(const TensorObject& object, const py::object& stream,
                    const py::object& max_version, const py::object& device,
                    const py::object& copy) {
-  (void)max_version;  // a capsule without a version suits every consumer
+  (void)max_version;  // every consumer accepts a capsule without a version
   if (!object.get().device().is_host()) {
     return DLPackOnDevice(object, stream, device, copy);
   }
@@ -220,7 +226,7 @@ py::dict CudaArrayInterface(const TensorObject& object) {
         "view('int16') first";
   }
   if (why == nullptr) return ValueOf(CudaArrayInterfaceOf(tensor));
-  // So that hasattr() is false.
+  // An AttributeError makes hasattr() return false.
   PyErr_SetString(PyExc_AttributeError, why);
   throw py::error_already_set();
 }
@@ -231,7 +237,7 @@ void BindMemory(py::class_<TensorObject>& binding) {
            kNumpyDoc)
       .def("bits", &Bits, py::kw_only(), py::arg("writable") = false,
            "Returns the bits of the elements, as an array of unsigned integers "
-           "of their size: for bf16, uint16. Otherwise as numpy().")
+           "of the same size: uint16 for bf16. Otherwise like numpy().")
       .def("__array__", &ArrayProtocol, py::arg("dtype") = py::none(),
            py::arg("copy") = py::none())
       .def("__dlpack__", &DLPack, py::kw_only(), py::arg("stream") = py::none(),
@@ -239,24 +245,22 @@ void BindMemory(py::class_<TensorObject>& binding) {
            py::arg("dl_device") = py::none(), py::arg("copy") = py::none(),
            kDLPackDoc)
       .def("__dlpack_device__", &DLPackDevice)
-      .def_property_readonly("__cuda_array_interface__", &CudaArrayInterface,
-                             "On a CUDA device, what Numba, CuPy and others "
-                             "share arrays by. Waits "
-                             "until the elements may be read.")
+      .def_property_readonly(
+          "__cuda_array_interface__", &CudaArrayInterface,
+          "The interface by which Numba, CuPy and others share arrays on a "
+          "CUDA device. Waits until the elements may be read.")
       .def_property_readonly(
           "device",
           [](const TensorObject& object) {
             return object.get().device().ToString();
           },
-          "Where the elements lie: \"cpu\", or \"cuda:0\" and so on.")
-      .def(
-          "to_host", &ToHost,
-          "Returns this tensor if it lies in the CPU's memory, and else a copy "
-          "in the pool.")
-      .def(
-          "to_device", &ToDevice, py::arg("device"),
-          "Returns this tensor if it lies on `device`, such as \"cuda:0\", and "
-          "else a copy there.");
+          "The location of the elements: \"cpu\", or \"cuda:0\" and so on.")
+      .def("to_host", &ToHost,
+           "Returns this tensor if it lies in the CPU's memory, and otherwise "
+           "a copy in the pool.")
+      .def("to_device", &ToDevice, py::arg("device"),
+           "Returns this tensor if it lies on `device`, such as \"cuda:0\", "
+           "and otherwise a copy on that device.");
 }
 
 }  // namespace
@@ -269,9 +273,9 @@ void BindTensor(py::module_& module) {
            }),
            py::arg("array"), py::kw_only(), py::arg("copy") = false)
       .def_static("empty", &Empty, py::arg("shape"), py::arg("dtype") = "f32",
-                  "Makes a tensor, not initialised, in the pool. Fill "
-                  "tensor.numpy(writable=True) in place: over shm the tensor "
-                  "is then sent without a copy.")
+                  "Makes an uninitialised tensor in the pool. Fill "
+                  "tensor.numpy(writable=True) in place: shm then sends the "
+                  "tensor without a copy.")
       .def_static(
           "from_bits",
           [](const py::array& bits, const py::object& dtype) {
@@ -279,8 +283,8 @@ void BindTensor(py::module_& module) {
                 ValueOf(FromBits(bits, ValueOf(ParseDType(dtype)))));
           },
           py::arg("bits"), py::arg("dtype"),
-          "Makes a tensor of unsigned integers that are the elements' bits, as "
-          "bits() returns them. Shares and copies as Tensor() does.")
+          "Makes a tensor from the bits of its elements, as returned by "
+          "bits(). Shares and copies memory like Tensor().")
       .def_property_readonly("shape", &ShapeOf, "The dimensions.")
       .def_property_readonly(
           "dtype",
@@ -292,16 +296,17 @@ void BindTensor(py::module_& module) {
       .def_property_readonly(
           "nbytes",
           [](const TensorObject& object) { return object.get().byte_size(); },
-          "The bytes of the elements.")
+          "The size of all elements, in bytes.")
       .def_property_readonly(
           "held_bytes",
           [](const TensorObject& object) { return object.get().held_bytes(); },
-          "How much memory it keeps from being freed, in bytes: for a part of "
-          "a received message, all of that.")
-      .def("copy", &Copy, "Returns a copy in the pool, or on its device.")
+          "The memory that the tensor keeps from being freed, in bytes. For a "
+          "part of a received message, this is the whole message.")
+      .def("copy", &Copy,
+           "Returns a copy in the pool, or on the tensor's device.")
       .def("view", &View, py::arg("dtype"),
-           "Returns a tensor of the same memory with another element type of "
-           "the same size.")
+           "Returns a tensor that shares the memory, with another element type "
+           "of the same size.")
       .def("__repr__", &ReprOf);
   BindMemory(binding);
   module.def(
@@ -311,11 +316,10 @@ void BindTensor(py::module_& module) {
       },
       py::arg("source"),
       "Makes a tensor that shares the memory of an object that has __dlpack__, "
-      "or of a capsule, which can be used once. Copies elements that do not "
-      "lie in row-major order. What lies on a CUDA device stays there, and may "
-      "have __cuda_array_interface__ instead. Raises InvalidArgument for "
-      "memory "
-      "of other devices.");
+      "or of a capsule, which can be used once. Copies elements that are not "
+      "in row-major order. Elements on a CUDA device stay there; such an "
+      "object may have __cuda_array_interface__ instead. Raises "
+      "InvalidArgument for memory of other devices.");
 }
 
 }  // namespace penstock::python

@@ -7,8 +7,8 @@
 
 namespace penstock::python {
 
-// Each adds its classes and functions to the module. What a user has to know
-// about them is in their docstrings, and their types in penstock/_penstock.pyi.
+// Each function adds classes and functions to the module. Their docstrings are
+// the user's documentation; their types are in penstock/_penstock.pyi.
 void BindTensor(pybind11::module_& module);
 void BindDevices(pybind11::module_& module);
 void BindCredentials(pybind11::module_& module);
@@ -19,7 +19,7 @@ void BindPending(pybind11::module_& module);
 void BindPsReader(pybind11::module_& module);
 void BindPsWorker(pybind11::module_& module);
 
-// Stops all servers that run.
+// Stops all running servers.
 void StopServers();
 
 }  // namespace penstock::python

@@ -25,7 +25,7 @@ using tensor::Tensor;
 constexpr char kName[] = "dltensor";
 constexpr char kUsedName[] = "used_dltensor";
 
-// Runs when the capsule is collected.
+// Calls the deleter if the capsule is collected unused.
 void DeleteUnlessUsed(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kName) == 0) return;
   auto* const lent =
@@ -33,8 +33,8 @@ void DeleteUnlessUsed(PyObject* capsule) {
   lent->deleter(lent);
 }
 
-// What a producer has lent, with a deleter that any thread may call: it has the
-// producer's, which may touch Python's objects, run with the GIL.
+// Wraps a producer's tensor so that any thread may call the deleter. The
+// producer's own deleter, which may use Python objects, then runs with the GIL.
 DLManagedTensor* WithGil(DLManagedTensor* lent) {
   auto* const outer = new DLManagedTensor(*lent);
   outer->manager_ctx = lent;
@@ -63,11 +63,12 @@ absl::Status CheckName(const py::object& capsule) {
       "arguments"));
 }
 
-// Returns when the elements may be read; null: at once.
+// Returns the event after which the elements may be read, or null if there is
+// no need to wait.
 absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
     const DLManagedTensor& lent) {
   std::shared_ptr<const DeviceEvent> at_once;
-  // FromDLPack() says what is wrong with it.
+  // FromDLPack() reports a device that is not supported.
   auto device = tensor::DeviceFromDLPack(lent.dl_tensor.device);
   if (!device.ok() || device->is_host()) return at_once;
   auto memory = NeedDevices(device->ToString());
@@ -76,7 +77,7 @@ absl::StatusOr<std::shared_ptr<const DeviceEvent>> ReadyOf(
   return (*memory)->Record(*device, tensor::Stream::Legacy());
 }
 
-// Leaves `lent` to its producer on an error.
+// On an error, leaves `lent` to its producer.
 absl::StatusOr<Tensor> Borrow(DLManagedTensor* lent) {
   auto ready = ReadyOf(*lent);
   if (!ready.ok()) return ready.status();
@@ -94,8 +95,8 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   if (!status.ok()) return status;
   auto* const lent =
       static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kName));
-  // Before other threads run, as they do while a device is asked or elements
-  // are copied: of two that use the capsule, one is refused.
+  // Rename before other threads can run, as they do during device queries and
+  // copies: if two threads use the capsule, one is refused.
   PyCapsule_SetName(capsule.ptr(), kUsedName);
   absl::StatusOr<Tensor> tensor = Borrow(lent);
   if (!tensor.ok()) PyCapsule_SetName(capsule.ptr(), kName);
@@ -103,7 +104,7 @@ absl::StatusOr<Tensor> Consume(const py::object& capsule) {
   return tensor;
 }
 
-// Returns the function, or INVALID_ARGUMENT if it is something else.
+// Returns the attribute, or INVALID_ARGUMENT if it is not callable.
 absl::StatusOr<py::function> FunctionOf(const py::object& source,
                                         const char* name) {
   const py::object function = source.attr(name);
@@ -117,7 +118,7 @@ absl::StatusOr<py::function> FunctionOf(const py::object& source,
                    "PyTorch"));
 }
 
-// Returns a number of DLPack's, or nothing.
+// Returns a number from DLPack, or nothing.
 absl::optional<int32_t> NumberOf(py::handle number) {
   if (PyIndex_Check(number.ptr()) == 0) return absl::nullopt;
   const Py_ssize_t value = PyNumber_AsSsize_t(number.ptr(), nullptr);
@@ -139,8 +140,8 @@ absl::StatusOr<DLDevice> ReadDevice(const py::object& pair) {
       ", which is no pair of a device's type and its number, such as (1, 0)"));
 }
 
-// Asks for the device first: a producer may wait for its device, or fail, when
-// it is asked for the array.
+// Queries the device before the array is requested, because that request may
+// wait for the device, or fail.
 absl::StatusOr<Device> DeviceOf(const py::object& source) {
   if (!py::hasattr(source, "__dlpack_device__")) return Device();
   const auto function = FunctionOf(source, "__dlpack_device__");

@@ -1,4 +1,5 @@
-// DLPack's capsules, by which Python's libraries exchange arrays.
+// Converts tensors to DLPack capsules and back. Python's libraries exchange
+// arrays in such capsules.
 
 #ifndef PENSTOCK_PYTHON_CAPSULES_H_
 #define PENSTOCK_PYTHON_CAPSULES_H_
@@ -10,20 +11,23 @@
 
 namespace penstock::python {
 
-// Returns a capsule named "dltensor", as tensor_service/dlpack.h lends it. A
-// consumer renames it and calls the deleter; otherwise the capsule does.
+// Returns a capsule named "dltensor", see tensor_service/dlpack.h. A consumer
+// renames the capsule and calls the deleter. Without a consumer, the capsule's
+// destructor calls the deleter.
 absl::StatusOr<pybind11::capsule> ToCapsule(const tensor::Tensor& tensor);
 
 // Borrows the memory of `source`: a capsule, or an object that has __dlpack__.
-// Memory on a device is asked for, and counts as ready, in CUDA's legacy
-// default stream, which is what a capsule without a stream means.
+// For memory on a device, requests CUDA's legacy default stream, the meaning of
+// a capsule without a stream. The memory is ready once work in that stream has
+// run.
 //
-// Renames the capsule to "used_dltensor", or, on an error, leaves it to its
-// producer. Copies what is not in row-major order into the pool. The producer's
-// deleter runs with the GIL.
+// Renames the capsule to "used_dltensor". On an error, leaves the capsule to
+// its producer. Copies elements that are not in row-major order into the pool.
+// The producer's deleter runs with the GIL.
 //
-// Returns INVALID_ARGUMENT, with the remedy, as FromDLPack() does, and for a
-// capsule that was used before. Throws what the source's __dlpack__ throws.
+// Returns INVALID_ARGUMENT, with the remedy, like FromDLPack(), and for a
+// capsule that was already used. Throws the exceptions of the source's
+// __dlpack__.
 absl::StatusOr<tensor::Tensor> FromCapsule(const pybind11::object& source);
 
 }  // namespace penstock::python

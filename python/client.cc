@@ -39,32 +39,32 @@ using tensor::Bundle;
 using tensor::TensorClient;
 
 constexpr char kDoc[] =
-    R"(Calls a TensorServer, or any server of TensorExchange.
+    R"(A client of a TensorServer, or of any server of TensorExchange.
 
-`target` is "host:port", or another name that gRPC knows. Each call takes at
-most `timeout` seconds, the connection included; None waits for ever. Other
-threads run while a call waits, and Ctrl-C cancels it. Threads may share a
-client. `credentials` are ChannelCredentials; None means no security.
+`target` is "host:port", or another name that gRPC can resolve. Each call takes
+at most `timeout` seconds, including the connection; None disables the timeout.
+Other threads run while a call waits. Ctrl-C cancels a call. Threads may share
+a client. `credentials` are ChannelCredentials; None means no security.
 
-Tensors that are returned share the memory of the received message. Over shm
-that is the server's: copy what you keep for long.
+Returned tensors share the memory of the received message. Over shm, this is
+the server's memory: copy tensors that you keep for long.
 
-`into` names memory of yours that tensors are received into: a dict of arrays,
-Tensors, or arrays on a GPU, of the type and shape that come, which are written
-to. Leave them alone until the call has returned. If one does not fit it raises
-InvalidArgument, and what is in the others is undefined. A Tensor in the CPU's
-memory first makes sure that nobody else uses its memory, and otherwise gets
-other memory, as by numpy(writable=True): ask for its numpy() anew.
+`into` is a dict of your own memory, by name, that tensors are received into:
+arrays, Tensors, or arrays on a GPU, with the type and shape of the received
+tensors. Do not use this memory until the call has returned. If a tensor does
+not fit, the call raises InvalidArgument, and the contents of the other memory
+are undefined. A Tensor in the CPU's memory gets other memory if anybody else
+uses its memory, as with numpy(writable=True): call its numpy() again.
 
-With `keep_on_device`, tensors that the server has on a GPU of this machine stay
-there, in the server's memory, where the transport can leave them: copy them, or
-drop them soon. Else all that is not in `into` comes to the CPU's memory. See
-use_devices().
+With `keep_on_device`, tensors that the server has on a GPU of this machine
+stay there, in the server's memory, if the transport supports that: copy them,
+or drop them soon. Otherwise, tensors that are not in `into` are received in
+the CPU's memory. See use_devices().
 
-Tensors of more than `parts_above` bytes in one call of put() or get() go as a
-stream of parts, at most that long, however large one tensor is. The call still
-stores or returns all or none. What get() then returns lies in memory of this
-process; what is not in `into` comes to the CPU's memory.)";
+If the tensors of one put() or get() exceed `parts_above` bytes, they are sent
+as a stream of parts of at most that size. Even one tensor may be split. The
+call still stores or returns all tensors or none. get() then returns tensors in
+memory of this process: in `into`, or in the CPU's memory.)";
 
 std::string NameOf(py::handle name) {
   if (!py::isinstance<py::str>(name)) {
@@ -76,7 +76,7 @@ std::string NameOf(py::handle name) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-// Each name once: what is returned is a dict.
+// Returns each name once, because the result is a dict.
 std::vector<std::string> NamesOf(const py::iterable& names) {
   if (py::isinstance<py::str>(names)) {
     throw py::type_error("names are a list: client.get([\"x\"])");
@@ -109,7 +109,7 @@ py::dict DictOf(Bundle bundle) {
   return tensors;
 }
 
-// Adds what the user can do.
+// Adds advice for the user to the message.
 absl::Status WithRemedy(const absl::Status& status, const std::string& target) {
   const char* remedy = "";
   if (absl::IsDeadlineExceeded(status)) {
@@ -130,7 +130,7 @@ absl::StatusOr<absl::Duration> TimeoutOf(std::optional<double> seconds) {
       absl::StrCat("timeout ", *seconds, " is not positive; None is for ever"));
 }
 
-// Guarded by the GIL, but for the calls themselves.
+// Guarded by the GIL, except for the calls themselves.
 class Client {
  public:
   Client(std::string target, absl::Duration timeout,
@@ -145,7 +145,8 @@ class Client {
     client_ = std::make_shared<TensorClient>(channel, timeout, IsInterrupted,
                                              parts_above);
   }
-  // Those of a parent leak: gRPC might wait for its threads.
+  // Leaks a parent's client: gRPC might wait for threads that do not exist
+  // here.
   ~Client() {
     if (maker_.IsParent()) {
       new std::shared_ptr<TensorClient>(std::move(client_));
@@ -163,8 +164,8 @@ class Client {
     client.reset();
   }
 
-  // Returns what `call` returns, or throws. Other threads run meanwhile, and
-  // one of them may close this client.
+  // Returns the result of `call`, or throws. Other threads run in the meantime,
+  // and may close this client.
   template <typename Call>
   auto Run(const Call& call) {
     if (maker_.IsParent()) Throw(maker_.Refuse(target_));
@@ -186,7 +187,7 @@ class Client {
  private:
   const std::string target_;
   const Maker maker_;
-  std::shared_ptr<TensorClient> client_;  // null: closed
+  std::shared_ptr<TensorClient> client_;  // null once closed
 };
 
 std::unique_ptr<Client> Connect(const std::string& target,
@@ -260,22 +261,22 @@ void BindClient(py::module_& module) {
            py::kw_only(), py::arg("credentials") = py::none(),
            py::arg("parts_above") = tensor::kPartsAbove)
       .def("put", &Put, py::arg("tensors"),
-           "Stores tensors, or arrays, under their names, all or none. Returns "
-           "how many bytes the server holds then.")
+           "Stores tensors or arrays under their names, all or none. Returns "
+           "how many bytes the server then holds.")
       .def("get", &Get, py::arg("names"), py::kw_only(),
            py::arg("into") = py::none(), py::arg("keep_on_device") = false,
            "Returns the named tensors. Raises NotFound if one is missing.")
       .def("exchange", &Exchange, py::arg("tensors"), py::kw_only(),
            py::arg("into") = py::none(), py::arg("keep_on_device") = false,
-           "Stores as put() does, and returns the tensors that were replaced. "
-           "At most 4 GiB go each way: beyond, use get() and put().")
+           "Stores tensors like put(), and returns the tensors that were "
+           "replaced. At most 4 GiB are sent in each direction; for more, use "
+           "get() and put().")
       .def("delete", &Delete, py::arg("names"),
            "Deletes the named tensors. Returns how many of them existed.")
       .def("list", &List,
-           "Returns name, type and shape of each tensor, in the order of the "
-           "names.")
+           "Returns name, type and shape of each tensor, ordered by name.")
       .def("close", &Client::Close,
-           "Lets go of the connection. Calls that run go on to their end.")
+           "Closes the connection once running calls have ended.")
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](Client& self, const py::args&) { self.Close(); });
 }

@@ -9,7 +9,7 @@ namespace {
 
 using Objects = std::vector<std::weak_ptr<Closable>>;
 
-// Guarded by the GIL.
+// Registered objects. Guarded by the GIL.
 Objects& TheObjects() {
   static auto* const objects = new Objects;
   return *objects;

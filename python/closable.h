@@ -1,4 +1,4 @@
-// Clients that are to be closed before the interpreter ends.
+// Clients that must be closed before the interpreter exits.
 
 #ifndef PENSTOCK_PYTHON_CLOSABLE_H_
 #define PENSTOCK_PYTHON_CLOSABLE_H_
@@ -10,13 +10,13 @@ namespace penstock::python {
 class Closable {
  public:
   virtual ~Closable() = default;
-  // May be called again, and then does nothing. Call it with the GIL.
+  // Closes the object. Idempotent. Call it with the GIL.
   virtual void Close() = 0;
 };
 
-// Call both with the GIL.
+// Call both functions with the GIL.
 
-// Has CloseAll() close `object`, if it lives then.
+// Makes CloseAll() close `object`, if the object is still alive.
 void CloseAtExit(const std::shared_ptr<Closable>& object);
 void CloseAll();
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace py = pybind11;
 
-// None is the empty string, which is gRPC's word for it.
+// Converts None to the empty string, gRPC's notation for no text.
 std::string Pem(const py::object& pem) {
   return pem.is_none() ? std::string() : std::string(pem.cast<py::bytes>());
 }
@@ -41,22 +41,23 @@ ServerCredentials SslServer(const py::bytes& key, const py::bytes& chain,
 
 void BindCredentials(py::module_& module) {
   const py::class_<ChannelCredentials> channel(
-      module, "ChannelCredentials", "What secures a client's connections.");
-  const py::class_<ServerCredentials> server(module, "ServerCredentials",
-                                             "What secures a server's port.");
+      module, "ChannelCredentials", "The security of a client's connections.");
+  const py::class_<ServerCredentials> server(
+      module, "ServerCredentials", "The security of a server's port.");
   module.def("ssl_channel_credentials", &SslChannel,
              py::arg("root_certificates") = py::none(),
              py::arg("private_key") = py::none(),
              py::arg("certificate_chain") = py::none(),
-             "Makes a client use TLS. All are PEM texts, as bytes. Without "
-             "roots, gRPC's own are trusted. Key and chain are the client's, "
-             "for a server that asks for them.");
+             "Makes credentials for a client with TLS. All arguments are PEM "
+             "texts, as bytes. Without root certificates, the client trusts "
+             "gRPC's default ones. The client sends its key and chain to "
+             "servers that require a client certificate.");
   module.def("ssl_server_credentials", &SslServer, py::arg("private_key"),
              py::arg("certificate_chain"),
              py::arg("client_root_certificates") = py::none(),
-             "Makes a server use TLS. All are PEM texts, as bytes. With "
-             "client_root_certificates, clients need a certificate that these "
-             "have signed.");
+             "Makes credentials for a server with TLS. All arguments are PEM "
+             "texts, as bytes. With client_root_certificates, clients need a "
+             "certificate that one of these has signed.");
 }
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// How a Python program secures its servers and clients.
+// Security of a Python program's servers and clients.
 
 #ifndef PENSTOCK_PYTHON_CREDENTIALS_H_
 #define PENSTOCK_PYTHON_CREDENTIALS_H_
@@ -10,9 +10,8 @@
 
 namespace penstock::python {
 
-// Python's classes ChannelCredentials and ServerCredentials, which a user gives
-// to a client or a server. Those of the package grpcio would not do: they are
-// of another library.
+// Python's classes ChannelCredentials and ServerCredentials. The classes of the
+// package grpcio cannot be used: grpcio contains another gRPC library.
 struct ChannelCredentials {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
 };

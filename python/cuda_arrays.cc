@@ -38,7 +38,7 @@ absl::Status Refused(absl::string_view why) {
 }
 
 // Reads the fields of an interface. Throws py::cast_error, or Python's
-// TypeError, where it has not the form of one.
+// TypeError, for a malformed interface.
 class Fields {
  public:
   explicit Fields(const py::object& source)
@@ -67,7 +67,7 @@ class Fields {
     return shape;
   }
 
-  // Of what has elements.
+  // Checks the layout of an array that has elements.
   absl::Status CheckPacked(const Shape& shape, DType dtype) const {
     if (!Get("mask").is_none()) {
       return Refused("it has a mask, which a Tensor has not: fill it first");
@@ -92,11 +92,11 @@ class Fields {
     return py::object(data[0]).cast<uintptr_t>();
   }
 
-  // Where the producer's work is; 0 if all of it has run.
+  // Returns the stream of the producer's work, or 0 if all work has run.
   absl::StatusOr<Stream> ReadStream() const {
     const py::object stream = Get("stream");
     if (stream.is_none()) {
-      // Until version 3 nothing was said of streams: the default one, then.
+      // Before version 3 there is no stream field: assume the default stream.
       const bool says_none = Get("version").cast<int>() >= kVersion;
       return says_none ? Stream() : Stream::Legacy();
     }
@@ -109,7 +109,7 @@ class Fields {
   const py::dict dict_;
 };
 
-// Returns null for work that has run.
+// Returns null if the producer's work has run.
 absl::StatusOr<std::shared_ptr<const DeviceEvent>> EventAfter(
     DeviceMemory* memory, const Device& device, Stream stream) {
   if (stream.handle == 0) return std::shared_ptr<const DeviceEvent>();
@@ -179,7 +179,8 @@ absl::StatusOr<Tensor> FromCudaArray(const py::object& source) {
     return Borrow(source, *memory);
   } catch (const py::cast_error&) {
   } catch (const py::error_already_set& error) {
-    // What NumPy and Python raise for a text or a number out of range, too.
+    // NumPy and Python also raise these for a text, or for a number out of
+    // range.
     if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError) &&
         !error.matches(PyExc_OverflowError)) {
       throw;

@@ -29,8 +29,8 @@ using tensor::Tensor;
       absl::StrCat("into[", TextOf(py::repr(py::str(name))), "]: ", why)));
 }
 
-// Whether FromAny() has found the memory laid out as a tensor's. It lends it
-// read-only, and what had to be copied may be written to.
+// Returns true if FromAny() shares the program's memory: shared memory is
+// read-only, and a copy is writable.
 bool IsBorrowed(const Tensor& tensor) {
   return tensor.byte_size() == 0 || !tensor.buffer()->writable();
 }
@@ -55,7 +55,7 @@ void CheckWritable(const std::string& name, const py::object& source,
          "byte order");
 }
 
-// Returns a tensor of the same memory, which may be written to.
+// Returns a writable tensor of the same memory.
 Tensor Writable(const Tensor& tensor) {
   if (tensor.byte_size() == 0) return tensor;
   const std::shared_ptr<Buffer>& buffer = tensor.buffer();

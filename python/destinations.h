@@ -1,4 +1,4 @@
-// Memory of a Python program's that tensors are received into.
+// Memory of a Python program that tensors are received into.
 
 #ifndef PENSTOCK_PYTHON_DESTINATIONS_H_
 #define PENSTOCK_PYTHON_DESTINATIONS_H_
@@ -15,19 +15,20 @@
 
 namespace penstock::python {
 
-// Where the tensors that a program names are received. Use it with the GIL.
+// The destinations that a program names. Use this class with the GIL.
 //
-// A Tensor is written to as by numpy(writable=True): what others hold does not
-// change. If anything but it and its arrays uses its memory, another Tensor, a
-// consumer of DLPack, a call, the peer, it is received into new memory in the
-// pool, which Finish() gives to the Tensor. On a device it is written to where
-// it is, as arrays are: there a peer that keeps what we send has a copy of it.
+// A Tensor as a destination behaves like numpy(writable=True): memory that
+// others hold does not change. Others are another Tensor, a consumer of DLPack,
+// a call, and the peer. If anyone but the Tensor and its arrays uses the
+// memory, the data is received into new memory of the pool, which Finish()
+// gives to the Tensor. On a device, a Tensor is overwritten in place, like an
+// array: peers keep only copies of device memory.
 class Destinations {
  public:
-  // `into` is None, for none, or a dict of Tensors, arrays of NumPy's, or what
-  // has __dlpack__ or __cuda_array_interface__. Throws InvalidArgument for
-  // memory that is read-only, or not laid out as a tensor's; and what Python
-  // code throws.
+  // `into` is None or a dict of destinations by name: Tensors, NumPy arrays,
+  // and objects that have __dlpack__ or __cuda_array_interface__. Throws
+  // InvalidArgument for memory that is read-only or does not have a tensor's
+  // layout, and the exceptions of Python code.
   explicit Destinations(const pybind11::object& into);
 
   absl::Span<tensor::Destination> get() {
@@ -35,11 +36,11 @@ class Destinations {
   }
 
   // Throws InvalidArgument, with the reason, if a tensor was not received into
-  // its destination. Makes bools 0 or 1 there, as NumPy wants them.
+  // its destination. Makes bools 0 or 1, as NumPy requires.
   void Finish();
 
  private:
-  // A Tensor that other memory is received for.
+  // A Tensor that gets new memory.
   struct Moved {
     size_t destination;
     pybind11::object tensor;
@@ -52,7 +53,7 @@ class Destinations {
 
   std::vector<tensor::Destination> destinations_;
   std::vector<Moved> moved_;
-  std::vector<PyObject*> tensors_;  // those that were given
+  std::vector<PyObject*> tensors_;  // the destinations that are Tensors
 };
 
 }  // namespace penstock::python

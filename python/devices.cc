@@ -22,7 +22,7 @@ using tensor::Tensor;
 
 absl::StatusOr<DeviceMemory*> NeedDevices(const std::string& where) {
   if (DeviceMemory* const memory = tensor::GetDeviceMemory()) return memory;
-  // Not at import: a program without arrays on a GPU needs no driver.
+  // Not at import: programs without arrays on a GPU need no driver.
   absl::StatusOr<DeviceMemory*> cuda = tensor::CudaMemory::OfProcess();
   if (cuda.ok()) {
     tensor::SetDeviceMemory(*cuda);
@@ -84,7 +84,7 @@ absl::Status OrderStream(const Tensor& tensor, const py::object& stream) {
 }
 
 TensorObject ToHost(const TensorObject& object) {
-  // Held, since meanwhile another thread may give the object other memory.
+  // Hold the tensor: another thread may replace the object's memory.
   const std::shared_ptr<const Tensor> tensor = object.Share();
   return TensorObject(ValueOf([&tensor] {
     Unlocked unlocked;
@@ -124,12 +124,12 @@ void UseDevices() {
 void BindDevices(py::module_& module) {
   module.def(
       "use_devices", &UseDevices,
-      R"(Has this process's tensors on GPUs sent from there, and received there.
+      R"(Sends and receives this process's GPU tensors directly on the GPUs.
 
-Call it before the first client or server. To and from processes that have not
-called it, tensors go by way of the CPU's memory. Raises FailedPrecondition
-where there is no driver, or if it is too late: then all tensors on GPUs go that
-way.)");
+Call use_devices() before making the first client or server. Tensors to and from
+a process that has not called it go by way of the CPU's memory. Raises
+FailedPrecondition if there is no driver, or if the call is too late. All GPU
+tensors then go by way of the CPU's memory.)");
 }
 
 }  // namespace penstock::python

@@ -15,29 +15,30 @@
 
 namespace penstock::python {
 
-// Returns what copies to and from devices, or FAILED_PRECONDITION, with the
-// remedy, if this process has none. `where` is the device, for people.
+// Returns the memory of this process's devices, or FAILED_PRECONDITION, with
+// the remedy, if there is none. `where` is the device, for error messages.
 absl::StatusOr<tensor::DeviceMemory*> NeedDevices(const std::string& where);
 
-// Has tensors received into memory of the program's, and requests on devices
-// accepted, by Penstock's transport. Call it once, from the module.
+// Makes Penstock's transport receive tensors into the program's memory, and
+// accept requests on devices. Call it once, from the module.
 void UseTransport();
 
-// Returns FAILED_PRECONDITION, which names to_host(), if the tensor lies on a
-// device. `operation` is what needs it on the host.
+// Returns FAILED_PRECONDITION, with to_host() as the remedy, if the tensor lies
+// on a device. `operation` names the operation that needs the tensor on the
+// host.
 absl::Status CheckOnHost(const tensor::Tensor& tensor,
                          const std::string& operation);
 
-// Waits, Unlocked, until the elements may be read.
+// Blocks, Unlocked, until the elements may be read.
 absl::Status AwaitReady(const tensor::Tensor& tensor);
 
-// Has the stream of the device that a consumer of DLPack names wait until the
-// elements may be read. None is CUDA's default stream, and -1 none. Throws
-// BufferError for what is no stream of that device's.
+// Makes the stream of a DLPack consumer wait until the elements may be read.
+// None is CUDA's default stream; -1 is no stream. Throws BufferError for an
+// invalid stream of the device.
 absl::Status OrderStream(const tensor::Tensor& tensor,
                          const pybind11::object& stream);
 
-// Return a copy on the host or on the device that a user names.
+// Return a copy on the host, or on the device that a user names.
 TensorObject ToHost(const TensorObject& object);
 TensorObject ToDevice(const TensorObject& object, const std::string& device);
 

@@ -6,7 +6,7 @@ namespace py = pybind11;
 
 namespace {
 
-// A peer may have sent a text that is no UTF-8.
+// Replaces invalid UTF-8, which a peer's text may have.
 py::str Decoded(absl::string_view text) {
   PyObject* const decoded = PyUnicode_DecodeUTF8(
       text.data(), static_cast<Py_ssize_t>(text.size()), "replace");

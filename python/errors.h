@@ -1,4 +1,4 @@
-// Turns statuses into Python's exceptions.
+// Converts statuses to Python's exceptions.
 
 #ifndef PENSTOCK_PYTHON_ERRORS_H_
 #define PENSTOCK_PYTHON_ERRORS_H_
@@ -13,9 +13,9 @@
 
 namespace penstock::python {
 
-// Throws the exception of penstock/_errors.py that belongs to the code of
-// `status`, which is not OK. The binding is the only place that throws: Python
-// expects it. Call it with the GIL.
+// Throws the exception of penstock/_errors.py for the code of `status`, which
+// is not OK. Only the Python binding throws, because Python expects exceptions.
+// Call it with the GIL.
 [[noreturn]] void Throw(const absl::Status& status);
 
 // Returns the value, or throws.

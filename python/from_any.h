@@ -1,4 +1,4 @@
-// Tensors of whatever a Python program has.
+// Makes tensors from any Python object with array data.
 
 #ifndef PENSTOCK_PYTHON_FROM_ANY_H_
 #define PENSTOCK_PYTHON_FROM_ANY_H_
@@ -10,16 +10,16 @@
 
 namespace penstock::python {
 
-// Returns a tensor of `source`: a Tensor of this module, an array of NumPy's,
-// anything that has __dlpack__ or __cuda_array_interface__, or what
-// numpy.asarray() takes. Shares memory where it can, unless `copy` is true:
-// then copies into the pool, or, what is on a device, there. Throws what Python
-// code throws.
+// Returns a tensor of `source`: a Tensor of this module, a NumPy array, an
+// object that has __dlpack__ or __cuda_array_interface__, or any argument of
+// numpy.asarray(). Shares memory where possible. If `copy` is true, copies into
+// the pool, or on the same device. Throws the exceptions of Python code.
 absl::StatusOr<tensor::Tensor> FromAny(const pybind11::object& source,
                                        bool copy);
 
-// Does the same for penstock.from_dlpack(). NumPy 1.24 exports neither arrays
-// that are read-only nor bools by DLPack, so its arrays are taken directly.
+// Like FromAny() without a copy, for penstock.from_dlpack(). NumPy arrays are
+// read directly: NumPy 1.24 exports neither read-only arrays nor bools by
+// DLPack.
 absl::StatusOr<tensor::Tensor> FromDLPackSource(const pybind11::object& source);
 
 }  // namespace penstock::python

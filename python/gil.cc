@@ -16,9 +16,9 @@ namespace {
 
 namespace py = pybind11;
 
-// What waits for the GIL. Lives as long as the process, since gRPC's threads
-// may come at any time. Not absl's lock, which does not survive a fork that
-// other threads wait through.
+// Functions that wait for the GIL. Lives as long as the process, because gRPC's
+// threads may add functions at any time. Not absl's mutex, which breaks in a
+// forked child if another thread was waiting for it.
 struct Pending {
   base::Mutex mu;
   std::vector<std::function<void()>> functions ABSL_GUARDED_BY(mu);
@@ -31,20 +31,21 @@ Pending& ThePending() {
   return *pending;
 }
 
-// Hold the lock around a fork: a thread of gRPC's that has it is not in the
-// child. Such a thread never waits for the GIL, so neither does the fork.
+// Holds the lock during a fork, so that no thread of gRPC's, which the child
+// lacks, holds it in the child. The fork waits only briefly: holders of the
+// lock never wait for the GIL.
 void BeforeFork() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Lock(); }
 
 void InParent() ABSL_NO_THREAD_SAFETY_ANALYSIS { ThePending().mu.Unlock(); }
 
-// The child has its own copies of the objects, and lets go of them.
+// Releases the lock. The child releases its own copies of the objects.
 void InChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
-  ThePending().is_scheduled = false;  // whatever became of it
+  ThePending().is_scheduled = false;  // the child has no such scheduled call
   ThePending().mu.Unlock();
 }
 
 std::atomic<bool> is_exiting{false};
-std::thread::id exiting_thread;  // once is_exiting
+std::thread::id exiting_thread;  // set before is_exiting
 
 bool IsExiting() { return is_exiting.load(std::memory_order_acquire); }
 
@@ -66,14 +67,14 @@ void RunLater(std::function<void()> function) {
   Pending& pending = ThePending();
   base::MutexLock lock(&pending.mu);
   if (pending.has_ended) {
-    // Destroying it might touch objects of an interpreter that is gone.
+    // Destruction might use objects of an interpreter that is gone.
     new std::function<void()>(std::move(function));
     return;
   }
   pending.functions.push_back(std::move(function));
-  // Under the lock, so that it cannot come after the interpreter's end. It
-  // takes no lock but one of its own, for a moment. It fails if too much waits
-  // already; the next caller tries again.
+  // Schedule under the lock, so before the interpreter's end. The call briefly
+  // takes only a lock of its own. If the queue is full, the call fails and the
+  // next caller tries again.
   if (!pending.is_scheduled) {
     pending.is_scheduled = Py_AddPendingCall(RunFromInterpreter, nullptr) == 0;
   }

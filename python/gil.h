@@ -1,5 +1,5 @@
-// The lock of Python's interpreter (GIL): waiting without it, and work for it
-// from threads that must not wait for it.
+// The lock of Python's interpreter (GIL): waiting without the GIL, and deferred
+// work that needs it.
 
 #ifndef PENSTOCK_PYTHON_GIL_H_
 #define PENSTOCK_PYTHON_GIL_H_
@@ -10,16 +10,17 @@
 
 namespace penstock::python {
 
-// Lets other Python threads run while it lives. Every wait, and all that may
-// take a lock of gRPC's for long, stands within one. Make it on a thread that
-// has the GIL.
+// Releases the GIL while it lives, so that other Python threads run. Use one
+// around every wait, and around every call that may hold a lock of gRPC's for
+// long. Construct it on a thread that has the GIL.
 //
-// From the interpreter's exit on, a thread other than the exiting one does not
-// come back from here: the interpreter that it would enter is being taken down.
+// Once the interpreter begins to exit, only the exiting thread returns from the
+// destructor. All other threads stop there, because they would enter a dying
+// interpreter.
 class Unlocked {
  public:
   Unlocked();
-  // Python 3.11 unwinds a thread that asks for the GIL too late.
+  // Python 3.11 unwinds a thread that requests the GIL too late.
   ~Unlocked() noexcept(false);
   Unlocked(const Unlocked&) = delete;
   Unlocked& operator=(const Unlocked&) = delete;
@@ -28,31 +29,32 @@ class Unlocked {
   PyThreadState* const state_;
 };
 
-// Runs `function` with the GIL, soon, and not within this call. Any thread may
-// call it, with and without the GIL, and under any lock: it never waits for the
-// GIL. So gRPC's threads let go of Python's objects. Drops `function`, without
-// running or destroying it, once the interpreter is about to exit: what it
-// holds leaks.
+// Runs `function` soon, with the GIL, but not within this call. Any thread may
+// call this function, with or without the GIL, and under any lock: it never
+// waits for the GIL. gRPC's threads use it to release Python objects. Once the
+// interpreter is about to exit, leaks `function` instead of running or
+// destroying it.
 void RunLater(std::function<void()> function);
 
-// Runs what RunLater() was given. Call it with the GIL, under no lock. The main
-// thread does so by itself between two instructions of Python's.
+// Runs the functions that RunLater() has queued. Call it with the GIL, without
+// other locks. The main thread also runs them between two Python instructions.
 void RunPending();
 
-// Has RunLater() and RunPending() work in forked children, too. Call it once,
-// from the module.
+// Makes RunLater() and RunPending() work in forked children. Call it once, from
+// the module.
 void SurviveForks();
 
-// Looks for signals, such as Ctrl-C, from a thread that waits Unlocked. Returns
-// whether a handler has raised an exception, which ThrowIfRaised() throws.
+// Checks for signals, such as Ctrl-C, from a thread that waits Unlocked.
+// Returns true if a signal handler has raised an exception, which
+// ThrowIfRaised() throws.
 bool IsInterrupted();
 
-// Throws the exception that IsInterrupted() has found. Call it with the GIL.
+// Throws the exception that IsInterrupted() found. Call it with the GIL.
 void ThrowIfRaised();
 
-// Has `function` run at the interpreter's exit, with the GIL, while all else
-// still works. Before it, other threads stop at the end of their Unlocked;
-// after it, RunLater() ends. Call it once, from the module.
+// Makes `function` run at the interpreter's exit, with the GIL, while
+// everything else still works. Other threads stop earlier, at the end of their
+// Unlocked. RunLater() stops working later. Call it once, from the module.
 void PrepareForExit(const std::function<void()>& function);
 
 }  // namespace penstock::python

@@ -1,4 +1,4 @@
-// The process that has made an object.
+// Remembers the process that has made an object.
 
 #ifndef PENSTOCK_PYTHON_MAKER_H_
 #define PENSTOCK_PYTHON_MAKER_H_
@@ -15,15 +15,15 @@
 namespace penstock::python {
 
 // A member of an object that has threads, connections or locks. A forked child
-// has a copy of the object, but not its threads: there it refuses to work, and
-// what it owns is leaked rather than destroyed.
+// has a copy of the object, but not its threads. In the child, the object must
+// refuse to work, and must leak its members instead of destroying them.
 class Maker {
  public:
-  // Returns true in a forked child of the process that has made this.
+  // Returns true in a forked child of the process that made this object.
   bool IsParent() const { return fork_count_ != progress::ForkCount(); }
 
   // Returns FAILED_PRECONDITION, with the remedy, for a call in such a child.
-  // `name` is the object's in messages.
+  // `name` names the object in the message.
   absl::Status Refuse(const std::string& name) const {
     return absl::FailedPreconditionError(absl::StrCat(
         name, ": process ", process_, " has made it, and this one was forked ",

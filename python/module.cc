@@ -8,7 +8,7 @@
 #include "python/gil.h"
 
 PYBIND11_MODULE(_penstock, module) {
-  // The types are in _penstock.pyi.
+  // _penstock.pyi has the types.
   pybind11::options options;
   options.disable_function_signatures();
   namespace python = penstock::python;

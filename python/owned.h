@@ -1,4 +1,4 @@
-// A client that several Python threads use, and one of them closes.
+// A client that several Python threads share and one of them may close.
 
 #ifndef PENSTOCK_PYTHON_OWNED_H_
 #define PENSTOCK_PYTHON_OWNED_H_
@@ -19,17 +19,17 @@ namespace penstock::python {
 template <typename Client>
 class Owned {
  public:
-  // `name` is the client's in messages.
+  // `name` names the client in messages.
   Owned(std::string name, std::unique_ptr<Client> client)
       : name_(std::move(name)), client_(std::move(client)) {}
-  // The threads of a client are not in a child of its process: it leaks there.
+  // Leaks the client in a forked child, which lacks the client's threads.
   ~Owned() {
     if (maker_.IsParent()) (void)client_.release();
   }
 
-  // Calls `use(client)`, at the same time as others, or as the only one.
-  // Returns FAILED_PRECONDITION instead, with the remedy, if the client was
-  // closed, or is that of a parent process.
+  // Share() calls `use(client)` in parallel with other Share() calls. Alone()
+  // calls it exclusively. Both return FAILED_PRECONDITION, with the remedy, if
+  // the client was closed or belongs to a parent process.
   template <typename Use>
   absl::Status Share(const Use& use) ABSL_LOCKS_EXCLUDED(mu_) {
     if (maker_.IsParent()) return maker_.Refuse(name_);
@@ -47,7 +47,8 @@ class Owned {
     return absl::OkStatus();
   }
 
-  // Closes it. Returns null if it was closed, or is a parent's.
+  // Closes this object and returns the client. Returns null if it was already
+  // closed or belongs to a parent process.
   std::unique_ptr<Client> Take() ABSL_LOCKS_EXCLUDED(mu_) {
     if (maker_.IsParent()) return nullptr;
     absl::MutexLock lock(&mu_);

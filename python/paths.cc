@@ -58,14 +58,16 @@ std::vector<PathReport> AllPaths() {
 
 void BindPaths(py::module_& module) {
   py::class_<PathReport>(module, "PathReport",
-                         "What carries one live connection. str() gives one "
-                         "line for people.")
-      .def_readonly("peer", &PathReport::peer, "Such as ipv4:127.0.0.1:50051.")
+                         "The network path of one live connection. str() "
+                         "returns one readable line.")
+      .def_readonly("peer", &PathReport::peer,
+                    "The peer's address, such as ipv4:127.0.0.1:50051.")
       .def_readonly("path", &PathReport::path,
                     "\"shm\", \"verbs\", \"tcp\" or \"http2\".")
-      .def_readonly("detail", &PathReport::detail, "What the path consists of.")
-      .def_readonly("reason", &PathReport::reason,
-                    "Why no better path is used; empty for the best one.")
+      .def_readonly("detail", &PathReport::detail, "The parts of the path.")
+      .def_readonly(
+          "reason", &PathReport::reason,
+          "The reason for not using a better path; empty for the best one.")
       .def_readonly("messages_sent", &PathReport::messages_sent)
       .def_readonly("messages_received", &PathReport::messages_received)
       .def_readonly("bytes_sent", &PathReport::bytes_sent)
@@ -84,7 +86,7 @@ void BindPaths(py::module_& module) {
         return reports;
       },
       "Returns a PathReport for each live connection of this process's "
-      "clients. A client has none before its first call.");
+      "clients. A client has no connection before its first call.");
 }
 
 }  // namespace penstock::python

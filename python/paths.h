@@ -1,4 +1,4 @@
-// What carries the connections of this process's clients.
+// Reports the network paths of this process's clients.
 
 #ifndef PENSTOCK_PYTHON_PATHS_H_
 #define PENSTOCK_PYTHON_PATHS_H_
@@ -11,11 +11,11 @@
 
 namespace penstock::python {
 
-// Has AllPaths() report on `channel` while it lives. Thread-safe.
+// Makes AllPaths() report on `channel` while the channel lives. Thread-safe.
 void Remember(const std::shared_ptr<grpc::Channel>& channel);
 
 // Returns a report for each live connection of the remembered channels. Takes
-// locks of gRPC's: call it Unlocked. Thread-safe.
+// locks of gRPC's, so call it Unlocked. Thread-safe.
 std::vector<PathReport> AllPaths();
 
 }  // namespace penstock::python

@@ -9,7 +9,7 @@ namespace {
 
 namespace py = pybind11;
 
-// How soon Ctrl-C is seen.
+// The delay until Ctrl-C is noticed.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace

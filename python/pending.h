@@ -1,4 +1,4 @@
-// Calls under way, and who waits for them.
+// Calls in progress, and the Python threads that wait for them.
 
 #ifndef PENSTOCK_PYTHON_PENDING_H_
 #define PENSTOCK_PYTHON_PENDING_H_
@@ -20,14 +20,13 @@
 
 namespace penstock::python {
 
-// Waits Unlocked. On Ctrl-C throws KeyboardInterrupt, and leaves what it has
-// waited for to go on. Call it with the GIL.
+// Waits Unlocked for `came`. On Ctrl-C, throws KeyboardInterrupt; the work that
+// notifies `came` continues. Call it with the GIL.
 void Await(const absl::Notification& came);
 
-// Runs `function`, which waits on its own, in a thread of its own, and returns
-// what it returns. After Ctrl-C nobody wants that any more: it is destroyed by
-// that thread. `function` must not need the GIL, nor refer to what the caller
-// has. Call it with the GIL.
+// Runs `function`, which may block, on a new thread, and returns its result.
+// After Ctrl-C, that thread destroys the result. `function` must neither need
+// the GIL nor refer to objects of the caller. Call it with the GIL.
 template <typename Function>
 auto RunInterruptibly(Function function) {
   struct Run {
@@ -43,15 +42,17 @@ auto RunInterruptibly(Function function) {
   return *std::move(run->result);
 }
 
-// The numbers of calls that have ended, for the one thread of Python's that
-// hands out their results. Thread-safe.
+// The numbers of calls that have ended. One Python thread takes the numbers and
+// hands out the results. Thread-safe.
 class Ended {
  public:
   void Add(uint64_t number) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for some, and takes them. Call it Unlocked.
+  // Waits until at least one call has ended, and takes all numbers. Call it
+  // Unlocked.
   std::vector<uint64_t> Take() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // That of this process, which lives as long. A forked child has another.
+  // Returns the object of this process, which is never destroyed. A forked
+  // child has its own.
   static Ended& All();
 
  private:
@@ -59,18 +60,18 @@ class Ended {
   std::vector<uint64_t> numbers_ ABSL_GUARDED_BY(mu_);
 };
 
-// The Python object of a call.
+// A call in progress, as a Python object.
 class Pending {
  public:
-  // Makes the result, or throws. Runs with the GIL.
+  // Makes the result of the call, or throws. Runs with the GIL.
   using Result = std::function<pybind11::object()>;
 
   // If `number` is not 0, End() adds it to Ended::All().
   explicit Pending(uint64_t number) : number_(number) {}
 
-  // Call it once, on any thread. Does not wait for the GIL.
+  // Ends the call. Call it once, on any thread. Does not wait for the GIL.
   void End(Result result);
-  // Waits for the end as Await() does. Call it once.
+  // Waits for the end like Await(), and returns the result. Call it once.
   pybind11::object Wait();
 
  private:

@@ -24,7 +24,7 @@ namespace {
 
 namespace py = pybind11;
 
-// What is received and made here is sent and received in place.
+// Makes tensors of this process sent and received in place.
 void UsePool() {
   static std::once_flag once;
   std::call_once(once, [] { tensor::SetDefaultAllocator(Pool()); });

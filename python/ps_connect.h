@@ -1,4 +1,4 @@
-// Ways to parameter servers.
+// Connects to parameter servers.
 
 #ifndef PENSTOCK_PYTHON_PS_CONNECT_H_
 #define PENSTOCK_PYTHON_PS_CONNECT_H_
@@ -19,20 +19,21 @@ namespace penstock::python {
 struct PsServers {
   std::vector<std::string> addresses;
   ps::TlsFiles tls;
-  std::string secret;  // the path of a file; empty: none
-  bool stock = false;  // stock gRPC, without Penstock
+  std::string secret;  // path of a file; empty for none
+  bool stock = false;  // use stock gRPC, without Penstock
 };
 
-// Takes a dict of what penstock/ps.py calls so. Throws what names the argument.
+// Reads the arguments that penstock/ps.py passes. Throws an error that names
+// the argument.
 PsServers PsServersOf(const pybind11::dict& arguments);
 
-// Makes a channel to each, of which describe_paths() reports. Reads the files,
-// and returns errors as ClientSecurity() and ReadSecretToSend() do. Call it
-// without the GIL.
+// Makes a channel to each server; describe_paths() reports on these channels.
+// Reads the TLS files and the secret. Returns the errors of ClientSecurity()
+// and ReadSecretToSend(). Call it without the GIL.
 absl::StatusOr<ps::Connection::Channels> Connect(const PsServers& servers);
 
-// Has a connection's servers write a checkpoint. Returns (step, whether it is
-// incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
+// Makes a connection's servers write a checkpoint. Returns (step,
+// is_incremental, bytes, removed steps), or throws. Ctrl-C ends the wait.
 pybind11::tuple TakeCheckpoint(std::shared_ptr<const ps::Connection> connection,
                                pybind11::handle incremental,
                                pybind11::handle keep, pybind11::handle timeout);

@@ -36,7 +36,7 @@ constexpr uint64_t kMostStaleness = ps::ConsistencyPolicy::kUnlimited;
 // The attributes of an object of penstock/_ps_model.py, by name.
 class Fields {
  public:
-  // `name` is the object's in messages, such as "table emb".
+  // `name` names the object in messages, such as "table emb".
   Fields(py::handle object, std::string name)
       : object_(py::reinterpret_borrow<py::object>(object)),
         name_(std::move(name)) {}
@@ -51,7 +51,7 @@ class Fields {
   uint64_t Whole(const char* field, uint64_t most = kMost) const {
     return WholeOf(Get(field), NameOf(field), most);
   }
-  // Leaves `to` as it is, if there is no such field.
+  // Leaves `to` unchanged if there is no such field.
   void Number(const char* field, double* to) const {
     if (Has(field)) *to = NumberOf(Get(field), NameOf(field));
   }
@@ -59,7 +59,7 @@ class Fields {
     return py::hasattr(object_, field) && !Get(field).is_none();
   }
 
-  // Returns an attribute that has one itself that tells its kind.
+  // Returns an attribute whose own attribute `kind` names its kind.
   Fields Object(const char* field, const char* kind,
                 const std::string& wanted) const {
     py::object value = Get(field);
@@ -79,12 +79,13 @@ tensor::DType DTypeOf(const Fields& fields) {
   try {
     absl::StatusOr<tensor::DType> dtype = ParseDType(named);
     if (dtype.ok()) return *dtype;
-  } catch (py::error_already_set&) {  // numpy's, which does not say where
+  } catch (py::error_already_set&) {  // numpy's error names no field
   }
   ThrowValue(named, fields.NameOf("dtype"), "\"f32\", \"bf16\" or another one");
 }
 
-// A value of an enum by a field's text. Throws what lists the values.
+// Returns the enum value for a field's text. Throws an error that lists the
+// valid texts.
 template <typename Enum>
 Enum Choice(const Fields& fields, const char* field,
             const std::map<std::string, Enum>& values) {
@@ -227,12 +228,12 @@ CompressionSpec CompressionOf(const Fields& fields, uint32_t rank) {
                             {"int8", Kind::kInt8}});
   if (fields.Has("dtype")) spec.dtype = DTypeOf(fields);
   fields.Number("ratio", &spec.ratio);
-  // The errors of several workers' mean are to be independent.
+  // Independent errors of the workers partly cancel in the mean.
   spec.seed = fields.Has("seed") ? fields.Whole("seed") : rank;
   return spec;
 }
 
-// Says what is wrong now, and not at the first push.
+// Reports errors now, not at the first push.
 void Check(const std::string& table, const CompressionSpec& spec) {
   const optim::Workers workers;
   const absl::Status status =

@@ -1,4 +1,4 @@
-// What a Python program says that is trained.
+// Converts the model that a Python program trains.
 
 #ifndef PENSTOCK_PYTHON_PS_MODEL_H_
 #define PENSTOCK_PYTHON_PS_MODEL_H_
@@ -11,15 +11,15 @@
 
 namespace penstock::python {
 
-// Returns the model of an iterable of ps.Dense and ps.Sparse. Throws what names
-// the table and the field, and what CheckModel() returns.
+// Returns the model of an iterable of ps.Dense and ps.Sparse. Throws an error
+// that names the table and the field, and the errors of CheckModel().
 ps::Model ModelOf(pybind11::handle tables);
 
-// Returns a tuple of ps.Table for each table, in the order of the model.
+// Returns a tuple with a ps.Table for each table, in the order of the model.
 pybind11::tuple TablesOf(const ps::Model& model);
 
-// Returns what makes the coders of a dict of ps.Half, ps.TopK and so on, by
-// tables. Workers of other ranks draw other random numbers.
+// Returns a factory of gradient coders for a dict of ps.Half, ps.TopK and so
+// on, by table. Workers of different ranks draw different random numbers.
 ps::MakeGradientCoder CodersOf(pybind11::handle compression, uint32_t rank);
 
 }  // namespace penstock::python

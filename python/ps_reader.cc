@@ -26,7 +26,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Destroy it Unlocked.
+// A connection and its reader. Destroy it Unlocked.
 struct Viewer {
   explicit Viewer(std::shared_ptr<const ps::Connection> to)
       : connection(std::move(to)), reader(connection) {}
@@ -35,7 +35,7 @@ struct Viewer {
   ps::Reader reader;
 };
 
-// Python's _PsReader.
+// Python's class _PsReader.
 class PsReader final : public Closable {
  public:
   PsReader(const std::string& name, std::unique_ptr<Viewer> viewer)
@@ -72,7 +72,7 @@ class PsReader final : public Closable {
   }
 
  private:
-  // Calls `use` Unlocked, or throws if the reader is closed.
+  // Calls `use` Unlocked. Throws if the reader is closed.
   template <typename Use>
   void Share(const Use& use) {
     const absl::Status status = [&] {

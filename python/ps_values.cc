@@ -23,8 +23,8 @@ namespace {
 namespace py = pybind11;
 using tensor::Tensor;
 
-// Calls a function that may throw an exception of NumPy's or another package,
-// which does not say of what, and adds the name.
+// Calls a function that may throw an exception of NumPy or another package, and
+// adds the name, which such exceptions lack.
 template <typename Function>
 auto Named(const std::string& name, const Function& function) {
   try {
@@ -47,7 +47,7 @@ Tensor TensorOf(py::handle value, const std::string& name) {
       absl::Status(status.code(), absl::StrCat(name, ": ", status.message())));
 }
 
-// Negative ids stand for those of the same bits.
+// Converts negative ids to the unsigned ids with the same bits.
 std::vector<uint64_t> IdsOf(py::handle value, const std::string& name) {
   const std::string wanted = "an array of whole numbers, of one dimension";
   const absl::Status masked =
@@ -177,7 +177,7 @@ std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
   for (const ps::RowsWanted& rows : spec.rows) tables.push_back(rows.table);
   return [pending = std::move(pending),
           tables](absl::StatusOr<ps::Pulled> pulled) {
-    // Shared, as a std::function is copied.
+    // In a shared pointer, because a std::function is copied.
     const auto kept =
         std::make_shared<absl::StatusOr<ps::Pulled>>(std::move(pulled));
     pending->End([kept, tables] {

@@ -1,4 +1,4 @@
-// What a Python program pulls and pushes, and what comes of it.
+// Converts values that a Python program pulls and pushes, and the results.
 
 #ifndef PENSTOCK_PYTHON_PS_VALUES_H_
 #define PENSTOCK_PYTHON_PS_VALUES_H_
@@ -19,22 +19,22 @@
 
 namespace penstock::python {
 
-// All throw what names the argument and the table. Values share memory as
-// FromAny() does.
+// All functions throw an error that names the argument and the table. Values
+// share memory like FromAny().
 
-// `dense` is an iterable of names, or None for all; `rows` a dict of ids by
-// table, or None; `dtype` "f16", "bf16" or None.
+// `dense` is an iterable of names; None means all. `rows` is a dict of ids by
+// table, or None. `dtype` is "f16", "bf16" or None.
 ps::PullSpec PullSpecOf(pybind11::handle dense, pybind11::handle rows,
                         pybind11::handle dtype);
-// `dense` is a dict of arrays by table; `rows` one of pairs (ids, array), or
-// None.
+// `dense` is a dict of arrays by table. `rows` is a dict of pairs (ids, array)
+// by table. Either may be None.
 ps::StepGradients GradientsOf(pybind11::handle dense, pybind11::handle rows);
-// `name` is the argument's: a dict of arrays by table, or None.
+// `name` names the argument `tensors`, a dict of arrays by table, or None.
 tensor::Bundle BundleOf(pybind11::handle tensors, const std::string& name);
 
-// Return what a call that was started calls back. It ends `pending`:
-//   a pull with (dict of Tensors by table, clock, seconds waited)
-//   a push with a tuple of "counted", "duplicate" or "late", by server
+// Return a call's completion callback, which ends `pending` with
+//   for a pull: (dict of Tensors by table, clock, seconds waited)
+//   for a push: a tuple of "counted", "duplicate" or "late", by server
 std::function<void(absl::StatusOr<ps::Pulled>)> EndPull(
     std::shared_ptr<Pending> pending, const ps::PullSpec& spec);
 std::function<void(absl::StatusOr<ps::Pushed>)> EndPush(

@@ -33,17 +33,18 @@ namespace py = pybind11;
 constexpr uint64_t kMostRank = 65535;
 constexpr uint64_t kMostStep = std::numeric_limits<uint64_t>::max();
 
-// What a worker is made of. No Python objects.
+// The arguments of a worker, without Python objects.
 struct Start {
   PsServers servers;
-  std::optional<ps::Model> model;  // the chief's
+  std::optional<ps::Model> model;  // only for the chief
   tensor::Bundle values;
   absl::Duration timeout;
   ps::Worker::Options options;  // without a connection
 };
 
-// A worker that has joined, and leaves when it is destroyed: others shall not
-// wait for it, also if Ctrl-C came while it joined. Destroy it Unlocked.
+// A worker that has joined. The destructor leaves the training, so that others
+// do not wait for the worker, even if Ctrl-C came while it joined. Destroy it
+// Unlocked.
 struct Member {
   ~Member() {
     if (worker != nullptr) worker->Leave();
@@ -76,7 +77,7 @@ Start StartOf(const py::dict& arguments) {
   return start;
 }
 
-// Defines the model, or waits for the chief's.
+// Defines the model, or waits for the chief's model.
 absl::StatusOr<ps::Defined> Connected(const Start& start) {
   auto channels = Connect(start.servers);
   if (!channels.ok()) return channels.status();
@@ -127,7 +128,7 @@ absl::StatusOr<std::unique_ptr<Member>> Run(
   return member;
 }
 
-// Python's _PsWorker.
+// Python's class _PsWorker.
 class PsWorker final : public Closable {
  public:
   PsWorker(const std::string& name, std::unique_ptr<Member> member)
@@ -158,7 +159,7 @@ class PsWorker final : public Closable {
     const uint64_t clock = WholeOf(step, "step", kMostStep);
     const ps::StepGradients all = GradientsOf(gradients, rows);
     auto pending = std::make_shared<Pending>(number);
-    // Pushes are for one thread at a time.
+    // Only one thread at a time may push.
     Check([&] {
       return member_.Alone([&](Member& member) {
         member.worker->StartPush(clock, all, EndPush(pending));

@@ -37,34 +37,33 @@ namespace {
 
 namespace py = pybind11;
 
-// A store that is served on a port. Its functions never need the GIL, and are
-// thread-safe.
+// A store that is served on a port. No function needs the GIL. Thread-safe.
 class Server {
  public:
   static absl::StatusOr<std::shared_ptr<Server>> Start(
       const std::string& address, size_t budget_bytes,
       std::shared_ptr<grpc::ServerCredentials> credentials,
       tensor::DeviceTensors device_tensors);
-  // Ends what Stop() has not.
+  // Stops the server, if Stop() was not called.
   ~Server() { Stop(absl::ZeroDuration()); }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   int port() const { return port_; }
 
-  // Returns FAILED_PRECONDITION in a forked child, which has no threads of the
-  // server's.
+  // Returns FAILED_PRECONDITION in a forked child, which lacks the server's
+  // threads.
   absl::Status CheckProcess() const {
     return maker_.IsParent() ? maker_.Refuse("the server") : absl::OkStatus();
   }
   bool is_parents() const { return maker_.IsParent(); }
 
-  // Takes no calls from now on, and cancels those that run after `grace`.
-  // Returns when all have ended. Does nothing if it was called before, but
-  // waits for that call.
+  // Stops accepting calls, and cancels calls that still run after `grace`.
+  // Returns when all calls have ended. A second call only waits for the first.
   void Stop(absl::Duration grace) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits for Stop() to have been called, and returns whether it was.
+  // Blocks until Stop() has been called, and returns true, or false after
+  // `timeout`.
   bool WaitForStop(absl::Duration timeout) {
     return stopped_.WaitForNotificationWithTimeout(timeout);
   }
@@ -83,7 +82,7 @@ class Server {
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);
 };
 
-// Those that run, for StopServers(). Guarded by the GIL.
+// The running servers, for StopServers(). Guarded by the GIL.
 std::set<std::weak_ptr<Server>, std::owner_less<>>& Running() {
   static auto* const running =
       new std::set<std::weak_ptr<Server>, std::owner_less<>>;
@@ -98,8 +97,8 @@ absl::StatusOr<std::shared_ptr<Server>> Server::Start(
   grpc::ServerBuilder builder;
   Enable(&builder);
   tensor::AllowUnlimitedMessages(&builder);
-  // Otherwise two servers could share a port, and a client would find its
-  // tensors now and then.
+  // Otherwise two servers could share a port, and clients would find their
+  // tensors only sometimes.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(address, std::move(credentials), &server->port_);
   builder.RegisterService(server->service_.get());
@@ -128,7 +127,7 @@ void CheckSeconds(const char* name, double seconds) {
       absl::StrCat(name, " is nan: give seconds, as a number")));
 }
 
-// A Python object; it may be collected in any thread.
+// A Python object, which may be collected on any thread.
 class ServerObject {
  public:
   explicit ServerObject(std::shared_ptr<Server> server)
@@ -138,12 +137,12 @@ class ServerObject {
   ~ServerObject() {
     Running().erase(server_);
     if (server_->is_parents()) {
-      new std::shared_ptr<Server>(std::move(server_));  // leaks
+      new std::shared_ptr<Server>(std::move(server_));  // intentionally leaked
       return;
     }
     Stop(0);
     Unlocked unlocked;
-    server_.reset();  // which frees what the store holds
+    server_.reset();  // frees the stored tensors
   }
   ServerObject(const ServerObject&) = delete;
   ServerObject& operator=(const ServerObject&) = delete;
@@ -174,7 +173,7 @@ class ServerObject {
     return is_stopped;
   }
 
-  // A block that was entered before a fork ends in the child, too.
+  // In a forked child, a block that the parent entered ends without a stop.
   void StopAtEndOfBlock() {
     if (!server_->is_parents()) Stop(0);
   }
@@ -206,18 +205,20 @@ std::unique_ptr<ServerObject> Start(const std::string& address,
 
 constexpr char kDoc[] = R"(Keeps named tensors, and serves them on a port.
 
-It begins at once. `address` is "host:port"; port 0 takes a free one. It holds
-up to `budget_bytes` of tensors, and refuses more with ResourceExhausted.
-`credentials` are ServerCredentials; None means no security.
+The constructor starts the server. `address` is "host:port"; port 0 selects a
+free port. The server holds up to `budget_bytes` of tensors, and refuses more
+with ResourceExhausted. `credentials` are ServerCredentials; None means no
+security.
 
-Clients of any language that speak gRPC are served. Those with Penstock come
-over shared memory or RDMA where they can.
+The server accepts gRPC clients of any language. Clients with Penstock use
+shared memory or RDMA where possible.
 
-With `keep_on_device`, what a client puts from a GPU of this machine is copied
-to memory of that GPU, where the transport reaches it, and else to the CPU's.
+With `keep_on_device`, a tensor that a client puts from a GPU of this machine
+is copied to memory of that GPU, if the transport reaches it. Otherwise tensors
+are copied to the CPU's memory.
 
-As a context manager it stops at the end of the block. It stops, too, when it is
-collected and when the program exits.)";
+The server stops at the end of a `with` block, when the object is collected,
+and when the program exits.)";
 
 }  // namespace
 
@@ -239,14 +240,14 @@ void BindServer(py::module_& module) {
            py::arg("credentials") = py::none(),
            py::arg("keep_on_device") = false)
       .def_property_readonly("port", &ServerObject::port,
-                             "The port that it listens on.")
+                             "The port that the server listens on.")
       .def("stop", &ServerObject::Stop, py::arg("grace") = 0.0,
-           "Ends the service: takes no more calls, cancels those that run "
-           "after `grace` seconds, and returns when all have ended. The "
-           "tensors are gone with the object.")
+           "Stops the server: accepts no more calls, cancels calls that still "
+           "run after `grace` seconds, and returns when all calls have ended. "
+           "The tensors are freed with the object.")
       .def("wait", &ServerObject::Wait, py::arg("timeout") = py::none(),
-           "Waits until stop() is called, or for `timeout` seconds, and "
-           "returns whether it was. Ctrl-C interrupts it.")
+           "Waits until stop() is called, or for `timeout` seconds. Returns "
+           "true if stop() was called. Ctrl-C interrupts the wait.")
       .def("__enter__", [](const py::object& self) { return self; })
       .def("__exit__", [](ServerObject& self, const py::args&) {
         self.StopAtEndOfBlock();

@@ -33,7 +33,7 @@ absl::Status TensorObject::MakeWritable() {
       return before->Copy(Pool());
     }();
     if (!copy.ok()) return copy.status();
-    // Another thread may have done the same meanwhile, and have an array of it.
+    // Another thread may have replaced the memory in the meantime.
     if (shared_ == before) Replace(*std::move(copy));
   }
   return absl::OkStatus();

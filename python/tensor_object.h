@@ -1,4 +1,4 @@
-// What Python's class Tensor is made of.
+// The C++ object behind Python's class Tensor.
 
 #ifndef PENSTOCK_PYTHON_TENSOR_OBJECT_H_
 #define PENSTOCK_PYTHON_TENSOR_OBJECT_H_
@@ -11,33 +11,34 @@
 
 namespace penstock::python {
 
-// Returns the allocator of the transport's pool, from which tensors are sent
+// Returns the allocator of the transport's pool. Tensors in the pool are sent
 // without a copy.
 tensor::Allocator* Pool();
 
-// A tensor and the NumPy arrays that show its memory. Copies are other tensors,
-// which share the memory until one is written to. Guarded by the GIL.
+// A tensor and the NumPy arrays that show its memory. A copy is another tensor,
+// which shares the memory until one of the two is written to. Guarded by the
+// GIL.
 class TensorObject {
  public:
   explicit TensorObject(tensor::Tensor tensor);
-  // Runs RunPending(): the memory may have been a Python object's.
+  // Runs RunPending(), because the memory may belong to a Python object.
   ~TensorObject();
   TensorObject(const TensorObject& other) : TensorObject(other.get()) {}
   TensorObject& operator=(const TensorObject&) = delete;
 
   const tensor::Tensor& get() const { return *shared_; }
 
-  // Returns a share for an array that shows the memory. All arrays of this
-  // object have the same one, until the object gets other memory.
+  // Returns a handle for an array that shows the memory. All arrays of this
+  // object share one handle, until the object gets other memory.
   std::shared_ptr<const tensor::Tensor> Share() const { return shared_; }
 
-  // Returns whether the memory may be written to: it lies on the host, and
-  // nothing but this object and its arrays uses it. In a forked child the
-  // parent does.
+  // Returns true if the memory may be written to: it lies on the host, and only
+  // this object and its arrays use it. False in a forked child for memory of
+  // the parent.
   bool IsWritable() const;
 
-  // Makes sure that it IsWritable(). Otherwise gives the object a copy in the
-  // pool. Arrays that were made before then show what the object had before.
+  // If not IsWritable(), moves the object to a copy in the pool. Existing
+  // arrays then still show the old memory.
   absl::Status MakeWritable();
 
   // Gives the object other memory, of the same type and shape.

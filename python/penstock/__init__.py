@@ -1,11 +1,11 @@
-"""Tensors between processes, over shared memory, RDMA or TCP.
+"""Exchanges tensors between processes, over shared memory, RDMA or TCP.
 
     with penstock.TensorClient("127.0.0.1:50051") as client:
         client.put({"x": numpy.ones(1000, "f4")})
         x = client.get(["x"])["x"].numpy()
 
-The package grpcio may be used beside it. It has a gRPC of its own, so channels
-and credentials of the one are nothing to the other.
+A program may also use the package grpcio. That package contains its own gRPC,
+so neither package accepts channels or credentials of the other.
 """
 
 import numpy as _numpy
@@ -19,7 +19,7 @@ except ImportError as error:
 
 if not _penstock._knows_numpy_2 and (
         _numpy.lib.NumpyVersion(_numpy.__version__) >= "2.0.0b1"):
-    # Until its release 2.12, pybind11 knows NumPy 1's structures only.
+    # Before release 2.12, pybind11 supports only NumPy 1.
     raise ImportError(f"penstock needs numpy 1, and {_numpy.__version__} is at "
                       f"{_numpy.__path__[0]}: pip install 'numpy<2'")
 

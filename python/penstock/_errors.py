@@ -1,53 +1,54 @@
-"""The exceptions of this package, one for each kind of failure."""
+"""The exceptions of this package, one class for each kind of failure."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """What Penstock raises. Its text says what failed and what can be done.
+    """The base class of Penstock's exceptions.
 
-    `code` is the name of gRPC's status, such as "NOT_FOUND".
+    The text says which operation failed, and how to fix the cause. `code` is
+    the name of gRPC's status code, such as "NOT_FOUND".
     """
 
     code = "UNKNOWN"
 
     def __str__(self) -> str:
-        # KeyError would quote it.
+        # KeyError's own __str__() would quote the text.
         return str(self.args[0]) if self.args else ""
 
 
 class InvalidArgument(Error, ValueError):
-    """An argument is wrong, or a peer's message."""
+    """An argument or a peer's message is invalid."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotFound(Error, KeyError):
-    """The server has no tensor of that name."""
+    """The server has no tensor with this name."""
 
     code = "NOT_FOUND"
 
 
 class DeadlineExceeded(Error, TimeoutError):
-    """No answer came in time."""
+    """No answer came before the timeout."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class Unavailable(Error, ConnectionError):
-    """The server cannot be reached, or an address not be used."""
+    """The server cannot be reached, or an address cannot be used."""
 
     code = "UNAVAILABLE"
 
 
 class ResourceExhausted(Error, MemoryError):
-    """Memory, or the server's budget, does not suffice."""
+    """There is not enough memory, or the server's budget is exhausted."""
 
     code = "RESOURCE_EXHAUSTED"
 
 
 class FailedPrecondition(Error):
-    """The object is in the wrong state, such as a client that is closed."""
+    """The object is in the wrong state, for example a closed client."""
 
     code = "FAILED_PRECONDITION"
 
@@ -60,7 +61,7 @@ _CLASSES: dict[str, type[Error]] = {
 
 
 def error_of(code: str, message: str) -> Error:
-    """Makes the exception of a status."""
+    """Makes the exception for a status."""
     error = _CLASSES.get(code, Error)(message)
     error.code = code
     return error

@@ -129,7 +129,7 @@ class TensorClient:
                  error: BaseException | None,
                  trace: TracebackType | None) -> None: ...
 
-# What penstock/ps.py is made of.
+# Internal classes and functions of penstock/ps.py.
 
 @final
 class _PsPending:

@@ -1,4 +1,4 @@
-"""Calls of a parameter server's clients, and what they return."""
+"""Calls of a parameter server's clients, and their results."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ Result = TypeVar("Result")
 
 
 class Pulled(Mapping[str, NDArray[Any]]):
-    """Values by the names of their tables.
+    """The values of a pull, by table name.
 
-    pulled["w"] is an array that is read-only and shows the memory of what was
-    received, of a sparse table one row for each id. NumPy has no bf16: take the
-    tensor() of such a table.
+    pulled["w"] is a read-only array that shows the received memory. The array
+    of a sparse table has one row for each id. NumPy has no bf16: use tensor()
+    for such a table.
     """
 
     def __init__(self, tensors: dict[str, _penstock.Tensor], clock: int,
                  waited: float) -> None:
         self._tensors = tensors
         self.clock = clock
-        """The step of the values: higher than asked for if others are ahead."""
+        """The step of the values: above the requested step if others are
+        ahead."""
         self.waited = waited
-        """Seconds for which a server has waited for other workers, at most."""
+        """The longest time that a server waited for other workers, in
+        seconds."""
 
     def tensor(self, table: str) -> _penstock.Tensor:
-        """Returns the Tensor, which other packages take by DLPack."""
+        """Returns the Tensor, which other packages can read by DLPack."""
         return self._tensors[table]
 
     def __getitem__(self, table: str) -> NDArray[Any]:
@@ -52,15 +54,18 @@ class Pulled(Mapping[str, NDArray[Any]]):
 
 
 class Pushed(NamedTuple):
-    """How each server has taken a push: "counted"; "duplicate", as it had one
-    of that step, or a later one, already; or "late", as the others have ended
-    the step without it."""
+    """The verdict of each server on a push.
+
+    - "counted": the server uses the gradients.
+    - "duplicate": the server already had a push of the step or a later one.
+    - "late": the other workers have ended the step without this push.
+    """
 
     verdicts: tuple[str, ...]
 
     @property
     def counted(self) -> bool:
-        """Whether it counts at every server."""
+        """True if every server counted the push."""
         return all(verdict == "counted" for verdict in self.verdicts)
 
 
@@ -74,29 +79,29 @@ class Checkpoint(NamedTuple):
 
 
 class _Futures:
-    """Ends futures as their calls end, on a thread of its own: the threads
-    that calls come back on never enter Python."""
+    """Completes the futures of calls, on a thread of its own: the threads that
+    end calls never enter Python."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begins anew, in a forked child: the thread is not there, and the lock
-        may be held by one that is not."""
-        # Taken again where a destructor that runs under it starts a call.
+        """Resets the object in a forked child, which lacks the thread. The old
+        lock may be held by a thread that does not exist in the child."""
+        # Reentrant: a destructor that runs under the lock may start a call.
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        # With what has begun each, which keeps its worker or reader alive.
+        # `begin` of each call keeps the call's worker or reader alive.
         self._calls: dict[int, tuple[Future[Any], Any, Any, Any]] = {}
         self._thread: threading.Thread | None = None
 
     def start(self, begin: Callable[[int], _penstock._PsPending],
               convert: Callable[[Any], Result]) -> Future[Result]:
-        """Begins a call, to which it gives a number, and returns its future."""
+        """Starts a call by `begin`, with a new number. Returns its future."""
         future: Future[Result] = Future()
-        future.set_running_or_notify_cancel()  # it cannot be cancelled
+        future.set_running_or_notify_cancel()  # disables cancel()
         number = next(self._numbers)
-        with self._lock:  # so that the call is known when it has ended
+        with self._lock:  # registers the call before it can end
             self._calls[number] = future, begin(number), convert, begin
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -113,7 +118,7 @@ class _Futures:
         with self._lock:
             call = self._calls.pop(number, None)
         if call is None:
-            return  # Ctrl-C came as it began: nobody has its future
+            return  # Ctrl-C interrupted start(): nobody has the future
         future, pending, convert, _ = call
         try:
             result = convert(pending.wait())

@@ -1,4 +1,4 @@
-"""Gradients that are clipped before they are pushed."""
+"""Clips gradients before they are pushed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# So many elements at a time, so that their squares in float64 stay in a cache.
+# The elements of one piece, whose squares in float64 fit into a cache.
 _PIECE = 1 << 16
 
 
@@ -18,15 +18,16 @@ def clip_by_global_norm(
         gradients: Mapping[str, NDArray[Any]] | None = None, *,
         rows: Mapping[str, tuple[ArrayLike, NDArray[Any]]] | None = None
 ) -> float:
-    """Scales the arrays, which together are one vector, in place, so that its
-    Euclidean norm is at most `max_norm`. Returns the norm that it had.
+    """Scales the arrays in place, so that the Euclidean norm of all arrays
+    together is at most `max_norm`. Returns the norm before scaling.
 
-    A server has only a part of a step's gradients, so the worker does this,
-    with what it is about to push.
+    Call it on a worker, before a push: a server has only a part of a step's
+    gradients.
 
-    Raises ValueError, which names the table, if an element is not finite; then
-    all is as it was. TypeError for what is no array of floats that can be
-    written to: give `numpy.asarray(tensor)` of a tensor in the host's memory.
+    Raises ValueError, with the table, if an element is not finite; the arrays
+    are then unchanged. Raises TypeError for an argument that is no writable
+    array of floats. For a tensor in the host's memory, pass
+    `numpy.asarray(tensor)`.
     """
     if not (max_norm > 0 and math.isfinite(max_norm)):
         raise ValueError(f"max_norm is a number above 0, not {max_norm}")
@@ -60,6 +61,6 @@ def _check(name: str, array: Any) -> None:
 
 
 def _pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    flat = array.reshape(-1)  # a copy only of what is not contiguous
+    flat = array.reshape(-1)  # copies only an array that is not contiguous
     for begin in range(0, flat.size, _PIECE):
         yield flat[begin:begin + _PIECE]

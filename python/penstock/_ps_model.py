@@ -1,7 +1,7 @@
-"""What is trained: tables, optimizers, schedules, and compression.
+"""The model to train: tables, optimizers, schedules, and compression.
 
-Each of these is a frozen dataclass, whose fields the extension module reads and
-checks: a wrong one is refused by its name, when a Worker is made.
+Each class is a frozen dataclass. The extension module reads and checks the
+fields when a Worker is made; errors name the wrong field.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 UNLIMITED = 2**63 - 1
-"""A staleness: no pull waits for other workers."""
+"""The staleness with which no pull waits for other workers."""
 
 
 class Schedule:
-    """A learning rate by steps: Constant, Step or Cosine."""
+    """A learning rate as a function of the step: Constant, Step or Cosine."""
 
 
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """A learning rate, after a linear warm-up over the first steps."""
+    """A constant learning rate, after a linear warm-up over the first steps."""
 
     learning_rate: float
     warm_up_steps: int = 0
@@ -51,10 +51,10 @@ class Cosine(Schedule):
 
 @dataclass(frozen=True)
 class Optimizer:
-    """What gradients do to a value: Sgd, Adam and so on.
+    """The rule that applies gradients to a value: Sgd, Adam and so on.
 
-    Elements of a gradient beyond +-`clip_value` become that; then
-    `weight_decay` times the value is added. 0 is none.
+    Elements of a gradient are first clipped to +-`clip_value`. Then
+    `weight_decay` times the value is added. 0 disables either.
     """
 
     learning_rate: float | Schedule
@@ -71,7 +71,7 @@ class Sgd(Optimizer):
 
 @dataclass(frozen=True)
 class Momentum(Optimizer):
-    """Sgd along a moving sum of the gradients."""
+    """Sgd with a moving sum of the gradients."""
 
     momentum: float = field(default=0.9, kw_only=True)
     rule: ClassVar[str] = "momentum"
@@ -105,7 +105,7 @@ class RmsProp(Optimizer):
 
 @dataclass(frozen=True)
 class Adam(Optimizer):
-    """Adam (Kingma and Ba), with the correction of both biases."""
+    """Adam (Kingma and Ba), with both bias corrections."""
 
     beta1: float = field(default=0.9, kw_only=True)
     beta2: float = field(default=0.999, kw_only=True)
@@ -115,7 +115,7 @@ class Adam(Optimizer):
 
 @dataclass(frozen=True)
 class AdamW(Optimizer):
-    """Adam, with a weight_decay that shrinks the value itself."""
+    """Adam with decoupled weight decay, which shrinks the value itself."""
 
     beta1: float = field(default=0.9, kw_only=True)
     beta2: float = field(default=0.999, kw_only=True)
@@ -135,19 +135,19 @@ class Ftrl(Optimizer):
 
 
 class Initial:
-    """What rows begin as: Zeros, Uniform or Normal."""
+    """The initial values of rows: Zeros, Uniform or Normal."""
 
 
 @dataclass(frozen=True)
 class Zeros(Initial):
-    """Rows begin as zeros."""
+    """Initialises rows to zeros."""
 
     kind: ClassVar[str] = "zeros"
 
 
 @dataclass(frozen=True)
 class Uniform(Initial):
-    """Elements of rows begin from `low`, below `high`, by seed and id."""
+    """Initialises elements uniformly in [low, high), by seed and id."""
 
     low: float
     high: float
@@ -156,7 +156,7 @@ class Uniform(Initial):
 
 @dataclass(frozen=True)
 class Normal(Initial):
-    """Elements of rows begin normally distributed, by seed and id."""
+    """Initialises elements from a normal distribution, by seed and id."""
 
     mean: float = 0.0
     stddev: float = 1.0
@@ -171,10 +171,10 @@ class TableSpec:
 class Dense(TableSpec):
     """A tensor that is trained as a whole.
 
-    `dtype` is "f32", "f64", "f16" or "bf16", or NumPy's. With `staleness` 0 it
-    is trained synchronously, with N workers may be N steps ahead of the
-    slowest, with UNLIMITED asynchronously. A synchronous step does not wait for
-    the `backup_workers` slowest.
+    `dtype` is "f32", "f64", "f16" or "bf16", or a NumPy type. `staleness` is
+    the number of steps by which a worker may be ahead of the slowest worker: 0
+    trains synchronously, and UNLIMITED trains asynchronously. A synchronous
+    step does not wait for the `backup_workers` slowest workers.
     """
 
     name: str
@@ -188,15 +188,18 @@ class Dense(TableSpec):
 
 @dataclass(frozen=True)
 class Sparse(TableSpec):
-    """Rows of `dim` floats by 64-bit ids, such as embeddings.
+    """Rows of `dim` floats, each with a 64-bit id, such as embeddings.
 
-    A row is there once its id was pushed `min_count` times. It goes when it was
-    not used for `time_to_live` seconds; and when there are more than `max_rows`
-    at a server, or they take more than `budget_bytes` of its memory, and
-    `above_budget` is "evict". With "refuse" a push that finds no room is tried
-    again, and raises ResourceExhausted when `push_timeout` is over. With
-    "spill" rows go to the servers' disks, if they were started with --spill,
-    and nothing is lost. 0 is no limit.
+    A row is created once its id was pushed `min_count` times. A row is deleted
+    if it was not used for `time_to_live` seconds. `max_rows` limits the rows of
+    a server, and `budget_bytes` their memory; 0 disables a limit.
+    `above_budget` selects the action above a limit:
+
+    - "evict" deletes rows.
+    - "refuse" retries a push that finds no room, and raises ResourceExhausted
+      after `push_timeout`.
+    - "spill" moves rows to the servers' disks without loss. The servers must be
+      started with --spill.
     """
 
     name: str
@@ -215,7 +218,7 @@ class Sparse(TableSpec):
 
 
 class Compression:
-    """How gradients are sent: Half, TopK, RandomK or Int8."""
+    """The encoding of sent gradients: Half, TopK, RandomK or Int8."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,8 @@ class Half(Compression):
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """Sends the largest elements, `ratio` of all; the others come later."""
+    """Sends the largest elements, a fraction `ratio` of all. The other elements
+    are sent later."""
 
     ratio: float = 0.01
     dtype: object = "bf16"
@@ -237,9 +241,10 @@ class TopK(Compression):
 
 @dataclass(frozen=True)
 class RandomK(Compression):
-    """Sends random elements, `ratio` of all; the others come later.
+    """Sends random elements, a fraction `ratio` of all. The other elements are
+    sent later.
 
-    Workers with the same seed choose the same ones.
+    Workers with the same seed choose the same elements.
     """
 
     ratio: float = 0.01
@@ -250,9 +255,9 @@ class RandomK(Compression):
 
 @dataclass(frozen=True)
 class Int8(Compression):
-    """Sends each element rounded at random to one of 255 numbers.
+    """Sends each element rounded randomly to one of 255 numbers.
 
-    Without a seed each rank draws other numbers.
+    Without a seed, each rank draws different random numbers.
     """
 
     seed: int | None = None
@@ -260,11 +265,11 @@ class Int8(Compression):
 
 
 class Table(NamedTuple):
-    """A table of the model that the servers have."""
+    """A table of the servers' model."""
 
     name: str
     kind: str  # "dense" or "sparse"
     dtype: str
-    shape: tuple[int, ...]  # of a sparse one: (dim,)
+    shape: tuple[int, ...]  # (dim,) for a sparse table
     optimizer: str
     staleness: int

@@ -1,4 +1,4 @@
-"""Parameter servers: models that several workers train together.
+"""Parameter servers, for models that several workers train together.
 
     with ps.Worker(["ps0:7000"], rank=0, model=[
             ps.Dense("w", "f32", [64, 10], optimizer=ps.Sgd(0.1))],
@@ -7,9 +7,9 @@
             pulled = worker.pull(step)
             worker.push(step, {"w": gradient_at(pulled["w"])})
 
-The servers are the program ps_server. Guarantees are in docs/ps.md: a push that
-was acknowledged counts once, and a pull returns values that are as fresh as the
-staleness of their table says.
+The servers run the program ps_server. docs/ps.md lists the guarantees: an
+acknowledged push counts exactly once, and a pull returns values at least as
+fresh as the staleness of their table requires.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ RowGradients = Mapping[str, tuple[ArrayLike, Any]]
 
 @dataclass(frozen=True)
 class TlsFiles:
-    """Paths of PEM files: who signs the servers' certificates, and this
-    process's own certificate and private key."""
+    """Paths of PEM files: the authority that signs the servers' certificates,
+    and this process's own certificate and private key."""
 
     ca: Path
     cert: Path
@@ -58,23 +58,25 @@ class TlsFiles:
 
 
 class Worker:
-    """A worker of a training, of which each rank has one at a time.
+    """A worker of a training. Each rank has one worker at a time.
 
-    It joins at once. `servers` are addresses, the same and in the same order in
-    each worker. The chief has rank 0 and gives the `model`, and the first
-    `values` of all dense tables by name, which are used unless the servers have
-    some, of an earlier chief or a checkpoint; the others wait for it. A chief
-    that is started anew goes on.
+    The constructor joins the training. `servers` are the servers' addresses, in
+    the same order for each worker. The worker of rank 0 is the chief: it passes
+    the `model`, and initial `values` of all dense tables, by name. Values that
+    the servers already have, from an earlier chief or a checkpoint, take
+    precedence. Other workers wait for the chief. A restarted chief continues
+    the training.
 
-    `timeout` limits, in seconds, the wait for servers and chief; `pull_timeout`
-    and `push_timeout` each call, with its waits for other workers and for
-    servers that are gone. `secret` is the path of a file. `stock` uses gRPC
-    without Penstock. `compression` says by table how gradients are sent, but
-    for small tables that share a message.
+    `timeout` limits the wait for servers and chief, in seconds. `pull_timeout`
+    and `push_timeout` limit each call, including waits for other workers and
+    for servers that are down. `tls` and `secret` secure the connections;
+    `secret` is the path of a file. `stock` uses gRPC without Penstock.
+    `compression` is the encoding of gradients, by table. Small tables that
+    share a message are not compressed.
 
-    Threads may share a worker. Ctrl-C ends a wait; the call itself goes on, and
-    nobody hears of its result. Close a worker, or use it in `with`: then others
-    do not wait for it. One that just dies is waited for until its lease ends.
+    Threads may share a worker. Ctrl-C ends a wait, but not the call; the call's
+    result is then lost. Close a worker, or use it in `with`, so that others do
+    not wait for it. They wait for a worker that dies until its lease expires.
     """
 
     def __init__(self, servers: Iterable[str], *, rank: int,
@@ -92,13 +94,14 @@ class Worker:
 
     @property
     def clock(self) -> int:
-        """The step to begin with: after a restart of this rank, the first that
-        a server has not had from it."""
+        """The first step of this worker. After a restart of this rank, the
+        first step that some server has not received from the rank."""
         return self._worker.clock()
 
     @property
     def restored_step(self) -> int:
-        """The checkpoint that this chief's servers have begun with; 0: none."""
+        """The step of the checkpoint that the servers have restored. 0 if there
+        is none, or if this worker is not the chief."""
         return self._worker.restored_step()
 
     @property
@@ -107,16 +110,16 @@ class Worker:
         return self._worker.tables()
 
     def steps(self, end: int) -> range:
-        """Returns the steps from clock on, below `end`."""
+        """Returns the steps from `clock` to `end`, exclusive."""
         return range(self.clock, end)
 
     def pull(self, step: int, *, dense: Iterable[str] | None = None,
              rows: Rows | None = None, dtype: str | None = None) -> Pulled:
-        """Returns values that are fresh enough for `step`; waits for them.
+        """Waits until values are fresh enough for `step`, and returns them.
 
-        `dense` are the dense tables that are wanted; None: all. `rows` has ids
-        by sparse table, which may repeat. With `dtype` "bf16" or "f16", values
-        of longer types are sent and returned as such.
+        `dense` lists the dense tables to pull; None means all. `rows` has ids
+        by sparse table; ids may repeat. With `dtype` "bf16" or "f16", values of
+        longer types are sent and returned in that type.
         """
         return pulled_of(
             self._worker.start_pull(step, dense, rows, dtype, 0).wait())
@@ -124,50 +127,55 @@ class Worker:
     def pull_async(self, step: int, *, dense: Iterable[str] | None = None,
                    rows: Rows | None = None,
                    dtype: str | None = None) -> Future[Pulled]:
-        """Begins a pull(), and returns its future. That cannot be cancelled;
-        its callbacks run on one thread for all calls, and should be short."""
+        """Starts a pull(), and returns its future. The future cannot be
+        cancelled. Its callbacks run on a thread that all calls share, and
+        should be short."""
         return futures.start(
             lambda number: self._worker.start_pull(step, dense, rows, dtype,
                                                    number), pulled_of)
 
     def push(self, step: int, gradients: Gradients | None = None, *,
              rows: RowGradients | None = None) -> Pushed:
-        """Hands over the gradients of `step`, and ends it at all servers.
+        """Sends the gradients of `step` to all servers, and ends the step.
 
-        `gradients` has an array by dense table, `rows` a pair (ids, array) by
-        sparse table; those of ids that repeat are added up. Tables without
-        gradients may be left out; but of small ones that share a message give
-        all or none, or zeros: the error names them. Arrays are sent from where
-        they lie: do not write to them before this has returned, nor after an
-        error of it other than InvalidArgument. After such an error it may have
-        counted: push the same step again, before another one, and it counts
-        once. After InvalidArgument, as of a gradient that is NaN, others wait
-        for the step: push it again, with other gradients or none.
+        `gradients` has an array by dense table. `rows` has a pair (ids, array)
+        by sparse table; gradients of repeated ids are added. Tables without
+        gradients may be omitted. Of small tables that share a message, pass all
+        or none, with zeros if necessary; the error names these tables.
+
+        Arrays are sent in place. Do not write to them before push() has
+        returned, or after an error other than InvalidArgument.
+
+        - After InvalidArgument, for example for a NaN, other workers still wait
+          for the step: push it again, with other gradients or none.
+        - After any other error, the push may have counted: push the same
+          gradients again before another step. They count once.
         """
         return Pushed(
             self._worker.start_push(step, gradients, rows, 0).wait())
 
     def push_async(self, step: int, gradients: Gradients | None = None, *,
                    rows: RowGradients | None = None) -> Future[Pushed]:
-        """Begins a push(), and returns its future. Do not write to the arrays
-        before that is done."""
+        """Starts a push(), and returns its future. Do not write to the arrays
+        before the future is done."""
         return futures.start(
             lambda number: self._worker.start_push(step, gradients, rows,
                                                    number), Pushed)
 
     def checkpoint(self, *, incremental: bool = False, keep: int = 0,
                    timeout: float = 600.0) -> Checkpoint:
-        """Has all servers write a checkpoint, and waits for it.
+        """Makes all servers write a checkpoint, and waits for it.
 
-        Training goes on meanwhile. A push that was acknowledged may not be in
-        it before a pull() has shown it. An incremental one has what changed
-        since the newest. `keep` removes all but so many; 0: none.
+        Training continues in the meantime. The checkpoint may lack an
+        acknowledged push until a pull() has shown the push. An incremental
+        checkpoint has the changes since the newest one. `keep` is the number of
+        checkpoints to keep; 0 keeps all.
         """
         return Checkpoint(
             *self._worker.checkpoint(incremental, keep, timeout))
 
     def close(self) -> None:
-        """Leaves the training. Calls under way raise Error, with the code
+        """Leaves the training. Calls in progress raise Error with the code
         CANCELLED."""
         self._worker.close()
 
@@ -181,10 +189,11 @@ class Worker:
 
 
 class Reader:
-    """Reads what is trained without taking part: nobody waits for it.
+    """Reads values without taking part in the training: nobody waits for a
+    reader.
 
-    Arguments are as Worker's. Without `wait_for_values` it does not wait for a
-    chief.
+    The arguments are those of Worker. Without `wait_for_values`, the
+    constructor does not wait for a chief.
     """
 
     def __init__(self, servers: Iterable[str], *, timeout: float = 60.0,
@@ -203,28 +212,28 @@ class Reader:
     def pull(self, step: int = 0, *, dense: Iterable[str] | None = None,
              rows: Rows | None = None, dtype: str | None = None,
              timeout: float = 60.0) -> Pulled:
-        """Returns values as Worker.pull() does. While training goes on, those
-        of several servers may be some steps apart."""
+        """Returns values like Worker.pull(). During training, values of
+        different servers may be some steps apart."""
         return pulled_of(self._reader.start_pull(step, dense, rows, dtype,
                                                  timeout, 0).wait())
 
     def pull_async(self, step: int = 0, *, dense: Iterable[str] | None = None,
                    rows: Rows | None = None, dtype: str | None = None,
                    timeout: float = 60.0) -> Future[Pulled]:
-        """Begins a pull(), and returns its future, as Worker's does."""
+        """Starts a pull(), and returns its future, like Worker.pull_async()."""
         return futures.start(
             lambda number: self._reader.start_pull(step, dense, rows, dtype,
                                                    timeout, number), pulled_of)
 
     def checkpoint(self, *, incremental: bool = False, keep: int = 0,
                    timeout: float = 600.0) -> Checkpoint:
-        """Has the servers write a checkpoint, as Worker.checkpoint() does."""
+        """Makes the servers write a checkpoint, like Worker.checkpoint()."""
         return Checkpoint(
             *self._reader.checkpoint(incremental, keep, timeout))
 
     def close(self) -> None:
-        """Lets go of the connections. Calls under way raise Error, with the
-        code CANCELLED."""
+        """Closes the connections. Calls in progress raise Error with the code
+        CANCELLED."""
         self._reader.close()
 
     def __enter__(self) -> Reader:
